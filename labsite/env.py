@@ -1,0 +1,50 @@
+"""Reads the environment. A wrong value fails loudly, with the name of the variable."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+class WrongSetting(Exception):
+    """An environment variable holds something that cannot be meant; the text says what to do."""
+
+
+def text(name: str, default: str = "") -> str:
+    return os.environ.get(name, default)
+
+
+def flag(name: str, default: bool = False) -> bool:
+    """True for 1, yes, true, on. Raises WrongSetting for other words."""
+    value = os.environ.get(name, "").strip().lower()
+    if not value:
+        return default
+    if value in ("1", "yes", "true", "on"):
+        return True
+    if value in ("0", "no", "false", "off"):
+        return False
+    raise WrongSetting(f"{name} is {value!r}; use 1 or 0.")
+
+
+def number(name: str, default: int, low: int, high: int) -> int:
+    """A whole number within limits. Raises WrongSetting."""
+    value = os.environ.get(name, "").strip()
+    if not value:
+        return default
+    if not value.isascii() or not value.isdigit() or not low <= int(value) <= high:
+        raise WrongSetting(f"{name} is {value!r}; use a whole number from {low} to {high}.")
+    return int(value)
+
+
+def words(name: str) -> list[str]:
+    """A list separated by commas or spaces."""
+    return os.environ.get(name, "").replace(",", " ").split()
+
+
+def state_dir() -> Path:
+    """The state folder: LAB_STATE_DIR, or `labsite` in the user's state directory."""
+    given = os.environ.get("LAB_STATE_DIR", "").strip()
+    if given:
+        return Path(given).expanduser().absolute()
+    base = os.environ.get("XDG_STATE_HOME", "").strip() or "~/.local/state"
+    return Path(base).expanduser().absolute() / "labsite"

@@ -1,0 +1,101 @@
+"""Our Huey: SQLite storage, a scheduler that offers the periodic task every 5 s, workers that wake.
+
+Huey's own scheduler looks once a minute and its idle workers back off to seconds. Here the
+scheduler's period is `OFFER_SECONDS`, and idle workers wait on a condition that every enqueue of
+this process rings, so that an idle product polls rarely and still answers at once (stack.md 2).
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+from huey import SqliteHuey
+from huey.consumer import Consumer, Scheduler, Worker
+
+OFFER_SECONDS = 5
+DATAGRAM_BYTES = 4096
+
+logger = logging.getLogger(__name__)
+
+
+class OftenScheduler(Scheduler):
+    periodic_task_seconds = OFFER_SECONDS
+
+
+class WokenWorker(Worker):
+    """Waits for work on the queue's condition instead of sleeping through it."""
+
+    def sleep(self) -> None:
+        delay = min(self.delay, self.max_delay)
+        self.huey.wait_for_work(delay)
+        self.delay = delay * self.backoff
+
+
+class WakeConsumer(Consumer):
+    """A consumer with one more thread: it reads wake-up datagrams and hands them to the queue."""
+
+    worker_class = WokenWorker
+    scheduler_class = OftenScheduler
+
+    def start(self) -> None:
+        super().start()
+        if self.huey.wake_path is not None:
+            threading.Thread(target=self._listen, name="Wake", daemon=True).start()
+
+    def stop(self, graceful: bool = False) -> None:
+        self.stop_flag.set()
+        self.huey.ring(everyone=True)
+        super().stop(graceful)
+
+    def _listen(self) -> None:
+        path = Path(self.huey.wake_path)
+        path.unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as box:
+            box.bind(str(path))
+            path.chmod(0o600)
+            while not self.stop_flag.is_set():
+                text = box.recv(DATAGRAM_BYTES).decode("utf-8", "replace").strip()
+                try:
+                    self.huey.on_wake(text)
+                except Exception:
+                    logger.exception("wake-up was not handled", extra={"text": text})
+
+
+class LabHuey(SqliteHuey):
+    """SqliteHuey with the consumer above. `on_wake` is set by `runs.tasks`."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._work = threading.Condition()
+        self._rung = 0
+        self.wake_path: Path | None = None
+        super().__init__(*args, **kwargs)
+
+    def create_consumer(self, **options: Any) -> WakeConsumer:
+        return WakeConsumer(self, **options)
+
+    def enqueue(self, task: Any) -> Any:
+        result = super().enqueue(task)
+        self.ring()
+        return result
+
+    def ring(self, everyone: bool = False) -> None:
+        """Wake an idle worker of this process."""
+        with self._work:
+            self._rung += 1
+            if everyone:
+                self._work.notify_all()
+            else:
+                self._work.notify()
+
+    def wait_for_work(self, seconds: float) -> None:
+        """Return when something may be in the queue, at the latest after `seconds`."""
+        with self._work:
+            seen = self._rung
+            self._work.wait_for(lambda: self._rung != seen, timeout=seconds)
+
+    def on_wake(self, text: str) -> None:
+        """Handle one wake-up; replaced by `runs.tasks`, which knows what a project is."""

@@ -1,0 +1,194 @@
+"""Django settings. One file; the environment changes what may change, and wrong values fail loudly."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from labsite import env
+from labsite.queue import LabHuey
+from runs.domain.paths import Paths
+
+ROOT = Path(__file__).resolve().parent.parent
+STATE_DIR = env.state_dir()
+PATHS = Paths(STATE_DIR)
+
+
+def _prepare_state(paths: Paths) -> None:
+    """Make the private folders of the state folder. Raises WrongSetting when it cannot."""
+    try:
+        for folder in (
+            paths.state,
+            paths.repos,
+            paths.origins,
+            paths.worktrees,
+            paths.run_folders,
+            paths.bin,
+            paths.feed,
+            paths.tmux_socket.parent,
+        ):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise env.WrongSetting(
+            f"The state folder {paths.state} cannot be written ({error.strerror}). "
+            "Set LAB_STATE_DIR to a folder of yours."
+        ) from error
+
+
+def _secret_key(paths: Paths) -> str:
+    """LAB_SECRET_KEY, or the key kept in the state folder, made on first use."""
+    given = env.text("LAB_SECRET_KEY")
+    if given:
+        return given
+    try:
+        handle = os.open(paths.secret_key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return paths.secret_key.read_text().strip()
+    with os.fdopen(handle, "w") as file:
+        file.write(secrets.token_urlsafe(48))
+    return paths.secret_key.read_text().strip()
+
+
+_prepare_state(PATHS)
+SECRET_KEY = _secret_key(PATHS)
+DEBUG = env.flag("LAB_DEBUG")
+HTTPS = env.flag("LAB_HTTPS")
+HOST = env.text("LAB_HOST", "127.0.0.1")
+PORT = env.number("LAB_PORT", 8420, 1, 65535)
+SESSION_HOST = env.text("LAB_SESSION_HOST", "local")
+ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *([HOST] if HOST not in ("0.0.0.0", "::") else []), *env.words("LAB_ALLOWED_HOSTS")]  # noqa: S104
+
+INSTALLED_APPS = [
+    "daphne",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "whitenoise.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "django_htmx",
+    "csp",
+    "huey.contrib.djhuey",
+    "trackers.builtin",
+    "runs",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+ROOT_URLCONF = "labsite.urls"
+ASGI_APPLICATION = "labsite.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [ROOT / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+            "builtins": ["django.templatetags.static"],
+        },
+    },
+]
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": PATHS.database,
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 10,
+            "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA foreign_keys=ON;",
+        },
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+HUEY = LabHuey("labsite", filename=str(PATHS.queue), immediate=False, results=False)
+
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+]
+LOGIN_URL = "runs:login"
+LOGIN_REDIRECT_URL = "runs:overview"
+LOGOUT_REDIRECT_URL = "runs:login"
+
+LANGUAGE_CODE = "en-gb"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATIC_ROOT = STATE_DIR / "static"
+STATICFILES_DIRS = [ROOT / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+WHITENOISE_MANIFEST_STRICT = False
+
+SESSION_COOKIE_NAME = "lab_session"
+CSRF_COOKIE_NAME = "lab_csrf"
+SESSION_COOKIE_AGE = 60 * 60 * 24 * 30
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
+SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("LAB_BEHIND_PROXY") else None
+SECURE_REFERRER_POLICY = "same-origin"
+CSRF_TRUSTED_ORIGINS = env.words("LAB_TRUSTED_ORIGINS")
+X_FRAME_OPTIONS = "DENY"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": ["'self'"],
+        "script-src": ["'self'"],
+        "style-src": ["'self'"],
+        "img-src": ["'self'", "data:"],
+        "connect-src": ["'self'"],
+        "font-src": ["'self'"],
+        "object-src": ["'none'"],
+        "base-uri": ["'none'"],
+        "form-action": ["'self'"],
+        "frame-ancestors": ["'none'"],
+    }
+}
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "lab": {
+            "()": "structlog.stdlib.ProcessorFormatter",
+            "processors": "ext://labsite.logs.PROCESSORS",
+            "foreign_pre_chain": "ext://labsite.logs.SHARED",
+        }
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lab"}},
+    "root": {"handlers": ["stderr"], "level": env.text("LAB_LOG_LEVEL", "INFO").upper()},
+    "loggers": {
+        "huey": {"level": "WARNING"},
+        "daphne": {"level": "WARNING"},
+        "django.channels.server": {"level": "WARNING"},
+        "twisted": {"level": "WARNING"},
+        "asyncio": {"level": "WARNING"},
+    },
+}
+SILENCED_SYSTEM_CHECKS = ["fields.W342"]

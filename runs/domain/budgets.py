@@ -1,0 +1,45 @@
+"""Time as rules see it: ages, budgets, next-due times. All against a clock passed in (X-15)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+ZERO = timedelta(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """One dimension of a budget, used and limit, as the run page shows it (X-16)."""
+
+    used: timedelta
+    limit: timedelta
+
+    @property
+    def share(self) -> float:
+        """The used part between 0 and 1."""
+        return min(1.0, self.used / self.limit) if self.limit > ZERO else 1.0
+
+    @property
+    def is_low(self) -> bool:
+        """True when less than a fifth is left, so that the page can warn."""
+        return self.share >= 0.8
+
+
+def age(now: datetime, since: datetime | None) -> timedelta:
+    """The time since a moment, never negative, whatever the clock did (X-15)."""
+    return max(ZERO, now - since) if since is not None else ZERO
+
+
+def is_due(now: datetime, next_at: datetime | None, interval: timedelta) -> bool:
+    """Whether an activity with this interval is due.
+
+    A stored time that lies further ahead than one interval can only come from a clock that was
+    set back since; it counts as due, or the product would sleep until the old time comes again.
+    """
+    return next_at is None or now >= next_at or next_at - now > interval
+
+
+def is_late(now: datetime, last_at: datetime | None, interval: timedelta) -> bool:
+    """Whether the last tick is older than two intervals, so that a page must say so (X-13)."""
+    return last_at is None or age(now, last_at) > 2 * interval

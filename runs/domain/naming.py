@@ -1,0 +1,88 @@
+"""Names that carry meaning: sessions, branches, worktrees. The only place that makes or reads them.
+
+A session name is the whole registration of a live run (LAB-01), a branch name is the claim
+(LAB-73), so both are parsed strictly and built from sanitised parts only.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from runs.domain.states import RunKind
+
+BRANCH_PREFIX = "afk/"
+SEPARATOR = "~"
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+_NUMBER = re.compile(r"0*[1-9][0-9]*", re.ASCII)
+_LABEL = re.compile(r"afk-(auto-)?([0-9]+)", re.ASCII)
+_CLAIM = re.compile(r"afk/([1-9][0-9]*)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class RunName:
+    """What a session name says about a run: project part, slot if given, issue key, kind."""
+
+    project: str
+    slot: int | None
+    key: str
+    kind: RunKind
+
+
+def sanitise(text: str) -> str:
+    """`text` with only letters, digits, `_` and `-`: `/` becomes `-`, the rest `_` (LAB-04)."""
+    return _UNSAFE.sub("_", text.replace("/", "-"))
+
+
+def session_name(project: str, slot: int, key: str, kind: RunKind) -> str:
+    """The tmux session name of a run, in the form of C-04: project, slot, label."""
+    marker = "auto-" if kind is RunKind.AUTO else ""
+    return f"{sanitise(project)}{SEPARATOR}{slot}{SEPARATOR}afk-{marker}{sanitise(key)}"
+
+
+def parse_session(name: str) -> RunName | None:
+    """The run that a session name stands for, or None when it is not a run (LAB-01 to LAB-05).
+
+    Both `project~slot~afk-7` and the short `project~afk-7` are read (C-04).
+    """
+    project, boundary, rest = name.partition(SEPARATOR)
+    if not boundary or not project or sanitise(project) != project:
+        return None
+    slot_text, second, label = rest.partition(SEPARATOR)
+    if not second:
+        slot_text, label = "", rest
+    elif not _NUMBER.fullmatch(slot_text):
+        return None
+    found = _LABEL.fullmatch(label)
+    if found is None or not _NUMBER.fullmatch(found[2]):
+        return None
+    kind = RunKind.AUTO if found[1] else RunKind.MANUAL
+    return RunName(project, int(slot_text) if slot_text else None, str(int(found[2])), kind)
+
+
+def session_project(name: str) -> str | None:
+    """The project part of any session of ours, run or not; None for a foreign session."""
+    project, boundary, _ = name.partition(SEPARATOR)
+    return project if boundary and project else None
+
+
+def belongs_to(project: str, session: str) -> bool:
+    """Whether a session is the project's own: `foo` owns `foo~x`, never `foobar~x` (LAB-05)."""
+    return session_project(session) == sanitise(project)
+
+
+def branch_for(key: str) -> str:
+    """The branch whose existence claims the issue."""
+    return f"{BRANCH_PREFIX}{key}"
+
+
+def claimed_key(branch: str) -> str | None:
+    """The issue that a branch claims; None unless it is exactly `afk/<digits>` (LAB-74)."""
+    found = _CLAIM.fullmatch(branch)
+    return found[1] if found else None
+
+
+def worktree_name(project: str, key: str) -> str:
+    """The folder of a run's worktree; never holds `~`, which stalls agents (LAB-71, C-05)."""
+    return f"{sanitise(project)}-{sanitise(key)}"

@@ -1,0 +1,90 @@
+"""Where things lie in the state folder. Nothing else builds these paths."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+_SOCKET_LIMIT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The layout of one state folder."""
+
+    state: Path
+
+    @property
+    def repos(self) -> Path:
+        """Bare reference repositories, one a project; their heads are the claims."""
+        return self.state / "repos"
+
+    @property
+    def origins(self) -> Path:
+        """Bare repositories that stand in as origin for projects whose path has none."""
+        return self.state / "origins"
+
+    @property
+    def worktrees(self) -> Path:
+        """Worktrees of runs, `<project>-<key>` (C-05)."""
+        return self.state / "worktrees"
+
+    @property
+    def run_folders(self) -> Path:
+        """One private folder a run: launch order, token, exit file."""
+        return self.state / "runs"
+
+    @property
+    def bin(self) -> Path:
+        """Put first on the PATH of every session; holds `labctl`."""
+        return self.state / "bin"
+
+    @property
+    def feed(self) -> Path:
+        """One datagram socket a web process: "there is something new on the timeline"."""
+        return self.feed_socket(0).parent
+
+    @property
+    def worker_socket(self) -> Path:
+        """The worker's datagram socket: "look at this project now"."""
+        return self._socket("worker.sock")
+
+    @property
+    def tmux_socket(self) -> Path:
+        """The private tmux server of this state folder."""
+        return self._socket("tmux.sock")
+
+    @property
+    def address(self) -> Path:
+        """Holds the base URL of the running web process, for `labctl`."""
+        return self.state / "address"
+
+    @property
+    def database(self) -> Path:
+        return self.state / "lab.sqlite3"
+
+    @property
+    def queue(self) -> Path:
+        return self.state / "queue.sqlite3"
+
+    @property
+    def secret_key(self) -> Path:
+        return self.state / "secret.key"
+
+    def run_folder(self, run_id: int) -> Path:
+        """The private folder of one run."""
+        return self.run_folders / str(run_id)
+
+    def feed_socket(self, process_id: int) -> Path:
+        """The socket of one web process; short names, since the system limits them."""
+        return self._socket(f"feed/{process_id}.sock")
+
+    def _socket(self, name: str) -> Path:
+        """A socket path that fits the system's limit, outside the state folder if it must."""
+        inside = self.state / name
+        if len(str(inside).encode()) <= _SOCKET_LIMIT:
+            return inside
+        digest = hashlib.sha256(str(self.state).encode()).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"labsite-{digest}" / name

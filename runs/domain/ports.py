@@ -1,0 +1,225 @@
+"""What the product asks of the world: small protocols, the frozen facts they answer with, errors.
+
+Each protocol has a real implementation in `runs.outside` (or `trackers`) and a fake in
+`tests/fakes.py`; both pass the same contract tests. "Could not tell" is an exception here and
+becomes None in the facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from runs.domain.paths import Paths
+from trackers.base import Tracker
+
+
+class SeamError(Exception):
+    """The outside did not answer as it should: could not run, timed out, or said no.
+
+    Its text is for a person: what was tried and what the program itself said.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One tmux session as seen in one look. `alive` is False when its program has ended."""
+
+    name: str
+    alive: bool
+    exit_status: int | None = None
+    exit_signal: int | None = None
+    ended_at: datetime | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Everything needed to start one session. Values travel in a private file, never in argv."""
+
+    session: str
+    folder: Path
+    cwd: Path
+    argv: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    marker: str = ""
+    nofile: int = 0
+    wake: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a session's program ended, as its launch wrapper wrote it down."""
+
+    status: int | None
+    signal: int | None
+    at: datetime
+
+
+class Sessions(Protocol):
+    """The sessions of one host (tmux)."""
+
+    def look(self) -> Mapping[str, Sighting]:
+        """Every session by name; empty when no server runs (LAB-16). Raises SeamError."""
+
+    def start(self, order: Order) -> None:
+        """Start a detached session. Raises SeamError; then no session exists."""
+
+    def screens(self, names: Sequence[str], lines: int = 0) -> Mapping[str, str]:
+        """What is on the screen of each session, with colours, in one call.
+
+        `lines` adds that many lines of scrollback. Sessions that are gone are left out.
+        Raises SeamError.
+        """
+
+    def kill(self, name: str, marker: str) -> None:
+        """End a session and every process that carries its marker; idempotent (LAB-42).
+
+        Raises SeamError when something of it still lives afterwards.
+        """
+
+    def exit_of(self, folder: Path) -> Exit | None:
+        """How the program ended, read from the run's folder; None when it is not known."""
+
+    def attach_command(self, name: str) -> Sequence[str]:
+        """The command that a person types to watch the session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One changed file of a worktree."""
+
+    path: str
+    kind: str
+    added: int | None
+    removed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a run's branch holds beyond its fork point."""
+
+    head: str
+    commits: int
+
+
+class Repos(Protocol):
+    """Git, on reference repositories and worktrees. Every call is bounded (LAB-60)."""
+
+    def create(self, repo: Path, url: str, token: str = "") -> None:
+        """Make an empty bare reference repository whose origin is `url`. Raises SeamError."""
+
+    def create_origin(self, origin: Path, source: Path) -> None:
+        """Make a bare repository that serves as origin and is filled from a path, read-only."""
+
+    def fetch(
+        self,
+        repo: Path,
+        token: str = "",
+        progress: Callable[[str], None] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Bring `refs/remotes/origin/*` up to date. Raises SeamError with git's own words."""
+
+    def refill(self, origin: Path, source: Path) -> str:
+        """Bring new commits of a source path into its origin repository; a warning or ''."""
+
+    def default_branch(self, repo: Path, token: str = "") -> str:
+        """The default branch of origin. Raises SeamError when origin has no commit."""
+
+    def remote_url(self, path: Path) -> str | None:
+        """The URL of a checkout's `origin`, or None when it has none. Raises SeamError."""
+
+    def claims(self, repo: Path) -> frozenset[str]:
+        """Keys of the issues that a local branch claims (LAB-73). Raises SeamError."""
+
+    def add_worktree(self, repo: Path, path: Path, branch: str, base: str) -> str:
+        """Claim: make branch and worktree at origin's `base` in one command.
+
+        Returns the fork point. Raises SeamError; then neither branch nor worktree was made.
+        """
+
+    def remove_worktree(self, repo: Path, path: Path) -> None:
+        """Remove a clean worktree; git refuses a dirty one. Raises SeamError."""
+
+    def roll_back(self, repo: Path, path: Path, branch: str, fork_point: str) -> None:
+        """Undo a claim that never came to a live session (LAB-59). Raises SeamError.
+
+        The branch goes only while it still stands at its fork point.
+        """
+
+    def is_dirty(self, path: Path) -> bool:
+        """Whether `git status` prints anything, untracked files included (LAB-107)."""
+
+    def progress(self, path: Path, fork_point: str) -> Progress:
+        """Head and number of commits since the fork point. Raises SeamError."""
+
+    def changes(self, path: Path, fork_point: str) -> Sequence[Change]:
+        """Changed files since the fork point, uncommitted and untracked ones included."""
+
+    def patch(self, path: Path, fork_point: str, limit: int) -> str:
+        """The diff behind `changes`, at most `limit` bytes. Raises SeamError."""
+
+    def pushed(self, repo: Path, branch: str, token: str = "") -> str | None:
+        """The commit that origin has for a branch now, None when it has none."""
+
+    def is_ahead(self, repo: Path, commit: str, base: str) -> bool:
+        """Whether a pushed commit holds anything that origin's base does not. Raises SeamError."""
+
+
+class Queue(Protocol):
+    """Long work is asked for here; each is also a row that a tick can find again."""
+
+    def launch(self, run_id: int) -> None:
+        """Carry out a run in *starting*."""
+
+    def clone(self, project_id: int) -> None:
+        """Carry out the clone of a new project."""
+
+
+class Bell(Protocol):
+    """Hints between processes. They carry no data, and losing one costs only time."""
+
+    def timeline(self) -> None:
+        """Tell every web process that the timeline has something new."""
+
+    def look(self, project: str) -> None:
+        """Ask the worker for a tick of one project (its session name part) now."""
+
+
+class Trust(Protocol):
+    """Prepares an agent's own files so that no prompt stops an unattended run (LAB-70)."""
+
+    def approve(self, kind: str, worktree: Path) -> None:
+        """Mark a worktree as trusted, keeping all unknown keys. Raises SeamError."""
+
+
+class Login(Protocol):
+    """Whether an agent is logged in."""
+
+    def check(self, command: Sequence[str]) -> bool | None:
+        """Ask the agent now; None when it could not be asked (LAB-68)."""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Everything outside, plugged in once by `runs.wiring` and passed to the verbs."""
+
+    host: str
+    paths: Paths
+    sessions: Sessions
+    repos: Repos
+    queue: Queue
+    bell: Bell
+    trust: Trust
+    login: Login
+    now: Callable[[], datetime]
+    pause: Callable[[float], None]
+    tracker_for: Callable[[str], Tracker | None]
+    process: str
+    is_process_alive: Callable[[str], bool | None]
+    agent_environment: Callable[[], Mapping[str, str]]
+    redact: Callable[[str, Iterable[str]], str]

@@ -1,0 +1,99 @@
+"""The closed word lists of the product: what a run can be, how it can end, what is told.
+
+Imported everywhere, imports nothing of ours. The words are the glossary's.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class RunState(StrEnum):
+    """Where a run stands. *Starting* holds the issue and a slot before anything exists on disk."""
+
+    STARTING = "starting"
+    WORKING = "working"
+    ENDED = "ended"
+
+
+class Outcome(StrEnum):
+    """How a run ended; written once, by `runs.work.outcomes.record` alone (LAB-28)."""
+
+    SUCCEEDED = "succeeded"
+    NO_CHANGE = "no_change"
+    OBSOLETE = "obsolete"
+    DIED = "died"
+    TIMED_OUT = "timed_out"
+    REJECTED = "rejected"
+    LIMIT_REACHED = "limit_reached"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+    @property
+    def words(self) -> str:
+        """The outcome as a person reads it."""
+        return self.value.replace("_", " ")
+
+
+class RunKind(StrEnum):
+    """Who asked for the run: a person's click or the automatic switch (LAB-02)."""
+
+    MANUAL = "manual"
+    AUTO = "auto"
+
+
+class WorktreeFate(StrEnum):
+    """What the reap did with the worktree; *none* for adopted runs that never had one."""
+
+    UNSETTLED = ""
+    NONE = "none"
+    KEPT = "kept"
+    REMOVED = "removed"
+
+
+class ProjectState(StrEnum):
+    """A project is usable once its reference repository is complete."""
+
+    CLONING = "cloning"
+    READY = "ready"
+    FAILED = "failed"
+
+
+class AnswerCode(StrEnum):
+    """How the launch pass answered one start request; each door maps it to its own status."""
+
+    PENDING = ""
+    STARTED = "started"
+    NOTHING_READY = "nothing_ready"
+    AT_CAP = "at_cap"
+    NO_TRACKER = "no_tracker"
+    NOT_READY = "not_ready"
+    TRACKER_FAILED = "tracker_failed"
+    SEAM_FAILED = "seam_failed"
+    LOGGED_OUT = "logged_out"
+    START_FAILED = "start_failed"
+    EXPIRED = "expired"
+
+
+class NoticeKind(StrEnum):
+    """What a timeline entry tells; the pages choose a colour by it."""
+
+    PROJECT_ADDED = "project.added"
+    PROJECT_READY = "project.ready"
+    PROJECT_FAILED = "project.failed"
+    PROJECT_WARNED = "project.warned"
+    PROJECT_RECOVERED = "project.recovered"
+    ISSUE_CHANGED = "issue.changed"
+    ISSUE_COMMENTED = "issue.commented"
+    PULL_OPENED = "pull.opened"
+    PULL_CHANGED = "pull.changed"
+    RUN_STARTING = "run.starting"
+    RUN_STEP = "run.step"
+    RUN_STARTED = "run.started"
+    RUN_ADOPTED = "run.adopted"
+    RUN_OUTPUT = "run.output"
+    RUN_ENDED = "run.ended"
+    RUN_REAPED = "run.reaped"
+    RUN_WARNED = "run.warned"
+    START_REFUSED = "start.refused"
+    SETTING_CHANGED = "setting.changed"

@@ -1,0 +1,13 @@
+"""What is remembered. Fields, constraints and queries; no rule and no act lives here."""
+
+from __future__ import annotations
+
+from runs.models.agent import AgentProfile
+from runs.models.host import Due, Host, Tick
+from runs.models.project import Project
+from runs.models.run import Run
+from runs.models.settings import Settings
+from runs.models.start import StartRequest
+from runs.models.timeline import Notice
+
+__all__ = ["AgentProfile", "Due", "Host", "Notice", "Project", "Run", "Settings", "StartRequest", "Tick"]

@@ -1,0 +1,78 @@
+"""Agent profiles: how each coding program is started."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ValidationError
+from django.db import models
+
+PLACEHOLDERS = ("{prompt}", "{prompt_file}", "{model}", "{effort}", "{worktree}")
+
+
+def _is_strings(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+class AgentProfile(models.Model):
+    """One coding program and the argument list that starts it. Never a shell line (X-14)."""
+
+    class Mode(models.TextChoices):
+        INTERACTIVE = "interactive", "interactive: stays open until it is ended"
+        ONE_SHOT = "one_shot", "one-shot: ends by itself"
+
+    class TrustKind(models.TextChoices):
+        NONE = "", "nothing to prepare"
+        CLAUDE = "claude", "Claude Code: trust the worktree, accept its project servers"
+
+    name = models.CharField(max_length=60, unique=True)
+    mode = models.CharField(max_length=20, choices=Mode, default=Mode.INTERACTIVE)
+    argv = models.JSONField(
+        "argument list",
+        default=list,
+        help_text=(
+            'The program and its arguments as a JSON list, for example ["claude", "{prompt}"]. '
+            "{prompt} becomes one argument, {prompt_file} the path of a file with the same text, "
+            "{model} and {effort} the choice from the settings page, {worktree} the working copy. "
+            "An argument whose placeholder has no value is left out together with the flag before it."
+        ),
+    )
+    env = models.JSONField(
+        "environment", default=dict, blank=True, help_text="Extra variables as a JSON object of strings."
+    )
+    model_names = models.JSONField(
+        "models", default=list, blank=True, help_text="Closed list of models that may be chosen."
+    )
+    efforts = models.JSONField(
+        "efforts", default=list, blank=True, help_text="Closed list of efforts that may be chosen."
+    )
+    trust = models.CharField(max_length=20, choices=TrustKind, default=TrustKind.NONE, blank=True)
+    login_command = models.JSONField(
+        "login check",
+        default=list,
+        blank=True,
+        help_text="A command (JSON list) that exits 0 when the agent is logged in. Empty: no check.",
+    )
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def clean(self) -> None:
+        """Refuse lists that could not be started, with a message at the field."""
+        wrong: dict[str, str] = {}
+        if not _is_strings(self.argv) or not self.argv:
+            wrong["argv"] = "Write a JSON list of strings with at least the program."
+        elif not any("{prompt}" in item or "{prompt_file}" in item for item in self.argv):
+            wrong["argv"] = "The task has to reach the agent: use {prompt} or {prompt_file}."
+        for field in ("model_names", "efforts", "login_command"):
+            if not _is_strings(getattr(self, field)):
+                wrong[field] = "Write a JSON list of strings."
+        if not isinstance(self.env, dict) or not _is_strings(list(self.env.values())):
+            wrong["env"] = "Write a JSON object whose values are strings."
+        if wrong:
+            raise ValidationError(wrong)
+
+    def allows(self, model: str, effort: str) -> bool:
+        """Whether the pair may be chosen; empty means the program's own default (LAB-128)."""
+        return (not model or model in self.model_names) and (not effort or effort in self.efforts)

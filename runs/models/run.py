@@ -1,0 +1,145 @@
+"""Runs: one agent's work on one issue, from start to outcome."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import models
+from django.db.models import Q
+
+from runs.domain import budgets, naming
+from runs.domain.states import Outcome, RunKind, RunState, WorktreeFate
+from runs.models.project import Project
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def active(self) -> RunQuerySet:
+        """Runs without an outcome, starting ones included."""
+        return self.filter(outcome="")
+
+    def working(self) -> RunQuerySet:
+        """Runs whose session was seen alive once and that have no outcome."""
+        return self.filter(outcome="", state=RunState.WORKING)
+
+    def starting(self) -> RunQuerySet:
+        """Runs that hold issue and slot while their session is being made."""
+        return self.filter(outcome="", state=RunState.STARTING)
+
+    def unsettled(self) -> RunQuerySet:
+        """Ended runs whose session or worktree has not been dealt with yet."""
+        return self.exclude(outcome="").filter(settled_at=None)
+
+    def for_board(self) -> RunQuerySet:
+        """With everything that a row shows."""
+        return self.select_related("project")
+
+
+class Run(models.Model):
+    """One run. `outcome` is written once, by `runs.work.outcomes.record` alone."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="runs")
+    host = models.CharField(max_length=100)
+    issue_key = models.CharField(max_length=60)
+    issue_title = models.TextField(blank=True)
+    kind = models.CharField(max_length=10, choices=[(k.value, k.value) for k in RunKind], default=RunKind.MANUAL)
+    is_adopted = models.BooleanField(default=False)
+    state = models.CharField(max_length=10, choices=[(s.value, s.value) for s in RunState])
+    outcome = models.CharField(
+        max_length=16, blank=True, choices=[(o.value, o.words) for o in Outcome], default=""
+    )
+    reason = models.TextField(blank=True, help_text="Why the outcome is what it is, in a sentence.")
+    session = models.CharField(max_length=200)
+    slot = models.PositiveIntegerField(null=True, blank=True)
+    branch = models.CharField(max_length=80)
+    worktree = models.CharField(max_length=500, blank=True)
+    fork_point = models.CharField(max_length=64, blank=True)
+    agent = models.CharField(max_length=60, blank=True)
+    model = models.CharField(max_length=100, blank=True)
+    effort = models.CharField(max_length=40, blank=True)
+    prompt = models.TextField(blank=True)
+    started_by = models.CharField(max_length=150, blank=True)
+    token_hash = models.CharField(max_length=64, blank=True, db_index=True, editable=False)
+
+    requested_at = models.DateTimeField()
+    claimed_at = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True, help_text="The budget clock starts here (C-19).")
+    ended_at = models.DateTimeField(null=True, blank=True)
+    settled_at = models.DateTimeField(null=True, blank=True)
+    launcher = models.CharField(max_length=200, blank=True, help_text="The process that carries out the start.")
+    launch_deadline = models.DateTimeField(null=True, blank=True)
+
+    head = models.CharField(max_length=64, blank=True)
+    commits = models.PositiveIntegerField(default=0)
+    last_line = models.CharField(max_length=300, blank=True)
+    last_output_at = models.DateTimeField(null=True, blank=True)
+    last_words = models.TextField(blank=True, help_text="The end of the screen when the program ended.")
+    exit_status = models.IntegerField(null=True, blank=True)
+    exit_signal = models.IntegerField(null=True, blank=True)
+    exited_at = models.DateTimeField(null=True, blank=True)
+    pull_number = models.PositiveIntegerField(null=True, blank=True)
+    pull_url = models.CharField(max_length=500, blank=True)
+    worktree_fate = models.CharField(
+        max_length=10, blank=True, default="", choices=[(f.value, f.value or "not settled") for f in WorktreeFate]
+    )
+    warning = models.TextField(blank=True, help_text="What the reap could not do.")
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        permissions = [("act", "Can start and stop runs, add projects, write issues")]
+        constraints = [
+            models.CheckConstraint(
+                name="run_ended_iff_outcome",
+                condition=(
+                    Q(outcome="", ended_at=None) & ~Q(state=RunState.ENDED)
+                    | ~Q(outcome="") & Q(ended_at__isnull=False, state=RunState.ENDED)
+                ),
+            ),
+            models.CheckConstraint(
+                name="run_outcome_known", condition=Q(outcome__in=["", *(o.value for o in Outcome)])
+            ),
+            models.CheckConstraint(
+                name="run_settled_only_after_outcome", condition=Q(settled_at=None) | ~Q(outcome="")
+            ),
+            models.UniqueConstraint(
+                name="run_one_active_per_issue", fields=["project", "issue_key"], condition=Q(outcome="")
+            ),
+            models.UniqueConstraint(
+                name="run_one_active_per_session", fields=["host", "session"], condition=Q(outcome="")
+            ),
+        ]
+        indexes = [
+            models.Index(name="run_active", fields=["host", "state"], condition=Q(outcome="")),
+            models.Index(
+                name="run_unsettled", fields=["host"], condition=~Q(outcome="") & Q(settled_at=None)
+            ),
+            models.Index(name="run_recent", fields=["project", "-id"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.project_id} #{self.issue_key} ({self.outcome or self.state})"
+
+    @property
+    def is_active(self) -> bool:
+        return not self.outcome
+
+    @property
+    def did_start(self) -> bool:
+        """Whether a session was ever seen alive; a failed start is not a failed run (C-58)."""
+        return self.started_at is not None
+
+    @property
+    def short_title(self) -> str:
+        """The issue's title on one line, cut for a row."""
+        line = " ".join(self.issue_title.split())
+        return line if len(line) <= 160 else f"{line[:159]}…"
+
+    @property
+    def project_part(self) -> str:
+        """The project's part of the session name."""
+        return naming.session_project(self.session) or ""
+
+    def spent(self, now: datetime, budget: timedelta) -> budgets.Spent:
+        """Wall time used and allowed (X-16); stands still once the run has ended."""
+        return budgets.Spent(budgets.age(self.ended_at or now, self.started_at), budget)

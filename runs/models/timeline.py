@@ -1,0 +1,32 @@
+"""The timeline. Each row is written in the transaction of the change it tells: the outbox (C-61)."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from runs.domain.states import NoticeKind
+from runs.models.project import Project
+from runs.models.run import Run
+
+
+class Notice(models.Model):
+    """One thing worth telling. Pages render it; pushes only say that there is a new one."""
+
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=30, choices=[(k.value, k.value) for k in NoticeKind])
+    project = models.ForeignKey(Project, null=True, blank=True, on_delete=models.CASCADE)
+    run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.CASCADE)
+    issue_key = models.CharField(max_length=60, blank=True)
+    text = models.TextField()
+    by = models.CharField(max_length=150, blank=True, help_text="The user who did it; empty: the product.")
+    outcome = models.CharField(max_length=16, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [
+            models.Index(name="notice_of_run", fields=["run", "-id"]),
+            models.Index(name="notice_of_project", fields=["project", "-id"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.text[:60]}"

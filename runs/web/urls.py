@@ -1,0 +1,6 @@
+"""Addresses of the pages, in small lists by prefix."""
+
+from __future__ import annotations
+
+app_name = "runs"
+urlpatterns: list = []

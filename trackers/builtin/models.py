@@ -1,0 +1,99 @@
+"""Issues and pull requests that labsite keeps itself. It only stores; verbs live in `runs.work`."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from trackers.base import PullState
+
+
+class Root(models.Model):
+    """One project's tracker. Issues and pull requests share one row of numbers."""
+
+    name = models.CharField(max_length=60)
+    next_number = models.PositiveIntegerField(default=1)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Label(models.Model):
+    """A label of one tracker."""
+
+    root = models.ForeignKey(Root, on_delete=models.CASCADE, related_name="labels")
+    name = models.CharField(max_length=60)
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["root", "name"], name="label_once_per_root")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Issue(models.Model):
+    """An issue with a Markdown body."""
+
+    root = models.ForeignKey(Root, on_delete=models.CASCADE, related_name="issues")
+    number = models.PositiveIntegerField()
+    title = models.TextField()
+    body = models.TextField(blank=True)
+    author = models.CharField(max_length=150)
+    is_open = models.BooleanField(default=True)
+    labels = models.ManyToManyField(Label, blank=True, related_name="issues")
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [models.UniqueConstraint(fields=["root", "number"], name="issue_number_once_per_root")]
+        indexes = [models.Index(name="issue_open", fields=["root", "number"], condition=Q(is_open=True))]
+
+    def __str__(self) -> str:
+        return f"#{self.number} {self.title[:60]}"
+
+
+class IssueComment(models.Model):
+    """A comment on an issue, by a person or by an agent."""
+
+    issue = models.ForeignKey(Issue, on_delete=models.CASCADE, related_name="comments")
+    author = models.CharField(max_length=150)
+    body = models.TextField()
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"comment on {self.issue_id} by {self.author}"
+
+
+class PullRequest(models.Model):
+    """A pull request: a pushed branch that asks to be merged."""
+
+    root = models.ForeignKey(Root, on_delete=models.CASCADE, related_name="pulls")
+    number = models.PositiveIntegerField()
+    head = models.CharField(max_length=200)
+    base = models.CharField(max_length=200)
+    head_commit = models.CharField(max_length=64, blank=True)
+    title = models.TextField()
+    body = models.TextField(blank=True)
+    author = models.CharField(max_length=150)
+    state = models.CharField(
+        max_length=10, choices=[(s.value, s.value) for s in PullState], default=PullState.OPEN
+    )
+    created_at = models.DateTimeField()
+    updated_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [
+            models.UniqueConstraint(fields=["root", "number"], name="pull_number_once_per_root"),
+            models.UniqueConstraint(
+                fields=["root", "head"], condition=Q(state="open"), name="pull_one_open_per_head"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"#{self.number} {self.title[:60]}"
