@@ -29,10 +29,14 @@ class NotFound(TrackerError):
 
 
 class Ability(StrEnum):
-    """What an adapter can do beyond reading; undeclared abilities are hidden and refused."""
+    """What an adapter can do beyond reading; undeclared abilities are hidden and refused.
+
+    *Local* adapters answer from this process without waiting, so a tick asks them first.
+    """
 
     COMMENT = "comment"
     CREATE_PULL = "create_pull"
+    LOCAL = "local"
 
 
 class PullState(StrEnum):

@@ -1,0 +1,130 @@
+"""The built-in tracker behind the seam; the reference for every other adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import DatabaseError
+from django.db.models import FilteredRelation, Prefetch, Q
+
+from trackers import base
+from trackers.base import Ability, NewPull, NotFound, Pull, PullState, Refused, Unreachable
+from trackers.builtin import store
+from trackers.builtin.models import Issue, IssueComment, Root
+
+_PULL = ("number", "head", "state", "title", "base", "body", "head_commit")
+_STATES = frozenset(state.value for state in PullState)
+
+
+class BuiltinTracker:
+    """Issues and pull requests in labsite's own database. A root is the key of a `Root` row."""
+
+    kind = "builtin"
+    abilities = frozenset({Ability.COMMENT, Ability.CREATE_PULL, Ability.LOCAL})
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+
+    def ready(self, root: str, label: str) -> Sequence[base.Issue]:
+        """Open issues with the label, lowest number first."""
+        return self._open(root, Q(labels__name=label))
+
+    def open_issues(self, root: str) -> Sequence[base.Issue]:
+        """Every open issue, lowest number first."""
+        return self._open(root, Q())
+
+    def issue(self, root: str, key: str) -> base.Issue:
+        """One issue with its comments. Raises NotFound."""
+        comments = Prefetch("comments", IssueComment.objects.order_by("id"))
+        rows = Issue.objects.filter(root_id=store.root_id(root), number=number_of(key))
+        for row in rows.prefetch_related("labels", comments):
+            return _issue(row, with_text=True)
+        raise NotFound(f"There is no issue {key}.")
+
+    def pulls(self, heads: Mapping[str, Collection[str]]) -> Mapping[str, Sequence[Pull] | None]:
+        """Pull requests of these heads, of all roots in one query.
+
+        A root without a row is None ("could not tell"), never empty: the left join tells them
+        apart without a second query.
+        """
+        asked = {store.root_id(root): root for root in heads if root.isascii() and root.isdigit()}
+        wanted = {head for branches in heads.values() for head in branches}
+        found: dict[str, list[Pull] | None] = dict.fromkeys(heads)
+        for row in _pull_rows(asked, wanted):
+            root = asked[row["pk"]]
+            mine = found.setdefault(root, None)
+            if mine is None:
+                mine = found[root] = []
+            pull = _pull(row)
+            if pull is not None and pull.head in heads[root]:
+                mine.append(pull)
+        return found
+
+    def comment(self, root: str, key: str, author: str, body: str) -> None:
+        """Store a comment. Raises NotFound."""
+        store.add_comment(root, number_of(key), author=author, body=body, at=self._now())
+
+    def create_pull(self, root: str, new: NewPull) -> Pull:
+        """Store a pull request. Raises Refused when its branch has an open one."""
+        number = store.create_pull(root, new, at=self._now())
+        return Pull(
+            number=number,
+            head=new.head,
+            state=PullState.OPEN,
+            title=new.title,
+            base=new.base,
+            body=new.body,
+            head_commit=new.head_commit,
+        )
+
+    def _open(self, root: str, which: Q) -> Sequence[base.Issue]:
+        """Open issues without their bodies, which a list never shows."""
+        key = store.root_id(root)
+        rows = Issue.objects.filter(which, root_id=key, is_open=True).order_by("number")
+        issues = [_issue(row) for row in rows.defer("body").prefetch_related("labels")]
+        if not issues and not Root.objects.filter(pk=key).exists():
+            raise Refused("This project has no tracker of its own in labsite.")
+        return issues
+
+
+def number_of(key: str) -> int:
+    """The number that a key stands for. Raises NotFound for anything else (LAB-34)."""
+    if not (key.isascii() and key.isdigit()) or len(key) > 9:
+        raise NotFound(f"There is no issue {key[:60]}.")
+    return int(key)
+
+
+def _issue(row: Issue, *, with_text: bool = False) -> base.Issue:
+    comments = row.comments.all() if with_text else ()
+    return base.Issue(
+        key=str(row.number),
+        title=row.title,
+        body=row.body if with_text else "",
+        author=row.author,
+        labels=tuple(sorted(label.name for label in row.labels.all())),
+        is_open=row.is_open,
+        comments=tuple(base.Comment(author=c.author, body=c.body) for c in comments),
+    )
+
+
+def _pull_rows(roots: Collection[int], heads: Collection[str]) -> Iterator[dict[str, Any]]:
+    """At least one row for each root that exists; its pull fields are empty when it has none."""
+    rows = (
+        Root.objects.filter(pk__in=roots)
+        .annotate(asked=FilteredRelation("pulls", condition=Q(pulls__head__in=heads)))
+        .values("pk", *(f"asked__{name}" for name in _PULL))
+    )
+    try:
+        yield from rows.order_by("pk", "asked__number")
+    except DatabaseError as error:
+        raise Unreachable("The database did not answer.") from error
+
+
+def _pull(row: Mapping[str, Any]) -> Pull | None:
+    """The pull request of a row, or None where there is none or it makes no sense (LAB-34)."""
+    values = {name: row[f"asked__{name}"] for name in _PULL}
+    if values["state"] not in _STATES or not values["head"]:
+        return None
+    return Pull(**{**values, "state": PullState(values["state"])})

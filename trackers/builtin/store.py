@@ -1,0 +1,157 @@
+"""Writes of the built-in tracker. It only stores: times come in, rules live in `runs.work`.
+
+Every function runs inside the caller's transaction when there is one, so that a change and its
+timeline entry are one. Numbers are given out by the root's row: two writers never get the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from trackers.base import NewPull, NotFound, PullState, Refused
+from trackers.builtin.models import Issue, IssueComment, Label, PullRequest, Root
+
+SEEDED_LABELS = ("ready-for-agent", "bug", "enhancement", "question", "documentation")
+
+
+def create_root(name: str) -> str:
+    """Make the tracker of one project with its first labels; returns the root for the adapter."""
+    with transaction.atomic():
+        root = Root.objects.create(name=name[:60])
+        Label.objects.bulk_create(Label(root=root, name=label) for label in SEEDED_LABELS)
+    return str(root.pk)
+
+
+def root_id(root: str) -> int:
+    """The primary key that a root stands for. Raises Refused for anything but a number."""
+    if not (root.isascii() and root.isdigit()) or len(root) > 18:
+        raise Refused("This project has no tracker of its own in labsite.")
+    return int(root)
+
+
+def create_issue(
+    root: str, *, title: str, body: str, author: str, labels: Collection[str], at: datetime
+) -> int:
+    """Store an open issue and return its number. Raises Refused for a label that is not there."""
+    with transaction.atomic():
+        number = _next_number(root)
+        issue = Issue.objects.create(
+            root_id=root_id(root),
+            number=number,
+            title=title,
+            body=body,
+            author=author,
+            created_at=at,
+            updated_at=at,
+        )
+        issue.labels.set(_labels(root, labels))
+    return number
+
+
+def edit_issue(root: str, number: int, *, title: str, body: str, at: datetime) -> None:
+    """Replace title and body. Raises NotFound."""
+    _one(
+        Issue.objects.filter(root_id=root_id(root), number=number).update(
+            title=title, body=body, updated_at=at
+        ),
+        number,
+    )
+
+
+def add_comment(root: str, number: int, *, author: str, body: str, at: datetime) -> None:
+    """Store a comment. Raises NotFound."""
+    with transaction.atomic():
+        issue = _issue(root, number)
+        IssueComment.objects.create(issue=issue, author=author, body=body, at=at)
+        Issue.objects.filter(pk=issue.pk).update(updated_at=at)
+
+
+def set_open(root: str, number: int, *, is_open: bool, at: datetime) -> bool:
+    """Open or close; False when it was so already. Raises NotFound."""
+    with transaction.atomic():
+        issue = _issue(root, number)
+        changed = Issue.objects.filter(pk=issue.pk, is_open=not is_open).update(
+            is_open=is_open, updated_at=at
+        )
+    return bool(changed)
+
+
+def set_labels(root: str, number: int, *, labels: Collection[str], at: datetime) -> bool:
+    """Make these the issue's labels; False when they were. Raises NotFound, Refused."""
+    with transaction.atomic():
+        issue = _issue(root, number)
+        wanted = _labels(root, labels)
+        if {label.name for label in wanted} == {label.name for label in issue.labels.all()}:
+            return False
+        issue.labels.set(wanted)
+        Issue.objects.filter(pk=issue.pk).update(updated_at=at)
+    return True
+
+
+def create_pull(root: str, new: NewPull, *, at: datetime) -> int:
+    """Store an open pull request and return its number. Raises Refused for a second one."""
+    try:
+        with transaction.atomic():
+            number = _next_number(root)
+            PullRequest.objects.create(
+                root_id=root_id(root),
+                number=number,
+                head=new.head,
+                base=new.base,
+                head_commit=new.head_commit,
+                title=new.title,
+                body=new.body,
+                author=new.author,
+                state=PullState.OPEN,
+                created_at=at,
+                updated_at=at,
+            )
+    except IntegrityError as error:
+        raise Refused(f"There is already an open pull request for {new.head}.") from error
+    return number
+
+
+def close_pull(root: str, number: int, *, at: datetime) -> bool:
+    """Close an open pull request; False when it was not open. Raises NotFound."""
+    rows = PullRequest.objects.filter(root_id=root_id(root), number=number)
+    if rows.filter(state=PullState.OPEN).update(state=PullState.CLOSED, updated_at=at):
+        return True
+    if not rows.exists():
+        raise NotFound(f"There is no pull request {number}.")
+    return False
+
+
+def _next_number(root: str) -> int:
+    """Take the next number. The update locks the root's row until the transaction ends."""
+    rows = Root.objects.filter(pk=root_id(root))
+    if not rows.update(next_number=F("next_number") + 1):
+        raise Refused("This project has no tracker of its own in labsite.")
+    return rows.values_list("next_number", flat=True).get() - 1
+
+
+def _labels(root: str, names: Collection[str]) -> list[Label]:
+    """The label rows of these names. Raises Refused for one that is not there."""
+    if not names:
+        return []
+    found = list(Label.objects.filter(root_id=root_id(root), name__in=set(names)))
+    missing = sorted(set(names) - {label.name for label in found})
+    if missing:
+        raise Refused(f"There is no label “{missing[0]}” in this project.")
+    return found
+
+
+def _issue(root: str, number: int) -> Issue:
+    """The issue, locked until the transaction ends. Raises NotFound."""
+    issue = Issue.objects.select_for_update().filter(root_id=root_id(root), number=number).first()
+    if issue is None:
+        raise NotFound(f"There is no issue {number}.")
+    return issue
+
+
+def _one(changed: int, number: int) -> None:
+    if not changed:
+        raise NotFound(f"There is no issue {number}.")
