@@ -52,14 +52,14 @@ def create_issue(
     return number
 
 
-def edit_issue(root: str, number: int, *, title: str, body: str, at: datetime) -> None:
-    """Replace title and body. Raises NotFound."""
-    _one(
-        Issue.objects.filter(root_id=root_id(root), number=number).update(
-            title=title, body=body, updated_at=at
-        ),
-        number,
-    )
+def edit_issue(root: str, number: int, *, title: str, body: str, at: datetime) -> bool:
+    """Replace title and body; False when they were so already. Raises NotFound."""
+    with transaction.atomic():
+        issue = _issue(root, number)
+        if (issue.title, issue.body) == (title, body):
+            return False
+        Issue.objects.filter(pk=issue.pk).update(title=title, body=body, updated_at=at)
+    return True
 
 
 def add_comment(root: str, number: int, *, author: str, body: str, at: datetime) -> None:
@@ -125,6 +125,11 @@ def close_pull(root: str, number: int, *, at: datetime) -> bool:
     return False
 
 
+def has_issues(root: str) -> bool:
+    """Whether any issue, open or closed, was ever written here."""
+    return Issue.objects.filter(root_id=root_id(root)).exists()
+
+
 def _next_number(root: str) -> int:
     """Take the next number. The update locks the root's row until the transaction ends."""
     rows = Root.objects.filter(pk=root_id(root))
@@ -150,8 +155,3 @@ def _issue(root: str, number: int) -> Issue:
     if issue is None:
         raise NotFound(f"There is no issue {number}.")
     return issue
-
-
-def _one(changed: int, number: int) -> None:
-    if not changed:
-        raise NotFound(f"There is no issue {number}.")

@@ -1,0 +1,173 @@
+"""The commands that ask labsite something, and what each prints."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from labctl import show
+from labctl.client import Client, Failed
+
+
+class WrongArguments(Exception):
+    """The command line does not say enough; the text says what is missing."""
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code; never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    options = _parser().parse_args([_text(word) for word in arguments])
+    try:
+        print(options.act(options, os.environ))
+        sys.stdout.flush()
+    except WrongArguments as error:
+        print(f"labctl: {error}", file=sys.stderr)
+        return 2
+    except Failed as error:
+        print(f"labctl: {show.plain(error)}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 1
+    except BrokenPipeError:
+        # The reader of a pipe has seen enough; without this Python complains on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 0
+
+
+def issue_view(options: argparse.Namespace, env: Mapping[str, str]) -> str:
+    """`labctl issue view`."""
+    answer = _client(env).call("GET", f"/agent/issues/{_key(options, env)}")
+    return _json(answer) if options.json else show.issue(answer)
+
+
+def issue_list(options: argparse.Namespace, env: Mapping[str, str]) -> str:
+    """`labctl issue list`."""
+    found = _client(env).call("GET", "/agent/issues")["issues"]
+    return _json(found) if options.json else show.issues(found)
+
+
+def issue_comment(options: argparse.Namespace, env: Mapping[str, str]) -> str:
+    """`labctl issue comment`."""
+    key = _key(options, env)
+    body = options.message if options.message is not None else _read(options.file)
+    _client(env).call("POST", f"/agent/issues/{key}/comments", {"body": body})
+    return f"Commented on #{key}."
+
+
+def pr_create(options: argparse.Namespace, env: Mapping[str, str]) -> str:
+    """`labctl pr create`."""
+    body = options.body if options.body_file is None else _read(options.body_file)
+    title = options.title if options.title is not None else _last_subject()
+    request = {"title": title, "body": body or "", "base": options.base}
+    answer = _client(env).call("POST", "/agent/pull", request)
+    return _json(answer) if options.json else show.pull(answer)
+
+
+def pr_view(options: argparse.Namespace, env: Mapping[str, str]) -> str:
+    """`labctl pr view`."""
+    answer = _client(env).call("GET", "/agent/pull")
+    return _json(answer) if options.json else show.pull(answer)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="labctl", description="Issues and the pull request of this run.", allow_abbrev=False
+    )
+    parser.set_defaults(json=False)
+    things = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    issue = things.add_parser("issue", help="read and comment on issues").add_subparsers(
+        metavar="ACT", required=True
+    )
+    view = issue.add_parser("view", help="one issue with its comments")
+    view.set_defaults(act=issue_view)
+    listed = issue.add_parser("list", help="open issues of this project")
+    listed.set_defaults(act=issue_list)
+    comment = issue.add_parser("comment", help="comment on an issue")
+    comment.set_defaults(act=issue_comment)
+    for part in (view, comment):
+        part.add_argument("number", nargs="?", metavar="N", help="default: the issue of this run")
+    text = comment.add_mutually_exclusive_group()
+    text.add_argument("-m", "--message", metavar="TEXT")
+    text.add_argument(
+        "-F", "--file", metavar="FILE", help="- reads standard input, as does neither"
+    )
+
+    pull = things.add_parser("pr", help="the pull request of this run").add_subparsers(
+        metavar="ACT", required=True
+    )
+    create = pull.add_parser("create", help="open it; push the branch first")
+    create.set_defaults(act=pr_create)
+    create.add_argument("-t", "--title", help="default: the first line of the last commit")
+    body = create.add_mutually_exclusive_group()
+    body.add_argument("-b", "--body", default="")
+    body.add_argument("-F", "--body-file", metavar="FILE", help="- reads standard input")
+    create.add_argument("-B", "--base", default="", help="default: the default branch")
+    shown = pull.add_parser("view", help="show it")
+    shown.set_defaults(act=pr_view)
+    for part in (view, listed, create, shown):
+        part.add_argument("--json", action="store_true", help="print JSON")
+
+    things.add_parser("wake", help="ask labsite to look at this project now")
+    return parser
+
+
+def _client(env: Mapping[str, str]) -> Client:
+    """The client of this session. The token comes out of a private file, never out of argv."""
+    folder, address = env.get("LAB_RUN_FOLDER", ""), env.get("LAB_ADDRESS_FILE", "")
+    if not folder or not address:
+        raise Failed("labctl works inside a session that labsite started; this is none.")
+    try:
+        token = (Path(folder) / "token").read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        raise Failed("The token of this run cannot be read, so labsite cannot be asked.") from error
+    return Client(Path(address), token)
+
+
+def _key(options: argparse.Namespace, env: Mapping[str, str]) -> str:
+    key = (options.number or env.get("LAB_ISSUE", "")).removeprefix("#")
+    if not key:
+        raise WrongArguments("which issue? Write its number.")
+    return quote(key, safe="")
+
+
+def _read(name: str | None) -> str:
+    """The text of a file, or of standard input for `-` and when something is piped in."""
+    try:
+        if name not in (None, "-"):
+            return Path(str(name)).read_bytes().decode("utf-8", "replace")
+        if name is None and sys.stdin.isatty():
+            raise WrongArguments("what to write? Use -m TEXT or -F FILE.")
+        return sys.stdin.buffer.read().decode("utf-8", "replace")
+    except OSError as error:
+        raise WrongArguments(f"{name} cannot be read: {error.strerror}.") from error
+
+
+def _last_subject() -> str:
+    """The first line of the last commit's message."""
+    import subprocess  # noqa: TID251  (rarely needed, and slow to import)
+
+    command = ["git", "log", "-1", "--format=%s"]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=20, check=True)  # noqa: S603
+    except (OSError, subprocess.SubprocessError) as error:
+        raise WrongArguments("no commit was found to take the title from; use --title.") from error
+    return done.stdout.decode("utf-8", "replace").strip()
+
+
+def _text(word: str) -> str:
+    """An argument as text, whatever the locale of the session made of it."""
+    return os.fsencode(word).decode("utf-8", "replace")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)

@@ -1,0 +1,58 @@
+"""Prints answers for agents: plain text, no colours, nothing that a terminal could act on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_HIDDEN = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+
+
+def plain(text: object) -> str:
+    """The text without control characters: an issue must not steer the terminal that shows it."""
+    return str(text).translate(_HIDDEN)
+
+
+def line(text: object) -> str:
+    """The same on one line."""
+    return " ".join(plain(text).split())
+
+
+def issue(found: Mapping[str, Any]) -> str:
+    """One issue with its comments."""
+    parts = [
+        f"#{line(found['key'])} {line(found['title'])}",
+        f"state: {'open' if found['is_open'] else 'closed'}",
+        f"labels: {', '.join(map(line, found['labels'])) or 'none'}",
+        f"author: {line(found['author']) or 'unknown'}",
+        "",
+        plain(found["body"]) or "(no description)",
+    ]
+    for comment in found["comments"]:
+        parts += ["", f"--- comment by {line(comment['author'])} ---", plain(comment["body"])]
+    return "\n".join(parts)
+
+
+def issues(found: Sequence[Mapping[str, Any]]) -> str:
+    """Open issues, one a line."""
+    if not found:
+        return "No open issues."
+    return "\n".join(_row(one) for one in found)
+
+
+def pull(found: Mapping[str, Any]) -> str:
+    """One pull request."""
+    parts = [
+        f"Pull request #{found['number']} {line(found['title'])}",
+        f"state: {line(found['state'])}",
+        f"head: {line(found['head'])}",
+        f"base: {line(found['base'])}",
+    ]
+    if found["url"]:
+        parts.append(f"url: {line(found['url'])}")
+    return "\n".join([*parts, "", plain(found["body"])]).rstrip()
+
+
+def _row(one: Mapping[str, Any]) -> str:
+    labels = ", ".join(map(line, one["labels"]))
+    return f"#{line(one['key'])}\t{line(one['title'])}" + (f"\t[{labels}]" if labels else "")

@@ -1,0 +1,32 @@
+"""`labctl wake`: tell the worker to look at a project now. Run by a tmux hook, so it costs little."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+
+USAGE = "usage: labctl wake [--socket PATH] [PROJECT]"
+
+
+def run(arguments: list[str]) -> int:
+    """Send one datagram. 0 even when nobody listens: the next tick sees everything anyway."""
+    path = os.environ.get("LAB_WAKE_SOCKET", "")
+    if arguments[:1] == ["--socket"]:
+        path, arguments = "".join(arguments[1:2]), arguments[2:]
+    project = "".join(arguments[:1]) or os.environ.get("LAB_PROJECT", "")
+    if len(arguments) > 1 or project.startswith("-") or not path:
+        print(USAGE, file=sys.stderr)
+        return 2
+    send(path, project)
+    return 0
+
+
+def send(path: str, project: str) -> None:
+    """Send it, or do nothing: a missing, full or foreign socket never holds up the sender."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.setblocking(False)
+        try:
+            sender.sendto(project.encode("utf-8", "surrogateescape"), path)
+        except (OSError, ValueError):
+            return

@@ -1,0 +1,173 @@
+"""Verbs on pull requests. One is opened only for work that is really on origin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from django.db import transaction
+
+from runs.domain import writing
+from runs.domain.ports import Lab, SeamError
+from runs.domain.states import NoticeKind
+from runs.models import Project, Run
+from runs.work import announce
+from trackers.base import (
+    Ability,
+    NewPull,
+    Pull,
+    PullState,
+    Refused,
+    Tracker,
+    Unreachable,
+    best_pull,
+)
+from trackers.builtin import store
+
+_BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]{0,199}")
+
+
+class PullRefused(Exception):
+    """No pull request was opened; `field` is what is wrong, `text` says so to the agent."""
+
+    def __init__(self, field: str, text: str) -> None:
+        super().__init__(text)
+        self.field = field
+        self.text = text
+
+
+def create(lab: Lab, run: Run, *, title: str, body: str = "", base: str = "", by: str = "") -> Pull:
+    """Open the pull request of a run's branch, or return the one that is open already.
+
+    Looks at origin itself and never claims what it did not see: the branch must be there and
+    hold something that the base does not. Raises PullRefused, SeamError, TrackerError.
+    """
+    tracker = _able(lab, run.project)
+    _check_active(run)
+    standing = _standing(tracker, run)
+    if standing is None:
+        new = _request(lab, run, title, body, base, by)
+        standing = _open(lab, tracker, run, new)
+    _look_after_commit(lab, run.project)
+    return standing
+
+
+def of_run(lab: Lab, run: Run) -> Pull | None:
+    """The pull request that is shown for a run: open, merged or closed. Raises TrackerError."""
+    tracker = lab.tracker_for(run.project.tracker)
+    if tracker is None:
+        raise Refused("This project has no tracker that labsite can read.")
+    return best_pull(_pulls(tracker, run), run.branch)
+
+
+def close(lab: Lab, project: Project, number: int, *, by: str) -> bool:
+    """Close a pull request unmerged; False when it was not open. Raises NotFound, Refused."""
+    if project.tracker != "builtin":
+        raise Refused("This project keeps its pull requests on a tracker of its own.")
+    with transaction.atomic():
+        closed = store.close_pull(project.tracker_root, number, at=lab.now())
+        if closed:
+            text = f"pull request {number} closed without a merge"
+            announce.tell(lab, NoticeKind.PULL_CHANGED, text, project=project, by=by)
+    return closed
+
+
+def _able(lab: Lab, project: Project) -> Tracker:
+    tracker = lab.tracker_for(project.tracker)
+    if tracker is None or Ability.CREATE_PULL not in tracker.abilities:
+        raise PullRefused(
+            "tracker", "labsite cannot open pull requests on this project's tracker; use its own."
+        )
+    return tracker
+
+
+def _check_active(run: Run) -> None:
+    """Asked anew of the database: a run may end while its agent waits for git."""
+    if not Run.objects.active().filter(pk=run.pk).exists():
+        raise PullRefused("run", "This run has ended, so no pull request was opened for it.")
+
+
+def _standing(tracker: Tracker, run: Run) -> Pull | None:
+    """The open pull request of the branch, if there is one."""
+    is_open = (pull for pull in _pulls(tracker, run) if pull.state is PullState.OPEN)
+    return best_pull(list(is_open), run.branch)
+
+
+def _pulls(tracker: Tracker, run: Run) -> Sequence[Pull]:
+    root = run.project.tracker_root
+    found = tracker.pulls({root: [run.branch]})[root]
+    if found is None:
+        raise Unreachable("The project's tracker could not be read just now. Try again.")
+    return found
+
+
+def _request(lab: Lab, run: Run, title: str, body: str, base: str, by: str) -> NewPull:
+    try:
+        title, body = writing.title(title), writing.body(body)
+    except writing.WrongText as error:
+        raise PullRefused(error.field, error.text) from error
+    base = _base(lab, run, base)
+    commit = _pushed(lab, run)
+    if not _is_ahead(lab, run.project, commit, base):
+        raise PullRefused(
+            "head",
+            f"{run.branch} on origin holds no commit that {base} does not have. "
+            f"Commit your work, then: git push origin {run.branch}",
+        )
+    if not writing.closes(body, run.issue_key):
+        body = f"{body}\n\nCloses #{run.issue_key}".strip()
+    return NewPull(run.branch, base, title, body, author=by or run.agent, head_commit=commit)
+
+
+def _base(lab: Lab, run: Run, base: str) -> str:
+    """The base branch: the default one, or another that origin really has."""
+    project = run.project
+    if not base or base == project.default_branch:
+        return project.default_branch
+    if base == run.branch or not _BRANCH.fullmatch(base) or ".." in base:
+        raise PullRefused("base", "A pull request cannot go into that branch. Leave --base out.")
+    if lab.repos.pushed(project.repo(lab.paths), base, project.token) is None:
+        raise PullRefused("base", f"origin has no branch {base}. Leave --base out.")
+    return base
+
+
+def _pushed(lab: Lab, run: Run) -> str:
+    commit = lab.repos.pushed(run.project.repo(lab.paths), run.branch, run.project.token)
+    if commit is None:
+        raise PullRefused(
+            "head",
+            f"origin has no branch {run.branch} yet, so no pull request was opened. "
+            f"Push first: git push origin {run.branch}",
+        )
+    return commit
+
+
+def _is_ahead(lab: Lab, project: Project, commit: str, base: str) -> bool:
+    """Fetches when git does not know the commit or the base yet: it was pushed from elsewhere."""
+    repo = project.repo(lab.paths)
+    try:
+        return lab.repos.is_ahead(repo, commit, base)
+    except SeamError:
+        lab.repos.fetch(repo, project.token)
+        return lab.repos.is_ahead(repo, commit, base)
+
+
+def _open(lab: Lab, tracker: Tracker, run: Run, new: NewPull) -> Pull:
+    """Store it and tell of it. The second of two that ask at once gets the first one's."""
+    try:
+        with transaction.atomic():
+            _check_active(run)
+            pull = tracker.create_pull(run.project.tracker_root, new)
+            text = f"pull request {pull.number} opened: {writing.one_line(new.title)}"
+            announce.tell(lab, NoticeKind.PULL_OPENED, text, run=run, by=new.author)
+    except Refused:
+        standing = _standing(tracker, run)
+        if standing is None:
+            raise
+        return standing
+    return pull
+
+
+def _look_after_commit(lab: Lab, project: Project) -> None:
+    """Have the run reaped now, not at the next tick. Rung each time: a ring may get lost."""
+    transaction.on_commit(lambda: lab.bell.look(project.slug), robust=True)
