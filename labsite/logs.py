@@ -17,11 +17,19 @@ _SECRETS = re.compile(
 
 def hide_secrets(text: str) -> str:
     """`text` without credentials in URLs and without values that name themselves secret."""
-    return _SECRETS.sub(lambda found: f"{found['scheme'] or found['key']}[hidden]" + ("@" if found["scheme"] else ""), text)
+    return _SECRETS.sub(
+        lambda found: (
+            f"{found['scheme'] or found['key']}[hidden]" + ("@" if found["scheme"] else "")
+        ),
+        text,
+    )
 
 
 def _redact(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
-    return {key: hide_secrets(value) if isinstance(value, str) else value for key, value in event.items()}
+    return {
+        key: hide_secrets(value) if isinstance(value, str) else value
+        for key, value in event.items()
+    }
 
 
 SHARED: list[Processor] = [

@@ -57,7 +57,13 @@ HTTPS = env.flag("LAB_HTTPS")
 HOST = env.text("LAB_HOST", "127.0.0.1")
 PORT = env.number("LAB_PORT", 8420, 1, 65535)
 SESSION_HOST = env.text("LAB_SESSION_HOST", "local")
-ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *([HOST] if HOST not in ("0.0.0.0", "::") else []), *env.words("LAB_ALLOWED_HOSTS")]  # noqa: S104
+ALLOWED_HOSTS = [
+    "localhost",
+    "127.0.0.1",
+    "[::1]",
+    *([HOST] if HOST not in ("0.0.0.0", "::") else []),
+    *env.words("LAB_ALLOWED_HOSTS"),
+]  # noqa: S104
 
 INSTALLED_APPS = [
     "daphne",
@@ -82,7 +88,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "runs.web.access.LoginRequired",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -124,7 +130,10 @@ PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
 ]
 AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "OPTIONS": {"min_length": 10},
+    },
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
 ]
@@ -151,7 +160,9 @@ CSRF_COOKIE_NAME = "lab_csrf"
 SESSION_COOKIE_AGE = 60 * 60 * 24 * 30
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("LAB_BEHIND_PROXY") else None
+SECURE_PROXY_SSL_HEADER = (
+    ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("LAB_BEHIND_PROXY") else None
+)
 SECURE_REFERRER_POLICY = "same-origin"
 CSRF_TRUSTED_ORIGINS = env.words("LAB_TRUSTED_ORIGINS")
 X_FRAME_OPTIONS = "DENY"

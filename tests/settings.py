@@ -20,3 +20,4 @@ STORAGES = {
 }
 WHITENOISE_AUTOREFRESH = True
 DATABASES["default"]["TEST"] = {"NAME": STATE_DIR / "test.sqlite3"}
+RUNS_LAB = "tests.fakes.tripwire"

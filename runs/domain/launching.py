@@ -67,7 +67,9 @@ def decide_start(queue: Queue, room: Room) -> Start | Refusal:
             AnswerCode.AT_CAP,
             f"All {room.cap} slots are taken. A slot is free again when a run ends or is stopped.",
         )
-    return Start(key, next(n for n in range(1, room.cap + 2 + len(room.taken)) if n not in room.taken))
+    return Start(
+        key, next(n for n in range(1, room.cap + 2 + len(room.taken)) if n not in room.taken)
+    )
 
 
 def pick(queue: Queue) -> str | Refusal:
@@ -96,7 +98,8 @@ def pick(queue: Queue) -> str | Refusal:
             "Nothing is ready to start: every ready issue is already claimed by a run or a kept branch.",
         )
     return Refusal(
-        AnswerCode.NOTHING_READY, "Nothing is ready to start: no open issue carries the ready label."
+        AnswerCode.NOTHING_READY,
+        "Nothing is ready to start: no open issue carries the ready label.",
     )
 
 

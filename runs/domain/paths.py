@@ -73,6 +73,21 @@ class Paths:
     def secret_key(self) -> Path:
         return self.state / "secret.key"
 
+    @property
+    def up_lock(self) -> Path:
+        """Held by the one `./lab up` of this state folder; names its process."""
+        return self.state / "up.lock"
+
+    @property
+    def demo(self) -> Path:
+        """The demo project's repository, made on request."""
+        return self.state / "demo"
+
+    @property
+    def static_stamp(self) -> Path:
+        """Says from which files the static files were collected."""
+        return self.state / "static.stamp"
+
     def run_folder(self, run_id: int) -> Path:
         """The private folder of one run."""
         return self.run_folders / str(run_id)

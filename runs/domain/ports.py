@@ -7,7 +7,7 @@ becomes None in the facts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -38,16 +38,19 @@ class Sighting:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Everything needed to start one session. Values travel in a private file, never in argv."""
+    """Everything needed to start one session. Values travel in private files, never in argv.
+
+    `files` are written into `folder` for the agent: its token, its task.
+    """
 
     session: str
     folder: Path
     cwd: Path
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    files: Mapping[str, str] = field(default_factory=dict, repr=False)
     marker: str = ""
     nofile: int = 0
-    wake: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,9 @@ class Sessions(Protocol):
 
         Raises SeamError when something of it still lives afterwards.
         """
+
+    def forget(self, folder: Path) -> None:
+        """Remove the secrets of an ended session from its folder; never raises."""
 
     def exit_of(self, folder: Path) -> Exit | None:
         """How the program ended, read from the run's folder; None when it is not known."""
@@ -115,6 +121,9 @@ class Repos(Protocol):
     def create_origin(self, origin: Path, source: Path) -> None:
         """Make a bare repository that serves as origin and is filled from a path, read-only."""
 
+    def found(self, folder: Path, message: str) -> None:
+        """Make a repository of a folder's files, with one first commit. Raises SeamError."""
+
     def fetch(
         self,
         repo: Path,
@@ -126,6 +135,12 @@ class Repos(Protocol):
 
     def refill(self, origin: Path, source: Path) -> str:
         """Bring new commits of a source path into its origin repository; a warning or ''."""
+
+    def probe(self, url: str, token: str = "") -> str:
+        """The default branch behind a URL or path, without cloning. Raises SeamError."""
+
+    def drop(self, repo: Path) -> None:
+        """Remove a half-made reference repository or origin; nothing else ever calls this."""
 
     def default_branch(self, repo: Path, token: str = "") -> str:
         """The default branch of origin. Raises SeamError when origin has no commit."""
@@ -153,6 +168,12 @@ class Repos(Protocol):
 
     def is_dirty(self, path: Path) -> bool:
         """Whether `git status` prints anything, untracked files included (LAB-107)."""
+
+    def glimpse(self, repo: Path, branch: str) -> str | None:
+        """The head of a branch as its file shows it, without a process; None when unsure."""
+
+    def subject(self, path: Path, commit: str) -> str:
+        """The first line of a commit's message. Raises SeamError."""
 
     def progress(self, path: Path, fork_point: str) -> Progress:
         """Head and number of commits since the fork point. Raises SeamError."""
@@ -221,5 +242,3 @@ class Lab:
     tracker_for: Callable[[str], Tracker | None]
     process: str
     is_process_alive: Callable[[str], bool | None]
-    agent_environment: Callable[[], Mapping[str, str]]
-    redact: Callable[[str, Iterable[str]], str]

@@ -10,4 +10,14 @@ from runs.models.settings import Settings
 from runs.models.start import StartRequest
 from runs.models.timeline import Notice
 
-__all__ = ["AgentProfile", "Due", "Host", "Notice", "Project", "Run", "Settings", "StartRequest", "Tick"]
+__all__ = [
+    "AgentProfile",
+    "Due",
+    "Host",
+    "Notice",
+    "Project",
+    "Run",
+    "Settings",
+    "StartRequest",
+    "Tick",
+]

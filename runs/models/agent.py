@@ -36,7 +36,10 @@ class AgentProfile(models.Model):
         ),
     )
     env = models.JSONField(
-        "environment", default=dict, blank=True, help_text="Extra variables as a JSON object of strings."
+        "environment",
+        default=dict,
+        blank=True,
+        help_text="Extra variables as a JSON object of strings.",
     )
     model_names = models.JSONField(
         "models", default=list, blank=True, help_text="Closed list of models that may be chosen."

@@ -19,7 +19,8 @@ class Host(models.Model):
     last_tick_at = models.DateTimeField(null=True, blank=True)
     last_error = models.TextField(blank=True)
     looked = models.PositiveBigIntegerField(
-        default=0, help_text="Grows whenever a look changed what a page shows without a timeline entry."
+        default=0,
+        help_text="Grows whenever a look changed what a page shows without a timeline entry.",
     )
 
     def __str__(self) -> str:
@@ -34,7 +35,9 @@ class Due(models.Model):
     next_at = models.DateTimeField()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["host", "activity"], name="due_once_per_activity")]
+        constraints = [
+            models.UniqueConstraint(fields=["host", "activity"], name="due_once_per_activity")
+        ]
 
     def __str__(self) -> str:
         return f"{self.activity} on {self.host_id} at {self.next_at:%H:%M:%S}"

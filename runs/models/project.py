@@ -35,12 +35,17 @@ class Project(models.Model):
     name = models.CharField(max_length=60, unique=True)
     slug = models.CharField(max_length=60, unique=True, editable=False)
     state = models.CharField(
-        max_length=12, choices=[(s.value, s.value) for s in ProjectState], default=ProjectState.CLONING
+        max_length=12,
+        choices=[(s.value, s.value) for s in ProjectState],
+        default=ProjectState.CLONING,
     )
-    source = models.CharField(max_length=500, help_text="What the operator typed: a path or a clone URL.")
+    source = models.CharField(
+        max_length=500, help_text="What the operator typed: a path or a clone URL."
+    )
     url = models.CharField(max_length=500, blank=True, help_text="The URL that is origin.")
     is_hosted = models.BooleanField(
-        default=False, help_text="The source has no origin; labsite keeps a bare repository as its origin."
+        default=False,
+        help_text="The source has no origin; labsite keeps a bare repository as its origin.",
     )
     token = SecretField(blank=True, default="", editable=False)
     default_branch = models.CharField(max_length=200, blank=True)

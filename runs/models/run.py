@@ -41,7 +41,9 @@ class Run(models.Model):
     host = models.CharField(max_length=100)
     issue_key = models.CharField(max_length=60)
     issue_title = models.TextField(blank=True)
-    kind = models.CharField(max_length=10, choices=[(k.value, k.value) for k in RunKind], default=RunKind.MANUAL)
+    kind = models.CharField(
+        max_length=10, choices=[(k.value, k.value) for k in RunKind], default=RunKind.MANUAL
+    )
     is_adopted = models.BooleanField(default=False)
     state = models.CharField(max_length=10, choices=[(s.value, s.value) for s in RunState])
     outcome = models.CharField(
@@ -62,24 +64,33 @@ class Run(models.Model):
 
     requested_at = models.DateTimeField()
     claimed_at = models.DateTimeField(null=True, blank=True)
-    started_at = models.DateTimeField(null=True, blank=True, help_text="The budget clock starts here (C-19).")
+    started_at = models.DateTimeField(
+        null=True, blank=True, help_text="The budget clock starts here (C-19)."
+    )
     ended_at = models.DateTimeField(null=True, blank=True)
     settled_at = models.DateTimeField(null=True, blank=True)
-    launcher = models.CharField(max_length=200, blank=True, help_text="The process that carries out the start.")
+    launcher = models.CharField(
+        max_length=200, blank=True, help_text="The process that carries out the start."
+    )
     launch_deadline = models.DateTimeField(null=True, blank=True)
 
     head = models.CharField(max_length=64, blank=True)
     commits = models.PositiveIntegerField(default=0)
     last_line = models.CharField(max_length=300, blank=True)
     last_output_at = models.DateTimeField(null=True, blank=True)
-    last_words = models.TextField(blank=True, help_text="The end of the screen when the program ended.")
+    last_words = models.TextField(
+        blank=True, help_text="The end of the screen when the program ended."
+    )
     exit_status = models.IntegerField(null=True, blank=True)
     exit_signal = models.IntegerField(null=True, blank=True)
     exited_at = models.DateTimeField(null=True, blank=True)
     pull_number = models.PositiveIntegerField(null=True, blank=True)
     pull_url = models.CharField(max_length=500, blank=True)
     worktree_fate = models.CharField(
-        max_length=10, blank=True, default="", choices=[(f.value, f.value or "not settled") for f in WorktreeFate]
+        max_length=10,
+        blank=True,
+        default="",
+        choices=[(f.value, f.value or "not settled") for f in WorktreeFate],
     )
     warning = models.TextField(blank=True, help_text="What the reap could not do.")
 
@@ -103,10 +114,14 @@ class Run(models.Model):
                 name="run_settled_only_after_outcome", condition=Q(settled_at=None) | ~Q(outcome="")
             ),
             models.UniqueConstraint(
-                name="run_one_active_per_issue", fields=["project", "issue_key"], condition=Q(outcome="")
+                name="run_one_active_per_issue",
+                fields=["project", "issue_key"],
+                condition=Q(outcome=""),
             ),
             models.UniqueConstraint(
-                name="run_one_active_per_session", fields=["host", "session"], condition=Q(outcome="")
+                name="run_one_active_per_session",
+                fields=["host", "session"],
+                condition=Q(outcome=""),
             ),
         ]
         indexes = [

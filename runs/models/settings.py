@@ -10,7 +10,9 @@ from django.db import models
 from runs.models.agent import AgentProfile
 
 
-def _number(default: int, low: int, high: int, label: str, help_text: str) -> models.PositiveIntegerField[int, int]:
+def _number(
+    default: int, low: int, high: int, label: str, help_text: str
+) -> models.PositiveIntegerField[int, int]:
     return models.PositiveIntegerField(
         label,
         default=default,
@@ -22,16 +24,28 @@ def _number(default: int, low: int, high: int, label: str, help_text: str) -> mo
 class Settings(models.Model):
     """Everything that an admin may tune. There is exactly one row, with primary key 1."""
 
-    tick_seconds = _number(30, 5, 600, "reaper interval (seconds)", "How often every run is looked at.")
+    tick_seconds = _number(
+        30, 5, 600, "reaper interval (seconds)", "How often every run is looked at."
+    )
     run_budget_minutes = _number(
-        45, 1, 10080, "run budget (minutes)", "Wall time after which a run without a pull request times out."
+        45,
+        1,
+        10080,
+        "run budget (minutes)",
+        "Wall time after which a run without a pull request times out.",
     )
     session_cap = _number(6, 1, 500, "session cap", "Most live sessions at once on this host.")
     git_timeout_seconds = _number(60, 1, 3600, "git timeout (seconds)", "Limit of one git command.")
     nofile_limit = _number(
-        16384, 0, 1048576, "open files per session", "File-descriptor limit of an agent; 0 leaves it alone."
+        16384,
+        0,
+        1048576,
+        "open files per session",
+        "File-descriptor limit of an agent; 0 leaves it alone.",
     )
-    refresh_seconds = _number(4, 1, 60, "page refresh (seconds)", "How often an open page asks for news.")
+    refresh_seconds = _number(
+        4, 1, 60, "page refresh (seconds)", "How often an open page asks for news."
+    )
     agent = models.ForeignKey(
         AgentProfile,
         null=True,
@@ -39,8 +53,12 @@ class Settings(models.Model):
         on_delete=models.SET_NULL,
         help_text="The agent for new sessions, unless a project names its own.",
     )
-    model = models.CharField(max_length=100, blank=True, help_text="Empty: the agent's own default.")
-    effort = models.CharField(max_length=40, blank=True, help_text="Empty: the agent's own default.")
+    model = models.CharField(
+        max_length=100, blank=True, help_text="Empty: the agent's own default."
+    )
+    effort = models.CharField(
+        max_length=40, blank=True, help_text="Empty: the agent's own default."
+    )
 
     class Meta:
         verbose_name = "settings"
@@ -48,7 +66,9 @@ class Settings(models.Model):
         constraints = [
             models.CheckConstraint(condition=models.Q(pk=1), name="settings_is_one_row"),
             models.CheckConstraint(
-                condition=models.Q(run_budget_minutes__gte=1, tick_seconds__gte=1, session_cap__gte=1),
+                condition=models.Q(
+                    run_budget_minutes__gte=1, tick_seconds__gte=1, session_cap__gte=1
+                ),
                 name="settings_numbers_are_positive",
             ),
         ]

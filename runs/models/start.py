@@ -14,11 +14,16 @@ class StartRequest(models.Model):
     """One press of "Start AFK run" and the answer that it got."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE)
-    wanted_key = models.CharField(max_length=60, blank=True, help_text="Empty: the lowest claimable issue.")
+    wanted_key = models.CharField(
+        max_length=60, blank=True, help_text="Empty: the lowest claimable issue."
+    )
     by = models.CharField(max_length=150)
     at = models.DateTimeField()
     answer = models.CharField(
-        max_length=20, blank=True, default="", choices=[(c.value, c.value or "pending") for c in AnswerCode]
+        max_length=20,
+        blank=True,
+        default="",
+        choices=[(c.value, c.value or "pending") for c in AnswerCode],
     )
     text = models.TextField(blank=True)
     run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.SET_NULL)

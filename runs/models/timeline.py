@@ -18,7 +18,9 @@ class Notice(models.Model):
     run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.CASCADE)
     issue_key = models.CharField(max_length=60, blank=True)
     text = models.TextField()
-    by = models.CharField(max_length=150, blank=True, help_text="The user who did it; empty: the product.")
+    by = models.CharField(
+        max_length=150, blank=True, help_text="The user who did it; empty: the product."
+    )
     outcome = models.CharField(max_length=16, blank=True)
 
     class Meta:

@@ -1,0 +1,245 @@
+"""Git on reference repositories and worktrees, by its own program, bounded and without prompts."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from runs.domain import naming
+from runs.domain.ports import SeamError
+from runs.outside import shell
+
+QUICK = 15.0
+PROBE = 20.0
+_HEADS = "+refs/heads/*:refs/remotes/origin/*"
+# For the product the token comes in the environment, inside a session from the run's private file.
+_ASKPASS = """#!/bin/sh
+secret=${LAB_GIT_TOKEN:-$(cat "$LAB_RUN_FOLDER/git-token")}
+case "$secret" in *:*) user=${secret%%:*}; secret=${secret#*:};; *) user=x-access-token;; esac
+case "$1" in Username*) printf '%s\\n' "$user";; *) printf '%s\\n' "$secret";; esac
+"""
+
+
+class Git:
+    """One git program: environment without the product's secrets, no prompt, no editor, no hooks of ours."""
+
+    def __init__(
+        self, environ: Mapping[str, str], helper_folder: Path, timeout: Callable[[], float]
+    ) -> None:
+        self._env = {
+            **shell.scrubbed(environ),
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_SSH_COMMAND": environ.get(
+                "GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=10"
+            ),
+            "LC_ALL": "C.UTF-8",
+        }
+        for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_ASKPASS", "SSH_ASKPASS"):
+            self._env.pop(name, None)
+        self._helper = helper_folder / "git-askpass"
+        self.timeout = timeout
+
+    def __call__(
+        self,
+        folder: Path,
+        *argv: str,
+        token: str = "",
+        timeout: float | None = None,
+        on_progress: Callable[[str], None] | None = None,
+    ) -> shell.Finished:
+        """Run git in a folder. Raises SeamError only when it cannot run or takes too long."""
+        return shell.run(
+            ["git", "-C", str(folder), *argv],
+            timeout=timeout or self.timeout(),
+            env=self._environment(token),
+            on_stderr=on_progress,
+        )
+
+    def ask(self, folder: Path, *argv: str, token: str = "", timeout: float | None = None) -> str:
+        """What git prints. Raises SeamError with git's own words when it fails."""
+        done = self(folder, *argv, token=token, timeout=timeout)
+        if done.status != 0:
+            raise failed(argv[0], done, token)
+        return done.stdout
+
+    def _environment(self, token: str) -> Mapping[str, str]:
+        """A token reaches git through a helper and the environment, never through argv (X-05)."""
+        if not token:
+            return {**self._env, "GIT_ASKPASS": "true"}
+        if not self._helper.exists():
+            self._helper.write_text(_ASKPASS)
+            self._helper.chmod(0o700)
+        return {**self._env, "GIT_ASKPASS": str(self._helper), "LAB_GIT_TOKEN": token}
+
+
+def failed(command: str, done: shell.Finished, token: str = "") -> SeamError:
+    """git's own words, without the token in case git repeats it."""
+    said = shell.words(["git", command], done)
+    return SeamError(said.replace(token, "[hidden]") if token else said)
+
+
+class GitRepos:
+    """`Repos` (domain/ports.py), except for what it asks of worktrees (`GitWorktrees`)."""
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+
+    def create(self, repo: Path, url: str, token: str = "") -> None:
+        """An empty bare repository; nothing of origin ever lands in its `refs/heads`."""
+        repo.parent.mkdir(parents=True, exist_ok=True)
+        self._git.ask(repo.parent, "init", "-q", "--bare", "--initial-branch=none", "--", str(repo))
+        self._git.ask(repo, "config", "remote.origin.url", url)
+        self._git.ask(repo, "config", "remote.origin.fetch", _HEADS)
+        self._git.ask(repo, "config", "gc.auto", "0")
+        self._git.ask(repo, "config", "push.autoSetupRemote", "true")
+
+    def create_origin(self, origin: Path, source: Path) -> None:
+        """Origin of a project whose path has none; it starts with all heads of the path."""
+        origin.parent.mkdir(parents=True, exist_ok=True)
+        self._git.ask(origin.parent, "init", "-q", "--bare", "--", str(origin))
+        self._git.ask(origin, "fetch", "-q", "--no-tags", str(source), "refs/heads/*:refs/heads/*")
+        head = self._git(source, "symbolic-ref", "-q", "HEAD").stdout.strip()
+        if head:
+            self._git.ask(origin, "symbolic-ref", "HEAD", head)
+
+    def found(self, folder: Path, message: str) -> None:
+        """Whoever the machine's git user is, the first commit is the product's."""
+        self._git.ask(folder, "init", "-q", "--initial-branch=main", timeout=QUICK)
+        self._git.ask(folder, "add", "--all", timeout=QUICK)
+        who = ("-c", "user.name=labsite", "-c", "user.email=labsite@localhost", "-c", "commit.gpgsign=false")
+        self._git.ask(folder, *who, "commit", "-q", "-m", message, timeout=QUICK)
+
+    def refill(self, origin: Path, source: Path) -> str:
+        """Fast-forwards only: what the operator rewrote is reported and not forced."""
+        done = self._git(
+            origin, "fetch", "-q", "--no-tags", str(source), "refs/heads/*:refs/heads/*"
+        )
+        if done.status == 0:
+            return ""
+        if "non-fast-forward" in done.stderr or "rejected" in done.stderr:
+            return (
+                "the checkout and labsite's own origin have gone different ways; labsite's was used"
+            )
+        raise failed("fetch", done)
+
+    def fetch(
+        self,
+        repo: Path,
+        token: str = "",
+        progress: Callable[[str], None] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        flags = ("--progress",) if progress else ("-q",)
+        done = self._git(
+            repo,
+            "fetch",
+            *flags,
+            "--prune",
+            "--no-tags",
+            "origin",
+            token=token,
+            timeout=timeout,
+            on_progress=progress,
+        )
+        if done.status != 0:
+            raise failed("fetch", done, token)
+
+    def probe(self, url: str, token: str = "") -> str:
+        text = self._git.ask(
+            Path("/"), "ls-remote", "--symref", "--", url, "HEAD", token=token, timeout=PROBE
+        )
+        for line in text.splitlines():
+            if line.startswith("ref: refs/heads/"):
+                return line.split("\t")[0].removeprefix("ref: refs/heads/")
+        raise SeamError("the repository is empty: it has no commit on a default branch")
+
+    def drop(self, repo: Path) -> None:
+        shutil.rmtree(repo, ignore_errors=True)
+
+    def default_branch(self, repo: Path, token: str = "") -> str:
+        text = self._git.ask(repo, "ls-remote", "--symref", "origin", "HEAD", token=token)
+        for line in text.splitlines():
+            if line.startswith("ref: refs/heads/"):
+                branch = line.split("\t")[0].removeprefix("ref: refs/heads/")
+                if self.tip(repo, f"refs/remotes/origin/{branch}"):
+                    return branch
+        raise SeamError("the repository has no commit on its default branch")
+
+    def remote_url(self, path: Path) -> str | None:
+        self._git.ask(path, "rev-parse", "--git-dir", timeout=QUICK)
+        done = self._git(path, "config", "--get", "remote.origin.url", timeout=QUICK)
+        return done.stdout.strip() or None
+
+    def claims(self, repo: Path) -> frozenset[str]:
+        text = self._git.ask(
+            repo,
+            "for-each-ref",
+            "--format=%(refname:strip=2)",
+            f"refs/heads/{naming.BRANCH_PREFIX}",
+            timeout=QUICK,
+        )
+        keys = (naming.claimed_key(line) for line in text.splitlines())
+        return frozenset(key for key in keys if key)
+
+    def add_worktree(self, repo: Path, path: Path, branch: str, base: str) -> str:
+        """`worktree add -b` makes both or neither; its lock-step is what makes the claim exclusive."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        start = f"refs/remotes/origin/{base}"
+        done = self._git(
+            repo, "worktree", "add", "-q", "--no-track", "-b", branch, "--", str(path), start
+        )
+        if done.status != 0:
+            raise failed("worktree", done)
+        return self._git.ask(path, "rev-parse", "HEAD", timeout=QUICK).strip()
+
+    def remove_worktree(self, repo: Path, path: Path) -> None:
+        if not path.exists():
+            self._git.ask(repo, "worktree", "prune", timeout=QUICK)
+            return
+        done = self._git(repo, "worktree", "remove", "--", str(path))
+        if done.status != 0:
+            raise failed("worktree", done)
+
+    def roll_back(self, repo: Path, path: Path, branch: str, fork_point: str) -> None:
+        """Only for claims that never came alive: a branch that moved on is left where it is."""
+        if path.exists():
+            done = self._git(repo, "worktree", "remove", "--force", "--", str(path))
+            if done.status != 0 and path.exists():
+                shutil.rmtree(path, ignore_errors=True)
+        self._git.ask(repo, "worktree", "prune", timeout=QUICK)
+        tip = self.tip(repo, f"refs/heads/{branch}")
+        if tip and (not fork_point or tip == fork_point):
+            self._git.ask(repo, "update-ref", "-d", f"refs/heads/{branch}", tip, timeout=QUICK)
+
+    def tip(self, repo: Path, ref: str) -> str | None:
+        """The commit of a ref, None when there is no such ref."""
+        done = self._git(repo, "rev-parse", "--verify", "-q", f"{ref}^{{commit}}", timeout=QUICK)
+        return done.stdout.strip() or None
+
+    def pushed(self, repo: Path, branch: str, token: str = "") -> str | None:
+        text = self._git.ask(
+            repo,
+            "ls-remote",
+            "--heads",
+            "origin",
+            f"refs/heads/{branch}",
+            token=token,
+            timeout=QUICK,
+        )
+        return text.split("\t")[0] if text.strip() else None
+
+    def is_ahead(self, repo: Path, commit: str, base: str) -> bool:
+        """Exit 0: origin's base holds the commit already; 1: it does not; else unknown (LAB-108)."""
+        done = self._git(
+            repo,
+            "merge-base",
+            "--is-ancestor",
+            commit,
+            f"refs/remotes/origin/{base}",
+            timeout=QUICK,
+        )
+        if done.status in (0, 1):
+            return done.status == 1
+        raise failed("merge-base", done)

@@ -1,0 +1,236 @@
+"""Sessions on a private tmux server. One funnel for every command; a hiccup is never "no sessions"."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from runs.domain.paths import Paths
+from runs.domain.ports import Exit, Order, SeamError, Sighting
+from runs.outside import processes, shell
+
+TIMEOUT = 5.0
+KILL_TIMEOUT = 10.0
+COLUMNS, ROWS, SCROLLBACK = 160, 48, 10000
+_FIELDS = (
+    "session_name",
+    "pane_dead",
+    "pane_dead_status",
+    "pane_dead_signal",
+    "pane_dead_time",
+    "session_created",
+)
+_FORMAT = "|".join(f"#{{{field}}}" for field in _FIELDS)
+_NO_SERVER = (
+    "no server running",
+    "error connecting to",
+    "server exited unexpectedly",
+    "lost server",
+)
+_NO_SESSION = ("can't find session", "can't find pane", "session not found")
+LAUNCHER = Path(__file__).with_name("launcher.py")
+
+
+class TmuxSessions:
+    """`Sessions` on the private socket of one state folder."""
+
+    def __init__(self, paths: Paths, environ: Mapping[str, str], program: str = "tmux") -> None:
+        self._paths = paths
+        self._program = program
+        self._env = shell.scrubbed(environ, own_bin=paths.bin)
+        self._env.pop("COLORTERM", None)
+        self._env.setdefault("TERM", "xterm-256color")
+
+    def look(self) -> Mapping[str, Sighting]:
+        done = self._tmux("list-panes", "-a", "-F", _FORMAT)
+        if done.status != 0:
+            if self._is_absent(done.stderr):
+                return {}
+            raise SeamError(shell.words(["tmux", "list-panes"], done))
+        return _sightings(done.stdout.splitlines())
+
+    def start(self, order: Order) -> None:
+        """The order goes through a private file: tmux limits a command to 16 KB, and `ps` is public."""
+        order.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        env = {**order.env, processes.MARKER: order.marker}
+        content = {
+            "argv": list(order.argv),
+            "env": env,
+            "cwd": str(order.cwd),
+            "nofile": order.nofile,
+        }
+        for name, text in {**order.files, "order.json": json.dumps(content)}.items():
+            _write_private(order.folder / name, text)
+        done = self._tmux(
+            *("new-session", "-d", "-s", order.session, "-x", str(COLUMNS), "-y", str(ROWS)),
+            *(
+                "-c",
+                str(order.cwd),
+                "--",
+                sys.executable,
+                "-I",
+                "-S",
+                str(LAUNCHER),
+                str(order.folder),
+            ),
+        )
+        if done.status != 0:
+            raise SeamError(shell.words(["tmux", "new-session"], done))
+
+    def screens(self, names: Sequence[str], lines: int = 0) -> Mapping[str, str]:
+        """One command for all: a mark before each capture tells them apart; the lost are left out."""
+        if not names:
+            return {}
+        mark = uuid.uuid4().hex
+        found: dict[str, str] = {}
+        wanted = list(names)
+        while wanted:
+            done = self._tmux(*_captures(wanted, lines, mark))
+            found |= _split(done.stdout, mark)
+            if done.status == 0 or self._is_absent(done.stderr):
+                break
+            if not any(text in done.stderr for text in _NO_SESSION):
+                raise SeamError(shell.words(["tmux", "capture-pane"], done))
+            wanted = [name for name in wanted if name not in found][1:]
+        return found
+
+    def kill(self, name: str, marker: str) -> None:
+        done = self._tmux("kill-session", "-t", f"={name}", timeout=KILL_TIMEOUT)
+        gone = done.status == 0 or any(text in done.stderr for text in (*_NO_SESSION, *_NO_SERVER))
+        processes.end_marked(marker)
+        if not gone:
+            raise SeamError(shell.words(["tmux", "kill-session"], done))
+
+    def forget(self, folder: Path) -> None:
+        for name in ("token", "git-token", "order.json"):
+            with contextlib.suppress(OSError):
+                (folder / name).unlink(missing_ok=True)
+
+    def exit_of(self, folder: Path) -> Exit | None:
+        try:
+            content = json.loads((folder / "exit").read_text())
+            status, at = int(content["status"]), float(content["at"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        moment = datetime.fromtimestamp(at, UTC)
+        return Exit(None, -status, moment) if status < 0 else Exit(status, None, moment)
+
+    def attach_command(self, name: str) -> Sequence[str]:
+        return [self._program, "-S", str(self._paths.tmux_socket), "attach", "-t", f"={name}"]
+
+    def _tmux(self, *argv: str, timeout: float = TIMEOUT) -> shell.Finished:
+        socket = self._paths.tmux_socket
+        config = self._paths.state / "tmux.conf"
+        if not config.exists():
+            _write_private(config, _configuration(self._paths))
+        return shell.run(
+            [self._program, "-u", "-S", str(socket), "-f", str(config), *argv],
+            timeout=timeout,
+            env=self._env,
+        )
+
+    def _is_absent(self, stderr: str) -> bool:
+        """Whether tmux says that there is no server, which is an answer and not an error (LAB-16)."""
+        return any(text in stderr for text in _NO_SERVER) and "Permission denied" not in stderr
+
+
+def _configuration(paths: Paths) -> str:
+    """Server options: dead panes stay until read, and each end of a session wakes the worker.
+
+    The hook's shell line holds only our own paths and a session name; names of sessions that
+    we start are sanitised, and tmux quotes the others with `q:`.
+    """
+    wake = f"{_quoted(paths.bin / 'labctl')} wake --socket {_quoted(paths.worker_socket)}"
+    name = "#{?hook_session_name,#{q:hook_session_name},#{q:session_name}}"
+    hook = f'run-shell -b "{wake} {name} >/dev/null 2>&1 || true"'
+    return "\n".join(
+        [
+            "set -g remain-on-exit on",
+            "set -g exit-empty on",
+            f"set -g history-limit {SCROLLBACK}",
+            "set -g default-terminal screen-256color",
+            "set -g status off",
+            "set -g set-clipboard off",
+            "set -g mouse on",
+            f"set-hook -g pane-died {_single(hook)}",
+            f"set-hook -g session-closed {_single(hook)}",
+            "",
+        ]
+    )
+
+
+def _quoted(path: Path) -> str:
+    """A path inside the double quotes of the hook's command."""
+    return "'" + str(path).replace("'", "'\\''") + "'"
+
+
+def _single(text: str) -> str:
+    """A command as one argument of tmux's own language."""
+    return "{ " + text + " }"
+
+
+def _captures(names: Sequence[str], lines: int, mark: str) -> list[str]:
+    argv: list[str] = []
+    for name in names:
+        argv += ["display-message", "-p", "-t", f"={name}:", f"{mark} #{{session_name}}", ";"]
+        argv += [
+            "capture-pane",
+            "-p",
+            "-e",
+            "-J",
+            "-t",
+            f"={name}:",
+            "-S",
+            f"-{lines}" if lines else "0",
+            ";",
+        ]
+    return argv[:-1]
+
+
+def _split(text: str, mark: str) -> dict[str, str]:
+    found = {}
+    for part in text.split(f"{mark} ")[1:]:
+        name, _, screen = part.partition("\n")
+        if name:
+            found[name] = screen.rstrip("\n")
+    return found
+
+
+def _sightings(lines: Sequence[str]) -> dict[str, Sighting]:
+    """Sessions from pane lines. A session with several panes lives while one of them does."""
+    found: dict[str, Sighting] = {}
+    for line in lines:
+        parts = line.rsplit("|", len(_FIELDS) - 1)
+        if len(parts) != len(_FIELDS):
+            raise SeamError(f"tmux list-panes gave a line that was not understood: {line[:80]}")
+        name, dead, status, number, died_at, created = parts
+        seen = Sighting(
+            name, dead != "1", _number(status), _number(number), _moment(died_at), _moment(created)
+        )
+        if name not in found or seen.alive:
+            found[name] = seen
+    return found
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdigit() else None
+
+
+def _moment(text: str) -> datetime | None:
+    return datetime.fromtimestamp(int(text), UTC) if text.isdigit() else None
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Write a file that only this user can read, in one step."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.unlink(missing_ok=True)
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    part.rename(path)

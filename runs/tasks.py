@@ -1,0 +1,69 @@
+"""What the worker does: the one periodic task, wake-ups, launches and clones. No rule lives here."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from huey.contrib.djhuey import db_periodic_task, db_task
+
+from labsite.queue import OFFER_SECONDS
+from runs.domain import naming
+from runs.wiring import lab
+from runs.work import launch as launching
+from runs.work import projects, tick
+
+LEASE_WAIT_SECONDS = 5.0
+LEASE_STEP_SECONDS = 0.02
+
+
+def _always(_now: datetime) -> bool:
+    return True
+
+
+@db_periodic_task(_always, expires=OFFER_SECONDS, priority=10)
+def offer_tick() -> None:
+    """Offered every few seconds; does only what is due (C-41)."""
+    tick.tick(lab())
+
+
+@db_task(priority=20)
+def look_at(project: str) -> None:
+    """A wake-up: look at one project now. Waits a little for a tick that is in progress."""
+    world = lab()
+    waited = 0.0
+    while tick.tick(world, project=project).was_skipped and waited < LEASE_WAIT_SECONDS:
+        world.pause(LEASE_STEP_SECONDS)
+        waited += LEASE_STEP_SECONDS
+
+
+@db_task(priority=5)
+def launch(run_id: int) -> None:
+    """Carry out a run in *starting*."""
+    launching.carry_out(lab(), run_id)
+
+
+@db_task()
+def clone(project_id: int) -> None:
+    """Carry out the clone of a new project."""
+    projects.carry_out_clone(lab(), project_id)
+
+
+def on_wake(text: str) -> None:
+    """One datagram: a project's slug, or the name of a session of that project; empty: just work."""
+    word = text.split()[0] if text.split() else ""
+    project = naming.session_project(word) or word
+    if project and naming.sanitise(project) == project:
+        look_at(project)
+    else:
+        settings.HUEY.ring(everyone=True)
+
+
+def _connect(huey: Any) -> None:
+    """Tell the queue where to listen and whom to ask."""
+    huey.wake_path = settings.PATHS.worker_socket
+    huey.on_wake = on_wake
+
+
+_connect(settings.HUEY)

@@ -1,0 +1,84 @@
+"""Plugs the real outside together, once a process. Everything else gets its `Lab` passed in."""
+
+from __future__ import annotations
+
+import functools
+import os
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import cast
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+from runs.domain.ports import Lab
+from runs.models import Settings
+from runs.outside import processes
+from runs.outside.agents import AgentFiles, AgentLogin
+from runs.outside.git import Git
+from runs.outside.notify import DatagramBell
+from runs.outside.tmux import TmuxSessions
+from runs.outside.worktrees import GitWorktrees
+from trackers import registry
+
+
+def lab() -> Lab:
+    """The `Lab` of this process. Tests name another one in `settings.RUNS_LAB`."""
+    chosen = getattr(settings, "RUNS_LAB", "runs.wiring.real_lab")
+    make = import_string(chosen) if isinstance(chosen, str) else chosen
+    return cast("Callable[[], Lab]", make)()
+
+
+@functools.cache
+def real_lab() -> Lab:
+    """tmux, git and trackers of this machine."""
+    paths = settings.PATHS
+    environ = dict(os.environ)
+    git = Git(environ, paths.bin, _git_timeout)
+    return Lab(
+        host=settings.SESSION_HOST,
+        paths=paths,
+        sessions=TmuxSessions(paths, environ),
+        repos=GitWorktrees(git),
+        queue=TaskQueue(),
+        bell=DatagramBell(paths),
+        trust=AgentFiles(environ),
+        login=AgentLogin(environ),
+        now=_now,
+        pause=time.sleep,
+        tracker_for=functools.cache(registry.tracker),
+        process=processes.name_of(os.getpid()),
+        is_process_alive=processes.is_alive,
+    )
+
+
+class TaskQueue:
+    """`Queue` on Huey. Imports the tasks late: they import the verbs, which need this module."""
+
+    def launch(self, run_id: int) -> None:
+        from runs import tasks
+
+        tasks.launch(run_id)
+
+    def clone(self, project_id: int) -> None:
+        from runs import tasks
+
+        tasks.clone(project_id)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+_timeout_of = threading.local()
+
+
+def _git_timeout() -> float:
+    """The admin's limit for one git command, read at most every few seconds per thread."""
+    read_at = getattr(_timeout_of, "at", 0.0)
+    if time.monotonic() - read_at > 5:
+        _timeout_of.value = float(Settings.current().git_timeout_seconds)
+        _timeout_of.at = time.monotonic()
+    return cast("float", _timeout_of.value)

@@ -1,0 +1,67 @@
+"""Finds runs again that have a session but no row, such as one that a person started by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from django.db import IntegrityError, transaction
+
+from runs.domain import naming
+from runs.domain.ports import Lab, Sighting
+from runs.domain.states import NoticeKind, RunState
+from runs.models import Project, Run
+from runs.work import announce
+
+
+def adopt(lab: Lab, sightings: Mapping[str, Sighting], known: Iterable[Run]) -> list[Run]:
+    """Make a run for each live run session that has none (LAB-01, LAB-02, LAB-10, LAB-11).
+
+    An issue that has an active run already is left alone (LAB-07), and so is every session
+    whose name is not that of a run (LAB-03, LAB-06).
+    """
+    held = {run.session for run in known}
+    names = {
+        name: parsed
+        for name, seen in sightings.items()
+        if seen.alive and name not in held and (parsed := naming.parse_session(name))
+    }
+    if not names:
+        return []
+    projects = {
+        p.slug: p
+        for p in Project.objects.usable().filter(slug__in={n.project for n in names.values()})
+    }
+    adopted = [
+        _adopt_one(lab, projects[parsed.project], name, parsed)
+        for name, parsed in sorted(names.items())
+        if parsed.project in projects
+    ]
+    return [run for run in adopted if run is not None]
+
+
+def _adopt_one(lab: Lab, project: Project, session: str, name: naming.RunName) -> Run | None:
+    now = lab.now()
+    try:
+        with transaction.atomic():
+            run = Run.objects.create(
+                project=project,
+                host=lab.host,
+                issue_key=name.key,
+                kind=name.kind,
+                is_adopted=True,
+                state=RunState.WORKING,
+                session=session,
+                slot=name.slot,
+                branch=naming.branch_for(name.key),
+                requested_at=now,
+                started_at=now,
+            )
+            announce.tell(
+                lab,
+                NoticeKind.RUN_ADOPTED,
+                f"session {session} was found running and is watched from now on",
+                run=run,
+            )
+    except IntegrityError:
+        return None
+    return run

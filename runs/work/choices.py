@@ -1,0 +1,38 @@
+"""The choice of agent, model and effort for new sessions (LAB-128)."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from runs.domain.ports import Lab
+from runs.domain.states import NoticeKind
+from runs.models import AgentProfile, Settings
+from runs.work import announce
+
+
+class ChoiceRefused(ValueError):
+    """The choice is not in the closed lists; `field` names the one to correct."""
+
+    def __init__(self, field: str, text: str) -> None:
+        super().__init__(text)
+        self.field = field
+        self.text = text
+
+
+def choose(lab: Lab, *, agent_id: int, model: str, effort: str, by: str) -> None:
+    """Store the choice for sessions that start from now on; running ones are unaffected.
+
+    Raises ChoiceRefused, and then nothing is stored.
+    """
+    profile = AgentProfile.objects.filter(pk=agent_id).first()
+    if profile is None:
+        raise ChoiceRefused("agent", "There is no such agent.")
+    if not profile.allows(model, ""):
+        raise ChoiceRefused("model", f"{profile.name} does not offer the model “{model[:60]}”.")
+    if not profile.allows("", effort):
+        raise ChoiceRefused("effort", f"{profile.name} does not offer the effort “{effort[:60]}”.")
+    Settings.current()
+    with transaction.atomic():
+        Settings.objects.filter(pk=1).update(agent=profile, model=model, effort=effort)
+        chosen = " ".join(part for part in (profile.name, model, effort) if part)
+        announce.tell(lab, NoticeKind.SETTING_CHANGED, f"new sessions use {chosen}", by=by)

@@ -1,0 +1,90 @@
+"""Asks the outside what it shows now. Errors become "could not tell"; nothing is changed here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from runs.domain.ports import Change, Lab, SeamError
+from runs.models import Run
+
+SCROLLBACK_LINES = 1000
+PATCH_BYTES = 400_000
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_DEAD_PANE = re.compile(r"\s*Pane is dead[^\n]*\s*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """A session's screen with its colours, and when it was seen. `live`: it is being read from tmux."""
+
+    text: str
+    as_of: datetime | None
+    live: bool
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a run changed since its fork point. `error` says why that could not be told."""
+
+    files: Sequence[Change] = ()
+    patch: str = ""
+    is_cut: bool = False
+    error: str = ""
+
+    @property
+    def added(self) -> int:
+        return sum(change.added or 0 for change in self.files)
+
+    @property
+    def removed(self) -> int:
+        return sum(change.removed or 0 for change in self.files)
+
+
+def terminal(lab: Lab, run: Run) -> Screen:
+    """The agent's output: live while the session exists, else the last words that were kept (X-17)."""
+    if run.settled_at is not None or not run.did_start:
+        return Screen(run.last_words, run.exited_at or run.ended_at, live=False)
+    try:
+        text = lab.sessions.screens([run.session], SCROLLBACK_LINES).get(run.session)
+    except SeamError as error:
+        return Screen(run.last_words, run.last_output_at, live=False, error=str(error))
+    if text is None:
+        return Screen(run.last_words, run.exited_at, live=False)
+    return Screen(tidy(text), lab.now(), live=run.is_active)
+
+
+def changes(lab: Lab, run: Run) -> Changes:
+    """The running worktree against its fork point, uncommitted and untracked files included."""
+    if not run.worktree or not run.fork_point:
+        return Changes()
+    path = Path(run.worktree)
+    if not path.is_dir():
+        return Changes()
+    try:
+        files = lab.repos.changes(path, run.fork_point)
+        patch = lab.repos.patch(path, run.fork_point, PATCH_BYTES)
+    except SeamError as error:
+        return Changes(error=str(error))
+    return Changes(files, patch, is_cut=len(patch) >= PATCH_BYTES)
+
+
+def tidy(screen: str) -> str:
+    """A screen without tmux's own "Pane is dead" line and without the empty end."""
+    return _DEAD_PANE.sub("", screen).rstrip()
+
+
+def plain(screen: str) -> str:
+    """A screen without colours and other control sequences."""
+    return _ESCAPES.sub("", screen)
+
+
+def last_line(screen: str) -> str:
+    """The last line that says something."""
+    lines = [line.strip() for line in plain(tidy(screen)).splitlines()]
+    return next((line for line in reversed(lines) if any(map(str.isalnum, line))), "")[:300]

@@ -1,0 +1,248 @@
+"""Adds projects: check first, then a row, then the clone in the worker. Nothing half made stays."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from pathlib import Path
+
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+
+from runs.domain import naming
+from runs.domain.ports import Lab, SeamError
+from runs.domain.sources import Source, WrongSource, name_from, read_source
+from runs.domain.states import NoticeKind, ProjectState
+from runs.models import Project
+from runs.work import announce
+from trackers.builtin import store
+
+logger = logging.getLogger(__name__)
+
+CLONE_SECONDS = 3600.0
+PATIENCE = timedelta(seconds=90)
+QUEUE_LOSS = timedelta(seconds=5)
+PROGRESS_EVERY = timedelta(milliseconds=500)
+
+
+class ProjectRefused(ValueError):
+    """The project cannot be added as written; `field` names the one to correct."""
+
+    def __init__(self, field: str, text: str) -> None:
+        super().__init__(text)
+        self.field = field
+        self.text = text
+
+
+def add(lab: Lab, *, name: str, source: str, token: str, by: str) -> Project:
+    """Add a project; its clone goes on in the worker. Raises ProjectRefused, then nothing was made.
+
+    The source is asked before anything is stored, so that a wrong URL, a refused credential or
+    an empty repository is an answer at the field and not a failed project.
+    """
+    name = name.strip() or name_from(source)
+    slug = _free_slug(name)
+    try:
+        read = read_source(source)
+    except WrongSource as error:
+        raise ProjectRefused("source", str(error)) from error
+    url, is_hosted = _origin(lab, read)
+    try:
+        branch = lab.repos.probe(str(Path(read.text).expanduser()) if is_hosted else url, token)
+    except SeamError as error:
+        raise _explained(error, token) from error
+    return _store(lab, name, slug, read, url, is_hosted, token, branch, by)
+
+
+def carry_out_clone(lab: Lab, project_id: int) -> None:
+    """Clone a project in *cloning*; ends in *ready* or *failed*. Safe to call twice."""
+    project = Project.objects.filter(pk=project_id, state=ProjectState.CLONING).first()
+    if project is None or not _take(lab, project):
+        return
+    try:
+        branch = _clone(lab, project)
+    except SeamError as error:
+        lab.repos.drop(project.repo(lab.paths))
+        if project.is_hosted:
+            lab.repos.drop(project.origin(lab.paths))
+        _end(lab, project, ProjectState.FAILED, error=str(error))
+        return
+    _end(lab, project, ProjectState.READY, default_branch=branch)
+
+
+def retry(lab: Lab, project: Project, by: str) -> None:
+    """Clone a failed project again."""
+    with transaction.atomic():
+        if Project.objects.filter(pk=project.pk, state=ProjectState.FAILED).update(
+            state=ProjectState.CLONING, error="", clone_progress="", clone_deadline=None
+        ):
+            announce.tell(lab, NoticeKind.PROJECT_ADDED, "is cloned again", project=project, by=by)
+            transaction.on_commit(lambda: lab.queue.clone(project.pk), robust=True)
+
+
+def remove_failed(lab: Lab, project: Project, by: str) -> bool:
+    """Forget a project whose clone failed; never one that was ever usable."""
+    removed, _ = Project.objects.filter(
+        pk=project.pk, state=ProjectState.FAILED, runs=None
+    ).delete()
+    if removed:
+        logger.info("failed project removed", extra={"project": project.name, "by": by})
+        with transaction.atomic():
+            announce.tell(lab, NoticeKind.PROJECT_FAILED, f"{project.name} was removed", by=by)
+    return bool(removed)
+
+
+def recover(lab: Lab) -> None:
+    """Ask again for clones whose task was lost or whose process died."""
+    now = lab.now()
+    lost = Q(clone_deadline=None, created_at__lt=now - QUEUE_LOSS) | Q(clone_deadline__lt=now)
+    for pk in Project.objects.filter(lost, state=ProjectState.CLONING).values_list("pk", flat=True):
+        lab.queue.clone(pk)
+
+
+def _free_slug(name: str) -> str:
+    """The name's part of session and folder names, if no other project has it."""
+    slug = naming.sanitise(name)
+    if not slug.strip("_-") or len(name) > 60:
+        raise ProjectRefused("name", "Write a name with letters or digits, at most 60 characters.")
+    if Project.objects.filter(Q(name__iexact=name) | Q(slug__iexact=slug)).exists():
+        raise ProjectRefused(
+            "name", f"There is a project called {name} already, or one that differs only in signs."
+        )
+    return slug
+
+
+def _origin(lab: Lab, source: Source) -> tuple[str, bool]:
+    """The URL that is origin, and whether the product has to be origin itself (design.md 3)."""
+    if not source.is_path:
+        return source.text, False
+    path = Path(source.text).expanduser()
+    if not path.is_dir():
+        raise ProjectRefused("source", f"There is no folder {source.text} on this machine.")
+    try:
+        url = lab.repos.remote_url(path)
+    except SeamError as error:
+        raise ProjectRefused("source", f"{source.text} is not a git repository.") from error
+    return (url, False) if url else ("", True)
+
+
+def _explained(error: SeamError, token: str) -> ProjectRefused:
+    """git's refusal, told at the field that can mend it."""
+    said = str(error)
+    lowered = said.lower()
+    if any(
+        word in lowered
+        for word in ("authentication failed", "could not read username", "403", "permission denied")
+    ):
+        field = "token" if token else "source"
+        return ProjectRefused(field, f"The repository refused the credential. git said: {said}")
+    if "empty" in lowered:
+        return ProjectRefused(
+            "source", "The repository is empty. Push a first commit, then add it again."
+        )
+    return ProjectRefused("source", f"The repository cannot be read. git said: {said}")
+
+
+def _store(
+    lab: Lab,
+    name: str,
+    slug: str,
+    source: Source,
+    url: str,
+    is_hosted: bool,
+    token: str,
+    branch: str,
+    by: str,
+) -> Project:
+    try:
+        with transaction.atomic():
+            project = Project.objects.create(
+                name=name,
+                slug=slug,
+                source=str(Path(source.text).expanduser()) if source.is_path else source.text,
+                url=url,
+                is_hosted=is_hosted,
+                token=token,
+                default_branch=branch,
+                tracker="builtin",
+                tracker_root=store.create_root(name),
+                created_at=lab.now(),
+            )
+            announce.tell(
+                lab,
+                NoticeKind.PROJECT_ADDED,
+                "was added and is being cloned",
+                project=project,
+                by=by,
+            )
+            transaction.on_commit(lambda: lab.queue.clone(project.pk), robust=True)
+    except IntegrityError as error:
+        raise ProjectRefused("name", f"There is a project called {name} already.") from error
+    return project
+
+
+def _take(lab: Lab, project: Project) -> bool:
+    """Only one process clones: the deadline is taken by compare-and-set and renewed by progress."""
+    now = lab.now()
+    free = Q(clone_deadline=None) | Q(clone_deadline__lt=now)
+    rows = Project.objects.filter(free, pk=project.pk, state=ProjectState.CLONING)
+    return bool(rows.update(clone_deadline=now + PATIENCE))
+
+
+def _clone(lab: Lab, project: Project) -> str:
+    repo, origin = project.repo(lab.paths), project.origin(lab.paths)
+    lab.repos.drop(repo)
+    url = project.url
+    if project.is_hosted:
+        lab.repos.drop(origin)
+        lab.repos.create_origin(origin, Path(project.source))
+        url = str(origin)
+        Project.objects.filter(pk=project.pk).update(url=url)
+    lab.repos.create(repo, url, project.token)
+    lab.repos.fetch(
+        repo, project.token, progress=_ProgressLine(lab, project), timeout=CLONE_SECONDS
+    )
+    return lab.repos.default_branch(repo, project.token)
+
+
+class _ProgressLine:
+    """Keeps git's last progress line on the project, at most twice a second."""
+
+    def __init__(self, lab: Lab, project: Project) -> None:
+        self._lab = lab
+        self._pk = project.pk
+        self._next = lab.now()
+
+    def __call__(self, text: str) -> None:
+        line = text.replace("\r", "\n").strip().rpartition("\n")[2].strip()[:200]
+        now = self._lab.now()
+        if not line or now < self._next:
+            return
+        self._next = now + PROGRESS_EVERY
+        Project.objects.filter(pk=self._pk).update(
+            clone_progress=line, clone_deadline=now + PATIENCE
+        )
+        self._lab.bell.timeline()
+
+
+def _end(
+    lab: Lab, project: Project, state: ProjectState, error: str = "", default_branch: str = ""
+) -> None:
+    with transaction.atomic():
+        won = Project.objects.filter(pk=project.pk, state=ProjectState.CLONING).update(
+            state=state,
+            error=error,
+            default_branch=default_branch or project.default_branch,
+            clone_deadline=None,
+        )
+        if won and state is ProjectState.READY:
+            announce.tell(
+                lab,
+                NoticeKind.PROJECT_READY,
+                f"is ready, default branch {default_branch}",
+                project=project,
+            )
+        elif won:
+            announce.tell(
+                lab, NoticeKind.PROJECT_FAILED, f"could not be cloned: {error}", project=project
+            )

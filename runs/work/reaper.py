@@ -1,0 +1,162 @@
+"""Settles ended runs: end the session, deal with the worktree, free the slot. Safe to repeat."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from django.db import transaction
+
+from runs.domain.paths import Paths
+from runs.domain.ports import Lab, SeamError, Sighting
+from runs.domain.states import NoticeKind, Outcome, WorktreeFate
+from runs.domain.teardown import teardown
+from runs.models import Run
+from runs.work import announce, looking
+
+logger = logging.getLogger(__name__)
+
+LAST_WORDS_LINES = 200
+LAST_WORDS_BYTES = 60_000
+
+
+def marker(lab: Lab, run: Run) -> str:
+    """The mark that every process of a run carries; unique across state folders. Empty if adopted."""
+    return "" if run.is_adopted else marker_of(lab.paths, run.pk)
+
+
+def marker_of(paths: Paths, run_id: int) -> str:
+    """The marker of a run's processes in one state folder."""
+    return f"{hashlib.sha256(str(paths.state).encode()).hexdigest()[:12]}-{run_id}"
+
+
+def settle(lab: Lab, run: Run) -> bool:
+    """Do what the outcome asks for; True when the run is settled (LAB-36 to LAB-43).
+
+    A session that could not be ended leaves the run unsettled, and the next tick tries again;
+    whatever else fails becomes a warning on the run and stops nothing.
+    """
+    seen = _read_last_words(lab, run)
+    try:
+        lab.sessions.kill(run.session, marker(lab, run))
+    except SeamError as error:
+        logger.warning("session was not ended", extra={"run_id": run.pk, "error": str(error)})
+        _warn(
+            lab,
+            run,
+            f"The session could not be ended yet: {error}. It is tried again at every tick.",
+        )
+        return False
+    seen |= _exit_facts(lab, run)
+    fate, warning = _settle_worktree(lab, run)
+    lab.sessions.forget(lab.paths.run_folder(run.pk))
+    return _mark(lab, run, fate, warning, seen)
+
+
+def exit_words(status: int | None, number: int | None) -> str:
+    """How a program ended, for a sentence that starts with "the session"."""
+    if number is not None:
+        return f"was ended by signal {number}"
+    if status is not None:
+        return f"ended with exit status {status}"
+    return "is gone"
+
+
+def seen_exit(sighting: Sighting | None, exit_file: Mapping[str, object]) -> dict[str, object]:
+    """Exit facts from tmux if it kept them, else from the wrapper's file."""
+    if sighting is not None and (
+        sighting.exit_status is not None or sighting.exit_signal is not None
+    ):
+        return {
+            "exit_status": sighting.exit_status,
+            "exit_signal": sighting.exit_signal,
+            "exited_at": sighting.ended_at,
+        }
+    return dict(exit_file)
+
+
+def exit_file(lab: Lab, run: Run) -> dict[str, object]:
+    """Exit facts as the launch wrapper wrote them; empty for adopted runs and live ones."""
+    if run.is_adopted:
+        return {}
+    found = lab.sessions.exit_of(lab.paths.run_folder(run.pk))
+    if found is None:
+        return {}
+    return {"exit_status": found.status, "exit_signal": found.signal, "exited_at": found.at}
+
+
+def _exit_facts(lab: Lab, run: Run) -> dict[str, object]:
+    """Only what was seen before we ended it ourselves: a kill by us is no exit of the agent."""
+    if run.exited_at is not None or run.outcome != Outcome.DIED:
+        return {}
+    return exit_file(lab, run)
+
+
+def _read_last_words(lab: Lab, run: Run) -> dict[str, object]:
+    """The end of the screen, before it goes away with the session."""
+    try:
+        text = lab.sessions.screens([run.session], LAST_WORDS_LINES).get(run.session, "")
+    except SeamError as error:
+        logger.info("last words were not read", extra={"run_id": run.pk, "error": str(error)})
+        return {}
+    words = looking.tidy(text)[-LAST_WORDS_BYTES:]
+    return {"last_words": words, "last_line": looking.last_line(words)} if words else {}
+
+
+def _settle_worktree(lab: Lab, run: Run) -> tuple[WorktreeFate, str]:
+    if not run.worktree:
+        return WorktreeFate.NONE, ""
+    path = Path(run.worktree)
+    if not path.exists() and run.outcome != Outcome.SUCCEEDED:
+        return WorktreeFate.REMOVED, "the worktree was already gone"
+    decision = teardown(Outcome(run.outcome), _is_dirty(lab, path))
+    if not decision.remove:
+        return WorktreeFate.KEPT, decision.warning
+    try:
+        lab.repos.remove_worktree(run.project.repo(lab.paths), path)
+    except SeamError as error:
+        return WorktreeFate.KEPT, f"the worktree could not be removed and was kept: {error}"
+    return WorktreeFate.REMOVED, ""
+
+
+def _is_dirty(lab: Lab, path: Path) -> bool | None:
+    if not path.exists():
+        return False
+    try:
+        return lab.repos.is_dirty(path)
+    except SeamError as error:
+        logger.warning("worktree state is unknown", extra={"path": str(path), "error": str(error)})
+        return None
+
+
+def _mark(lab: Lab, run: Run, fate: WorktreeFate, warning: str, seen: dict[str, object]) -> bool:
+    with transaction.atomic():
+        won = (
+            Run.objects.unsettled()
+            .filter(pk=run.pk)
+            .update(settled_at=lab.now(), worktree_fate=fate, warning=warning, **seen)
+        )
+        if won:
+            announce.tell(lab, NoticeKind.RUN_REAPED, _told(run, fate, warning), run=run)
+    run.refresh_from_db()
+    return True
+
+
+def _told(run: Run, fate: WorktreeFate, warning: str) -> str:
+    parts = [f"slot {run.slot} is free again" if run.slot else "the session is gone"]
+    if fate is WorktreeFate.REMOVED and not warning:
+        parts.append(f"worktree removed, branch {run.branch} kept")
+    elif fate is WorktreeFate.KEPT:
+        parts.append(f"worktree and branch {run.branch} kept")
+    if warning:
+        parts.append(warning)
+    return "; ".join(parts)
+
+
+def _warn(lab: Lab, run: Run, text: str) -> None:
+    """Say it once, not at every tick."""
+    with transaction.atomic():
+        if Run.objects.filter(pk=run.pk).exclude(warning=text).update(warning=text):
+            announce.tell(lab, NoticeKind.RUN_WARNED, text, run=run)

@@ -1,0 +1,186 @@
+"""One execution of the one judge: look, decide, record, settle, launch. Safe to run twice (X-12)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from runs.domain import budgets
+from runs.domain.ports import Lab, SeamError, Sighting
+from runs.domain.states import RunState
+from runs.models import Due, Host, Run, Settings, StartRequest, Tick
+from runs.work import adopt, glance, judge, launch, lease, projects, reaper, starts
+
+logger = logging.getLogger(__name__)
+
+LOOK, GLANCE = "look", "glance"
+GLANCE_EVERY = timedelta(seconds=5)
+
+
+@dataclass
+class Report:
+    """What one tick did, for the tick row and for `./lab manage tick`."""
+
+    did: bool = True
+    was_skipped: bool = False
+    runs: int = 0
+    adopted: int = 0
+    ended: int = 0
+    settled: int = 0
+    started: int = 0
+    errors: list[str] = field(default_factory=list)
+
+
+def tick(lab: Lab, project: str = "", force: bool = False) -> Report:
+    """Do what is due on this host; `project` (its slug) or `force` ask for a look now.
+
+    Returns at once when nothing is due, and reports a skip when another tick holds the lease
+    (LAB-17). Never raises for what the outside does.
+    """
+    settings = Settings.current()
+    due = _due(lab, settings)
+    if force or project:
+        due.add(LOOK)
+    if not due:
+        return Report(did=False)
+    number = lease.acquire(lab)
+    if number is None:
+        return _skipped(lab, is_periodic=not project)
+    began = time.perf_counter()
+    report = Report()
+    try:
+        _work(lab, settings, number, due, project, report)
+    except lease.Lost:
+        report.errors.append("the lease was lost; another tick goes on")
+    finally:
+        _finish(lab, settings, number, due, project, report, began)
+    return report
+
+
+def _work(
+    lab: Lab, settings: Settings, number: int, due: set[str], project: str, report: Report
+) -> None:
+    sightings = _look(lab, report)
+    runs = _runs(lab, project)
+    if LOOK in due:
+        if sightings is not None:
+            found = adopt.adopt(lab, sightings, runs)
+            report.adopted, runs = len(found), [*runs, *found]
+        report.runs = sum(run.is_active for run in runs)
+        _settle_ended(lab, runs, report)
+        ended = judge.judge(
+            lab, settings, [r for r in runs if r.is_active], sightings, number, report.errors
+        )
+        lease.keep(lab, number)
+        report.ended = len(ended)
+        report.settled += sum([reaper.settle(lab, run) for run in ended])
+        for run in runs:
+            if run.is_active and run.state == RunState.STARTING:
+                launch.recover(lab, run, sightings)
+        lease.keep(lab, number)
+        report.started = _launch(lab, settings, sightings, report)
+        if not project:
+            projects.recover(lab)
+    working = [run for run in runs if run.is_active and run.state == RunState.WORKING]
+    if working and not project and _any_alive(working, sightings):
+        glance.glance(lab, working)
+
+
+def _look(lab: Lab, report: Report) -> Mapping[str, Sighting] | None:
+    """Every session, or None: then nothing is ended and nothing started (LAB-14)."""
+    try:
+        return lab.sessions.look()
+    except SeamError as error:
+        report.errors.append(f"tmux did not answer: {error}")
+        return None
+
+
+def _runs(lab: Lab, project: str) -> list[Run]:
+    """Active and unsettled runs of this host in one query."""
+    rows = Run.objects.for_board().filter(Q(outcome="") | Q(settled_at=None), host=lab.host)
+    return list(rows.filter(project__slug=project) if project else rows)
+
+
+def _settle_ended(lab: Lab, runs: Sequence[Run], report: Report) -> None:
+    """Finish what a killed tick or a failed kill left behind."""
+    for run in runs:
+        if not run.is_active and not launch.is_being_launched(lab, run):
+            report.settled += reaper.settle(lab, run)
+
+
+def _launch(
+    lab: Lab, settings: Settings, sightings: Mapping[str, Sighting] | None, report: Report
+) -> int:
+    """Drain before fill: requests are answered after everything that ended freed its slot."""
+    if not StartRequest.objects.filter(answer="").exists():
+        return 0
+    if report.settled:
+        sightings = _look(lab, report)
+    return starts.launch_pass(lab, settings, sightings)
+
+
+def _any_alive(runs: Sequence[Run], sightings: Mapping[str, Sighting] | None) -> bool:
+    return sightings is not None and any(run.session in sightings for run in runs)
+
+
+def _due(lab: Lab, settings: Settings) -> set[str]:
+    """What is due now, from one indexed query (C-41)."""
+    stored: dict[str, datetime] = dict(
+        Due.objects.filter(host__name=lab.host).values_list("activity", "next_at")
+    )
+    now = lab.now()
+    intervals = {LOOK: settings.tick_interval, GLANCE: GLANCE_EVERY}
+    due = {
+        name for name, every in intervals.items() if budgets.is_due(now, stored.get(name), every)
+    }
+    if due == {GLANCE} and not Run.objects.working().filter(host=lab.host).exists():
+        return set()
+    return due
+
+
+def _skipped(lab: Lab, is_periodic: bool) -> Report:
+    if is_periodic:
+        host = Host.objects.get(name=lab.host)
+        Tick.objects.create(host=host, at=lab.now(), was_skipped=True)
+    return Report(was_skipped=True)
+
+
+def _finish(
+    lab: Lab,
+    settings: Settings,
+    number: int,
+    due: set[str],
+    project: str,
+    report: Report,
+    began: float,
+) -> None:
+    """Next due times, the tick row, the heartbeat, and the lease back; only while it is still ours."""
+    now = lab.now()
+    host = Host.objects.filter(name=lab.host, lease_number=number).first()
+    if host is None:
+        return
+    intervals = {LOOK: settings.tick_interval, GLANCE: GLANCE_EVERY}
+    if not project:
+        for name in due:
+            Due.objects.update_or_create(
+                host=host, activity=name, defaults={"next_at": now + intervals[name]}
+            )
+    if LOOK in due:
+        Tick.objects.create(
+            host=host,
+            at=now,
+            milliseconds=int((time.perf_counter() - began) * 1000),
+            runs=report.runs,
+            ended=report.ended,
+            started=report.started,
+            error="; ".join(report.errors),
+        )
+        Host.objects.filter(pk=host.pk).update(
+            last_tick_at=now, last_error="; ".join(report.errors)
+        )
+    lease.release(lab, number)

@@ -1,0 +1,281 @@
+"""Fakes of everything outside. Each passes the contract tests of the real one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from runs.domain import naming
+from runs.domain.paths import Paths
+from runs.domain.ports import Change, Exit, Lab, Order, Progress, SeamError, Sighting
+from trackers.memory import MemoryTracker
+
+START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+class FakeClock:
+    """A clock that moves only when told."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, **delta: float) -> datetime:
+        self.now += timedelta(**delta)
+        return self.now
+
+
+class FakeSessions:
+    """`Sessions` in a dictionary."""
+
+    def __init__(self, clock: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self.all: dict[str, Sighting] = {}
+        self.text: dict[str, str] = {}
+        self.orders: dict[str, Order] = {}
+        self.broken = ""
+        self.broken_start = ""
+        self.broken_kill = ""
+        self.vanish_at_once = False
+        self.calls = 0
+
+    def look(self) -> Mapping[str, Sighting]:
+        self._ask()
+        return dict(self.all)
+
+    def start(self, order: Order) -> None:
+        self._ask()
+        if self.broken_start:
+            raise SeamError(self.broken_start)
+        if order.session in self.all:
+            raise SeamError(f"duplicate session: {order.session}")
+        self.orders[order.session] = order
+        if not self.vanish_at_once:
+            self.appear(order.session)
+
+    def screens(self, names: Sequence[str], lines: int = 0) -> Mapping[str, str]:
+        self._ask()
+        return {name: self.text.get(name, "") for name in names if name in self.all}
+
+    def kill(self, name: str, marker: str) -> None:
+        self._ask()
+        if self.broken_kill:
+            raise SeamError(self.broken_kill)
+        self.all.pop(name, None)
+
+    def forget(self, folder: Path) -> None:
+        pass
+
+    def exit_of(self, folder: Path) -> Exit | None:
+        return None
+
+    def attach_command(self, name: str) -> Sequence[str]:
+        return ["tmux", "attach", "-t", f"={name}"]
+
+    def appear(self, name: str) -> None:
+        """A session as if made by hand."""
+        self.all[name] = Sighting(name, alive=True, created_at=self._clock())
+
+    def end(self, name: str, status: int | None = 0, signal: int | None = None) -> None:
+        """The program of a session ends; its pane stays."""
+        self.all[name] = Sighting(name, False, status, signal, self._clock())
+
+    def _ask(self) -> None:
+        self.calls += 1
+        if self.broken:
+            raise SeamError(self.broken)
+
+
+@dataclass
+class FakeTree:
+    branch: str
+    fork_point: str
+    is_dirty: bool | None = False
+    commits: int = 0
+
+
+class FakeRepos:
+    """`Repos` in dictionaries: claims by repository, worktrees by path."""
+
+    def __init__(self) -> None:
+        self.heads: dict[Path, dict[str, str]] = {}
+        self.trees: dict[Path, FakeTree] = {}
+        self.urls: dict[str, str] = {}
+        self.origins: dict[str, dict[str, str]] = {}
+        self.broken_fetch = ""
+        self.broken_claims = ""
+        self.broken_remove = ""
+        self.fetches = 0
+
+    def _branches(self, repo: Path) -> dict[str, str]:
+        return self.heads.setdefault(repo, {})
+
+    def create(self, repo: Path, url: str, token: str = "") -> None:
+        self._branches(repo)
+
+    def create_origin(self, origin: Path, source: Path) -> None:
+        self._branches(origin)
+
+    def fetch(self, repo, token="", progress=None, timeout=None) -> None:  # type: ignore[no-untyped-def]
+        self.fetches += 1
+        if self.broken_fetch:
+            raise SeamError(self.broken_fetch)
+        if progress is not None:
+            progress("Receiving objects: 100% (3/3), done.")
+
+    def refill(self, origin: Path, source: Path) -> str:
+        return ""
+
+    def probe(self, url: str, token: str = "") -> str:
+        if url in self.urls:
+            return self.urls[url]
+        raise SeamError(f"git ls-remote failed: repository '{url}' not found")
+
+    def drop(self, repo: Path) -> None:
+        self.heads.pop(repo, None)
+
+    def default_branch(self, repo: Path, token: str = "") -> str:
+        return "main"
+
+    def remote_url(self, path: Path) -> str | None:
+        return None
+
+    def claims(self, repo: Path) -> frozenset[str]:
+        if self.broken_claims:
+            raise SeamError(self.broken_claims)
+        return frozenset(key for name in self._branches(repo) if (key := naming.claimed_key(name)))
+
+    def add_worktree(self, repo: Path, path: Path, branch: str, base: str) -> str:
+        if branch in self._branches(repo):
+            raise SeamError(f"git worktree failed: a branch named '{branch}' already exists")
+        self._branches(repo)[branch] = "f" * 40
+        self.trees[path] = FakeTree(branch, "f" * 40)
+        path.mkdir(parents=True)
+        return "f" * 40
+
+    def remove_worktree(self, repo: Path, path: Path) -> None:
+        if self.broken_remove:
+            raise SeamError(self.broken_remove)
+        self.trees.pop(path, None)
+        if path.exists():
+            path.rmdir()
+
+    def roll_back(self, repo: Path, path: Path, branch: str, fork_point: str) -> None:
+        self.trees.pop(path, None)
+        if path.exists():
+            path.rmdir()
+        self._branches(repo).pop(branch, None)
+
+    def is_dirty(self, path: Path) -> bool:
+        tree = self.trees[path]
+        if tree.is_dirty is None:
+            raise SeamError("git status failed: broken")
+        return tree.is_dirty
+
+    def glimpse(self, repo: Path, branch: str) -> str | None:
+        return self._branches(repo).get(branch)
+
+    def subject(self, path: Path, commit: str) -> str:
+        return "feat: something"
+
+    def progress(self, path: Path, fork_point: str) -> Progress:
+        tree = self.trees[path]
+        return Progress("e" * 40 if tree.commits else tree.fork_point, tree.commits)
+
+    def changes(self, path: Path, fork_point: str) -> Sequence[Change]:
+        return []
+
+    def patch(self, path: Path, fork_point: str, limit: int) -> str:
+        return ""
+
+    def pushed(self, repo: Path, branch: str, token: str = "") -> str | None:
+        return self.origins.get(str(repo), {}).get(branch)
+
+    def is_ahead(self, repo: Path, commit: str, base: str) -> bool:
+        return True
+
+
+@dataclass
+class FakeQueue:
+    """Remembers what was asked for; the test carries it out, so that it decides the order."""
+
+    launches: list[int] = field(default_factory=list)
+    clones: list[int] = field(default_factory=list)
+
+    def launch(self, run_id: int) -> None:
+        self.launches.append(run_id)
+
+    def clone(self, project_id: int) -> None:
+        self.clones.append(project_id)
+
+
+@dataclass
+class FakeBell:
+    rings: int = 0
+    looks: list[str] = field(default_factory=list)
+
+    def timeline(self) -> None:
+        self.rings += 1
+
+    def look(self, project: str) -> None:
+        self.looks.append(project)
+
+
+@dataclass
+class FakeTrust:
+    approved: list[tuple[str, Path]] = field(default_factory=list)
+    broken: str = ""
+
+    def approve(self, kind: str, worktree: Path) -> None:
+        if self.broken:
+            raise SeamError(self.broken)
+        self.approved.append((kind, worktree))
+
+
+@dataclass
+class FakeLogin:
+    answer: bool | None = True
+    asked: int = 0
+
+    def check(self, command: Sequence[str]) -> bool | None:
+        self.asked += 1
+        return self.answer
+
+
+class World:
+    """A whole fake outside and the `Lab` made of it."""
+
+    def __init__(self, state: Path) -> None:
+        self.clock = FakeClock()
+        self.sessions = FakeSessions(self.clock)
+        self.repos = FakeRepos()
+        self.queue = FakeQueue()
+        self.bell = FakeBell()
+        self.trust = FakeTrust()
+        self.login = FakeLogin()
+        self.tracker = MemoryTracker()
+        self.dead_processes: set[str] = set()
+        self.lab = Lab(
+            host="local",
+            paths=Paths(state),
+            sessions=self.sessions,
+            repos=self.repos,
+            queue=self.queue,
+            bell=self.bell,
+            trust=self.trust,
+            login=self.login,
+            now=self.clock,
+            pause=lambda seconds: None,
+            tracker_for={"memory": self.tracker}.get,
+            process="boot:1:1",
+            is_process_alive=lambda name: name not in self.dead_processes,
+        )
+
+
+def tripwire() -> Lab:
+    """What `runs.wiring.lab()` gives in tests that did not ask for a world."""
+    raise AssertionError("this test reached the outside without asking for a world")

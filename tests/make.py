@@ -1,0 +1,50 @@
+"""Makes rows for tests: plain functions, no factory library."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from runs.domain import naming
+from runs.domain.states import Outcome, ProjectState, RunKind, RunState
+from runs.models import AgentProfile, Project, Run
+from tests.fakes import START
+
+
+def a_user(name: str = "anna", *, operator: bool = True) -> User:
+    """Someone who may act, or with `operator=False` only look."""
+    make = User.objects.create_superuser if operator else User.objects.create_user
+    return make(name, password="correct horse battery")
+
+
+def an_agent(name: str = "Test agent", **fields: Any) -> AgentProfile:
+    fields.setdefault("argv", ["agent", "{prompt}"])
+    return AgentProfile.objects.create(name=name, **fields)
+
+
+def a_project(name: str = "demo", **fields: Any) -> Project:
+    """A usable project on the memory tracker, whose root is the name."""
+    fields.setdefault("state", ProjectState.READY)
+    fields.setdefault("tracker", "memory")
+    fields.setdefault("tracker_root", name)
+    fields.setdefault("default_branch", "main")
+    fields.setdefault("created_at", START)
+    return Project.objects.create(name=name, slug=naming.sanitise(name), source="/nowhere", url="/nowhere", **fields)
+
+
+def a_run(project: Project, key: str = "7", *, slot: int = 1, **fields: Any) -> Run:
+    """A working run, or with `outcome=` an ended and settled one."""
+    outcome = fields.get("outcome", "")
+    fields.setdefault("kind", RunKind.MANUAL)
+    fields.setdefault("state", RunState.ENDED if outcome else RunState.WORKING)
+    fields.setdefault("requested_at", START)
+    fields.setdefault("started_at", START)
+    fields.setdefault("issue_title", f"Issue {key}")
+    fields.setdefault("session", naming.session_name(project.slug, slot, key, fields["kind"]))
+    fields.setdefault("branch", naming.branch_for(key))
+    if outcome:
+        fields.setdefault("ended_at", START)
+        fields.setdefault("settled_at", START)
+        fields.setdefault("outcome", Outcome(outcome))
+    return Run.objects.create(project=project, host="local", issue_key=key, slot=slot, **fields)

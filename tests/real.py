@@ -1,0 +1,160 @@
+"""The real outside for tests: tmux on a private socket, git repositories in a temporary folder."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from runs.domain.paths import Paths
+from runs.domain.ports import Lab
+from runs.domain.states import ProjectState
+from runs.models import AgentProfile, Project, Settings
+from runs.outside import processes
+from runs.outside.agents import AgentFiles, AgentLogin
+from runs.outside.git import Git
+from runs.outside.tmux import TmuxSessions
+from runs.outside.worktrees import GitWorktrees
+from runs.work import launch, projects
+from tests.fakes import FakeBell, FakeQueue
+from trackers import registry
+from trackers.memory import MemoryTracker
+
+IDENTITY = {
+    "GIT_AUTHOR_NAME": "Test",
+    "GIT_AUTHOR_EMAIL": "test@example.org",
+    "GIT_COMMITTER_NAME": "Test",
+    "GIT_COMMITTER_EMAIL": "test@example.org",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_SYSTEM": "/dev/null",
+}
+IDLE = [sys.executable, "-c", "import time; print('ready', flush=True); time.sleep(600)", "{prompt}"]
+
+
+def git(folder: Path, *argv: str) -> str:
+    """git in a test's own repository."""
+    done = subprocess.run(
+        ["git", "-C", str(folder), *argv],
+        env={**os.environ, **IDENTITY},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    return done.stdout.strip()
+
+
+def a_checkout(folder: Path, origin: Path | None = None) -> Path:
+    """A repository with one commit on main, cloned from a bare origin when one is given."""
+    folder.mkdir(parents=True)
+    git(folder, "init", "-q", "-b", "main")
+    (folder / "hello.txt").write_text("hello\n")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", "chore: begin")
+    if origin is not None:
+        origin.mkdir(parents=True)
+        git(origin, "init", "-q", "--bare", "-b", "main")
+        git(folder, "remote", "add", "origin", str(origin))
+        git(folder, "push", "-q", "origin", "main")
+    return folder
+
+
+class RealWorld:
+    """Real tmux and git around a `Lab`; tasks run when the test says so, the clock can be moved."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.paths = Paths(folder / "state")
+        for path in (self.paths.state, self.paths.bin, self.paths.feed, self.paths.tmux_socket.parent):
+            path.mkdir(parents=True, exist_ok=True)
+        home = folder / "home"
+        home.mkdir()
+        self.environ = {**os.environ, **IDENTITY, "HOME": str(home)}
+        self.environ.pop("CLAUDE_CONFIG_DIR", None)
+        self.git_timeout = 30.0
+        self.offset = timedelta(0)
+        self.queue = FakeQueue()
+        self.bell = FakeBell()
+        self.memory = MemoryTracker()
+        self.sessions = TmuxSessions(self.paths, self.environ)
+        self.repos = GitWorktrees(Git(self.environ, self.paths.bin, lambda: self.git_timeout))
+        self.lab = Lab(
+            host="local",
+            paths=self.paths,
+            sessions=self.sessions,
+            repos=self.repos,
+            queue=self.queue,
+            bell=self.bell,
+            trust=AgentFiles(self.environ),
+            login=AgentLogin(self.environ),
+            now=lambda: datetime.now(UTC) + self.offset,
+            pause=time.sleep,
+            tracker_for=lambda kind: self.memory if kind == "memory" else registry.tracker(kind),
+            process=processes.name_of(os.getpid()),
+            is_process_alive=processes.is_alive,
+        )
+
+    def project(self, name: str = "demo", *, argv: list[str] | None = None, tracker: str = "memory") -> Project:
+        """A project with a bare origin and an agent that runs `argv` (idle by default)."""
+        origin = self.folder / f"{name}-origin.git"
+        source = a_checkout(self.folder / f"{name}-checkout", origin)
+        project = projects.add(self.lab, name=name, source=str(source), token="", by="anna")
+        self.work()
+        project.refresh_from_db()
+        assert project.state == ProjectState.READY, project.error
+        if tracker == "memory":
+            self.memory.add_root(name)
+            project.tracker, project.tracker_root = "memory", name
+        project.agent = AgentProfile.objects.create(name=f"Agent of {name}", argv=argv or IDLE)
+        project.save()
+        Settings.current()
+        return project
+
+    def work(self) -> None:
+        """Carry out everything that was asked of the queue."""
+        while self.queue.clones or self.queue.launches:
+            while self.queue.clones:
+                projects.carry_out_clone(self.lab, self.queue.clones.pop(0))
+            while self.queue.launches:
+                launch.carry_out(self.lab, self.queue.launches.pop(0))
+
+    def tmux(self, *argv: str) -> str:
+        """tmux on the world's private socket, as an operator would type it."""
+        done = subprocess.run(
+            ["tmux", "-S", str(self.paths.tmux_socket), *argv],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+        return done.stdout
+
+    def session_names(self) -> list[str]:
+        return sorted(self.tmux("list-sessions", "-F", "#{session_name}").split())
+
+    def by_hand(self, name: str, *command: str) -> None:
+        """Start a session by hand, without the product."""
+        self.sessions.look()
+        self.tmux("-f", str(self.paths.state / "tmux.conf"), "new-session", "-d", "-s", name, *(command or ("sleep", "600")))
+
+    def until(self, happened, seconds: float = 10.0) -> None:  # type: ignore[no-untyped-def]
+        """Wait for something outside that no clock of ours drives, such as a process that ends."""
+        deadline = time.monotonic() + seconds
+        while not happened():
+            assert time.monotonic() < deadline, "it never happened"
+            time.sleep(0.02)
+
+    def close(self) -> None:
+        """End the private server and everything that carries a marker of this world; never raises."""
+        self.tmux("kill-server")
+        for run_folder in self.paths.run_folders.glob("*"):
+            try:
+                from runs.work.reaper import marker_of
+
+                processes.end_marked(marker_of(self.paths, int(run_folder.name)), grace=0.1)
+            except Exception:
+                continue
+        self.paths.tmux_socket.unlink(missing_ok=True)
