@@ -1,18 +1,42 @@
 #!/usr/bin/env python3
-"""Django's command line for this product. `./lab manage …` ends up here."""
+"""The command line of this product. `./lab up`, `./lab demo` and `./lab manage …` end up here."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+
+from labsite.env import WrongSetting, state_dir
+
+# Commands that a script may give before the first `./lab up`; they need the tables.
+FIRST_COMMANDS = ("createsuperuser", "changepassword", "demo", "tick")
 
 
-def main() -> None:
+def main(argv: Sequence[str]) -> int:
+    """Run one command. A setting that cannot be meant is one sentence, never a traceback."""
+    if argv[1:2] == ["up"]:
+        from labsite.supervisor import main as up  # knows no Django, which keeps it small
+
+        return up(argv[2:])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "labsite.settings")
+    try:
+        return _django(argv)
+    except WrongSetting as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+def _django(argv: Sequence[str]) -> int:
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    if argv[1:2] and argv[1] in FIRST_COMMANDS and not (state_dir() / "lab.sqlite3").exists():
+        execute_from_command_line([argv[0], "prepare"])
+    execute_from_command_line(list(argv))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv))

@@ -1,0 +1,125 @@
+"""What must hold before the product starts, and the files that a start writes. Knows no Django."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shlex
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from runs.domain.paths import Paths
+
+NEEDED = {"git": "git", "tmux": "tmux"}
+EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+
+
+class Problem(Exception):
+    """The product cannot start; the text is one sentence that says why and what to do."""
+
+
+def programs(which: Callable[[str], str | None] = shutil.which) -> None:
+    """Raise Problem when a program that every run needs is not on PATH."""
+    for program, package in NEEDED.items():
+        if which(program) is None:
+            raise Problem(
+                f"labsite needs {program}, which is not on PATH: install it "
+                f"(Debian, Ubuntu: apt install {package}), then start again."
+            )
+
+
+def state_folder(paths: Paths) -> None:
+    """Make the state folder, private to its owner. Raises Problem when it cannot be written."""
+    try:
+        paths.state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=paths.state):
+            pass
+    except OSError as error:
+        raise Problem(
+            f"The state folder {paths.state} cannot be written ({error.strerror}): "
+            "set LAB_STATE_DIR to a folder of yours, then start again."
+        ) from error
+
+
+def only_one(paths: Paths) -> IO[str]:
+    """Hold the state folder for this process; two judges on one folder would disturb each other.
+
+    The lock lives as long as the answer stays open. Raises Problem when another process holds it.
+    """
+    file = paths.up_lock.open("a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.seek(0)
+        holder = file.read().strip() or "unknown"
+        file.close()
+        raise Problem(
+            f"labsite already runs on the state folder {paths.state} (process {holder}): "
+            "use that one, end it first, or set LAB_STATE_DIR to another folder."
+        ) from error
+    file.truncate(0)
+    file.write(f"{os.getpid()}\n")
+    file.flush()
+    return file
+
+
+def free_port(host: str, port: int) -> int:
+    """The port to listen on, chosen by the system when `port` is 0. Raises Problem when taken."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+            probe.listen(1)
+            return int(probe.getsockname()[1])
+    except OSError as error:
+        raise Problem(_why_not(host, port, error)) from error
+
+
+def _why_not(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"Port {port} on {host} is in use by another program: choose another with --port, or 0 for any free one."
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return (
+            f"Port {port} is kept for the system's own programs: choose one above 1023 with --port."
+        )
+    return f"This machine cannot listen on {host} ({error.strerror}): use --host 127.0.0.1, or an address of this machine."
+
+
+def reach(host: str) -> str:
+    """The host by which a program on this machine reaches a web process that listens on `host`."""
+    return EVERY_ADDRESS.get(host, host)
+
+
+def base_url(host: str, port: int) -> str:
+    """The address of the product, without a slash at its end."""
+    name = reach(host)
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+def write_address(paths: Paths, url: str) -> None:
+    """Tell `labctl` where the web process answers now."""
+    _write(paths.address, f"{url}\n", 0o600)
+
+
+def write_labctl(paths: Paths, python: str, root: Path) -> None:
+    """Put the agent's command where every session finds it."""
+    paths.bin.mkdir(mode=0o700, parents=True, exist_ok=True)
+    command = f'exec {shlex.quote(python)} -I -S {shlex.quote(str(root / "labctl"))} "$@"'
+    _write(paths.bin / "labctl", f"#!/bin/sh\n{command}\n", 0o700)
+
+
+def _write(path: Path, text: str, mode: int) -> None:
+    """Write a file in one step, so that a reader never sees half of it."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    with os.fdopen(handle, "w") as file:
+        file.write(text)
+    Path(name).chmod(mode)
+    Path(name).replace(path)

@@ -1,0 +1,282 @@
+"""`./lab up`: starts web and worker, starts a crashed one again, ends both on Ctrl-C.
+
+Knows no Django, so that the process that only waits stays small. Agent sessions are tmux's
+children, not ours: ending this process never ends one (LAB-135).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from labsite import env, preflight
+from runs.domain.paths import Paths
+
+ROOT = Path(__file__).resolve().parent.parent
+DEFAULT_PORT = 8420
+FIRST_DELAY = 0.2
+LONGEST_DELAY = 30.0
+CALM_SECONDS = 60.0
+TASK_GRACE_SECONDS = 20
+STOP_SECONDS = TASK_GRACE_SECONDS + 5
+PREPARE_SECONDS = 600
+PROBE_SECONDS = 0.1
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PR_SET_PDEATHSIG = 1
+
+
+def next_delay(before: float, lived: float) -> float:
+    """The wait before a child that lived this long is started again.
+
+    It doubles from crash to crash up to a limit, and begins anew after a calm time.
+    """
+    if before <= 0 or lived >= CALM_SECONDS:
+        return FIRST_DELAY
+    return min(LONGEST_DELAY, before * 2)
+
+
+def how_it_ended(status: int) -> str:
+    """A child's exit status in words; a negative one is a signal."""
+    if status >= 0:
+        return f"ended with status {status}"
+    return f"was ended by {signal.Signals(-status).name}"
+
+
+def _dies_with_us() -> Callable[[], None]:
+    """What a child does before it becomes its program: ask the kernel to end it after us."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    prctl = getattr(libc, "prctl", None)
+    supervisor = os.getpid()
+
+    def ask() -> None:
+        if prctl is not None:
+            prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != supervisor:
+                os._exit(1)
+
+    return ask
+
+
+def say(text: str) -> None:
+    """One line for the log of the terminal; the address line alone goes to standard output.
+
+    A terminal that was closed must not end the product's shutdown half way.
+    """
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
+@dataclass
+class Child:
+    """One of the two programs, and when it is started again after it ended."""
+
+    name: str
+    argv: Sequence[str]
+    process: subprocess.Popen[bytes] | None = None
+    started: float = 0.0
+    delay: float = 0.0
+    due: float = 0.0
+
+    def start(self, environment: Mapping[str, str], now: float) -> None:
+        self.process = subprocess.Popen(
+            self.argv,
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=_dies_with_us(),
+        )
+        self.started = now
+
+    def bury(self, now: float) -> bool:
+        """Notice that the program has ended and plan its next start; True when it had."""
+        status = self.process.poll() if self.process else None
+        if self.process is None or status is None:
+            return False
+        self.process = None
+        self.delay = next_delay(self.delay, now - self.started)
+        self.due = now + self.delay
+        say(
+            f"The {self.name} process {how_it_ended(status)}; it is started again in {self.delay:g} s."
+        )
+        return True
+
+    def ask_to_end(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+
+    def end_at_once(self) -> None:
+        """Kill the program and what it started itself; tmux left its session long ago."""
+        if self.process is not None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def is_gone(self) -> bool:
+        return self.process is None or self.process.poll() is not None
+
+
+@dataclass
+class Supervisor:
+    """Waits for signals, the end of a child, and the first answer of the web process."""
+
+    children: Sequence[Child]
+    environment: Mapping[str, str]
+    probe: Callable[[], bool]
+    on_ready: Callable[[], None]
+    clock: Callable[[], float] = time.monotonic
+    is_ready: bool = field(default=False, init=False)
+
+    def run(self) -> int:
+        """Until a stop signal; the answer is the exit code."""
+        reading, writing = socket.socketpair()
+        writing.setblocking(False)
+        signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+        for number in (*STOPS, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+        while not self._stop_was_asked(reading, self._patience()):
+            for child in self.children:
+                child.bury(self.clock())
+                if child.process is None and self.clock() >= child.due:
+                    child.start(self.environment, self.clock())
+            if not self.is_ready and self.probe():
+                self.is_ready = True
+                self.on_ready()
+        return self._end(reading)
+
+    def _patience(self) -> float | None:
+        """How long nothing can be due; None waits for a signal alone."""
+        now = self.clock()
+        waits = [max(0.0, child.due - now) for child in self.children if child.process is None]
+        if not self.is_ready:
+            waits.append(PROBE_SECONDS)
+        return min(waits) if waits else None
+
+    def _stop_was_asked(self, reading: socket.socket, seconds: float | None) -> bool:
+        ready, _, _ = select.select([reading], [], [], seconds)
+        return bool(ready) and any(number in STOPS for number in reading.recv(64))
+
+    def _end(self, reading: socket.socket) -> int:
+        say("Stopping. Agent sessions go on. (Ctrl-C again ends at once.)")
+        for child in self.children:
+            child.ask_to_end()
+        limit = self.clock() + STOP_SECONDS
+        while not all(child.is_gone() for child in self.children):
+            if (
+                self._stop_was_asked(reading, max(0.0, limit - self.clock()))
+                or self.clock() >= limit
+            ):
+                for child in self.children:
+                    if not child.is_gone():
+                        child.end_at_once()
+                limit = self.clock() + STOP_SECONDS
+        return 0
+
+
+def answers(host: str, port: int) -> bool:
+    """Whether the web process answers a request."""
+    request = f"GET /healthz HTTP/1.0\r\nHost: localhost:{port}\r\n\r\n".encode()
+    try:
+        with socket.create_connection((preflight.reach(host), port), timeout=2) as connection:
+            connection.sendall(request)
+            return connection.recv(5) == b"HTTP/"
+    except OSError:
+        return False
+
+
+def web_argv(host: str, port: int) -> list[str]:
+    """Daphne without an access log; behind a proxy it believes the proxy's headers."""
+    argv = [sys.executable, "-m", "daphne", "-v", "0", "-b", host, "-p", str(port)]
+    if env.flag("LAB_BEHIND_PROXY"):
+        argv.append("--proxy-headers")
+    return [*argv, "labsite.asgi:application"]
+
+
+def worker_argv() -> list[str]:
+    """Huey with threads: on SIGTERM it lets tasks finish, and it forgets locks of a killed one."""
+    options = f"-w 4 -k thread -d 0.2 -m 1.0 -g TERM -t {TASK_GRACE_SECONDS} -f"
+    return [sys.executable, str(ROOT / "manage.py"), "run_huey", *options.split()]
+
+
+def prepare(environment: Mapping[str, str]) -> str | None:
+    """Database and static files, in a short child; the path of the set-up link if there is one.
+
+    None when it failed; the child has said why.
+    """
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), "prepare", "--print-setup-path"],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+        start_new_session=True,
+        timeout=PREPARE_SECONDS,
+        preexec_fn=_dies_with_us(),
+    )
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def up(host: str, port: int) -> int:
+    """Check, prepare, start, wait. Raises Problem or WrongSetting before anything was started."""
+    paths = Paths(env.state_dir())
+    preflight.programs()
+    preflight.state_folder(paths)
+    lock = preflight.only_one(paths)
+    port = preflight.free_port(host, port)
+    url = preflight.base_url(host, port)
+    environment = {
+        **os.environ,
+        "LAB_STATE_DIR": str(paths.state),
+        "LAB_HOST": host,
+        "LAB_PORT": str(port),
+    }
+    setup_path = prepare(environment)
+    if setup_path is None:
+        return 1
+    preflight.write_labctl(paths, sys.executable, ROOT)
+    preflight.write_address(paths, url)
+
+    def announce() -> None:
+        print(f"labsite is ready: {url}/", flush=True)
+        if setup_path:
+            print(
+                f"First start: make your account at {url}{setup_path} (the link works once).",
+                flush=True,
+            )
+
+    children = [Child("web", web_argv(host, port)), Child("worker", worker_argv())]
+    with lock:
+        return Supervisor(children, environment, lambda: answers(host, port), announce).run()
+
+
+def main(argv: Sequence[str]) -> int:
+    """`./lab up`: 0 after a stop, 1 after one sentence that says what to do."""
+    parser = argparse.ArgumentParser(
+        prog="./lab up", description="Start labsite in the foreground."
+    )
+    parser.add_argument("--host", help="address to listen on (LAB_HOST, default 127.0.0.1)")
+    parser.add_argument(
+        "--port", type=int, help=f"port, 0 for any free one (LAB_PORT, default {DEFAULT_PORT})"
+    )
+    given = parser.parse_args(argv)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        port = env.number("LAB_PORT", DEFAULT_PORT, 0, 65535) if given.port is None else given.port
+        if not 0 <= port <= 65535:
+            raise env.WrongSetting(f"--port is {port}; use a number from 0 to 65535.")
+        return up(given.host or env.text("LAB_HOST") or "127.0.0.1", port)
+    except (preflight.Problem, env.WrongSetting) as problem:
+        say(str(problem))
+        return 1
+    except KeyboardInterrupt:
+        return 0

@@ -1,0 +1,51 @@
+"""`manage.py prepare`: makes a state folder ready to serve. `./lab up` runs it before each start."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+
+from runs.management import state_files
+from runs.wiring import lab
+
+
+class Command(BaseCommand):
+    help = "Brings database and static files up to date; sets damaged files aside first."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--print-setup-path",
+            action="store_true",
+            help="print the path of the one-time set-up link, if any",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Safe to run twice, and while the product runs."""
+        moment = lab().now()
+        for kept in state_files.set_damaged_aside(lab().paths, f"{moment:%Y%m%d-%H%M%S}"):
+            print(
+                f"A state file was damaged and could not be read; it was kept as {kept}, and labsite goes on "
+                "with a new one. Live agent sessions are found again.",
+                file=sys.stderr,
+            )
+        call_command("migrate", interactive=False, verbosity=0)
+        state_files.collect_static(lab().paths)
+        if options["print_setup_path"]:
+            self.stdout.write(_setup_path())
+
+
+def _setup_path() -> str:
+    """The path of the set-up link while nobody has an account; empty otherwise."""
+    from django.contrib.auth import get_user_model
+    from django.urls import reverse
+
+    from runs.work import setup
+
+    if get_user_model().objects.exists():
+        return ""
+    return reverse("runs:setup", args=[setup.link_token(lab().paths)])
