@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,10 @@ class OftenScheduler(Scheduler):
 class WokenWorker(Worker):
     """Waits for work on the queue's condition instead of sleeping through it."""
 
+    delay: float
+
     def sleep(self) -> None:
-        delay = min(self.delay, self.max_delay)
+        delay: float = min(self.delay, self.max_delay)
         self.huey.wait_for_work(delay)
         self.delay = delay * self.backoff
 
@@ -72,7 +75,9 @@ class LabHuey(SqliteHuey):
         self._work = threading.Condition()
         self._rung = 0
         self.wake_path: Path | None = None
+        self.verbs: dict[str, Callable[[int], None]] = {}
         super().__init__(*args, **kwargs)
+        self._asked = self.task(name="ask")(self._carry_out)
 
     def create_consumer(self, **options: Any) -> WakeConsumer:
         return WakeConsumer(self, **options)
@@ -81,6 +86,16 @@ class LabHuey(SqliteHuey):
         result = super().enqueue(task)
         self.ring()
         return result
+
+    def ask(self, verb: str, number: int, priority: int = 0) -> None:
+        """Have the worker carry out a verb on a row; the verbs are filled in by `runs.tasks`.
+
+        By name, so that a process can ask for work whose code it never imports.
+        """
+        self.enqueue(self._asked.s(verb, number, priority=priority))
+
+    def _carry_out(self, verb: str, number: int) -> None:
+        self.verbs[verb](number)
 
     def ring(self, everyone: bool = False) -> None:
         """Wake an idle worker of this process."""

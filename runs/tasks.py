@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from huey.contrib.djhuey import db_periodic_task, db_task
+from huey.contrib.djhuey import close_db, db_periodic_task, db_task
 
 from labsite.queue import OFFER_SECONDS
 from runs.domain import naming
@@ -38,13 +38,13 @@ def look_at(project: str) -> None:
         waited += LEASE_STEP_SECONDS
 
 
-@db_task(priority=5)
+@close_db
 def launch(run_id: int) -> None:
     """Carry out a run in *starting*."""
     launching.carry_out(lab(), run_id)
 
 
-@db_task()
+@close_db
 def clone(project_id: int) -> None:
     """Carry out the clone of a new project."""
     projects.carry_out_clone(lab(), project_id)
@@ -64,6 +64,7 @@ def _connect(huey: Any) -> None:
     """Tell the queue where to listen and whom to ask."""
     huey.wake_path = settings.PATHS.worker_socket
     huey.on_wake = on_wake
+    huey.verbs |= {"launch": launch, "clone": clone}
 
 
 _connect(settings.HUEY)

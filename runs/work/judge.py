@@ -76,7 +76,7 @@ def _judge_one(
     if not facts.alive:
         seen |= reaper.seen_exit(sighting, reaper.exit_file(lab, run))
     return outcomes.record(
-        lab, run, outcome, _reason(outcome, facts, pull, seen), lease=lease, **seen
+        lab, run, outcome, _reason(outcome, facts, pull, seen), lease=lease, seen=seen
     )
 
 

@@ -74,7 +74,7 @@ def give_up(lab: Lab, run: Run, why: str, code: AnswerCode = AnswerCode.START_FA
         left = f" Rolling back failed too: {error}"
     reason = f"did not start: {why}{left}"
     with transaction.atomic():
-        if outcomes.record(lab, run, Outcome.FAILED, reason, launcher=""):
+        if outcomes.record(lab, run, Outcome.FAILED, reason, seen={"launcher": ""}):
             StartRequest.objects.filter(run=run).update(answer=code, text=f"{why}{left}")
     if left:
         Run.objects.filter(pk=run.pk).update(warning=left.strip())

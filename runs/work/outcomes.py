@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
@@ -19,7 +21,7 @@ def record(
     *,
     by: str = "",
     lease: int | None = None,
-    **seen: object,
+    seen: Mapping[str, object] | None = None,
 ) -> bool:
     """End `run` with `outcome` if nobody has ended it yet; True when this call did (LAB-28, LAB-36).
 
@@ -37,7 +39,7 @@ def record(
             reason=reason,
             ended_at=lab.now(),
             token_hash="",
-            **seen,
+            **(seen or {}),
         )
         if won:
             announce.tell(lab, NoticeKind.RUN_ENDED, reason, run=run, by=by, outcome=outcome)
