@@ -29,10 +29,11 @@ def create(
 ) -> int:
     """Write a new open issue and return its number. Raises IssueRefused."""
     title, body = _texts(title, body)
+    root = _root(project)
     with transaction.atomic():
         try:
             number = store.create_issue(
-                _root(project), title=title, body=body, author=by, labels=labels, at=lab.now()
+                root, title=title, body=body, author=by, labels=labels, at=lab.now()
             )
         except Refused as error:
             raise IssueRefused("labels", str(error)) from error
@@ -92,9 +93,10 @@ def set_labels(
     lab: Lab, project: Project, number: int, *, labels: Collection[str], by: str
 ) -> bool:
     """Make these the labels of an issue; False when they were. Raises IssueRefused, NotFound."""
+    root = _root(project)
     with transaction.atomic():
         try:
-            changed = store.set_labels(_root(project), number, labels=labels, at=lab.now())
+            changed = store.set_labels(root, number, labels=labels, at=lab.now())
         except Refused as error:
             raise IssueRefused("labels", str(error)) from error
         if changed:

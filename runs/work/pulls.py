@@ -114,6 +114,12 @@ def _request(lab: Lab, run: Run, title: str, body: str, base: str, by: str) -> N
             f"{run.branch} on origin holds no commit that {base} does not have. "
             f"Commit your work, then: git push origin {run.branch}",
         )
+    if _is_behind(lab, run, commit):
+        raise PullRefused(
+            "head",
+            f"{run.branch} has commits here that origin does not have, and a pull request ends "
+            f"the run. Push them first: git push origin {run.branch}",
+        )
     if not writing.closes(body, run.issue_key):
         body = f"{body}\n\nCloses #{run.issue_key}".strip()
     return NewPull(run.branch, base, title, body, author=by or run.agent, head_commit=commit)
@@ -150,6 +156,18 @@ def _is_ahead(lab: Lab, project: Project, commit: str, base: str) -> bool:
     except SeamError:
         lab.repos.fetch(repo, project.token)
         return lab.repos.is_ahead(repo, commit, base)
+
+
+def _is_behind(lab: Lab, run: Run, pushed: str) -> bool:
+    """Whether the worktree's branch holds commits that were not pushed; False when unsure."""
+    repo = run.project.repo(lab.paths)
+    head = lab.repos.glimpse(repo, run.branch)
+    if head in (None, pushed, run.fork_point):
+        return False
+    try:
+        return lab.repos.is_ahead(repo, str(head), run.branch)
+    except SeamError:
+        return False
 
 
 def _open(lab: Lab, tracker: Tracker, run: Run, new: NewPull) -> Pull:

@@ -1,0 +1,108 @@
+"""What an agent may ask over HTTP: its own project's issues, and the pull request of its run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, JsonResponse
+from django.urls import reverse
+
+from runs.domain.ports import Lab
+from runs.models import Run
+from runs.web.agent_door import door, texts
+from runs.wiring import lab
+from runs.work import issues, pulls
+from trackers.base import Issue, NotFound, Pull, Refused, Tracker
+
+
+def _whoami(request: HttpRequest, run: Run) -> JsonResponse:
+    project = run.project
+    return _answer(
+        run=run.pk,
+        project=project.slug,
+        issue=run.issue_key,
+        branch=run.branch,
+        base=project.default_branch,
+        agent=run.agent,
+    )
+
+
+def _list(request: HttpRequest, run: Run) -> JsonResponse:
+    found = _tracker(lab(), run).open_issues(run.project.tracker_root)
+    return _answer(issues=[_row(issue) for issue in found])
+
+
+def _view(request: HttpRequest, run: Run, key: str) -> JsonResponse:
+    found = _tracker(lab(), run).issue(run.project.tracker_root, key)
+    comments = [{"author": c.author, "body": c.body} for c in found.comments]
+    return _answer(**_row(found), body=found.body, comments=comments)
+
+
+def _comment(request: HttpRequest, run: Run, key: str) -> JsonResponse:
+    body = texts(request, "body")["body"]
+    issues.comment(lab(), run.project, key, body=body, by=_name(run), run=run)
+    return _answer(status=201, key=key)
+
+
+def _show_pull(request: HttpRequest, run: Run) -> JsonResponse:
+    found = pulls.of_run(lab(), run)
+    if found is None:
+        raise NotFound(f"There is no pull request for {run.branch} yet. Open it: labctl pr create")
+    return _answer(**_pull(request, run, found))
+
+
+def _create_pull(request: HttpRequest, run: Run) -> JsonResponse:
+    sent = texts(request, "title", "body", "base")
+    made = pulls.create(
+        lab(), run, title=sent["title"], body=sent["body"], base=sent["base"], by=_name(run)
+    )
+    return _answer(status=201, **_pull(request, run, made))
+
+
+whoami = door(GET=_whoami)
+issue_list = door(GET=_list)
+issue = door(GET=_view)
+comments = door(POST=_comment)
+pull = door(GET=_show_pull, POST=_create_pull)
+
+
+def _answer(status: int = 200, **content: Any) -> JsonResponse:
+    return JsonResponse(content, status=status, headers={"Cache-Control": "no-store"})
+
+
+def _tracker(outside: Lab, run: Run) -> Tracker:
+    tracker = outside.tracker_for(run.project.tracker)
+    if tracker is None:
+        raise Refused("This project has no tracker that labsite can read.")
+    return tracker
+
+
+def _name(run: Run) -> str:
+    """The author of what an agent writes; says which run it was."""
+    return f"{run.agent or 'agent'}, run {run.pk}"
+
+
+def _row(issue: Issue) -> dict[str, Any]:
+    return {
+        "key": issue.key,
+        "title": issue.title,
+        "author": issue.author,
+        "labels": list(issue.labels),
+        "is_open": issue.is_open,
+        "url": issue.url,
+    }
+
+
+def _pull(request: HttpRequest, run: Run, pull: Pull) -> dict[str, Any]:
+    url = pull.url
+    if not url and run.project.tracker == "builtin":
+        url = request.build_absolute_uri(reverse("runs:pull", args=[run.project_id, pull.number]))
+    return {
+        "number": pull.number,
+        "title": pull.title,
+        "state": pull.state.value,
+        "head": pull.head,
+        "base": pull.base,
+        "body": pull.body,
+        "url": url,
+    }

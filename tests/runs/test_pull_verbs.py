@@ -1,0 +1,254 @@
+"""Opening a pull request: only for work that is really on origin, and once per branch."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from runs.domain.ports import SeamError
+from runs.domain.states import NoticeKind, Outcome
+from runs.models import Notice, Project, Run
+from runs.work import outcomes, pulls
+from runs.work.pulls import PullRefused
+from tests import make
+from tests.fakes import World
+from tests.real import RealWorld, git
+from trackers.base import NotFound, PullState, Refused, Unreachable
+from trackers.builtin.models import PullRequest
+
+
+class Desk:
+    """A run with a real worktree, as its agent sees it."""
+
+    def __init__(self, real: RealWorld) -> None:
+        self.real = real
+        self.project: Project = real.project(tracker="builtin")
+        self.repo = self.project.repo(real.paths)
+        self.tree: Path = real.paths.worktrees / "demo-7"
+        fork = real.repos.add_worktree(self.repo, self.tree, "afk/7", "main")
+        self.run: Run = make.a_run(self.project, fork_point=fork, agent="Test agent")
+        real.bell.looks.clear()
+
+    def commit(self, text: str = "hello again\n") -> str:
+        (self.tree / "hello.txt").write_text(text)
+        git(self.tree, "commit", "-qam", "feat: greet again")
+        return git(self.tree, "rev-parse", "HEAD")
+
+    def push(self, *flags: str) -> None:
+        git(self.tree, "push", "-q", *flags, "origin", "afk/7")
+
+    def ask(self, **fields: str) -> pulls.Pull:
+        given = {"title": "Add retries", "by": "Test agent, run 1", **fields}
+        return pulls.create(self.real.lab, self.run, **given)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def desk(real: RealWorld) -> Desk:
+    return Desk(real)
+
+
+def refused(desk: Desk, says: str, **fields: str) -> PullRefused:
+    """It was refused with these words, nothing was stored and nobody was woken."""
+    with pytest.raises(PullRefused, match=says) as error:
+        desk.ask(**fields)
+    assert not PullRequest.objects.exists()
+    assert not Notice.objects.filter(kind=NoticeKind.PULL_OPENED).exists()
+    assert desk.real.bell.looks == []
+    return error.value
+
+
+@pytest.mark.row("LAB-30", level="real")
+def test_pushed_work_gets_its_pull_request_and_the_run_is_looked_at_at_once(desk: Desk) -> None:
+    head = desk.commit()
+    desk.push()
+
+    made = desk.ask(body="It retries now.")
+
+    stored = PullRequest.objects.get()
+    assert (stored.number, stored.head, stored.base) == (made.number, "afk/7", "main")
+    assert stored.head_commit == head
+    assert stored.body == "It retries now.\n\nCloses #7"
+    assert stored.state == PullState.OPEN
+    notice = Notice.objects.get(kind=NoticeKind.PULL_OPENED)
+    assert (notice.run, notice.by) == (desk.run, "Test agent, run 1")
+    assert notice.text == f"pull request {made.number} opened: Add retries"
+    assert desk.real.bell.looks == ["demo"]
+
+
+def test_a_branch_that_was_never_pushed_is_refused(desk: Desk) -> None:
+    desk.commit()
+    assert refused(desk, "origin has no branch afk/7 yet").field == "head"
+
+
+def test_a_pushed_branch_without_new_work_is_refused(desk: Desk) -> None:
+    desk.push()
+    refused(desk, "holds no commit that main does not have")
+
+
+def test_a_commit_that_was_not_pushed_with_the_rest_is_asked_for(desk: Desk) -> None:
+    desk.commit()
+    desk.push()
+    desk.commit("and this too\n")
+    refused(desk, "commits here that origin does not have")
+
+    desk.push()
+    assert desk.ask().head == "afk/7"
+
+
+def test_work_that_was_pushed_from_elsewhere_counts(desk: Desk, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    git(tmp_path, "clone", "-q", str(desk.real.folder / "demo-origin.git"), str(other))
+    git(other, "checkout", "-qb", "afk/7")
+    (other / "hello.txt").write_text("from elsewhere\n")
+    git(other, "commit", "-qam", "feat: from elsewhere")
+    git(other, "push", "-q", "origin", "afk/7")
+
+    assert desk.ask().head_commit == git(other, "rev-parse", "HEAD")
+
+
+def test_another_base_must_be_on_origin(desk: Desk) -> None:
+    desk.commit()
+    desk.push()
+    refused(desk, "origin has no branch release", base="release")
+    for base in ("-x", "a..b", "afk/7", "$(id)", "a b"):
+        refused(desk, "cannot go into that branch", base=base)
+
+    git(desk.tree, "push", "-q", "origin", "origin/main:refs/heads/release")
+    assert desk.ask(base="release").base == "release"
+
+
+def test_a_closing_word_is_not_said_twice(desk: Desk) -> None:
+    desk.commit()
+    desk.push()
+    desk.ask(body="Fixes #7.")
+    assert PullRequest.objects.get().body == "Fixes #7."
+
+
+def test_asking_again_gives_the_same_one_and_rings_again(desk: Desk) -> None:
+    desk.commit()
+    desk.push()
+
+    first, second = desk.ask(), desk.ask(title="other words")
+
+    assert (first.number, second.number) == (1, 1)
+    assert second.title == "Add retries"
+    assert Notice.objects.filter(kind=NoticeKind.PULL_OPENED).count() == 1
+    assert desk.real.bell.looks == ["demo", "demo"]
+
+
+def test_two_that_ask_at_once_get_the_same_one(desk: Desk) -> None:
+    desk.commit()
+    desk.push()
+    numbers: list[int] = []
+    barrier = threading.Barrier(3)
+
+    def ask() -> None:
+        barrier.wait()
+        numbers.append(desk.ask().number)
+        connection.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert numbers == [1, 1, 1]
+    assert PullRequest.objects.count() == 1
+
+
+@pytest.mark.row("LAB-31", level="real")
+def test_after_a_closed_one_a_new_one_may_be_opened(desk: Desk) -> None:
+    desk.commit()
+    desk.push()
+    first = desk.ask()
+    assert pulls.close(desk.real.lab, desk.project, first.number, by="anna") is True
+    assert pulls.close(desk.real.lab, desk.project, first.number, by="anna") is False
+
+    shown = pulls.of_run(desk.real.lab, desk.run)
+    assert shown is not None
+    assert shown.state is PullState.CLOSED
+    assert desk.ask().number == 2
+    told = Notice.objects.filter(kind=NoticeKind.PULL_CHANGED).values_list("text", "by")
+    assert list(told) == [("pull request 1 closed without a merge", "anna")]
+
+
+def test_a_run_that_has_ended_opens_none(desk: Desk) -> None:
+    desk.commit()
+    desk.push()
+    outcomes.record(desk.real.lab, desk.run, Outcome.STOPPED, "stopped by anna", by="anna")
+    desk.real.bell.looks.clear()
+    assert refused(desk, "This run has ended").field == "run"
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"), [({"title": " "}, "title"), ({"body": "x" * 200_001}, "body")]
+)
+def test_a_text_that_cannot_be_kept_is_refused_at_its_field(
+    desk: Desk, fields: dict[str, str], field: str
+) -> None:
+    desk.commit()
+    desk.push()
+    assert refused(desk, "Write a title|at most", **fields).field == field
+
+
+def test_an_origin_that_does_not_answer_is_no_verdict_about_the_branch(desk: Desk) -> None:
+    desk.commit()
+    desk.push()
+    (desk.real.folder / "demo-origin.git").rename(desk.real.folder / "away")
+
+    with pytest.raises(SeamError, match="ls-remote"):
+        desk.ask()
+    assert not PullRequest.objects.exists()
+
+    (desk.real.folder / "away").rename(desk.real.folder / "demo-origin.git")
+    assert desk.ask().number == 1
+
+
+# What needs no git.
+
+
+@pytest.mark.django_db
+def test_a_tracker_that_cannot_open_pull_requests_is_not_asked(world: World) -> None:
+    run = make.a_run(make.a_project(tracker=""))
+    with pytest.raises(PullRefused, match="cannot open pull requests") as error:
+        pulls.create(world.lab, run, title="t", by="agent")
+    assert error.value.field == "tracker"
+    with pytest.raises(Refused):
+        pulls.of_run(world.lab, run)
+    with pytest.raises(Refused):
+        pulls.close(world.lab, run.project, 1, by="anna")
+
+
+@pytest.mark.django_db
+def test_a_tracker_that_is_silent_is_no_answer(world: World) -> None:
+    world.tracker.add_root("demo")
+    run = make.a_run(make.a_project())
+    assert pulls.of_run(world.lab, run) is None
+    world.tracker.fail("demo")
+    with pytest.raises(Unreachable, match="could not be read"):
+        pulls.create(world.lab, run, title="t", by="agent")
+
+
+@pytest.mark.django_db
+def test_a_race_that_another_tracker_refuses_gives_the_standing_one(world: World) -> None:
+    world.tracker.add_root("demo")
+    run = make.a_run(make.a_project(), fork_point="f" * 40)
+    repo = run.project.repo(world.lab.paths)
+    world.repos.origins[str(repo)] = {"afk/7": "a" * 40}
+    made = pulls.create(world.lab, run, title="t", by="agent")
+    again = pulls.create(dataclasses.replace(world.lab), run, title="t", by="agent")
+    assert again.number == made.number == 1
+
+
+@pytest.mark.django_db
+def test_closing_what_is_not_there_is_not_found(world: World) -> None:
+    from trackers.builtin import store
+
+    project = make.a_project(tracker="builtin", tracker_root=store.create_root("demo"))
+    with pytest.raises(NotFound):
+        pulls.close(world.lab, project, 4, by="anna")
