@@ -12,12 +12,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "labsite.settings")
 django_application = get_asgi_application()
 
 # What follows needs the apps to be ready.
-from runs.wiring import lab  # noqa: E402
-
 from runs.web import fragments  # noqa: E402
 from runs.web.feed import Feed  # noqa: E402
 from runs.web.feed_reader import Reader  # noqa: E402
 from runs.web.sockets import SameOriginOnly, socket_urls  # noqa: E402
+from runs.wiring import lab  # noqa: E402
 
 feed = Feed(
     reader=lambda: Reader(fragments, lab().now),

@@ -88,6 +88,11 @@ class Paths:
         """Says from which files the static files were collected."""
         return self.state / "static.stamp"
 
+    @property
+    def setup_token(self) -> Path:
+        """Holds the hash of the one-time set-up link's token, while nobody has an account."""
+        return self.state / "setup.token"
+
     def run_folder(self, run_id: int) -> Path:
         """The private folder of one run."""
         return self.run_folders / str(run_id)

@@ -12,6 +12,8 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render, resolve_url
 
+from runs.web import answers
+
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
@@ -79,13 +81,14 @@ def to_login(request: HttpRequest) -> HttpResponseBase:
 
 def refused(request: HttpRequest, text: str = ONLY_LOOKING) -> HttpResponse:
     """403 with the reason: in the banner for htmx, else as a page."""
-    template = "auth/_refused.html" if "HX-Request" in request.headers else "auth/refused.html"
-    return render(request, template, {"text": text}, status=403)
+    if answers.is_htmx(request):
+        return answers.failed(request, text, 403, back="/")
+    return render(request, "auth/refused.html", {"text": text}, status=403)
 
 
 def _page_of(request: HttpRequest) -> str:
     """The path of the page that this request came from; it is where a login should lead back."""
-    if "HX-Request" in request.headers:
+    if answers.is_htmx(request):
         address = request.headers.get("HX-Current-URL", "")
     elif request.method in ("GET", "HEAD"):
         return request.get_full_path()
@@ -97,6 +100,14 @@ def _page_of(request: HttpRequest) -> str:
 
 class LoginRequired(LoginRequiredMiddleware):
     """Django's rule that every page needs a login, with an answer that htmx understands too."""
+
+    def process_view(
+        self, request: HttpRequest, view_func: Any, view_args: Any, view_kwargs: Any
+    ) -> HttpResponseBase | None:
+        """Views that need no login are answered before the session is read from the database."""
+        if not getattr(view_func, "login_required", True):
+            return None
+        return super().process_view(request, view_func, view_args, view_kwargs)
 
     # The stubs promise a redirect only; Django itself passes on any response.
     def handle_no_permission(  # type: ignore[override]

@@ -2,5 +2,7 @@
 
 from __future__ import annotations
 
+from runs.web import account_urls
+
 app_name = "runs"
-urlpatterns: list = []
+urlpatterns = [*account_urls.urlpatterns]
