@@ -197,7 +197,8 @@ LOGGING = {
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "lab"}},
     "root": {"handlers": ["stderr"], "level": env.text("LAB_LOG_LEVEL", "INFO").upper()},
     "loggers": {
-        "huey": {"level": "WARNING"},
+        # A handler of its own keeps run_huey from adding a second one that logs every task.
+        "huey": {"level": "WARNING", "handlers": ["stderr"], "propagate": False},
         "daphne": {"level": "WARNING"},
         "django.channels.server": {"level": "WARNING"},
         "twisted": {"level": "WARNING"},

@@ -8,9 +8,11 @@ from typing import Any
 
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
+from django.urls import reverse
 
 from runs.management import state_files
 from runs.wiring import lab
+from runs.work import setup
 
 
 class Command(BaseCommand):
@@ -41,11 +43,5 @@ class Command(BaseCommand):
 
 def _setup_path() -> str:
     """The path of the set-up link while nobody has an account; empty otherwise."""
-    from django.contrib.auth import get_user_model
-    from django.urls import reverse
-
-    from runs.work import setup
-
-    if get_user_model().objects.exists():
-        return ""
-    return reverse("runs:setup", args=[setup.link_token(lab().paths)])
+    token = setup.link_token(lab().paths)
+    return reverse("runs:setup", args=[token]) if token else ""

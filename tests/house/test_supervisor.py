@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from labsite import supervisor
+from labsite.supervisor import CALM_SECONDS, FIRST_DELAY, LONGEST_DELAY, next_delay
+from tests.house.product import ROOT, is_gone, until
+
+
+@pytest.mark.parametrize(
+    ("before", "lived", "delay"),
+    [
+        pytest.param(0.0, 0.1, FIRST_DELAY, id="the first crash waits shortly"),
+        pytest.param(0.2, 0.1, 0.4, id="the second twice as long"),
+        pytest.param(12.8, 5.0, 25.6, id="and so on"),
+        pytest.param(25.6, 5.0, LONGEST_DELAY, id="up to a limit"),
+        pytest.param(LONGEST_DELAY, 5.0, LONGEST_DELAY, id="and not beyond it"),
+        pytest.param(LONGEST_DELAY, CALM_SECONDS, FIRST_DELAY, id="a calm time begins anew"),
+    ],
+)
+def test_the_delay_grows_from_crash_to_crash(before: float, lived: float, delay: float) -> None:
+    assert next_delay(before, lived) == delay
+
+
+def test_a_childs_end_is_told_in_words() -> None:
+    assert supervisor.how_it_ended(3) == "ended with status 3"
+    assert supervisor.how_it_ended(-9) == "was ended by SIGKILL"
+
+
+def test_the_supervisor_does_not_import_django() -> None:
+    code = "import sys; sys.argv = ['manage.py', 'up', '--help']; import manage, labsite.supervisor; print([m for m in sys.modules if m.split('.')[0] in ('django', 'huey', 'channels')])"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    assert done.stdout.strip() == "[]"
+
+
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+
+
+def _supervise(folder: Path, code: str) -> subprocess.Popen[str]:
+    """A supervisor of one small child, in a process of its own."""
+    script = folder / "supervise.py"
+    script.write_text(
+        textwrap.dedent(f"""
+            import os, sys
+            sys.path.insert(0, {str(ROOT)!r})
+            from labsite.supervisor import Child, Supervisor
+            child = Child("child", [sys.executable, "-c", {code!r}])
+            ready = lambda: print(child.process.pid, flush=True)
+            sys.exit(Supervisor([child], os.environ, lambda: True, ready).run())
+        """)
+    )
+    return subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_a_second_ctrl_c_ends_a_stubborn_child_at_once(tmp_path: Path) -> None:
+    process = _supervise(tmp_path, STUBBORN)
+    said = {_line(process), _line(process)}
+    pid = int(next(line for line in said if line != "up"))
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    assert "Stopping" in process.stderr.readline()
+    assert not is_gone(pid)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(5) == 0
+    assert is_gone(pid)
+    process.communicate()
+
+
+def test_a_child_that_crashes_again_and_again_is_started_ever_later(tmp_path: Path) -> None:
+    process = _supervise(tmp_path, "raise SystemExit(3)")
+    assert process.stderr is not None
+    said = [process.stderr.readline().strip() for _ in range(3)]
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=10)
+    assert said == [
+        f"The child process ended with status 3; it is started again in {delay} s."
+        for delay in ("0.2", "0.4", "0.8")
+    ]
+
+
+def test_a_killed_supervisor_takes_its_child_along(tmp_path: Path) -> None:
+    process = _supervise(tmp_path, "import time; time.sleep(600)")
+    pid = int(_line(process))
+    process.kill()
+    process.communicate()
+    until(lambda: is_gone(pid), 5)

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runs.domain.paths import Paths
+from tests.house.product import Product, is_gone, lab, until
+
+Start = Callable[..., Product]
+
+
+def test_up_prints_one_line_with_the_address_and_on_the_first_start_the_set_up_link(
+    start: Start,
+) -> None:
+    product = start()
+    assert product.printed[0] == f"labsite is ready: {product.url}/"
+    assert len(product.printed) == 2
+    link = product.printed[1].split(product.url)[1].split()[0]
+    assert link.startswith("/setup/")
+    assert product.get(link) == 200
+    assert product.get("/healthz") == 200
+
+
+def test_the_set_up_link_is_not_printed_once_there_is_an_account(
+    start: Start, tmp_path: Path
+) -> None:
+    made = lab("manage", "createsuperuser", "--noinput", state=tmp_path / "state", **OPERATOR)
+    assert made.returncode == 0, made.stderr
+    assert len(start().printed) == 1
+
+
+OPERATOR = {
+    "DJANGO_SUPERUSER_USERNAME": "anna",
+    "DJANGO_SUPERUSER_EMAIL": "anna@example.org",
+    "DJANGO_SUPERUSER_PASSWORD": "correct horse battery",
+}
+
+
+def test_sessions_find_the_command_and_the_address_in_private_files(start: Start) -> None:
+    product = start()
+    paths = Paths(product.state)
+    assert paths.address.read_text() == f"{product.url}\n"
+    assert paths.address.stat().st_mode & 0o777 == 0o600
+    help_text = subprocess.run(
+        [paths.bin / "labctl"], capture_output=True, text=True, check=False, timeout=20
+    )
+    assert "usage" in (help_text.stdout + help_text.stderr).lower()
+    assert product.state.stat().st_mode & 0o777 == 0o700
+
+
+def test_ctrl_c_ends_web_and_worker_and_the_exit_code_is_0(start: Start) -> None:
+    product = start()
+    children = product.children()
+    assert set(children) == {"web", "worker"}
+    product.press_ctrl_c()
+    assert product.wait(15) == 0
+    assert all(is_gone(pid) for pid in children.values())
+    assert "Traceback" not in product.log
+
+
+def test_sigterm_ends_it_as_cleanly(start: Start) -> None:
+    product = start()
+    children = product.children()
+    product.process.send_signal(signal.SIGTERM)
+    assert product.wait(15) == 0
+    assert all(is_gone(pid) for pid in children.values())
+
+
+@pytest.mark.parametrize("name", ["web", "worker"])
+def test_a_killed_child_is_replaced(start: Start, name: str) -> None:
+    product = start()
+    before = product.children()
+    os.kill(before[name], signal.SIGKILL)
+    until(
+        lambda: product.children().get(name, before[name]) != before[name], told=lambda: product.log
+    )
+    assert f"The {name} process was ended by SIGKILL; it is started again in 0.2 s." in product.log
+    until(lambda: _answers(product), told=lambda: product.log)
+
+
+def _answers(product: Product) -> bool:
+    try:
+        return product.get("/healthz") == 200
+    except OSError:
+        return False
+
+
+def test_children_do_not_outlive_a_killed_supervisor(start: Start) -> None:
+    product = start()
+    children = product.children()
+    product.process.kill()
+    until(lambda: all(is_gone(pid) for pid in children.values()), 25)
+
+
+@pytest.mark.row("LAB-135", level="real")
+def test_stop_and_start_of_the_product_never_end_an_agent_session(start: Start) -> None:
+    product = start()
+    tmux = ["tmux", "-S", str(Paths(product.state).tmux_socket)]
+    subprocess.run(
+        [*tmux, "new-session", "-d", "-s", "demo~1~afk-7", "sleep", "600"], check=True, timeout=10
+    )
+    try:
+        product.press_ctrl_c()
+        product.wait()
+        start(state=product.state)
+        alive = subprocess.run(
+            [*tmux, "list-panes", "-a", "-F", "#{session_name}"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert alive.stdout.split() == ["demo~1~afk-7"]
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=False, timeout=10)
+
+
+@pytest.mark.row("LAB-134", level="real")
+@pytest.mark.parametrize(
+    "name",
+    ["lab.sqlite3", "queue.sqlite3", "secret.key", "static.stamp", "static/staticfiles.json"],
+)
+@pytest.mark.parametrize("damage", ["missing", "garbage", "empty"])
+def test_a_damaged_or_missing_state_file_does_not_stop_the_product(
+    start: Start, prepared: Path, name: str, damage: str
+) -> None:
+    file = prepared / name
+    if damage == "missing":
+        file.unlink()
+    else:
+        file.write_bytes(b"" if damage == "empty" else b"\xff\xfe garbage " * 500)
+    product = start(state=prepared)
+    assert product.get("/login/") in (200, 302)
+    assert product.get("/readyz") in (200, 503)
+    assert "Traceback" not in product.log
+
+
+@pytest.fixture
+def prepared(tmp_path: Path) -> Path:
+    """A state folder that has been in use."""
+    made = lab("manage", "createsuperuser", "--noinput", state=tmp_path / "used", **OPERATOR)
+    assert made.returncode == 0, made.stderr
+    return tmp_path / "used"
+
+
+@pytest.mark.row("LAB-134", level="real")
+def test_what_was_damaged_is_kept_beside_and_named(start: Start, prepared: Path) -> None:
+    (prepared / "lab.sqlite3").write_bytes(b"garbage" * 1000)
+    product = start(state=prepared)
+    kept = list(prepared.glob("lab.sqlite3.damaged-*"))
+    assert [file.read_bytes() for file in kept] == [b"garbage" * 1000]
+    assert str(kept[0]) in product.log
+
+
+def _refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    """One sentence that says what to do, exit code 1, no traceback."""
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert not done.stdout
+    for word in words:
+        assert word in done.stderr
+
+
+@pytest.mark.parametrize("missing", ["git", "tmux"])
+def test_a_missing_program_is_one_sentence(tmp_path: Path, missing: str) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in {"git", "tmux", "dirname", "readlink", "sh"} - {missing}:
+        found = next(
+            Path(folder) / name
+            for folder in os.environ["PATH"].split(":")
+            if (Path(folder) / name).exists()
+        )
+        (tools / name).symlink_to(found)
+    _refused(lab("up", state=tmp_path / "state", PATH=str(tools)), missing, "install")
+
+
+def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        _refused(lab("up", "--port", port, state=tmp_path / "state"), port, "--port")
+        _refused(lab("up", state=tmp_path / "state", LAB_PORT=port), port, "--port")
+
+
+def test_a_state_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    _refused(lab("up", state=tmp_path / "file" / "state"), "LAB_STATE_DIR")
+
+
+def test_a_host_that_is_not_this_machine_is_one_sentence(tmp_path: Path) -> None:
+    _refused(
+        lab("up", "--port", "0", "--host", "192.0.2.1", state=tmp_path / "state"),
+        "192.0.2.1",
+        "--host",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("LAB_PORT", "many"), ("LAB_PORT", "70000"), ("LAB_HTTPS", "perhaps")]
+)
+def test_a_setting_that_cannot_be_meant_is_one_sentence(
+    tmp_path: Path, name: str, value: str
+) -> None:
+    more = {name: value}
+    _refused(
+        lab(
+            "up", *(() if name == "LAB_PORT" else ("--port", "0")), state=tmp_path / "state", **more
+        ),
+        name,
+        value,
+    )
+
+
+def test_a_second_up_on_the_same_state_folder_is_refused(start: Start) -> None:
+    product = start()
+    _refused(
+        lab("up", "--port", "0", state=product.state), "already runs", str(product.process.pid)
+    )
+    assert product.get("/healthz") == 200
