@@ -94,7 +94,7 @@ def _calls(clone: Clone) -> list[str]:
 
 
 def test_a_python_that_is_too_old_is_named(clone: Clone) -> None:
-    clone.tool("python3", '#!/bin/sh\n[ "$1" = --version ] && exec echo Python 3.9.2\nexit 1\n')
+    clone.tool("python3", '#!/bin/sh\n[ "$1" = --version ] || exit 1\necho Python 3.9.2\n')
     done = clone.run("up")
     assert done.returncode == 1
     assert "3.11 or newer" in done.stderr
