@@ -108,7 +108,7 @@ def test_a_wrong_form_keeps_the_link_and_says_what_to_do(
     answer = _post(client, token, name, password, again)
     assert answer.status_code == 400
     assert says in answer.content.decode()
-    assert password not in answer.content.decode().replace(f'value="{name}"', "")
+    assert f'value="{password}"' not in answer.content.decode().replace(f'value="{name}"', "")
     assert not User.objects.exists()
     assert setup.is_open(state.lab.paths, token)
 

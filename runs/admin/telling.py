@@ -1,0 +1,75 @@
+"""Saving in admin: only what was changed is written, and the timeline tells who changed it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib import admin
+from django.db import models
+from django.http import HttpRequest
+
+from runs import wiring
+from runs.domain.states import NoticeKind
+from runs.models import Project
+from runs.work import announce
+
+
+class TellingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Writes only the fields that the form changed, since a worker writes the others meanwhile."""
+
+    def save_model(self, request: HttpRequest, obj: models.Model, form: Any, change: bool) -> None:
+        """Save and tell, in the transaction that admin opened for the request (X-08)."""
+        if not change:
+            super().save_model(request, obj, form, change)
+            self._tell(request, obj, f"{self.opts.verbose_name} {obj} was added")
+            return
+        before = self.model._default_manager.get(pk=obj.pk)
+        changed = [n for n in form.changed_data if getattr(before, n) != getattr(obj, n)]
+        if changed:
+            obj.save(update_fields=changed)
+            self._tell(request, obj, f"{self.subject(obj)}{describe(before, obj, changed)}")
+
+    def delete_model(self, request: HttpRequest, obj: models.Model) -> None:
+        self._tell(request, obj, f"{self.opts.verbose_name} {obj} was removed")
+        super().delete_model(request, obj)
+
+    def delete_queryset(
+        self, request: HttpRequest, queryset: models.QuerySet[models.Model]
+    ) -> None:
+        for obj in queryset:
+            self.delete_model(request, obj)
+
+    def subject(self, obj: models.Model) -> str:
+        """What the sentence on the timeline starts with."""
+        return f"{self.opts.verbose_name} {obj}: "
+
+    def _tell(self, request: HttpRequest, obj: models.Model, text: str) -> None:
+        announce.tell(
+            wiring.lab(),
+            NoticeKind.SETTING_CHANGED,
+            text,
+            project=obj if isinstance(obj, Project) else None,
+            by=request.user.get_username(),
+        )
+
+
+def describe(before: models.Model, after: models.Model, changed: Iterable[str]) -> str:
+    """What changed, as a sentence.
+
+    Lists and environments are named without their contents, which may hold a secret (X-05).
+    """
+    parts = []
+    for name in changed:
+        field = after._meta.get_field(name)
+        label = str(getattr(field, "verbose_name", name))
+        if isinstance(field, models.JSONField):
+            parts.append(f"{label} changed")
+        else:
+            parts.append(f"{label} changed from {_shown(before, name)} to {_shown(after, name)}")
+    return "; ".join(parts)
+
+
+def _shown(obj: models.Model, name: str) -> str:
+    value = getattr(obj, name)
+    return "not set" if value is None or value == "" else str(value)

@@ -1,0 +1,94 @@
+"""What an admin may tune: the settings, agent profiles, and a project's own numbers (X-08)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.db import models
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+
+from runs.admin.telling import TellingAdmin
+from runs.models import AgentProfile, Project, Settings
+
+
+class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Model and effort are closed lists of the chosen agent (LAB-128)."""
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or self.cleaned_data
+        agent = given.get("agent")
+        for field in ("model", "effort"):
+            wanted = given.get(field, "")
+            offered = getattr(agent, {"model": "model_names", "effort": "efforts"}[field], [])
+            if wanted and wanted not in offered:
+                names = ", ".join(offered) or "none"
+                self.add_error(field, f"The chosen agent does not offer this. It offers: {names}.")
+        return given
+
+
+@admin.register(Settings)
+class SettingsAdmin(TellingAdmin):
+    """The one row. It can be changed, and neither added nor removed."""
+
+    form = SettingsForm
+    fieldsets = [
+        (
+            "Time",
+            {
+                "fields": [
+                    "tick_seconds",
+                    "run_budget_minutes",
+                    "git_timeout_seconds",
+                    "refresh_seconds",
+                ]
+            },
+        ),
+        ("Room", {"fields": ["session_cap", "nofile_limit"]}),
+        ("New sessions", {"fields": ["agent", "model", "effort"]}),
+    ]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        """A list of one is no use: go to the row."""
+        return redirect("admin:runs_settings_change", Settings.current().pk)
+
+    def subject(self, obj: models.Model) -> str:
+        return ""
+
+
+@admin.register(AgentProfile)
+class AgentProfileAdmin(TellingAdmin):
+    """How each coding program is started."""
+
+    list_display = ["name", "mode", "trust"]
+    fieldsets = [
+        (None, {"fields": ["name", "mode"]}),
+        ("How it is started", {"fields": ["argv", "env", "trust"]}),
+        ("What may be chosen", {"fields": ["model_names", "efforts"]}),
+        ("Is it logged in?", {"fields": ["login_command"]}),
+    ]
+
+
+@admin.register(Project)
+class ProjectAdmin(TellingAdmin):
+    """A project's own numbers. Projects are added and removed on their pages, where git follows."""
+
+    list_display = ["name", "state", "agent", "run_budget_minutes", "ready_label"]
+    list_select_related = ["agent"]
+    search_fields = ["name"]
+    fields = ["name", "state", "source", "agent", "run_budget_minutes", "ready_label"]
+    readonly_fields = ["name", "state", "source"]
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
