@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from runs.domain.paths import Paths
+from runs.management import state_files
+from runs.management.commands.tick import lines
+from runs.work.tick import Report
+from tests.fakes import World
+from tests.house.product import Product, lab
+
+
+def test_a_script_makes_the_account_before_the_first_start(tmp_path: Path) -> None:
+    done = lab(
+        "manage",
+        "createsuperuser",
+        "--noinput",
+        state=tmp_path / "state",
+        DJANGO_SUPERUSER_USERNAME="anna",
+        DJANGO_SUPERUSER_EMAIL="anna@example.org",
+        DJANGO_SUPERUSER_PASSWORD="correct horse battery",
+    )
+    assert done.returncode == 0, done.stderr
+    with sqlite3.connect(tmp_path / "state" / "lab.sqlite3") as database:
+        assert database.execute("select username from auth_user").fetchall() == [("anna",)]
+    database.close()
+
+
+def test_a_wrong_setting_is_one_sentence_in_every_command(tmp_path: Path) -> None:
+    done = lab("manage", "tick", state=tmp_path / "state", LAB_PORT="none")
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == ["LAB_PORT is 'none'; use a whole number from 1 to 65535."]
+
+
+def test_one_tick_in_the_foreground_says_what_it_did(tmp_path: Path) -> None:
+    done = lab("manage", "tick", state=tmp_path / "state")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["Looked at 0 runs.", "Nothing had to be done."]
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        pytest.param(
+            Report(runs=3, ended=1, settled=1, started=2),
+            ["Looked at 3 runs.", "1 run ended.", "1 run settled.", "2 runs started."],
+            id="what was done",
+        ),
+        pytest.param(
+            Report(errors=["tmux did not answer: gone"]),
+            [
+                "Looked at 0 runs.",
+                "Nothing had to be done.",
+                "Could not tell: tmux did not answer: gone.",
+            ],
+            id="what could not be told",
+        ),
+        pytest.param(
+            Report(was_skipped=True),
+            ["Another tick holds the lease, so this one was skipped. Nothing was changed."],
+            id="the lease is held",
+        ),
+    ],
+)
+def test_a_ticks_report_reads_in_plain_words(report: Report, said: list[str]) -> None:
+    assert lines(report) == said
+
+
+@pytest.mark.django_db
+def test_a_tick_by_hand_beside_another_one_is_skipped(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from runs.work import lease
+
+    assert lease.acquire(world.lab)
+    call_command("tick")
+    assert "skipped" in capsys.readouterr().out
+
+
+def test_the_demo_is_made_from_the_command_line_and_says_how_to_go_on(tmp_path: Path) -> None:
+    first = lab("demo", state=tmp_path / "state")
+    assert first.returncode == 0, first.stderr
+    assert "./lab up" in first.stdout
+    assert lab("demo", state=tmp_path / "state").stdout == first.stdout
+
+
+def test_the_demo_names_the_page_while_the_product_runs(start: Callable[..., Product]) -> None:
+    product = start()
+    assert f"{product.url}/projects/1/" in lab("demo", state=product.state).stdout
+
+
+def test_static_files_are_collected_once_and_again_when_one_is_missing(
+    tmp_path: Path, settings: Any
+) -> None:
+    settings.STATIC_ROOT = tmp_path / "static"
+    settings.STORAGES = {
+        **settings.STORAGES,
+        "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    }
+    paths = Paths(tmp_path)
+    assert state_files.collect_static(paths)
+    assert not state_files.collect_static(paths)
+    for collected in (tmp_path / "static").rglob("*.css"):
+        collected.unlink()
+    assert state_files.collect_static(paths)
+    assert not state_files.collect_static(paths)
+
+
+def test_a_busy_database_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
+    paths = Paths(tmp_path)
+    writer = sqlite3.connect(paths.database)
+    writer.execute("create table t (x)")
+    writer.execute("begin immediate")
+    assert state_files.set_damaged_aside(paths, "now") == []
+    writer.close()
