@@ -24,7 +24,8 @@ def main(folder: str) -> int:
     child = os.fork()
     if child == 0:
         _become_agent(order)
-    os.setpgid(child, child)
+    with contextlib.suppress(PermissionError, ProcessLookupError):
+        os.setpgid(child, child)  # the child does it too; whoever is second may be refused
     _give_terminal(child)
     _, raw = os.waitpid(child, 0)
     status = os.waitstatus_to_exitcode(raw)

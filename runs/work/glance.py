@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from django.db import transaction
@@ -27,18 +27,25 @@ def glance(lab: Lab, runs: Sequence[Run]) -> int:
     except SeamError as error:
         logger.info("screens were not read", extra={"error": str(error)})
         screens = {}
-    with transaction.atomic():
-        changed = sum([_keep_line(lab, run, screens.get(run.session)) for run in runs])
+    lines = {run: looking.last_line(screens.get(run.session, "")) for run in runs}
+    changed = _keep_lines(
+        lab, {run: line for run, line in lines.items() if line and line != run.last_line}
+    )
     changed += sum([_keep_commit(lab, run) for run in runs])
     if changed:
         Host.objects.filter(name=lab.host).update(looked=F("looked") + 1)
     return changed
 
 
-def _keep_line(lab: Lab, run: Run, screen: str | None) -> bool:
-    line = looking.last_line(screen) if screen else ""
-    if not line or line == run.last_line:
-        return False
+def _keep_lines(lab: Lab, lines: Mapping[Run, str]) -> int:
+    """Plain updates in one transaction: faster here than one bulk update (stack.md section 3)."""
+    if not lines:
+        return 0
+    with transaction.atomic():
+        return sum([_keep_line(lab, run, line) for run, line in lines.items()])
+
+
+def _keep_line(lab: Lab, run: Run, line: str) -> bool:
     is_first = run.last_output_at is None
     if not Run.objects.working().filter(pk=run.pk).update(last_line=line, last_output_at=lab.now()):
         return False

@@ -82,7 +82,6 @@ def _work(
         for run in runs:
             if run.is_active and run.state == RunState.STARTING:
                 launch.recover(lab, run, sightings)
-        lease.keep(lab, number)
         report.started = _launch(lab, settings, sightings, report)
         if not project:
             projects.recover(lab)
@@ -161,18 +160,18 @@ def _finish(
 ) -> None:
     """Next due times, the tick row, the heartbeat, and the lease back; only while it is still ours."""
     now = lab.now()
-    host = Host.objects.filter(name=lab.host, lease_number=number).first()
-    if host is None:
+    done: dict[str, object] = {"lease_owner": "", "lease_expires_at": None}
+    if LOOK in due:
+        done |= {"last_tick_at": now, "last_error": "; ".join(report.errors)}
+    ours = Host.objects.filter(name=lab.host, lease_number=number)
+    host_id = ours.values_list("pk", flat=True).first()
+    if host_id is None:
         return
-    intervals = {LOOK: settings.tick_interval, GLANCE: GLANCE_EVERY}
     if not project:
-        for name in due:
-            Due.objects.update_or_create(
-                host=host, activity=name, defaults={"next_at": now + intervals[name]}
-            )
+        _store_due(host_id, due, settings, now)
     if LOOK in due:
         Tick.objects.create(
-            host=host,
+            host_id=host_id,
             at=now,
             milliseconds=int((time.perf_counter() - began) * 1000),
             runs=report.runs,
@@ -180,7 +179,17 @@ def _finish(
             started=report.started,
             error="; ".join(report.errors),
         )
-        Host.objects.filter(pk=host.pk).update(
-            last_tick_at=now, last_error="; ".join(report.errors)
-        )
-    lease.release(lab, number)
+    ours.update(**done)
+
+
+def _store_due(host_id: int, due: set[str], settings: Settings, now: datetime) -> None:
+    intervals = {LOOK: settings.tick_interval, GLANCE: GLANCE_EVERY}
+    Due.objects.bulk_create(
+        [
+            Due(host_id=host_id, activity=name, next_at=now + intervals[name])
+            for name in sorted(due)
+        ],
+        update_conflicts=True,
+        unique_fields=["host", "activity"],
+        update_fields=["next_at"],
+    )

@@ -1,0 +1,81 @@
+"""Names of sessions, branches and worktrees."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runs.domain import naming
+from runs.domain.states import RunKind
+
+
+@pytest.mark.row("LAB-01", "LAB-02", level="pure")
+@pytest.mark.parametrize(
+    ("name", "project", "slot", "key", "kind"),
+    [
+        pytest.param("demo~2~afk-7", "demo", 2, "7", RunKind.MANUAL, id="form of the seed"),
+        pytest.param("demo~2~afk-auto-7", "demo", 2, "7", RunKind.AUTO, id="automatic"),
+        pytest.param("demo~afk-7", "demo", None, "7", RunKind.MANUAL, id="short form"),
+        pytest.param("foo_bar~12~afk-123", "foo_bar", 12, "123", RunKind.MANUAL, id="two digits"),
+    ],
+)
+def test_a_session_name_alone_tells_the_run(name, project, slot, key, kind):
+    assert naming.parse_session(name) == naming.RunName(project, slot, key, kind)
+
+
+@pytest.mark.row("LAB-03", level="pure")
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("afk", "afk-", "afk-x", "afk-0", "afk--1", "afk-1.5", "afk-1x", "notafk-1", "AFK-1"),
+        *("afk-auto", "afk-auto-", "afk-auto-0", "afk-autox", "afk-auto-auto-1", "afk-feature-20260608-1530"),
+        *("", "login", "afk-١", "afk-7 ", "afk-7\n"),
+    ],
+)
+@pytest.mark.parametrize("form", ["demo~2~{}", "demo~{}"])
+def test_a_label_counts_only_when_its_whole_suffix_is_a_positive_integer(label, form):
+    assert naming.parse_session(form.format(label)) is None
+
+
+@pytest.mark.row("LAB-03", level="pure")
+@pytest.mark.parametrize("name", ["demo", "~2~afk-7", "demo~0~afk-7", "demo~x~afk-7", "demo~2~3~afk-7", "de.mo~2~afk-7"])
+def test_other_names_are_no_runs(name):
+    assert naming.parse_session(name) is None
+
+
+@pytest.mark.row("LAB-04", level="pure")
+@given(st.text(max_size=30), st.integers(1, 99), st.integers(1, 10**6), st.sampled_from(RunKind))
+def test_any_project_name_gives_a_session_name_that_reads_back(text, slot, key, kind):
+    project = naming.sanitise("p" + text)
+    assert naming.SEPARATOR not in project
+    name = naming.session_name("p" + text, slot, str(key), kind)
+    assert naming.parse_session(name) == naming.RunName(project, slot, str(key), kind)
+
+
+@pytest.mark.row("LAB-04", level="pure")
+def test_slashes_become_dashes_and_all_else_underscores():
+    assert naming.sanitise("a/b.c d~e:f") == "a-b_c_d_e_f"
+
+
+@pytest.mark.row("LAB-05", level="pure")
+@pytest.mark.parametrize(
+    ("session", "owned"), [("foo~x", True), ("foobar~x", False), ("foo-bar~x", False), ("foo", False)]
+)
+def test_membership_is_safe_against_prefixes(session, owned):
+    assert naming.belongs_to("foo", session) is owned
+
+
+@pytest.mark.row("LAB-74", level="pure")
+@pytest.mark.parametrize(
+    ("branch", "key"),
+    [("afk/7", "7"), ("afk/", None), ("afk/x", None), ("afk/7/x", None), ("feature/7", None), ("afk/07", None), ("afk/0", None)],
+)
+def test_only_the_exact_branch_is_a_claim(branch, key):
+    assert naming.claimed_key(branch) == key
+
+
+@pytest.mark.row("LAB-71", level="pure")
+@given(st.text(max_size=20))
+def test_no_worktree_folder_holds_a_tilde(text):
+    assert "~" not in naming.worktree_name(text, "7")

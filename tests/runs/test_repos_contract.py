@@ -1,0 +1,164 @@
+"""Repositories: the fake and real git answer alike; what only git can show is shown on it."""
+
+from __future__ import annotations
+
+import pytest
+
+from runs.domain.ports import SeamError
+from tests.fakes import FakeRepos
+from tests.real import a_checkout, git
+
+
+@pytest.fixture(params=["fake", pytest.param("real", id="git")])
+def repos(request, tmp_path):
+    """(repos, repo): a reference repository whose origin has a commit on main."""
+    repo = tmp_path / "repo.git"
+    if request.param == "fake":
+        made = FakeRepos()
+        made.create(repo, "/origin")
+        return made, repo
+    real = request.getfixturevalue("real")
+    a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
+    real.repos.create(repo, str(tmp_path / "origin.git"))
+    real.repos.fetch(repo)
+    return real.repos, repo
+
+
+@pytest.mark.row("LAB-73", level="real")
+def test_the_branch_is_the_claim(repos, tmp_path):
+    seam, repo = repos
+    assert seam.claims(repo) == frozenset()
+    fork = seam.add_worktree(repo, tmp_path / "tree", "afk/7", "main")
+    assert len(fork) == 40
+    assert seam.claims(repo) == {"7"}
+    seam.roll_back(repo, tmp_path / "tree", "afk/7", fork)
+    assert seam.claims(repo) == frozenset()
+    assert not (tmp_path / "tree").exists()
+
+
+@pytest.mark.row("LAB-59", level="real")
+def test_a_second_claim_is_refused_and_makes_nothing(repos, tmp_path):
+    seam, repo = repos
+    seam.add_worktree(repo, tmp_path / "tree", "afk/7", "main")
+    with pytest.raises(SeamError):
+        seam.add_worktree(repo, tmp_path / "other", "afk/7", "main")
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_clean_worktree_is_removed_and_its_branch_kept(repos, tmp_path):
+    seam, repo = repos
+    seam.add_worktree(repo, tmp_path / "tree", "afk/7", "main")
+    assert seam.is_dirty(tmp_path / "tree") is False
+    seam.remove_worktree(repo, tmp_path / "tree")
+    assert not (tmp_path / "tree").exists()
+    assert seam.claims(repo) == {"7"}
+    seam.remove_worktree(repo, tmp_path / "tree")
+
+
+def test_a_first_clone_leaves_no_head_behind_that_could_be_a_claim(real, tmp_path):
+    checkout = a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
+    git(checkout, "push", "-q", "origin", "main:afk/3", "main:feature")
+    real.repos.create(tmp_path / "repo.git", str(tmp_path / "origin.git"))
+    real.repos.fetch(tmp_path / "repo.git")
+    assert git(tmp_path / "repo.git", "for-each-ref", "refs/heads") == ""
+    assert real.repos.claims(tmp_path / "repo.git") == frozenset()
+
+
+@pytest.mark.row("LAB-74", level="real")
+def test_other_branches_are_no_claims(real, tmp_path):
+    a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
+    repo = tmp_path / "repo.git"
+    real.repos.create(repo, str(tmp_path / "origin.git"))
+    real.repos.fetch(repo)
+    for name in ("afk/x", "feature/7", "afk/8/x", "laboratory/x"):
+        git(repo, "branch", name, "refs/remotes/origin/main")
+    assert real.repos.claims(repo) == frozenset()
+    git(repo, "branch", "afk/9", "refs/remotes/origin/main")
+    assert real.repos.claims(repo) == {"9"}
+
+
+def test_git_refuses_to_remove_a_dirty_worktree(real, tmp_path):
+    a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
+    repo, tree = tmp_path / "repo.git", tmp_path / "tree"
+    real.repos.create(repo, str(tmp_path / "origin.git"))
+    real.repos.fetch(repo)
+    real.repos.add_worktree(repo, tree, "afk/7", "main")
+    (tree / "new.txt").write_text("not committed")
+    assert real.repos.is_dirty(tree)
+    with pytest.raises(SeamError):
+        real.repos.remove_worktree(repo, tree)
+    assert (tree / "new.txt").exists()
+
+
+def test_a_roll_back_leaves_a_branch_that_moved_on(real, tmp_path):
+    a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
+    repo, tree = tmp_path / "repo.git", tmp_path / "tree"
+    real.repos.create(repo, str(tmp_path / "origin.git"))
+    real.repos.fetch(repo)
+    fork = real.repos.add_worktree(repo, tree, "afk/7", "main")
+    (tree / "new.txt").write_text("work")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "feat: work")
+    real.repos.roll_back(repo, tree, "afk/7", fork)
+    assert real.repos.claims(repo) == {"7"}
+
+
+def test_changes_hold_committed_uncommitted_and_untracked_files_with_odd_names(real, tmp_path):
+    a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
+    repo, tree = tmp_path / "repo.git", tmp_path / "tree"
+    real.repos.create(repo, str(tmp_path / "origin.git"))
+    real.repos.fetch(repo)
+    fork = real.repos.add_worktree(repo, tree, "afk/7", "main")
+    (tree / "kept.txt").write_text("one\ntwo\n")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "feat: kept")
+    (tree / "hello.txt").write_text("changed\n")
+    (tree / "a\tb\nc.txt").write_text("odd")
+    changes = {change.path: change for change in real.repos.changes(tree, fork)}
+    assert (changes["kept.txt"].kind, changes["kept.txt"].added) == ("A", 2)
+    assert (changes["hello.txt"].kind, changes["hello.txt"].removed) == ("M", 1)
+    assert changes["a\tb\nc.txt"].kind == "?"
+    assert "+two" in real.repos.patch(tree, fork, 10_000)
+    progress = real.repos.progress(tree, fork)
+    assert (progress.commits, progress.head) == (1, real.repos.glimpse(repo, "afk/7"))
+    assert real.repos.subject(tree, progress.head) == "feat: kept"
+
+
+@pytest.mark.row("LAB-60", level="real")
+def test_a_hanging_remote_fails_at_the_limit_with_a_sentence(real, tmp_path):
+    repo = tmp_path / "repo.git"
+    real.repos.create(repo, "ssh://nobody@example.invalid/x.git")
+    slow = tmp_path / "slow-ssh"
+    slow.write_text("#!/bin/sh\nsleep 60\n")
+    slow.chmod(0o755)
+    real.repos._git._env["GIT_SSH_COMMAND"] = str(slow)
+    real.git_timeout = 0.5
+    with pytest.raises(SeamError, match=r"git .* no answer within 0.5 seconds"):
+        real.repos.fetch(repo)
+
+
+@pytest.mark.row("X-05", level="real")
+def test_a_token_reaches_git_by_a_helper_and_is_hidden_in_its_answers(real, tmp_path):
+    """A git that prints its arguments and what the helper answers stands in for a forge."""
+    from runs.outside.git import Git
+    from runs.outside.worktrees import GitWorktrees
+
+    fake = tmp_path / "bin" / "git"
+    fake.parent.mkdir()
+    fake.write_text('#!/bin/sh\necho "$@" > "$OUT"; "$GIT_ASKPASS" Password: >> "$OUT"; echo "bad s3cret" >&2; exit 1\n')
+    fake.chmod(0o755)
+    environ = {**real.environ, "PATH": f"{fake.parent}:{real.environ['PATH']}", "OUT": str(tmp_path / "out")}
+    repos = GitWorktrees(Git(environ, real.paths.bin, lambda: 10.0))
+    import os
+
+    old = os.environ["PATH"]
+    os.environ["PATH"] = environ["PATH"]
+    try:
+        with pytest.raises(SeamError) as refused:
+            repos.probe("https://forge.example/x.git", "s3cret")
+    finally:
+        os.environ["PATH"] = old
+    assert "s3cret" not in str(refused.value)
+    argv, answer = (tmp_path / "out").read_text().splitlines()
+    assert "s3cret" not in argv
+    assert answer == "s3cret"

@@ -1,0 +1,201 @@
+"""The pure rules, each as a table with an id per row."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from runs.domain import budgets, commands
+from runs.domain.launching import Queue, Refusal, Room, Start, decide_start
+from runs.domain.sources import WrongSource, name_from, read_source
+from runs.domain.states import AnswerCode, Outcome
+from runs.domain.teardown import teardown
+from runs.domain.verdict import RunFacts, verdict
+from runs.work.lease import LENGTH, Held, is_free
+from tests.fakes import START
+
+BUDGET = timedelta(minutes=45)
+SECOND = timedelta(seconds=1)
+YOUNG, AT, OVER = BUDGET - SECOND, BUDGET, BUDGET + timedelta(hours=1)
+
+
+@pytest.mark.row("LAB-19", "LAB-20", "LAB-21", "LAB-22", "LAB-23", "LAB-24", "LAB-25", "LAB-26", level="pure")
+@pytest.mark.row("LAB-14", "LAB-15", level="pure")
+@pytest.mark.parametrize(
+    ("has_pull", "alive", "age", "expected"),
+    [
+        pytest.param(False, True, YOUNG, None, id="alive, no pull, young: goes on"),
+        pytest.param(True, True, YOUNG, Outcome.SUCCEEDED, id="pull and alive"),
+        pytest.param(True, False, YOUNG, Outcome.SUCCEEDED, id="pull and dead is no death"),
+        pytest.param(True, True, OVER, Outcome.SUCCEEDED, id="a pull wins over time"),
+        pytest.param(True, False, OVER, Outcome.SUCCEEDED, id="a pull wins over all"),
+        pytest.param(False, False, YOUNG, Outcome.DIED, id="dead without pull"),
+        pytest.param(False, False, OVER, Outcome.DIED, id="death beats time"),
+        pytest.param(False, True, AT, Outcome.TIMED_OUT, id="exactly at the budget"),
+        pytest.param(False, True, OVER, Outcome.TIMED_OUT, id="over the budget"),
+        pytest.param(None, True, YOUNG, None, id="pull unknown, alive"),
+        pytest.param(None, False, YOUNG, None, id="pull unknown, dead: prove nothing"),
+        pytest.param(None, True, OVER, None, id="pull unknown, over: prove nothing"),
+        pytest.param(False, None, YOUNG, None, id="liveness unknown"),
+        pytest.param(False, None, OVER, None, id="liveness unknown, over"),
+        pytest.param(True, None, OVER, None, id="liveness unknown, pull: next tick"),
+        pytest.param(None, None, OVER, None, id="nothing known"),
+    ],
+)
+def test_the_outcome_is_what_the_facts_prove(has_pull, alive, age, expected):
+    assert verdict(RunFacts(has_pull, alive, age, BUDGET)) is expected
+
+
+@pytest.mark.row("C-03", level="pure")
+@pytest.mark.parametrize("outcome", list(Outcome))
+@pytest.mark.parametrize("dirty", [True, False, None])
+def test_only_a_clean_success_loses_its_worktree(outcome, dirty):
+    decision = teardown(outcome, dirty)
+    assert decision.remove is (outcome is Outcome.SUCCEEDED and dirty is False)
+    assert bool(decision.warning) is (outcome is Outcome.SUCCEEDED and dirty is not False)
+
+
+@pytest.mark.row("X-15", level="pure")
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        pytest.param(-1, False, id="not yet"),
+        pytest.param(0, True, id="now"),
+        pytest.param(5, True, id="late"),
+        pytest.param(-3600, True, id="stored time is an hour ahead: the clock was set back"),
+    ],
+)
+def test_a_stored_due_time_survives_a_clock_that_jumps(seconds, expected):
+    next_at = START - timedelta(seconds=seconds)
+    assert budgets.is_due(START, next_at, timedelta(seconds=30)) is expected
+
+
+@pytest.mark.row("X-15", level="pure")
+def test_ages_clamp_at_zero_when_the_clock_goes_back():
+    assert budgets.age(START - timedelta(hours=1), START) == timedelta(0)
+    assert budgets.age(START, None) == timedelta(0)
+
+
+@pytest.mark.row("X-13", level="pure")
+@pytest.mark.parametrize(("seconds", "late"), [(59, False), (60, False), (61, True)])
+def test_a_tick_older_than_two_intervals_is_late(seconds, late):
+    every = timedelta(seconds=30)
+    assert budgets.is_late(START + timedelta(seconds=seconds), START, every) is late
+    assert budgets.is_late(START, None, every)
+
+
+@pytest.mark.row("X-13", "LAB-17", level="pure")
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        pytest.param(Held("", None, None), True, id="nobody"),
+        pytest.param(Held("a", START + SECOND, True), False, id="held"),
+        pytest.param(Held("a", START + SECOND, None), False, id="held, owner unknown"),
+        pytest.param(Held("a", START + SECOND, False), True, id="owner was killed"),
+        pytest.param(Held("a", START, True), True, id="expired"),
+        pytest.param(Held("a", START + LENGTH + SECOND, True), True, id="from a wrong clock"),
+    ],
+)
+def test_a_lease_is_free_when_nobody_can_be_holding_it(held, expected):
+    assert is_free(held, START) is expected
+
+
+def _queue(**changes):
+    facts = {"has_tracker": True, "ready": ["7", "8"], "claims": set(), "active": set()}
+    return Queue(**{**facts, **changes})
+
+
+ROOM = Room(taken={1}, occupied=1, cap=2)
+
+
+@pytest.mark.row("LAB-53", "LAB-54", "LAB-55", "LAB-56", "LAB-57", "LAB-64", "LAB-66", level="pure")
+@pytest.mark.parametrize(
+    ("queue", "room", "expected"),
+    [
+        pytest.param(_queue(), ROOM, Start("7", 2), id="first ready, lowest free slot"),
+        pytest.param(_queue(), Room({2}, 1, 2), Start("7", 1), id="slot 1 is free"),
+        pytest.param(_queue(claims={"7"}), ROOM, Start("8", 2), id="around a claimed one"),
+        pytest.param(_queue(active={"7"}), ROOM, Start("8", 2), id="around an active one"),
+        pytest.param(_queue(wanted="8"), ROOM, Start("8", 2), id="the one asked for"),
+        pytest.param(_queue(wanted="8", claims={"8"}), ROOM, AnswerCode.NOTHING_READY, id="asked for, claimed"),
+        pytest.param(_queue(wanted="9"), ROOM, AnswerCode.NOTHING_READY, id="asked for, not ready"),
+        pytest.param(_queue(ready=[]), ROOM, AnswerCode.NOTHING_READY, id="empty queue"),
+        pytest.param(_queue(claims={"7", "8"}), ROOM, AnswerCode.NOTHING_READY, id="only claimed ones"),
+        pytest.param(_queue(), Room({1, 2}, 2, 2), AnswerCode.AT_CAP, id="at the cap"),
+        pytest.param(_queue(ready=[]), Room({1, 2}, 2, 2), AnswerCode.NOTHING_READY, id="pick comes before cap"),
+        pytest.param(_queue(), Room(set(), 2, 2), AnswerCode.AT_CAP, id="the cap counts sessions, not slots"),
+        pytest.param(_queue(), Room({1}, None, 2), AnswerCode.SEAM_FAILED, id="tmux unknown"),
+        pytest.param(_queue(has_tracker=False), ROOM, AnswerCode.NO_TRACKER, id="no tracker"),
+        pytest.param(_queue(ready=None), ROOM, AnswerCode.TRACKER_FAILED, id="tracker unknown"),
+        pytest.param(_queue(claims=None), ROOM, AnswerCode.SEAM_FAILED, id="claims unknown"),
+    ],
+)
+def test_the_launch_pass_decides(queue, room, expected):
+    decision = decide_start(queue, room)
+    if isinstance(expected, Start):
+        assert decision == expected
+    else:
+        assert isinstance(decision, Refusal)
+        assert decision.code is expected
+        assert decision.text
+
+
+@pytest.mark.row("LAB-62", level="pure")
+def test_the_task_names_the_seven_things():
+    text = commands.task_text(key="7", title="Add retries", branch="afk/7", base="main")
+    for element in (
+        "labctl issue view 7",
+        "comments",
+        "`afk/7`. Stay on it",
+        "Implement",
+        "tests, build and linters",
+        "Conventional Commit",
+        "git push origin afk/7",
+        "Closes #7",
+        "to `main`",
+        "stop. Do not take other work",
+    ):
+        assert element in text
+
+
+@pytest.mark.row("X-14", level="pure")
+@pytest.mark.parametrize("title", ["it's \"so\" $(rm -rf /)", "a\nb; rm x", "<script>", "t" * 10_000, "{model} {prompt}"])
+def test_a_title_stays_inside_one_literal_argument(title):
+    prompt = commands.task_text(key="7", title=title, branch="afk/7", base="main")
+    argv = commands.fill(["agent", "--model", "{model}", "{prompt}"], {"model": "m", "prompt": prompt})
+    assert argv == ["agent", "--model", "m", prompt]
+    assert len(prompt) < 4000
+
+
+@pytest.mark.row("LAB-63", level="pure")
+def test_arguments_without_a_value_leave_with_their_flag():
+    values = {"model": "", "effort": "", "prompt": "go"}
+    assert commands.fill(["a", "--model", "{model}", "--effort={effort}", "{prompt}"], values) == ["a", "go"]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_path"),
+    [
+        ("/home/me/shop", True),
+        ("~/shop", True),
+        ("https://forge.example/me/shop.git", False),
+        ("git@forge.example:me/shop.git", False),
+        ("ssh://git@forge.example/me/shop.git", False),
+    ],
+)
+def test_paths_and_urls_are_told_apart(text, is_path):
+    assert read_source(text).is_path is is_path
+
+
+@pytest.mark.parametrize(
+    "text", ["", "shop", "--upload-pack=evil", "ext::sh -c evil", "https://me:secret@forge.example/x", "/a\nb"]
+)
+def test_what_git_must_never_see_is_refused_with_a_sentence(text):
+    with pytest.raises(WrongSource, match=r"\."):
+        read_source(text)
+
+
+def test_a_name_is_proposed_from_the_source():
+    assert name_from("git@forge.example:me/shop.git") == "shop"
+    assert name_from("/home/me/shop/") == "shop"

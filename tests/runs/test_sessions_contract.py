@@ -1,0 +1,167 @@
+"""Sessions: the fake and real tmux answer alike; what only tmux can show is shown on it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from runs.domain.ports import Order, SeamError
+from runs.outside import processes
+from runs.outside.tmux import TmuxSessions
+from tests.fakes import FakeClock, FakeSessions
+
+IDLE = [sys.executable, "-c", "import time; time.sleep(600)"]
+
+
+def an_order(folder: Path, name: str = "demo~1~afk-7", argv=None, **more) -> Order:  # type: ignore[no-untyped-def]
+    return Order(session=name, folder=folder / name, cwd=folder, argv=argv or IDLE, marker=f"{folder.name}-{name}", **more)
+
+
+@pytest.fixture(params=["fake", pytest.param("real", id="tmux")])
+def sessions(request, tmp_path):
+    if request.param == "fake":
+        yield FakeSessions(FakeClock())
+    else:
+        yield request.getfixturevalue("real").sessions
+
+
+@pytest.mark.row("LAB-16", level="real")
+def test_no_server_is_no_sessions_and_no_error(sessions):
+    assert sessions.look() == {}
+    assert sessions.screens(["demo~1~afk-7"]) == {}
+
+
+@pytest.mark.row("LAB-42", level="real")
+def test_a_started_session_is_seen_alive_and_ends_once_and_again(sessions, tmp_path):
+    sessions.start(an_order(tmp_path))
+    seen = sessions.look()
+    assert seen["demo~1~afk-7"].alive
+    sessions.kill("demo~1~afk-7", f"{tmp_path.name}-demo~1~afk-7")
+    assert sessions.look() == {}
+    sessions.kill("demo~1~afk-7", "")
+
+
+def test_two_sessions_of_one_name_are_refused(sessions, tmp_path):
+    sessions.start(an_order(tmp_path))
+    with pytest.raises(SeamError):
+        sessions.start(an_order(tmp_path))
+
+
+def test_screens_leave_out_what_is_gone(sessions, tmp_path):
+    sessions.start(an_order(tmp_path))
+    assert set(sessions.screens(["nobody", "demo~1~afk-7", "demo~2~afk-8"])) == {"demo~1~afk-7"}
+
+
+def test_killing_foo_leaves_foobar(sessions, tmp_path):
+    sessions.start(an_order(tmp_path, "foo~1~afk-1"))
+    sessions.start(an_order(tmp_path, "foo~1~afk-11"))
+    sessions.kill("foo~1~afk-1", "")
+    assert set(sessions.look()) == {"foo~1~afk-11"}
+
+
+@pytest.mark.row("LAB-14", level="real")
+@pytest.mark.parametrize("script", ["exit 1", "echo broken >&2; exit 1"])
+def test_a_tmux_that_fails_is_an_error_and_never_no_sessions(real, tmp_path, script):
+    bad = tmp_path / "tmux"
+    bad.write_text(f"#!/bin/sh\n{script}\n")
+    bad.chmod(0o755)
+    with pytest.raises(SeamError):
+        TmuxSessions(real.paths, os.environ, program=str(bad)).look()
+    with pytest.raises(SeamError):
+        TmuxSessions(real.paths, os.environ, program=str(tmp_path / "missing")).look()
+
+
+def test_exit_status_time_and_last_words_are_kept_until_read(real, tmp_path):
+    real.sessions.start(an_order(tmp_path, argv=["sh", "-c", "echo last words; exit 7"]))
+    seen = _ended(real)
+    assert (seen.exit_status, seen.exit_signal) == (7, None)
+    assert seen.ended_at is not None
+    assert "last words" in real.sessions.screens(["demo~1~afk-7"], 50)["demo~1~afk-7"]
+
+
+def test_a_signal_is_told_from_a_status_and_outlives_the_tmux_server(real, tmp_path):
+    real.sessions.start(an_order(tmp_path, argv=["sh", "-c", "kill -9 $$"]))
+    assert _ended(real).exit_signal == 9
+    real.tmux("kill-server")
+    assert real.sessions.exit_of(tmp_path / "demo~1~afk-7").signal == 9
+
+
+def _ended(real):
+    """The end with its status: tmux reports a dead pane a moment before it has read the status."""
+    real.until(lambda: real.sessions.look()["demo~1~afk-7"].ended_at is not None)
+    return real.sessions.look()["demo~1~afk-7"]
+
+
+def test_a_program_that_is_missing_says_so_on_its_screen(real, tmp_path):
+    real.sessions.start(an_order(tmp_path, argv=["no-such-agent"]))
+    assert _ended(real).exit_status == 127
+    assert "no-such-agent could not be started" in real.sessions.screens(["demo~1~afk-7"], 50)["demo~1~afk-7"]
+
+
+def test_after_a_kill_children_that_left_the_session_are_gone_too(real, tmp_path):
+    script = "trap '' HUP; setsid sleep 600 & nohup sleep 601 >/dev/null 2>&1 & sleep 602"
+    real.sessions.start(an_order(tmp_path, argv=["sh", "-c", script]))
+    marker = f"{tmp_path.name}-demo~1~afk-7"
+    real.until(lambda: len(processes.marked(marker)) >= 4)
+    real.sessions.kill("demo~1~afk-7", marker)
+    assert processes.marked(marker) == []
+
+
+@pytest.mark.row("LAB-72", level="real")
+@pytest.mark.parametrize("limit", [1000, 0])
+def test_the_file_limit_holds_for_the_whole_tree(real, tmp_path, limit):
+    script = "sh -c 'ulimit -Sn; ulimit -Hn'; sleep 600"
+    real.sessions.start(an_order(tmp_path, argv=["sh", "-c", script], nofile=limit))
+    shown = lambda: real.sessions.screens(["demo~1~afk-7"]).get("demo~1~afk-7", "").split()  # noqa: E731
+    real.until(lambda: len(shown()) == 2)
+    if limit:
+        assert shown() == ["1000", "1000"]
+    else:
+        assert shown() != ["0", "0"]
+
+
+@pytest.mark.row("X-05", level="real")
+def test_no_secret_of_ours_reaches_a_session_or_an_argument_list(real, tmp_path, monkeypatch):
+    environ = {**real.environ, "LAB_SECRET_KEY": "s3cret-key", "DJANGO_SUPERUSER_PASSWORD": "s3cret-key"}
+    sessions = TmuxSessions(real.paths, environ)
+    sessions.start(an_order(tmp_path, argv=["sh", "-c", "env; sleep 600"], files={"token": "t0ken-value"}))
+    screen = lambda: sessions.screens(["demo~1~afk-7"], 500).get("demo~1~afk-7", "")  # noqa: E731
+    real.until(lambda: "LAB_RUN_MARKER" in screen())
+    assert "s3cret-key" not in screen()
+    folder = tmp_path / "demo~1~afk-7"
+    assert (folder / "token").read_text() == "t0ken-value"
+    assert (folder / "token").stat().st_mode & 0o777 == 0o600
+    lines = b"".join(path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists())
+    assert b"t0ken-value" not in lines
+    sessions.forget(folder)
+    assert not (folder / "token").exists()
+
+
+def test_an_argument_with_newlines_quotes_and_20000_characters_arrives_as_one(real, tmp_path):
+    odd = "it's \"odd\" $(touch boom) `x` ; \n second\tline " + "x" * 20_000
+    code = "import json,sys,time; open('got','w').write(json.dumps(sys.argv[1:])); time.sleep(600)"
+    real.sessions.start(an_order(tmp_path, argv=[sys.executable, "-c", code, odd]))
+    got = tmp_path / "got"
+    real.until(lambda: got.exists() and got.read_text())
+    import json
+
+    assert json.loads(got.read_text()) == [odd]
+    assert not (tmp_path / "boom").exists()
+
+
+def test_a_state_folder_with_a_long_path_still_has_a_server(tmp_path, request):
+    from runs.domain.paths import Paths
+
+    paths = Paths(tmp_path / ("long" * 40))
+    for folder in (paths.state, paths.bin, paths.tmux_socket.parent):
+        folder.mkdir(parents=True, exist_ok=True)
+    sessions = TmuxSessions(paths, os.environ)
+    sessions.start(an_order(tmp_path))
+    try:
+        assert "demo~1~afk-7" in sessions.look()
+    finally:
+        sessions.kill("demo~1~afk-7", f"{tmp_path.name}-demo~1~afk-7")
+        assert len(str(paths.tmux_socket)) < 108

@@ -1,0 +1,125 @@
+"""The neutral Stop (LAB-46 to LAB-52), on real tmux and git."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.db import connections
+
+from runs.models import Notice, Run, Settings
+from runs.work import tick
+from runs.work.stop import stop, stop_all
+from tests.real import git
+from tests.runs.stories import look, press_start, start
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.row("LAB-46", "LAB-50", level="real")
+def test_stop_ends_the_session_and_keeps_worktree_branch_and_claim(real):
+    project = real.project()
+    run = start(real, project)
+    (Path(run.worktree) / "half.txt").write_text("half")
+    assert stop(real.lab, run, "anna")
+    run.refresh_from_db()
+    assert (run.outcome, run.worktree_fate) == ("stopped", "kept")
+    assert real.session_names() == []
+    assert (Path(run.worktree) / "half.txt").exists()
+    assert real.repos.claims(project.repo(real.paths)) == {"7"}
+    assert press_start(real, project).answer == "nothing_ready"
+    ended = Notice.objects.get(kind="run.ended")
+    assert (ended.by, ended.outcome) == ("anna", "stopped")
+
+
+@pytest.mark.row("LAB-50", level="real")
+def test_stop_keeps_even_a_clean_worktree(real):
+    run = start(real, real.project())
+    stop(real.lab, run, "anna")
+    for _ in range(2):
+        look(real)
+    assert Path(run.worktree).is_dir()
+
+
+@pytest.mark.row("LAB-48", "LAB-47", level="real")
+def test_a_stopped_run_is_never_classified_later(real):
+    run = start(real, real.project())
+    stop(real.lab, run, "anna")
+    asked = real.memory.calls["pulls"]
+    real.offset = timedelta(minutes=105)
+    for _ in range(3):
+        look(real)
+    run.refresh_from_db()
+    assert run.outcome == "stopped"
+    assert real.memory.calls["pulls"] == asked
+    assert list(Notice.objects.filter(kind="run.ended").values_list("outcome", flat=True)) == ["stopped"]
+
+
+def test_stopping_twice_answers_that_it_had_ended(real):
+    run = start(real, real.project())
+    assert stop(real.lab, run, "anna")
+    assert not stop(real.lab, run, "bert")
+    assert Notice.objects.filter(kind="run.ended").get().by == "anna"
+
+
+@pytest.mark.row("LAB-51", level="real")
+def test_stop_all_is_neutral_for_every_run_of_one_project(real):
+    project, other = real.project(), real.project("other")
+    for key in ("7", "8"):
+        start(real, project, key)
+    spared = start(real, other, "1")
+    assert stop_all(real.lab, project, "anna") == 2
+    for _ in range(3):
+        look(real)
+    assert set(Run.objects.filter(project=project).values_list("outcome", flat=True)) == {"stopped"}
+    assert real.session_names() == [spared.session]
+
+
+@pytest.mark.row("LAB-49", level="real")
+def test_stop_and_reap_exclude_each_other(real):
+    """Thirty over-budget ticks race three stops; dirty worktrees stay, and each run has one outcome."""
+    project = real.project()
+    runs = [start(real, project, key) for key in ("1", "2", "3")]
+    for run in runs:
+        (Path(run.worktree) / "half.txt").write_text("half")
+    Settings.objects.filter(pk=1).update(run_budget_minutes=1)
+    real.offset = timedelta(minutes=2)
+    go = threading.Barrier(4)
+    problems = []
+
+    def ticks() -> None:
+        go.wait()
+        for _ in range(30):
+            tick.tick(real.lab, force=True)
+
+    def stopper(run: Run) -> None:
+        go.wait()
+        stop(real.lab, run, "anna")
+
+    def guarded(work, *args) -> None:  # type: ignore[no-untyped-def]
+        try:
+            work(*args)
+        except Exception as error:
+            problems.append(error)
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=guarded, args=(ticks,))]
+    threads += [threading.Thread(target=guarded, args=(stopper, run)) for run in runs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    look(real)
+    assert problems == []
+    for run in runs:
+        run.refresh_from_db()
+        assert run.outcome in ("stopped", "timed_out")
+        assert run.settled_at is not None
+        assert (Path(run.worktree) / "half.txt").exists()
+        assert Notice.objects.filter(run=run, kind="run.ended").count() == 1
+        assert Notice.objects.filter(run=run, kind="run.reaped").count() == 1
+        assert git(Path(run.worktree), "branch", "--show-current") == run.branch
+    assert real.session_names() == []
