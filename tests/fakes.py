@@ -127,6 +127,9 @@ class FakeRepos:
         if progress is not None:
             progress("Receiving objects: 100% (3/3), done.")
 
+    def found(self, folder: Path, message: str) -> None:
+        (folder / ".git").mkdir()
+
     def refill(self, origin: Path, source: Path) -> str:
         return ""
 

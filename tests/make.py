@@ -30,7 +30,9 @@ def a_project(name: str = "demo", **fields: Any) -> Project:
     fields.setdefault("tracker_root", name)
     fields.setdefault("default_branch", "main")
     fields.setdefault("created_at", START)
-    return Project.objects.create(name=name, slug=naming.sanitise(name), source="/nowhere", url="/nowhere", **fields)
+    return Project.objects.create(
+        name=name, slug=naming.sanitise(name), source="/nowhere", url="/nowhere", **fields
+    )
 
 
 def a_run(project: Project, key: str = "7", *, slot: int = 1, **fields: Any) -> Run:

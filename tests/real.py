@@ -31,7 +31,12 @@ IDENTITY = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_CONFIG_SYSTEM": "/dev/null",
 }
-IDLE = [sys.executable, "-c", "import time; print('ready', flush=True); time.sleep(600)", "{prompt}"]
+IDLE = [
+    sys.executable,
+    "-c",
+    "import time; print('ready', flush=True); time.sleep(600)",
+    "{prompt}",
+]
 
 
 def git(folder: Path, *argv: str) -> str:
@@ -68,7 +73,12 @@ class RealWorld:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.paths = Paths(folder / "state")
-        for path in (self.paths.state, self.paths.bin, self.paths.feed, self.paths.tmux_socket.parent):
+        for path in (
+            self.paths.state,
+            self.paths.bin,
+            self.paths.feed,
+            self.paths.tmux_socket.parent,
+        ):
             path.mkdir(parents=True, exist_ok=True)
         home = folder / "home"
         home.mkdir()
@@ -97,7 +107,9 @@ class RealWorld:
             is_process_alive=processes.is_alive,
         )
 
-    def project(self, name: str = "demo", *, argv: list[str] | None = None, tracker: str = "memory") -> Project:
+    def project(
+        self, name: str = "demo", *, argv: list[str] | None = None, tracker: str = "memory"
+    ) -> Project:
         """A project with a bare origin and an agent that runs `argv` (idle by default)."""
         origin = self.folder / f"{name}-origin.git"
         source = a_checkout(self.folder / f"{name}-checkout", origin)
@@ -138,7 +150,15 @@ class RealWorld:
     def by_hand(self, name: str, *command: str) -> None:
         """Start a session by hand, without the product."""
         self.sessions.look()
-        self.tmux("-f", str(self.paths.state / "tmux.conf"), "new-session", "-d", "-s", name, *(command or ("sleep", "600")))
+        self.tmux(
+            "-f",
+            str(self.paths.state / "tmux.conf"),
+            "new-session",
+            "-d",
+            "-s",
+            name,
+            *(command or ("sleep", "600")),
+        )
 
     def until(self, happened, seconds: float = 10.0) -> None:  # type: ignore[no-untyped-def]
         """Wait for something outside that no clock of ours drives, such as a process that ends."""

@@ -8,8 +8,8 @@ import tempfile
 os.environ.setdefault("LAB_STATE_DIR", tempfile.mkdtemp(prefix="lab-test-"))
 os.environ.setdefault("LAB_SECRET_KEY", "tests-only-" + "k" * 40)
 
-from labsite.settings import *  # noqa: E402, F403
-from labsite.settings import DATABASES, HUEY, STATE_DIR  # noqa: E402
+from labsite.settings import *  # noqa: F403
+from labsite.settings import DATABASES, HUEY, STATE_DIR
 
 IS_TEST = True
 HUEY.immediate = True

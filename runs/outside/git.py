@@ -12,6 +12,7 @@ from runs.outside import shell
 
 QUICK = 15.0
 PROBE = 20.0
+_DIVERGED = "the checkout and labsite's own origin have gone different ways; labsite's was used"
 _HEADS = "+refs/heads/*:refs/remotes/origin/*"
 # For the product the token comes in the environment, inside a session from the run's private file.
 _ASKPASS = """#!/bin/sh
@@ -108,20 +109,25 @@ class GitRepos:
         """Whoever the machine's git user is, the first commit is the product's."""
         self._git.ask(folder, "init", "-q", "--initial-branch=main", timeout=QUICK)
         self._git.ask(folder, "add", "--all", timeout=QUICK)
-        who = ("-c", "user.name=labsite", "-c", "user.email=labsite@localhost", "-c", "commit.gpgsign=false")
+        who = (
+            "-c",
+            "user.name=labsite",
+            "-c",
+            "user.email=labsite@localhost",
+            "-c",
+            "commit.gpgsign=false",
+        )
         self._git.ask(folder, *who, "commit", "-q", "-m", message, timeout=QUICK)
 
     def refill(self, origin: Path, source: Path) -> str:
         """Fast-forwards only: what the operator rewrote is reported and not forced."""
-        done = self._git(
-            origin, "fetch", "-q", "--no-tags", str(source), "refs/heads/*:refs/heads/*"
-        )
+        done = self._git(origin, "fetch", "--no-tags", str(source), "refs/heads/*:refs/heads/*")
         if done.status == 0:
             return ""
-        if "non-fast-forward" in done.stderr or "rejected" in done.stderr:
-            return (
-                "the checkout and labsite's own origin have gone different ways; labsite's was used"
-            )
+        if "rejected" in done.stderr:
+            tip = self._git.ask(source, "rev-parse", "HEAD", timeout=QUICK).strip()
+            held = self._git(origin, "merge-base", "--is-ancestor", tip, "HEAD", timeout=QUICK)
+            return "" if held.status == 0 else _DIVERGED
         raise failed("fetch", done)
 
     def fetch(

@@ -25,7 +25,10 @@ def _refused(**changes):
         pytest.param({"outcome": "died"}, id="outcome without end"),
         pytest.param({"ended_at": START}, id="end without outcome"),
         pytest.param({"outcome": "died", "ended_at": START}, id="ended in state working"),
-        pytest.param({"outcome": "vanished", "ended_at": START, "state": RunState.ENDED}, id="unknown outcome"),
+        pytest.param(
+            {"outcome": "vanished", "ended_at": START, "state": RunState.ENDED},
+            id="unknown outcome",
+        ),
         pytest.param({"settled_at": START}, id="settled without outcome"),
     ],
 )

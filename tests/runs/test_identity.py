@@ -17,7 +17,13 @@ def test_a_session_made_by_hand_is_listed_as_an_adopted_run(real):
     real.by_hand("demo~2~afk-7")
     look(real)
     run = Run.objects.get()
-    assert (run.issue_key, run.slot, run.kind, run.is_adopted, run.state) == ("7", 2, "manual", True, "working")
+    assert (run.issue_key, run.slot, run.kind, run.is_adopted, run.state) == (
+        "7",
+        2,
+        "manual",
+        True,
+        "working",
+    )
     first_seen = run.started_at
     look(real)
     run.refresh_from_db()
@@ -39,8 +45,25 @@ def test_the_automatic_marker_survives_and_the_run_is_reaped_alike(real):
 @pytest.mark.row("LAB-03", "LAB-06", level="real")
 def test_other_sessions_become_no_runs_and_are_never_killed(real):
     real.project()
-    labels = ["afk", "afk-", "afk-x", "afk-0", "afk--1", "afk-1x", "notafk-1", "AFK-1", "afk-auto", "afk-auto-"]
-    labels += ["afk-auto-0", "afk-autox", "afk-auto-auto-1", "afk-feature-20260608-1530", "review-20260608-1530"]
+    labels = [
+        "afk",
+        "afk-",
+        "afk-x",
+        "afk-0",
+        "afk--1",
+        "afk-1x",
+        "notafk-1",
+        "AFK-1",
+        "afk-auto",
+        "afk-auto-",
+    ]
+    labels += [
+        "afk-auto-0",
+        "afk-autox",
+        "afk-auto-auto-1",
+        "afk-feature-20260608-1530",
+        "review-20260608-1530",
+    ]
     names = [f"demo~{label}" for label in labels] + ["login", "my-own-session", "stranger~2~afk-7"]
     for name in names:
         real.by_hand(name)

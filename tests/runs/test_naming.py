@@ -29,7 +29,14 @@ def test_a_session_name_alone_tells_the_run(name, project, slot, key, kind):
     "label",
     [
         *("afk", "afk-", "afk-x", "afk-0", "afk--1", "afk-1.5", "afk-1x", "notafk-1", "AFK-1"),
-        *("afk-auto", "afk-auto-", "afk-auto-0", "afk-autox", "afk-auto-auto-1", "afk-feature-20260608-1530"),
+        *(
+            "afk-auto",
+            "afk-auto-",
+            "afk-auto-0",
+            "afk-autox",
+            "afk-auto-auto-1",
+            "afk-feature-20260608-1530",
+        ),
         *("", "login", "afk-١", "afk-7 ", "afk-7\n"),
     ],
 )
@@ -39,7 +46,9 @@ def test_a_label_counts_only_when_its_whole_suffix_is_a_positive_integer(label, 
 
 
 @pytest.mark.row("LAB-03", level="pure")
-@pytest.mark.parametrize("name", ["demo", "~2~afk-7", "demo~0~afk-7", "demo~x~afk-7", "demo~2~3~afk-7", "de.mo~2~afk-7"])
+@pytest.mark.parametrize(
+    "name", ["demo", "~2~afk-7", "demo~0~afk-7", "demo~x~afk-7", "demo~2~3~afk-7", "de.mo~2~afk-7"]
+)
 def test_other_names_are_no_runs(name):
     assert naming.parse_session(name) is None
 
@@ -60,7 +69,8 @@ def test_slashes_become_dashes_and_all_else_underscores():
 
 @pytest.mark.row("LAB-05", level="pure")
 @pytest.mark.parametrize(
-    ("session", "owned"), [("foo~x", True), ("foobar~x", False), ("foo-bar~x", False), ("foo", False)]
+    ("session", "owned"),
+    [("foo~x", True), ("foobar~x", False), ("foo-bar~x", False), ("foo", False)],
 )
 def test_membership_is_safe_against_prefixes(session, owned):
     assert naming.belongs_to("foo", session) is owned
@@ -69,7 +79,15 @@ def test_membership_is_safe_against_prefixes(session, owned):
 @pytest.mark.row("LAB-74", level="pure")
 @pytest.mark.parametrize(
     ("branch", "key"),
-    [("afk/7", "7"), ("afk/", None), ("afk/x", None), ("afk/7/x", None), ("feature/7", None), ("afk/07", None), ("afk/0", None)],
+    [
+        ("afk/7", "7"),
+        ("afk/", None),
+        ("afk/x", None),
+        ("afk/7/x", None),
+        ("feature/7", None),
+        ("afk/07", None),
+        ("afk/0", None),
+    ],
 )
 def test_only_the_exact_branch_is_a_claim(branch, key):
     assert naming.claimed_key(branch) == key

@@ -145,9 +145,15 @@ def test_a_token_reaches_git_by_a_helper_and_is_hidden_in_its_answers(real, tmp_
 
     fake = tmp_path / "bin" / "git"
     fake.parent.mkdir()
-    fake.write_text('#!/bin/sh\necho "$@" > "$OUT"; "$GIT_ASKPASS" Password: >> "$OUT"; echo "bad s3cret" >&2; exit 1\n')
+    fake.write_text(
+        '#!/bin/sh\necho "$@" > "$OUT"; "$GIT_ASKPASS" Password: >> "$OUT"; echo "bad s3cret" >&2; exit 1\n'
+    )
     fake.chmod(0o755)
-    environ = {**real.environ, "PATH": f"{fake.parent}:{real.environ['PATH']}", "OUT": str(tmp_path / "out")}
+    environ = {
+        **real.environ,
+        "PATH": f"{fake.parent}:{real.environ['PATH']}",
+        "OUT": str(tmp_path / "out"),
+    }
     repos = GitWorktrees(Git(environ, real.paths.bin, lambda: 10.0))
     import os
 

@@ -20,7 +20,9 @@ SECOND = timedelta(seconds=1)
 YOUNG, AT, OVER = BUDGET - SECOND, BUDGET, BUDGET + timedelta(hours=1)
 
 
-@pytest.mark.row("LAB-19", "LAB-20", "LAB-21", "LAB-22", "LAB-23", "LAB-24", "LAB-25", "LAB-26", level="pure")
+@pytest.mark.row(
+    "LAB-19", "LAB-20", "LAB-21", "LAB-22", "LAB-23", "LAB-24", "LAB-25", "LAB-26", level="pure"
+)
 @pytest.mark.row("LAB-14", "LAB-15", level="pure")
 @pytest.mark.parametrize(
     ("has_pull", "alive", "age", "expected"),
@@ -118,13 +120,27 @@ ROOM = Room(taken={1}, occupied=1, cap=2)
         pytest.param(_queue(claims={"7"}), ROOM, Start("8", 2), id="around a claimed one"),
         pytest.param(_queue(active={"7"}), ROOM, Start("8", 2), id="around an active one"),
         pytest.param(_queue(wanted="8"), ROOM, Start("8", 2), id="the one asked for"),
-        pytest.param(_queue(wanted="8", claims={"8"}), ROOM, AnswerCode.NOTHING_READY, id="asked for, claimed"),
+        pytest.param(
+            _queue(wanted="8", claims={"8"}),
+            ROOM,
+            AnswerCode.NOTHING_READY,
+            id="asked for, claimed",
+        ),
         pytest.param(_queue(wanted="9"), ROOM, AnswerCode.NOTHING_READY, id="asked for, not ready"),
         pytest.param(_queue(ready=[]), ROOM, AnswerCode.NOTHING_READY, id="empty queue"),
-        pytest.param(_queue(claims={"7", "8"}), ROOM, AnswerCode.NOTHING_READY, id="only claimed ones"),
+        pytest.param(
+            _queue(claims={"7", "8"}), ROOM, AnswerCode.NOTHING_READY, id="only claimed ones"
+        ),
         pytest.param(_queue(), Room({1, 2}, 2, 2), AnswerCode.AT_CAP, id="at the cap"),
-        pytest.param(_queue(ready=[]), Room({1, 2}, 2, 2), AnswerCode.NOTHING_READY, id="pick comes before cap"),
-        pytest.param(_queue(), Room(set(), 2, 2), AnswerCode.AT_CAP, id="the cap counts sessions, not slots"),
+        pytest.param(
+            _queue(ready=[]),
+            Room({1, 2}, 2, 2),
+            AnswerCode.NOTHING_READY,
+            id="pick comes before cap",
+        ),
+        pytest.param(
+            _queue(), Room(set(), 2, 2), AnswerCode.AT_CAP, id="the cap counts sessions, not slots"
+        ),
         pytest.param(_queue(), Room({1}, None, 2), AnswerCode.SEAM_FAILED, id="tmux unknown"),
         pytest.param(_queue(has_tracker=False), ROOM, AnswerCode.NO_TRACKER, id="no tracker"),
         pytest.param(_queue(ready=None), ROOM, AnswerCode.TRACKER_FAILED, id="tracker unknown"),
@@ -160,10 +176,14 @@ def test_the_task_names_the_seven_things():
 
 
 @pytest.mark.row("X-14", level="pure")
-@pytest.mark.parametrize("title", ["it's \"so\" $(rm -rf /)", "a\nb; rm x", "<script>", "t" * 10_000, "{model} {prompt}"])
+@pytest.mark.parametrize(
+    "title", ['it\'s "so" $(rm -rf /)', "a\nb; rm x", "<script>", "t" * 10_000, "{model} {prompt}"]
+)
 def test_a_title_stays_inside_one_literal_argument(title):
     prompt = commands.task_text(key="7", title=title, branch="afk/7", base="main")
-    argv = commands.fill(["agent", "--model", "{model}", "{prompt}"], {"model": "m", "prompt": prompt})
+    argv = commands.fill(
+        ["agent", "--model", "{model}", "{prompt}"], {"model": "m", "prompt": prompt}
+    )
     assert argv == ["agent", "--model", "m", prompt]
     assert len(prompt) < 4000
 
@@ -171,7 +191,10 @@ def test_a_title_stays_inside_one_literal_argument(title):
 @pytest.mark.row("LAB-63", level="pure")
 def test_arguments_without_a_value_leave_with_their_flag():
     values = {"model": "", "effort": "", "prompt": "go"}
-    assert commands.fill(["a", "--model", "{model}", "--effort={effort}", "{prompt}"], values) == ["a", "go"]
+    assert commands.fill(["a", "--model", "{model}", "--effort={effort}", "{prompt}"], values) == [
+        "a",
+        "go",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +212,15 @@ def test_paths_and_urls_are_told_apart(text, is_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "shop", "--upload-pack=evil", "ext::sh -c evil", "https://me:secret@forge.example/x", "/a\nb"]
+    "text",
+    [
+        "",
+        "shop",
+        "--upload-pack=evil",
+        "ext::sh -c evil",
+        "https://me:secret@forge.example/x",
+        "/a\nb",
+    ],
 )
 def test_what_git_must_never_see_is_refused_with_a_sentence(text):
     with pytest.raises(WrongSource, match=r"\."):

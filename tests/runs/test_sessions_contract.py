@@ -17,7 +17,14 @@ IDLE = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 
 def an_order(folder: Path, name: str = "demo~1~afk-7", argv=None, **more) -> Order:  # type: ignore[no-untyped-def]
-    return Order(session=name, folder=folder / name, cwd=folder, argv=argv or IDLE, marker=f"{folder.name}-{name}", **more)
+    return Order(
+        session=name,
+        folder=folder / name,
+        cwd=folder,
+        argv=argv or IDLE,
+        marker=f"{folder.name}-{name}",
+        **more,
+    )
 
 
 @pytest.fixture(params=["fake", pytest.param("real", id="tmux")])
@@ -98,7 +105,10 @@ def _ended(real):
 def test_a_program_that_is_missing_says_so_on_its_screen(real, tmp_path):
     real.sessions.start(an_order(tmp_path, argv=["no-such-agent"]))
     assert _ended(real).exit_status == 127
-    assert "no-such-agent could not be started" in real.sessions.screens(["demo~1~afk-7"], 50)["demo~1~afk-7"]
+    assert (
+        "no-such-agent could not be started"
+        in real.sessions.screens(["demo~1~afk-7"], 50)["demo~1~afk-7"]
+    )
 
 
 def test_after_a_kill_children_that_left_the_session_are_gone_too(real, tmp_path):
@@ -125,23 +135,31 @@ def test_the_file_limit_holds_for_the_whole_tree(real, tmp_path, limit):
 
 @pytest.mark.row("X-05", level="real")
 def test_no_secret_of_ours_reaches_a_session_or_an_argument_list(real, tmp_path, monkeypatch):
-    environ = {**real.environ, "LAB_SECRET_KEY": "s3cret-key", "DJANGO_SUPERUSER_PASSWORD": "s3cret-key"}
+    environ = {
+        **real.environ,
+        "LAB_SECRET_KEY": "s3cret-key",
+        "DJANGO_SUPERUSER_PASSWORD": "s3cret-key",
+    }
     sessions = TmuxSessions(real.paths, environ)
-    sessions.start(an_order(tmp_path, argv=["sh", "-c", "env; sleep 600"], files={"token": "t0ken-value"}))
+    sessions.start(
+        an_order(tmp_path, argv=["sh", "-c", "env; sleep 600"], files={"token": "t0ken-value"})
+    )
     screen = lambda: sessions.screens(["demo~1~afk-7"], 500).get("demo~1~afk-7", "")  # noqa: E731
     real.until(lambda: "LAB_RUN_MARKER" in screen())
     assert "s3cret-key" not in screen()
     folder = tmp_path / "demo~1~afk-7"
     assert (folder / "token").read_text() == "t0ken-value"
     assert (folder / "token").stat().st_mode & 0o777 == 0o600
-    lines = b"".join(path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists())
+    lines = b"".join(
+        path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()
+    )
     assert b"t0ken-value" not in lines
     sessions.forget(folder)
     assert not (folder / "token").exists()
 
 
 def test_an_argument_with_newlines_quotes_and_20000_characters_arrives_as_one(real, tmp_path):
-    odd = "it's \"odd\" $(touch boom) `x` ; \n second\tline " + "x" * 20_000
+    odd = 'it\'s "odd" $(touch boom) `x` ; \n second\tline ' + "x" * 20_000
     code = "import json,sys,time; open('got','w').write(json.dumps(sys.argv[1:])); time.sleep(600)"
     real.sessions.start(an_order(tmp_path, argv=[sys.executable, "-c", code, odd]))
     got = tmp_path / "got"

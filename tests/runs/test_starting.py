@@ -178,7 +178,10 @@ def test_an_agent_that_exits_at_once_is_a_failed_start(real):
 
 
 @pytest.mark.row("LAB-62", "LAB-63", "X-14", level="real")
-@pytest.mark.parametrize("title", ["it's \"so\" $(touch boom) `x`\nsecond line", "t" * 10_000, "<script>alert(1)</script>"])
+@pytest.mark.parametrize(
+    "title",
+    ['it\'s "so" $(touch boom) `x`\nsecond line', "t" * 10_000, "<script>alert(1)</script>"],
+)
 def test_the_agent_gets_the_task_as_its_last_argument(real, title):
     project = real.project(argv=[*DUMPER, "--model", "{model}", "--effort", "{effort}", "{prompt}"])
     profile = project.agent
@@ -189,7 +192,14 @@ def test_the_agent_gets_the_task_as_its_last_argument(real, title):
     argv = _dump(real, run)["argv"]
     assert argv[:4] == ["--model", "big", "--effort", "high"]
     assert len(argv) == 5
-    for element in ("labctl issue view 7", "Stay on it", "tests, build", "Conventional Commit", "push origin afk/7", "Closes #7"):
+    for element in (
+        "labctl issue view 7",
+        "Stay on it",
+        "tests, build",
+        "Conventional Commit",
+        "push origin afk/7",
+        "Closes #7",
+    ):
         assert element in argv[-1]
     assert run.prompt == argv[-1]
     assert not list(Path(run.worktree).glob("boom"))

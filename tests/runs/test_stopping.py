@@ -54,7 +54,9 @@ def test_a_stopped_run_is_never_classified_later(real):
     run.refresh_from_db()
     assert run.outcome == "stopped"
     assert real.memory.calls["pulls"] == asked
-    assert list(Notice.objects.filter(kind="run.ended").values_list("outcome", flat=True)) == ["stopped"]
+    assert list(Notice.objects.filter(kind="run.ended").values_list("outcome", flat=True)) == [
+        "stopped"
+    ]
 
 
 def test_stopping_twice_answers_that_it_had_ended(real):

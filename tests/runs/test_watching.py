@@ -246,14 +246,16 @@ def test_after_a_restart_everything_live_is_found_again_and_the_budget_is_not_ex
     assert run.outcome == "timed_out"
 
 
-def test_a_tick_costs_the_same_number_of_queries_for_1_and_for_50_runs(world, django_assert_max_num_queries):
+def test_a_tick_costs_the_same_number_of_queries_for_1_and_for_50_runs(
+    world, django_assert_max_num_queries
+):
     project = _project(world)
     Settings.objects.filter(pk=1).update(session_cap=100)
     counts = []
     for total in (1, 50):
         for number in range(Run.objects.count() + 1, total + 1):
             _live(world, project, str(number))
-        world.sessions.text = {name: "working" for name in world.sessions.all}
+        world.sessions.text = dict.fromkeys(world.sessions.all, "working")
         tick.tick(world.lab, force=True)
         with django_assert_max_num_queries(15) as seen:
             tick.tick(world.lab, force=True)
@@ -300,7 +302,9 @@ def test_the_first_line_and_each_new_one_are_kept_for_the_board(world):
 
 def test_a_run_in_starting_is_not_judged(world):
     world.tracker.add_root("demo")
-    run = make.a_run(make.a_project(), state=RunState.STARTING, started_at=None, launcher="boot:1:1")
+    run = make.a_run(
+        make.a_project(), state=RunState.STARTING, started_at=None, launcher="boot:1:1"
+    )
     world.clock.forward(minutes=1)
     tick.tick(world.lab, force=True)
     run.refresh_from_db()
