@@ -65,12 +65,13 @@ def run_of(request: HttpRequest) -> Run:
     if scheme.casefold() != "bearer" or not token.strip():
         raise Denied(401, "no_token", "Send the token of your run: Authorization: Bearer <token>.")
     digest = tokens.hash_token(token.strip())
-    run = Run.objects.select_related("project").filter(token_hash=digest).first()
+    run = Run.objects.active().select_related("project").filter(token_hash=digest).first()
     if run is None or not tokens.is_token(token.strip(), run.token_hash):
-        raise Denied(401, "unknown_token", "labsite does not know this token. Nothing was done.")
-    if not run.is_active:
         raise Denied(
-            401, "run_ended", "This run has ended, and its token ended with it. Nothing was done."
+            401,
+            "unknown_token",
+            "This token is not valid: its run has ended, and the token ended with it. "
+            "Nothing was done.",
         )
     return run
 

@@ -11,39 +11,15 @@ from django.db import connection
 
 from runs.domain.ports import SeamError
 from runs.domain.states import NoticeKind, Outcome
-from runs.models import Notice, Project, Run
+from runs.models import Notice
 from runs.work import outcomes, pulls
 from runs.work.pulls import PullRefused
 from tests import make
+from tests.desk import Desk
 from tests.fakes import World
 from tests.real import RealWorld, git
 from trackers.base import NotFound, PullState, Refused, Unreachable
 from trackers.builtin.models import PullRequest
-
-
-class Desk:
-    """A run with a real worktree, as its agent sees it."""
-
-    def __init__(self, real: RealWorld) -> None:
-        self.real = real
-        self.project: Project = real.project(tracker="builtin")
-        self.repo = self.project.repo(real.paths)
-        self.tree: Path = real.paths.worktrees / "demo-7"
-        fork = real.repos.add_worktree(self.repo, self.tree, "afk/7", "main")
-        self.run: Run = make.a_run(self.project, fork_point=fork, agent="Test agent")
-        real.bell.looks.clear()
-
-    def commit(self, text: str = "hello again\n") -> str:
-        (self.tree / "hello.txt").write_text(text)
-        git(self.tree, "commit", "-qam", "feat: greet again")
-        return git(self.tree, "rev-parse", "HEAD")
-
-    def push(self, *flags: str) -> None:
-        git(self.tree, "push", "-q", *flags, "origin", "afk/7")
-
-    def ask(self, **fields: str) -> pulls.Pull:
-        given = {"title": "Add retries", "by": "Test agent, run 1", **fields}
-        return pulls.create(self.real.lab, self.run, **given)  # type: ignore[arg-type]
 
 
 @pytest.fixture

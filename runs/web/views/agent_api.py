@@ -59,11 +59,16 @@ def _create_pull(request: HttpRequest, run: Run) -> JsonResponse:
     return _answer(status=201, **_pull(request, run, made))
 
 
+def _nothing(request: HttpRequest, run: Run, rest: str) -> JsonResponse:
+    raise NotFound(f"There is no {rest[:60]} here.")
+
+
 whoami = door(GET=_whoami)
 issue_list = door(GET=_list)
 issue = door(GET=_view)
 comments = door(POST=_comment)
 pull = door(GET=_show_pull, POST=_create_pull)
+nothing = door(GET=_nothing, POST=_nothing)
 
 
 def _answer(status: int = 200, **content: Any) -> JsonResponse:

@@ -1,0 +1,273 @@
+"""What the command does while labsite is away, and what it never shows: real processes and sockets."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import socket
+import statistics
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from labctl.client import PATIENCE, Client, Failed
+from tests.labctl.session import COMMAND, Session
+
+ISSUES = {"issues": [{"key": "1", "title": "One", "labels": []}]}
+
+
+class Stub(http.server.ThreadingHTTPServer):
+    """Answers each request with the next of its answers, the last one for ever."""
+
+    def __init__(self, *answers: tuple[int, Any], port: int = 0) -> None:
+        self.answers = list(answers)
+        self.seen: list[tuple[str, str]] = []
+        super().__init__(("127.0.0.1", port), Handler)
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def close(self) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    server: Stub
+
+    def do_GET(self) -> None:
+        self.server.seen.append((self.path, self.headers["Authorization"]))
+        status, answer = self.server.answers[0]
+        if len(self.server.answers) > 1:
+            self.server.answers.pop(0)
+        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    return Session(tmp_path / "session", token="the-secret-token")
+
+
+@pytest.fixture
+def servers() -> Iterator[list[Stub]]:
+    made: list[Stub] = []
+    yield made
+    for server in made:
+        server.close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_a_restart_on_another_port_strands_nobody(session: Session, servers: list[Stub]) -> None:
+    session.address.write_text(f"http://127.0.0.1:{free_port()}\n")
+    process = session.start("issue", "list")
+    assert process.stderr is not None
+    first = process.stderr.readline()
+
+    servers.append(Stub((200, ISSUES)))
+    session.address.write_text(servers[0].url)
+    out, rest = process.communicate(timeout=20)
+
+    assert "labsite does not answer just now. Trying again for two minutes." in first
+    assert (process.returncode, out, rest) == (0, "#1\tOne\n", "")
+
+
+def test_a_missing_address_is_waited_for_too(session: Session, servers: list[Stub]) -> None:
+    process = session.start("issue", "list")
+    assert process.stderr is not None
+    assert "address of labsite is not known" in process.stderr.readline()
+    servers.append(Stub((200, ISSUES)))
+    session.address.write_text(servers[0].url)
+    assert process.communicate(timeout=20)[0] == "#1\tOne\n"
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_a_server_that_could_not_just_now_is_asked_again(
+    session: Session, servers: list[Stub], status: int
+) -> None:
+    servers.append(Stub((status, {"text": "git is away."}), (200, ISSUES)))
+    session.address.write_text(servers[0].url)
+
+    said = session.run("issue", "list")
+
+    assert (said.code, said.out) == (0, "#1\tOne\n")
+    assert said.err == "git is away. Trying again for two minutes.\n"
+
+
+def test_a_stranger_on_the_old_port_is_no_answer(session: Session, servers: list[Stub]) -> None:
+    servers.append(Stub((404, b"<h1>not labsite</h1>"), (200, b"[]"), (200, ISSUES)))
+    session.address.write_text(servers[0].url)
+
+    said = session.run("issue", "list")
+
+    assert (said.code, said.out) == (0, "#1\tOne\n")
+    assert "Something else answered" in said.err
+
+
+def test_a_refusal_is_not_asked_again(session: Session, servers: list[Stub]) -> None:
+    servers.append(Stub((409, {"code": "refused", "text": "No.\x1b[2J"})))
+    session.address.write_text(servers[0].url)
+
+    said = session.run("issue", "list")
+
+    assert (said.code, said.out, said.err) == (1, "", "labctl: No.[2J\n")
+    assert len(servers[0].seen) == 1
+
+
+def test_after_two_minutes_it_gives_up_with_growing_delays(tmp_path: Path) -> None:
+    now, slept = [0.0], []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    client = Client(tmp_path / "nowhere", "t", clock=lambda: now[0], sleep=sleep)
+    with pytest.raises(Failed, match="Gave up after two minutes"):
+        client.call("GET", "/agent/issues")
+
+    assert sum(slept) == pytest.approx(PATIENCE)
+    assert slept[:6] == [0.2, 0.4, 0.8, 1.6, 3.2, 5.0]
+    assert max(slept) == 5.0
+    assert len(slept) < 40
+
+
+@pytest.mark.row("X-05", level="real")
+def test_the_token_is_sent_and_shown_nowhere(session: Session, servers: list[Stub]) -> None:
+    session.address.write_text(f"http://127.0.0.1:{free_port()}")
+    process = session.start("issue", "list")
+    assert process.stderr is not None
+    process.stderr.readline()
+    seen = (
+        Path(f"/proc/{process.pid}/cmdline").read_bytes()
+        + Path(f"/proc/{process.pid}/environ").read_bytes()
+    )
+    assert b"labctl" in seen
+    assert b"the-secret-token" not in seen
+
+    servers.append(Stub((200, ISSUES)))
+    session.address.write_text(servers[0].url)
+    out, err = process.communicate(timeout=20)
+
+    assert servers[0].seen == [("/agent/issues", "Bearer the-secret-token")]
+    assert "the-secret-token" not in out + err
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(session: Session, servers: list[Stub]) -> None:
+    many = {"issues": [{"key": str(n), "title": "x" * 200, "labels": []} for n in range(5000)]}
+    servers.append(Stub((200, many)))
+    session.address.write_text(servers[0].url)
+    process = session.start("issue", "list")
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    process.wait(10)
+    process.stderr.close()
+
+
+# wake
+
+
+@pytest.fixture
+def box(session: Session) -> Iterator[socket.socket]:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as made:
+        made.bind(str(session.socket))
+        made.settimeout(5)
+        yield made
+
+
+def test_wake_sends_the_project_as_one_datagram(session: Session, box: socket.socket) -> None:
+    assert session.run("wake").code == 0
+    assert box.recv(1000) == b"demo"
+    assert session.run("wake", "other").code == 0
+    assert box.recv(1000) == b"other"
+
+
+def test_wake_works_for_the_hook_that_has_no_environment(
+    session: Session, box: socket.socket
+) -> None:
+    done = subprocess.run(
+        [*COMMAND, "wake", "--socket", str(session.socket), "demo"], env={}, check=False
+    )
+    assert done.returncode == 0
+    assert box.recv(1000) == b"demo"
+
+
+def test_wake_is_content_when_nobody_listens(session: Session, tmp_path: Path) -> None:
+    (tmp_path / "a-file").touch()
+    for path in (session.socket, tmp_path / "a-file", tmp_path / ("x" * 200)):
+        said = session.run("wake", "--socket", str(path), "demo")
+        assert (said.code, said.out, said.err) == (0, "", "")
+
+
+def test_wake_does_not_wait_for_a_full_mailbox(session: Session, box: socket.socket) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            while True:
+                sender.sendto(b"x", str(session.socket))
+    assert session.run("wake").code == 0
+
+
+# What it costs and stands on.
+
+
+def median_start(*arguments: str) -> float:
+    """Milliseconds from start to end, the middle of several."""
+    times = []
+    for _ in range(9):
+        began = time.perf_counter()
+        subprocess.run([*COMMAND, *arguments], env={}, capture_output=True, check=False)
+        times.append(time.perf_counter() - began)
+    return statistics.median(times) * 1000
+
+
+def test_it_starts_well_under_a_tenth_of_a_second() -> None:
+    # The load of other work on this machine is in both figures, so their difference is ours.
+    bare = (
+        statistics.median(_timed([COMMAND[0], "-I", "-S", "-c", "pass"]) for _ in range(9)) * 1000
+    )
+    assert median_start("wake", "--socket", "/nowhere", "demo") - bare < 40
+    assert median_start("issue", "list") - bare < 90
+
+
+def _timed(argv: list[str]) -> float:
+    began = time.perf_counter()
+    subprocess.run(argv, env={}, check=False)
+    return time.perf_counter() - began
+
+
+def test_it_needs_nothing_but_the_standard_library() -> None:
+    program = f"""
+import runpy, sys
+sys.argv = ["labctl", "issue", "list"]
+try:
+    runpy.run_path({COMMAND[-1]!r}, run_name="__main__")
+except SystemExit:
+    pass
+print(*({{name.partition(".")[0] for name in sys.modules}} - set(sys.stdlib_module_names)))
+"""
+    done = subprocess.run(
+        [COMMAND[0], "-I", "-S", "-c", program], capture_output=True, text=True, env={}, check=False
+    )
+    assert set(done.stdout.split()) <= {"__main__", "labctl"}, done.stderr
+    assert "labctl" in done.stdout
