@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from pathlib import Path
@@ -37,17 +38,38 @@ def _prepare_state(paths: Paths) -> None:
 
 
 def _secret_key(paths: Paths) -> str:
-    """LAB_SECRET_KEY, or the key kept in the state folder, made on first use."""
+    """LAB_SECRET_KEY, or the key kept in the state folder, made on first use.
+
+    A damaged key file is kept beside and replaced: then logins end and stored tokens have to be
+    typed again, but the product serves (LAB-134).
+    """
     given = env.text("LAB_SECRET_KEY")
     if given:
         return given
+    if paths.secret_key.exists() and not _kept_key(paths):
+        paths.secret_key.replace(paths.secret_key.with_suffix(".key.damaged"))
+    if not paths.secret_key.exists():
+        _make_key(paths)
+    return _kept_key(paths)
+
+
+def _kept_key(paths: Paths) -> str:
+    """The key in the state folder; empty when it cannot be read as one."""
     try:
-        handle = os.open(paths.secret_key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return paths.secret_key.read_text().strip()
-    with os.fdopen(handle, "w") as file:
+        return paths.secret_key.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _make_key(paths: Paths) -> None:
+    """Write a key aside and link it into place: of two processes one wins, and none reads half."""
+    fresh = paths.secret_key.with_suffix(f".{os.getpid()}.new")
+    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w", encoding="ascii") as file:
         file.write(secrets.token_urlsafe(48))
-    return paths.secret_key.read_text().strip()
+    with contextlib.suppress(FileExistsError):
+        paths.secret_key.hardlink_to(fresh)
+    fresh.unlink()
 
 
 _prepare_state(PATHS)
@@ -61,9 +83,9 @@ ALLOWED_HOSTS = [
     "localhost",
     "127.0.0.1",
     "[::1]",
-    *([HOST] if HOST not in ("0.0.0.0", "::") else []),
+    *([HOST] if HOST not in ("0.0.0.0", "::") else []),  # noqa: S104
     *env.words("LAB_ALLOWED_HOSTS"),
-]  # noqa: S104
+]
 
 INSTALLED_APPS = [
     "daphne",
@@ -105,8 +127,10 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "runs.web.chrome.context",
             ],
             "builtins": ["django.templatetags.static"],
+            "libraries": {"lab": "runs.web.templatetags.lab"},
         },
     },
 ]

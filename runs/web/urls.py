@@ -2,7 +2,36 @@
 
 from __future__ import annotations
 
-from runs.web import account_urls
+from django.urls import include, path
+
+from runs.web import account_urls, issue_urls
+from runs.web.views import overview, project, run, settings, starts
 
 app_name = "runs"
-urlpatterns = [*account_urls.urlpatterns]
+
+project_patterns = [
+    path("new", project.project_new, name="project-new"),
+    path("<int:project_id>/", project.project, name="project"),
+    path("<int:project_id>/live", project.project_live, name="project-live"),
+    path("<int:project_id>/start", starts.start, name="start"),
+    path("<int:project_id>/stop-all", run.stop_all, name="stop-all"),
+    path("<int:project_id>/retry", project.project_retry, name="project-retry"),
+    path("<int:project_id>/remove", project.project_remove, name="project-remove"),
+]
+run_patterns = [
+    path("", run.runs, name="runs"),
+    path("<int:run_id>/", run.run, name="run"),
+    path("<int:run_id>/live", run.run_live, name="run-live"),
+    path("<int:run_id>/stop", run.stop, name="stop"),
+]
+urlpatterns = [
+    path("", overview.overview, name="overview"),
+    path("live", overview.overview_live, name="overview-live"),
+    path("frame/live", overview.frame_live, name="live"),
+    path("demo/", overview.demo, name="demo"),
+    path("projects/", include(project_patterns)),
+    path("runs/", include(run_patterns)),
+    path("settings/", settings.settings, name="settings"),
+    *account_urls.urlpatterns,
+    *issue_urls.urlpatterns,
+]

@@ -1,0 +1,189 @@
+"""What every page knows: the settings in force, the projects, the active runs, the ready issues.
+
+Four queries whatever the number of rows. Ready issues are read from the built-in tracker's own
+tables; forges and git are never asked while a page is rendered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+
+from django.db.models import CharField, Exists, F, OuterRef, Q, Subquery
+from django.db.models.functions import Cast
+
+from runs.domain import budgets
+from runs.domain.ports import Lab
+from runs.domain.states import ProjectState, RunState
+from runs.models import Host, Notice, Project, Run, Settings
+from trackers.builtin.models import Issue
+
+READY_LIMIT = 400
+HEAVY = ("prompt", "last_words")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One row of everything that is the same on all pages."""
+
+    now: datetime
+    settings: Settings
+    last_tick_at: datetime | None
+    last_error: str
+    looked: int
+    last_notice: int
+
+    @property
+    def is_late(self) -> bool:
+        """Whether nobody has looked for two intervals (X-13)."""
+        return budgets.is_late(self.now, self.last_tick_at, self.settings.tick_interval)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyIssue:
+    """An open issue of the built-in tracker that carries its project's ready label."""
+
+    project: Project
+    number: int
+    title: str
+    is_claimed: bool
+
+    @property
+    def key(self) -> str:
+        return str(self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run with what its row shows of the budget."""
+
+    run: Run
+    spent: budgets.Spent
+
+    @property
+    def tone(self) -> str:
+        """The colour of an active run's mark."""
+        if self.run.state == RunState.STARTING:
+            return ""
+        return "warn" if self.spent.is_low else "live"
+
+    @property
+    def limit_seconds(self) -> int:
+        return int(self.spent.limit.total_seconds())
+
+    @property
+    def used_seconds(self) -> int:
+        """What the meter shows: never beyond its end."""
+        return min(int(self.spent.used.total_seconds()), self.limit_seconds)
+
+
+@dataclass(frozen=True)
+class Board:
+    """The shared picture. `runs` are the active ones first, then as many ended as were asked for."""
+
+    facts: Facts
+    projects: Sequence[Project]
+    runs: Sequence[Run]
+    ready: Sequence[ReadyIssue]
+    by_id: Mapping[int, Project] = field(default_factory=dict)
+
+    @cached_property
+    def active(self) -> list[Run]:
+        return sorted((run for run in self.runs if run.is_active), key=lambda run: run.pk)
+
+    @cached_property
+    def free(self) -> list[ReadyIssue]:
+        """Ready issues that no run has taken."""
+        return [issue for issue in self.ready if not issue.is_claimed]
+
+    def row(self, run: Run) -> RunRow:
+        settings = self.facts.settings
+        return RunRow(run, run.spent(self.facts.now, run.project.budget(settings)))
+
+    def active_of(self, project: Project) -> list[Run]:
+        return [run for run in self.active if run.project_id == project.pk]
+
+    def ready_of(self, project: Project) -> list[ReadyIssue]:
+        return [issue for issue in self.ready if issue.project.pk == project.pk]
+
+    def free_of(self, project: Project) -> list[ReadyIssue]:
+        return [issue for issue in self.free if issue.project.pk == project.pk]
+
+
+def load(lab: Lab, recent: int = 0) -> Board:
+    """The shared picture, with the `recent` newest runs of any state. Four queries."""
+    facts = load_facts(lab)
+    projects = list(Project.objects.defer("token").recent_first())
+    by_id = {project.pk: project for project in projects}
+    runs = list(_runs(recent))
+    for run in runs:
+        if run.project_id in by_id:
+            run.project = by_id[run.project_id]
+    return Board(facts, projects, runs, _ready(projects), by_id)
+
+
+def load_facts(lab: Lab) -> Facts:
+    """Settings, last tick and newest timeline entry in one query."""
+    host = Host.objects.filter(name=lab.host)
+    rows = Settings.objects.select_related("agent").annotate(
+        last_tick_at=Subquery(host.values("last_tick_at")[:1]),
+        last_error=Subquery(host.values("last_error")[:1]),
+        looked=Subquery(host.values("looked")[:1]),
+        last_notice=Subquery(Notice.objects.order_by("-pk").values("pk")[:1]),
+    )
+    settings = rows.filter(pk=1).first()
+    if settings is None:
+        Settings.current()
+        settings = rows.get(pk=1)
+    return Facts(
+        now=lab.now(),
+        settings=settings,
+        last_tick_at=settings.last_tick_at,
+        last_error=settings.last_error or "",
+        looked=settings.looked or 0,
+        last_notice=settings.last_notice or 0,
+    )
+
+
+def _runs(recent: int) -> Sequence[Run]:
+    """Active runs, and the newest ones beside them, in one query that does not grow with history."""
+    wanted = Q(outcome="")
+    if recent:
+        wanted |= Q(pk__in=Subquery(Run.objects.order_by("-pk").values("pk")[:recent]))
+    return list(Run.objects.filter(wanted).defer(*HEAVY).order_by("-pk"))
+
+
+def _ready(projects: Sequence[Project]) -> list[ReadyIssue]:
+    """Open issues with their project's ready label, in the order of the launch pass (C-17)."""
+    by_root = {
+        int(project.tracker_root): project
+        for project in projects
+        if project.tracker == "builtin"
+        and project.tracker_root.isdigit()
+        and project.state == ProjectState.READY
+    }
+    if not by_root:
+        return []
+    taken = Run.objects.filter(
+        Q(outcome="") | Q(started_at__isnull=False),
+        project__tracker="builtin",
+        project__tracker_root=Cast(OuterRef("root_id"), CharField()),
+        issue_key=Cast(OuterRef("number"), CharField()),
+    )
+    rows = (
+        Issue.objects.filter(
+            is_open=True,
+            root_id__in=by_root,
+            labels__name__in={project.ready_label for project in by_root.values()},
+        )
+        .annotate(label=F("labels__name"), taken=Exists(taken))
+        .order_by("number", "root_id")
+        .values_list("root_id", "number", "title", "label", "taken")[:READY_LIMIT]
+    )
+    return [
+        ReadyIssue(by_root[root], number, title, taken)
+        for root, number, title, label, taken in rows
+        if label == by_root[root].ready_label
+    ]

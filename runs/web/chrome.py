@@ -1,0 +1,115 @@
+"""The frame around every page: projects, live runs, the age of the last tick."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.functional import SimpleLazyObject
+
+from runs import wiring
+from runs.domain.states import ProjectState
+from runs.models import Project
+from runs.web import access, board
+from runs.web.board import Board
+
+
+@dataclass(frozen=True, slots=True)
+class NavProject:
+    """One line of the project list."""
+
+    pk: int
+    name: str
+    tone: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chrome:
+    """What the frame shows. `section` and `project_id` mark where the reader is."""
+
+    now: datetime
+    projects: list[NavProject]
+    live_count: int
+    last_tick_at: datetime | None
+    last_error: str
+    is_late: bool
+    tick_seconds: int
+    refresh_seconds: int
+    last_notice: int
+    can_act: bool
+    section: str = ""
+    project_id: int | None = None
+
+    @property
+    def now_ms(self) -> int:
+        """The product's clock, so that ages do not depend on the browser's (X-15)."""
+        return int(self.now.timestamp() * 1000)
+
+    @property
+    def live_url(self) -> str:
+        """Where a page without live parts of its own refreshes its frame."""
+        return reverse("runs:live")
+
+
+def of(picture: Board, can_act: bool, request: HttpRequest | None = None) -> Chrome:
+    """The frame for a board that was loaded already; without a request nothing is marked."""
+    section, project_id = where(request)
+    facts = picture.facts
+    return Chrome(
+        now=facts.now,
+        projects=[_nav(picture, project) for project in picture.projects],
+        live_count=len(picture.active),
+        last_tick_at=facts.last_tick_at,
+        last_error=facts.last_error,
+        is_late=facts.is_late,
+        tick_seconds=facts.settings.tick_seconds,
+        refresh_seconds=facts.settings.refresh_seconds,
+        last_notice=facts.last_notice,
+        can_act=can_act,
+        section=section,
+        project_id=project_id,
+    )
+
+
+def where(request: HttpRequest | None) -> tuple[str, int | None]:
+    """The section and the project that a request is about."""
+    match = request.resolver_match if request is not None else None
+    if match is None:
+        return "", None
+    name = match.url_name or ""
+    section = "runs" if name in ("run", "runs") else name
+    project = match.kwargs.get("project_id") if name != "run" else None
+    return section, project if isinstance(project, int) else None
+
+
+def context(request: HttpRequest) -> Mapping[str, object]:
+    """Context processor: `now`, `can_act`, and the frame, which costs nothing unless it is shown."""
+    if not access.may_look(request.user):
+        return {"chrome": None}
+    can_act = SimpleLazyObject(lambda: access.may_act(request.user))
+    return {
+        "now": wiring.lab().now(),
+        "can_act": can_act,
+        "chrome": SimpleLazyObject(lambda: of(board.load(wiring.lab()), bool(can_act), request)),
+    }
+
+
+def _nav(picture: Board, project: Project) -> NavProject:
+    live = len(picture.active_of(project))
+    if project.state == ProjectState.FAILED:
+        return NavProject(project.pk, project.name, "bad", "failed")
+    if project.state == ProjectState.CLONING:
+        return NavProject(project.pk, project.name, "", "cloning")
+    tone = "warn" if project.warning else "live" if live else ""
+    ready = len(picture.free_of(project))
+    return NavProject(project.pk, project.name, tone, _note(live, ready))
+
+
+def _note(live: int, ready: int) -> str:
+    if ready:
+        return f"{ready} ready"
+    return f"{live} live" if live else "idle"

@@ -1,0 +1,88 @@
+"""Plain forms: they shape and bound what was typed; the verbs decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from django import forms
+
+from runs.domain.states import Outcome
+from runs.models import AgentProfile, Settings
+
+Grouped = list[tuple[str, str | list[tuple[str, str]]]]
+
+
+class ProjectForm(forms.Form):
+    """A new project."""
+
+    source = forms.CharField(
+        label="Repository",
+        max_length=500,
+        help_text="A folder on this machine, or a clone URL: https, ssh or file.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        error_messages={"required": "Write a path or a clone URL."},
+    )
+    name = forms.CharField(
+        label="Name",
+        max_length=60,
+        required=False,
+        help_text="Part of session and folder names. Empty: the name of the repository.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    token = forms.CharField(
+        label="Access token",
+        max_length=500,
+        required=False,
+        strip=True,
+        help_text="Only for HTTPS that asks for one. Stored encrypted, never shown again.",
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+    )
+
+
+class ChoiceForm(forms.Form):
+    """Agent, model and effort for new sessions, from closed lists (LAB-128)."""
+
+    agent = forms.ChoiceField(label="Agent", help_text="Projects may name their own in the admin.")
+    model = forms.ChoiceField(label="Model", required=False)
+    effort = forms.ChoiceField(label="Effort", required=False)
+
+    def __init__(
+        self, profiles: Iterable[AgentProfile], data: Mapping[str, object] | None, **kwargs: object
+    ) -> None:
+        super().__init__(data, **kwargs)  # type: ignore[arg-type]
+        known = list(profiles)
+        self._choices("agent", [(str(profile.pk), profile.name) for profile in known])
+        self._choices("model", _grouped((p.name, p.model_names) for p in known))
+        self._choices("effort", _grouped((p.name, p.efforts) for p in known))
+
+    def _choices(self, name: str, choices: Grouped | list[tuple[str, str]]) -> None:
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)  # noqa: S101  (tells mypy)
+        field.choices = choices
+        field.error_messages["invalid_choice"] = f"That {name} is not on the list."
+
+    @classmethod
+    def stored(cls, profiles: Iterable[AgentProfile], settings: Settings) -> ChoiceForm:
+        """The form with the choice in force."""
+        initial = {
+            "agent": str(settings.agent_id or ""),
+            "model": settings.model,
+            "effort": settings.effort,
+        }
+        return cls(profiles, None, initial=initial)
+
+
+class RunFilter(forms.Form):
+    """What the list of runs is narrowed to; nonsense is as if it were not there."""
+
+    outcome = forms.ChoiceField(
+        required=False, choices=[("active", ""), *((one.value, one.words) for one in Outcome)]
+    )
+    project = forms.IntegerField(required=False, min_value=1, max_value=2**62)
+    before = forms.IntegerField(required=False, min_value=1, max_value=2**62)
+
+
+def _grouped(lists: Iterable[tuple[str, list[str]]]) -> Grouped:
+    """The agent's own default first, then each agent's names under its name."""
+    groups: Grouped = [("", "the agent's own default")]
+    return [*groups, *((name, [(one, one) for one in names]) for name, names in lists if names)]

@@ -1,0 +1,234 @@
+"""The live parts of each page: what the page, the answer to an action and a push all render."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+from django.urls import Resolver404, resolve
+
+from runs import wiring
+from runs.domain.ports import Lab
+from runs.models import Notice, Project, Run
+from runs.web import answers, board, chrome, diff, queries, steps, terminal
+from runs.web.board import Facts
+from runs.work import looking
+from runs.work.looking import Screen
+
+Context = dict[str, Any]
+
+SECONDS = 600  # what a page says of the last day is looked at anew this often
+
+CHROME = {
+    "nav-projects": "_nav_projects",
+    "nav-live": "_nav_live",
+    "tick-age": "_tick_age",
+    "worker-late": "_worker_late",
+}
+OVERVIEW = {
+    "stats": "_stats",
+    "needs-you": "_needs_you",
+    "running": "_running",
+    "up-next": "_up_next",
+    "activity": "_activity",
+    "projects": "_projects",
+    "start-menu": "_start_menu",
+}
+PROJECT = {
+    "project-head": "_project_head",
+    "start-control": "_start_control",
+    "project-state": "_project_state",
+    "project-running": "_project_running",
+    "project-ready": "_project_ready",
+    "project-recent": "_project_recent",
+    "project-activity": "_project_activity",
+}
+RUN = {
+    "run-head": "_run_head",
+    "run-act": "_run_act",
+    "attach-box": "_attach",
+    "steps": "_steps",
+    "budget": "_budget",
+    "timeline": "_timeline",
+    "prompt": "_prompt",
+    "exit": "_exit",
+}
+SEEN = {"terminal": "_terminal", "changes": "_changes"}
+
+
+def regions(topic: str, can_act: bool, request: HttpRequest | None = None) -> dict[str, str] | None:
+    """The HTML of each live region of a page by its element's id; None when the page is gone.
+
+    Terminal and changes of a running session are asked from tmux and git, so they come only
+    with a request; a push, which is rendered for every event, leaves them to the next refresh.
+    """
+    context = page_context(topic, can_act, request)
+    return _rendered(topic, context) if context is not None else None
+
+
+def page_context(topic: str, can_act: bool, request: HttpRequest | None = None) -> Context | None:
+    """What the templates of a page need, with a fixed number of queries; None when it is gone."""
+    kind, ident = _split(topic)
+    make = _MAKERS.get(kind)
+    page = make(wiring.lab(), ident) if make else None
+    if page is None:
+        return None
+    context: Context = {
+        "page": page,
+        "chrome": chrome.of(page.board, can_act, request),
+        "now": page.board.facts.now,
+        "can_act": can_act,
+    }
+    if kind == "run":
+        context |= _of_run(wiring.lab(), page, asked=request is not None)
+    return context
+
+
+def version(topic: str) -> str:
+    """A tag that changes whenever a page's regions may have changed. At most two queries.
+
+    It serves the 304 of a refresh and nothing else. For a running session it includes the
+    screen, so that each new line of the agent is shown at the next refresh (X-17).
+    """
+    lab = wiring.lab()
+    facts = board.load_facts(lab)
+    kind, ident = _split(topic)
+    if kind == "run":
+        run = Run.objects.filter(pk=ident).first()
+        screen = looking.terminal(lab, run) if run is not None else None
+        return _tag(topic, facts, run, screen)
+    return _tag(topic, facts, *Project.objects.defer("token").order_by("pk"))
+
+
+def version_of(topic: str, context: Context) -> str:
+    """The same tag for a page whose facts were loaded already."""
+    picture = context["page"].board
+    kind, _ = _split(topic)
+    if kind == "run":
+        return _tag(topic, picture.facts, context["page"].run, context.get("terminal"))
+    return _tag(topic, picture.facts, *sorted(picture.projects, key=lambda one: one.pk))
+
+
+def topics_of(notice: Notice) -> set[str]:
+    """The pages that a timeline entry concerns. The frame of every page counts as one."""
+    topics = {"overview", "chrome"}
+    if notice.project_id is not None:
+        topics |= {f"project:{notice.project_id}", f"issues:{notice.project_id}"}
+    if notice.run_id is not None:
+        topics.add(f"run:{notice.run_id}")
+    return topics
+
+
+def partials(found: Mapping[str, str]) -> str:
+    """Each region wrapped so that htmx morphs it into its place."""
+    return answers.partials(found)
+
+
+def here(request: HttpRequest) -> str:
+    """The topic of the page that an htmx request came from; the overview when unsure."""
+    path = urlsplit(request.headers.get("HX-Current-URL", "/")).path
+    try:
+        match = resolve(path)
+    except Resolver404:
+        return "overview"
+    if match.url_name == "project":
+        return f"project:{match.kwargs['project_id']}"
+    if match.url_name == "run":
+        return f"run:{match.kwargs['run_id']}"
+    return "overview"
+
+
+def after_stop(request: HttpRequest, run: Run) -> dict[str, str]:
+    """The answer to Stop: the run's row with its outcome, and what else changed on that page.
+
+    The list around the row is left to the next refresh, so that the outcome is seen in place.
+    """
+    topic = here(request)
+    context = page_context(topic, True, request)
+    if context is None:
+        return {}
+    found = _rendered(topic, context)
+    found.pop("running", None)
+    found.pop("project-running", None)
+    row = {**context, "row": context["page"].board.row(run)}
+    return {f"run-{run.pk}": render_to_string("_partials/_run_row.html", row), **found}
+
+
+def _rendered(topic: str, context: Context) -> dict[str, str]:
+    return {
+        name: render_to_string(f"_partials/{template}.html", context)
+        for name, template in {**CHROME, **_templates(topic, context)}.items()
+    }
+
+
+def _split(topic: str) -> tuple[str, int]:
+    kind, _, ident = topic.partition(":")
+    return kind, int(ident) if ident.isdigit() else 0
+
+
+def _templates(topic: str, context: Context) -> dict[str, str]:
+    kind, _ = _split(topic)
+    if kind == "run":
+        return RUN | {name: made for name, made in SEEN.items() if name in context}
+    return {"overview": OVERVIEW, "project": PROJECT}.get(kind, {})
+
+
+def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
+    """A run's steps, screen and changes; a push leaves out what would have to be asked outside."""
+    run = page.run
+    context: Context = {
+        "steps": steps.of(run, page.row.spent),
+        "attach": shlex.join(lab.sessions.attach_command(run.session)) if run.is_active else "",
+    }
+    if asked or run.settled_at is not None:
+        screen = looking.terminal(lab, run)
+        context |= {"terminal": screen, "screen_html": terminal.render(screen.text)}
+    if asked:
+        changes = looking.changes(lab, run)
+        context |= {"changes": changes, "files": diff.files(changes.files, changes.patch)}
+    return context
+
+
+def _tag(topic: str, facts: Facts, *parts: Project | Run | Screen | None) -> str:
+    limits = facts.settings
+    told = [
+        topic,
+        facts.last_notice,
+        facts.looked,
+        facts.last_tick_at,
+        facts.last_error,
+        facts.is_late,
+        limits.session_cap,
+        limits.run_budget_minutes,
+        limits.tick_seconds,
+        int(facts.now.timestamp()) // SECONDS,
+        *map(_told, parts),
+    ]
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:20]
+
+
+def _told(part: Project | Run | Screen | None) -> object:
+    """What of a row or a screen shows on a page and may change without a timeline entry."""
+    match part:
+        case Project():
+            shown = (part.pk, part.state, part.clone_progress, part.warning, part.ready_label)
+            return (*shown, part.run_budget_minutes, part.last_opened_at)
+        case Run():
+            return (part.state, part.outcome, part.settled_at, part.head, part.pull_number)
+        case Screen():
+            return (part.text, part.live, part.error)
+    return None
+
+
+_MAKERS: Mapping[str, Callable[[Lab, int], Any]] = {
+    "overview": lambda lab, _: queries.overview(lab),
+    "project": queries.project,
+    "run": queries.run,
+    "issues": queries.frame_of_project,
+    "chrome": lambda lab, _: queries.frame(lab),
+}

@@ -1,0 +1,220 @@
+"""One query function a page, each with a fixed number of queries whatever the number of rows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db.models import Q
+
+from runs.domain.ports import Lab
+from runs.domain.states import NoticeKind, ProjectState
+from runs.models import Notice, Project, Run
+from runs.web import board, digest
+from runs.web.board import Board, ReadyIssue, RunRow
+
+RECENT = 300
+ACTIVITY = 14
+PAGE = 50
+TIMELINE = 200
+
+_CHATTER = (NoticeKind.RUN_STEP, NoticeKind.RUN_OUTPUT)
+
+
+@dataclass(frozen=True, slots=True)
+class StartChoice:
+    """One project in the start menu."""
+
+    project: Project
+    ready: int
+    refusal: str
+
+    @property
+    def short(self) -> str:
+        return {ProjectState.CLONING: "cloning", ProjectState.FAILED: "failed"}.get(
+            ProjectState(self.project.state), "cannot start"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    board: Board
+    stats: digest.Stats
+    needs: Sequence[digest.Need]
+    running: Sequence[RunRow]
+    next: Sequence[ReadyIssue]
+    notices: Sequence[Notice]
+    projects: Sequence[StartChoice]
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectPage:
+    board: Board
+    project: Project
+    ready: Sequence[ReadyIssue]
+    running: Sequence[RunRow]
+    recent: Sequence[RunRow]
+    notices: Sequence[Notice]
+    refusal: str
+    fetch_command: str
+
+    @property
+    def budget(self) -> timedelta:
+        return self.project.budget(self.board.facts.settings)
+
+    @property
+    def clone_percent(self) -> int | None:
+        """How far git says it is; None while it does not say."""
+        found = re.search(r"(\d{1,3})%", self.project.clone_progress)
+        return int(found[1]) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    board: Board
+    run: Run
+    row: RunRow
+    notices: Sequence[Notice]
+
+    @property
+    def signal_name(self) -> str:
+        """The name of the signal that ended the program, if there was one."""
+        try:
+            return signal.Signals(self.run.exit_signal or 0).name
+        except ValueError:
+            return ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunsPage:
+    board: Board
+    rows: Sequence[RunRow]
+    older: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A page without live parts of its own."""
+
+    board: Board
+
+
+def frame(lab: Lab) -> Frame:
+    """The frame of a page. Four queries."""
+    return Frame(board.load(lab))
+
+
+def frame_of_project(lab: Lab, project_id: int) -> Frame | None:
+    """The frame of a page below a project; None when there is no such project. Four queries."""
+    picture = board.load(lab)
+    return Frame(picture) if project_id in picture.by_id else None
+
+
+def overview(lab: Lab) -> Overview:
+    """Everything the overview shows. Five queries."""
+    picture = board.load(lab, recent=RECENT)
+    notices = Notice.objects.exclude(kind__in=_CHATTER)[:ACTIVITY]
+    return Overview(
+        picture,
+        digest.stats(picture),
+        digest.needs(picture),
+        [picture.row(run) for run in picture.active],
+        picture.free,
+        [_join(picture, notice) for notice in notices],
+        [
+            StartChoice(one, len(picture.free_of(one)), why_not(picture, one))
+            for one in picture.projects
+        ],
+    )
+
+
+def project(lab: Lab, project_id: int) -> ProjectPage | None:
+    """Everything one project's page shows; None when there is no such project. Six queries."""
+    picture = board.load(lab)
+    found = picture.by_id.get(project_id)
+    if found is None:
+        return None
+    recent = Run.objects.filter(project=found).exclude(outcome="").defer(*board.HEAVY)[:15]
+    notices = Notice.objects.filter(project=found).exclude(kind__in=_CHATTER)[:ACTIVITY]
+    return ProjectPage(
+        picture,
+        found,
+        picture.ready_of(found),
+        [picture.row(run) for run in picture.active_of(found)],
+        [picture.row(_with(found, run)) for run in recent],
+        [_join(picture, notice) for notice in notices],
+        why_not(picture, found),
+        fetch_command(lab, found),
+    )
+
+
+def run(lab: Lab, run_id: int) -> RunPage | None:
+    """Everything one run's page shows; None when there is no such run. Six queries."""
+    picture = board.load(lab)
+    found = Run.objects.filter(pk=run_id).first()
+    if found is None or found.project_id not in picture.by_id:
+        return None
+    found.project = picture.by_id[found.project_id]
+    notices = list(Notice.objects.filter(run_id=run_id)[:TIMELINE])
+    return RunPage(picture, found, picture.row(found), notices)
+
+
+def runs(
+    lab: Lab, outcome: str = "", project_id: int | None = None, before: int | None = None
+) -> RunsPage:
+    """A page of runs, newest first, filtered. Five queries."""
+    picture = board.load(lab)
+    wanted = Q()
+    if outcome == "active":
+        wanted &= Q(outcome="")
+    elif outcome:
+        wanted &= Q(outcome=outcome)
+    if project_id is not None:
+        wanted &= Q(project_id=project_id)
+    if before is not None:
+        wanted &= Q(pk__lt=before)
+    found = list(Run.objects.filter(wanted).defer(*board.HEAVY)[: PAGE + 1])
+    rows = [
+        picture.row(_with(picture.by_id[run.project_id], run))
+        for run in found[:PAGE]
+        if run.project_id in picture.by_id
+    ]
+    return RunsPage(picture, rows, found[PAGE - 1].pk if len(found) > PAGE else None)
+
+
+def fetch_command(lab: Lab, project: Project) -> str:
+    """What brings merges into the operator's folder; only for a project whose origin is ours."""
+    if not project.is_hosted or project.state != ProjectState.READY:
+        return ""
+    origin = str(project.origin(lab.paths))
+    words = ["git", "-C", project.source, "pull", "--ff-only", origin, project.default_branch]
+    return shlex.join(words)
+
+
+def why_not(picture: Board, project: Project) -> str:
+    """Why "Start AFK run" is disabled, as far as stored facts say; empty when it may be pressed."""
+    cap = picture.facts.settings.session_cap
+    if project.state == ProjectState.CLONING:
+        return "The repository is still being cloned."
+    if project.state == ProjectState.FAILED:
+        return "The repository could not be cloned."
+    if not project.tracker:
+        return "This project has no tracker that labsite can read."
+    if len(picture.active) >= cap:
+        return f"All {cap} slots are taken. A slot is free again when a run ends or is stopped."
+    return ""
+
+
+def _join(picture: Board, notice: Notice) -> Notice:
+    if notice.project_id is not None and notice.project_id in picture.by_id:
+        notice.project = picture.by_id[notice.project_id]
+    return notice
+
+
+def _with(project: Project, run: Run) -> Run:
+    run.project = project
+    return run

@@ -1,0 +1,80 @@
+"""The way of a run in five steps: claimed, worktree, agent, pull request, reaped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from runs.domain.budgets import Spent
+from runs.domain.states import Outcome, RunState, WorktreeFate
+from runs.models import Run
+from runs.web import words
+
+Mark = Literal["", "now", "done", "bad"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step. `at` is when it was done; `counts`: the browser counts on from `at`."""
+
+    name: str
+    mark: Mark
+    note: str = ""
+    at: datetime | None = None
+    counts: bool = False
+
+    @property
+    def tone(self) -> str:
+        return {"now": "live", "done": "good", "bad": "bad"}.get(self.mark, "")
+
+
+def of(run: Run, spent: Spent) -> list[Step]:
+    """The steps of a run as far as they are known; an adopted one has no claim and no worktree."""
+    return [_claim(run), _worktree(run), _agent(run, spent), _pull(run), _reaped(run)]
+
+
+def _claim(run: Run) -> Step:
+    if run.is_adopted:
+        return Step("Adopted", "done", at=run.requested_at)
+    if run.claimed_at is not None:
+        return Step("Claimed", "done", at=run.claimed_at)
+    if run.is_active:
+        return Step("Claimed", "now", "fetching origin")
+    return Step("Claimed", "bad", "claim given back")
+
+
+def _worktree(run: Run) -> Step:
+    if run.is_adopted and not run.worktree:
+        return Step("Worktree", "", "none of ours")
+    if run.claimed_at is None:
+        return Step("Worktree", "", "not made" if not run.is_active else "waiting")
+    fates = {WorktreeFate.KEPT.value: "kept", WorktreeFate.REMOVED.value: "removed"}
+    return Step("Worktree", "done", fates.get(run.worktree_fate, f"on {run.branch}"))
+
+
+def _agent(run: Run, spent: Spent) -> Step:
+    if run.state == RunState.WORKING:
+        limit = f"of {words.duration(spent.limit)}"
+        return Step("Agent working", "now", limit, run.started_at, counts=True)
+    if run.did_start:
+        bad = run.outcome in (Outcome.DIED, Outcome.TIMED_OUT, Outcome.FAILED)
+        return Step("Agent worked", "bad" if bad else "done", words.duration(spent.used))
+    if run.is_active:
+        is_next = run.claimed_at is not None
+        return Step("Agent", "now" if is_next else "", "starting" if is_next else "waiting")
+    return Step("Agent", "bad", "did not start")
+
+
+def _pull(run: Run) -> Step:
+    if run.pull_number is not None:
+        return Step("Pull request", "done", f"number {run.pull_number}")
+    return Step("Pull request", "", "waiting" if run.is_active else "none")
+
+
+def _reaped(run: Run) -> Step:
+    if run.settled_at is not None:
+        return Step("Reaped", "done", "slot is free", run.settled_at)
+    if run.is_active:
+        return Step("Reaped", "", "frees the slot")
+    return Step("Reaped", "now", "tidying up")

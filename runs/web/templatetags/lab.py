@@ -1,0 +1,99 @@
+"""Template words of the product: Markdown, times that tick, colours of outcomes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from runs import wiring
+from runs.web import markdown as markdown_text
+from runs.web import words
+
+register = template.Library()
+
+
+@register.filter
+def markdown(text: str) -> SafeString:
+    """Text that somebody wrote, as clean HTML."""
+    return markdown_text.render(text or "")
+
+
+@register.filter
+def duration(length: timedelta | None) -> str:
+    return words.duration(length) if length is not None else ""
+
+
+@register.filter
+def tone(outcome: str) -> str:
+    """The colour class of an outcome."""
+    return words.outcome_tone(outcome)
+
+
+@register.filter
+def outcome_words(outcome: str) -> str:
+    return words.outcome_words(outcome)
+
+
+@register.filter
+def notice_tone(notice: Any) -> str:
+    """The colour class of a timeline entry."""
+    return words.notice_tone(notice.kind, notice.outcome)
+
+
+@register.filter
+def one_line(text: str, length: int = 160) -> str:
+    """Text of any length and shape on one line, cut for a row."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+@register.simple_tag(takes_context=True)
+def ago(context: template.Context, when: datetime | None) -> SafeString | str:
+    """The age of a moment, counted on by the browser: "4 min ago"."""
+    if when is None:
+        return "never"
+    now = _now(context)
+    text = f"{words.duration(now - when)} ago"
+    return format_html('<time datetime="{}" data-ago>{}</time>', _iso(when), text)
+
+
+@register.simple_tag(takes_context=True)
+def since(context: template.Context, when: datetime | None) -> SafeString | str:
+    """The time since a moment, counted on by the browser: "4 min"."""
+    if when is None:
+        return ""
+    text = words.duration(_now(context) - when)
+    return format_html('<time datetime="{}" data-since>{}</time>', _iso(when), text)
+
+
+@register.simple_tag
+def clock(when: datetime | None) -> SafeString | str:
+    """A time of day; the browser shows it in its own zone (X-15)."""
+    if when is None:
+        return ""
+    text = f"{when.astimezone(UTC):%H:%M:%S} UTC"
+    return format_html('<time datetime="{}" data-clock>{}</time>', _iso(when), text)
+
+
+@register.simple_tag
+def moment(when: datetime | None) -> SafeString | str:
+    """A date with its time of day; the browser shows it in its own zone (X-15)."""
+    if when is None:
+        return ""
+    text = f"{when.astimezone(UTC):%-d %b %Y, %H:%M} UTC"
+    return format_html('<time datetime="{}" data-moment>{}</time>', _iso(when), text)
+
+
+def _now(context: template.Context) -> datetime:
+    now = context.get("now")
+    if isinstance(now, datetime):
+        return now
+    return wiring.lab().now()
+
+
+def _iso(when: datetime) -> str:
+    return when.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

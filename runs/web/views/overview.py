@@ -1,0 +1,45 @@
+"""The overview, the frame's own refresh, and the demo."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from runs import wiring
+from runs.domain.ports import SeamError
+from runs.web import answers, live
+from runs.web.access import act, look, username
+
+
+@require_GET
+@look
+def overview(request: HttpRequest) -> HttpResponse:
+    return live.page(request, "overview.html", "overview", "runs:overview-live")
+
+
+@require_GET
+@look
+def overview_live(request: HttpRequest) -> HttpResponse:
+    return live.refresh(request, "overview")
+
+
+@require_GET
+@look
+def frame_live(request: HttpRequest) -> HttpResponse:
+    """Refreshes the frame of pages that have no live parts of their own."""
+    return live.refresh(request, "chrome")
+
+
+@require_POST
+@act
+def demo(request: HttpRequest) -> HttpResponse:
+    """Make the demo project, or find it again."""
+    from runs.work import demo as work
+
+    try:
+        project = work.make(wiring.lab(), username(request))
+    except (SeamError, ValueError) as error:
+        text = f"The demo could not be made: {error} Nothing of yours was touched."
+        return answers.failed(request, text, 500, reverse("runs:overview"))
+    return answers.elsewhere(request, reverse("runs:project", args=[project.pk]))

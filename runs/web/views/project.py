@@ -1,0 +1,90 @@
+"""One project: its page, adding it, and what to do when its clone failed."""
+
+from __future__ import annotations
+
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from runs import wiring
+from runs.models import Project
+from runs.web import answers, fragments, live
+from runs.web.access import act, look, username
+from runs.web.forms import ProjectForm
+from runs.work import projects
+
+
+@require_GET
+@look
+def project(request: HttpRequest, project_id: int) -> HttpResponse:
+    topic = f"project:{project_id}"
+    return live.page(request, "project.html", topic, "runs:project-live", project_id)
+
+
+@require_GET
+@look
+def project_live(request: HttpRequest, project_id: int) -> HttpResponse:
+    return live.refresh(request, f"project:{project_id}")
+
+
+@require_http_methods(["GET", "POST"])
+@act
+def project_new(request: HttpRequest) -> HttpResponse:
+    """Add a project; what is wrong is said at its field, and then nothing was made."""
+    form = ProjectForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            added = projects.add(wiring.lab(), **form.cleaned_data, by=username(request))
+        except projects.ProjectRefused as refused:
+            form.add_error(refused.field if refused.field in form.fields else None, refused.text)
+        else:
+            return answers.elsewhere(request, reverse("runs:project", args=[added.pk]))
+    return form_page(request, form, "project_new.html", "project-form", "Nothing was added.")
+
+
+@require_POST
+@act
+def project_retry(request: HttpRequest, project_id: int) -> HttpResponse:
+    """Clone a failed project again."""
+    found = get_object_or_404(Project, pk=project_id)
+    projects.retry(wiring.lab(), found, username(request))
+    back = reverse("runs:project", args=[project_id])
+    regions = fragments.regions(f"project:{project_id}", True, request) or {}
+    return answers.done(request, regions, back)
+
+
+@require_POST
+@act
+def project_remove(request: HttpRequest, project_id: int) -> HttpResponse:
+    """Forget a project whose clone failed; never one that was ever usable."""
+    found = get_object_or_404(Project, pk=project_id)
+    if projects.remove_failed(wiring.lab(), found, username(request)):
+        return answers.elsewhere(request, reverse("runs:overview"))
+    text = "Only a project whose clone failed can be removed here. Nothing was removed."
+    return answers.failed(request, text, 409, reverse("runs:project", args=[project_id]))
+
+
+def form_page(
+    request: HttpRequest,
+    form: Form,
+    template: str,
+    name: str,
+    nothing: str,
+    **context: object,
+) -> HttpResponse:
+    """The page with the form; a wrong one with status 400, for htmx as its own part."""
+    status = 400 if form.is_bound else 200
+    facts = {"form": form, **context}
+    if not answers.is_htmx(request) or not form.is_bound:
+        return answers.fresh(render(request, template, facts, status=status))
+    said = " ".join(str(error) for errors in form.errors.values() for error in errors)
+    parts = {
+        "banner": answers.banner(f"{nothing} {said}"),
+        name: render_to_string(
+            f"_partials/_{name.replace('-', '_')}.html", {**facts, "can_act": True}
+        ),
+    }
+    return answers.fresh(HttpResponse(answers.partials(parts), status=status))

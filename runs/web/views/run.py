@@ -1,0 +1,76 @@
+"""Runs: the list, one run, and the neutral Stop."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from runs import wiring
+from runs.domain.states import Outcome
+from runs.models import Project, Run
+from runs.web import access, answers, chrome, fragments, live, queries
+from runs.web.access import act, look, username
+from runs.web.forms import RunFilter
+from runs.work import stop as work
+
+STOPPED = "Stopped. Its branch is kept, with the worktree if it has one; it counts as neither success nor failure."
+
+
+@require_GET
+@look
+def run(request: HttpRequest, run_id: int) -> HttpResponse:
+    return live.page(request, "run.html", f"run:{run_id}", "runs:run-live", run_id)
+
+
+@require_GET
+@look
+def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
+    return live.refresh(request, f"run:{run_id}")
+
+
+@require_GET
+@look
+def runs(request: HttpRequest) -> HttpResponse:
+    """All runs, newest first, narrowed by outcome and project."""
+    chosen = RunFilter(request.GET)
+    chosen.is_valid()
+    wanted = chosen.cleaned_data
+    outcome, project_id = wanted.get("outcome", ""), wanted.get("project")
+    page = queries.runs(wiring.lab(), outcome, project_id, wanted.get("before"))
+    context = {
+        "page": page,
+        "outcome": outcome,
+        "project_id": project_id,
+        "project": page.board.by_id.get(project_id or 0),
+        "outcomes": [(one.value, one.words) for one in Outcome],
+        "chrome": chrome.of(page.board, access.may_act(request.user), request),
+    }
+    return answers.fresh(render(request, "runs.html", context))
+
+
+@require_POST
+@act
+def stop(request: HttpRequest, run_id: int) -> HttpResponse:
+    """End one run now; worktree and branch are kept (LAB-46)."""
+    found = get_object_or_404(Run.objects.select_related("project"), pk=run_id)
+    if work.stop(wiring.lab(), found, username(request)):
+        text, level = STOPPED, "success"
+    else:
+        text, level = "It had ended already, so nothing was stopped.", "info"
+    regions = fragments.after_stop(request, found) if answers.is_htmx(request) else {}
+    back = reverse("runs:run", args=[run_id])
+    return answers.done(request, regions, back, text, level)  # type: ignore[arg-type]
+
+
+@require_POST
+@act
+def stop_all(request: HttpRequest, project_id: int) -> HttpResponse:
+    """End every run of one project, each by the same neutral Stop (LAB-51)."""
+    project = get_object_or_404(Project, pk=project_id)
+    number = work.stop_all(wiring.lab(), project, username(request))
+    text = f"Stopped {number} run{'' if number == 1 else 's'} of {project.name}. Worktrees and branches are kept."
+    topic = fragments.here(request)
+    regions = fragments.regions(topic, True, request) if answers.is_htmx(request) else {}
+    return answers.done(request, regions or {}, reverse("runs:project", args=[project_id]), text)

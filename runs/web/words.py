@@ -1,0 +1,58 @@
+"""Small wordings that pages share: durations, ages, the colour of an outcome. static/app.js counts on alike."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from runs.domain.states import NoticeKind, Outcome
+
+_GOOD = {Outcome.SUCCEEDED, Outcome.NO_CHANGE}
+_BAD = {Outcome.DIED, Outcome.TIMED_OUT, Outcome.FAILED, Outcome.REJECTED}
+_KIND_TONES = {
+    NoticeKind.PROJECT_FAILED: "bad",
+    NoticeKind.PROJECT_WARNED: "warn",
+    NoticeKind.RUN_WARNED: "warn",
+    NoticeKind.START_REFUSED: "warn",
+    NoticeKind.PROJECT_READY: "good",
+    NoticeKind.PROJECT_RECOVERED: "good",
+    NoticeKind.PULL_OPENED: "good",
+    NoticeKind.RUN_STARTED: "live",
+    NoticeKind.RUN_ADOPTED: "live",
+}
+
+
+def duration(length: timedelta) -> str:
+    """A length of time in at most two units; never negative (X-15)."""
+    seconds = max(0, int(length.total_seconds()))
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes = seconds // 60
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days = hours // 24
+    return f"{days} day" if days == 1 else f"{days} days"
+
+
+def outcome_tone(outcome: str) -> str:
+    """The colour class of an outcome; calm for the neutral ones."""
+    if outcome in _GOOD:
+        return "good"
+    return "bad" if outcome in _BAD else "calm"
+
+
+def outcome_words(outcome: str) -> str:
+    return Outcome(outcome).words if outcome else ""
+
+
+def notice_tone(kind: str, outcome: str = "") -> str:
+    """The colour class of a timeline entry."""
+    if outcome:
+        return outcome_tone(outcome)
+    return _KIND_TONES.get(NoticeKind(kind), "calm") if kind in set(NoticeKind) else "calm"
+
+
+def file_count(number: int) -> str:
+    return "1 file" if number == 1 else f"{number} files"

@@ -1,0 +1,267 @@
+/* What the pages need beside htmx: the rhythm of refreshes, ticking times, and a few small manners. */
+(() => {
+  "use strict";
+
+  const FAST = 1000;          // while something starts, and after an action
+  const FAST_FOR = 10000;
+  const ARMED_FOR = 5000;     // an armed button lapses
+  const GONE = { 4401: "You are logged out. Log in again to go on.", 4404: "What this page shows is no longer there." };
+
+  const body = () => document.body;
+  const all = (selector, root = document) => root.querySelectorAll(selector);
+
+  /* ---- the product's clock: ages do not depend on the browser's own (X-15) ---- */
+
+  let ahead = 0;
+  const now = () => Date.now() - ahead;
+
+  function words(milliseconds) {
+    const seconds = Math.max(0, Math.floor(milliseconds / 1000));
+    if (seconds < 60) return `${seconds} s`;
+    const minutes = Math.floor(seconds / 60);
+    if (minutes < 60) return `${minutes} min`;
+    const hours = Math.floor(minutes / 60);
+    if (hours < 24) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
+    const days = Math.floor(hours / 24);
+    return days === 1 ? "1 day" : `${days} days`;
+  }
+
+  const clockFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+  const momentFormat = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const fullFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
+
+  function write(element, text) {
+    if (element.textContent !== text) element.textContent = text;
+  }
+
+  function tell(element) {
+    const moment = new Date(element.dateTime);
+    const age = now() - moment.getTime();
+    if (element.hasAttribute("data-since")) write(element, words(age));
+    else if (element.hasAttribute("data-ago")) write(element, `${words(age)} ago`);
+    else if (element.hasAttribute("data-clock")) write(element, clockFormat.format(moment));
+    else if (element.hasAttribute("data-moment")) write(element, momentFormat.format(moment));
+    else return;
+    if (!element.title) element.title = fullFormat.format(moment);
+  }
+
+  function tick() {
+    all("time[datetime]").forEach(tell);
+    all("progress[data-start]").forEach((meter) => {
+      const used = Math.max(0, Math.min(meter.max, Math.floor((now() - Date.parse(meter.dataset.start)) / 1000)));
+      if (meter.value !== used) meter.value = used;
+      meter.classList.toggle("low", used >= meter.max * 0.8);
+    });
+  }
+
+  /* ---- refreshes (LAB-130) ---- */
+
+  const running = new Set();
+  let fastUntil = 0;
+  let last = 0;
+  let isOut = false;
+
+  const hurry = () => { fastUntil = Date.now() + FAST_FOR; };
+  const isBusy = () => Date.now() < fastUntil || document.querySelector("[data-busy]") !== null;
+  const period = () => (isBusy() ? FAST : 1000 * (Number(body().dataset.refresh) || 4));
+  const mayRefresh = () =>
+    !document.hidden && !isOut && running.size === 0 &&
+    document.querySelector("[data-armed], #banner [data-unread]") === null;
+
+  function beat() {
+    const live = document.getElementById("live");
+    if (!live || Date.now() - last < period() || !mayRefresh()) return;
+    last = Date.now();
+    htmx.trigger(live, "lab:refresh");
+  }
+
+  /* ---- the banner ---- */
+
+  function note(text, level = "error") {
+    const banner = document.getElementById("banner");
+    if (!banner) return;
+    const box = document.createElement("div");
+    box.className = `banner ${level}`;
+    box.setAttribute("role", level === "error" ? "alert" : "status");
+    if (level === "error") box.dataset.unread = "";
+    const dot = document.createElement("span");
+    dot.className = "dot";
+    const said = document.createElement("p");
+    said.textContent = text;
+    const close = document.createElement("button");
+    close.type = "button";
+    close.className = "btn quiet small";
+    close.dataset.dismiss = "";
+    close.textContent = "Dismiss";
+    box.append(dot, said, close);
+    banner.replaceChildren(box);
+    show();
+  }
+
+  /* Pressed far down the page, the answer would otherwise be out of sight. */
+  function show() {
+    const box = document.querySelector("#banner .banner");
+    if (box && box.getBoundingClientRect().top < 0) box.scrollIntoView({ block: "start" });
+  }
+
+  const isRefresh = (context) => context?.sourceElement?.id === "live";
+
+  function unanswered(context) {
+    if (isRefresh(context)) return state("", "not reachable, trying again");
+    note("labsite did not answer. Whether it was done is not known: look at the page before you try again.");
+  }
+
+  function refused(context) {
+    if (/<hx-partial/i.test(context.text || "")) return;
+    const status = context.response.status;
+    if (isRefresh(context)) return state("", `refresh failed (${status})`);
+    if (status === 403) note("labsite did not trust this request; the page may be too old. Nothing was changed. Reload the page and try again.");
+    else if (status === 404) note("That is no longer there. Nothing was changed. Reload the page.");
+    else note(`labsite answered with an error (${status}). It is in the log; running agents are not touched. Look at the page before you try again.`);
+  }
+
+  /* ---- the socket ---- */
+
+  let newest = null;
+
+  function state(tone, text) {
+    const shown = document.getElementById("link-state");
+    if (!shown) return;
+    shown.firstElementChild.className = `dot ${tone}`.trim();
+    write(shown.lastElementChild, text);
+  }
+
+  function opened(event) {
+    event.detail.connection.socket.send(JSON.stringify({ last: newest }));
+    state("live", "live");
+  }
+
+  function closed(event) {
+    const { code, connection } = event.detail;
+    state("", document.hidden ? "paused" : "reconnecting");
+    if (!(code in GONE)) return;
+    connection.config.reconnect = false;
+    state("", "not connected");
+    isOut = code === 4401;
+    note(GONE[code]);
+  }
+
+  function heard(event) {
+    const id = event.detail.message.json?.id;
+    if (Number.isInteger(id) && id > (newest ?? -1)) newest = id;
+  }
+
+  /* ---- morphs: unchanged times are left alone, so that nothing flickers ---- */
+
+  htmx.registerExtension("lab", {
+    htmx_before_morph_node(_element, { oldNode, newNode }) {
+      if (oldNode.tagName !== "TIME" || !newNode.dateTime) return true;
+      return oldNode.dateTime !== newNode.dateTime;
+    },
+  });
+
+  /* ---- the terminal follows only a reader who is at its end ---- */
+
+  const followed = new WeakMap();
+  const isAtEnd = (screen) => screen.scrollHeight - screen.scrollTop - screen.clientHeight < 12;
+  const remember = () => all("[data-follow]").forEach((screen) => followed.set(screen, isAtEnd(screen)));
+  const follow = () => all("[data-follow]").forEach((screen) => {
+    if (followed.get(screen) ?? true) screen.scrollTop = screen.scrollHeight;
+  });
+
+  /* ---- buttons ---- */
+
+  const lapses = new WeakMap();
+
+  function disarm(button) {
+    clearTimeout(lapses.get(button));
+    if (!button.hasAttribute("data-armed")) return;
+    button.textContent = button.dataset.armed;
+    button.removeAttribute("data-armed");
+  }
+
+  function arm(button) {
+    button.dataset.armed = button.textContent;
+    button.textContent = button.dataset.confirm;
+    lapses.set(button, setTimeout(() => disarm(button), ARMED_FOR));
+  }
+
+  /* Before htmx and before the form hear of it: the first press only arms. */
+  function pressed(event) {
+    const button = event.target.closest?.("button[data-confirm]");
+    all("[data-armed]").forEach((other) => { if (other !== button) disarm(other); });
+    if (!button) return;
+    if (button.hasAttribute("data-armed")) return disarm(button);
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    arm(button);
+  }
+
+  async function copy(button) {
+    const source = document.querySelector(button.dataset.copy);
+    if (!source) return;
+    try {
+      await navigator.clipboard.writeText(source.textContent);
+      said(button, "Copied");
+    } catch {
+      getSelection().selectAllChildren(source);
+      said(button, document.execCommand("copy") ? "Copied" : "Selected");
+    }
+  }
+
+  function said(button, text) {
+    button.dataset.said ??= button.textContent;
+    button.textContent = text;
+    setTimeout(() => { button.textContent = button.dataset.said; }, 2000);
+  }
+
+  function clicked(event) {
+    const button = event.target.closest?.("button, summary");
+    all("details.menu[open]").forEach((menu) => {
+      if (!menu.contains(event.target) || button?.closest(".list")) menu.open = false;
+    });
+    if (!button) return;
+    if (button.hasAttribute("data-dismiss")) button.closest(".banner").remove();
+    if (button.dataset.copy) copy(button);
+  }
+
+  function keyed(event) {
+    if (event.key !== "Escape") return;
+    all("[data-armed]").forEach(disarm);
+    all("details.menu[open]").forEach((menu) => { menu.open = false; menu.querySelector("summary").focus(); });
+  }
+
+  /* ---- wiring ---- */
+
+  const on = (name, act) => document.addEventListener(name, act);
+
+  on("htmx:before:request", ({ detail: { ctx } }) => {
+    running.add(ctx);
+    if (ctx.request.method !== "GET") hurry();
+  });
+  on("htmx:finally:request", ({ detail: { ctx } }) => {
+    running.delete(ctx);
+    if (ctx.request.method !== "GET") { hurry(); last = Date.now(); }
+  });
+  on("htmx:response:error", ({ detail: { ctx } }) => refused(ctx));
+  on("htmx:error", ({ detail: { ctx } }) => { if (ctx && !ctx.response) unanswered(ctx); });
+  on("htmx:before:swap", remember);
+  on("htmx:after:swap", () => { tick(); follow(); show(); });
+  on("htmx:after:ws:connection", opened);
+  on("htmx:ws:close", closed);
+  on("htmx:before:ws:message", heard);
+  document.addEventListener("click", pressed, true);
+  on("click", clicked);
+  on("keydown", keyed);
+  on("visibilitychange", beat);
+
+  on("DOMContentLoaded", () => {
+    if (body().dataset.now) ahead = Date.now() - Number(body().dataset.now);
+    if (body().dataset.last) newest = Number(body().dataset.last);
+    last = Date.now();
+    tick();
+    follow();
+    setInterval(tick, 1000);
+    setInterval(beat, 250);
+  });
+})();
