@@ -47,8 +47,12 @@ class Issue(models.Model):
 
     class Meta:
         ordering = ["number"]
-        constraints = [models.UniqueConstraint(fields=["root", "number"], name="issue_number_once_per_root")]
-        indexes = [models.Index(name="issue_open", fields=["root", "number"], condition=Q(is_open=True))]
+        constraints = [
+            models.UniqueConstraint(fields=["root", "number"], name="issue_number_once_per_root")
+        ]
+        indexes = [
+            models.Index(name="issue_open", fields=["root", "number"], condition=Q(is_open=True))
+        ]
 
     def __str__(self) -> str:
         return f"#{self.number} {self.title[:60]}"

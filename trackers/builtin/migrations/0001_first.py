@@ -6,106 +6,171 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Issue',
+            name="Issue",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('title', models.TextField()),
-                ('body', models.TextField(blank=True)),
-                ('author', models.CharField(max_length=150)),
-                ('is_open', models.BooleanField(default=True)),
-                ('created_at', models.DateTimeField()),
-                ('updated_at', models.DateTimeField()),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("title", models.TextField()),
+                ("body", models.TextField(blank=True)),
+                ("author", models.CharField(max_length=150)),
+                ("is_open", models.BooleanField(default=True)),
+                ("created_at", models.DateTimeField()),
+                ("updated_at", models.DateTimeField()),
             ],
             options={
-                'ordering': ['number'],
+                "ordering": ["number"],
             },
         ),
         migrations.CreateModel(
-            name='Label',
+            name="Label",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=60)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=60)),
             ],
             options={
-                'ordering': ['name'],
+                "ordering": ["name"],
             },
         ),
         migrations.CreateModel(
-            name='Root',
+            name="Root",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=60)),
-                ('next_number', models.PositiveIntegerField(default=1)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=60)),
+                ("next_number", models.PositiveIntegerField(default=1)),
             ],
         ),
         migrations.CreateModel(
-            name='IssueComment',
+            name="IssueComment",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('author', models.CharField(max_length=150)),
-                ('body', models.TextField()),
-                ('at', models.DateTimeField()),
-                ('issue', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='comments', to='builtin.issue')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("author", models.CharField(max_length=150)),
+                ("body", models.TextField()),
+                ("at", models.DateTimeField()),
+                (
+                    "issue",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="comments",
+                        to="builtin.issue",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['id'],
+                "ordering": ["id"],
             },
         ),
         migrations.AddField(
-            model_name='issue',
-            name='labels',
-            field=models.ManyToManyField(blank=True, related_name='issues', to='builtin.label'),
+            model_name="issue",
+            name="labels",
+            field=models.ManyToManyField(blank=True, related_name="issues", to="builtin.label"),
         ),
         migrations.AddField(
-            model_name='label',
-            name='root',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='labels', to='builtin.root'),
+            model_name="label",
+            name="root",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="labels",
+                to="builtin.root",
+            ),
         ),
         migrations.AddField(
-            model_name='issue',
-            name='root',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='issues', to='builtin.root'),
+            model_name="issue",
+            name="root",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="issues",
+                to="builtin.root",
+            ),
         ),
         migrations.CreateModel(
-            name='PullRequest',
+            name="PullRequest",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('head', models.CharField(max_length=200)),
-                ('base', models.CharField(max_length=200)),
-                ('head_commit', models.CharField(blank=True, max_length=64)),
-                ('title', models.TextField()),
-                ('body', models.TextField(blank=True)),
-                ('author', models.CharField(max_length=150)),
-                ('state', models.CharField(choices=[('open', 'open'), ('merged', 'merged'), ('closed', 'closed')], default=trackers.base.PullState['OPEN'], max_length=10)),
-                ('created_at', models.DateTimeField()),
-                ('updated_at', models.DateTimeField()),
-                ('root', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='pulls', to='builtin.root')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("head", models.CharField(max_length=200)),
+                ("base", models.CharField(max_length=200)),
+                ("head_commit", models.CharField(blank=True, max_length=64)),
+                ("title", models.TextField()),
+                ("body", models.TextField(blank=True)),
+                ("author", models.CharField(max_length=150)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[("open", "open"), ("merged", "merged"), ("closed", "closed")],
+                        default=trackers.base.PullState["OPEN"],
+                        max_length=10,
+                    ),
+                ),
+                ("created_at", models.DateTimeField()),
+                ("updated_at", models.DateTimeField()),
+                (
+                    "root",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="pulls",
+                        to="builtin.root",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['number'],
-                'constraints': [models.UniqueConstraint(fields=('root', 'number'), name='pull_number_once_per_root'), models.UniqueConstraint(condition=models.Q(('state', 'open')), fields=('root', 'head'), name='pull_one_open_per_head')],
+                "ordering": ["number"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("root", "number"), name="pull_number_once_per_root"
+                    ),
+                    models.UniqueConstraint(
+                        condition=models.Q(("state", "open")),
+                        fields=("root", "head"),
+                        name="pull_one_open_per_head",
+                    ),
+                ],
             },
         ),
         migrations.AddConstraint(
-            model_name='label',
-            constraint=models.UniqueConstraint(fields=('root', 'name'), name='label_once_per_root'),
+            model_name="label",
+            constraint=models.UniqueConstraint(fields=("root", "name"), name="label_once_per_root"),
         ),
         migrations.AddIndex(
-            model_name='issue',
-            index=models.Index(condition=models.Q(('is_open', True)), fields=['root', 'number'], name='issue_open'),
+            model_name="issue",
+            index=models.Index(
+                condition=models.Q(("is_open", True)), fields=["root", "number"], name="issue_open"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='issue',
-            constraint=models.UniqueConstraint(fields=('root', 'number'), name='issue_number_once_per_root'),
+            model_name="issue",
+            constraint=models.UniqueConstraint(
+                fields=("root", "number"), name="issue_number_once_per_root"
+            ),
         ),
     ]

@@ -1,0 +1,211 @@
+"""What the pages of the built-in tracker show: one function per page, a fixed number of queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from django.http import Http404, QueryDict
+
+from runs.domain import naming
+from runs.domain.states import ProjectState
+from runs.models import Project, Run
+from trackers.base import PullState, TrackerError
+from trackers.builtin import queries
+from trackers.builtin.models import Issue, PullRequest
+
+HEAVY = ("prompt", "last_words")
+RUNS_SHOWN = 10
+LAST_PAGE = 10_000
+
+Context = dict[str, Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a list is narrowed to, as its address says it."""
+
+    state: str = "open"
+    label: str = ""
+    text: str = ""
+    page: int = 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is the list as it first opens."""
+        return self == Filter()
+
+    @property
+    def is_narrow(self) -> bool:
+        return bool(self.label or self.text)
+
+    def address(self, **changes: Any) -> str:
+        """The query string of this filter with something changed; always starts with `?`."""
+        values = {"state": self.state, "label": self.label, "text": self.text, "page": self.page}
+        values |= changes
+        default = {"state": "open", "label": "", "text": "", "page": 1}
+        return "?" + urlencode({k: v for k, v in values.items() if v != default[k]})
+
+
+def read_filter(sent: QueryDict) -> Filter:
+    """The filter of an address; what makes no sense is as if it were not there."""
+    page = sent.get("page", "1")
+    return Filter(
+        state="closed" if sent.get("state") == "closed" else "open",
+        label=sent.get("label", "")[:60].replace("\0", ""),
+        text=sent.get("text", "")[:200].replace("\0", "").strip(),
+        page=max(1, min(LAST_PAGE, int(page))) if page.isascii() and page.isdigit() else 1,
+    )
+
+
+def project_of(project_id: int) -> Project:
+    """A project whose issues labsite keeps itself, else 404."""
+    project = Project.objects.filter(pk=project_id).defer("token").first()
+    if project is None or project.tracker != "builtin":
+        raise Http404("labsite keeps no issues for this project.")
+    return project
+
+
+def facts(ask: Callable[..., T], *arguments: Any) -> Callable[[], T]:
+    """A question that is put later; what is not there is then 404, as is a tracker that is gone."""
+
+    def put() -> T:
+        try:
+            return ask(*arguments)
+        except TrackerError as error:
+            raise Http404(str(error)) from error
+
+    return put
+
+
+def issue_list(project: Project, chosen: Filter) -> Context:
+    """One page of issues."""
+    root = project.tracker_root
+    page = queries.issues(
+        root,
+        is_open=chosen.state == "open",
+        label=chosen.label,
+        text=chosen.text,
+        page=chosen.page,
+    )
+    working = _active(project)
+    for row in page.rows:
+        row.run = working.get(str(row.number))  # type: ignore[attr-defined]
+    return {
+        "project": project,
+        "section": "issues",
+        "chosen": chosen,
+        "page": page,
+        "labels": queries.labels(root),
+        **_counts(project),
+        **_pages(chosen, page.has_next),
+    }
+
+
+def issue_detail(project: Project, number: int) -> Context:
+    """One issue with its comments, runs and what may be done with it. Raises NotFound."""
+    issue = queries.issue(project.tracker_root, number)
+    runs = list(
+        Run.objects.filter(project=project, issue_key=str(number)).defer(*HEAVY)[:RUNS_SHOWN]
+    )
+    return {
+        "project": project,
+        "issue": issue,
+        "labels": queries.labels(project.tracker_root),
+        "chosen_labels": {label.name for label in issue.labels.all()},
+        "runs": runs,
+        "why_not": why_not(project, issue, runs),
+    }
+
+
+def form_labels(project: Project) -> Sequence[str]:
+    """The labels that a new issue may carry."""
+    return queries.labels(project.tracker_root)
+
+
+def stored(project: Project, number: int) -> Issue:
+    """An issue as it is stored. Raises NotFound."""
+    return queries.issue(project.tracker_root, number)
+
+
+def why_not(project: Project, issue: Issue, runs: Sequence[Run]) -> str:
+    """Why this issue cannot be started, or '' when it can be tried (design.md 4.9)."""
+    if any(run.is_active for run in runs):
+        return "A run works on it."
+    if not issue.is_open:
+        return "A closed issue is not started. Open it again first."
+    if project.ready_label not in {label.name for label in issue.labels.all()}:
+        return f"Give it the label {project.ready_label} first."
+    if project.state != ProjectState.READY:
+        return "The project has not been cloned yet."
+    return ""
+
+
+def pull_list(project: Project, chosen: Filter) -> Context:
+    """One page of pull requests."""
+    root = project.tracker_root
+    page = queries.pulls(root, is_open=chosen.state == "open", page=chosen.page)
+    runs = _runs_of(project, page.rows)
+    for row in page.rows:
+        row.run = runs.get(row.head)  # type: ignore[attr-defined]
+        row.tone = tone(row)  # type: ignore[attr-defined]
+    return {
+        "project": project,
+        "section": "pulls",
+        "chosen": chosen,
+        "page": page,
+        **_counts(project),
+        **_pages(chosen, page.has_next),
+    }
+
+
+def pull_detail(project: Project, number: int) -> Context:
+    """One pull request with its issue and run. Raises NotFound."""
+    pull = queries.pull(project.tracker_root, number)
+    run = _runs_of(project, [pull]).get(pull.head)
+    key = run.issue_key if run is not None else naming.claimed_key(pull.head) or ""
+    title = queries.titles(project.tracker_root, [int(key)]) if key.isdigit() else {}
+    return {
+        "project": project,
+        "pull": pull,
+        "tone": tone(pull),
+        "run": run,
+        "issue_number": next(iter(title), None),
+        "issue_title": next(iter(title.values()), ""),
+    }
+
+
+def tone(pull: PullRequest) -> str:
+    """The colour of a pull request's state."""
+    return {PullState.OPEN.value: "good", PullState.MERGED.value: "info"}.get(pull.state, "")
+
+
+def _counts(project: Project) -> Context:
+    """How many of each there are, for the tabs of both lists."""
+    issues = queries.issue_counts(project.tracker_root)
+    pulls = queries.pull_counts(project.tracker_root)
+    return {"issue_counts": issues, "pull_counts": pulls}
+
+
+def _pages(chosen: Filter, has_next: bool) -> Context:
+    """Where the pages before and after are."""
+    return {
+        "previous": chosen.address(page=chosen.page - 1) if chosen.page > 1 else "",
+        "next": chosen.address(page=chosen.page + 1) if has_next else "",
+    }
+
+
+def _active(project: Project) -> Mapping[str, Run]:
+    """The active run of each issue that has one."""
+    rows = Run.objects.active().filter(project=project).only("pk", "issue_key", "state")
+    return {run.issue_key: run for run in rows}
+
+
+def _runs_of(project: Project, pulls: Sequence[PullRequest]) -> Mapping[str, Run]:
+    """The newest run of each pull request's branch."""
+    heads = {pull.head for pull in pulls}
+    rows = Run.objects.filter(project=project, branch__in=heads).defer(*HEAVY).order_by("pk")
+    return {run.branch: run for run in rows}
