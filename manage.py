@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from labsite.env import WrongSetting, state_dir
 
-# Commands that a script may give before the first `./lab up`; they need the tables.
-FIRST_COMMANDS = ("createsuperuser", "changepassword", "demo", "tick")
+# Commands that a script may give before the first `./lab up`; they need readable tables.
+FIRST_COMMANDS = ("prepare", "createsuperuser", "changepassword", "demo", "tick")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -23,7 +23,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         return _django(argv)
     except WrongSetting as error:
-        print(error, file=sys.stderr)  # noqa: T201
+        print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
@@ -32,8 +32,14 @@ def main(argv: Sequence[str]) -> int:
 def _django(argv: Sequence[str]) -> int:
     from django.core.management import execute_from_command_line
 
-    if argv[1:2] and argv[1] in FIRST_COMMANDS and not (state_dir() / "lab.sqlite3").exists():
-        execute_from_command_line([argv[0], "prepare"])
+    from labsite.mend import mend
+    from runs.domain.paths import Paths
+
+    if argv[1:2] and argv[1] in FIRST_COMMANDS:
+        paths = Paths(state_dir())
+        mend(paths)
+        if not paths.database.exists() and argv[1] != "prepare":
+            execute_from_command_line([argv[0], "prepare"])
     execute_from_command_line(list(argv))
     return 0
 

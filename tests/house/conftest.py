@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.house.product import Product
+from tests.house.product import Product, lab
+
+OPERATOR = {
+    "DJANGO_SUPERUSER_USERNAME": "anna",
+    "DJANGO_SUPERUSER_EMAIL": "anna@example.org",
+    "DJANGO_SUPERUSER_PASSWORD": "correct horse battery",
+}
+
+
+@pytest.fixture(scope="session")
+def once_used(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state folder that has been in use, made once."""
+    state = tmp_path_factory.mktemp("house") / "state"
+    made = lab("manage", "createsuperuser", "--noinput", state=state, **OPERATOR)
+    assert made.returncode == 0, made.stderr
+    return state
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Callable[..., Product]]:
-    """Start `./lab up` on a state folder; ready when the answer comes."""
+def used(once_used: Path, tmp_path: Path) -> Path:
+    """A copy of it, with Anna's account."""
+    return shutil.copytree(once_used, tmp_path / "used")
+
+
+@pytest.fixture
+def start(used: Path) -> Iterator[Callable[..., Product]]:
+    """Start `./lab up` on a state folder, the used one if none is named; the answer is ready."""
     started: list[Product] = []
 
-    def go(*argv: str, state: Path = tmp_path / "state", **more: str) -> Product:
+    def go(*argv: str, state: Path = used, **more: str) -> Product:
         started.append(Product(state, *argv, **more))
         return started[-1].wait_until_ready()
 

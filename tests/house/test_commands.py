@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
+from labsite.mend import set_damaged_aside
 from runs.domain.paths import Paths
 from runs.management import state_files
 from runs.management.commands.tick import lines
@@ -117,5 +118,5 @@ def test_a_busy_database_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
     writer = sqlite3.connect(paths.database)
     writer.execute("create table t (x)")
     writer.execute("begin immediate")
-    assert state_files.set_damaged_aside(paths, "now") == []
+    assert set_damaged_aside(paths, "now") == []
     writer.close()

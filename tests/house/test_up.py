@@ -16,9 +16,9 @@ Start = Callable[..., Product]
 
 
 def test_up_prints_one_line_with_the_address_and_on_the_first_start_the_set_up_link(
-    start: Start,
+    start: Start, tmp_path: Path
 ) -> None:
-    product = start()
+    product = start(state=tmp_path / "fresh")
     assert product.printed[0] == f"labsite is ready: {product.url}/"
     assert len(product.printed) == 2
     link = product.printed[1].split(product.url)[1].split()[0]
@@ -27,19 +27,8 @@ def test_up_prints_one_line_with_the_address_and_on_the_first_start_the_set_up_l
     assert product.get("/healthz") == 200
 
 
-def test_the_set_up_link_is_not_printed_once_there_is_an_account(
-    start: Start, tmp_path: Path
-) -> None:
-    made = lab("manage", "createsuperuser", "--noinput", state=tmp_path / "state", **OPERATOR)
-    assert made.returncode == 0, made.stderr
+def test_the_set_up_link_is_not_printed_once_there_is_an_account(start: Start) -> None:
     assert len(start().printed) == 1
-
-
-OPERATOR = {
-    "DJANGO_SUPERUSER_USERNAME": "anna",
-    "DJANGO_SUPERUSER_EMAIL": "anna@example.org",
-    "DJANGO_SUPERUSER_PASSWORD": "correct horse battery",
-}
 
 
 def test_sessions_find_the_command_and_the_address_in_private_files(start: Start) -> None:
@@ -120,39 +109,36 @@ def test_stop_and_start_of_the_product_never_end_an_agent_session(start: Start) 
         subprocess.run([*tmux, "kill-server"], check=False, timeout=10)
 
 
-@pytest.mark.row("LAB-134", level="real")
-@pytest.mark.parametrize(
-    "name",
-    ["lab.sqlite3", "queue.sqlite3", "secret.key", "static.stamp", "static/staticfiles.json"],
+STATE_FILES = (
+    "lab.sqlite3",
+    "queue.sqlite3",
+    "secret.key",
+    "static.stamp",
+    "static/staticfiles.json",
 )
+
+
+@pytest.mark.row("LAB-134", level="real")
 @pytest.mark.parametrize("damage", ["missing", "garbage", "empty"])
-def test_a_damaged_or_missing_state_file_does_not_stop_the_product(
-    start: Start, prepared: Path, name: str, damage: str
+def test_damaged_or_missing_state_files_do_not_stop_the_product(
+    start: Start, used: Path, damage: str
 ) -> None:
-    file = prepared / name
-    if damage == "missing":
+    for name in STATE_FILES:
+        file = used / name
         file.unlink()
-    else:
-        file.write_bytes(b"" if damage == "empty" else b"\xff\xfe garbage " * 500)
-    product = start(state=prepared)
+        if damage != "missing":
+            file.write_bytes(b"" if damage == "empty" else b"\xff\xfe garbage " * 500)
+    product = start(state=used)
     assert product.get("/login/") in (200, 302)
     assert product.get("/readyz") in (200, 503)
     assert "Traceback" not in product.log
 
 
-@pytest.fixture
-def prepared(tmp_path: Path) -> Path:
-    """A state folder that has been in use."""
-    made = lab("manage", "createsuperuser", "--noinput", state=tmp_path / "used", **OPERATOR)
-    assert made.returncode == 0, made.stderr
-    return tmp_path / "used"
-
-
 @pytest.mark.row("LAB-134", level="real")
-def test_what_was_damaged_is_kept_beside_and_named(start: Start, prepared: Path) -> None:
-    (prepared / "lab.sqlite3").write_bytes(b"garbage" * 1000)
-    product = start(state=prepared)
-    kept = list(prepared.glob("lab.sqlite3.damaged-*"))
+def test_what_was_damaged_is_kept_beside_and_named(start: Start, used: Path) -> None:
+    (used / "lab.sqlite3").write_bytes(b"garbage" * 1000)
+    product = start(state=used)
+    kept = list(used.glob("lab.sqlite3.damaged-*"))
     assert [file.read_bytes() for file in kept] == [b"garbage" * 1000]
     assert str(kept[0]) in product.log
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import ArgumentParser
 from typing import Any
 
@@ -16,7 +15,7 @@ from runs.work import setup
 
 
 class Command(BaseCommand):
-    help = "Brings database and static files up to date; sets damaged files aside first."
+    help = "Brings database and static files up to date."
     requires_system_checks = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -28,13 +27,6 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Safe to run twice, and while the product runs."""
-        moment = lab().now()
-        for kept in state_files.set_damaged_aside(lab().paths, f"{moment:%Y%m%d-%H%M%S}"):
-            print(
-                f"A state file was damaged and could not be read; it was kept as {kept}, and labsite goes on "
-                "with a new one. Live agent sessions are found again.",
-                file=sys.stderr,
-            )
         call_command("migrate", interactive=False, verbosity=0)
         state_files.collect_static(lab().paths)
         if options["print_setup_path"]:

@@ -1,0 +1,49 @@
+"""Sets damaged databases aside before Django opens them, so that the product serves (LAB-134)."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+import time
+from pathlib import Path
+
+from runs.domain.paths import Paths
+
+
+def mend(paths: Paths) -> None:
+    """Set damaged databases aside and say so. Never raises for a folder that is not there yet."""
+    for kept in set_damaged_aside(paths, time.strftime("%Y%m%d-%H%M%S", time.gmtime())):
+        print(
+            f"A state file was damaged and could not be read; it was kept as {kept}, and labsite goes on "
+            "with a new one. Live agent sessions are found again.",
+            file=sys.stderr,
+        )
+
+
+def set_damaged_aside(paths: Paths, mark: str) -> list[Path]:
+    """Move databases away that SQLite cannot read, so that new ones can be made.
+
+    Nothing is deleted: the answer names where each damaged file was kept.
+    """
+    kept = []
+    for database in (paths.database, paths.queue):
+        if database.exists() and not _is_readable(database):
+            for part in (Path(f"{database}-wal"), Path(f"{database}-shm"), database):
+                if part.exists():
+                    part.rename(part.with_name(f"{part.name}.damaged-{mark}"))
+            kept.append(database.with_name(f"{database.name}.damaged-{mark}"))
+    return kept
+
+
+def _is_readable(database: Path) -> bool:
+    """Whether SQLite takes the file for a whole database. A busy one is not a damaged one."""
+    try:
+        connection = sqlite3.connect(database, timeout=10)
+        try:
+            return bool(connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
+        finally:
+            connection.close()
+    except sqlite3.OperationalError:
+        return True
+    except sqlite3.DatabaseError:
+        return False
