@@ -1,0 +1,236 @@
+"""The product's web process for tests: real daphne, real files, and a second process that writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runs.domain.paths import Paths
+from tests.web.socket_client import SocketClient
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 30
+
+# The other process of the product, as a worker is one: it runs what the test sends it.
+HAND = """
+import json, os, sys, traceback
+import django
+django.setup()
+from django.db import transaction
+from runs import wiring
+from runs.domain.states import NoticeKind
+from runs.models import *
+from runs.work import announce
+def tell(text, **more):
+    with transaction.atomic():
+        return announce.tell(wiring.lab(), NoticeKind.RUN_WARNED, text, **more).pk
+lab = wiring.lab()
+space = globals()
+answers = os.fdopen(os.dup(1), "w")
+sys.stdout = sys.stderr
+for line in sys.stdin:
+    space["result"] = None
+    try:
+        exec(json.loads(line), space)
+        answer = {"result": space["result"]}
+    except BaseException:
+        answer = {"error": traceback.format_exc()}
+    answers.write(json.dumps(answer, default=str) + "\\n")
+    answers.flush()
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Served:
+    """daphne on a free port with its own state folder, in the default installation's settings."""
+
+    def __init__(self, state: Path, **environment: str) -> None:
+        self.state = state
+        self.paths = Paths(state)
+        self.port = free_port()
+        self.base_url = f"http://127.0.0.1:{self.port}"
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("LAB_")},
+            "DJANGO_SETTINGS_MODULE": "labsite.settings",
+            "LAB_STATE_DIR": str(state),
+            "PYTHONPATH": str(ROOT),
+            **environment,
+        }
+        self._web: subprocess.Popen[bytes] | None = None
+        self._hand: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        """Start daphne and wait until it answers."""
+        argv = [
+            "daphne",
+            "-v",
+            "0",
+            "-b",
+            "127.0.0.1",
+            "-p",
+            str(self.port),
+            "labsite.asgi:application",
+        ]
+        with (self.state / "web.log").open("ab") as log:
+            self._web = subprocess.Popen(
+                [sys.executable, "-m", *argv],
+                cwd=ROOT,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while not self.is_up():
+            assert self._web.poll() is None, self.log()
+            assert time.monotonic() < deadline, self.log()
+            time.sleep(0.05)
+
+    def is_up(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.base_url}/healthz", timeout=2) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def kill(self) -> None:
+        """As `kill -9` does: no goodbye, and its socket file stays behind."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """As the supervisor does; the exit code."""
+        return self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> int:
+        if self._web is None:
+            return 0
+        self._web.send_signal(how)
+        code = self._web.wait(20)
+        self._web = None
+        return code
+
+    @property
+    def web_pid(self) -> int:
+        assert self._web is not None
+        return self._web.pid
+
+    def log(self) -> str:
+        return (self.state / "web.log").read_text(errors="replace")
+
+    def do(self, code: str) -> Any:
+        """Run code in the other process, with all models, `lab` and `tell(text, run=…)`.
+
+        What it assigns to `result` comes back.
+        """
+        if self._hand is None:
+            self._hand = subprocess.Popen(
+                [sys.executable, "-c", HAND],
+                cwd=ROOT,
+                env=self.environment,
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+        assert self._hand.stdin is not None
+        assert self._hand.stdout is not None
+        self._hand.stdin.write(json.dumps(code) + "\n")
+        self._hand.stdin.flush()
+        answer = json.loads(self._hand.stdout.readline())
+        assert "error" not in answer, answer["error"]
+        return answer["result"]
+
+    def cookie(self, name: str = "anna", *, superuser: bool = True, may_act: bool = True) -> str:
+        """The session cookie of somebody who has logged in; made when missing."""
+        return str(
+            self.do(f"""
+from django.contrib.auth.models import Permission, User
+from django.test import Client
+user, is_new = User.objects.get_or_create(
+    username={name!r}, defaults={{"is_superuser": {superuser}, "is_staff": {superuser}}})
+if is_new:
+    user.set_password("correct horse battery")
+    user.save()
+if {may_act}:
+    user.user_permissions.add(Permission.objects.get(codename="act"))
+client = Client()
+client.force_login(user)
+result = client.cookies["lab_session"].value
+""")
+        )
+
+    def browser_cookies(self, cookie: str) -> list[dict[str, str]]:
+        """For `context.add_cookies(...)` of Playwright."""
+        return [{"name": "lab_session", "value": cookie, "url": self.base_url}]
+
+    def get(self, path: str, cookie: str = "") -> tuple[int, str]:
+        """One page: status and text."""
+        request = urllib.request.Request(
+            self.base_url + path, headers={"Cookie": f"lab_session={cookie}"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as wrong:
+            with wrong:
+                return wrong.code, wrong.read().decode()
+
+    def page(self, topic: str, cookie: str, last: int | None = 0) -> SocketClient:
+        """An open page's socket that has said what it shows."""
+        return SocketClient(self.port, topic, cookie).hello(last)
+
+    def close(self) -> None:
+        self._end(signal.SIGKILL)
+        if self._hand is not None:
+            assert self._hand.stdin is not None
+            assert self._hand.stdout is not None
+            self._hand.stdin.close()
+            self._hand.wait(20)
+            self._hand.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def prepared_state() -> Iterator[Path]:
+    """A state folder with migrated database and collected files, made once and copied."""
+    with tempfile.TemporaryDirectory(prefix="lab-prepared-") as folder:
+        served = Served(Path(folder))
+        subprocess.run(
+            [sys.executable, "manage.py", "prepare"],
+            cwd=ROOT,
+            env=served.environment,
+            check=True,
+            capture_output=True,
+            timeout=120,
+        )
+        yield Path(folder)
+
+
+@pytest.fixture
+def served(prepared_state: Path) -> Iterator[Served]:
+    """The running web process of a fresh installation."""
+    folder = Path(tempfile.mkdtemp(prefix="lab-served-"))
+    shutil.copytree(prepared_state, folder, dirs_exist_ok=True)
+    made = Served(folder)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.close()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,168 @@
+"""Every address of the product, walked: nothing changes for somebody who has not logged in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from django.urls.resolvers import RoutePattern
+
+from runs.models import Project, Run, Settings
+from runs.web import access
+from tests import make
+from tests.fakes import World
+
+pytestmark = pytest.mark.django_db
+
+# Doors that are open to everyone on purpose: they let people in, or tell machines how we are.
+OPEN = {"login", "logout", "setup", "healthz", "readyz"}
+# The agent's door asks for a run's own token instead of a login; it has tests of its own.
+OTHER_KEY = "agent/"
+
+
+def _addresses(patterns: Any, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
+    for pattern in patterns:
+        route = prefix + (
+            str(pattern.pattern) if isinstance(pattern.pattern, RoutePattern) else "<path:rest>"
+        )
+        if isinstance(pattern, URLResolver):
+            yield from _addresses(pattern.url_patterns, route)
+        else:
+            yield _filled(route), pattern
+
+
+def _filled(route: str) -> str:
+    """The route with something plausible in each place; projects and runs have the id 1."""
+    filled = ""
+    for part in route.replace(">", "<").split("<"):
+        name = part.partition(":")[2]
+        filled += ("1" if name.endswith(("id", "number", "pk")) else "x") if name else part
+    return f"/{filled}"
+
+
+ADDRESSES = [
+    pytest.param(address, pattern, id=f"{address} {pattern.name}")
+    for address, pattern in _addresses(get_resolver().url_patterns)
+    if pattern.name not in OPEN and not address.startswith(f"/{OTHER_KEY}")
+]
+
+
+@pytest.fixture
+def things(world: World) -> dict[str, int]:
+    """Something of everything that an action could hit; what the tables hold before."""
+    project = make.a_project(pk=1)
+    make.a_run(project, pk=1)
+    Settings.current()
+    return _counts()
+
+
+def _counts() -> dict[str, int]:
+    rows = {model._meta.label: model._default_manager.count() for model in apps.get_models()}
+    rows.pop("sessions.Session")
+    rows["active"] = Run.objects.active().count()
+    rows["projects"] = Project.objects.filter(last_opened_at=None).count()
+    return rows
+
+
+def test_the_walk_finds_the_doors_that_matter() -> None:
+    names = {param.values[1].name for param in ADDRESSES}
+    assert {
+        "overview",
+        "start",
+        "stop",
+        "stop-all",
+        "settings",
+        "project-new",
+        "issue-new",
+    } <= names
+    assert {"runs_settings_change", "runs_run_changelist"} <= names
+
+
+@pytest.mark.row("X-10", level="contract")
+@pytest.mark.parametrize(("address", "pattern"), ADDRESSES)
+def test_a_post_without_login_is_turned_away_and_has_no_effect(
+    client: Client, world: World, things: dict[str, int], address: str, pattern: URLPattern
+) -> None:
+    for headers in ({}, {"HX-Request": "true"}):
+        answer = client.post(address, {"title": "x", "name": "x", "source": "/x"}, headers=headers)
+        assert answer.status_code in (302, 403)
+        target = answer.headers.get("Location") or answer.headers.get("HX-Redirect", "")
+        assert target.startswith("/login/")
+    assert _counts() == things
+    assert world.sessions.calls == 0
+
+
+@pytest.mark.row("X-10", level="contract")
+@pytest.mark.parametrize(("address", "pattern"), ADDRESSES)
+def test_a_page_is_read_by_people_who_logged_in(
+    client: Client, world: World, address: str, pattern: URLPattern
+) -> None:
+    answer = client.get(address)
+    assert answer.status_code == 302
+    assert answer.headers["Location"].startswith("/login/")
+
+
+@pytest.mark.row("X-10", level="contract")
+@pytest.mark.parametrize(("address", "pattern"), ADDRESSES)
+def test_a_post_of_somebody_who_may_only_look_has_no_effect(
+    client: Client,
+    world: World,
+    viewer: User,
+    things: dict[str, int],
+    address: str,
+    pattern: URLPattern,
+) -> None:
+    client.force_login(viewer)
+    before = _counts()
+    answer = client.post(address, {"title": "x", "name": "x", "source": "/x"})
+    assert answer.status_code in (302, 403, 404, 405)
+    assert _counts() == before
+    assert Run.objects.active().exists()
+
+
+@pytest.mark.row("X-10", level="contract")
+@pytest.mark.parametrize(("address", "pattern"), ADDRESSES)
+def test_a_post_without_csrf_token_has_no_effect(
+    world: World, operator: User, things: dict[str, int], address: str, pattern: URLPattern
+) -> None:
+    strict = Client(enforce_csrf_checks=True)
+    strict.force_login(operator)
+    before = _counts()
+    answer = strict.post(address, {"title": "x", "name": "x", "source": "/x"})
+    assert answer.status_code == 403
+    assert "Nothing was changed" in answer.content.decode()
+    assert _counts() == before
+
+
+@pytest.mark.parametrize(
+    ("who", "looks", "acts"),
+    [
+        pytest.param({"is_superuser": True}, True, True, id="superuser"),
+        pytest.param({"may": True}, True, True, id="with the permission"),
+        pytest.param({"is_staff": True}, True, False, id="staff without it"),
+        pytest.param({}, True, False, id="any user"),
+        pytest.param({"is_superuser": True, "is_active": False}, False, False, id="deactivated"),
+    ],
+)
+def test_one_function_says_who_looks_and_who_acts(
+    who: dict[str, bool], looks: bool, acts: bool
+) -> None:
+    from django.contrib.auth.models import Permission
+
+    may = who.pop("may", False) if "may" in who else False
+    user = User.objects.create_user("somebody", **who)
+    if may:
+        user.user_permissions.add(Permission.objects.get(codename="act"))
+    user = User.objects.get(pk=user.pk)
+    assert (access.may_look(user), access.may_act(user)) == (looks, acts)
+
+
+def test_nobody_looks_or_acts_without_an_account() -> None:
+    from django.contrib.auth.models import AnonymousUser
+
+    assert (access.may_look(AnonymousUser()), access.may_act(AnonymousUser())) == (False, False)
