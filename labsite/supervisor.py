@@ -256,7 +256,9 @@ def up(host: str, port: int) -> int:
 
     children = [Child("web", web_argv(host, port)), Child("worker", worker_argv())]
     with lock:
-        return Supervisor(children, environment, lambda: answers(host, port), announce).run()
+        status = Supervisor(children, environment, lambda: answers(host, port), announce).run()
+        paths.address.unlink(missing_ok=True)
+    return status
 
 
 def main(argv: Sequence[str]) -> int:

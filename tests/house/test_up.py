@@ -51,6 +51,7 @@ def test_ctrl_c_ends_web_and_worker_and_the_exit_code_is_0(start: Start) -> None
     assert product.wait(15) == 0
     assert all(is_gone(pid) for pid in children.values())
     assert "Traceback" not in product.log
+    assert not Paths(product.state).address.exists()
 
 
 def test_sigterm_ends_it_as_cleanly(start: Start) -> None:
@@ -210,3 +211,8 @@ def test_a_second_up_on_the_same_state_folder_is_refused(start: Start) -> None:
         lab("up", "--port", "0", state=product.state), "already runs", str(product.process.pid)
     )
     assert product.get("/healthz") == 200
+
+
+def test_behind_tls_the_agents_command_is_not_sent_to_another_address(start: Start) -> None:
+    product = start(LAB_HTTPS="1")
+    assert product.get("/agent/whoami") == 401
