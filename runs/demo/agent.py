@@ -28,6 +28,7 @@ from pathlib import Path
 CHANGES = Path(__file__).resolve().parent / "changes"
 IDENTITY = {"NAME": "Demo agent", "EMAIL": "demo-agent@localhost"}
 BOLD, DIM, RED, GREEN, CYAN, PLAIN = (f"\033[{code}m" for code in (1, 2, 31, 32, 36, 0))
+NOT_SHOWN = ("diff --git", "index ", "new file", "--- ")
 COLOURS = {"+": GREEN, "-": RED, "@": CYAN}
 BRANCH = re.compile(r"afk/([A-Za-z0-9_-]+)")
 STEPS_IN_ISSUE = re.compile(r"^\s*demo-agent:\s*(.+)$", re.MULTILINE)
@@ -217,8 +218,9 @@ class Agent:
             raise GaveUp(f"the worktree is on {branch or 'no branch'}, not on {self.branch}")
 
     def _apply(self, patch: Path) -> None:
-        text = patch.read_text(encoding="utf-8")
-        self._screen.output(text, is_patch=True)
+        lines = patch.read_text(encoding="utf-8").splitlines()
+        shown = [line for line in lines if not line.startswith(NOT_SHOWN)]
+        self._screen.output("\n".join(shown), is_patch=True)
         self._run("git", "apply", str(patch), shown=f"git apply {patch.name}")
 
     def _note_it_down(self) -> None:

@@ -1,0 +1,135 @@
+"""README.md and docs/ say what is true."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.house.product import ROOT
+from tests.rows import LEVELS, PAGE, Marks, Row, problems, read, report
+
+README = (ROOT / "README.md").read_text()
+ENVIRONMENT = re.compile(
+    r"env\.(?:text|flag|number|words)\(\s*\"([A-Z_]+)\"|environ(?:ment)?(?:\.get)?[(\[]\s*\"([A-Z_]+)\""
+)
+OTHERS = {"XDG_STATE_HOME"}
+
+
+def _settings() -> set[str]:
+    """Every variable that the product reads from its own environment."""
+    found: set[str] = set()
+    for folder in ("labsite", "runs/demo"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for names in ENVIRONMENT.findall(path.read_text()):
+                found |= {name for name in names if name}
+    found |= {
+        f"LAB_{name}" for name in re.findall(r"\bLAB_([A-Z_]+)", (ROOT / "lab").read_text())
+    } - {"LAB_"}
+    return found - OTHERS - {"DJANGO_SETTINGS_MODULE"}
+
+
+def test_every_setting_is_in_the_readme_and_nothing_else() -> None:
+    told = set(re.findall(r"^\| `((?:LAB|DEMO)_[A-Z_]+)` \|", README, re.MULTILINE))
+    assert told == _settings()
+
+
+def test_every_link_and_path_of_the_readme_exists() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_decisions_are_numbered_without_a_gap() -> None:
+    numbers = sorted(int(path.name[:4]) for path in (ROOT / "docs" / "decisions").glob("*.md"))
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_no_document_names_a_path_of_a_machine_or_a_package_index() -> None:
+    for path in [ROOT / "README.md", ROOT / "constraints.txt", *(ROOT / "docs").rglob("*.md")]:
+        text = path.read_text()
+        assert not re.search(r"/(?:root|home/(?!me)|work|tmp)/|index-url|find-links", text), path
+
+
+def _marks() -> Marks:
+    """The marks of all tests, collected in a process of their own."""
+    code = "import json; from tests.rows import collect, ROOT; m = collect(str(ROOT / 'tests')); print(json.dumps([m.shown, m.wrong]))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    shown, wrong = json.loads(done.stdout.splitlines()[-1])
+    return Marks({row: [tuple(test) for test in tests] for row, tests in shown.items()}, wrong)
+
+
+def test_every_row_is_shown_at_the_level_that_its_evidence_asks_for() -> None:
+    rows, partly = read(PAGE.read_text())
+    assert problems(rows, partly, _marks()) == []
+
+
+def test_the_page_lists_the_rows_of_the_issue() -> None:
+    rows, partly = read(PAGE.read_text())
+    ids = [row.id for row in rows]
+    lab = [*range(1, 79), 128, 130, 131, 132, 134, 135, 136]
+    others = ["C-03", *(f"X-{n:02}" for n in (5, 6, 7, 8, 10, 12, 13, 14, 15, 16, 17, 18))]
+    assert ids[: len(lab) + 13] == [*(f"LAB-{n:02}" for n in lab), *others]
+    assert {row.level for row in rows} <= set(LEVELS)
+    assert all(partly.values())
+
+
+ROWS = [Row("LAB-01", "real", "one"), Row("LAB-02", "contract", "two")]
+
+
+@pytest.mark.parametrize(
+    ("shown", "partly", "said"),
+    [
+        pytest.param(
+            {"LAB-01": [("real", "a")], "LAB-02": [("browser", "b")]},
+            {},
+            [],
+            id="stronger levels count",
+        ),
+        pytest.param(
+            {"LAB-01": [("contract", "a")], "LAB-02": [("contract", "b")]},
+            {},
+            ["LAB-01: asked at real, shown only at contract"],
+            id="weaker ones do not",
+        ),
+        pytest.param({"LAB-01": [("real", "a")]}, {}, ["LAB-02: no test shows it"], id="unmarked"),
+        pytest.param(
+            {
+                "LAB-01": [("real", "a")],
+                "LAB-02": [("pure", "b"), ("real", "c")],
+                "LAB-99": [("real", "d")],
+            },
+            {"LAB-98": "why"},
+            [
+                "LAB-99: marked by d, but not a row of docs/rows.md",
+                "LAB-98: partly shown, but not a row of docs/rows.md",
+            ],
+            id="unknown rows",
+        ),
+    ],
+)
+def test_page_and_marks_are_compared_row_by_row(
+    shown: dict[str, list[tuple[str, str]]], partly: dict[str, str], said: list[str]
+) -> None:
+    assert problems(ROWS, partly, Marks(shown)) == said
+
+
+def test_the_report_names_row_level_and_test_and_what_is_missing() -> None:
+    lines = report(
+        ROWS, {"LAB-02": "because"}, Marks({"LAB-02": [("contract", "tests/x.py::test_y")]})
+    )
+    assert "LAB-02  (asked: contract)  two  PARTLY SHOWN" in lines
+    assert "    contract tests/x.py::test_y" in lines
+    assert "    LAB-02: because" in lines
+    assert "    LAB-01: no test shows it" in lines
+    assert lines[-1] == "1 of 2 rows are shown, 1 of them partly."
