@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from runs.outside.agents import AgentFiles, AgentLogin
 from runs.outside.git import Git
 from runs.outside.tmux import TmuxSessions
 from runs.outside.worktrees import GitWorktrees
-from runs.work import launch, projects
+from runs.work import launch, projects, reaper
 from tests.fakes import FakeBell, FakeQueue
 from trackers import registry
 from trackers.memory import MemoryTracker
@@ -171,10 +172,6 @@ class RealWorld:
         """End the private server and everything that carries a marker of this world; never raises."""
         self.tmux("kill-server")
         for run_folder in self.paths.run_folders.glob("*"):
-            try:
-                from runs.work.reaper import marker_of
-
-                processes.end_marked(marker_of(self.paths, int(run_folder.name)), grace=0.1)
-            except Exception:
-                continue
+            with contextlib.suppress(Exception):
+                processes.end_marked(reaper.marker_of(self.paths, int(run_folder.name)), grace=0.1)
         self.paths.tmux_socket.unlink(missing_ok=True)

@@ -1,0 +1,126 @@
+"""A whole running product, with a real browser in front of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from runs.domain.paths import Paths
+from tests.house.conftest import OPERATOR
+from tests.house.product import ROOT, Product, environment, lab
+
+FLAGS = [
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+PASSWORD = OPERATOR["DJANGO_SUPERUSER_PASSWORD"]
+
+
+class Story:
+    """One state folder: its product, its tmux, and Django's shell on it."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        self.paths = Paths(state)
+        self.product: Product | None = None
+
+    def up(self) -> Product:
+        self.product = Product(self.state).wait_until_ready()
+        return self.product
+
+    @property
+    def url(self) -> str:
+        assert self.product is not None
+        return self.product.url
+
+    def shell(self, code: str) -> str:
+        """What a few lines of Django print, run in a process of their own on this state folder."""
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "manage.py"), "shell", "-v", "0", "-c", code],
+            env=environment(self.state),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def sessions(self) -> list[str]:
+        done = subprocess.run(
+            ["tmux", "-S", str(self.paths.tmux_socket), "list-sessions", "-F", "#{session_name}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return sorted(done.stdout.split())
+
+    def close(self) -> None:
+        if self.product is not None:
+            self.product.close()
+        socket = str(self.paths.tmux_socket)
+        subprocess.run(["tmux", "-S", socket, "kill-server"], capture_output=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def with_anna(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state folder with Anna's account and the demo project."""
+    state = tmp_path_factory.mktemp("story") / "state"
+    for argv in (("manage", "createsuperuser", "--noinput"),):
+        made = lab(*argv, state=state, **OPERATOR)
+        assert made.returncode == 0, made.stderr
+    return state
+
+
+@pytest.fixture
+def story(with_anna: Path, tmp_path: Path) -> Iterator[Story]:
+    made = Story(shutil.copytree(with_anna, tmp_path / "state"))
+    yield made
+    made.close()
+
+
+# A module's, not the session's: Playwright keeps an event loop running, and while it does,
+# no asynchronous test can run in this process.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def tab(browser: Browser, story: Story) -> Iterator[Callable[..., Page]]:
+    """Open a page as Anna, each time in a browser of its own."""
+    contexts: list[BrowserContext] = []
+
+    def go(path: str = "/", *, signed_in: bool = True) -> Page:
+        contexts.append(browser.new_context(viewport={"width": 1280, "height": 900}))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(15_000)
+        if signed_in:
+            page.goto(f"{story.url}/login/")
+            page.fill("input[name=username]", "anna")
+            page.fill("input[name=password]", PASSWORD)
+            page.click("main button[type=submit]")
+            page.wait_for_url(f"{story.url}/")
+        page.goto(f"{story.url}{path}")
+        return page
+
+    yield go
+    for context in contexts:
+        with contextlib.suppress(Exception):
+            context.close()

@@ -1,0 +1,164 @@
+"""What holds when the machine misbehaves: kill -9 in the middle, restarts, an agent that outlives all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.house.product import ROOT, environment, until
+from tests.real import git
+from tests.story.test_main_job import _make_demo
+
+IDLE = """
+import sys
+from runs.models import AgentProfile, Project, Settings
+profile = AgentProfile.objects.create(name='idle', argv=[sys.executable, '-c', 'import time; time.sleep(600)', '{prompt}'])
+Project.objects.update(agent=profile)
+Settings.objects.update_or_create(pk=1, defaults={'tick_seconds': 5})
+"""
+ASK = "from runs.wiring import lab; from runs.models import Project; from runs.work import starts; starts.request(lab(), Project.objects.get(), 'anna')"
+RUNS = "from runs.models import Run; print(' '.join(f'{r.issue_key}:{r.state}:{r.outcome}' for r in Run.objects.order_by('pk')))"
+PULL = """
+from datetime import datetime, UTC
+from trackers.base import NewPull
+from trackers.builtin import store
+from runs.models import Project
+store.create_pull(Project.objects.get().tracker_root, NewPull('afk/1', 'main', 't', 'Closes #1', 'x'), at=datetime.now(UTC))
+"""
+
+
+@pytest.mark.row("LAB-08", level="real")
+def test_the_worker_alone_reaps_with_no_web_and_no_browser(story):
+    story.up()
+    _make_demo(story)
+    story.product.press_ctrl_c()
+    assert story.product.wait() == 0
+    story.shell(IDLE)
+    worker = subprocess.Popen(
+        [sys.executable, str(ROOT / "manage.py"), "run_huey", "-w", "4", "-d", "0.2", "-m", "1.0"],
+        env=environment(story.state),
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        until(lambda: story.paths.worker_socket.exists())
+        story.shell(ASK)
+        until(lambda: story.sessions() == ["demo~1~afk-1"])
+        until(lambda: story.shell(RUNS) == "1:working:")
+        story.shell(PULL)
+        until(lambda: story.sessions() == [], seconds=15)
+        assert story.shell(RUNS) == "1:ended:succeeded"
+    finally:
+        worker.terminate()
+        worker.wait(30)
+
+
+@pytest.mark.row("LAB-135", "LAB-136", "LAB-11", level="real")
+def test_agents_outlive_the_product_and_are_settled_once_after_its_return(story):
+    story.up()
+    _make_demo(story)
+    story.shell(IDLE)
+    for _ in range(2):
+        story.shell(ASK)
+    until(lambda: len(story.sessions()) == 2 and story.shell(RUNS) == "1:working: 2:working:")
+    story.product.press_ctrl_c()
+    assert story.product.wait() == 0
+    assert story.sessions() == ["demo~1~afk-1", "demo~2~afk-2"]
+    subprocess.run(
+        ["tmux", "-S", str(story.paths.tmux_socket), "kill-session", "-t", "demo~2~afk-2"],
+        check=True,
+    )
+    story.up()
+    until(lambda: story.shell(RUNS) == "1:working: 2:ended:died", seconds=30)
+    assert story.sessions() == ["demo~1~afk-1"]
+    told = "from runs.models import Notice; print(Notice.objects.filter(kind='run.ended').count())"
+    assert story.shell(told) == "1"
+
+
+@pytest.mark.row("X-13", level="real")
+def test_a_worker_killed_in_the_middle_of_a_launch_leaves_nothing_half_made(story):
+    """The fetch is slow on purpose, so that the kill falls into it."""
+    story.up()
+    _make_demo(story)
+    story.shell(IDLE)
+    repo = story.paths.repos / "demo.git"
+    slow = story.state / "slow-upload-pack"
+    slow.write_text('#!/bin/sh\nsleep 20\nexec git-upload-pack "$@"\n')
+    slow.chmod(0o755)
+    git(repo, "config", "remote.origin.uploadpack", str(slow))
+    story.shell(ASK)
+    until(lambda: story.shell(RUNS) == "1:starting:")
+    time.sleep(0.5)
+    os.kill(story.product.children()["worker"], signal.SIGKILL)
+    git(repo, "config", "--unset", "remote.origin.uploadpack")
+    until(lambda: story.shell(RUNS) == "1:ended:failed", seconds=30)
+    assert git(repo, "for-each-ref", "refs/heads/afk") == ""
+    assert story.sessions() == []
+    story.shell(ASK)
+    until(lambda: story.shell(RUNS) == "1:ended:failed 1:working:")
+    assert story.sessions() == ["demo~1~afk-1"]
+
+
+@pytest.mark.row("X-13", level="real")
+def test_a_worker_killed_in_the_middle_of_a_reap_is_completed(story):
+    """The outcome is stored and the process dies before anything else: the next worker goes on."""
+    story.up()
+    _make_demo(story)
+    story.shell(IDLE)
+    story.shell(ASK)
+    until(lambda: story.shell(RUNS) == "1:working:")
+    os.kill(story.product.children()["worker"], signal.SIGSTOP)
+    stopped = story.product.children()["worker"]
+    story.shell(
+        "from runs.models import Run; from runs.wiring import lab; from runs.work import outcomes;"
+        "from runs.domain.states import Outcome;"
+        "outcomes.record(lab(), Run.objects.get(), Outcome.SUCCEEDED, 'pull request 4 is open')"
+    )
+    os.kill(stopped, signal.SIGKILL)
+    until(lambda: story.sessions() == [], seconds=30)
+    settled = "from runs.models import Run; r = Run.objects.get(); print(r.worktree_fate, r.settled_at is not None)"
+    until(lambda: story.shell(settled) == "removed True")
+
+
+@pytest.mark.row("X-07", level="browser")
+def test_a_web_process_killed_under_an_open_page_misses_nothing(story, tab):
+    story.up()
+    _make_demo(story)
+    story.shell(IDLE)
+    page = tab("/")
+    page.evaluate("window.stayed = true")
+    expect(page.locator("#link-state")).to_have_text("live")
+    os.kill(story.product.children()["web"], signal.SIGKILL)
+    story.shell(ASK)
+    until(lambda: story.sessions() == ["demo~1~afk-1"])
+    expect(page.locator("article.run")).to_have_count(1, timeout=20_000)
+    expect(page.locator("#activity")).to_contain_text("agent started")
+    expect(page.locator("#activity")).to_contain_text("taken into slot 1")
+    expect(page.locator("#link-state")).to_have_text("live", timeout=20_000)
+    assert page.evaluate("window.stayed === true")
+
+
+@pytest.mark.row("X-13", level="browser")
+def test_a_worker_that_is_gone_shows_on_every_page(story, tab):
+    story.up()
+    _make_demo(story)
+    story.shell(
+        "from runs.models import Settings; Settings.objects.update_or_create(pk=1, defaults={'tick_seconds': 5})"
+    )
+    until(
+        lambda: (
+            story.shell("from runs.models import Tick; print(Tick.objects.count() > 1)") == "True"
+        )
+    )
+    page = tab("/settings/")
+    os.kill(story.product.children()["worker"], signal.SIGSTOP)
+    try:
+        expect(page.locator("#worker-late")).to_contain_text("worker", timeout=25_000)
+    finally:
+        os.kill(story.product.children()["worker"], signal.SIGCONT)
+    expect(page.locator("#worker-late")).not_to_contain_text("worker", timeout=25_000)
