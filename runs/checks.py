@@ -26,7 +26,7 @@ def queue_is_a_queue(app_configs: Any, **kwargs: Any) -> Sequence[CheckMessage]:
 @register()
 def database_is_safe(app_configs: Any, **kwargs: Any) -> Sequence[CheckMessage]:
     """SQLite without immediate transactions loses writes under load (stack.md section 3)."""
-    database = settings.DATABASES["default"]
+    database: dict[str, Any] = settings.DATABASES["default"]
     if "sqlite" not in database["ENGINE"]:
         return []
     if database.get("OPTIONS", {}).get("transaction_mode") != "IMMEDIATE":
