@@ -13,6 +13,7 @@ from django.urls import reverse
 from runs.models import Project
 from runs.web import answers, fragments
 from runs.web.access import may_act
+from runs.wiring import lab
 
 ISSUE_LIST = {"issue-tabs": "issues/_tabs.html", "issue-rows": "issues/_rows.html"}
 ISSUE = {
@@ -27,6 +28,9 @@ PULL = {
     "pull-act": "pulls/_act.html",
     "pull-facts": "pulls/_facts.html",
 }
+
+COMMENT = {"comment-form": "issues/_comment_form.html"}
+FORM = {"issue-form": "issues/_form.html"}
 
 Facts = Callable[[], dict[str, Any]]
 
@@ -52,12 +56,26 @@ def refresh(
     tag = _tag(request, project)
     if request.headers.get("HX-PTag") == tag:
         return answers.fresh(HttpResponse(status=304))
-    can_act = may_act(request.user)
-    found = fragments.regions(topic_of(project), can_act, request) or {}
-    context = {**facts(), "can_act": can_act}
-    mine = {name: render_to_string(file, context) for name, file in parts.items()}
-    answer = HttpResponse(answers.partials({**found, **mine}), headers={"HX-PTag": tag})
-    return answers.fresh(answer)
+    found = _rendered(request, project, parts, facts)
+    return answers.fresh(HttpResponse(answers.partials(found), headers={"HX-PTag": tag}))
+
+
+def changed(
+    request: HttpRequest, project: Project, parts: Mapping[str, str], facts: Facts, back: str
+) -> HttpResponse:
+    """The answer to an act that worked: the parts as they are now, or 303 back (LAB-132)."""
+    return answers.done(request, _rendered(request, project, parts, facts), back)
+
+
+def refused(
+    request: HttpRequest, part: Mapping[str, str], context: dict[str, Any], text: str
+) -> HttpResponse:
+    """A form that could not be kept, for htmx: the banner, and the form with its errors."""
+    found = {
+        name: render_to_string(file, {**context, "can_act": True}) for name, file in part.items()
+    }
+    regions = {"banner": answers.banner(text), **found}
+    return answers.fresh(HttpResponse(answers.partials(regions), status=422))
 
 
 def topic_of(project: Project) -> str:
@@ -68,3 +86,13 @@ def topic_of(project: Project) -> str:
 def _tag(request: HttpRequest, project: Project) -> str:
     """Changes with whatever is told of the project, and with what the reader may do."""
     return f"{fragments.version(topic_of(project))}{'a' if may_act(request.user) else 'l'}"
+
+
+def _rendered(
+    request: HttpRequest, project: Project, parts: Mapping[str, str], facts: Facts
+) -> dict[str, str]:
+    """The frame and these parts, by the ids of their elements."""
+    can_act = may_act(request.user)
+    frame = fragments.regions(topic_of(project), can_act, request) or {}
+    context = {**facts(), "can_act": can_act, "now": lab().now()}
+    return {**frame, **{name: render_to_string(file, context) for name, file in parts.items()}}

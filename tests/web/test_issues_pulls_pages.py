@@ -179,3 +179,16 @@ def test_wrong_methods_and_unknown_things(anna: Client, project: Project, at: st
         assert anna.get(at + address).status_code == 404
     assert anna.post(at + "9/close").status_code == 404
     assert anna.get("/projects/99/pulls/").status_code == 404
+
+
+@pytest.mark.row("LAB-132", level="contract")
+def test_closing_answers_both_request_styles(anna: Client, project: Project, at: str) -> None:
+    number, other = a_pull(project), a_pull(project, "afk/2")
+    scripted = {"HX-Request": "true"}
+    html = anna.post(f"{at}{number}/close", headers=scripted).content.decode()
+    assert 'hx-target="#pull-state"' in html
+    refused = anna.post(f"{at}{number}/close", headers=scripted)
+    assert refused.status_code == 409
+    assert "was not open any more" in refused.content.decode()
+    plain = anna.post(f"{at}{other}/close")
+    assert (plain.status_code, plain["Location"]) == (303, f"{at}{other}/")

@@ -1,16 +1,17 @@
-"""Pages of issues in the built-in tracker. Plain forms: they work with and without scripts."""
+"""Pages of issues in the built-in tracker, with and without scripts (LAB-132)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import redirect, render
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from runs.models import Project
-from runs.web import issue_live, issue_pages
+from runs.web import answers, issue_live, issue_pages
 from runs.web.access import act, look, username
 from runs.wiring import lab
 from runs.work import issues as verbs
@@ -54,7 +55,7 @@ def issue_refresh(request: HttpRequest, project_id: int, number: int) -> HttpRes
 
 @require_http_methods(["GET", "POST"])
 @act
-def issue_new(request: HttpRequest, project_id: int) -> HttpResponseBase:
+def issue_new(request: HttpRequest, project_id: int) -> HttpResponse:
     """Write a new issue."""
     project = issue_pages.project_of(project_id)
     typed = _typed(request, title="", body="", chosen_labels=request.GET.getlist("label"))
@@ -68,7 +69,7 @@ def issue_new(request: HttpRequest, project_id: int) -> HttpResponseBase:
                 labels=typed["chosen_labels"],
                 by=username(request),
             )
-            return redirect("runs:issue", project.pk, number)
+            return answers.elsewhere(request, reverse("runs:issue", args=[project.pk, number]))
         except IssueRefused as error:
             typed["errors"] = {error.field: error.text}
     return _form(request, project, typed)
@@ -76,7 +77,7 @@ def issue_new(request: HttpRequest, project_id: int) -> HttpResponseBase:
 
 @require_http_methods(["GET", "POST"])
 @act
-def issue_edit(request: HttpRequest, project_id: int, number: int) -> HttpResponseBase:
+def issue_edit(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """Change title and text of an issue."""
     project = issue_pages.project_of(project_id)
     stored = issue_pages.facts(issue_pages.stored, project, number)()
@@ -85,7 +86,7 @@ def issue_edit(request: HttpRequest, project_id: int, number: int) -> HttpRespon
         title, body = typed["title"], typed["body"]
         try:
             verbs.edit(lab(), project, number, title=title, body=body, by=username(request))
-            return redirect("runs:issue", project.pk, number)
+            return answers.elsewhere(request, reverse("runs:issue", args=[project.pk, number]))
         except IssueRefused as error:
             typed["errors"] = {error.field: error.text}
     return _form(request, project, {**typed, "issue": stored})
@@ -93,25 +94,22 @@ def issue_edit(request: HttpRequest, project_id: int, number: int) -> HttpRespon
 
 @require_POST
 @act
-def issue_comment(request: HttpRequest, project_id: int, number: int) -> HttpResponseBase:
+def issue_comment(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """Comment; a comment that cannot be kept comes back in its field."""
     project = issue_pages.project_of(project_id)
     body = request.POST.get("comment", "")
     try:
         verbs.comment(lab(), project, str(number), body=body, by=username(request))
     except IssueRefused as error:
-        errors = {error.field: error.text}
-        return _detail(request, project, number, comment=body, errors=errors)
+        return _wrong_comment(request, project, number, body, error)
     except NotFound as error:
         raise Http404(str(error)) from error
-    answer = redirect("runs:issue", project.pk, number)
-    answer["Location"] += "#comments-end"
-    return answer
+    return _changed(request, project, number, {**issue_live.ISSUE, **issue_live.COMMENT})
 
 
 @require_POST
 @act
-def issue_state(request: HttpRequest, project_id: int, number: int) -> HttpResponseBase:
+def issue_state(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """Close the issue, or open it again."""
     project = issue_pages.project_of(project_id)
     is_open = request.POST.get("state") == "open"
@@ -119,22 +117,34 @@ def issue_state(request: HttpRequest, project_id: int, number: int) -> HttpRespo
         verbs.set_open(lab(), project, number, is_open=is_open, by=username(request))
     except TrackerError as error:
         raise Http404(str(error)) from error
-    return redirect("runs:issue", project.pk, number)
+    return _changed(request, project, number)
 
 
 @require_POST
 @act
-def issue_labels(request: HttpRequest, project_id: int, number: int) -> HttpResponseBase:
+def issue_labels(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """Make the ticked labels the labels of the issue."""
     project = issue_pages.project_of(project_id)
     labels = request.POST.getlist("labels")
     try:
         verbs.set_labels(lab(), project, number, labels=labels, by=username(request))
     except IssueRefused as error:
-        messages.error(request, f"{error} The labels were not changed.")
+        back = reverse("runs:issue", args=[project.pk, number])
+        return answers.failed(request, f"{error} The labels were not changed.", 422, back)
     except NotFound as error:
         raise Http404(str(error)) from error
-    return redirect("runs:issue", project.pk, number)
+    return _changed(request, project, number)
+
+
+def _changed(
+    request: HttpRequest,
+    project: Project,
+    number: int,
+    parts: Mapping[str, str] = issue_live.ISSUE,
+) -> HttpResponse:
+    facts = issue_pages.facts(issue_pages.issue_detail, project, number)
+    back = reverse("runs:issue", args=[project.pk, number])
+    return issue_live.changed(request, project, parts, facts, back)
 
 
 def _detail(request: HttpRequest, project: Project, number: int, **typed: Any) -> HttpResponse:
@@ -142,6 +152,17 @@ def _detail(request: HttpRequest, project: Project, number: int, **typed: Any) -
     return issue_live.page(
         request, project, "issues/detail.html", lambda: {**facts(), **typed}, "issue-live", number
     )
+
+
+def _wrong_comment(
+    request: HttpRequest, project: Project, number: int, body: str, error: IssueRefused
+) -> HttpResponse:
+    typed: dict[str, Any] = {"comment": body, "errors": {error.field: error.text}}
+    if not answers.is_htmx(request):
+        return _detail(request, project, number, **typed)
+    issue = issue_pages.facts(issue_pages.stored, project, number)()
+    context = {**typed, "project": project, "issue": issue}
+    return issue_live.refused(request, issue_live.COMMENT, context, error.text)
 
 
 def _typed(request: HttpRequest, **first: Any) -> dict[str, Any]:
@@ -158,5 +179,9 @@ def _typed(request: HttpRequest, **first: Any) -> dict[str, Any]:
 
 def _form(request: HttpRequest, project: Project, typed: dict[str, Any]) -> HttpResponse:
     labels = issue_pages.facts(issue_pages.form_labels, project)()
-    context = {**typed, "project": project, "labels": labels}
-    return render(request, "issues/form.html", context, status=422 if typed["errors"] else 200)
+    context = {**typed, "project": project, "labels": labels, "address": request.path}
+    errors = typed["errors"]
+    if errors and answers.is_htmx(request):
+        return issue_live.refused(request, issue_live.FORM, context, " ".join(errors.values()))
+    page = render(request, "issues/form.html", context, status=422 if errors else 200)
+    return answers.fresh(page)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import redirect
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from runs.web import issue_live, issue_pages
+from runs.web import answers, issue_live, issue_pages
 from runs.web.access import act, look, username
 from runs.wiring import lab
 from runs.work import pulls as verbs
@@ -52,13 +51,16 @@ def pull_live(request: HttpRequest, project_id: int, number: int) -> HttpRespons
 
 @require_POST
 @act
-def pull_close(request: HttpRequest, project_id: int, number: int) -> HttpResponseBase:
+def pull_close(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """Close it unmerged. Its branch stays."""
     project = issue_pages.project_of(project_id)
+    back = reverse("runs:pull", args=[project.pk, number])
     try:
         closed = verbs.close(lab(), project, number, by=username(request))
     except TrackerError as error:
         raise Http404(str(error)) from error
     if not closed:
-        messages.info(request, f"Pull request {number} was not open any more.")
-    return redirect("runs:pull", project.pk, number)
+        text = f"Pull request {number} was not open any more. Nothing was changed."
+        return answers.failed(request, text, 409, back, "info")
+    facts = issue_pages.facts(issue_pages.pull_detail, project, number)
+    return issue_live.changed(request, project, issue_live.PULL, facts, back)
