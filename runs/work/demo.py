@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import transaction
 
-from runs.domain.ports import Lab
+from runs.domain.ports import Lab, SeamError
 from runs.domain.states import ProjectState
 from runs.models import AgentProfile, Project
 from runs.work import issues, projects
@@ -56,13 +56,16 @@ def _make_repository(lab: Lab, folder: Path) -> None:
     if folder.exists():
         return
     part = folder.with_name(f"{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    for stored in sorted((_DATA / "project").rglob(f"*{_SUFFIX}")):
-        target = part / stored.relative_to(_DATA / "project").with_suffix("")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(stored.read_bytes())
-    lab.repos.found(part, "feat: split a bill among people")
-    part.rename(folder)
+    try:
+        shutil.rmtree(part, ignore_errors=True)
+        for stored in sorted((_DATA / "project").rglob(f"*{_SUFFIX}")):
+            target = part / stored.relative_to(_DATA / "project").with_suffix("")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(stored.read_bytes())
+        lab.repos.found(part, "feat: split a bill among people")
+        part.rename(folder)
+    except OSError as error:
+        raise SeamError(f"{folder} could not be written: {error.strerror}") from error
 
 
 def _add(lab: Lab, folder: Path, by: str) -> Project:

@@ -120,3 +120,23 @@ def test_a_busy_database_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
     writer.execute("begin immediate")
     assert set_damaged_aside(paths, "now") == []
     writer.close()
+
+
+def test_a_database_that_cannot_be_prepared_is_one_sentence(tmp_path: Path) -> None:
+    assert lab("manage", "prepare", state=tmp_path).returncode == 0
+    holder = sqlite3.connect(tmp_path / "lab.sqlite3", isolation_level=None)
+    holder.execute("drop table django_migrations")
+    holder.close()
+    done = lab("up", "--port", "0", state=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("The database ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_demo_that_cannot_be_made_says_why(tmp_path: Path) -> None:
+    assert lab("manage", "prepare", state=tmp_path).returncode == 0
+    (tmp_path / "demo").write_text("in the way")
+    done = lab("demo", state=tmp_path)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "demo" in done.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
 from runs.domain.ports import SeamError
 from runs.management.address import address_of_running
@@ -24,11 +24,11 @@ class Command(BaseCommand):
         try:
             project = demo.make(lab(), BY)
         except SeamError as error:
-            raise CommandError(
+            raise SystemExit(
                 f"The demo repository could not be made: {error}. Nothing was added."
             ) from error
         except ProjectRefused as refused:
-            raise CommandError(f"The demo project could not be added: {refused.text}") from refused
+            raise SystemExit(f"The demo project could not be added: {refused.text}") from refused
         self.stdout.write(
             f"The project “{project.name}” is there, with a scripted agent and three ready issues."
         )

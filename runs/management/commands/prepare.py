@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
+from django.db import DatabaseError
 from django.urls import reverse
 
 from runs.management import state_files
@@ -27,7 +28,13 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Safe to run twice, and while the product runs."""
-        call_command("migrate", interactive=False, verbosity=0)
+        try:
+            call_command("migrate", interactive=False, verbosity=0)
+        except DatabaseError as error:
+            raise SystemExit(
+                f"The database {lab().paths.database} could not be brought up to date: {error}. "
+                "Nothing was started."
+            ) from error
         state_files.collect_static(lab().paths)
         if options["print_setup_path"]:
             self.stdout.write(_setup_path())
