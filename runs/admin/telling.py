@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.db import models
 from django.http import HttpRequest
 
@@ -39,6 +40,13 @@ class TellingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     ) -> None:
         for obj in queryset:
             self.delete_model(request, obj)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """A plain choice: what may be chosen is added and changed on its own page."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper):
+            field.widget = field.widget.widget
+        return field
 
     def subject(self, obj: models.Model) -> str:
         """What the sentence on the timeline starts with."""

@@ -68,6 +68,9 @@ class SettingsAdmin(TellingAdmin):
 class AgentProfileAdmin(TellingAdmin):
     """How each coding program is started."""
 
+    formfield_overrides = {
+        models.JSONField: {"widget": forms.Textarea(attrs={"class": "vLargeTextField", "rows": 3})}
+    }
     list_display = ["name", "mode", "trust"]
     fieldsets = [
         (None, {"fields": ["name", "mode"]}),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.web.browser_fixture import browser, tab
+from tests.web.browsing import browser, open_page
 from tests.web.daphne_fixture import prepared_state, served
 
-__all__ = ["prepared_state", "served"]
+__all__ = ["browser", "prepared_state", "served", "tab"]

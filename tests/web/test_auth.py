@@ -114,7 +114,10 @@ def test_a_wrong_form_keeps_the_link_and_says_what_to_do(
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_posts_at_the_same_time_make_one_account(state: World) -> None:
+@pytest.mark.parametrize(
+    "names", [("ada", "eve"), ("ada", "ada")], ids=["two people", "a double click"]
+)
+def test_two_posts_at_the_same_time_make_one_account(state: World, names: tuple[str, str]) -> None:
     token = setup.link_token(state.lab.paths) or ""
     barrier = threading.Barrier(2)
     answers: list[str] = []
@@ -128,7 +131,7 @@ def test_two_posts_at_the_same_time_make_one_account(state: World) -> None:
         finally:
             connections.close_all()
 
-    people = [threading.Thread(target=press, args=[name]) for name in ("ada", "eve")]
+    people = [threading.Thread(target=press, args=[name]) for name in names]
     for person in people:
         person.start()
     for person in people:

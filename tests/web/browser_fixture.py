@@ -1,0 +1,62 @@
+"""A real browser in front of the served product."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.web.daphne_fixture import Served
+
+FLAGS = [
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+Tab = Callable[..., Page]
+
+
+# A module's, not the session's: Playwright keeps an event loop running, and while it does,
+# no asynchronous test can run in this process.
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def tab(browser: Browser, served: Served) -> Iterator[Tab]:
+    """`tab(path, cookie=…)`: a page in a browser profile of its own.
+
+    What the browser complains about on its console is in `page.complaints`.
+    """
+    profiles: list[BrowserContext] = []
+
+    def go(path: str = "/", cookie: str = "", **options: object) -> Page:
+        profile = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
+        profiles.append(profile)
+        if cookie:
+            profile.add_cookies(served.browser_cookies(cookie))
+        page = profile.new_page()
+        page.set_default_timeout(15_000)
+        page.complaints = []
+        page.on(
+            "console",
+            lambda message: (
+                page.complaints.append(message.text) if message.type == "error" else None
+            ),
+        )
+        page.goto(f"{served.base_url}{path}")
+        return page
+
+    yield go
+    for profile in profiles:
+        profile.close()
