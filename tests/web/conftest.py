@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.web.browser_fixture import browser, tab
+from tests.web.browser_fixture import tab
 from tests.web.browsing import browser, open_page
 from tests.web.daphne_fixture import prepared_state, served
 
-__all__ = ["browser", "prepared_state", "served", "tab"]
+__all__ = ["browser", "open_page", "prepared_state", "served", "tab"]
