@@ -21,13 +21,14 @@
     const minutes = Math.floor(seconds / 60);
     if (minutes < 60) return `${minutes} min`;
     const hours = Math.floor(minutes / 60);
-    if (hours < 24) return minutes % 60 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
+    if (hours < 24) return minutes % 60 && hours < 10 ? `${hours} h ${minutes % 60} min` : `${hours} h`;
     const days = Math.floor(hours / 24);
     return days === 1 ? "1 day" : `${days} days`;
   }
 
   const clockFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
   const momentFormat = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const shortFormat = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
   const fullFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 
   function write(element, text) {
@@ -40,7 +41,7 @@
     if (element.hasAttribute("data-since")) write(element, words(age));
     else if (element.hasAttribute("data-ago")) write(element, `${words(age)} ago`);
     else if (element.hasAttribute("data-clock")) write(element, clockFormat.format(moment));
-    else if (element.hasAttribute("data-moment")) write(element, momentFormat.format(moment));
+    else if (element.hasAttribute("data-moment")) write(element, (moment.getFullYear() === new Date(now()).getFullYear() ? shortFormat : momentFormat).format(moment));
     else return;
     if (!element.title) element.title = fullFormat.format(moment);
   }

@@ -31,9 +31,12 @@ def banner(text: str, level: Level = "error") -> str:
 
 
 def partials(regions: Mapping[str, str]) -> str:
-    """Each region wrapped so that htmx morphs it into its place."""
+    """Each region wrapped so that htmx morphs it into its place.
+
+    Without the white space around it, of which every morph would leave a piece in the page.
+    """
     return "".join(
-        f'<hx-partial hx-target="#{name}" hx-swap="outerMorph">{html}</hx-partial>'
+        f'<hx-partial hx-target="#{name}" hx-swap="outerMorph">{html.strip()}</hx-partial>'
         for name, html in regions.items()
     )
 

@@ -31,6 +31,8 @@ def refresh(request: HttpRequest, topic: str) -> HttpResponse:
     if request.headers.get("HX-PTag") == tag:
         return answers.fresh(HttpResponse(status=304))
     regions = fragments.regions(topic, can_act, request)
+    if regions is None and not answers.is_htmx(request):
+        raise Http404
     if regions is None:
         text = "What this page shows is no longer there. Go to the overview."
         return answers.failed(request, text, 404, reverse("runs:overview"))

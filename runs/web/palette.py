@@ -18,8 +18,8 @@ Colour = tuple[int, int, int]
 GROUND: Colour = (10, 13, 18)
 TEXT: Colour = (207, 216, 227)
 DAY, NIGHT = "friendly", "github-dark"
-DAY_GROUND: Colour = (229, 243, 238)
-NIGHT_GROUND: Colour = (30, 44, 40)
+DAY_GROUND: Colour = (222, 222, 222)
+NIGHT_GROUND: Colour = (44, 48, 52)
 ENOUGH = 4.6
 PLAIN = "var(--text)"
 SIXTEEN: tuple[Colour, ...] = (
@@ -105,8 +105,8 @@ def _names(number: int) -> tuple[list[str], list[str]]:
 
 
 def _on(colour: Colour) -> Colour:
-    """Text for a coloured ground: dark or light, whichever can be read."""
-    return GROUND if contrast(colour, GROUND) > contrast(colour, TEXT) else (255, 255, 255)
+    """Text for a coloured ground: black or white; one of them can always be read."""
+    return max(((0, 0, 0), (255, 255, 255)), key=lambda text: contrast(text, colour))
 
 
 def _style(name: str, ground: Colour) -> dict[str, str]:

@@ -22,7 +22,7 @@ _KIND_TONES = {
 
 
 def duration(length: timedelta) -> str:
-    """A length of time in at most two units; never negative (X-15)."""
+    """A length of time in at most two units, coarser as it grows; never negative (X-15)."""
     seconds = max(0, int(length.total_seconds()))
     if seconds < 60:
         return f"{seconds} s"
@@ -31,7 +31,7 @@ def duration(length: timedelta) -> str:
         return f"{minutes} min"
     hours, minutes = divmod(minutes, 60)
     if hours < 24:
-        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+        return f"{hours} h {minutes} min" if minutes and hours < 10 else f"{hours} h"
     days = hours // 24
     return f"{days} day" if days == 1 else f"{days} days"
 
