@@ -83,3 +83,23 @@ def answer_starts(world: World, code: AnswerCode, text: str = "", run: Run | Non
 
 def ago(**delta: float) -> Any:
     return START - timedelta(**delta)
+
+
+def pages(project: Project) -> list[str]:
+    """The pages that show a full board."""
+    working, ended = Run.objects.filter(outcome="").first(), Run.objects.exclude(outcome="").first()
+    found = [f"/runs/{run.pk}/" for run in (working, ended) if run is not None]
+    return ["/", f"/projects/{project.pk}/", "/runs/", "/settings/", *found]
+
+
+def actions(project: Project, run: Run) -> list[str]:
+    """Every address that only changes something."""
+    at = f"/projects/{project.pk}"
+    return [
+        f"{at}/start",
+        f"{at}/stop-all",
+        f"{at}/retry",
+        f"{at}/remove",
+        f"/runs/{run.pk}/stop",
+        "/demo/",
+    ]

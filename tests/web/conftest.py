@@ -5,5 +5,6 @@ from __future__ import annotations
 from tests.web.browser_fixture import tab
 from tests.web.browsing import browser, open_page
 from tests.web.daphne_fixture import prepared_state, served
+from tests.web.people import anna, vera
 
-__all__ = ["browser", "open_page", "prepared_state", "served", "tab"]
+__all__ = ["anna", "browser", "open_page", "prepared_state", "served", "tab", "vera"]

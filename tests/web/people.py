@@ -1,0 +1,32 @@
+"""Two people at the door: Anna, who may act, and Vera, who may only look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+
+@pytest.fixture
+def anna(client: Client, operator: User) -> Client:
+    client.force_login(operator)
+    return client
+
+
+@pytest.fixture
+def vera(viewer: User) -> Client:
+    made = Client()
+    made.force_login(viewer)
+    return made
+
+
+def hx(client: Client, address: str, data: dict[str, str] | None = None, at: str = "/") -> Any:
+    """A POST as htmx makes it on the page `at`."""
+    headers = {"HX-Request": "true", "HX-Current-URL": f"http://testserver{at}"}
+    return client.post(address, data or {}, headers=headers)
+
+
+def text_of(answer: Any) -> str:
+    return str(answer.content.decode())

@@ -1,0 +1,223 @@
+"""Actions with and without JavaScript, errors in plain words, and the small manners of buttons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from runs.domain.states import AnswerCode, ProjectState
+from runs.models import Project, Run, Settings
+from tests import make
+from tests.fakes import World
+from tests.web import board_rows as rows
+from tests.web.browsing import OpenPage
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+STYLES = pytest.mark.parametrize(
+    "with_script", [pytest.param(True, id="htmx"), pytest.param(False, id="no JavaScript")]
+)
+
+
+@dataclass(frozen=True)
+class Act:
+    """One action: how its scene is set, where its button is, and what must be read afterwards."""
+
+    name: str
+    scene: Callable[[World], str]
+    button: str
+    said: str
+    fails: bool = False
+    presses: int = 1
+
+
+def _a_run(world: World) -> str:
+    run = make.a_run(rows.a_tracked_project(), "7")
+    world.sessions.appear(run.session)
+    return f"/runs/{run.pk}/"
+
+
+def _two_runs(world: World) -> str:
+    project = rows.a_tracked_project()
+    for number in (1, 2):
+        world.sessions.appear(make.a_run(project, str(number), slot=number).session)
+    return f"/projects/{project.pk}/"
+
+
+def _startable(code: AnswerCode, text: str) -> Callable[[World], str]:
+    def scene(world: World) -> str:
+        project = rows.a_tracked_project()
+        rows.answer_starts(world, code, text)
+        return f"/projects/{project.pk}/"
+
+    return scene
+
+
+def _started(world: World) -> str:
+    project = rows.a_tracked_project()
+    rows.answer_starts(world, AnswerCode.STARTED, "", make.a_run(project, "7"))
+    return f"/projects/{project.pk}/"
+
+
+def _failed_project(world: World) -> str:
+    project = rows.a_tracked_project(state=ProjectState.FAILED, error="no such host")
+    return f"/projects/{project.pk}/"
+
+
+def _settings(world: World) -> str:
+    Settings.current()
+    Settings.objects.update(agent=make.an_agent(model_names=["big"]))
+    return "/settings/"
+
+
+ACTS = [
+    Act("stop on the run page", _a_run, "#stop", "neither success nor failure"),
+    Act("stop all", _two_runs, "#stop-all", "Stopped 2 runs of demo", presses=2),
+    Act("start", _started, "#start", "takes issue 7 of demo"),
+    Act("start, nothing ready", _startable(AnswerCode.NOTHING_READY, "Nothing is ready."), "#start", "Nothing is ready.", fails=True),
+    Act("start, git failed", _startable(AnswerCode.SEAM_FAILED, "git said no."), "#start", "git said no.", fails=True),
+    Act("start, no tracker", _startable(AnswerCode.NO_TRACKER, "No tracker."), "#start", "No tracker.", fails=True),
+    Act("settings", _settings, "#settings-form .btn", "from now on"),
+]  # fmt: skip
+
+
+@pytest.mark.row("LAB-132", level="browser")
+@STYLES
+@pytest.mark.parametrize("act", [pytest.param(act, id=act.name) for act in ACTS])
+def test_every_action_works_in_both_styles(
+    open_page: OpenPage, operator: User, world: World, act: Act, with_script: bool
+) -> None:
+    page = open_page(act.scene(world), operator, java_script_enabled=with_script)
+    statuses = _answers(page)
+    for _ in range(act.presses if with_script else 1):
+        page.locator(act.button).click()
+    banner = page.locator("#banner .banner")
+    expect(banner).to_contain_text(act.said)
+    if with_script:
+        assert (statuses[0] >= 400) == act.fails
+        page.get_by_role("button", name="Dismiss").click()
+        expect(banner).to_have_count(0)
+    else:
+        assert statuses[0] == 303
+        expect(page.get_by_role("button", name="Dismiss")).not_to_be_visible()
+
+
+@pytest.mark.row("LAB-132", level="browser")
+@STYLES
+def test_a_failed_project_is_retried_and_removed_in_both_styles(
+    open_page: OpenPage, operator: User, world: World, with_script: bool
+) -> None:
+    page = open_page(_failed_project(world), operator, java_script_enabled=with_script)
+    expect(page.locator("#project-state")).to_contain_text("no such host")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator("#project-head")).to_contain_text("cloning")
+    Project.objects.update(state=ProjectState.FAILED)
+    page.reload()
+    page.get_by_role("button", name="Remove project").click()
+    if with_script:
+        assert Project.objects.count() == 1
+        page.get_by_role("button", name="Press again").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Welcome")
+    assert not Project.objects.exists()
+
+
+@pytest.mark.row("LAB-132", "X-18", level="browser")
+@STYLES
+def test_a_project_is_added_in_both_styles(
+    open_page: OpenPage, operator: User, world: World, tmp_path: Any, with_script: bool
+) -> None:
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    world.repos.urls[str(folder)] = "main"
+    page = open_page("/", operator, java_script_enabled=with_script)
+    page.locator("main").get_by_role("link", name="Add project").click()
+    field = page.get_by_label("Repository")
+    field.fill("/no/such/folder")
+    page.get_by_label("Access token").fill("kept while typing")
+    page.get_by_role("button", name="Add project").click()
+    expect(page.locator("#id_source_error")).to_contain_text("There is no folder")
+    assert field.input_value() == "/no/such/folder"
+    if with_script:
+        assert page.get_by_label("Access token").input_value() == "kept while typing"
+    field.fill(str(folder))
+    page.get_by_role("button", name="Add project").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("shop")
+    expect(page.locator("#project-head")).to_contain_text("cloning")
+
+
+@pytest.mark.row("LAB-46", level="browser")
+def test_stop_in_a_list_shows_the_outcome_without_a_reload(
+    open_page: OpenPage, operator: User, world: World
+) -> None:
+    _a_run(world)
+    run = Run.objects.get()
+    page = open_page("/", operator)
+    page.evaluate("window.same = true")
+    page.get_by_role("button", name="Stop demo #7").click()
+    expect(page.locator("#stats")).to_contain_text("0 of 6")
+    expect(page.locator("#activity")).to_contain_text("stopped")
+    expect(page.locator(f"#run-{run.pk}")).to_have_count(0, timeout=4000)
+    assert page.evaluate("window.same")
+
+
+def test_an_answer_that_never_comes_is_said_in_plain_words(
+    open_page: OpenPage, operator: User, world: World
+) -> None:
+    page = open_page(_a_run(world), operator)
+    page.route("**/stop", lambda route: route.abort())
+    page.locator("#stop").click()
+    expect(page.get_by_role("alert")).to_contain_text("labsite did not answer")
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [(500, "answered with an error (500)"), (403, "too old"), (404, "no longer there")],
+)
+def test_an_error_without_words_of_its_own_gets_some(
+    open_page: OpenPage, operator: User, world: World, status: int, text: str
+) -> None:
+    page = open_page(_a_run(world), operator)
+    page.route(
+        "**/stop",
+        lambda route: route.fulfill(
+            status=status, body="<h1>Traceback</h1>", content_type="text/html"
+        ),
+    )
+    page.locator("#stop").click()
+    expect(page.get_by_role("alert")).to_contain_text(text)
+    expect(page.locator("main")).not_to_contain_text("Traceback")
+    expect(page.locator("#terminal")).to_be_visible()
+
+
+def test_a_refresh_that_fails_says_so_quietly_and_goes_on(
+    open_page: OpenPage, operator: User, world: World
+) -> None:
+    page = open_page(_a_run(world), operator)
+    page.route("**/live", lambda route: route.abort())
+    page.evaluate("htmx.trigger(document.getElementById('live'), 'lab:refresh')")
+    expect(page.locator("#link-state")).to_contain_text("not reachable")
+    expect(page.locator("#banner .banner")).to_have_count(0)
+
+
+def test_the_attach_command_is_copied(open_page: OpenPage, operator: User, world: World) -> None:
+    page = open_page(_a_run(world), operator, permissions=["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy attach command").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    command = page.locator("#attach").inner_text()
+    assert page.evaluate("navigator.clipboard.readText()") == command
+    assert "demo~1~afk-7" in command
+
+
+def _answers(page: Page) -> list[int]:
+    """The status of each POST's answer, in order."""
+    statuses: list[int] = []
+    page.on(
+        "response",
+        lambda answer: statuses.append(answer.status) if answer.request.method == "POST" else None,
+    )
+    return statuses

@@ -1,0 +1,140 @@
+"""Every page, light and dark, desk and phone: axe finds nothing, nothing is cut, all is big enough to touch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import User
+from playwright.sync_api import expect
+
+from runs.domain.ports import Change
+from runs.domain.states import ProjectState
+from runs.models import Run
+from tests import make
+from tests.fakes import World
+from tests.web import board_rows as rows
+from tests.web.browsing import OpenPage
+from tests.web.test_pages_text import PATCH
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+COLOURS = "".join(
+    f"\x1b[{code}m{code} \x1b[0m"
+    for code in (
+        *range(30, 38),
+        *range(40, 48),
+        *range(90, 98),
+        7,
+        2,
+        "38;5;17",
+        "48;5;226",
+        "38;2;0;0;90",
+    )
+)
+
+TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
+  [...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1
+    && !e.closest(".term, .table-scroll, .code-scroll, .hide, .skip")).map(e => e.outerHTML.slice(0, 100))"""
+TOO_SMALL = """() => [...document.querySelectorAll("a.btn, button, select, input, summary, .nav.main a")]
+  .filter(e => e.offsetParent && e.getBoundingClientRect().height < 43.5).map(e => e.outerHTML.slice(0, 100))"""
+
+
+@pytest.fixture
+def addresses(world: World, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A house full of things, and where its pages are."""
+    project = rows.full_board(world, 3)
+    title = "A title that says <b>a lot</b> and goes on and on, " * 8
+    rows.a_ready_issue(project, title)
+    live = make.a_run(
+        project,
+        "7",
+        issue_title=title,
+        worktree=str(tmp_path),
+        fork_point="abc",
+        prompt="Do it.\n" * 30,
+        last_line="x" * 300,
+    )
+    world.sessions.appear(live.session)
+    world.sessions.text[live.session] = COLOURS + "\nlong " * 3 + "y" * 500
+    changes = [
+        Change("app.py", "M", 2, 1),
+        Change("a/very/long/path/" * 6 + "x.py", "?", None, None),
+    ]
+    monkeypatch.setattr(world.repos, "changes", lambda path, fork: changes, raising=False)
+    monkeypatch.setattr(world.repos, "patch", lambda path, fork, limit: PATCH, raising=False)
+    starting = make.a_run(project, "8", slot=8, state="starting", started_at=None)
+    dead = Run.objects.filter(outcome="died").first()
+    failed = rows.a_tracked_project(
+        "failed", state=ProjectState.FAILED, error="fatal: no such host " * 30
+    )
+    cloning = rows.a_tracked_project(
+        "cloning", state=ProjectState.CLONING, clone_progress="Receiving objects:  45% (450/1000)"
+    )
+    assert dead is not None
+    return {
+        "overview": "/", "project": f"/projects/{project.pk}/", "failed project": f"/projects/{failed.pk}/",
+        "cloning project": f"/projects/{cloning.pk}/", "live run": f"/runs/{live.pk}/", "starting run": f"/runs/{starting.pk}/",
+        "dead run": f"/runs/{dead.pk}/", "runs": "/runs/", "add project": "/projects/new", "settings": "/settings/",
+        "not found": "/nowhere", "issues": f"/projects/{project.pk}/issues/",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_every_page_is_accessible_and_fits(
+    open_page: OpenPage, operator: User, addresses: dict[str, str], scheme: str, width: int
+) -> None:
+    page = open_page("/", operator, width=width, color_scheme=scheme)
+    wrong = []
+    for name, address in addresses.items():
+        page.goto(address)
+        page.evaluate(
+            "document.querySelectorAll('details.file').forEach(one => { one.open = true; })"
+        )
+        found = Axe().run(page).response["violations"]
+        wrong += [(name, one["id"], [node["html"] for node in one["nodes"][:3]]) for one in found]
+        wrong += [(name, "too wide", one) for one in page.evaluate(TOO_WIDE)]
+        if width < 600:
+            wrong += [(name, "too small", one) for one in page.evaluate(TOO_SMALL)]
+    assert wrong == []
+
+
+def test_the_empty_overview_is_accessible(
+    open_page: OpenPage, operator: User, world: World
+) -> None:
+    for width in (1440, 390):
+        page = open_page("/", operator, width=width)
+        expect(page.get_by_role("button", name="Try the demo")).to_be_visible()
+        assert Axe().run(page).response["violations"] == []
+
+
+def test_the_keyboard_reaches_the_content_first(
+    open_page: OpenPage, operator: User, world: World
+) -> None:
+    page = open_page("/", operator)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_on_a_phone_the_bottom_bar_leads_everywhere(
+    open_page: OpenPage, operator: User, addresses: dict[str, str]
+) -> None:
+    page = open_page("/", operator, width=390)
+    bar = page.get_by_role("navigation", name="Main")
+    box = bar.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] >= 899
+    bar.get_by_role("link", name="Projects").click()
+    page.locator("#projects").get_by_role("link", name="failed").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("failed")
+
+
+def test_without_a_wish_for_motion_nothing_moves(
+    open_page: OpenPage, operator: User, addresses: dict[str, str]
+) -> None:
+    page = open_page("/", operator, reduced_motion="reduce")
+    assert page.evaluate("document.getAnimations().length") == 0

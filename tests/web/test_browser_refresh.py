@@ -1,0 +1,302 @@
+"""The rhythm of refreshes, and what a refresh leaves alone, in a real browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, Route, expect
+
+from runs.domain.states import AnswerCode, NoticeKind
+from runs.models import Run
+from tests import make
+from tests.fakes import World
+from tests.web import board_rows as rows
+from tests.web.browsing import OpenPage
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HIDE = """hidden => {
+  Object.defineProperty(document, "hidden", {configurable: true, get: () => hidden});
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+# Which regions had a node or a text changed; htmx marks each swapped root with a class for a moment.
+WATCH = """() => {
+  window.touched = new Set();
+  new MutationObserver(seen => seen.forEach(one => window.touched.add(
+    (one.target.closest ? one.target : one.target.parentElement).closest("main > *[id], .stack > *[id], .head *[id]")?.id
+  ))).observe(document.querySelector("main"), {subtree: true, childList: true, characterData: true});
+}"""
+
+
+class Counted:
+    """An open page whose clock only the test moves, and its refreshes."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.number = 0
+        page.on("request", self._count)
+
+    def _count(self, request: Any) -> None:
+        self.number += request.url.endswith("/live")
+
+    def during(self, seconds: float) -> int:
+        """How many refreshes the page asked for while this much of its time went by."""
+        before = self.number
+        for _ in range(int(seconds * 4)):
+            self.page.clock.run_for(250)
+            self.page.wait_for_timeout(12)
+        return self.number - before
+
+
+@pytest.fixture
+def project(world: World) -> Any:
+    rows.a_tick(world)
+    return rows.a_tracked_project()
+
+
+@pytest.fixture
+def a_live_run(world: World, project: Any) -> Run:
+    run = make.a_run(project, "7")
+    world.sessions.appear(run.session)
+    return run
+
+
+@pytest.mark.row("LAB-130", level="browser")
+def test_an_open_page_refreshes_about_every_four_seconds(
+    open_page: OpenPage, operator: User, a_live_run: Run
+) -> None:
+    counted = Counted(open_page("/", operator, clock=True))
+    assert 4 <= counted.during(20) <= 5
+
+
+@pytest.mark.row("LAB-130", level="browser")
+def test_after_an_action_it_refreshes_about_every_second_for_ten(
+    open_page: OpenPage, operator: User, a_live_run: Run
+) -> None:
+    page = open_page("/", operator, clock=True)
+    counted = Counted(page)
+    page.get_by_role("button", name="Stop").click()
+    expect(page.locator("#banner .banner")).to_contain_text("Stopped")
+    assert 8 <= counted.during(10) <= 10
+    counted.during(2)
+    assert 2 <= counted.during(12) <= 3
+
+
+@pytest.mark.row("LAB-130", level="browser")
+def test_while_something_starts_it_refreshes_about_every_second(
+    open_page: OpenPage, operator: User, world: World, project: Any
+) -> None:
+    make.a_run(project, "7", state="starting", started_at=None)
+    counted = Counted(open_page("/", operator, clock=True))
+    assert 8 <= counted.during(10) <= 10
+
+
+@pytest.mark.row("LAB-130", level="browser")
+def test_a_hidden_tab_does_not_refresh_and_a_shown_one_does_at_once(
+    open_page: OpenPage, operator: User, a_live_run: Run
+) -> None:
+    page = open_page("/", operator, clock=True)
+    counted = Counted(page)
+    page.evaluate(HIDE, True)
+    assert counted.during(20) == 0
+    shown = counted.number
+    page.evaluate(HIDE, False)
+    counted.during(0.5)
+    assert counted.number - shown == 1
+
+
+@pytest.mark.row("LAB-130", level="browser")
+def test_an_armed_confirm_holds_refreshes_back_until_it_lapses(
+    open_page: OpenPage, operator: User, world: World, project: Any
+) -> None:
+    for number in (1, 2):
+        world.sessions.appear(make.a_run(project, str(number), slot=number).session)
+    page = open_page(f"/projects/{project.pk}/", operator, clock=True)
+    counted = Counted(page)
+    button = page.locator("#stop-all")
+    button.click()
+    expect(button).to_have_text("Press again: stop 2 runs")
+    assert counted.during(4.75) == 0
+    assert counted.during(1) == 1
+    expect(button).to_have_text("Stop all")
+    assert Run.objects.active().count() == 2
+    button.click()
+    button.click()
+    expect(page.locator("#banner")).to_contain_text("Stopped 2 runs of demo")
+    assert not Run.objects.active().exists()
+
+
+@pytest.mark.row("LAB-130", level="browser")
+def test_an_unread_error_holds_refreshes_back_until_it_is_dismissed(
+    open_page: OpenPage, operator: User, world: World, project: Any
+) -> None:
+    rows.a_ready_issue(project)
+    rows.answer_starts(world, AnswerCode.SEAM_FAILED, "git said no.")
+    page = open_page(f"/projects/{project.pk}/", operator, clock=True)
+    counted = Counted(page)
+    page.locator("#start").click()
+    expect(page.get_by_role("alert")).to_contain_text("git said no.")
+    assert counted.during(12) == 0
+    page.get_by_role("button", name="Dismiss").click()
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert counted.during(1) == 1
+
+
+@pytest.mark.row("LAB-130", level="browser")
+def test_a_running_request_holds_refreshes_back(
+    open_page: OpenPage, operator: User, a_live_run: Run
+) -> None:
+    page = open_page("/", operator, clock=True)
+    counted = Counted(page)
+    held: list[Route] = []
+    page.route("**/stop", lambda route: held.append(route))
+    page.get_by_role("button", name="Stop").click()
+    assert counted.during(9) == 0
+    assert len(held) == 1
+    held[0].continue_()
+    expect(page.locator("#banner")).to_contain_text("Stopped")
+    assert counted.during(2) >= 1
+
+
+@pytest.mark.row("LAB-130", level="browser")
+def test_the_setting_changes_the_rhythm(
+    open_page: OpenPage, operator: User, a_live_run: Run
+) -> None:
+    from runs.models import Settings
+
+    Settings.current()
+    Settings.objects.update(refresh_seconds=10)
+    counted = Counted(open_page("/", operator, clock=True))
+    assert counted.during(21) == 2
+
+
+@pytest.mark.row("LAB-131", level="browser")
+def test_refreshes_keep_typed_text_caret_and_focus(
+    open_page: OpenPage, operator: User, world: World, project: Any
+) -> None:
+    page = open_page("/projects/new", operator, clock=True)
+    counted = Counted(page)
+    field = page.get_by_label("Name")
+    field.fill("half a name")
+    page.get_by_label("Access token").fill("typed too")
+    field.focus()
+    page.evaluate("document.activeElement.setSelectionRange(4, 6)")
+    for n in range(3):
+        rows.a_tracked_project(f"news-{n}")
+        rows.tell(world, "something new", NoticeKind.PROJECT_READY)
+        assert counted.during(4) == 1
+        expect(page.locator("#nav-projects")).to_contain_text(f"news-{n}")
+    assert field.input_value() == "half a name"
+    assert page.get_by_label("Access token").input_value() == "typed too"
+    caret = "[document.activeElement.name, document.activeElement.selectionStart, document.activeElement.selectionEnd]"
+    assert page.evaluate(caret) == ["name", 4, 6]
+
+
+@pytest.mark.row("LAB-131", level="browser")
+def test_refreshes_keep_an_open_menu_and_the_focus_in_it(
+    open_page: OpenPage, operator: User, world: World, project: Any
+) -> None:
+    page = open_page("/", operator, clock=True)
+    counted = Counted(page)
+    page.locator("#start-menu summary").click()
+    page.locator(f"#start-{project.pk}").focus()
+    rows.a_ready_issue(project, "A new one")
+    rows.tell(world, "Issue written", NoticeKind.ISSUE_CHANGED, project=project, issue_key="1")
+    assert counted.during(4) == 1
+    expect(page.locator(f"#start-{project.pk}")).to_contain_text("1 ready")
+    expect(page.locator("#start-menu .list")).to_be_visible()
+    assert page.evaluate("document.activeElement.id") == f"start-{project.pk}"
+    page.keyboard.press("Escape")
+    expect(page.locator("#start-menu .list")).not_to_be_visible()
+
+
+@pytest.mark.row("LAB-131", level="browser")
+def test_refreshes_keep_a_filter_and_a_comment_that_is_being_written(
+    open_page: OpenPage, operator: User, world: World, project: Any
+) -> None:
+    import dataclasses
+
+    from trackers import registry
+
+    world.lab = dataclasses.replace(world.lab, tracker_for=registry.tracker)
+    number = rows.a_ready_issue(project, "Add retries")
+    page = open_page(f"/projects/{project.pk}/issues/", operator, clock=True)
+    counted = Counted(page)
+    page.locator("input[name=text]").fill("retr")
+    rows.a_ready_issue(project, "Another one")
+    rows.tell(world, "Issue written", NoticeKind.ISSUE_CHANGED, project=project, issue_key="2")
+    assert counted.during(4) == 1
+    expect(page.locator("main")).to_contain_text("Another one")
+    assert page.locator("input[name=text]").input_value() == "retr"
+    page = open_page(f"/projects/{project.pk}/issues/{number}/", operator, clock=True)
+    counted = Counted(page)
+    page.locator("textarea").first.fill("half a comm")
+    rows.tell(
+        world, "Labels are now", NoticeKind.ISSUE_CHANGED, project=project, issue_key=str(number)
+    )
+    assert counted.during(4) == 1
+    assert page.locator("textarea").first.input_value() == "half a comm"
+
+
+def test_a_refresh_leaves_what_is_unchanged_alone(
+    open_page: OpenPage, operator: User, world: World, a_live_run: Run
+) -> None:
+    """Nothing flickers: only the part that has news is touched, although all parts arrive."""
+    page = open_page("/", operator, clock=True)
+    counted = Counted(page)
+    counted.during(2)
+    page.evaluate(WATCH)
+    rows.tell(world, "something new", NoticeKind.PROJECT_READY, project=a_live_run.project)
+    page.evaluate("htmx.trigger(document.getElementById('live'), 'lab:refresh')")
+    expect(page.locator("#activity")).to_contain_text("something new")
+    assert counted.number == 1
+    assert page.evaluate("[...window.touched]") == ["activity"]
+
+
+def test_the_terminal_follows_only_a_reader_at_its_end(
+    open_page: OpenPage, operator: User, world: World, a_live_run: Run
+) -> None:
+    session = a_live_run.session
+    lines = [f"line {n}" for n in range(200)]
+    world.sessions.text[session] = "\n".join(lines)
+    page = open_page(f"/runs/{a_live_run.pk}/", operator, clock=True)
+    counted = Counted(page)
+    left = "(() => {const s = document.getElementById('screen'); return s.scrollHeight - s.clientHeight - s.scrollTop})()"
+    assert page.evaluate(left) < 2
+    world.sessions.text[session] = "\n".join([*lines, "more", "and more"])
+    assert counted.during(4) == 1
+    expect(page.locator("#screen")).to_contain_text("and more")
+    assert page.evaluate(left) < 2
+    page.evaluate("document.getElementById('screen').scrollTop = 100")
+    world.sessions.text[session] = "\n".join([*lines, "more", "and more", "and the last"])
+    assert counted.during(4) == 1
+    expect(page.locator("#screen")).to_contain_text("and the last")
+    assert page.evaluate("document.getElementById('screen').scrollTop") == 100
+
+
+@pytest.mark.row("X-15", level="browser")
+def test_times_are_local_and_ages_never_negative(
+    open_page: OpenPage, operator: User, world: World, a_live_run: Run
+) -> None:
+    rows.tell(world, "first output", run=a_live_run)
+    page = open_page(f"/runs/{a_live_run.pk}/", operator, timezone_id="Asia/Tokyo")
+    expect(page.locator("#timeline time").first).to_have_text("21:00:00")
+    world.clock.forward(hours=-1)
+    page.goto("/")
+    expect(page.locator(f"#run-{a_live_run.pk} .clock b")).to_have_text("0 s")
+    expect(page.locator("#tick-age")).to_have_text("Last tick 0 s ago")
+
+
+def test_ages_tick_without_asking_the_server(
+    open_page: OpenPage, operator: User, world: World, a_live_run: Run
+) -> None:
+    page = open_page("/", operator, clock=True)
+    counted = Counted(page)
+    counted.during(3)
+    assert counted.number == 0
+    row = page.locator(f"#run-{a_live_run.pk}")
+    assert row.locator(".clock b").inner_text() in ("2 s", "3 s", "4 s")
+    assert int(page.evaluate("document.querySelector('progress.meter').value")) in (2, 3, 4)

@@ -1,0 +1,123 @@
+"""Refreshes and pushes: 304 when unchanged, the very parts of the page when not."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from runs.domain.states import NoticeKind
+from runs.models import Notice, Run
+from runs.web import fragments
+from tests import make
+from tests.fakes import World
+from tests.web import board_rows as rows
+from tests.web.people import text_of
+
+pytestmark = pytest.mark.django_db
+
+AUTH = 2  # session and user
+
+
+@pytest.mark.row("LAB-130", level="contract")
+def test_an_unchanged_page_refreshes_with_304_and_few_queries(
+    anna: Client, world: World, django_assert_num_queries: Any
+) -> None:
+    project = rows.full_board(world, 3)
+    for page in rows.pages(project)[:2] + rows.pages(project)[4:]:
+        tag = re.search(r'hx-ptag="([^"]+)"', text_of(anna.get(page)))
+        assert tag is not None
+        headers = {"HX-Request": "true", "HX-PTag": tag[1]}
+        with django_assert_num_queries(AUTH + 2):
+            answer = anna.get(f"{page}live", headers=headers)
+        assert (answer.status_code, answer.content) == (304, b"")
+        assert answer["Cache-Control"] == "no-store"
+
+
+@pytest.mark.row("LAB-130", level="contract")
+def test_a_changed_page_refreshes_with_its_parts_and_a_new_tag(anna: Client, world: World) -> None:
+    project = rows.full_board(world, 1)
+    for page, topic in (("/", "overview"), (f"/projects/{project.pk}/", f"project:{project.pk}")):
+        before = anna.get(f"{page}live")
+        rows.tell(world, "something new", NoticeKind.PROJECT_READY, project=project)
+        answer = anna.get(f"{page}live", headers={"HX-PTag": before["HX-PTag"]})
+        assert answer.status_code == 200
+        assert answer["HX-PTag"] != before["HX-PTag"]
+        assert "something new" in text_of(answer)
+        targets = set(re.findall(r'hx-target="#([\w-]+)" hx-swap="outerMorph"', text_of(answer)))
+        assert targets == set(fragments.regions(topic, True) or {})
+
+
+def test_every_region_is_an_element_of_its_page_with_that_id(anna: Client, world: World) -> None:
+    project = rows.full_board(world, 1)
+    run = Run.objects.filter(outcome="").get()
+    for page, topic in (
+        ("/", "overview"),
+        (f"/projects/{project.pk}/", f"project:{project.pk}"),
+        (f"/runs/{run.pk}/", f"run:{run.pk}"),
+        ("/settings/", "chrome"),
+    ):
+        shown = text_of(anna.get(page))
+        regions = fragments.regions(topic, True, None)
+        assert regions is not None
+        for name, html in regions.items():
+            assert re.match(rf"\s*<\w+ id=\"{name}\"", html), name
+            assert shown.count(f'id="{name}"') == 1, name
+
+
+def test_a_push_about_a_live_run_asks_neither_tmux_nor_git(world: World) -> None:
+    run = make.a_run(rows.a_tracked_project(), "7", worktree="/nowhere", fork_point="abc")
+    world.sessions.broken = "tmux must not be asked"
+    assert "terminal" not in (fragments.regions(f"run:{run.pk}", True) or {})
+
+
+def test_pushed_parts_hold_no_form_and_no_token(world: World) -> None:
+    project = rows.full_board(world, 2)
+    for topic in (
+        "overview",
+        f"project:{project.pk}",
+        f"run:{Run.objects.filter(outcome='').first().pk}",
+    ):
+        html = "".join((fragments.regions(topic, True) or {}).values())
+        assert "<form" not in html
+        assert "csrf" not in html
+
+
+def test_what_is_gone_has_no_regions(world: World) -> None:
+    assert fragments.regions("project:99", True) is None
+    assert fragments.regions("run:99", True) is None
+    assert fragments.regions("nonsense", True) is None
+
+
+def test_a_notice_concerns_the_pages_that_show_it(world: World) -> None:
+    project = rows.a_tracked_project()
+    run = make.a_run(project, "7")
+    rows.tell(world, "first output", run=run)
+    assert fragments.topics_of(Notice.objects.get()) == {
+        "overview", "chrome", f"project:{project.pk}", f"issues:{project.pk}", f"run:{run.pk}",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [1, 50])
+def test_pages_cost_a_fixed_number_of_queries(
+    anna: Client, world: World, count: int, django_assert_num_queries: Any
+) -> None:
+    project = rows.full_board(world, count)
+    run = Run.objects.filter(outcome="").first()
+    ended = Run.objects.exclude(outcome="").first()
+    assert run is not None
+    assert ended is not None
+    costs = {
+        "/": 5,
+        f"/projects/{project.pk}/": 6,
+        f"/runs/{run.pk}/": 6,
+        f"/runs/{ended.pk}/": 6,
+        "/runs/": 5,
+        "/projects/new": 4,
+        "/settings/": 6,
+    }
+    for page, queries_of_page in costs.items():
+        with django_assert_num_queries(AUTH + queries_of_page):
+            assert anna.get(page).status_code == 200

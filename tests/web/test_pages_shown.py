@@ -1,0 +1,259 @@
+"""What the pages show, and why something cannot be done."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from runs.domain.states import ProjectState
+from runs.models import Host, Settings
+from runs.web import fragments, queries
+from tests import make
+from tests.fakes import World
+from tests.web import board_rows as rows
+from tests.web.people import text_of
+
+pytestmark = pytest.mark.django_db
+
+
+def test_pages_show_projects_runs_and_ready_issues(anna: Client, world: World) -> None:
+    project = rows.full_board(world, 2)
+    for page in rows.pages(project):
+        assert anna.get(page).status_code == 200, page
+    overview = text_of(anna.get("/"))
+    for piece in (
+        "2 of 6",
+        "Ready 0",
+        "other-1",
+        "The session ended.",
+        "The tracker did not answer.",
+    ):
+        assert piece in overview
+
+
+def test_an_empty_overview_offers_a_project_and_the_demo(
+    anna: Client, vera: Client, world: World
+) -> None:
+    assert "Try the demo" in text_of(anna.get("/"))
+    assert "/projects/new" in text_of(anna.get("/"))
+    assert "Try the demo" not in text_of(vera.get("/"))
+
+
+def test_the_numbers_are_counted_from_stored_runs(anna: Client, world: World) -> None:
+    project = rows.a_tracked_project()
+    for number, (outcome, hours, took) in enumerate(
+        [
+            ("succeeded", 1, 10),
+            ("succeeded", 30, 20),
+            ("died", 2, 30),
+            ("stopped", 3, 5),
+            ("succeeded", 200, 9),
+        ]
+    ):
+        ended = rows.ago(hours=hours)
+        make.a_run(
+            project,
+            str(number + 1),
+            outcome=outcome,
+            started_at=rows.ago(hours=hours, minutes=took),
+            ended_at=ended,
+            settled_at=ended,
+        )
+    make.a_run(project, "9", outcome="failed", started_at=None)
+    stats = queries.overview(world.lab).stats
+    assert (stats.ended, stats.success, stats.counted) == (3, 67, 3)
+    assert stats.median is not None
+    assert stats.median.total_seconds() == 20 * 60
+
+
+def test_without_runs_no_rate_is_invented(anna: Client, world: World) -> None:
+    rows.a_tracked_project()
+    page = text_of(anna.get("/"))
+    assert "Success" not in page
+    assert "Median" not in page
+
+
+@pytest.mark.row("LAB-73", level="contract")
+def test_an_issue_that_a_run_has_claimed_is_not_up_next(world: World) -> None:
+    project = rows.a_tracked_project()
+    first, second, third = (rows.a_ready_issue(project, f"Issue {n}") for n in range(3))
+    make.a_run(project, str(first))
+    make.a_run(project, str(second), outcome="died")
+    make.a_run(project, str(third), outcome="failed", started_at=None)
+    page = queries.overview(world.lab)
+    assert [issue.number for issue in page.next] == [third]
+    assert page.stats.claimed == 2
+
+
+def test_what_went_badly_needs_a_person_for_a_day(world: World) -> None:
+    project = rows.a_tracked_project("billing", state=ProjectState.FAILED, error="no such host")
+    make.a_run(project, "1", outcome="died", reason="exit status 1", ended_at=rows.ago(hours=23))
+    make.a_run(project, "2", outcome="timed_out", reason="too long", ended_at=rows.ago(hours=25))
+    make.a_run(
+        project,
+        "3",
+        outcome="succeeded",
+        warning="the worktree was kept",
+        ended_at=rows.ago(hours=1),
+    )
+    make.a_run(project, "4", outcome="stopped", ended_at=rows.ago(hours=1))
+    told = [(need.title, need.what) for need in queries.overview(world.lab).needs]
+    assert told == [
+        ("billing", "could not be cloned"),
+        ("billing #3", "was not tidied up completely"),
+        ("billing #1", "died"),
+    ]
+
+
+@pytest.mark.row("X-13", level="contract")
+def test_a_late_worker_is_a_red_strip_on_every_page(anna: Client, world: World) -> None:
+    project = rows.full_board(world, 1)
+    world.clock.forward(seconds=60)
+    assert "Nobody is watching" not in text_of(anna.get("/"))
+    before = fragments.version("overview")
+    world.clock.forward(seconds=1)
+    assert fragments.version("overview") != before
+    for page in [*rows.pages(project), "/projects/new", "/nowhere"]:
+        assert "Nobody is watching" in text_of(anna.get(page)), page
+
+
+def test_an_error_of_the_last_tick_is_on_every_page(anna: Client, world: World) -> None:
+    rows.a_tick(world)
+    Host.objects.update(last_error="tmux did not answer.")
+    assert "tmux did not answer." in text_of(anna.get("/settings/"))
+
+
+@pytest.mark.row("LAB-01", level="contract")
+def test_an_adopted_run_shows_calmly(anna: Client, world: World) -> None:
+    project = rows.a_tracked_project()
+    run = make.a_run(
+        project, "7", slot=None, is_adopted=True, kind="auto", issue_title="", agent=""
+    )
+    page = text_of(anna.get(f"/runs/{run.pk}/"))
+    for piece in ("Adopted", "adopted", ">auto<", "did not write its task", "no worktree of ours"):
+        assert piece in page
+    assert text_of(anna.get("/")).count(f'id="run-{run.pk}"') == 1
+
+
+def test_the_page_of_a_dead_run_says_why(anna: Client, world: World) -> None:
+    project = rows.a_tracked_project()
+    run = make.a_run(
+        project, "7", outcome="died", reason="the session was ended by signal 9", exit_signal=9, exited_at=rows.ago(minutes=1),
+        last_words="\x1b[31mno more credit\x1b[0m", worktree_fate="kept", worktree="/state/worktrees/demo-7",
+    )  # fmt: skip
+    page = text_of(anna.get(f"/runs/{run.pk}/"))
+    for piece in (
+        "ended by signal 9",
+        "SIGKILL",
+        '<span class="ansi31">no more credit</span>',
+        "/state/worktrees/demo-7",
+    ):
+        assert piece in page
+
+
+@pytest.mark.row("X-17", level="contract")
+def test_a_new_line_of_the_agent_changes_the_tag_of_its_page(anna: Client, world: World) -> None:
+    run = make.a_run(rows.a_tracked_project(), "7")
+    world.sessions.appear(run.session)
+    world.sessions.text[run.session] = "first"
+    before = fragments.version(f"run:{run.pk}")
+    assert fragments.version(f"run:{run.pk}") == before
+    world.sessions.text[run.session] = "first\nsecond"
+    assert fragments.version(f"run:{run.pk}") != before
+    assert "second" in text_of(anna.get(f"/runs/{run.pk}/"))
+
+
+def test_a_hosted_project_shows_the_one_command_that_brings_merges_home(
+    anna: Client, world: World
+) -> None:
+    project = rows.a_tracked_project(is_hosted=True)
+    page = text_of(anna.get(f"/projects/{project.pk}/"))
+    assert f"git -C /nowhere pull --ff-only {project.origin(world.lab.paths)} main" in page
+
+
+@pytest.mark.row("LAB-64", level="contract")
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        pytest.param({"tracker": ""}, "no tracker", id="no tracker"),
+        pytest.param({"state": ProjectState.CLONING}, "being cloned", id="cloning"),
+        pytest.param({"state": ProjectState.FAILED}, "could not be cloned", id="failed"),
+    ],
+)
+def test_a_start_that_cannot_work_is_disabled_with_the_reason(
+    anna: Client, world: World, fields: dict[str, Any], why: str
+) -> None:
+    project = make.a_project(**fields)
+    page = text_of(anna.get(f"/projects/{project.pk}/"))
+    button = re.search(r'<button[^>]*id="start"[^>]*>', page)
+    assert button is not None
+    assert " disabled" in button[0]
+    assert why in page
+
+
+@pytest.mark.row("LAB-66", level="contract")
+def test_at_the_cap_the_card_is_marked_and_the_start_disabled(anna: Client, world: World) -> None:
+    project = rows.a_tracked_project()
+    Settings.current()
+    Settings.objects.update(session_cap=1)
+    make.a_run(project, "7")
+    assert '<div class="stat full"><small>Slots</small><b>1 of 1</b>' in text_of(anna.get("/"))
+    assert "All 1 slots are taken" in text_of(anna.get(f"/projects/{project.pk}/"))
+
+
+@pytest.mark.row("LAB-69", level="contract")
+def test_the_project_that_was_opened_last_is_on_top(anna: Client, world: World) -> None:
+    for name, opened in (
+        ("beta", None),
+        ("alpha", None),
+        ("old", rows.ago(days=2)),
+        ("new", rows.ago(hours=1)),
+    ):
+        rows.a_tracked_project(name, last_opened_at=opened)
+    assert re.findall(r'<span class="name">(\w+)</span>', text_of(anna.get("/"))) == [
+        "new",
+        "old",
+        "alpha",
+        "beta",
+    ]
+
+
+def test_runs_are_filtered_and_paged(anna: Client, world: World) -> None:
+    first, second = rows.a_tracked_project("one"), rows.a_tracked_project("two")
+    for n in range(60):
+        make.a_run(first, str(n + 1), outcome="succeeded", issue_title=f"Title-{n}.")
+    make.a_run(second, "1", outcome="died", issue_title="The dead one.")
+    make.a_run(second, "2", issue_title="The live one.")
+    assert "The dead one." in text_of(anna.get("/runs/?outcome=died"))
+    assert "The live one." not in text_of(anna.get("/runs/?outcome=died"))
+    assert "The dead one." not in text_of(anna.get("/runs/?outcome=active"))
+    page = text_of(anna.get(f"/runs/?project={first.pk}"))
+    assert page.count("Title-") == queries.PAGE
+    older = re.search(r'href="(\?[^"]*before[^"]*)"', page)
+    assert older is not None
+    rest = text_of(anna.get("/runs/" + older[1].replace("&amp;", "&")))
+    assert rest.count("Title-") == 10
+
+
+@pytest.mark.parametrize(
+    "query", ["?outcome=<script>", "?project=x&before=-1", "?before=99999999999999999999"]
+)
+def test_a_senseless_filter_is_as_if_it_were_not_there(
+    anna: Client, world: World, query: str
+) -> None:
+    make.a_run(rows.a_tracked_project(), "7")
+    answer = anna.get("/runs/" + query)
+    assert answer.status_code == 200
+    assert "Issue 7" in text_of(answer)
+
+
+@pytest.mark.parametrize(
+    "page", ["/runs/99/", "/projects/99/", "/projects/99/live", "/runs/99/live", "/nowhere"]
+)
+def test_what_is_not_there_is_404_in_the_look_of_the_house(
+    anna: Client, world: World, page: str
+) -> None:
+    assert anna.get(page).status_code == 404
