@@ -21,51 +21,18 @@ from runs.outside.tmux import TmuxSessions
 from runs.outside.worktrees import GitWorktrees
 from runs.work import launch, projects, reaper
 from tests.fakes import FakeBell, FakeQueue
+from tests.repositories import IDENTITY, a_checkout, git
 from trackers import registry
 from trackers.memory import MemoryTracker
 
-IDENTITY = {
-    "GIT_AUTHOR_NAME": "Test",
-    "GIT_AUTHOR_EMAIL": "test@example.org",
-    "GIT_COMMITTER_NAME": "Test",
-    "GIT_COMMITTER_EMAIL": "test@example.org",
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_CONFIG_SYSTEM": "/dev/null",
-}
+__all__ = ["IDENTITY", "IDLE", "RealWorld", "a_checkout", "git"]
+
 IDLE = [
     sys.executable,
     "-c",
     "import time; print('ready', flush=True); time.sleep(600)",
     "{prompt}",
 ]
-
-
-def git(folder: Path, *argv: str) -> str:
-    """git in a test's own repository."""
-    done = subprocess.run(
-        ["git", "-C", str(folder), *argv],
-        env={**os.environ, **IDENTITY},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=30,
-    )
-    return done.stdout.strip()
-
-
-def a_checkout(folder: Path, origin: Path | None = None) -> Path:
-    """A repository with one commit on main, cloned from a bare origin when one is given."""
-    folder.mkdir(parents=True)
-    git(folder, "init", "-q", "-b", "main")
-    (folder / "hello.txt").write_text("hello\n")
-    git(folder, "add", "-A")
-    git(folder, "commit", "-q", "-m", "chore: begin")
-    if origin is not None:
-        origin.mkdir(parents=True)
-        git(origin, "init", "-q", "--bare", "-b", "main")
-        git(folder, "remote", "add", "origin", str(origin))
-        git(folder, "push", "-q", "origin", "main")
-    return folder
 
 
 class RealWorld:
