@@ -161,6 +161,22 @@ def test_a_run_that_has_ended_opens_none(desk: Desk) -> None:
     assert refused(desk, "This run has ended").field == "run"
 
 
+def test_a_run_that_ends_while_git_is_asked_opens_none(desk: Desk) -> None:
+    desk.commit()
+    desk.push()
+    lab = desk.real.lab
+
+    class StoppedMeanwhile(type(desk.real.repos)):  # type: ignore[misc]
+        def is_ahead(self, *asked: object) -> bool:
+            outcomes.record(lab, desk.run, Outcome.STOPPED, "stopped by anna", by="anna")
+            return bool(super().is_ahead(*asked))
+
+    repos = StoppedMeanwhile(desk.real.repos._git)
+    with pytest.raises(PullRefused, match="This run has ended"):
+        pulls.create(dataclasses.replace(lab, repos=repos), desk.run, title="t", by="agent")
+    assert not PullRequest.objects.exists()
+
+
 @pytest.mark.parametrize(
     ("fields", "field"), [({"title": " "}, "title"), ({"body": "x" * 200_001}, "body")]
 )

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from tests.trackers.worlds import AT, READY, BuiltinWorld
 from trackers.base import NewPull, NotFound, PullState, Refused
@@ -196,3 +197,14 @@ def test_the_questions_of_a_tick_cost_the_same_for_one_row_and_for_fifty(
         world.tracker.open_issues(roots[0])
 
     assert all(pulls and pulls[0].head == "afk/7" for pulls in found.values())
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="asks SQLite for its plan")
+def test_the_question_of_a_tick_does_not_walk_through_history(root: str) -> None:
+    world = BuiltinWorld()
+    with CaptureQueriesContext(connection) as asked:
+        world.tracker.pulls({root: ["afk/7", "afk/8"]})
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {asked[0]['sql']}")
+        plan = " ".join(str(row[-1]) for row in cursor.fetchall())
+    assert "pull_of_head (root_id=? AND head=?)" in plan

@@ -98,6 +98,8 @@ class PullRequest(models.Model):
                 fields=["root", "head"], condition=Q(state="open"), name="pull_one_open_per_head"
             ),
         ]
+        # Each tick asks for the heads of live runs; without it that cost grows with history.
+        indexes = [models.Index(name="pull_of_head", fields=["root", "head"])]
 
     def __str__(self) -> str:
         return f"#{self.number} {self.title[:60]}"
