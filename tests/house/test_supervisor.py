@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -102,5 +104,10 @@ def test_a_killed_supervisor_takes_its_child_along(tmp_path: Path) -> None:
     process = _supervise(tmp_path, "import time; time.sleep(600)")
     pid = int(_line(process))
     process.kill()
-    process.communicate()
-    until(lambda: is_gone(pid), 5)
+    process.wait()
+    try:
+        until(lambda: is_gone(pid), 5)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        process.communicate()
