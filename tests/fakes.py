@@ -189,10 +189,10 @@ class FakeRepos:
         tree = self.trees[path]
         return Progress("e" * 40 if tree.commits else tree.fork_point, tree.commits)
 
-    def changes(self, path: Path, fork_point: str) -> Sequence[Change]:
+    def changes(self, path: Path, fork_point: str, head: str = "") -> Sequence[Change]:
         return []
 
-    def patch(self, path: Path, fork_point: str, limit: int) -> str:
+    def patch(self, path: Path, fork_point: str, limit: int, head: str = "") -> str:
         return ""
 
     def pushed(self, repo: Path, branch: str, token: str = "") -> str | None:

@@ -178,11 +178,15 @@ class Repos(Protocol):
     def progress(self, path: Path, fork_point: str) -> Progress:
         """Head and number of commits since the fork point. Raises SeamError."""
 
-    def changes(self, path: Path, fork_point: str) -> Sequence[Change]:
-        """Changed files since the fork point, uncommitted and untracked ones included."""
+    def changes(self, path: Path, fork_point: str, head: str = "") -> Sequence[Change]:
+        """Changed files since the fork point.
 
-    def patch(self, path: Path, fork_point: str, limit: int) -> str:
-        """The diff behind `changes`, at most `limit` bytes. Raises SeamError."""
+        In a worktree uncommitted and untracked ones are included; with `head` the path is a
+        repository and the commits up to there are meant. Raises SeamError.
+        """
+
+    def patch(self, path: Path, fork_point: str, limit: int, head: str = "") -> str:
+        """The diff behind `changes`, at most `limit` characters of whole files. Raises SeamError."""
 
     def pushed(self, repo: Path, branch: str, token: str = "") -> str | None:
         """The commit that origin has for a branch now, None when it has none."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runs.domain.ports import Change, Progress, SeamError
-from runs.outside.git import QUICK, GitRepos, failed
+from runs.outside.git import QUICK, GitRepos
 
 _UNTRACKED_LIMIT = 200
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
@@ -35,57 +35,34 @@ class GitWorktrees(GitRepos):
         count = self._git.ask(path, "rev-list", "--count", f"{fork_point}..HEAD", timeout=QUICK)
         return Progress(head, int(count))
 
-    def changes(self, path: Path, fork_point: str) -> Sequence[Change]:
-        numbers = self._git.ask(
-            path,
-            "diff",
-            "--no-ext-diff",
-            "--no-renames",
-            "--numstat",
-            "-z",
-            fork_point,
-            "--",
-            timeout=QUICK,
-        )
-        kinds = self._kinds(path, fork_point)
+    def changes(self, path: Path, fork_point: str, head: str = "") -> Sequence[Change]:
+        numbers = self._diff(path, fork_point, head, "--numstat", "-z")
+        words = [
+            word
+            for word in self._diff(path, fork_point, head, "--name-status", "-z").split("\0")
+            if word
+        ]
+        if len(words) % 2:
+            raise SeamError("git diff gave a list that was not understood")
+        kinds = dict(zip(words[1::2], words[::2], strict=True))
         found = []
         for entry in numbers.split("\0"):
             if entry:
                 added, removed, name = entry.split("\t", 2)
                 found.append(Change(name, kinds.get(name, "M"), _number(added), _number(removed)))
-        return [*found, *(Change(name, "?", None, None) for name in self._untracked(path))]
+        untracked = [] if head else self._untracked(path)
+        return [*found, *(Change(name, "?", None, None) for name in untracked)]
 
-    def patch(self, path: Path, fork_point: str, limit: int) -> str:
-        done = self._git(
-            path,
-            "diff",
-            "--no-ext-diff",
-            "--no-color",
-            "--no-renames",
-            fork_point,
-            "--",
-            timeout=QUICK,
-        )
-        if done.status != 0:
-            raise failed("diff", done)
-        return done.stdout if len(done.stdout) <= limit else _cut(done.stdout, limit)
+    def patch(self, path: Path, fork_point: str, limit: int, head: str = "") -> str:
+        text = self._diff(path, fork_point, head, "--no-color")
+        return text if len(text) <= limit else _cut(text, limit)
 
-    def _kinds(self, path: Path, fork_point: str) -> dict[str, str]:
-        text = self._git.ask(
-            path,
-            "diff",
-            "--no-ext-diff",
-            "--no-renames",
-            "--name-status",
-            "-z",
-            fork_point,
-            "--",
-            timeout=QUICK,
+    def _diff(self, path: Path, fork_point: str, head: str, *flags: str) -> str:
+        """One `git diff`: from the fork point to a commit, or to the working copy."""
+        ends = (fork_point, head) if head else (fork_point,)
+        return self._git.ask(
+            path, "diff", "--no-ext-diff", "--no-renames", *flags, *ends, "--", timeout=QUICK
         )
-        words = [word for word in text.split("\0") if word]
-        if len(words) % 2:
-            raise SeamError("git diff gave a list that was not understood")
-        return dict(zip(words[1::2], words[::2], strict=True))
 
     def _untracked(self, path: Path) -> list[str]:
         text = self._git.ask(

@@ -60,18 +60,27 @@ def terminal(lab: Lab, run: Run) -> Screen:
 
 
 def changes(lab: Lab, run: Run) -> Changes:
-    """The running worktree against its fork point, uncommitted and untracked files included."""
-    if not run.worktree or not run.fork_point:
+    """What the run changed: its worktree, or once that is gone the commits of its branch."""
+    if not run.fork_point:
         return Changes()
-    path = Path(run.worktree)
-    if not path.is_dir():
-        return Changes()
+    path, head = Path(run.worktree), ""
+    if not run.worktree or not path.is_dir():
+        path, head = run.project.repo(lab.paths), run.head
+        if not head or head == run.fork_point:
+            return Changes()
     try:
-        files = lab.repos.changes(path, run.fork_point)
-        patch = lab.repos.patch(path, run.fork_point, PATCH_BYTES)
+        files = lab.repos.changes(path, run.fork_point, head)
+        patch = lab.repos.patch(path, run.fork_point, PATCH_BYTES, head)
     except SeamError as error:
         return Changes(error=str(error))
-    return Changes(files, patch, is_cut=len(patch) >= PATCH_BYTES)
+    return Changes(files, patch, is_cut=_is_cut(files, patch))
+
+
+def _is_cut(files: Sequence[Change], patch: str) -> bool:
+    """Whether tracked files are missing from the patch because it was too long."""
+    return patch.count("\ndiff --git ") + patch.startswith("diff --git ") < sum(
+        f.kind != "?" for f in files
+    )
 
 
 def tidy(screen: str) -> str:

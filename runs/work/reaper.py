@@ -49,7 +49,7 @@ def settle(lab: Lab, run: Run) -> bool:
             f"The session could not be ended yet: {error}. It is tried again at every tick.",
         )
         return False
-    seen |= _exit_facts(lab, run)
+    seen |= _exit_facts(lab, run) | _progress(lab, run)
     fate, warning = _settle_worktree(lab, run)
     lab.sessions.forget(lab.paths.run_folder(run.pk))
     return _mark(lab, run, fate, warning, seen)
@@ -103,6 +103,18 @@ def _read_last_words(lab: Lab, run: Run) -> dict[str, object]:
         return {}
     words = looking.tidy(text)[-LAST_WORDS_BYTES:]
     return {"last_words": words, "last_line": looking.last_line(words)} if words else {}
+
+
+def _progress(lab: Lab, run: Run) -> dict[str, object]:
+    """How far the branch came, so that its commits can be shown when the worktree is gone."""
+    if not run.worktree or not run.fork_point or not Path(run.worktree).is_dir():
+        return {}
+    try:
+        progress = lab.repos.progress(Path(run.worktree), run.fork_point)
+    except SeamError as error:
+        logger.info("progress was not read", extra={"run_id": run.pk, "error": str(error)})
+        return {}
+    return {"head": progress.head, "commits": progress.commits}
 
 
 def _settle_worktree(lab: Lab, run: Run) -> tuple[WorktreeFate, str]:

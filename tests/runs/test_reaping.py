@@ -62,6 +62,21 @@ def test_a_pull_request_is_success_and_keeps_branch_and_commits(real, state):
     assert set(real.memory.calls) <= {"ready", "pulls"}
 
 
+def test_the_changes_of_a_run_can_be_read_after_its_worktree_is_gone(real):
+    from runs.work import looking
+
+    run = start(real, real.project())
+    _commit_and_push(run)
+    real.memory.add_pull("demo", "afk/7")
+    look(real)
+    run = _again(run)
+    assert (run.worktree_fate, run.commits) == ("removed", 1)
+    changes = looking.changes(real.lab, run)
+    assert [(c.path, c.kind, c.added) for c in changes.files] == [("work.txt", "A", 1)]
+    assert "+work" in changes.patch
+    assert not changes.is_cut
+
+
 @pytest.mark.row("LAB-22", level="real")
 def test_a_pull_request_and_a_dead_session_is_success(real):
     run = start(real, real.project())
