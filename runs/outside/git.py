@@ -234,7 +234,11 @@ class GitRepos:
             token=token,
             timeout=QUICK,
         )
-        return text.split("\t")[0] if text.strip() else None
+        for line in text.splitlines():
+            commit, _, name = line.partition("\t")
+            if name == f"refs/heads/{branch}":  # git also lists names that merely end so
+                return commit
+        return None
 
     def is_ahead(self, repo: Path, commit: str, base: str) -> bool:
         """Exit 0: origin's base holds the commit already; 1: it does not; else unknown (LAB-108)."""

@@ -43,6 +43,7 @@ class TmuxSessions:
     def __init__(self, paths: Paths, environ: Mapping[str, str], program: str = "tmux") -> None:
         self._paths = paths
         self._program = program
+        self._is_configured = False
         self._env = shell.scrubbed(environ, own_bin=paths.bin)
         self._env.pop("COLORTERM", None)
         self._env.setdefault("TERM", "xterm-256color")
@@ -125,15 +126,28 @@ class TmuxSessions:
         return [self._program, "-S", str(self._paths.tmux_socket), "attach", "-t", f"={name}"]
 
     def _tmux(self, *argv: str, timeout: float = TIMEOUT) -> shell.Finished:
-        socket = self._paths.tmux_socket
-        config = self._paths.state / "tmux.conf"
-        if not config.exists():
-            _write_private(config, _configuration(self._paths))
         return shell.run(
-            [self._program, "-u", "-S", str(socket), "-f", str(config), *argv],
+            [
+                self._program,
+                "-u",
+                "-S",
+                str(self._paths.tmux_socket),
+                "-f",
+                str(self._config()),
+                *argv,
+            ],
             timeout=timeout,
             env=self._env,
         )
+
+    def _config(self) -> Path:
+        """The server's configuration, written anew when it is not what this version wants."""
+        path, wanted = self._paths.state / "tmux.conf", _configuration(self._paths)
+        if not self._is_configured or not path.exists():
+            if not path.exists() or path.read_text() != wanted:
+                _write_private(path, wanted)
+            self._is_configured = True
+        return path
 
     def _is_absent(self, stderr: str) -> bool:
         """Whether tmux says that there is no server, which is an answer and not an error (LAB-16)."""

@@ -82,12 +82,13 @@ def retry(lab: Lab, project: Project, by: str) -> None:
 
 def remove_failed(lab: Lab, project: Project, by: str) -> bool:
     """Forget a project whose clone failed; never one that was ever usable."""
-    removed, _ = Project.objects.filter(
-        pk=project.pk, state=ProjectState.FAILED, runs=None
-    ).delete()
-    if removed:
-        logger.info("failed project removed", extra={"project": project.name, "by": by})
-        with transaction.atomic():
+    with transaction.atomic():
+        removed, _ = Project.objects.filter(
+            pk=project.pk, state=ProjectState.FAILED, runs=None
+        ).delete()
+        if removed:
+            if project.tracker == "builtin":
+                store.drop_root(project.tracker_root)
             announce.tell(lab, NoticeKind.PROJECT_FAILED, f"{project.name} was removed", by=by)
     return bool(removed)
 

@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 LOOK, GLANCE = "look", "glance"
 GLANCE_EVERY = timedelta(seconds=5)
+TICKS_KEPT, PRUNE_EVERY = 5000, 500
 
 
 @dataclass
@@ -34,6 +35,13 @@ class Report:
     settled: int = 0
     started: int = 0
     errors: list[str] = field(default_factory=list)
+
+    @property
+    def is_worth_storing(self) -> bool:
+        """An idle look leaves a heartbeat and no row (C-41)."""
+        return bool(
+            self.runs or self.adopted or self.ended or self.settled or self.started or self.errors
+        )
 
 
 def tick(lab: Lab, project: str = "", force: bool = False) -> Report:
@@ -169,8 +177,8 @@ def _finish(
         return
     if not project:
         _store_due(host_id, due, settings, now)
-    if LOOK in due:
-        Tick.objects.create(
+    if LOOK in due and report.is_worth_storing:
+        stored = Tick.objects.create(
             host_id=host_id,
             at=now,
             milliseconds=int((time.perf_counter() - began) * 1000),
@@ -179,6 +187,8 @@ def _finish(
             started=report.started,
             error="; ".join(report.errors),
         )
+        if stored.pk % PRUNE_EVERY == 0:
+            Tick.objects.filter(host_id=host_id, pk__lt=stored.pk - TICKS_KEPT).delete()
     ours.update(**done)
 
 

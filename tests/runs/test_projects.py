@@ -14,6 +14,7 @@ from runs.work import projects
 from runs.work.projects import ProjectRefused
 from tests.real import a_checkout, git
 from tests.runs.stories import look, start
+from trackers.builtin.models import Root
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -145,6 +146,7 @@ def test_a_failed_project_can_be_forgotten_and_a_usable_one_cannot(real, tmp_pat
     Project.objects.filter(pk=project.pk).update(state=ProjectState.FAILED)
     assert projects.remove_failed(real.lab, project, "anna")
     assert not Project.objects.exists()
+    assert not Root.objects.exists()
 
 
 def test_a_clone_whose_worker_died_is_taken_up_again(real, tmp_path):

@@ -168,3 +168,14 @@ def test_a_token_reaches_git_by_a_helper_and_is_hidden_in_its_answers(real, tmp_
     argv, answer = (tmp_path / "out").read_text().splitlines()
     assert "s3cret" not in argv
     assert answer == "s3cret"
+
+
+def test_what_origin_has_is_told_by_the_exact_name_of_the_branch(real, tmp_path):
+    checkout = a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
+    repo = tmp_path / "repo.git"
+    real.repos.create(repo, str(tmp_path / "origin.git"))
+    real.repos.fetch(repo)
+    git(checkout, "push", "-q", "origin", "main:refs/heads/copy/refs/heads/afk/7")
+    assert real.repos.pushed(repo, "afk/7") is None
+    git(checkout, "push", "-q", "origin", "main:afk/7")
+    assert real.repos.pushed(repo, "afk/7") == git(checkout, "rev-parse", "main")

@@ -125,3 +125,58 @@ def test_stop_and_reap_exclude_each_other(real):
         assert Notice.objects.filter(run=run, kind="run.reaped").count() == 1
         assert git(Path(run.worktree), "branch", "--show-current") == run.branch
     assert real.session_names() == []
+
+
+@pytest.mark.row("LAB-49", "LAB-58", level="real")
+def test_two_starts_a_stop_and_a_tick_race_to_one_outcome_per_run(real):
+    """Whatever comes first: one run per issue, one outcome per ended run, slots equal to sessions."""
+    from runs.models import StartRequest
+    from runs.work import launch, starts
+    from tests.runs.stories import ready
+
+    project = real.project()
+    first = start(real, project, "1")
+    for key in ("2", "3"):
+        ready(real, key)
+    go = threading.Barrier(4)
+    problems = []
+
+    def guarded(work) -> None:  # type: ignore[no-untyped-def]
+        try:
+            go.wait()
+            work()
+        except Exception as error:
+            problems.append(error)
+        finally:
+            connections.close_all()
+
+    def press() -> None:
+        starts.request(real.lab, project, "anna")
+        tick.tick(real.lab, project="demo")
+        for run in Run.objects.starting():
+            launch.carry_out(real.lab, run.pk)
+
+    acts = [
+        press,
+        press,
+        lambda: stop(real.lab, first, "anna"),
+        lambda: tick.tick(real.lab, force=True),
+    ]
+    threads = [threading.Thread(target=guarded, args=(act,)) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for _ in range(2):
+        look(real)
+        real.work()
+    assert problems == []
+    first.refresh_from_db()
+    assert first.outcome == "stopped"
+    live = Run.objects.active()
+    assert sorted(run.session for run in live) == real.session_names()
+    assert {run.issue_key for run in live} == {"2", "3"}
+    assert len({run.slot for run in live}) == 2
+    assert set(StartRequest.objects.values_list("answer", flat=True)) == {"started"}
+    for run in Run.objects.exclude(outcome=""):
+        assert Notice.objects.filter(run=run, kind="run.ended").count() == 1

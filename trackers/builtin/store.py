@@ -26,6 +26,11 @@ def create_root(name: str) -> str:
     return str(root.pk)
 
 
+def drop_root(root: str) -> None:
+    """Remove the tracker of a project that was never usable, with all that it holds."""
+    Root.objects.filter(pk=root_id(root)).delete()
+
+
 def root_id(root: str) -> int:
     """The primary key that a root stands for. Raises Refused for anything but a number."""
     if not (root.isascii() and root.isdigit()) or len(root) > 18:
