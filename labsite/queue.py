@@ -18,6 +18,7 @@ from huey import SqliteHuey
 from huey.consumer import Consumer, Scheduler, Worker
 
 OFFER_SECONDS = 5
+SPARE = 2
 DATAGRAM_BYTES = 4096
 
 logger = logging.getLogger(__name__)
@@ -69,17 +70,23 @@ class WakeConsumer(Consumer):
 
 
 class LabHuey(SqliteHuey):
-    """SqliteHuey with the consumer above. `on_wake` is set by `runs.tasks`."""
+    """SqliteHuey with the consumer above. `on_wake` and `verbs` are set by `runs.tasks`.
+
+    `room_for_long` bounds the tasks that may take minutes, so that `SPARE` workers stay free for
+    ticks whatever hangs.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._work = threading.Condition()
         self._rung = 0
         self.wake_path: Path | None = None
+        self.room_for_long = threading.BoundedSemaphore(1)
         self.verbs: dict[str, Callable[[int], None]] = {}
         super().__init__(*args, **kwargs)
         self._asked = self.task(name="ask")(self._carry_out)
 
     def create_consumer(self, **options: Any) -> WakeConsumer:
+        self.room_for_long = threading.BoundedSemaphore(max(1, options.get("workers", 1) - SPARE))
         return WakeConsumer(self, **options)
 
     def enqueue(self, task: Any) -> Any:
@@ -87,12 +94,12 @@ class LabHuey(SqliteHuey):
         self.ring()
         return result
 
-    def ask(self, verb: str, number: int, priority: int = 0) -> None:
+    def ask(self, verb: str, number: int, priority: int = 0, delay: float | None = None) -> None:
         """Have the worker carry out a verb on a row; the verbs are filled in by `runs.tasks`.
 
         By name, so that a process can ask for work whose code it never imports.
         """
-        self.enqueue(self._asked.s(verb, number, priority=priority))
+        self.enqueue(self._asked.s(verb, number, priority=priority, delay=delay))
 
     def _carry_out(self, verb: str, number: int) -> None:
         self.verbs[verb](number)

@@ -203,7 +203,7 @@ def web_argv(host: str, port: int) -> list[str]:
 
 def worker_argv() -> list[str]:
     """Huey with threads: on SIGTERM it lets tasks finish, and it forgets locks of a killed one."""
-    options = f"-w 4 -k thread -d 0.2 -m 1.0 -g TERM -t {TASK_GRACE_SECONDS} -f"
+    options = f"-w 6 -k thread -d 0.2 -m 1.0 -g TERM -t {TASK_GRACE_SECONDS} -f"
     return [sys.executable, str(ROOT / "manage.py"), "run_huey", *options.split()]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -10,6 +11,7 @@ from huey.contrib.djhuey import close_db, db_periodic_task, db_task
 
 from labsite.queue import OFFER_SECONDS
 from runs.domain import naming
+from runs.domain.ports import Lab
 from runs.wiring import lab
 from runs.work import launch as launching
 from runs.work import projects, tick
@@ -41,20 +43,34 @@ def look_at(project: str) -> None:
 @close_db
 def launch(run_id: int) -> None:
     """Carry out a run in *starting*."""
-    launching.carry_out(lab(), run_id)
+    _long("launch", run_id, launching.carry_out)
 
 
 @close_db
 def clone(project_id: int) -> None:
     """Carry out the clone of a new project."""
-    projects.carry_out_clone(lab(), project_id)
+    _long("clone", project_id, projects.carry_out_clone)
+
+
+def _long(verb: str, number: int, carry_out: Callable[[Lab, int], None]) -> None:
+    """Carry out long work unless too much of it runs already; then ask again in a second.
+
+    Some workers always stay free, so that hanging fetches can never keep a tick waiting.
+    """
+    huey = settings.HUEY
+    if not huey.room_for_long.acquire(blocking=False):
+        huey.ask(verb, number, delay=1)
+        return
+    try:
+        carry_out(lab(), number)
+    finally:
+        huey.room_for_long.release()
 
 
 def on_wake(text: str) -> None:
     """One datagram: a project's slug, or the name of a session of that project; empty: just work."""
-    word = text.split()[0] if text.split() else ""
-    project = naming.session_project(word) or word
-    if project and naming.sanitise(project) == project:
+    project = naming.woken_project(text)
+    if project:
         look_at(project)
     else:
         settings.HUEY.ring(everyone=True)

@@ -67,6 +67,13 @@ def session_project(name: str) -> str | None:
     return project if boundary and project else None
 
 
+def woken_project(text: str) -> str:
+    """The project that a wake-up means: it names one, or a session of one; empty for anything else."""
+    words = text.split()
+    project = (session_project(words[0]) or words[0]) if words else ""
+    return project if sanitise(project) == project else ""
+
+
 def belongs_to(project: str, session: str) -> bool:
     """Whether a session is the project's own: `foo` owns `foo~x`, never `foobar~x` (LAB-05)."""
     return session_project(session) == sanitise(project)

@@ -97,3 +97,11 @@ def test_only_the_exact_branch_is_a_claim(branch, key):
 @given(st.text(max_size=20))
 def test_no_worktree_folder_holds_a_tilde(text):
     assert "~" not in naming.worktree_name(text, "7")
+
+
+@pytest.mark.parametrize(
+    ("text", "project"),
+    [("demo", "demo"), ("demo~2~afk-7", "demo"), ("", ""), ("../etc; rm", ""), ("\x00", "")],
+)
+def test_a_wake_up_names_a_project_or_one_of_its_sessions(text, project):
+    assert naming.woken_project(text) == project
