@@ -33,9 +33,15 @@ class WokenWorker(Worker):
 
     delay: float
 
+    def loop(self, now: Any = None) -> None:
+        self._heard = self.huey.rung  # before the look, so that no ring falls between look and sleep
+        super().loop(now)
+
     def sleep(self) -> None:
+        if self.stop_flag.is_set():
+            return
         delay: float = min(self.delay, self.max_delay)
-        self.huey.wait_for_work(delay)
+        self.huey.wait_for_work(self._heard, delay)
         self.delay = delay * self.backoff
 
 
@@ -78,7 +84,7 @@ class LabHuey(SqliteHuey):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._work = threading.Condition()
-        self._rung = 0
+        self.rung = 0
         self.wake_path: Path | None = None
         self.room_for_long = threading.BoundedSemaphore(1)
         self.verbs: dict[str, Callable[[int], None]] = {}
@@ -107,17 +113,16 @@ class LabHuey(SqliteHuey):
     def ring(self, everyone: bool = False) -> None:
         """Wake an idle worker of this process."""
         with self._work:
-            self._rung += 1
+            self.rung += 1
             if everyone:
                 self._work.notify_all()
             else:
                 self._work.notify()
 
-    def wait_for_work(self, seconds: float) -> None:
-        """Return when something may be in the queue, at the latest after `seconds`."""
+    def wait_for_work(self, heard: int, seconds: float) -> None:
+        """Return when something was rung since `heard`, at the latest after `seconds`."""
         with self._work:
-            seen = self._rung
-            self._work.wait_for(lambda: self._rung != seen, timeout=seconds)
+            self._work.wait_for(lambda: self.rung != heard, timeout=seconds)
 
     def on_wake(self, text: str) -> None:
         """Handle one wake-up; replaced by `runs.tasks`, which knows what a project is."""
