@@ -1,0 +1,108 @@
+"""The house keeps its shape: rooms, sizes, partials, nothing inline, no path or host of a machine."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+LONGEST = 300
+TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
+PARTIALS = [path for path in TEMPLATES if path.name.startswith("_")]
+
+
+def _tracked(*patterns: str) -> list[Path]:
+    listed = subprocess.run(
+        [
+            "git",
+            "-C",
+            str(ROOT),
+            "ls-files",
+            "--cached",
+            "--others",
+            "--exclude-standard",
+            "--",
+            *patterns,
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).is_file()]
+
+
+def test_no_module_is_over_three_hundred_lines():
+    modules = [
+        p for p in _tracked("*.py") if "migrations" not in p.parts and "tests" not in p.parts
+    ]
+    assert len(modules) > 80
+    assert [
+        f"{p.relative_to(ROOT)}" for p in modules if len(p.read_text().splitlines()) > LONGEST
+    ] == []
+
+
+def test_no_room_is_called_utils():
+    names = {p.stem for p in _tracked("*.py")}
+    assert not names & {
+        "utils",
+        "util",
+        "helpers",
+        "helper",
+        "services",
+        "signals",
+        "constants",
+        "misc",
+        "common",
+    }
+
+
+def test_every_partial_is_used():
+    sources = [*TEMPLATES, *_tracked("runs/*.py")]
+    text = "\n".join(path.read_text() for path in sources)
+    unused = [p.name for p in PARTIALS if not re.search(rf"[/\"']{re.escape(p.name)}", text)]
+    assert unused == []
+
+
+@pytest.mark.parametrize(
+    "template", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT / "templates"))
+)
+def test_no_template_holds_inline_style_or_script(template):
+    text = template.read_text()
+    assert not re.search(r"\sstyle\s*=", text)
+    assert not re.search(r"\son[a-z]+\s*=", text)
+    assert not re.search(r"<script(?![^>]*\bsrc=)", text)
+    assert "<style" not in text
+
+
+def test_processes_start_in_the_shell_and_the_supervisor_only():
+    allowed = {
+        "runs/outside/shell.py",
+        "labsite/supervisor.py",
+        "runs/demo/agent.py",
+        "bench",
+        "tests",
+        "labctl",
+    }
+    wrong = [
+        str(p.relative_to(ROOT))
+        for p in _tracked("*.py")
+        if re.search(r"^\s*(import subprocess|from subprocess)", p.read_text(), re.MULTILINE)
+        and not any(str(p.relative_to(ROOT)).startswith(room) for room in allowed)
+    ]
+    assert wrong == []
+
+
+def test_no_third_party_code_and_no_machine_is_named():
+    hosts = re.compile(r"/root/|/work/|pypi\.org/simple|index-url", re.IGNORECASE)
+    wrong = [
+        str(p.relative_to(ROOT))
+        for p in _tracked(
+            "*.py", "*.md", "*.txt", "*.toml", "*.html", "*.css", "*.js", "lab", ".ci/run"
+        )
+        if p.name not in ("test_rooms.py", "test_documents.py") and hosts.search(p.read_text())
+    ]
+    assert wrong == []
+    assert not [p for p in _tracked("static/*") if "htmx" in p.name or p.name.endswith(".min.js")]
