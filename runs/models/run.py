@@ -130,6 +130,7 @@ class Run(models.Model):
                 name="run_unsettled", fields=["host"], condition=~Q(outcome="") & Q(settled_at=None)
             ),
             models.Index(name="run_recent", fields=["project", "-id"]),
+            models.Index(name="run_of_issue", fields=["project", "issue_key"]),
         ]
 
     def __str__(self) -> str:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from django.db.models import CharField, Exists, F, OuterRef, Q, Subquery
-from django.db.models.functions import Cast
+from django.db.models import Q, Subquery
 
 from runs.domain import budgets
 from runs.domain.ports import Lab
@@ -22,6 +21,14 @@ from trackers.builtin.models import Issue
 
 READY_LIMIT = 400
 HEAVY = ("prompt", "last_words")
+UNSHOWN = (
+    *HEAVY,
+    *("host", "session", "branch", "worktree", "fork_point", "agent", "model", "effort", "head"),
+    *("token_hash", "launcher", "launch_deadline", "claimed_at", "requested_at", "last_output_at"),
+    *("exit_status", "exit_signal", "exited_at", "pull_url", "commits", "kind", "started_by"),
+)
+
+Ready = tuple[Project, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +124,17 @@ def load(lab: Lab, recent: int = 0) -> Board:
     facts = load_facts(lab)
     projects = list(Project.objects.defer("token").recent_first())
     by_id = {project.pk: project for project in projects}
-    runs = list(_runs(recent))
+    issues = _ready(projects)
+    runs = _runs(recent, issues)
     for run in runs:
         if run.project_id in by_id:
             run.project = by_id[run.project_id]
-    return Board(facts, projects, runs, _ready(projects), by_id)
+    taken = {(run.project_id, run.issue_key) for run in runs if run.is_active or run.did_start}
+    ready = [
+        ReadyIssue(project, number, title, (project.pk, str(number)) in taken)
+        for project, number, title in issues
+    ]
+    return Board(facts, projects, runs, ready, by_id)
 
 
 def load_facts(lab: Lab) -> Facts:
@@ -147,15 +160,22 @@ def load_facts(lab: Lab) -> Facts:
     )
 
 
-def _runs(recent: int) -> Sequence[Run]:
-    """Active runs, and the newest ones beside them, in one query that does not grow with history."""
-    wanted = Q(outcome="")
+def _runs(recent: int, issues: Sequence[Ready]) -> list[Run]:
+    """Active runs, the newest ones, and those that claim one of these issues, in one query.
+
+    Each part is found by its own index, so that the query does not grow with history.
+    """
+    claims = Run.objects.filter(
+        project__in={project.pk for project, _, _ in issues},
+        issue_key__in={str(number) for _, number, _ in issues},
+    )
+    wanted = Q(pk__in=Run.objects.active().values("pk")) | Q(pk__in=claims.values("pk"))
     if recent:
-        wanted |= Q(pk__in=Subquery(Run.objects.order_by("-pk").values("pk")[:recent]))
-    return list(Run.objects.filter(wanted).defer(*HEAVY).order_by("-pk"))
+        wanted |= Q(pk__in=Run.objects.order_by("-pk").values("pk")[:recent])
+    return list(Run.objects.filter(wanted).defer(*UNSHOWN).order_by("-pk"))
 
 
-def _ready(projects: Sequence[Project]) -> list[ReadyIssue]:
+def _ready(projects: Sequence[Project]) -> list[Ready]:
     """Open issues with their project's ready label, in the order of the launch pass (C-17)."""
     by_root = {
         int(project.tracker_root): project
@@ -166,24 +186,17 @@ def _ready(projects: Sequence[Project]) -> list[ReadyIssue]:
     }
     if not by_root:
         return []
-    taken = Run.objects.filter(
-        Q(outcome="") | Q(started_at__isnull=False),
-        project__tracker="builtin",
-        project__tracker_root=Cast(OuterRef("root_id"), CharField()),
-        issue_key=Cast(OuterRef("number"), CharField()),
-    )
     rows = (
         Issue.objects.filter(
             is_open=True,
             root_id__in=by_root,
             labels__name__in={project.ready_label for project in by_root.values()},
         )
-        .annotate(label=F("labels__name"), taken=Exists(taken))
         .order_by("number", "root_id")
-        .values_list("root_id", "number", "title", "label", "taken")[:READY_LIMIT]
+        .values_list("root_id", "number", "title", "labels__name")[:READY_LIMIT]
     )
     return [
-        ReadyIssue(by_root[root], number, title, taken)
-        for root, number, title, label, taken in rows
+        (by_root[root], number, title)
+        for root, number, title, label in rows
         if label == by_root[root].ready_label
     ]

@@ -17,7 +17,7 @@ from runs.models import Notice, Project, Run
 from runs.web import board, digest
 from runs.web.board import Board, ReadyIssue, RunRow
 
-RECENT = 300
+RECENT = 200
 ACTIVITY = 14
 PAGE = 50
 TIMELINE = 200

@@ -6,11 +6,13 @@ import re
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from runs.domain.states import NoticeKind
 from runs.models import Notice, Run
-from runs.web import fragments
+from runs.web import fragments, queries
 from tests import make
 from tests.fakes import World
 from tests.web import board_rows as rows
@@ -98,6 +100,19 @@ def test_a_notice_concerns_the_pages_that_show_it(world: World) -> None:
     assert fragments.topics_of(Notice.objects.get()) == {
         "overview", "chrome", f"project:{project.pk}", f"issues:{project.pk}", f"run:{run.pk}",
     }  # fmt: skip
+
+
+def test_no_query_of_the_overview_reads_through_all_runs(world: World) -> None:
+    rows.full_board(world, 2)
+    with CaptureQueriesContext(connection) as asked:
+        queries.overview(world.lab)
+    plans = []
+    for query in asked.captured_queries:
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}")
+            plans += [row[3] for row in cursor.fetchall()]
+    assert any("run_of_issue" in step for step in plans)
+    assert [step for step in plans if step == "SCAN runs_run"] == []
 
 
 @pytest.mark.parametrize("count", [1, 50])
