@@ -233,7 +233,7 @@ class FakeTrust:
     approved: list[tuple[str, Path]] = field(default_factory=list)
     broken: str = ""
 
-    def approve(self, kind: str, worktree: Path) -> None:
+    def approve(self, kind: str, worktree: Path, env: Mapping[str, str]) -> None:
         if self.broken:
             raise SeamError(self.broken)
         self.approved.append((kind, worktree))
@@ -244,7 +244,7 @@ class FakeLogin:
     answer: bool | None = True
     asked: int = 0
 
-    def check(self, command: Sequence[str]) -> bool | None:
+    def check(self, command: Sequence[str], env: Mapping[str, str]) -> bool | None:
         self.asked += 1
         return self.answer
 

@@ -218,15 +218,18 @@ class Bell(Protocol):
 class Trust(Protocol):
     """Prepares an agent's own files so that no prompt stops an unattended run (LAB-70)."""
 
-    def approve(self, kind: str, worktree: Path) -> None:
-        """Mark a worktree as trusted, keeping all unknown keys. Raises SeamError."""
+    def approve(self, kind: str, worktree: Path, env: Mapping[str, str]) -> None:
+        """Mark a worktree as trusted, keeping all unknown keys. Raises SeamError.
+
+        `env` is what the agent's profile adds to the environment: it may move the agent's home.
+        """
 
 
 class Login(Protocol):
     """Whether an agent is logged in."""
 
-    def check(self, command: Sequence[str]) -> bool | None:
-        """Ask the agent now; None when it could not be asked (LAB-68)."""
+    def check(self, command: Sequence[str], env: Mapping[str, str]) -> bool | None:
+        """Ask the agent now, in its own environment; None when it could not be asked (LAB-68)."""
 
 
 @dataclass(frozen=True)

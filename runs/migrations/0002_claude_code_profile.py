@@ -23,10 +23,10 @@ def add(apps, schema_editor):
                 "{prompt}",
             ],
             "env": {"DISABLE_AUTOUPDATER": "1", "CLAUDE_CODE_MAX_RETRIES": "2"},
-            "model_names": ["opus", "sonnet", "haiku"],
-            "efforts": ["low", "medium", "high"],
+            "model_names": ["fable", "opus", "sonnet", "haiku"],
+            "efforts": ["low", "medium", "high", "xhigh", "max"],
             "trust": "claude",
-            "login_command": [],
+            "login_command": ["claude", "auth", "status"],
         },
     )
     row, _ = settings.objects.get_or_create(pk=1)

@@ -13,6 +13,7 @@ from runs.domain.ports import SeamError
 from runs.outside import shell
 
 LOGIN_TIMEOUT = 10.0
+_KEY_TAIL = 20  # what Claude Code itself remembers of a key that was approved
 
 
 class AgentFiles:
@@ -22,29 +23,40 @@ class AgentFiles:
         self._environ = environ
         self._one_writer = threading.Lock()
 
-    def approve(self, kind: str, worktree: Path) -> None:
+    def approve(self, kind: str, worktree: Path, env: Mapping[str, str]) -> None:
         if kind == "claude":
             with self._one_writer:
-                self._approve_claude(worktree)
+                _approve_claude(worktree, {**self._environ, **env})
 
-    def _approve_claude(self, worktree: Path) -> None:
-        """Trust dialog, onboarding and project servers answered in advance (LAB-70)."""
-        home = Path(self._environ.get("HOME", "~")).expanduser()
-        folder = self._environ.get("CLAUDE_CONFIG_DIR")
-        path = Path(folder) / ".claude.json" if folder else home / ".claude.json"
-        content = _read(path)
-        projects = content.setdefault("projects", {})
-        if not isinstance(projects, dict):
-            raise SeamError(f'{path} is not what was expected: its "projects" is no object')
-        entry = projects.setdefault(str(worktree), {})
-        entry.update(
-            hasTrustDialogAccepted=True,
-            hasCompletedProjectOnboarding=True,
-            enableAllProjectMcpServers=True,
-        )
-        content.setdefault("hasCompletedOnboarding", True)
-        content["bypassPermissionsModeAccepted"] = True
-        _replace(path, content)
+
+def _approve_claude(worktree: Path, env: Mapping[str, str]) -> None:
+    """Every question that Claude Code would ask a person first, answered in advance (LAB-70)."""
+    folder = env.get("CLAUDE_CONFIG_DIR")
+    path = Path(folder or env.get("HOME", "~")).expanduser() / ".claude.json"
+    content = _read(path)
+    entry = _object(_object(content, "projects", path), str(worktree), path)
+    entry.update(
+        hasTrustDialogAccepted=True,
+        hasCompletedProjectOnboarding=True,
+        enableAllProjectMcpServers=True,
+    )
+    content.setdefault("hasCompletedOnboarding", True)
+    content["bypassPermissionsModeAccepted"] = True
+    key = env.get("ANTHROPIC_API_KEY", "")
+    if key:
+        answers = _object(content, "customApiKeyResponses", path)
+        approved = answers.setdefault("approved", [])
+        if key[-_KEY_TAIL:] not in approved:
+            approved.append(key[-_KEY_TAIL:])
+    _replace(path, content)
+
+
+def _object(content: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
+    """The object under a name, made when missing. Raises SeamError when it is something else."""
+    found = content.setdefault(name, {})
+    if not isinstance(found, dict):
+        raise SeamError(f'{path} is not what was expected: its "{name}" is no object')
+    return found
 
 
 class AgentLogin:
@@ -53,9 +65,9 @@ class AgentLogin:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._env = shell.scrubbed(environ)
 
-    def check(self, command: Sequence[str]) -> bool | None:
+    def check(self, command: Sequence[str], env: Mapping[str, str]) -> bool | None:
         try:
-            return shell.run(command, timeout=LOGIN_TIMEOUT, env=self._env).status == 0
+            return shell.run(command, timeout=LOGIN_TIMEOUT, env={**self._env, **env}).status == 0
         except SeamError:
             return None
 

@@ -117,12 +117,12 @@ def _start(lab: Lab, run: Run) -> None:
     profile = run.project.agent or settings.agent
     if profile is None:
         raise StartFailed("no agent is chosen; choose one on the settings page")
-    if profile.login_command and lab.login.check(profile.login_command) is False:
+    if profile.login_command and lab.login.check(profile.login_command, profile.env) is False:
         text = f"{profile.name} is not logged in on this machine. Log in, then start again."
         raise StartFailed(text, AnswerCode.LOGGED_OUT)
     _fetch(lab, run)
     _claim(lab, run)
-    lab.trust.approve(profile.trust, Path(run.worktree))
+    lab.trust.approve(profile.trust, Path(run.worktree), profile.env)
     order = _order(lab, run, profile, settings)
     _still_wanted(run)
     started_at = lab.now()

@@ -13,8 +13,10 @@ from runs.models import Run
 
 SCROLLBACK_LINES = 1000
 PATCH_BYTES = 400_000
+INPUT_BOX_LINES = 12
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_RULE = re.compile(r"[╭╰]?[─━═-]{20,}[╮╯]?")
 _DEAD_PANE = re.compile(r"\s*Pane is dead[^\n]*\s*\Z")
 
 
@@ -94,6 +96,10 @@ def plain(screen: str) -> str:
 
 
 def last_line(screen: str) -> str:
-    """The last line that says something."""
+    """The last line that says something, above the input box that interactive agents draw below it."""
     lines = [line.strip() for line in plain(tidy(screen)).splitlines()]
+    lines = [line for line in lines if line]
+    rules = [number for number, line in enumerate(lines) if _RULE.fullmatch(line)]
+    if len(rules) >= 2 and rules[-2] >= len(lines) - INPUT_BOX_LINES:
+        lines = lines[: rules[-2]]
     return next((line for line in reversed(lines) if any(map(str.isalnum, line))), "")[:300]

@@ -284,6 +284,20 @@ def test_the_worktree_is_trusted_and_unknown_keys_survive(real):
 
 
 @pytest.mark.row("LAB-70", level="real")
+def test_a_key_in_the_profile_is_approved_where_the_profile_keeps_its_files(real):
+    """Seen with Claude Code 2.1.329: an unknown key stops an unattended run with a question."""
+    project = real.project()
+    home = real.folder / "agent-home"
+    env = {"ANTHROPIC_API_KEY": "sk-" + "k" * 40, "CLAUDE_CONFIG_DIR": str(home)}
+    AgentProfile.objects.filter(pk=project.agent_id).update(trust="claude", env=env)
+    start(real, project)
+    content = json.loads((home / ".claude.json").read_text())
+    assert content["customApiKeyResponses"]["approved"] == ["k" * 20]
+    assert content["bypassPermissionsModeAccepted"] is True
+    assert "sk-" not in json.dumps(content)
+
+
+@pytest.mark.row("LAB-70", level="real")
 @pytest.mark.parametrize("text", ["{broken", "[]", '{"projects": 3}'])
 def test_a_malformed_agent_config_fails_the_start_and_is_left_alone(real, text):
     project = real.project()
