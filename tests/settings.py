@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import tempfile
 
-os.environ.setdefault("LAB_STATE_DIR", tempfile.mkdtemp(prefix="lab-test-"))
+if "LAB_STATE_DIR" not in os.environ:
+    os.environ["LAB_STATE_DIR"] = tempfile.mkdtemp(prefix="lab-test-")
+    atexit.register(shutil.rmtree, os.environ["LAB_STATE_DIR"], ignore_errors=True)
 os.environ.setdefault("LAB_SECRET_KEY", "tests-only-" + "k" * 40)
 
 from labsite.settings import *  # noqa: F403
