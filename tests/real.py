@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -19,7 +20,7 @@ from runs.outside.agents import AgentFiles, AgentLogin
 from runs.outside.git import Git
 from runs.outside.tmux import TmuxSessions
 from runs.outside.worktrees import GitWorktrees
-from runs.work import launch, projects, reaper
+from runs.work import launch, projects
 from tests.fakes import FakeBell, FakeQueue
 from tests.repositories import IDENTITY, a_checkout, git
 from trackers import registry
@@ -136,9 +137,10 @@ class RealWorld:
             time.sleep(0.02)
 
     def close(self) -> None:
-        """End the private server and everything that carries a marker of this world; never raises."""
+        """End the private server and everything that works in this world's folder; never raises."""
         self.tmux("kill-server")
-        for run_folder in self.paths.run_folders.glob("*"):
-            with contextlib.suppress(Exception):
-                processes.end_marked(reaper.marker_of(self.paths, int(run_folder.name)), grace=0.1)
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if (entry / "cwd").readlink().is_relative_to(self.folder):
+                    os.kill(int(entry.name), signal.SIGKILL)
         self.paths.tmux_socket.unlink(missing_ok=True)

@@ -14,6 +14,7 @@ from django.urls import Resolver404, resolve
 
 from runs import wiring
 from runs.domain.ports import Lab
+from runs.domain.states import Outcome, WorktreeFate
 from runs.models import Notice, Project, Run
 from runs.web import answers, board, chrome, diff, queries, steps, terminal
 from runs.web.board import Facts
@@ -184,6 +185,7 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
     context: Context = {
         "steps": steps.of(run, page.row.spent),
         "attach": shlex.join(lab.sessions.attach_command(run.session)) if run.is_active else "",
+        "release": _release(lab, run),
     }
     if asked or run.settled_at is not None:
         screen = looking.terminal(lab, run)
@@ -192,6 +194,15 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
         changes = looking.changes(lab, run)
         context |= {"changes": changes, "files": diff.files(changes.files, changes.patch)}
     return context
+
+
+def _release(lab: Lab, run: Run) -> str:
+    """What a person types to give a kept claim back, work and all (LAB-73, LAB-78)."""
+    if run.worktree_fate != WorktreeFate.KEPT or run.outcome == Outcome.SUCCEEDED:
+        return ""
+    git = ["git", "-C", str(run.project.repo(lab.paths))]
+    tidy = [*git, "worktree", "remove", "--force", run.worktree]
+    return f"{shlex.join(tidy)} && {shlex.join([*git, 'branch', '-D', run.branch])}"
 
 
 def _tag(topic: str, facts: Facts, *parts: Project | Run | Screen | None) -> str:

@@ -16,6 +16,7 @@ PATCH_BYTES = 400_000
 INPUT_BOX_LINES = 12
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_FRAME = " \t│┃|"
 _RULE = re.compile(r"[╭╰]?[─━═-]{20,}[╮╯]?")
 _DEAD_PANE = re.compile(r"\s*Pane is dead[^\n]*\s*\Z")
 
@@ -51,7 +52,8 @@ class Changes:
 def terminal(lab: Lab, run: Run) -> Screen:
     """The agent's output: live while the session exists, else the last words that were kept (X-17)."""
     if run.settled_at is not None or not run.did_start:
-        return Screen(run.last_words, run.exited_at or run.ended_at, live=False)
+        words = run.last_words or run.last_line  # a session killed from outside leaves no screen
+        return Screen(words, run.exited_at or run.ended_at, live=False)
     try:
         text = lab.sessions.screens([run.session], SCROLLBACK_LINES).get(run.session)
     except SeamError as error:
@@ -97,7 +99,7 @@ def plain(screen: str) -> str:
 
 def last_line(screen: str) -> str:
     """The last line that says something, above the input box that interactive agents draw below it."""
-    lines = [line.strip() for line in plain(tidy(screen)).splitlines()]
+    lines = [line.strip(_FRAME) for line in plain(tidy(screen)).splitlines()]
     lines = [line for line in lines if line]
     rules = [number for number, line in enumerate(lines) if _RULE.fullmatch(line)]
     if len(rules) >= 2 and rules[-2] >= len(lines) - INPUT_BOX_LINES:

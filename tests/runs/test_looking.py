@@ -25,6 +25,7 @@ RULE = "─" * 60
         pytest.param(
             "done\n\nPane is dead (status 7, Sat Nov 21 02:15:37 2026)", "done", id="dead pane"
         ),
+        pytest.param("│ inside a box │", "inside a box", id="frame"),
         pytest.param("x" * 400, "x" * 300, id="long"),
     ],
 )

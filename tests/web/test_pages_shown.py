@@ -257,3 +257,21 @@ def test_what_is_not_there_is_404_in_the_look_of_the_house(
     anna: Client, world: World, page: str
 ) -> None:
     assert anna.get(page).status_code == 404
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("outcome", "fate", "shown"),
+    [
+        ("died", "kept", True),
+        ("stopped", "kept", True),
+        ("succeeded", "kept", False),
+        ("failed", "none", False),
+    ],
+)
+def test_a_kept_claim_tells_how_it_is_given_back(anna, world, outcome, fate, shown):
+    run = make.a_run(
+        make.a_project(), outcome=outcome, worktree="/state/worktrees/demo-7", worktree_fate=fate
+    )
+    page = anna.get(f"/runs/{run.pk}/").content.decode()
+    assert ("branch -D afk/7" in page) is shown
