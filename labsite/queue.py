@@ -34,7 +34,8 @@ class WokenWorker(Worker):
     delay: float
 
     def loop(self, now: Any = None) -> None:
-        self._heard = self.huey.rung  # before the look, so that no ring falls between look and sleep
+        # Before the look, so that no ring falls between look and sleep.
+        self._heard = self.huey.rung
         super().loop(now)
 
     def sleep(self) -> None:
