@@ -13,6 +13,12 @@ from runs.outside import shell
 QUICK = 15.0
 PROBE = 20.0
 _DIVERGED = "the checkout and labsite's own origin have gone different ways; labsite's was used"
+# Agents write into repositories that we read: no program named there runs on our behalf.
+_CAREFUL = (
+    *("-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "protocol.ext.allow=never"),
+)
 _HEADS = "+refs/heads/*:refs/remotes/origin/*"
 # For the product the token comes in the environment, inside a session from the run's private file.
 _ASKPASS = """#!/bin/sh
@@ -52,7 +58,7 @@ class Git:
     ) -> shell.Finished:
         """Run git in a folder. Raises SeamError only when it cannot run or takes too long."""
         return shell.run(
-            ["git", "-C", str(folder), *argv],
+            ["git", *_CAREFUL, "-C", str(folder), *argv],
             timeout=timeout or self.timeout(),
             env=self._environment(token),
             on_stderr=on_progress,

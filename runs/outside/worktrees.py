@@ -61,7 +61,15 @@ class GitWorktrees(GitRepos):
         """One `git diff`: from the fork point to a commit, or to the working copy."""
         ends = (fork_point, head) if head else (fork_point,)
         return self._git.ask(
-            path, "diff", "--no-ext-diff", "--no-renames", *flags, *ends, "--", timeout=QUICK
+            path,
+            "diff",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-renames",
+            *flags,
+            *ends,
+            "--",
+            timeout=QUICK,
         )
 
     def _untracked(self, path: Path) -> list[str]:

@@ -179,3 +179,26 @@ def test_what_origin_has_is_told_by_the_exact_name_of_the_branch(real, tmp_path)
     assert real.repos.pushed(repo, "afk/7") is None
     git(checkout, "push", "-q", "origin", "main:afk/7")
     assert real.repos.pushed(repo, "afk/7") == git(checkout, "rev-parse", "main")
+
+
+def test_no_program_that_an_agent_names_in_the_repository_runs_on_our_behalf(real, tmp_path):
+    a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
+    repo, tree = tmp_path / "repo.git", tmp_path / "tree"
+    real.repos.create(repo, str(tmp_path / "origin.git"))
+    real.repos.fetch(repo)
+    evil = tmp_path / "evil"
+    evil.write_text(f'#!/bin/sh\ntouch {tmp_path}/ran\ncat "$1"\n')
+    evil.chmod(0o755)
+    for name in ("core.fsmonitor", "diff.evil.textconv", "diff.evil.command", "diff.external"):
+        git(repo, "config", name, str(evil))
+    hook = repo / "hooks" / "post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(evil.read_text())
+    hook.chmod(0o755)
+    fork = real.repos.add_worktree(repo, tree, "afk/7", "main")
+    (tree / ".gitattributes").write_text("* diff=evil\n")
+    (tree / "hello.txt").write_text("changed\n")
+    assert real.repos.is_dirty(tree)
+    assert real.repos.changes(tree, fork)
+    assert "+changed" in real.repos.patch(tree, fork, 10_000)
+    assert not (tmp_path / "ran").exists()
