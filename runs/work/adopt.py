@@ -11,6 +11,7 @@ from runs.domain.ports import Lab, Sighting
 from runs.domain.states import NoticeKind, RunState
 from runs.models import Project, Run
 from runs.work import announce
+from trackers.base import Ability, TrackerError
 
 
 def adopt(lab: Lab, sightings: Mapping[str, Sighting], known: Iterable[Run]) -> list[Run]:
@@ -47,6 +48,7 @@ def _adopt_one(lab: Lab, project: Project, session: str, name: naming.RunName) -
                 project=project,
                 host=lab.host,
                 issue_key=name.key,
+                issue_title=_title(lab, project, name.key),
                 kind=name.kind,
                 is_adopted=True,
                 state=RunState.WORKING,
@@ -65,3 +67,14 @@ def _adopt_one(lab: Lab, project: Project, session: str, name: naming.RunName) -
     except IntegrityError:
         return None
     return run
+
+
+def _title(lab: Lab, project: Project, key: str) -> str:
+    """The issue's title if it costs no waiting; a look must never wait for a forge."""
+    tracker = lab.tracker_for(project.tracker) if project.tracker else None
+    if tracker is None or Ability.LOCAL not in tracker.abilities:
+        return ""
+    try:
+        return tracker.issue(project.tracker_root, key).title
+    except TrackerError:
+        return ""

@@ -1,0 +1,135 @@
+"""What a person sees when a start is refused or fails, and what the pages say of runs found alive."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.house.product import until
+from tests.real import git
+from tests.story.test_bad_days import IDLE
+from tests.story.test_main_job import _make_demo
+
+POST_START = """async () => (await fetch('/projects/1/start', {method: 'POST', redirect: 'manual', headers: {
+  'HX-Request': 'true', 'X-CSRFToken': document.querySelector('[name=csrfmiddlewaretoken]').value}})).status"""
+AGENT = "from runs.models import AgentProfile, Project; p = AgentProfile.objects.create(name={name!r}, argv={argv!r}, login_command={login!r}); Project.objects.update(agent=p)"
+
+
+def _agent(story, name, argv, login=()) -> None:  # type: ignore[no-untyped-def]
+    story.shell(AGENT.format(name=name, argv=[*argv, "{prompt}"], login=list(login)))
+
+
+def _press(page) -> None:  # type: ignore[no-untyped-def]
+    dismiss = page.locator("#banner").get_by_role("button", name="Dismiss")
+    if dismiss.count():
+        dismiss.click()
+    page.locator("#start").click()
+
+
+@pytest.mark.row("LAB-59", "LAB-60", "LAB-61", "LAB-68", level="browser")
+def test_each_failed_start_says_why_in_the_banner_and_leaves_nothing(story, tab):
+    story.up()
+    _make_demo(story)
+    page = tab("/projects/1/")
+    banner = page.locator("#banner")
+    repo = story.paths.repos / "demo.git"
+
+    _agent(story, "missing", ["no-such-agent"])
+    _press(page)
+    expect(banner).to_contain_text("no-such-agent could not be started")
+    _agent(story, "hasty", ["sh", "-c", "echo no credit left; exit 3"])
+    _press(page)
+    expect(banner).to_contain_text("exited immediately")
+    expect(banner).to_contain_text("no credit left")
+    _agent(story, "stranger", ["sleep", "60"], login=["false"])
+    _press(page)
+    expect(banner).to_contain_text("is not logged in")
+    origin = story.paths.origins / "demo.git"
+    _agent(story, "idle", ["sh", "-c", "sleep 600"])
+    hidden = origin.rename(origin.with_name("hidden.git"))
+    _press(page)
+    expect(banner).to_contain_text("does not appear to be a git repository")
+    hidden.rename(origin)
+
+    assert story.sessions() == []
+    assert git(repo, "for-each-ref", "refs/heads") == ""
+    assert not list(story.paths.worktrees.glob("*"))
+    _press(page)
+    expect(page.locator("article.run")).to_contain_text("#1")
+    until(lambda: story.sessions() == ["demo~1~afk-1"])
+
+
+@pytest.mark.row("LAB-66", "LAB-64", "LAB-69", "LAB-01", level="browser")
+def test_the_cap_a_missing_tracker_and_an_adopted_run_show_on_the_pages(story, tab):
+    story.up()
+    _make_demo(story)
+    story.shell(IDLE)
+    story.shell(
+        "from runs.models import Settings; Settings.objects.filter(pk=1).update(session_cap=2)"
+    )
+    hand = [
+        "tmux",
+        "-S",
+        str(story.paths.tmux_socket),
+        "new-session",
+        "-d",
+        "-s",
+        "demo~2~afk-3",
+        "sleep 600",
+    ]
+    subprocess.run(hand, check=True)
+    page = tab("/projects/1/")
+    expect(page.locator("article.run")).to_contain_text("adopted", timeout=20_000)
+    page.locator("#start").click()
+    expect(page.locator("article.run")).to_have_count(2)
+    until(lambda: len(story.sessions()) == 2)
+    expect(page.locator("#start")).to_be_disabled()
+    expect(page.locator("#start-control")).to_contain_text("2")
+    assert page.evaluate(POST_START) == 409
+    assert len(story.sessions()) == 2
+    overview = tab("/")
+    expect(overview.locator("#stats .full")).to_contain_text("2 of 2")
+    adopted = overview.locator("article.run", has_text="adopted").locator("a").first
+    adopted.click()
+    expect(overview.locator("main")).to_contain_text("adopted")
+    shutil.copytree(story.state / "demo" / "splitbill", story.state.parent / "other")
+    story.shell(
+        "from runs.wiring import lab; from runs.work import projects;"
+        f"projects.add(lab(), name='aaa', source={str(story.state.parent / 'other')!r}, token='', by='anna')"
+    )
+    page.goto(f"{story.url}/")
+    names = page.locator("#nav-projects a").all_inner_texts()
+    assert [name.split()[0] for name in names if name.split()][:2] == ["demo", "aaa"]
+    story.shell(
+        "from runs.models import Project; Project.objects.filter(name='aaa').update(tracker='')"
+    )
+    page.goto(f"{story.url}/projects/2/")
+    expect(page.locator("#start")).to_be_disabled()
+    expect(page.locator("#start-control")).to_contain_text("tracker")
+
+
+@pytest.mark.row("LAB-128", "LAB-09", level="browser")
+def test_the_choice_of_model_is_kept_and_the_interval_stands_beside_the_budget(story, tab):
+    story.up()
+    page = tab("/settings/")
+    page.get_by_label("Model").select_option("opus")
+    page.get_by_role("button", name=re.compile("Use for new sessions")).click()
+    expect(page.locator("#banner")).to_be_visible()
+    page.reload()
+    expect(page.get_by_label("Model")).to_have_value("opus")
+    answer = page.evaluate(
+        """async () => { const form = document.querySelector('#settings-form, main form');
+        const data = new FormData(form); data.set('model', 'gpt-none');
+        data.set('csrfmiddlewaretoken', document.querySelector('[name=csrfmiddlewaretoken]').value);
+        return (await fetch(form.getAttribute('action') || location.href, {method: 'POST', body: new URLSearchParams(data)})).status; }"""
+    )
+    assert answer == 400
+    page.reload()
+    expect(page.get_by_label("Model")).to_have_value("opus")
+    page.goto(f"{story.url}/admin/runs/settings/1/change/")
+    expect(page.locator("#id_tick_seconds")).to_have_value("30")
+    expect(page.locator("#id_run_budget_minutes")).to_have_value("45")
