@@ -6,6 +6,7 @@ A session name is the whole registration of a live run (LAB-01), a branch name i
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 
@@ -93,3 +94,8 @@ def claimed_key(branch: str) -> str | None:
 def worktree_name(project: str, key: str) -> str:
     """The folder of a run's worktree; never holds `~`, which stalls agents (LAB-71, C-05)."""
     return f"{sanitise(project)}-{sanitise(key)}"
+
+
+def marker(state: str, run_id: int) -> str:
+    """The mark that every process of a run carries in its environment; unique across state folders."""
+    return f"{hashlib.sha256(state.encode()).hexdigest()[:12]}-{run_id}"

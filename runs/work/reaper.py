@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Mapping
 from pathlib import Path
 
 from django.db import transaction
 
-from runs.domain.paths import Paths
+from runs.domain import naming
 from runs.domain.ports import Lab, SeamError, Sighting
 from runs.domain.states import NoticeKind, Outcome, WorktreeFate
 from runs.domain.teardown import teardown
@@ -24,12 +23,7 @@ LAST_WORDS_BYTES = 60_000
 
 def marker(lab: Lab, run: Run) -> str:
     """The mark that every process of a run carries; unique across state folders. Empty if adopted."""
-    return "" if run.is_adopted else marker_of(lab.paths, run.pk)
-
-
-def marker_of(paths: Paths, run_id: int) -> str:
-    """The marker of a run's processes in one state folder."""
-    return f"{hashlib.sha256(str(paths.state).encode()).hexdigest()[:12]}-{run_id}"
+    return "" if run.is_adopted else naming.marker(str(lab.paths.state), run.pk)
 
 
 def settle(lab: Lab, run: Run) -> bool:

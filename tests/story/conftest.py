@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from runs.domain import naming
 from runs.domain.paths import Paths
 from runs.domain.ports import SeamError
 from runs.outside import processes
-from runs.work.reaper import marker_of
 from tests.house.conftest import OPERATOR
 from tests.house.product import ROOT, Product, environment, lab
 
@@ -77,7 +77,9 @@ class Story:
         subprocess.run(["tmux", "-S", socket, "kill-server"], capture_output=True, check=False)
         for folder in self.paths.run_folders.glob("*"):
             with contextlib.suppress(SeamError, OSError):
-                processes.end_marked(marker_of(self.paths, int(folder.name)), grace=0.1)
+                processes.end_marked(
+                    naming.marker(str(self.paths.state), int(folder.name)), grace=0.1
+                )
 
 
 @pytest.fixture(scope="session")
