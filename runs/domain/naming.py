@@ -16,9 +16,10 @@ BRANCH_PREFIX = "afk/"
 SEPARATOR = "~"
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
-_NUMBER = re.compile(r"0*[1-9][0-9]*", re.ASCII)
-_LABEL = re.compile(r"afk-(auto-)?([0-9]+)", re.ASCII)
-_CLAIM = re.compile(r"afk/([1-9][0-9]*)", re.ASCII)
+# Bounded, since anybody can make a session or a branch: a number that no column holds is no run.
+_SLOT = re.compile(r"(?=[0-9]{1,6}\Z)0*[1-9][0-9]*", re.ASCII)
+_LABEL = re.compile(r"afk-(auto-)?((?=[0-9]{1,18}\Z)0*[1-9][0-9]*)", re.ASCII)
+_CLAIM = re.compile(r"afk/([1-9][0-9]{0,17})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ def session_name(project: str, slot: int, key: str, kind: RunKind) -> str:
 def parse_session(name: str) -> RunName | None:
     """The run that a session name stands for, or None when it is not a run (LAB-01 to LAB-05).
 
-    Both `project~slot~afk-7` and the short `project~afk-7` are read (C-04).
+    Both `project~slot~afk-7` and the short `project~afk-7` are read (C-04). Never raises.
     """
     project, boundary, rest = name.partition(SEPARATOR)
     if not boundary or not project or sanitise(project) != project:
@@ -53,10 +54,10 @@ def parse_session(name: str) -> RunName | None:
     slot_text, second, label = rest.partition(SEPARATOR)
     if not second:
         slot_text, label = "", rest
-    elif not _NUMBER.fullmatch(slot_text):
+    elif not _SLOT.fullmatch(slot_text):
         return None
     found = _LABEL.fullmatch(label)
-    if found is None or not _NUMBER.fullmatch(found[2]):
+    if found is None:
         return None
     kind = RunKind.AUTO if found[1] else RunKind.MANUAL
     return RunName(project, int(slot_text) if slot_text else None, str(int(found[2])), kind)

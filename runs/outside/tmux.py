@@ -13,10 +13,12 @@ from pathlib import Path
 
 from runs.domain.paths import Paths
 from runs.domain.ports import Exit, Order, SeamError, Sighting
-from runs.outside import processes, shell
+from runs.outside import files, processes, shell
 
 TIMEOUT = 5.0
 KILL_TIMEOUT = 10.0
+EXIT_BYTES = 4096
+YEARS = range(2020, 2200)
 COLUMNS, ROWS, SCROLLBACK = 160, 48, 10000
 _FIELDS = (
     "session_name",
@@ -114,13 +116,9 @@ class TmuxSessions:
                 (folder / name).unlink(missing_ok=True)
 
     def exit_of(self, folder: Path) -> Exit | None:
-        try:
-            content = json.loads((folder / "exit").read_text())
-            status, at = int(content["status"]), float(content["at"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        moment = datetime.fromtimestamp(at, UTC)
-        return Exit(None, -status, moment) if status < 0 else Exit(status, None, moment)
+        """The agent can write this file too, so nothing in it is believed that cannot be meant."""
+        text = files.read_small(folder / "exit", EXIT_BYTES)
+        return None if text is None else _exit(text)
 
     def attach_command(self, name: str) -> Sequence[str]:
         return [self._program, "-S", str(self._paths.tmux_socket), "attach", "-t", f"={name}"]
@@ -230,6 +228,19 @@ def _sightings(lines: Sequence[str]) -> dict[str, Sighting]:
         if name not in found or seen.alive:
             found[name] = seen
     return found
+
+
+def _exit(text: str) -> Exit | None:
+    """What the launch wrapper wrote: a status, or a signal as a negative one; None if it did not."""
+    try:
+        content = json.loads(text)
+        status, at = content["status"], content["at"]
+        moment = datetime.fromtimestamp(float(at), UTC)
+    except (ArithmeticError, OSError, RecursionError, ValueError, KeyError, TypeError):
+        return None
+    if type(status) is not int or not -64 <= status <= 255 or moment.year not in YEARS:
+        return None
+    return Exit(None, -status, moment) if status < 0 else Exit(status, None, moment)
 
 
 def _number(text: str) -> int | None:

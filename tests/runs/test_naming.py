@@ -53,6 +53,28 @@ def test_other_names_are_no_runs(name):
     assert naming.parse_session(name) is None
 
 
+@pytest.mark.row("LAB-03", level="pure")
+@pytest.mark.parametrize(
+    "name",
+    [
+        "demo~99999999999999999999~afk-7",
+        "demo~1000000~afk-7",
+        "demo~afk-" + "9" * 19,
+        "demo~2~afk-auto-" + "9" * 19,
+        pytest.param("demo~afk-" + "1" * 4400, id="4400 digits of key"),
+        pytest.param(f"demo~{'1' * 4400}~afk-7", id="4400 digits of slot"),
+    ],
+)
+def test_a_number_that_nothing_can_hold_is_no_run_and_no_error(name):
+    assert naming.parse_session(name) is None
+
+
+@pytest.mark.row("LAB-02", level="pure")
+def test_the_largest_numbers_that_fit_are_read():
+    found = naming.parse_session(f"demo~999999~afk-{'9' * 18}")
+    assert found == naming.RunName("demo", 999999, "9" * 18, RunKind.MANUAL)
+
+
 @pytest.mark.row("LAB-04", level="pure")
 @given(st.text(max_size=30), st.integers(1, 99), st.integers(1, 10**6), st.sampled_from(RunKind))
 def test_any_project_name_gives_a_session_name_that_reads_back(text, slot, key, kind):
@@ -87,6 +109,8 @@ def test_membership_is_safe_against_prefixes(session, owned):
         ("feature/7", None),
         ("afk/07", None),
         ("afk/0", None),
+        ("afk/" + "9" * 18, "9" * 18),
+        ("afk/" + "9" * 19, None),
     ],
 )
 def test_only_the_exact_branch_is_a_claim(branch, key):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from runs.domain.paths import Paths
 from runs.domain.ports import Order, SeamError
 from runs.outside import processes
 from runs.outside.tmux import TmuxSessions
@@ -96,6 +97,42 @@ def test_a_signal_is_told_from_a_status_and_outlives_the_tmux_server(real, tmp_p
     assert real.sessions.exit_of(tmp_path / "demo~1~afk-7").signal == 9
 
 
+ODD_EXITS = [
+    *("", "[]", "7", "null", "{}", '{"status": 0}', '{"status": "0", "at": 1.8e9}', "\xff"),
+    *('{"status": 1e300, "at": 1.8e9}', '{"status": Infinity, "at": 1.8e9}'),
+    *('{"status": true, "at": 1.8e9}', '{"status": 256, "at": 1.8e9}'),
+    '{"status": 111111111111111111111111, "at": 1.8e9}',
+    '{"status": -65, "at": 1.8e9}',
+    *(f'{{"status": 0, "at": {at}}}' for at in ("1e300", "-1e300", "NaN", "Infinity", "0", "9e9")),
+    '{"status": 0, "at": 1' + "1" * 400 + "}",
+    "[" * 4000,
+    '{"status": 0, "at": 1.8e9}' + " " * 5000,
+]
+
+
+@pytest.mark.parametrize("text", ODD_EXITS, ids=range(len(ODD_EXITS)))
+def test_an_exit_file_that_cannot_be_meant_is_not_believed(tmp_path, text):
+    (tmp_path / "exit").write_text(text, encoding="latin-1")
+    assert TmuxSessions(Paths(tmp_path), os.environ).exit_of(tmp_path) is None
+
+
+def test_an_exit_file_that_is_none_holds_nobody_up_and_leads_nowhere(tmp_path):
+    sessions = TmuxSessions(Paths(tmp_path), os.environ)
+    (tmp_path / "good").write_text('{"status": 3, "at": 1.8e9}')
+    assert sessions.exit_of(tmp_path) is None
+    os.mkfifo(tmp_path / "exit")
+    assert sessions.exit_of(tmp_path) is None
+    (tmp_path / "exit").unlink()
+    (tmp_path / "exit").symlink_to(tmp_path / "good")
+    assert sessions.exit_of(tmp_path) is None
+    (tmp_path / "exit").unlink()
+    (tmp_path / "exit").mkdir()
+    assert sessions.exit_of(tmp_path) is None
+    (tmp_path / "exit").rmdir()
+    (tmp_path / "good").rename(tmp_path / "exit")
+    assert sessions.exit_of(tmp_path).status == 3
+
+
 def _ended(real):
     """The end with its status: tmux reports a dead pane a moment before it has read the status."""
     real.until(lambda: real.sessions.look()["demo~1~afk-7"].ended_at is not None)
@@ -171,8 +208,6 @@ def test_an_argument_with_newlines_quotes_and_20000_characters_arrives_as_one(re
 
 
 def test_a_state_folder_with_a_long_path_still_has_a_server(tmp_path, request):
-    from runs.domain.paths import Paths
-
     paths = Paths(tmp_path / ("long" * 40))
     for folder in (paths.state, paths.bin, paths.tmux_socket.parent):
         folder.mkdir(parents=True, exist_ok=True)
