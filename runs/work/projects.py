@@ -1,8 +1,7 @@
-"""Adds projects: check first, then a row, then the clone in the worker. Nothing half made stays."""
+"""Adds projects: check first, then a row, then the clone in the worker (`cloning`)."""
 
 from __future__ import annotations
 
-import logging
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,14 +14,19 @@ from runs.domain.sources import Source, WrongSource, name_from, read_source
 from runs.domain.states import NoticeKind, ProjectState
 from runs.models import Project
 from runs.work import announce
+from runs.work.cloning import carry_out_clone
 from trackers.builtin import store
 
-logger = logging.getLogger(__name__)
+__all__ = [
+    "ProjectRefused",
+    "add",
+    "carry_out_clone",
+    "recover",
+    "remove_failed",
+    "retry",
+]
 
-CLONE_SECONDS = 3600.0
-PATIENCE = timedelta(seconds=90)
 QUEUE_LOSS = timedelta(seconds=5)
-PROGRESS_EVERY = timedelta(milliseconds=500)
 
 
 class ProjectRefused(ValueError):
@@ -52,22 +56,6 @@ def add(lab: Lab, *, name: str, source: str, token: str, by: str) -> Project:
     except SeamError as error:
         raise _explained(error, token) from error
     return _store(lab, name, slug, read, url, is_hosted, token, branch, by)
-
-
-def carry_out_clone(lab: Lab, project_id: int) -> None:
-    """Clone a project in *cloning*; ends in *ready* or *failed*. Safe to call twice."""
-    project = Project.objects.filter(pk=project_id, state=ProjectState.CLONING).first()
-    if project is None or not _take(lab, project):
-        return
-    try:
-        branch = _clone(lab, project)
-    except SeamError as error:
-        lab.repos.drop(project.repo(lab.paths))
-        if project.is_hosted:
-            lab.repos.drop(project.origin(lab.paths))
-        _end(lab, project, ProjectState.FAILED, error=str(error))
-        return
-    _end(lab, project, ProjectState.READY, default_branch=branch)
 
 
 def retry(lab: Lab, project: Project, by: str) -> None:
@@ -180,70 +168,3 @@ def _store(
     except IntegrityError as error:
         raise ProjectRefused("name", f"There is a project called {name} already.") from error
     return project
-
-
-def _take(lab: Lab, project: Project) -> bool:
-    """Only one process clones: the deadline is taken by compare-and-set and renewed by progress."""
-    now = lab.now()
-    free = Q(clone_deadline=None) | Q(clone_deadline__lt=now)
-    rows = Project.objects.filter(free, pk=project.pk, state=ProjectState.CLONING)
-    return bool(rows.update(clone_deadline=now + PATIENCE))
-
-
-def _clone(lab: Lab, project: Project) -> str:
-    repo, origin = project.repo(lab.paths), project.origin(lab.paths)
-    lab.repos.drop(repo)
-    url = project.url
-    if project.is_hosted:
-        lab.repos.drop(origin)
-        lab.repos.create_origin(origin, Path(project.source))
-        url = str(origin)
-        Project.objects.filter(pk=project.pk).update(url=url)
-    lab.repos.create(repo, url, project.token)
-    lab.repos.fetch(
-        repo, project.token, progress=_ProgressLine(lab, project), timeout=CLONE_SECONDS
-    )
-    return lab.repos.default_branch(repo, project.token)
-
-
-class _ProgressLine:
-    """Keeps git's last progress line on the project, at most twice a second."""
-
-    def __init__(self, lab: Lab, project: Project) -> None:
-        self._lab = lab
-        self._pk = project.pk
-        self._next = lab.now()
-
-    def __call__(self, text: str) -> None:
-        line = text.replace("\r", "\n").strip().rpartition("\n")[2].strip()[:200]
-        now = self._lab.now()
-        if not line or now < self._next:
-            return
-        self._next = now + PROGRESS_EVERY
-        Project.objects.filter(pk=self._pk).update(
-            clone_progress=line, clone_deadline=now + PATIENCE
-        )
-        self._lab.bell.timeline()
-
-
-def _end(
-    lab: Lab, project: Project, state: ProjectState, error: str = "", default_branch: str = ""
-) -> None:
-    with transaction.atomic():
-        won = Project.objects.filter(pk=project.pk, state=ProjectState.CLONING).update(
-            state=state,
-            error=error,
-            default_branch=default_branch or project.default_branch,
-            clone_deadline=None,
-        )
-        if won and state is ProjectState.READY:
-            announce.tell(
-                lab,
-                NoticeKind.PROJECT_READY,
-                f"is ready, default branch {default_branch}",
-                project=project,
-            )
-        elif won:
-            announce.tell(
-                lab, NoticeKind.PROJECT_FAILED, f"could not be cloned: {error}", project=project
-            )

@@ -76,7 +76,12 @@ def test_new_commits_of_a_path_without_origin_are_the_base_of_the_next_run(real,
     git(checkout, "commit", "-q", "-m", "feat: newer")
     assert real.repos.refill(project.origin(real.paths), checkout) == ""
     real.repos.fetch(project.repo(real.paths))
-    real.repos.add_worktree(project.repo(real.paths), tmp_path / "tree", "afk/1", "main")
+    real.repos.add_worktree(
+        project.repo(real.paths),
+        tmp_path / "tree",
+        "afk/1",
+        real.repos.upstream(project.repo(real.paths), "main"),
+    )
     assert (tmp_path / "tree" / "newer.txt").exists()
 
 
@@ -200,3 +205,43 @@ def test_a_secret_from_another_key_reads_as_empty_instead_of_failing(world, sett
     project = make.a_project(token="s3cret")
     settings.SECRET_KEY = "another key"
     assert Project.objects.get(pk=project.pk).token == ""
+
+
+def _branches(repo: Path) -> str:
+    return git(repo, "for-each-ref", "--format=%(refname) %(objectname)", "refs/heads")
+
+
+def test_adding_a_project_again_after_the_database_was_lost_keeps_the_agents_branches(
+    real, tmp_path
+):
+    checkout = a_checkout(tmp_path / "shop")
+    project = _add(real, checkout)
+    repo, origin = project.repo(real.paths), project.origin(real.paths)
+    tree = str(tmp_path / "tree")
+    git(repo, "worktree", "add", "-q", "-b", "afk/7", tree, "refs/remotes/origin/main")
+    git(tmp_path / "tree", "commit", "-q", "--allow-empty", "-m", "feat: work")
+    git(tmp_path / "tree", "push", "-q", "origin", "afk/7")
+    held = (_branches(repo), _branches(origin))
+    Project.objects.all().delete()
+    again = _add(real, checkout)
+    assert again.state == ProjectState.READY
+    kept_repo = list(real.paths.repos.glob("demo.git.kept-*"))
+    kept_origin = list(real.paths.origins.glob("demo.git.kept-*"))
+    assert [_branches(*kept_repo), _branches(*kept_origin)] == [*held]
+    assert "afk/7" in held[0] and "afk/7" in held[1]
+
+
+def test_a_failed_clone_removes_nothing_that_an_earlier_project_left(real, tmp_path):
+    checkout = a_checkout(tmp_path / "shop")
+    project = _add(real, checkout)
+    origin = project.origin(real.paths)
+    held = _branches(origin)
+    Project.objects.all().delete()
+    projects.add(real.lab, name="demo", source=str(checkout), token="", by="anna")
+    shutil.rmtree(checkout)
+    real.work()
+    again = Project.objects.get()
+    assert again.state == ProjectState.FAILED
+    assert not origin.exists()
+    assert again.repo(real.paths).exists()
+    assert [_branches(kept) for kept in real.paths.origins.glob("demo.git.kept-*")] == [held]

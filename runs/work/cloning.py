@@ -1,0 +1,112 @@
+"""Carries out the clone of a new project: ready or failed, and what was there before is kept."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+from django.db import transaction
+from django.db.models import Q
+
+from runs.domain.ports import Lab, SeamError
+from runs.domain.states import NoticeKind, ProjectState
+from runs.models import Project
+from runs.work import announce
+
+CLONE_SECONDS = 3600.0
+PATIENCE = timedelta(seconds=90)
+PROGRESS_EVERY = timedelta(milliseconds=500)
+
+
+def carry_out_clone(lab: Lab, project_id: int) -> None:
+    """Clone a project in *cloning*; ends in *ready* or *failed*. Safe to call twice.
+
+    A repository that lies there already and holds a branch is renamed and never removed: after a
+    lost database it may be all that is left of agents' work.
+    """
+    project = Project.objects.filter(pk=project_id, state=ProjectState.CLONING).first()
+    if project is None or not _take(lab, project):
+        return
+    made: list[Path] = []
+    try:
+        branch = _clone(lab, project, made)
+    except (SeamError, OSError) as error:
+        for repo in made:
+            shutil.rmtree(repo, ignore_errors=True)
+        _end(lab, project, ProjectState.FAILED, error=str(error))
+        return
+    _end(lab, project, ProjectState.READY, default_branch=branch)
+
+
+def _take(lab: Lab, project: Project) -> bool:
+    """Only one process clones: the deadline is taken by compare-and-set and renewed by progress."""
+    now = lab.now()
+    free = Q(clone_deadline=None) | Q(clone_deadline__lt=now)
+    rows = Project.objects.filter(free, pk=project.pk, state=ProjectState.CLONING)
+    return bool(rows.update(clone_deadline=now + PATIENCE))
+
+
+def _clone(lab: Lab, project: Project, made: list[Path]) -> str:
+    repo, origin = project.repo(lab.paths), project.origin(lab.paths)
+    url = project.url
+    if project.is_hosted:
+        _make_room(lab, origin, made)
+        lab.repos.create_origin(origin, Path(project.source))
+        url = str(origin)
+        Project.objects.filter(pk=project.pk).update(url=url)
+    _make_room(lab, repo, made)
+    lab.repos.create(repo, url, project.token)
+    lab.repos.fetch(
+        repo, project.token, progress=_ProgressLine(lab, project), timeout=CLONE_SECONDS
+    )
+    return lab.repos.default_branch(repo, project.token)
+
+
+def _make_room(lab: Lab, repo: Path, made: list[Path]) -> None:
+    """From here on the folder is this attempt's own, to be removed when the attempt fails."""
+    lab.repos.set_aside(repo, f"{lab.now():%Y%m%dT%H%M%SZ}")
+    made.append(repo)
+
+
+class _ProgressLine:
+    """Keeps git's last progress line on the project, at most twice a second."""
+
+    def __init__(self, lab: Lab, project: Project) -> None:
+        self._lab = lab
+        self._pk = project.pk
+        self._next = lab.now()
+
+    def __call__(self, text: str) -> None:
+        line = text.replace("\r", "\n").strip().rpartition("\n")[2].strip()[:200]
+        now = self._lab.now()
+        if not line or now < self._next:
+            return
+        self._next = now + PROGRESS_EVERY
+        Project.objects.filter(pk=self._pk).update(
+            clone_progress=line, clone_deadline=now + PATIENCE
+        )
+        self._lab.bell.timeline()
+
+
+def _end(
+    lab: Lab, project: Project, state: ProjectState, error: str = "", default_branch: str = ""
+) -> None:
+    with transaction.atomic():
+        won = Project.objects.filter(pk=project.pk, state=ProjectState.CLONING).update(
+            state=state,
+            error=error,
+            default_branch=default_branch or project.default_branch,
+            clone_deadline=None,
+        )
+        if won and state is ProjectState.READY:
+            announce.tell(
+                lab,
+                NoticeKind.PROJECT_READY,
+                f"is ready, default branch {default_branch}",
+                project=project,
+            )
+        elif won:
+            announce.tell(
+                lab, NoticeKind.PROJECT_FAILED, f"could not be cloned: {error}", project=project
+            )
