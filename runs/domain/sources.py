@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
 
 _SCHEMES = ("https://", "http://", "ssh://", "git://", "file://")
 _SCP = re.compile(r"[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:[^\s:][^\s]*")
-_CREDENTIALS = re.compile(r"(https?://)[^/@\s]+@", re.IGNORECASE)
+_CREDENTIALS = re.compile(r"(https?://[^/\s]+@|[a-z+]+://[^/\s:]*:[^/\s]*@)", re.IGNORECASE)
+_LOGIN = re.compile(r"([a-z+]+://)([^/\s]*)@(.*)", re.IGNORECASE | re.DOTALL)
+_REMOTE = re.compile(r"[^/]*:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +48,24 @@ def read_source(text: str) -> Source:
 def name_from(text: str) -> str:
     """A name to propose: the last part of the path or URL, without `.git`."""
     return text.rstrip("/").rpartition("/")[2].rpartition(":")[2].removesuffix(".git")[:60]
+
+
+def split_login(url: str) -> tuple[str, str]:
+    """A URL as git is asked for it, and the `user:password` that was written into it.
+
+    ssh keeps its user, who is no secret; a password there is left out, since ssh never reads it.
+    """
+    found = _LOGIN.fullmatch(url)
+    if found is None:
+        return url, ""
+    scheme, login, rest = found.groups()
+    user, _, password = login.partition(":")
+    if scheme.lower() in ("http://", "https://"):
+        return scheme + rest, f"{unquote(user)}:{unquote(password)}"
+    return (f"{scheme}{user}@{rest}" if user else scheme + rest), ""
+
+
+def resolved(url: str, top: Path) -> str:
+    """A checkout's origin as it reads from anywhere: git takes a plain path from the checkout's top."""
+    is_plain = not _REMOTE.match(url) and not url.startswith("/")
+    return str((top / url).resolve()) if is_plain else url

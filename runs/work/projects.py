@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from runs.domain import naming
 from runs.domain.ports import Lab, SeamError
-from runs.domain.sources import Source, WrongSource, name_from, read_source
+from runs.domain.sources import Source, WrongSource, name_from, read_source, resolved, split_login
 from runs.domain.states import NoticeKind, ProjectState
 from runs.models import Project
 from runs.work import announce
@@ -50,12 +50,15 @@ def add(lab: Lab, *, name: str, source: str, token: str, by: str) -> Project:
         read = read_source(source)
     except WrongSource as error:
         raise ProjectRefused("source", str(error)) from error
-    url, is_hosted = _origin(lab, read)
+    if read.is_path:
+        read = Source(str(_folder(read.text)), is_path=True)
+    url, login = split_login(_origin(lab, read))
+    token = token or login
     try:
-        branch = lab.repos.probe(str(Path(read.text).expanduser()) if is_hosted else url, token)
+        branch = lab.repos.probe(url or read.text, token)
     except SeamError as error:
         raise _explained(error, token) from error
-    return _store(lab, name, slug, read, url, is_hosted, token, branch, by)
+    return _store(lab, name, slug, read, url, token, branch, by)
 
 
 def retry(lab: Lab, project: Project, by: str) -> None:
@@ -101,18 +104,30 @@ def _free_slug(name: str) -> str:
     return slug
 
 
-def _origin(lab: Lab, source: Source) -> tuple[str, bool]:
-    """The URL that is origin, and whether the product has to be origin itself (design.md 3)."""
+def _folder(text: str) -> Path:
+    """The folder that a typed path means."""
+    try:
+        path = Path(text).expanduser()
+        is_there = path.is_dir()
+    except (OSError, RuntimeError, ValueError) as error:
+        why = getattr(error, "strerror", "") or error
+        raise ProjectRefused("source", f"{text[:100]} cannot be read as a path: {why}") from error
+    if not is_there:
+        raise ProjectRefused("source", f"There is no folder {text} on this machine.")
+    return path
+
+
+def _origin(lab: Lab, source: Source) -> str:
+    """The URL that is origin; empty when the product has to be origin itself (design.md 3)."""
     if not source.is_path:
-        return source.text, False
-    path = Path(source.text).expanduser()
-    if not path.is_dir():
-        raise ProjectRefused("source", f"There is no folder {source.text} on this machine.")
+        return source.text
+    path = Path(source.text)
     try:
         url = lab.repos.remote_url(path)
     except SeamError as error:
         raise ProjectRefused("source", f"{source.text} is not a git repository.") from error
-    return (url, False) if url else ("", True)
+    top = next((p for p in (path, *path.parents) if (p / ".git").exists()), path)
+    return resolved(url, top) if url else ""
 
 
 def _explained(error: SeamError, token: str) -> ProjectRefused:
@@ -138,7 +153,6 @@ def _store(
     slug: str,
     source: Source,
     url: str,
-    is_hosted: bool,
     token: str,
     branch: str,
     by: str,
@@ -148,9 +162,9 @@ def _store(
             project = Project.objects.create(
                 name=name,
                 slug=slug,
-                source=str(Path(source.text).expanduser()) if source.is_path else source.text,
+                source=source.text,
                 url=url,
-                is_hosted=is_hosted,
+                is_hosted=not url,
                 token=token,
                 default_branch=branch,
                 tracker="builtin",

@@ -103,6 +103,14 @@ def test_a_rewritten_path_is_told_and_not_forced(real, tmp_path):
         ),
         pytest.param("{tmp}/empty", "demo", "source", "empty", id="no commit yet"),
         pytest.param("file://{tmp}/nowhere.git", "demo", "source", "cannot be read", id="bad URL"),
+        pytest.param("~nosuchuser/x", "demo", "source", "cannot be read", id="no such user"),
+        pytest.param("/" + "a" * 300, "demo", "source", "cannot be read", id="too long a path"),
+        pytest.param(
+            "ssh://bob:s3cret@forge.example/x", "demo", "source", "token field", id="ssh password"
+        ),
+        pytest.param(
+            "https://bob:s3cret@forge.example/x", "demo", "source", "token field", id="password"
+        ),
         pytest.param(
             "ext::sh -c evil", "demo", "source", "neither", id="a transport that runs commands"
         ),
@@ -245,3 +253,32 @@ def test_a_failed_clone_removes_nothing_that_an_earlier_project_left(real, tmp_p
     assert not origin.exists()
     assert again.repo(real.paths).exists()
     assert [_branches(kept) for kept in real.paths.origins.glob("demo.git.kept-*")] == [held]
+
+
+@pytest.mark.row("X-05", level="real")
+@pytest.mark.parametrize(
+    ("typed", "kept"), [("", "bob:s3c/ret"), ("typed-token", "typed-token")], ids=["none", "typed"]
+)
+def test_a_password_in_a_checkouts_url_becomes_the_encrypted_token(real, tmp_path, typed, kept):
+    from django.db import connection
+
+    checkout = a_checkout(tmp_path / "shop", tmp_path / "origin.git")
+    config = tmp_path / "gitconfig"
+    config.write_text(f'[url "{tmp_path}/origin.git"]\n\tinsteadOf = https://forge.example/x.git\n')
+    real.repos._git._env["GIT_CONFIG_GLOBAL"] = str(config)
+    git(checkout, "remote", "set-url", "origin", "https://bob:s3c%2Fret@forge.example/x.git")
+    project = _add(real, checkout, token=typed)
+    assert (project.state, project.url) == ("ready", "https://forge.example/x.git")
+    assert project.token == kept
+    with connection.cursor() as cursor:
+        cursor.execute("select * from runs_project")
+        assert "s3c" not in str(cursor.fetchall())
+    assert "s3c" not in (project.repo(real.paths) / "config").read_text()
+
+
+def test_a_checkout_whose_origin_is_a_relative_path_is_followed_from_the_checkout(real, tmp_path):
+    checkout = a_checkout(tmp_path / "shop", tmp_path / "origin.git")
+    git(checkout, "remote", "set-url", "origin", "../origin.git")
+    (checkout / "deep").mkdir()
+    project = _add(real, checkout / "deep")
+    assert (project.state, project.url) == ("ready", str((tmp_path / "origin.git").resolve()))
