@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import shutil
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 from django.db import transaction
-from django.db.models import Q
 
 from runs.domain.ports import Lab, SeamError
 from runs.domain.states import NoticeKind, ProjectState
@@ -25,31 +27,48 @@ def carry_out_clone(lab: Lab, project_id: int) -> None:
     A repository that lies there already and holds a branch is renamed and never removed: after a
     lost database it may be all that is left of agents' work.
     """
-    project = Project.objects.filter(pk=project_id, state=ProjectState.CLONING).first()
-    if project is None or not _take(lab, project):
-        return
-    made: list[Path] = []
-    try:
-        branch = _clone(lab, project, made)
-    except (SeamError, OSError) as error:
-        for repo in made:
-            shutil.rmtree(repo, ignore_errors=True)
-        _end(lab, project, ProjectState.FAILED, error=str(error))
-        return
-    _end(lab, project, ProjectState.READY, default_branch=branch)
+    with _alone(lab, project_id) as is_ours:
+        project = Project.objects.filter(pk=project_id, state=ProjectState.CLONING).first()
+        if project is None or not is_ours:
+            return
+        made: list[Path] = []
+        try:
+            branch = _clone(lab, project, made)
+        except (SeamError, OSError) as error:
+            for repo in made:
+                shutil.rmtree(repo, ignore_errors=True)
+            _end(lab, project, ProjectState.FAILED, error=str(error))
+            return
+        _end(lab, project, ProjectState.READY, default_branch=branch)
 
 
-def _take(lab: Lab, project: Project) -> bool:
-    """Only one process clones: the deadline is taken by compare-and-set and renewed by progress."""
-    now = lab.now()
-    free = Q(clone_deadline=None) | Q(clone_deadline__lt=now)
-    rows = Project.objects.filter(free, pk=project.pk, state=ProjectState.CLONING)
-    return bool(rows.update(clone_deadline=now + PATIENCE))
+@contextlib.contextmanager
+def _alone(lab: Lab, project_id: int) -> Iterator[bool]:
+    """Whether nobody else clones this project now.
+
+    The system itself gives the lock back when its holder dies, so that a clone is taken over
+    then and never before, however long it keeps quiet.
+    """
+    folder = lab.paths.state / "clones"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{project_id}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
+def _renew(lab: Lab, project: Project) -> None:
+    """Until then nobody needs to ask whether the clone goes on."""
+    Project.objects.filter(pk=project.pk).update(clone_deadline=lab.now() + PATIENCE)
 
 
 def _clone(lab: Lab, project: Project, made: list[Path]) -> str:
     repo, origin = project.repo(lab.paths), project.origin(lab.paths)
     url = project.url
+    _renew(lab, project)
     if project.is_hosted:
         _make_room(lab, origin, made)
         lab.repos.create_origin(origin, Path(project.source))
@@ -70,7 +89,10 @@ def _make_room(lab: Lab, repo: Path, made: list[Path]) -> None:
 
 
 class _ProgressLine:
-    """Keeps git's last progress line on the project, at most twice a second."""
+    """Keeps git's last progress line on the project, at most twice a second.
+
+    Empty text means that git still works and has nothing to say.
+    """
 
     def __init__(self, lab: Lab, project: Project) -> None:
         self._lab = lab
@@ -80,13 +102,15 @@ class _ProgressLine:
     def __call__(self, text: str) -> None:
         line = text.replace("\r", "\n").strip().rpartition("\n")[2].strip()[:200]
         now = self._lab.now()
-        if not line or now < self._next:
+        if now < self._next:
             return
         self._next = now + PROGRESS_EVERY
-        Project.objects.filter(pk=self._pk).update(
-            clone_progress=line, clone_deadline=now + PATIENCE
-        )
-        self._lab.bell.timeline()
+        row = Project.objects.filter(pk=self._pk)
+        if line:
+            row.update(clone_progress=line, clone_deadline=now + PATIENCE)
+            self._lab.bell.timeline()
+        else:
+            row.update(clone_deadline=now + PATIENCE)
 
 
 def _end(

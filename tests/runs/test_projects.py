@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from datetime import timedelta
 from pathlib import Path
@@ -282,3 +283,55 @@ def test_a_checkout_whose_origin_is_a_relative_path_is_followed_from_the_checkou
     (checkout / "deep").mkdir()
     project = _add(real, checkout / "deep")
     assert (project.state, project.url) == ("ready", str((tmp_path / "origin.git").resolve()))
+
+
+class _Quiet:
+    """Repos whose fetch first does something else: what a long and silent fetch gives time for."""
+
+    def __init__(self, repos, meanwhile) -> None:  # type: ignore[no-untyped-def]
+        self._repos = repos
+        self._meanwhile = meanwhile
+
+    def __getattr__(self, name: str):  # type: ignore[no-untyped-def]
+        return getattr(self._repos, name)
+
+    def fetch(self, repo, *args, **kwargs):  # type: ignore[no-untyped-def]
+        self._meanwhile(repo, kwargs["progress"])
+        return self._repos.fetch(repo, *args, **kwargs)
+
+
+def test_a_quiet_clone_is_never_taken_over_while_it_goes_on(real, tmp_path):
+    checkout = a_checkout(tmp_path / "shop", tmp_path / "origin.git")
+    project = projects.add(real.lab, name="demo", source=str(checkout), token="", by="anna")
+    real.queue.clones.clear()
+
+    def meanwhile(repo, progress):  # type: ignore[no-untyped-def]
+        (repo / "half").touch()
+        real.offset = timedelta(hours=1)
+        look(real)
+        assert real.queue.clones == [project.pk]
+        real.work()
+        assert (repo / "half").exists()
+
+    lab = dataclasses.replace(real.lab, repos=_Quiet(real.repos, meanwhile))
+    projects.carry_out_clone(lab, project.pk)
+    project.refresh_from_db()
+    assert (project.state, project.error) == ("ready", "")
+
+
+def test_a_clone_that_says_nothing_new_still_counts_as_going_on(real, tmp_path):
+    checkout = a_checkout(tmp_path / "shop", tmp_path / "origin.git")
+    project = projects.add(real.lab, name="demo", source=str(checkout), token="", by="anna")
+    real.queue.clones.clear()
+
+    def meanwhile(repo, progress):  # type: ignore[no-untyped-def]
+        for minute in (1, 2, 3):
+            real.offset = timedelta(minutes=minute)
+            progress("")
+            look(real)
+        assert real.queue.clones == []
+
+    lab = dataclasses.replace(real.lab, repos=_Quiet(real.repos, meanwhile))
+    projects.carry_out_clone(lab, project.pk)
+    project.refresh_from_db()
+    assert project.state == "ready"
