@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
+import selectors
 import signal
 import subprocess
 import time
@@ -17,15 +17,25 @@ from runs.domain.ports import SeamError
 _OWN_PREFIXES = ("LAB_", "DJANGO_", "HUEY_")
 _OWN_NAMES = frozenset({"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "TMUX", "TMUX_PANE"})
 KEPT_BYTES = 4000
+PIECE = 65536
+ERR_BYTES = 65536
+STEP = 0.05  # how late the end of a program can be seen whose pipes others hold
+DRAIN = 0.5
+GRACE = 2.0
+SIGN_OF_LIFE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A process that ended by itself: status and what it printed."""
+    """A process that ended by itself: status and what it printed.
+
+    `is_cut`: it printed more than was wanted and was ended for that, which is status 0.
+    """
 
     status: int
     stdout: str
     stderr: str
+    is_cut: bool = False
 
 
 def run(
@@ -35,11 +45,13 @@ def run(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     on_stderr: Callable[[str], None] | None = None,
+    limit: int | None = None,
 ) -> Finished:
-    """Run a program to its end, at most `timeout` seconds.
+    """Run a program to its end, at most `timeout` seconds and `limit` bytes of output.
 
     Any exit status is an answer. Raises SeamError when the program cannot run or takes too
-    long; then its whole process group is ended.
+    long; then its whole process group is ended. `on_stderr` hears stderr piece by piece, and an
+    empty text now and then while the program says nothing.
     """
     try:
         process = subprocess.Popen(
@@ -53,15 +65,19 @@ def run(
         )
     except OSError as error:
         raise SeamError(f"{argv[0]} could not run: {error.strerror}") from error
+    reading = _Reading(process, on_stderr, limit)
+    is_whole = False
     try:
-        if on_stderr is None:
-            out, err = process.communicate(timeout=timeout)
-        else:
-            out, err = _followed(process, timeout, on_stderr)
-    except subprocess.TimeoutExpired as error:
-        _end_group(process)
-        raise SeamError(f"{_shown(argv)} gave no answer within {timeout:g} seconds") from error
-    return Finished(process.returncode, _text(out), _text(err))
+        is_whole = reading.until(time.monotonic() + timeout)
+    finally:
+        if not is_whole:
+            _end_group(process)
+        # Not before: a program whose words nobody reads dies of that instead of tidying up.
+        reading.close()
+    if not is_whole and not reading.is_cut:
+        raise SeamError(f"{_shown(argv)} gave no answer within {timeout:g} seconds")
+    status = 0 if reading.is_cut else process.returncode
+    return Finished(status, _text(reading.out), _text(reading.err), reading.is_cut)
 
 
 def check(
@@ -70,9 +86,10 @@ def check(
     timeout: float,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
+    limit: int | None = None,
 ) -> str:
     """`run`, but any status other than 0 is a SeamError with the program's own words."""
-    done = run(argv, timeout=timeout, cwd=cwd, env=env)
+    done = run(argv, timeout=timeout, cwd=cwd, env=env, limit=limit)
     if done.status != 0:
         raise SeamError(words(argv, done))
     return done.stdout
@@ -110,38 +127,103 @@ def _shown(argv: Sequence[str]) -> str:
     return " ".join([Path(argv[0]).name, *plain[:2]])
 
 
-def _text(raw: bytes) -> str:
+def _text(raw: bytes | bytearray) -> str:
     return raw.decode("utf-8", "backslashreplace")
 
 
+class _Reading:
+    """Reads both pipes of a process until it has ended, too much was read, or time is up."""
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        on_stderr: Callable[[str], None] | None,
+        limit: int | None,
+    ) -> None:
+        assert process.stdout is not None and process.stderr is not None  # noqa: S101  (pipes)
+        self._process = process
+        self._pipes = {process.stdout: self._hear_out, process.stderr: self._hear_err}
+        self._selector = selectors.DefaultSelector()
+        for pipe in self._pipes:
+            self._selector.register(pipe, selectors.EVENT_READ)
+        self._on_stderr = on_stderr
+        self._limit = limit
+        self._heard_at = time.monotonic()
+        self.out = bytearray()
+        self.err = bytearray()
+        self.is_cut = False
+
+    def until(self, deadline: float) -> bool:
+        """Whether the process ended by itself before `deadline`.
+
+        Its pipes may outlive it in programs that it left behind; for those only a moment is waited.
+        """
+        while not self.is_cut:
+            has_ended = self._process.poll() is not None
+            if has_ended:
+                deadline = min(deadline, time.monotonic() + DRAIN)
+                while self._selector.get_map() and time.monotonic() < deadline and not self.is_cut:
+                    self._read(deadline)
+                return not self.is_cut
+            if time.monotonic() >= deadline:
+                return False
+            self._read(deadline)
+        return False
+
+    def close(self) -> None:
+        self._selector.close()
+        for pipe in self._pipes:
+            pipe.close()
+
+    def _read(self, deadline: float) -> None:
+        left = max(0.0, min(STEP, deadline - time.monotonic()))
+        if not self._selector.get_map():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(left)
+        for key, _ in self._selector.select(left) if self._selector.get_map() else ():
+            piece = os.read(key.fd, PIECE)
+            if piece:
+                self._pipes[key.fileobj](piece)  # type: ignore[index]
+            else:
+                self._selector.unregister(key.fileobj)
+        self._give_sign()
+
+    def _hear_out(self, piece: bytes) -> None:
+        self.out += piece
+        if self._limit is not None and len(self.out) > self._limit:
+            del self.out[self._limit :]
+            self.is_cut = True
+
+    def _hear_err(self, piece: bytes) -> None:
+        self.err += piece
+        del self.err[:-ERR_BYTES]
+        self._tell(_text(piece))
+
+    def _give_sign(self) -> None:
+        if time.monotonic() - self._heard_at >= SIGN_OF_LIFE:
+            self._tell("")
+
+    def _tell(self, text: str) -> None:
+        self._heard_at = time.monotonic()
+        if self._on_stderr is not None:
+            self._on_stderr(text)
+
+
 def _end_group(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        process.communicate(timeout=5)
+    """TERM first: git removes its lock files then, and leaves them when it is killed at once."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        end = time.monotonic() + GRACE
+        while time.monotonic() < end:
+            if process.poll() is not None and not _is_group(process.pid):
+                return
+            time.sleep(0.02)
 
 
-def _followed(
-    process: subprocess.Popen[bytes], timeout: float, on_stderr: Callable[[str], None]
-) -> tuple[bytes, bytes]:
-    """Hand stderr on piece by piece while the process runs (progress of a clone).
-
-    Only for programs that print next to nothing on stdout. Raises TimeoutExpired.
-    """
-    assert process.stderr is not None and process.stdout is not None  # noqa: S101  (pipes, see above)
-    deadline = time.monotonic() + timeout
-    pieces: list[bytes] = []
-    while True:
-        left = deadline - time.monotonic()
-        if left <= 0 or not select.select([process.stderr], [], [], left)[0]:
-            raise subprocess.TimeoutExpired(process.args, timeout)
-        piece = os.read(process.stderr.fileno(), 4096)
-        if not piece:
-            break
-        pieces.append(piece)
-        on_stderr(_text(piece))
-    out = process.stdout.read()
-    process.wait(timeout=max(1.0, deadline - time.monotonic()))
-    process.stdout.close()
-    process.stderr.close()
-    return out, b"".join(pieces)
+def _is_group(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,116 @@
+"""Processes: bounded in time and output, ended gently, never waited for longer than they live."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from runs.domain.ports import SeamError
+from runs.outside import shell
+
+
+def _python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.mark.parametrize("on_stderr", [None, lambda text: None], ids=["plain", "followed"])
+def test_a_program_that_ended_is_not_waited_for_because_of_what_it_left_behind(on_stderr):
+    began = time.monotonic()
+    argv = ["sh", "-c", "echo out; echo err >&2; sleep 5 & exit 3"]
+    done = shell.run(argv, timeout=4, on_stderr=on_stderr)
+    assert (done.status, done.stdout, done.stderr) == (3, "out\n", "err\n")
+    assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("on_stderr", [None, lambda text: None], ids=["plain", "followed"])
+def test_much_output_on_both_pipes_is_read_whole(on_stderr):
+    code = (
+        "import sys\nfor _ in range(300): sys.stdout.write('o' * 999); sys.stderr.write('e' * 99)"
+    )
+    done = shell.run(_python(code), timeout=20, on_stderr=on_stderr)
+    assert (done.status, len(done.stdout), len(done.stderr)) == (0, 299700, 29700)
+
+
+def test_output_beyond_the_limit_ends_the_program_and_is_marked_as_cut():
+    code = "import sys\nwhile True: sys.stdout.write('x' * 9999)"
+    began = time.monotonic()
+    done = shell.run(_python(code), timeout=20, limit=100_000)
+    assert (done.is_cut, len(done.stdout), done.status) == (True, 100_000, 0)
+    assert time.monotonic() - began < 5
+    assert len(shell.check(_python(code), timeout=20, limit=500)) == 500
+
+
+def test_output_within_the_limit_is_whole():
+    done = shell.run(_python("print('x' * 99)"), timeout=20, limit=100)
+    assert (done.is_cut, len(done.stdout), done.status) == (False, 100, 0)
+
+
+def test_a_program_that_takes_too_long_may_tidy_up_before_it_is_killed(tmp_path: Path):
+    lock = tmp_path / "index.lock"
+    lock.touch()
+    code = f"trap 'rm {lock}; exit 1' TERM; while true; do sleep 0.05; done"
+    with pytest.raises(SeamError, match=r"no answer within 0\.5 seconds"):
+        shell.run(["sh", "-c", code], timeout=0.5)
+    assert not lock.exists()
+
+
+def test_a_program_that_does_not_listen_is_killed_with_its_children(tmp_path: Path):
+    pids = tmp_path / "pids"
+    code = f"trap '' TERM; sleep 60 & echo $$ $! > {pids}; wait; sleep 60"
+    began = time.monotonic()
+    with pytest.raises(SeamError, match="no answer"):
+        shell.run(["sh", "-c", code], timeout=0.5)
+    assert time.monotonic() - began < 5
+    time.sleep(0.1)
+    assert all(_is_gone(int(pid)) for pid in pids.read_text().split())
+
+
+def test_a_program_that_closes_its_output_is_still_held_to_its_time():
+    began = time.monotonic()
+    with pytest.raises(SeamError, match="no answer"):
+        shell.run(["sh", "-c", "exec >&- 2>&-; sleep 60"], timeout=0.5)
+    assert time.monotonic() - began < 5
+
+
+def test_a_quiet_program_is_reported_as_still_going_on(monkeypatch):
+    monkeypatch.setattr(shell, "SIGN_OF_LIFE", 0.2)
+    heard: list[str] = []
+    shell.run(["sh", "-c", "sleep 1; echo done >&2"], timeout=10, on_stderr=heard.append)
+    assert heard.count("") >= 3
+    assert heard[-1] == "done\n"
+
+
+def test_a_program_is_ended_when_its_listener_fails():
+    pid: list[int] = []
+
+    def listen(text: str) -> None:
+        pid.append(int(text))
+        raise RuntimeError("the listener failed")
+
+    with pytest.raises(RuntimeError):
+        shell.run(["sh", "-c", "echo $$ >&2; sleep 60"], timeout=10, on_stderr=listen)
+    assert _is_gone(pid[0])
+
+
+def test_a_long_run_keeps_only_the_end_of_what_was_said():
+    code = "import sys\nfor n in range(60000): print(n, file=sys.stderr)"
+    done = shell.run(_python(code), timeout=30)
+    assert done.stderr.endswith("59999\n")
+    assert len(done.stderr) < 100_000
+
+
+def test_no_pipe_stays_open():
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(5):
+        shell.run(["sh", "-c", "echo x; sleep 1 & exit 0"], timeout=5)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
