@@ -20,7 +20,8 @@ class Desk:
         self.project: Project = real.project(tracker="builtin")
         self.repo = self.project.repo(real.paths)
         self.tree: Path = real.paths.worktrees / "demo-7"
-        fork = real.repos.add_worktree(self.repo, self.tree, "afk/7", "main")
+        fork = real.repos.upstream(self.repo, "main")
+        real.repos.add_worktree(self.repo, self.tree, "afk/7", fork)
         self.token = tokens.new_token()
         self.run: Run = make.a_run(
             self.project,

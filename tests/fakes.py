@@ -6,11 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from runs.domain import naming
 from runs.domain.paths import Paths
-from runs.domain.ports import Change, Exit, Lab, Order, Progress, SeamError, Sighting
+from runs.domain.ports import Change, Exit, Lab, Order, Progress, SeamError, Sighting, Taken
 from trackers.memory import MemoryTracker
+
+if TYPE_CHECKING:
+    from runs.models import Run
 
 START = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -49,13 +53,14 @@ class FakeSessions:
 
     def start(self, order: Order) -> None:
         self._ask()
+        _refuse_odd(order.session, order.marker)
         if self.broken_start:
             raise SeamError(self.broken_start)
         if order.session in self.all:
             raise SeamError(f"duplicate session: {order.session}")
         self.orders[order.session] = order
         if not self.vanish_at_once:
-            self.appear(order.session)
+            self.appear(order.session, order.marker)
 
     def screens(self, names: Sequence[str], lines: int = 0) -> Mapping[str, str]:
         self._ask()
@@ -63,9 +68,11 @@ class FakeSessions:
 
     def kill(self, name: str, marker: str) -> None:
         self._ask()
+        _refuse_odd(name, marker)
         if self.broken_kill:
             raise SeamError(self.broken_kill)
-        self.all.pop(name, None)
+        if name in self.all and self.all[name].marker == marker:
+            del self.all[name]
 
     def forget(self, folder: Path) -> None:
         pass
@@ -76,18 +83,25 @@ class FakeSessions:
     def attach_command(self, name: str) -> Sequence[str]:
         return ["tmux", "attach", "-t", f"={name}"]
 
-    def appear(self, name: str) -> None:
-        """A session as if made by hand."""
-        self.all[name] = Sighting(name, alive=True, created_at=self._clock())
+    def appear(self, name: str, marker: str = "") -> None:
+        """A session as if made by hand; with a marker, as if the product had started it."""
+        self.all[name] = Sighting(name, alive=True, created_at=self._clock(), marker=marker)
 
     def end(self, name: str, status: int | None = 0, signal: int | None = None) -> None:
         """The program of a session ends; its pane stays."""
-        self.all[name] = Sighting(name, False, status, signal, self._clock())
+        before = self.all.get(name)
+        marker = before.marker if before else ""
+        self.all[name] = Sighting(name, False, status, signal, self._clock(), marker=marker)
 
     def _ask(self) -> None:
         self.calls += 1
         if self.broken:
             raise SeamError(self.broken)
+
+
+def _refuse_odd(name: str, marker: str) -> None:
+    if not naming.is_word(name) or (marker and not naming.is_word(marker)):
+        raise SeamError(f"{name!r} with the mark {marker!r} is not a session of ours")
 
 
 @dataclass
@@ -120,7 +134,7 @@ class FakeRepos:
     def create_origin(self, origin: Path, source: Path) -> None:
         self._branches(origin)
 
-    def fetch(self, repo, token="", progress=None, timeout=None) -> None:  # type: ignore[no-untyped-def]
+    def fetch(self, repo, token="", progress=None, timeout=None, url="origin") -> None:  # type: ignore[no-untyped-def]
         self.fetches += 1
         if self.broken_fetch:
             raise SeamError(self.broken_fetch)
@@ -138,10 +152,10 @@ class FakeRepos:
             return self.urls[url]
         raise SeamError(f"git ls-remote failed: repository '{url}' not found")
 
-    def drop(self, repo: Path) -> None:
+    def set_aside(self, repo: Path, stamp: str) -> None:
         self.heads.pop(repo, None)
 
-    def default_branch(self, repo: Path, token: str = "") -> str:
+    def default_branch(self, repo: Path, token: str = "", url: str = "origin") -> str:
         return "main"
 
     def remote_url(self, path: Path) -> str | None:
@@ -152,13 +166,21 @@ class FakeRepos:
             raise SeamError(self.broken_claims)
         return frozenset(key for name in self._branches(repo) if (key := naming.claimed_key(name)))
 
-    def add_worktree(self, repo: Path, path: Path, branch: str, base: str) -> str:
-        if branch in self._branches(repo):
-            raise SeamError(f"git worktree failed: a branch named '{branch}' already exists")
-        self._branches(repo)[branch] = "f" * 40
-        self.trees[path] = FakeTree(branch, "f" * 40)
-        path.mkdir(parents=True)
+    def upstream(self, repo: Path, branch: str) -> str:
         return "f" * 40
+
+    def tip(self, repo: Path, ref: str) -> str | None:
+        return self._branches(repo).get(ref.removeprefix("refs/heads/"))
+
+    def is_kept_by(self, path: Path, branch: str) -> bool:
+        return True
+
+    def add_worktree(self, repo: Path, path: Path, branch: str, commit: str) -> None:
+        if branch in self._branches(repo) or path.exists():
+            raise Taken(f"the branch {branch} is there already")
+        self._branches(repo)[branch] = commit
+        self.trees[path] = FakeTree(branch, commit)
+        path.mkdir(parents=True)
 
     def remove_worktree(self, repo: Path, path: Path) -> None:
         if self.broken_remove:
@@ -167,11 +189,16 @@ class FakeRepos:
         if path.exists():
             path.rmdir()
 
-    def roll_back(self, repo: Path, path: Path, branch: str, fork_point: str) -> None:
+    def roll_back(self, repo: Path, path: Path, branch: str, fork_point: str) -> bool:
+        tree = self.trees.get(path)
+        if tree is not None and (tree.is_dirty or tree.commits):
+            return False
         self.trees.pop(path, None)
         if path.exists():
             path.rmdir()
-        self._branches(repo).pop(branch, None)
+        if self._branches(repo).get(branch) == fork_point:
+            del self._branches(repo)[branch]
+        return branch not in self._branches(repo)
 
     def is_dirty(self, path: Path) -> bool:
         tree = self.trees[path]
@@ -195,7 +222,7 @@ class FakeRepos:
     def patch(self, path: Path, fork_point: str, limit: int, head: str = "") -> str:
         return ""
 
-    def pushed(self, repo: Path, branch: str, token: str = "") -> str | None:
+    def pushed(self, repo: Path, branch: str, token: str = "", url: str = "origin") -> str | None:
         return self.origins.get(str(repo), {}).get(branch)
 
     def is_ahead(self, repo: Path, commit: str, base: str) -> bool:
@@ -277,6 +304,11 @@ class World:
             process="boot:1:1",
             is_process_alive=lambda name: name not in self.dead_processes,
         )
+
+    def live(self, run: Run) -> None:
+        """The session of a run, as the product would have started it."""
+        mark = "" if run.is_adopted else naming.marker(str(self.lab.paths.state), run.pk)
+        self.sessions.appear(run.session, mark)
 
 
 def tripwire() -> Lab:

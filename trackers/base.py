@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
@@ -82,6 +83,7 @@ class Pull:
     url: str = ""
     head_commit: str = ""
     is_fork: bool = False
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,6 +197,6 @@ def read_pull(entry: Mapping[str, Any]) -> Pull | None:
     state, head, number = entry.get("state"), entry.get("head"), entry.get("number")
     if state not in list(PullState) or not isinstance(head, str) or not isinstance(number, int):
         return None
-    known = ("title", "base", "body", "head_commit", "is_fork")
+    known = ("title", "base", "body", "head_commit", "is_fork", "created_at")
     more = {name: entry[name] for name in known if name in entry}
     return Pull(number=number, head=head, state=PullState(state), **more)

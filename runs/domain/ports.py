@@ -24,9 +24,16 @@ class SeamError(Exception):
     """
 
 
+class Taken(SeamError):
+    """The branch or the folder of a claim is there already and belongs to somebody else."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """One tmux session as seen in one look. `alive` is False when its program has ended."""
+    """One tmux session as seen in one look. `alive` is False when its program has ended.
+
+    `marker` is what `start` gave it; empty for sessions that the product did not start.
+    """
 
     name: str
     alive: bool
@@ -34,6 +41,7 @@ class Sighting:
     exit_signal: int | None = None
     ended_at: datetime | None = None
     created_at: datetime | None = None
+    marker: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,8 @@ class Sessions(Protocol):
     def kill(self, name: str, marker: str) -> None:
         """End a session and every process that carries its marker; idempotent (LAB-42).
 
-        Raises SeamError when something of it still lives afterwards.
+        A session of that name that carries another marker belongs to another run and is left
+        alone. Raises SeamError when something of the run still lives afterwards.
         """
 
     def forget(self, folder: Path) -> None:
@@ -130,8 +139,12 @@ class Repos(Protocol):
         token: str = "",
         progress: Callable[[str], None] | None = None,
         timeout: float | None = None,
+        url: str = "origin",
     ) -> None:
-        """Bring `refs/remotes/origin/*` up to date. Raises SeamError with git's own words."""
+        """Bring `refs/remotes/origin/*` up to date. Raises SeamError with git's own words.
+
+        `url` is the project's own: what the repository calls origin, an agent may have changed.
+        """
 
     def refill(self, origin: Path, source: Path) -> str:
         """Bring new commits of a source path into its origin repository; a warning or ''."""
@@ -139,10 +152,10 @@ class Repos(Protocol):
     def probe(self, url: str, token: str = "") -> str:
         """The default branch behind a URL or path, without cloning. Raises SeamError."""
 
-    def drop(self, repo: Path) -> None:
-        """Remove a half-made reference repository or origin; nothing else ever calls this."""
+    def set_aside(self, repo: Path, stamp: str) -> None:
+        """Make room for a repository: one that holds any ref is renamed, an empty one removed."""
 
-    def default_branch(self, repo: Path, token: str = "") -> str:
+    def default_branch(self, repo: Path, token: str = "", url: str = "origin") -> str:
         """The default branch of origin. Raises SeamError when origin has no commit."""
 
     def remote_url(self, path: Path) -> str | None:
@@ -151,23 +164,34 @@ class Repos(Protocol):
     def claims(self, repo: Path) -> frozenset[str]:
         """Keys of the issues that a local branch claims (LAB-73). Raises SeamError."""
 
-    def add_worktree(self, repo: Path, path: Path, branch: str, base: str) -> str:
-        """Claim: make branch and worktree at origin's `base` in one command.
+    def add_worktree(self, repo: Path, path: Path, branch: str, commit: str) -> None:
+        """Claim: make branch and worktree at a commit in one command.
 
-        Returns the fork point. Raises SeamError; then neither branch nor worktree was made.
+        Raises `Taken` when the branch or the folder is there already; then nothing was touched.
+        Raises SeamError otherwise; then something half-made may be there, for `roll_back`.
         """
 
     def remove_worktree(self, repo: Path, path: Path) -> None:
         """Remove a clean worktree; git refuses a dirty one. Raises SeamError."""
 
-    def roll_back(self, repo: Path, path: Path, branch: str, fork_point: str) -> None:
-        """Undo a claim that never came to a live session (LAB-59). Raises SeamError.
+    def roll_back(self, repo: Path, path: Path, branch: str, fork_point: str) -> bool:
+        """Undo a claim that never came to a live session (LAB-59); True when nothing is left of it.
 
-        The branch goes only while it still stands at its fork point.
+        Only what stands untouched at `fork_point` goes: a worktree with changes or commits, and
+        a branch that is anywhere else, stay. Raises SeamError when git could not say.
         """
+
+    def upstream(self, repo: Path, branch: str) -> str:
+        """The commit of origin's branch as last fetched. Raises SeamError when there is none."""
+
+    def is_kept_by(self, path: Path, branch: str) -> bool:
+        """Whether everything committed in a worktree is reachable from its branch."""
 
     def is_dirty(self, path: Path) -> bool:
         """Whether `git status` prints anything, untracked files included (LAB-107)."""
+
+    def tip(self, repo: Path, ref: str) -> str | None:
+        """The commit of a ref, None when there is no such ref. Raises SeamError."""
 
     def glimpse(self, repo: Path, branch: str) -> str | None:
         """The head of a branch as its file shows it, without a process; None when unsure."""
@@ -188,7 +212,7 @@ class Repos(Protocol):
     def patch(self, path: Path, fork_point: str, limit: int, head: str = "") -> str:
         """The diff behind `changes`, at most `limit` characters of whole files. Raises SeamError."""
 
-    def pushed(self, repo: Path, branch: str, token: str = "") -> str | None:
+    def pushed(self, repo: Path, branch: str, token: str = "", url: str = "origin") -> str | None:
         """The commit that origin has for a branch now, None when it has none."""
 
     def is_ahead(self, repo: Path, commit: str, base: str) -> bool:

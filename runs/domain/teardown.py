@@ -15,15 +15,17 @@ class Teardown:
     warning: str = ""
 
 
-def teardown(outcome: Outcome, dirty: bool | None) -> Teardown:
+def teardown(outcome: Outcome, unsaved: bool | None) -> Teardown:
     """The rule: only a success with a clean worktree is tidied; unsaved work is never removed.
 
-    `dirty` is None when git could not say; then everything is kept (LAB-109).
+    `unsaved` is None when git could not say; then everything is kept (LAB-109).
     """
     if outcome is not Outcome.SUCCEEDED:
         return Teardown(remove=False)
-    if dirty is None:
+    if unsaved is None:
         return Teardown(False, "git could not say whether the worktree is clean, so it was kept")
-    if dirty:
-        return Teardown(False, "the worktree holds changes that were not committed, so it was kept")
+    if unsaved:
+        return Teardown(
+            False, "the worktree holds work that is not committed on its branch, so it was kept"
+        )
     return Teardown(remove=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from runs.domain import naming
-from runs.domain.ports import SeamError
+from runs.domain.ports import SeamError, Taken
 from runs.outside import shell
 
 QUICK = 15.0
@@ -18,6 +18,8 @@ _CAREFUL = (
     *("-c", "core.hooksPath=/dev/null"),
     *("-c", "core.fsmonitor=false"),
     *("-c", "protocol.ext.allow=never"),
+    *("-c", "status.showUntrackedFiles=all"),
+    *("-c", "diff.ignoreSubmodules=none"),
 )
 _HEADS = "+refs/heads/*:refs/remotes/origin/*"
 # For the product the token comes in the environment, inside a session from the run's private file.
@@ -81,6 +83,16 @@ class Git:
         return {**self._env, "GIT_ASKPASS": str(self._helper), "LAB_GIT_TOKEN": token}
 
 
+def _taken(path: Path, branch: str) -> str:
+    """What stands in the way of a claim, and what to do about it."""
+    if path.exists():
+        return (
+            f"the folder {path} is there already and may hold kept work, so it was left alone. "
+            "Move it away or remove it, then start again"
+        )
+    return f"the branch {branch} is there already, so the issue is claimed"
+
+
 def failed(command: str, done: shell.Finished, token: str = "") -> SeamError:
     """git's own words, without the token in case git repeats it."""
     said = shell.words(["git", command], done)
@@ -142,15 +154,12 @@ class GitRepos:
         token: str = "",
         progress: Callable[[str], None] | None = None,
         timeout: float | None = None,
+        url: str = "origin",
     ) -> None:
         flags = ("--progress",) if progress else ("-q",)
         done = self._git(
             repo,
-            "fetch",
-            *flags,
-            "--prune",
-            "--no-tags",
-            "origin",
+            *("fetch", *flags, "--prune", "--no-tags", "--", url, _HEADS),
             token=token,
             timeout=timeout,
             on_progress=progress,
@@ -167,11 +176,17 @@ class GitRepos:
                 return line.split("\t")[0].removeprefix("ref: refs/heads/")
         raise SeamError("the repository is empty: it has no commit on a default branch")
 
-    def drop(self, repo: Path) -> None:
-        shutil.rmtree(repo, ignore_errors=True)
+    def set_aside(self, repo: Path, stamp: str) -> None:
+        """Branches of agents may be the only copy of their work, so they are never deleted here."""
+        if not repo.exists():
+            return
+        if self._git(repo, "for-each-ref", "--count=1", "refs/heads", timeout=QUICK).stdout.strip():
+            repo.rename(repo.with_name(f"{repo.name}.kept-{stamp}"))
+        else:
+            shutil.rmtree(repo, ignore_errors=True)
 
-    def default_branch(self, repo: Path, token: str = "") -> str:
-        text = self._git.ask(repo, "ls-remote", "--symref", "origin", "HEAD", token=token)
+    def default_branch(self, repo: Path, token: str = "", url: str = "origin") -> str:
+        text = self._git.ask(repo, "ls-remote", "--symref", "--", url, "HEAD", token=token)
         for line in text.splitlines():
             if line.startswith("ref: refs/heads/"):
                 branch = line.split("\t")[0].removeprefix("ref: refs/heads/")
@@ -195,16 +210,25 @@ class GitRepos:
         keys = (naming.claimed_key(line) for line in text.splitlines())
         return frozenset(key for key in keys if key)
 
-    def add_worktree(self, repo: Path, path: Path, branch: str, base: str) -> str:
+    def upstream(self, repo: Path, branch: str) -> str:
+        tip = self.tip(repo, f"refs/remotes/origin/{branch}")
+        if tip is None:
+            raise SeamError(f"origin has no branch {branch}")
+        return tip
+
+    def add_worktree(self, repo: Path, path: Path, branch: str, commit: str) -> None:
         """`worktree add -b` makes both or neither; its lock-step is what makes the claim exclusive."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        start = f"refs/remotes/origin/{base}"
+        if path.exists() or self.tip(repo, f"refs/heads/{branch}"):
+            raise Taken(_taken(path, branch))
         done = self._git(
-            repo, "worktree", "add", "-q", "--no-track", "-b", branch, "--", str(path), start
+            repo, "worktree", "add", "-q", "--no-track", "-b", branch, "--", str(path), commit
         )
-        if done.status != 0:
-            raise failed("worktree", done)
-        return self._git.ask(path, "rev-parse", "HEAD", timeout=QUICK).strip()
+        if done.status == 0:
+            return
+        if "already exists" in done.stderr:
+            raise Taken(_taken(path, branch))
+        raise failed("worktree", done)
 
     def remove_worktree(self, repo: Path, path: Path) -> None:
         if not path.exists():
@@ -214,29 +238,41 @@ class GitRepos:
         if done.status != 0:
             raise failed("worktree", done)
 
-    def roll_back(self, repo: Path, path: Path, branch: str, fork_point: str) -> None:
-        """Only for claims that never came alive: a branch that moved on is left where it is."""
+    def roll_back(self, repo: Path, path: Path, branch: str, fork_point: str) -> bool:
+        """Git's own lock of a half-made worktree is opened; anything a person or agent made stays."""
+        if path.exists() and not self._is_untouched(path, fork_point):
+            return False
+        self._git(repo, "worktree", "unlock", str(path), timeout=QUICK)
         if path.exists():
             done = self._git(repo, "worktree", "remove", "--force", "--", str(path))
             if done.status != 0 and path.exists():
                 shutil.rmtree(path, ignore_errors=True)
         self._git.ask(repo, "worktree", "prune", timeout=QUICK)
         tip = self.tip(repo, f"refs/heads/{branch}")
-        if tip and (not fork_point or tip == fork_point):
+        if tip and tip == fork_point:
             self._git.ask(repo, "update-ref", "-d", f"refs/heads/{branch}", tip, timeout=QUICK)
+            return True
+        return tip is None
+
+    def _is_untouched(self, path: Path, fork_point: str) -> bool:
+        """Whether a worktree is exactly as it was made, or so half-made that git cannot read it."""
+        head = self._git(path, "rev-parse", "HEAD", timeout=QUICK)
+        if head.status != 0 or not (path / ".git").exists():
+            return True
+        if head.stdout.strip() != fork_point:
+            return False
+        state = self._git.ask(path, "status", "--porcelain", timeout=QUICK)
+        return all(line.startswith((" D", "D ")) for line in state.splitlines())
 
     def tip(self, repo: Path, ref: str) -> str | None:
         """The commit of a ref, None when there is no such ref."""
         done = self._git(repo, "rev-parse", "--verify", "-q", f"{ref}^{{commit}}", timeout=QUICK)
         return done.stdout.strip() or None
 
-    def pushed(self, repo: Path, branch: str, token: str = "") -> str | None:
+    def pushed(self, repo: Path, branch: str, token: str = "", url: str = "origin") -> str | None:
         text = self._git.ask(
             repo,
-            "ls-remote",
-            "--heads",
-            "origin",
-            f"refs/heads/{branch}",
+            *("ls-remote", "--heads", "--", url, f"refs/heads/{branch}"),
             token=token,
             timeout=QUICK,
         )

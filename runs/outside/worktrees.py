@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runs.domain.ports import Change, Progress, SeamError
-from runs.outside.git import QUICK, GitRepos
+from runs.outside.files import read_small
+from runs.outside.git import QUICK, GitRepos, failed
 
+REF_BYTES = 200
 _UNTRACKED_LIMIT = 200
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
@@ -19,12 +21,18 @@ class GitWorktrees(GitRepos):
     def is_dirty(self, path: Path) -> bool:
         return bool(self._git.ask(path, "status", "--porcelain", timeout=QUICK).strip())
 
+    def is_kept_by(self, path: Path, branch: str) -> bool:
+        """Exit 0: the branch holds the worktree's head; 1: commits would be lost; else unknown."""
+        done = self._git(
+            path, "merge-base", "--is-ancestor", "HEAD", f"refs/heads/{branch}", timeout=QUICK
+        )
+        if done.status in (0, 1):
+            return done.status == 0
+        raise failed("merge-base", done)
+
     def glimpse(self, repo: Path, branch: str) -> str | None:
         """A loose ref is one small file; a packed one reads as None, which only costs a later look."""
-        try:
-            text = (repo / "refs" / "heads" / branch).read_text(encoding="ascii").strip()
-        except (OSError, ValueError):
-            return None
+        text = (read_small(repo / "refs" / "heads" / branch, REF_BYTES) or "").strip()
         return text if _COMMIT.fullmatch(text) else None
 
     def subject(self, path: Path, commit: str) -> str:

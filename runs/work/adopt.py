@@ -14,8 +14,14 @@ from runs.work import announce
 from trackers.base import Ability, TrackerError
 
 
-def adopt(lab: Lab, sightings: Mapping[str, Sighting], known: Iterable[Run]) -> list[Run]:
+def adopt(
+    lab: Lab, sightings: Mapping[str, Sighting], known: Iterable[Run], project: str = ""
+) -> list[Run]:
     """Make a run for each live run session that has none (LAB-01, LAB-02, LAB-10, LAB-11).
+
+    `known` are all active and unsettled runs of the host, read before the sessions were looked
+    at: a run that ended in between is known, so its session is not taken for a new one. With
+    `project` (its session name part) only that project's sessions are adopted.
 
     An issue that has an active run already is left alone (LAB-07), and so is every session
     whose name is not that of a run (LAB-03, LAB-06).
@@ -24,7 +30,10 @@ def adopt(lab: Lab, sightings: Mapping[str, Sighting], known: Iterable[Run]) -> 
     names = {
         name: parsed
         for name, seen in sightings.items()
-        if seen.alive and name not in held and (parsed := naming.parse_session(name))
+        if seen.alive
+        and name not in held
+        and (parsed := naming.parse_session(name))
+        and project in ("", parsed.project)
     }
     if not names:
         return []

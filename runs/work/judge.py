@@ -17,7 +17,7 @@ from runs.domain.states import NoticeKind, Outcome, RunState
 from runs.domain.verdict import RunFacts, verdict
 from runs.models import Project, Run, Settings
 from runs.work import announce, outcomes, reaper
-from trackers.base import Ability, Pull, Tracker, TrackerError, best_pull, counts
+from trackers.base import Ability, Pull, PullState, Tracker, TrackerError, best_pull, counts
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +47,12 @@ def judge(
     for group, answer in _ask(lab, working, errors):
         for run in group:
             pulls = answer.get(run.project.tracker_root)
-            if _judge_one(lab, settings, run, pulls, sightings.get(run.session), lease):
-                ended.append(run)
+            try:
+                if _judge_one(lab, settings, run, pulls, sightings.get(run.session), lease):
+                    ended.append(run)
+            except Exception as error:
+                logger.exception("run was not judged", extra={"run_id": run.pk})
+                errors.append(f"run {run.pk} could not be judged: {error!r}")
     return ended
 
 
@@ -60,7 +64,7 @@ def _judge_one(
     sighting: Sighting | None,
     lease: int,
 ) -> bool:
-    pull = best_pull(pulls, run.branch) if pulls is not None else None
+    pull = best_pull(_of_this_run(run, pulls), run.branch) if pulls is not None else None
     facts = RunFacts(
         has_pull=None if pulls is None else counts(pull),
         alive=sighting is not None and sighting.alive,
@@ -78,6 +82,22 @@ def _judge_one(
     return outcomes.record(
         lab, run, outcome, _reason(outcome, facts, pull, seen), lease=lease, seen=seen
     )
+
+
+def _of_this_run(run: Run, pulls: Sequence[Pull]) -> list[Pull]:
+    """Without what was merged of an earlier run of the same issue before this one began.
+
+    An open one counts whenever it was made: it is the delivery that waits (LAB-77).
+    """
+    if run.is_adopted:
+        return list(pulls)
+    return [
+        pull
+        for pull in pulls
+        if pull.state is not PullState.MERGED
+        or pull.created_at is None
+        or pull.created_at >= run.requested_at
+    ]
 
 
 def _reason(

@@ -14,16 +14,16 @@ from pathlib import Path
 
 from django.db import transaction
 
-from runs.domain import commands, naming, tokens
-from runs.domain.ports import Lab, Order, SeamError, Sighting
+from runs.domain import naming
+from runs.domain.ports import Lab, SeamError, Sighting, Taken
 from runs.domain.states import AnswerCode, NoticeKind, Outcome, RunState
-from runs.models import AgentProfile, Run, Settings, StartRequest
-from runs.work import announce, looking, outcomes, reaper
+from runs.models import Project, Run, Settings, StartRequest
+from runs.work import announce, looking, orders, outcomes, reaper
 
 logger = logging.getLogger(__name__)
 
 SECOND_LOOK_SECONDS = 0.5
-DEADLINE = timedelta(minutes=5)
+STEPS_MARGIN = timedelta(minutes=3)
 QUEUE_LOSS = timedelta(seconds=5)
 
 
@@ -39,12 +39,17 @@ class NoLongerWanted(Exception):
     """The run was ended while it was starting; whatever exists stays as it is."""
 
 
+class Undecided(Exception):
+    """The session was made, but could not be looked at: the next tick decides."""
+
+
 def carry_out(lab: Lab, run_id: int) -> None:
     """Bring one run from *starting* to *working*, or roll everything back. Safe to call twice."""
+    git_limit = timedelta(seconds=Settings.current().git_timeout_seconds)
     taken = (
         Run.objects.starting()
         .filter(pk=run_id, launcher="")
-        .update(launcher=lab.process, launch_deadline=lab.now() + DEADLINE)
+        .update(launcher=lab.process, launch_deadline=lab.now() + 3 * git_limit + STEPS_MARGIN)
     )
     if not taken:
         return
@@ -53,39 +58,53 @@ def carry_out(lab: Lab, run_id: int) -> None:
         _start(lab, run)
     except NoLongerWanted:
         _let_go(lab, run)
+    except Undecided as error:
+        logger.warning("second look failed", extra={"run_id": run.pk, "error": str(error)})
+        Run.objects.starting().filter(pk=run.pk).update(launch_deadline=lab.now())
     except (StartFailed, SeamError) as error:
         give_up(lab, run, str(error), getattr(error, "code", AnswerCode.START_FAILED))
+    except Exception as error:
+        logger.exception("start failed by a mistake of ours", extra={"run_id": run.pk})
+        give_up(lab, run, f"labsite made a mistake ({type(error).__name__}); it is in the log")
 
 
 def give_up(lab: Lab, run: Run, why: str, code: AnswerCode = AnswerCode.START_FAILED) -> None:
     """Roll back a start that never came to a live session, so that the issue is selectable again.
 
     First the traces, then the row: while the roll-back lasts the row still keeps others out.
+    Only what this run made is touched, and what an agent wrote into it stays (LAB-59).
     """
     logger.warning("start failed", extra={"run_id": run.pk, "error": why})
+    if not Run.objects.starting().filter(pk=run.pk).exists():
+        _let_go(lab, run)
+        return
     left = ""
     try:
         lab.sessions.kill(run.session, reaper.marker(lab, run))
-        repo = run.project.repo(lab.paths)
-        lab.repos.roll_back(
-            repo, Path(run.worktree or _worktree(lab, run)), run.branch, run.fork_point
-        )
+        if run.fork_point and not _roll_back(lab, run):
+            left = " What its agent had already written was kept, and so was the claim."
     except SeamError as error:
         left = f" Rolling back failed too: {error}"
-    reason = f"did not start: {why}{left}"
     with transaction.atomic():
-        if outcomes.record(lab, run, Outcome.FAILED, reason, seen={"launcher": ""}):
+        text = f"did not start: {why}{left}"
+        if outcomes.record(lab, run, Outcome.FAILED, text, seen={"launcher": ""}):
             StartRequest.objects.filter(run=run).update(answer=code, text=f"{why}{left}")
-    if left:
-        Run.objects.filter(pk=run.pk).update(warning=left.strip())
-    elif run.outcome == Outcome.FAILED:
+    if run.outcome == Outcome.FAILED and not left:
         Run.objects.filter(pk=run.pk).update(worktree="")
         run.refresh_from_db()
     reaper.settle(lab, run)
 
 
+def _roll_back(lab: Lab, run: Run) -> bool:
+    repo = run.project.repo(lab.paths)
+    return lab.repos.roll_back(repo, Path(run.worktree), run.branch, run.fork_point)
+
+
 def recover(lab: Lab, run: Run, sightings: Mapping[str, Sighting] | None) -> None:
-    """Finish or roll back a start whose process is gone or whose time is up (design.md 4.6)."""
+    """Finish or roll back a start whose process is gone or whose time is up (design.md 4.6).
+
+    An agent that ran is the judge's business, even when it has ended meanwhile.
+    """
     if not run.launcher:
         if lab.now() - run.requested_at > QUEUE_LOSS:
             lab.queue.launch(run.pk)
@@ -93,16 +112,15 @@ def recover(lab: Lab, run: Run, sightings: Mapping[str, Sighting] | None) -> Non
     is_overdue = run.launch_deadline is not None and lab.now() >= run.launch_deadline
     if sightings is None or (lab.is_process_alive(run.launcher) is not False and not is_overdue):
         return
+    mark = reaper.marker(lab, run)
     seen = sightings.get(run.session)
-    if seen is not None and seen.alive:
+    did_run = seen is not None and seen.marker == mark
+    if did_run or lab.sessions.exit_of(lab.paths.run_folder(run.pk)) is not None:
         with contextlib.suppress(NoLongerWanted):
             _mark_working(lab, run)
         return
-    give_up(
-        lab,
-        run,
-        "the product was interrupted while it made the session; everything was rolled back",
-    )
+    why = "labsite was interrupted while it made the session; it left nothing behind"
+    give_up(lab, run, why)
 
 
 def is_being_launched(lab: Lab, run: Run) -> bool:
@@ -123,7 +141,7 @@ def _start(lab: Lab, run: Run) -> None:
     _fetch(lab, run)
     _claim(lab, run)
     lab.trust.approve(profile.trust, Path(run.worktree), profile.env)
-    order = _order(lab, run, profile, settings)
+    order = orders.make(lab, run, profile, settings)
     _still_wanted(run)
     started_at = lab.now()
     lab.sessions.start(order)
@@ -143,76 +161,50 @@ def _fetch(lab: Lab, run: Run) -> None:
             warning = f"the checkout could not be read, so labsite's own origin was used: {error}"
         if warning:
             _step(lab, run, warning)
-    lab.repos.fetch(project.repo(lab.paths), project.token)
+    repo = project.repo(lab.paths)
+    lab.repos.fetch(repo, project.token, url=project.url)
+    branch = lab.repos.default_branch(repo, project.token, project.url)
+    if branch != project.default_branch:
+        project.default_branch = branch
+        with transaction.atomic():
+            Project.objects.filter(pk=project.pk).update(default_branch=branch)
+            text = f"origin's default branch is {branch} now; new runs start from there"
+            announce.tell(lab, NoticeKind.SETTING_CHANGED, text, project=project)
 
 
 def _claim(lab: Lab, run: Run) -> None:
-    _still_wanted(run)
+    """Branch and worktree. What is about to be made is stored first, so that it can be undone."""
     path = _worktree(lab, run)
     repo = run.project.repo(lab.paths)
-    run.fork_point = lab.repos.add_worktree(repo, path, run.branch, run.project.default_branch)
-    run.worktree = str(path)
+    commit = lab.repos.upstream(repo, run.project.default_branch)
+    if not _keep(run, fork_point=commit, worktree=str(path)):
+        raise NoLongerWanted
+    try:
+        lab.repos.add_worktree(repo, path, run.branch, commit)
+    except Taken as error:
+        _keep(run, fork_point="", worktree="")
+        raise StartFailed(str(error)) from error
     with transaction.atomic():
-        Run.objects.filter(pk=run.pk).update(
-            fork_point=run.fork_point, worktree=run.worktree, claimed_at=lab.now()
-        )
-        announce.tell(
-            lab,
-            NoticeKind.RUN_STEP,
-            f"claimed: branch {run.branch} at {run.fork_point[:7]}, worktree made",
-            run=run,
-        )
+        Run.objects.filter(pk=run.pk).update(claimed_at=lab.now())
+        text = f"claimed: branch {run.branch} at {commit[:7]}, worktree made"
+        announce.tell(lab, NoticeKind.RUN_STEP, text, run=run)
 
 
-def _order(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order:
-    """Token, prompt and environment of the session, in its private folder."""
-    folder = lab.paths.run_folder(run.pk)
-    prompt = commands.task_text(
-        key=run.issue_key, title=run.issue_title, branch=run.branch, base=run.project.default_branch
-    )
-    token = tokens.new_token()
-    files = {"token": token, "prompt.md": prompt}
-    if run.project.token:
-        files["git-token"] = str(run.project.token)
-    env = {**_session_env(lab, run, folder), **{str(k): str(v) for k, v in profile.env.items()}}
-    Run.objects.filter(pk=run.pk).update(prompt=prompt, token_hash=tokens.hash_token(token))
-    values = {
-        "prompt": prompt,
-        "prompt_file": str(folder / "prompt.md"),
-        "model": run.model,
-        "effort": run.effort,
-        "worktree": run.worktree,
-    }
-    argv = commands.fill(profile.argv, values)
-    return Order(
-        session=run.session,
-        folder=folder,
-        cwd=Path(run.worktree),
-        argv=argv,
-        env=env,
-        files=files,
-        marker=reaper.marker(lab, run),
-        nofile=settings.nofile_limit,
-    )
-
-
-def _session_env(lab: Lab, run: Run, folder: Path) -> dict[str, str]:
-    """What labctl and git need inside the session; paths only, no secret."""
-    return {
-        "LAB_RUN_FOLDER": str(folder),
-        "LAB_ADDRESS_FILE": str(lab.paths.address),
-        "LAB_WAKE_SOCKET": str(lab.paths.worker_socket),
-        "LAB_PROJECT": run.project.slug,
-        "LAB_ISSUE": run.issue_key,
-        "LAB_BRANCH": run.branch,
-        "GIT_TERMINAL_PROMPT": "0",
-        **({"GIT_ASKPASS": str(lab.paths.bin / "git-askpass")} if run.project.token else {}),
-    }
+def _keep(run: Run, **facts: str) -> bool:
+    """Store facts of a run that is still *starting*, on the object too."""
+    won = Run.objects.starting().filter(pk=run.pk).update(**facts)
+    if won:
+        for name, value in facts.items():
+            setattr(run, name, value)
+    return bool(won)
 
 
 def _look_again(lab: Lab, run: Run) -> None:
     """A session that vanished at once is a failed start, with its last words as the reason (LAB-61)."""
-    seen = lab.sessions.look().get(run.session)
+    try:
+        seen = lab.sessions.look().get(run.session)
+    except SeamError as error:
+        raise Undecided(str(error)) from error
     if seen is not None and seen.alive:
         return
     words = ""

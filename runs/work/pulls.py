@@ -108,6 +108,12 @@ def _request(lab: Lab, run: Run, title: str, body: str, base: str, by: str) -> N
         raise PullRefused(error.field, error.text) from error
     base = _base(lab, run, base)
     commit = _pushed(lab, run)
+    if _is_left_over(lab, run, commit):
+        raise PullRefused(
+            "head",
+            f"what origin has on {run.branch} was there before this run began, and nothing was "
+            f"committed here yet. Commit your work, then: git push --force origin {run.branch}",
+        )
     if not _is_ahead(lab, run.project, commit, base):
         raise PullRefused(
             "head",
@@ -132,13 +138,14 @@ def _base(lab: Lab, run: Run, base: str) -> str:
         return project.default_branch
     if base == run.branch or not _BRANCH.fullmatch(base) or ".." in base:
         raise PullRefused("base", "A pull request cannot go into that branch. Leave --base out.")
-    if lab.repos.pushed(project.repo(lab.paths), base, project.token) is None:
+    if lab.repos.pushed(project.repo(lab.paths), base, project.token, project.url) is None:
         raise PullRefused("base", f"origin has no branch {base}. Leave --base out.")
     return base
 
 
 def _pushed(lab: Lab, run: Run) -> str:
-    commit = lab.repos.pushed(run.project.repo(lab.paths), run.branch, run.project.token)
+    project = run.project
+    commit = lab.repos.pushed(project.repo(lab.paths), run.branch, project.token, project.url)
     if commit is None:
         raise PullRefused(
             "head",
@@ -154,20 +161,33 @@ def _is_ahead(lab: Lab, project: Project, commit: str, base: str) -> bool:
     try:
         return lab.repos.is_ahead(repo, commit, base)
     except SeamError:
-        lab.repos.fetch(repo, project.token)
+        lab.repos.fetch(repo, project.token, url=project.url)
         return lab.repos.is_ahead(repo, commit, base)
 
 
 def _is_behind(lab: Lab, run: Run, pushed: str) -> bool:
-    """Whether the worktree's branch holds commits that were not pushed; False when unsure."""
+    """Whether the branch here is not what origin has; False when unsure.
+
+    Commits that were not pushed would be cut off by the reap. A branch that never moved here was
+    pushed from elsewhere.
+    """
     repo = run.project.repo(lab.paths)
-    head = lab.repos.glimpse(repo, run.branch)
-    if head in (None, pushed, run.fork_point):
-        return False
     try:
-        return lab.repos.is_ahead(repo, str(head), run.branch)
+        head = lab.repos.tip(repo, f"refs/heads/{run.branch}")
+        if head in (None, pushed):
+            return False
+        return head != run.fork_point and lab.repos.is_ahead(repo, str(head), run.branch)
     except SeamError:
         return False
+
+
+def _is_left_over(lab: Lab, run: Run, pushed: str) -> bool:
+    """Whether origin's branch is an earlier run's: known before we asked, and nothing done here."""
+    repo = run.project.repo(lab.paths)
+    known = lab.repos.tip(repo, f"refs/remotes/origin/{run.branch}")
+    if pushed == run.fork_point:
+        return False
+    return pushed == known and lab.repos.tip(repo, f"refs/heads/{run.branch}") == run.fork_point
 
 
 def _open(lab: Lab, tracker: Tracker, run: Run, new: NewPull) -> Pull:

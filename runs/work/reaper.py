@@ -117,7 +117,7 @@ def _settle_worktree(lab: Lab, run: Run) -> tuple[WorktreeFate, str]:
     path = Path(run.worktree)
     if not path.exists() and run.outcome != Outcome.SUCCEEDED:
         return WorktreeFate.REMOVED, "the worktree was already gone"
-    decision = teardown(Outcome(run.outcome), _is_dirty(lab, path))
+    decision = teardown(Outcome(run.outcome), _is_unsaved(lab, run, path))
     if not decision.remove:
         return WorktreeFate.KEPT, decision.warning
     try:
@@ -127,11 +127,12 @@ def _settle_worktree(lab: Lab, run: Run) -> tuple[WorktreeFate, str]:
     return WorktreeFate.REMOVED, ""
 
 
-def _is_dirty(lab: Lab, path: Path) -> bool | None:
+def _is_unsaved(lab: Lab, run: Run, path: Path) -> bool | None:
+    """Whether a worktree holds anything that its branch does not: changes, or commits elsewhere."""
     if not path.exists():
         return False
     try:
-        return lab.repos.is_dirty(path)
+        return lab.repos.is_dirty(path) or not lab.repos.is_kept_by(path, run.branch)
     except SeamError as error:
         logger.warning("worktree state is unknown", extra={"path": str(path), "error": str(error)})
         return None

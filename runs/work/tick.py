@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -65,6 +65,9 @@ def tick(lab: Lab, project: str = "", force: bool = False) -> Report:
         _work(lab, settings, number, due, project, report)
     except lease.Lost:
         report.errors.append("the lease was lost; another tick goes on")
+    except Exception as error:
+        logger.exception("tick was cut short")
+        report.errors.append(f"the tick was cut short by a mistake of labsite: {error!r}")
     finally:
         _finish(lab, settings, number, due, project, report, began)
     return report
@@ -73,29 +76,63 @@ def tick(lab: Lab, project: str = "", force: bool = False) -> Report:
 def _work(
     lab: Lab, settings: Settings, number: int, due: set[str], project: str, report: Report
 ) -> None:
+    """Rows first, then sessions: what ends in between is known and not taken for something new."""
+    known = _runs(lab)
     sightings = _look(lab, report)
-    runs = _runs(lab, project)
+    runs = [run for run in known if project in ("", run.project.slug)]
     if LOOK in due:
         if sightings is not None:
-            found = adopt.adopt(lab, sightings, runs)
+            found = adopt.adopt(lab, sightings, known, project)
             report.adopted, runs = len(found), [*runs, *found]
-        report.runs = sum(run.is_active for run in runs)
-        _settle_ended(lab, runs, report)
-        ended = judge.judge(
-            lab, settings, [r for r in runs if r.is_active], sightings, number, report.errors
-        )
-        lease.keep(lab, number)
-        report.ended = len(ended)
-        report.settled += sum([reaper.settle(lab, run) for run in ended])
-        for run in runs:
-            if run.is_active and run.state == RunState.STARTING:
-                launch.recover(lab, run, sightings)
+        _judge(lab, settings, number, runs, sightings, report)
         report.started = _launch(lab, settings, sightings, report)
         if not project:
             projects.recover(lab)
     working = [run for run in runs if run.is_active and run.state == RunState.WORKING]
     if working and not project and _any_alive(working, sightings):
         glance.glance(lab, working)
+
+
+def _judge(
+    lab: Lab,
+    settings: Settings,
+    number: int,
+    runs: Sequence[Run],
+    sightings: Mapping[str, Sighting] | None,
+    report: Report,
+) -> None:
+    """Settle what had ended, end what has to end, bring interrupted starts to a close."""
+    active = [run for run in runs if run.is_active]
+    report.runs = len(active)
+    _each(lab, [run for run in runs if not run.is_active], report, _settle_ended)
+    ended = judge.judge(lab, settings, active, sightings, number, report.errors)
+    lease.keep(lab, number)
+    report.ended = len(ended)
+    _each(lab, ended, report, _settle)
+    starting = [run for run in active if run.is_active and run.state == RunState.STARTING]
+    _each(lab, starting, report, lambda lab, run, _: launch.recover(lab, run, sightings))
+
+
+def _each(
+    lab: Lab, runs: Sequence[Run], report: Report, act: Callable[[Lab, Run, Report], None]
+) -> None:
+    """One run's trouble is told and never keeps the others waiting."""
+    for run in runs:
+        try:
+            act(lab, run, report)
+        except Exception as error:
+            logger.exception("run was left for the next tick", extra={"run_id": run.pk})
+            report.errors.append(f"run {run.pk} was left for the next tick: {error!r}")
+
+
+def _settle(lab: Lab, run: Run, report: Report) -> None:
+    report.settled += reaper.settle(lab, run)
+
+
+def _settle_ended(lab: Lab, run: Run, report: Report) -> None:
+    """Finish what a killed tick or a failed kill left behind."""
+    if not launch.is_being_launched(lab, run):
+        _settle(lab, run, report)
 
 
 def _look(lab: Lab, report: Report) -> Mapping[str, Sighting] | None:
@@ -107,17 +144,10 @@ def _look(lab: Lab, report: Report) -> Mapping[str, Sighting] | None:
         return None
 
 
-def _runs(lab: Lab, project: str) -> list[Run]:
+def _runs(lab: Lab) -> list[Run]:
     """Active and unsettled runs of this host in one query."""
     rows = Run.objects.for_board().filter(Q(outcome="") | Q(settled_at=None), host=lab.host)
-    return list(rows.filter(project__slug=project) if project else rows)
-
-
-def _settle_ended(lab: Lab, runs: Sequence[Run], report: Report) -> None:
-    """Finish what a killed tick or a failed kill left behind."""
-    for run in runs:
-        if not run.is_active and not launch.is_being_launched(lab, run):
-            report.settled += reaper.settle(lab, run)
+    return list(rows)
 
 
 def _launch(

@@ -263,8 +263,19 @@ def test_a_success_with_unsaved_work_keeps_its_worktree_and_says_so(real):
     look(real)
     run = _again(run)
     assert (run.outcome, run.worktree_fate) == ("succeeded", "kept")
-    assert "not committed" in run.warning
+    assert "not committed on its branch" in run.warning
     assert (Path(run.worktree) / "forgotten.txt").exists()
+
+
+def test_what_was_merged_of_an_earlier_run_is_no_success_of_this_one(real):
+    run = start(real, real.project())
+    long_ago = run.requested_at - timedelta(days=30)
+    real.memory.add_pull("demo", "afk/7", "merged", created_at=long_ago)
+    look(real)
+    assert _again(run).is_active
+    real.memory.add_pull("demo", "afk/7", "open", created_at=long_ago)
+    look(real)
+    assert _again(run).outcome == "succeeded"
 
 
 @pytest.mark.row("LAB-44", level="real")
@@ -348,7 +359,7 @@ def test_a_session_that_cannot_be_ended_is_tried_again_and_told_once(world):
     from tests import make
 
     run = make.a_run(make.a_project())
-    world.sessions.appear(run.session)
+    world.live(run)
     world.tracker.add_root("demo")
     world.sessions.broken_kill = "tmux kill-session gave no answer within 10 seconds"
     stop(world.lab, run, "anna")

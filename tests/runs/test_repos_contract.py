@@ -28,7 +28,8 @@ def repos(request, tmp_path):
 def test_the_branch_is_the_claim(repos, tmp_path):
     seam, repo = repos
     assert seam.claims(repo) == frozenset()
-    fork = seam.add_worktree(repo, tmp_path / "tree", "afk/7", "main")
+    fork = seam.upstream(repo, "main")
+    seam.add_worktree(repo, tmp_path / "tree", "afk/7", fork)
     assert len(fork) == 40
     assert seam.claims(repo) == {"7"}
     seam.roll_back(repo, tmp_path / "tree", "afk/7", fork)
@@ -39,15 +40,15 @@ def test_the_branch_is_the_claim(repos, tmp_path):
 @pytest.mark.row("LAB-59", level="real")
 def test_a_second_claim_is_refused_and_makes_nothing(repos, tmp_path):
     seam, repo = repos
-    seam.add_worktree(repo, tmp_path / "tree", "afk/7", "main")
+    seam.add_worktree(repo, tmp_path / "tree", "afk/7", seam.upstream(repo, "main"))
     with pytest.raises(SeamError):
-        seam.add_worktree(repo, tmp_path / "other", "afk/7", "main")
+        seam.add_worktree(repo, tmp_path / "other", "afk/7", seam.upstream(repo, "main"))
     assert not (tmp_path / "other").exists()
 
 
 def test_a_clean_worktree_is_removed_and_its_branch_kept(repos, tmp_path):
     seam, repo = repos
-    seam.add_worktree(repo, tmp_path / "tree", "afk/7", "main")
+    seam.add_worktree(repo, tmp_path / "tree", "afk/7", seam.upstream(repo, "main"))
     assert seam.is_dirty(tmp_path / "tree") is False
     seam.remove_worktree(repo, tmp_path / "tree")
     assert not (tmp_path / "tree").exists()
@@ -82,7 +83,7 @@ def test_git_refuses_to_remove_a_dirty_worktree(real, tmp_path):
     repo, tree = tmp_path / "repo.git", tmp_path / "tree"
     real.repos.create(repo, str(tmp_path / "origin.git"))
     real.repos.fetch(repo)
-    real.repos.add_worktree(repo, tree, "afk/7", "main")
+    real.repos.add_worktree(repo, tree, "afk/7", real.repos.upstream(repo, "main"))
     (tree / "new.txt").write_text("not committed")
     assert real.repos.is_dirty(tree)
     with pytest.raises(SeamError):
@@ -95,7 +96,8 @@ def test_a_roll_back_leaves_a_branch_that_moved_on(real, tmp_path):
     repo, tree = tmp_path / "repo.git", tmp_path / "tree"
     real.repos.create(repo, str(tmp_path / "origin.git"))
     real.repos.fetch(repo)
-    fork = real.repos.add_worktree(repo, tree, "afk/7", "main")
+    fork = real.repos.upstream(repo, "main")
+    real.repos.add_worktree(repo, tree, "afk/7", fork)
     (tree / "new.txt").write_text("work")
     git(tree, "add", "-A")
     git(tree, "commit", "-q", "-m", "feat: work")
@@ -108,7 +110,8 @@ def test_changes_hold_committed_uncommitted_and_untracked_files_with_odd_names(r
     repo, tree = tmp_path / "repo.git", tmp_path / "tree"
     real.repos.create(repo, str(tmp_path / "origin.git"))
     real.repos.fetch(repo)
-    fork = real.repos.add_worktree(repo, tree, "afk/7", "main")
+    fork = real.repos.upstream(repo, "main")
+    real.repos.add_worktree(repo, tree, "afk/7", fork)
     (tree / "kept.txt").write_text("one\ntwo\n")
     git(tree, "add", "-A")
     git(tree, "commit", "-q", "-m", "feat: kept")
@@ -195,7 +198,8 @@ def test_no_program_that_an_agent_names_in_the_repository_runs_on_our_behalf(rea
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(evil.read_text())
     hook.chmod(0o755)
-    fork = real.repos.add_worktree(repo, tree, "afk/7", "main")
+    fork = real.repos.upstream(repo, "main")
+    real.repos.add_worktree(repo, tree, "afk/7", fork)
     (tree / ".gitattributes").write_text("* diff=evil\n")
     (tree / "hello.txt").write_text("changed\n")
     assert real.repos.is_dirty(tree)

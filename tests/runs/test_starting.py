@@ -363,7 +363,9 @@ def test_a_launch_whose_process_died_is_rolled_back_by_the_next_tick(real):
     dead = replace(real.lab, process="another:1:1", is_process_alive=lambda name: False)
     Run.objects.filter(pk=run.pk).update(launcher=dead.process)
     repo = project.repo(real.paths)
-    real.repos.add_worktree(repo, real.paths.worktrees / "demo-7", "afk/7", "main")
+    commit, tree = real.repos.upstream(repo, "main"), real.paths.worktrees / "demo-7"
+    Run.objects.filter(pk=run.pk).update(fork_point=commit, worktree=str(tree))
+    real.repos.add_worktree(repo, tree, "afk/7", commit)
     tick.tick(dead, force=True)
     run.refresh_from_db()
     assert (run.outcome, run.started_at) == ("failed", None)

@@ -24,7 +24,7 @@ def _live(world, project=None, key="7"):  # type: ignore[no-untyped-def]
         project = make.a_project()
         world.tracker.add_root("demo")
     run = make.a_run(project, key, slot=int(key))
-    world.sessions.appear(run.session)
+    world.live(run)
     return run
 
 
@@ -188,7 +188,7 @@ def _project(world):  # type: ignore[no-untyped-def]
 def test_a_project_without_a_tracker_is_left_alone_without_warnings(world):
     project = make.a_project(tracker="")
     run = make.a_run(project)
-    world.sessions.appear(run.session)
+    world.live(run)
     world.clock.forward(hours=5)
     for _ in range(3):
         assert tick.tick(world.lab, force=True).errors == []

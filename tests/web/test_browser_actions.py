@@ -38,7 +38,7 @@ class Act:
 
 def _a_run(world: World) -> str:
     run = make.a_run(rows.a_tracked_project(), "7")
-    world.sessions.appear(run.session)
+    world.live(run)
     return f"/runs/{run.pk}/"
 
 

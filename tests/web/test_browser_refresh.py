@@ -60,7 +60,7 @@ def project(world: World) -> Any:
 @pytest.fixture
 def a_live_run(world: World, project: Any) -> Run:
     run = make.a_run(project, "7")
-    world.sessions.appear(run.session)
+    world.live(run)
     return run
 
 

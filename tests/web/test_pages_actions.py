@@ -81,7 +81,7 @@ def test_a_worker_that_does_not_answer_is_said_calmly(anna: Client, world: World
 def test_stop_answers_with_the_row_and_the_numbers(anna: Client, world: World) -> None:
     project = rows.a_tracked_project()
     run = make.a_run(project, "7", worktree="/nowhere")
-    world.sessions.appear(run.session)
+    world.live(run)
     answer = hx(anna, f"/runs/{run.pk}/stop")
     assert answer.status_code == 200
     text = text_of(answer)

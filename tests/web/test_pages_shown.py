@@ -157,7 +157,7 @@ def test_the_page_of_a_dead_run_says_why(anna: Client, world: World) -> None:
 @pytest.mark.row("X-17", level="contract")
 def test_a_new_line_of_the_agent_changes_the_tag_of_its_page(anna: Client, world: World) -> None:
     run = make.a_run(rows.a_tracked_project(), "7")
-    world.sessions.appear(run.session)
+    world.live(run)
     world.sessions.text[run.session] = "first"
     before = fragments.version(f"run:{run.pk}")
     assert fragments.version(f"run:{run.pk}") == before

@@ -14,7 +14,7 @@ from trackers.base import Ability, NewPull, NotFound, Pull, PullState, Refused, 
 from trackers.builtin import store
 from trackers.builtin.models import Issue, IssueComment, Root
 
-_PULL = ("number", "head", "state", "title", "base", "body", "head_commit")
+_PULL = ("number", "head", "state", "title", "base", "body", "head_commit", "created_at")
 _STATES = frozenset(state.value for state in PullState)
 
 
@@ -68,7 +68,8 @@ class BuiltinTracker:
 
     def create_pull(self, root: str, new: NewPull) -> Pull:
         """Store a pull request. Raises Refused when its branch has an open one."""
-        number = store.create_pull(root, new, at=self._now())
+        at = self._now()
+        number = store.create_pull(root, new, at=at)
         return Pull(
             number=number,
             head=new.head,
@@ -77,6 +78,7 @@ class BuiltinTracker:
             base=new.base,
             body=new.body,
             head_commit=new.head_commit,
+            created_at=at,
         )
 
     def _open(self, root: str, which: Q) -> Sequence[base.Issue]:
