@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -66,6 +67,43 @@ def test_stopping_twice_answers_that_it_had_ended(real):
     assert Notice.objects.filter(kind="run.ended").get().by == "anna"
 
 
+@pytest.mark.row("LAB-49", level="real")
+@pytest.mark.parametrize("first", ["reap", "stop"])
+def test_whoever_ends_a_run_first_decides_and_the_other_changes_nothing(real, first):
+    """Both orders, forced: the second one acts while the first is between outcome and kill."""
+    run = start(real, real.project())
+    (Path(run.worktree) / "half.txt").write_text("half")
+    real.offset = timedelta(minutes=46)
+    late = []
+
+    class ActsInBetween:
+        def __getattr__(self, name):  # type: ignore[no-untyped-def]
+            return getattr(real.sessions, name)
+
+        def kill(self, *args) -> None:  # type: ignore[no-untyped-def]
+            if not late:
+                late.append(first)
+                if first == "reap":
+                    assert not stop(real.lab, Run.objects.select_related("project").get(), "anna")
+                else:
+                    assert tick.tick(real.lab, force=True).ended == 0
+            real.sessions.kill(*args)
+
+    between = replace(real.lab, sessions=ActsInBetween())
+    if first == "reap":
+        tick.tick(between, force=True)
+    else:
+        stop(between, Run.objects.select_related("project").get(), "anna")
+    look(real)
+    assert late
+    run = Run.objects.get()
+    assert run.outcome == ("timed_out" if first == "reap" else "stopped")
+    assert (Path(run.worktree) / "half.txt").exists()
+    assert Notice.objects.filter(kind="run.ended").count() == 1
+    assert Notice.objects.filter(kind="run.reaped").count() == 1
+    assert real.session_names() == []
+
+
 @pytest.mark.row("LAB-51", level="real")
 def test_stop_all_is_neutral_for_every_run_of_one_project(real):
     project, other = real.project(), real.project("other")
@@ -116,6 +154,7 @@ def test_stop_and_reap_exclude_each_other(real):
         thread.join()
     look(real)
     assert problems == []
+    assert Run.objects.count() == 3
     for run in runs:
         run.refresh_from_db()
         assert run.outcome in ("stopped", "timed_out")
@@ -171,6 +210,7 @@ def test_two_starts_a_stop_and_a_tick_race_to_one_outcome_per_run(real):
         look(real)
         real.work()
     assert problems == []
+    assert Run.objects.count() == 3
     first.refresh_from_db()
     assert first.outcome == "stopped"
     live = Run.objects.active()

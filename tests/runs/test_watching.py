@@ -57,6 +57,12 @@ def test_a_project_is_asked_once_per_tick_and_only_when_it_has_a_run(world):
         _live(world, project, key)
     tick.tick(world.lab, force=True)
     assert world.tracker.calls["pulls"] == 1
+    for key in ("1", "2", "3"):
+        world.tracker.add_pull("demo", f"afk/{key}")
+    tick.tick(world.lab, force=True)
+    assert set(Run.objects.values_list("outcome", flat=True)) == {"succeeded"}
+    tick.tick(world.lab, force=True)
+    assert world.tracker.calls["pulls"] == 2
 
 
 @pytest.mark.row("LAB-13", level="contract")
@@ -231,7 +237,18 @@ def test_ticks_go_on_when_the_clock_is_set_back_an_hour(world):
     assert tick.tick(world.lab).did
 
 
-@pytest.mark.row("LAB-11", "X-12", level="real")
+@pytest.mark.row("X-12", level="contract")
+def test_two_ticks_at_the_same_clock_time_change_nothing_more(world):
+    for key in ("1", "2"):
+        _live(world, Project.objects.first() or _project(world), key)
+    world.tracker.add_pull("demo", "afk/1")
+    tick.tick(world.lab, force=True)
+    before = list(Notice.objects.values()), list(Run.objects.values()), world.bell.rings
+    tick.tick(world.lab, force=True)
+    assert (list(Notice.objects.values()), list(Run.objects.values()), world.bell.rings) == before
+
+
+@pytest.mark.row("LAB-11", level="real")
 def test_after_a_restart_everything_live_is_found_again_and_the_budget_is_not_extended(real):
     """A new process has only the database, tmux and git."""
     run = start(real, real.project())
