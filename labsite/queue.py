@@ -19,6 +19,8 @@ from huey.consumer import Consumer, Scheduler, Worker
 
 OFFER_SECONDS = 5
 SPARE = 2
+MANY = 4
+MOST_LOOKS = 200
 DATAGRAM_BYTES = 4096
 
 logger = logging.getLogger(__name__)
@@ -76,24 +78,77 @@ class WakeConsumer(Consumer):
                     logger.exception("wake-up was not handled", extra={"text": text})
 
 
+class Looks:
+    """Which projects wait for a look, so that each waits once however often it is asked for.
+
+    While a look goes on, one more may be wanted, since that look may have been too early.
+    """
+
+    def __init__(self, most: int = MOST_LOOKS) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._asked: dict[str, bool] = {}
+
+    def ask(self, project: str) -> bool:
+        """Whether a look has to be put on the queue for this wish."""
+        with self._lock:
+            if project in self._asked:
+                self._asked[project] = True
+                return False
+            # Too many names at once are no wake-ups of ours; the next tick looks at everything.
+            if len(self._asked) >= self._most:
+                return False
+            self._asked[project] = True
+            return True
+
+    def begin(self, project: str) -> None:
+        """The look starts: what is wished from now on is not part of it."""
+        with self._lock:
+            self._asked[project] = False
+
+    def end(self, project: str) -> bool:
+        """Whether another look was wished for meanwhile, which now has to be put on the queue."""
+        with self._lock:
+            again = self._asked.get(project, False)
+            if not again:
+                self._asked.pop(project, None)
+            return again
+
+    def forget(self, project: str) -> None:
+        """The look never came onto the queue."""
+        with self._lock:
+            self._asked.pop(project, None)
+
+
+def rooms(workers: int) -> dict[str, threading.BoundedSemaphore]:
+    """How many of each long task may run at once; one of each at the least."""
+    long = max(2, workers - SPARE)
+    clones = 2 if long >= MANY else 1
+    return {
+        "clone": threading.BoundedSemaphore(clones),
+        "launch": threading.BoundedSemaphore(long - clones),
+    }
+
+
 class LabHuey(SqliteHuey):
     """SqliteHuey with the consumer above. `on_wake` and `verbs` are set by `runs.tasks`.
 
-    `room_for_long` bounds the tasks that may take minutes, so that `SPARE` workers stay free for
-    ticks whatever hangs.
+    `rooms` bound the tasks that may take minutes, clones apart from launches: `SPARE` workers stay
+    free for ticks whatever hangs, and a launch never waits for clones.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._work = threading.Condition()
         self.rung = 0
         self.wake_path: Path | None = None
-        self.room_for_long = threading.BoundedSemaphore(1)
+        self.rooms = rooms(1)
+        self.looks = Looks()
         self.verbs: dict[str, Callable[[int], None]] = {}
         super().__init__(*args, **kwargs)
         self._asked = self.task(name="ask")(self._carry_out)
 
     def create_consumer(self, **options: Any) -> WakeConsumer:
-        self.room_for_long = threading.BoundedSemaphore(max(1, options.get("workers", 1) - SPARE))
+        self.rooms = rooms(options.get("workers", 1))
         return WakeConsumer(self, **options)
 
     def enqueue(self, task: Any) -> Any:

@@ -32,12 +32,31 @@ def offer_tick() -> None:
 
 @db_task(priority=20)
 def look_at(project: str) -> None:
-    """A wake-up: look at one project now. Waits a little for a tick that is in progress."""
+    """A wake-up: look at one project now, and once more if it was asked for meanwhile."""
+    looks = settings.HUEY.looks
+    looks.begin(project)
+    try:
+        _look(project)
+    finally:
+        if looks.end(project):
+            _put_look(project)
+
+
+def _look(project: str) -> None:
+    """Waits a little for a tick that is in progress."""
     world = lab()
     waited = 0.0
     while tick.tick(world, project=project).was_skipped and waited < LEASE_WAIT_SECONDS:
         world.pause(LEASE_STEP_SECONDS)
         waited += LEASE_STEP_SECONDS
+
+
+def _put_look(project: str) -> None:
+    try:
+        look_at(project)
+    except Exception:
+        settings.HUEY.looks.forget(project)
+        raise
 
 
 @close_db
@@ -53,27 +72,28 @@ def clone(project_id: int) -> None:
 
 
 def _long(verb: str, number: int, carry_out: Callable[[Lab, int], None]) -> None:
-    """Carry out long work unless too much of it runs already; then ask again in a second.
+    """Carry out long work unless too much of its kind runs already; then ask again in a second.
 
     Some workers always stay free, so that hanging fetches can never keep a tick waiting.
     """
     huey = settings.HUEY
-    if not huey.room_for_long.acquire(blocking=False):
+    room = huey.rooms[verb]
+    if not room.acquire(blocking=False):
         huey.ask(verb, number, delay=1)
         return
     try:
         carry_out(lab(), number)
     finally:
-        huey.room_for_long.release()
+        room.release()
 
 
 def on_wake(text: str) -> None:
     """One datagram: a project's slug, or the name of a session of that project; empty: just work."""
     project = naming.woken_project(text)
-    if project:
-        look_at(project)
-    else:
+    if not project:
         settings.HUEY.ring(everyone=True)
+    elif settings.HUEY.looks.ask(project):
+        _put_look(project)
 
 
 def _connect(huey: Any) -> None:
