@@ -15,6 +15,7 @@ from runs.domain.states import RunKind
 BRANCH_PREFIX = "afk/"
 SEPARATOR = "~"
 
+_WORD = re.compile(r"[A-Za-z0-9_~-]+", re.ASCII)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 # Bounded, since anybody can make a session or a branch: a number that no column holds is no run.
 _SLOT = re.compile(r"(?=[0-9]{1,6}\Z)0*[1-9][0-9]*", re.ASCII)
@@ -61,6 +62,11 @@ def parse_session(name: str) -> RunName | None:
         return None
     kind = RunKind.AUTO if found[1] else RunKind.MANUAL
     return RunName(project, int(slot_text) if slot_text else None, str(int(found[2])), kind)
+
+
+def is_word(text: str) -> bool:
+    """Whether tmux can read a session name or marker as nothing but itself."""
+    return bool(_WORD.fullmatch(text))
 
 
 def session_project(name: str) -> str | None:

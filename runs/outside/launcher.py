@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Runs inside a session as `python -I -S launcher.py FOLDER`; standard library only, on purpose.
+"""Runs inside a session as `python -I -S launcher.py FOLDER MARKER`; standard library only.
 
 Reads the private order in FOLDER, starts the agent as its child, waits, and writes how it ended
-to FOLDER/exit, since a tmux server that is killed keeps no status (stack.md section 6).
+to FOLDER/exit, since a tmux server that is killed keeps no status (stack.md section 6). MARKER is
+only there to be seen by `processes`: it cannot be cleaned away as an environment can.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import resource
@@ -15,22 +17,68 @@ import signal
 import sys
 import time
 
+PR_SET_CHILD_SUBREAPER = 36
+
 
 def main(folder: str) -> int:
     with open(os.path.join(folder, "order.json"), encoding="utf-8") as file:  # noqa: PTH118, PTH123
         order = json.load(file)
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    _adopt_orphans()
     child = os.fork()
     if child == 0:
         _become_agent(order)
     with contextlib.suppress(PermissionError, ProcessLookupError):
         os.setpgid(child, child)  # the child does it too; whoever is second may be refused
     _give_terminal(child)
-    _, raw = os.waitpid(child, 0)
-    status = os.waitstatus_to_exitcode(raw)
+    status = _wait_for(child)
     _write_exit(folder, status)
+    _end_orphans()
     return _die_alike(-status) if status < 0 else status
+
+
+def _adopt_orphans() -> None:
+    """Whatever leaves the agent's tree becomes our child, and so can be found and ended."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _wait_for(child: int) -> int:
+    """How the agent ended; orphans that end meanwhile are only buried."""
+    while True:
+        pid, raw = os.wait()
+        if pid == child:
+            return os.waitstatus_to_exitcode(raw)
+
+
+def _end_orphans() -> None:
+    """End what the agent left behind: TERM, a moment, then KILL until no child is left."""
+    for turn in range(40):
+        for pid in _children():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGTERM if turn == 0 else signal.SIGKILL)
+        limit = time.monotonic() + (0.5 if turn == 0 else 0.05)
+        while time.monotonic() < limit:
+            try:
+                pid, _ = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                time.sleep(0.01)
+
+
+def _children() -> list[int]:
+    """Our children. Theirs become ours when they end, so that repeating this reaches all."""
+    found = []
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        with (
+            contextlib.suppress(OSError, ValueError),
+            open(f"/proc/{int(name)}/stat", encoding="latin-1") as file,  # noqa: PTH123
+        ):
+            if int(file.read().rpartition(")")[2].split()[1]) == os.getpid():
+                found.append(int(name))
+    return found
 
 
 def _die_alike(number: int) -> int:
@@ -58,7 +106,10 @@ def _become_agent(order: dict) -> None:  # type: ignore[type-arg]
         if order["nofile"]:
             _limit_files(order["nofile"])
         os.chdir(order["cwd"])
-        os.execvpe(order["argv"][0], order["argv"], {**os.environ, **order["env"]})  # noqa: S606
+        # Nothing else of our own environment: the tmux server may be older than the product, and
+        # TMUX would lead the agent's own tmux commands to our server.
+        env = {"TERM": os.environ.get("TERM", "screen-256color"), **order["env"]}
+        os.execvpe(order["argv"][0], order["argv"], env)  # noqa: S606
     except OSError as error:
         print(
             f"{order['argv'][0]} could not be started: {error.strerror}",

@@ -8,27 +8,18 @@ import os
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
+from runs.domain import naming
 from runs.domain.paths import Paths
 from runs.domain.ports import Exit, Order, SeamError, Sighting
-from runs.outside import files, processes, shell
+from runs.outside import files, processes, shell, sightings
 
 TIMEOUT = 5.0
 KILL_TIMEOUT = 10.0
 EXIT_BYTES = 4096
-YEARS = range(2020, 2200)
+SHORT = 80
 COLUMNS, ROWS, SCROLLBACK = 160, 48, 10000
-_FIELDS = (
-    "session_name",
-    "pane_dead",
-    "pane_dead_status",
-    "pane_dead_signal",
-    "pane_dead_time",
-    "session_created",
-)
-_FORMAT = "|".join(f"#{{{field}}}" for field in _FIELDS)
 _NO_SERVER = (
     "no server running",
     "error connecting to",
@@ -36,6 +27,13 @@ _NO_SERVER = (
     "lost server",
 )
 _NO_SESSION = ("can't find session", "can't find pane", "session not found")
+_OF_OUR_TERMINAL = frozenset(
+    {"TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TMUX", "TMUX_PANE", "PWD", "OLDPWD"}
+)
+_GIT = (
+    *("GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_SSH"),
+    *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"),
+)
 LAUNCHER = Path(__file__).with_name("launcher.py")
 
 
@@ -51,40 +49,46 @@ class TmuxSessions:
         self._env.setdefault("TERM", "xterm-256color")
 
     def look(self) -> Mapping[str, Sighting]:
-        done = self._tmux("list-panes", "-a", "-F", _FORMAT)
+        done = self._tmux("list-panes", "-a", "-F", sightings.FORMAT)
         if done.status != 0:
             if self._is_absent(done.stderr):
                 return {}
             raise SeamError(shell.words(["tmux", "list-panes"], done))
-        return _sightings(done.stdout.splitlines())
+        return sightings.read(done.stdout.splitlines())
 
     def start(self, order: Order) -> None:
         """The order goes through a private file: tmux limits a command to 16 KB, and `ps` is public."""
+        _refuse_odd(order.session, order.marker)
+        try:
+            self._write_order(order)
+        except OSError as error:
+            raise SeamError(
+                f"the order of the session could not be written: {error.strerror or error}"
+            ) from error
+        program = [sys.executable, "-I", "-S", str(LAUNCHER), str(order.folder)]
+        done = self._tmux(
+            *("new-session", "-d", "-s", order.session, "-x", str(COLUMNS), "-y", str(ROWS)),
+            *("--", *program, *([order.marker] if order.marker else [])),
+            *(";", "set-option", "-t", f"={order.session}:", sightings.MARK, order.marker),
+        )
+        if done.status != 0:
+            raise SeamError(shell.words(["tmux", "new-session"], done))
+
+    def _write_order(self, order: Order) -> None:
+        """The whole environment is in it: a tmux server keeps the one that it was started with."""
         order.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        env = {**order.env, processes.MARKER: order.marker}
+        env = _for_agents(self._env)
+        if len(str(order.folder)) <= SHORT:
+            # An agent's own `tmux kill-server` must reach neither our server nor its user's.
+            env["TMUX_TMPDIR"] = str(order.folder)
         content = {
             "argv": list(order.argv),
-            "env": env,
+            "env": {**env, **order.env, processes.MARKER: order.marker},
             "cwd": str(order.cwd),
             "nofile": order.nofile,
         }
         for name, text in {**order.files, "order.json": json.dumps(content)}.items():
             _write_private(order.folder / name, text)
-        done = self._tmux(
-            *("new-session", "-d", "-s", order.session, "-x", str(COLUMNS), "-y", str(ROWS)),
-            *(
-                "-c",
-                str(order.cwd),
-                "--",
-                sys.executable,
-                "-I",
-                "-S",
-                str(LAUNCHER),
-                str(order.folder),
-            ),
-        )
-        if done.status != 0:
-            raise SeamError(shell.words(["tmux", "new-session"], done))
 
     def screens(self, names: Sequence[str], lines: int = 0) -> Mapping[str, str]:
         """One command for all: a mark before each capture tells them apart; the lost are left out."""
@@ -104,9 +108,16 @@ class TmuxSessions:
         return found
 
     def kill(self, name: str, marker: str) -> None:
-        done = self._tmux("kill-session", "-t", f"={name}", timeout=KILL_TIMEOUT)
+        """A session of that name which somebody else has marked is not the one that was meant."""
+        _refuse_odd(name, marker)
+        family = processes.family(marker)
+        done = self._tmux(
+            *("if-shell", "-F", "-t", f"={name}:", f"#{{==:#{{{sightings.MARK}}},{marker}}}"),
+            f"kill-session -t ={name}",
+            timeout=KILL_TIMEOUT,
+        )
         gone = done.status == 0 or any(text in done.stderr for text in (*_NO_SESSION, *_NO_SERVER))
-        processes.end_marked(marker)
+        processes.end_marked(marker, family)
         if not gone:
             raise SeamError(shell.words(["tmux", "kill-session"], done))
 
@@ -118,7 +129,7 @@ class TmuxSessions:
     def exit_of(self, folder: Path) -> Exit | None:
         """The agent can write this file too, so nothing in it is believed that cannot be meant."""
         text = files.read_small(folder / "exit", EXIT_BYTES)
-        return None if text is None else _exit(text)
+        return None if text is None else sightings.read_exit(text)
 
     def attach_command(self, name: str) -> Sequence[str]:
         return [self._program, "-S", str(self._paths.tmux_socket), "attach", "-t", f"={name}"]
@@ -150,6 +161,24 @@ class TmuxSessions:
     def _is_absent(self, stderr: str) -> bool:
         """Whether tmux says that there is no server, which is an answer and not an error (LAB-16)."""
         return any(text in stderr for text in _NO_SERVER) and "Permission denied" not in stderr
+
+
+def _refuse_odd(name: str, marker: str) -> None:
+    """Raise SeamError for a name or marker that tmux would read as more than a word."""
+    if not naming.is_word(name) or (marker and not naming.is_word(marker)):
+        raise SeamError(f"{name!r} with the mark {marker!r} is not a session of ours")
+
+
+def _for_agents(env: Mapping[str, str]) -> dict[str, str]:
+    """Without what describes our own terminal and folder, and without git settings of our caller.
+
+    The last would redirect every git command of the agent (GIT_DIR, GIT_CONFIG_COUNT).
+    """
+    return {
+        name: value
+        for name, value in env.items()
+        if name not in _OF_OUR_TERMINAL and (not name.startswith("GIT_") or name.startswith(_GIT))
+    }
 
 
 def _configuration(paths: Paths) -> str:
@@ -212,43 +241,6 @@ def _split(text: str, mark: str) -> dict[str, str]:
         if name:
             found[name] = screen.rstrip("\n")
     return found
-
-
-def _sightings(lines: Sequence[str]) -> dict[str, Sighting]:
-    """Sessions from pane lines. A session with several panes lives while one of them does."""
-    found: dict[str, Sighting] = {}
-    for line in lines:
-        parts = line.rsplit("|", len(_FIELDS) - 1)
-        if len(parts) != len(_FIELDS):
-            raise SeamError(f"tmux list-panes gave a line that was not understood: {line[:80]}")
-        name, dead, status, number, died_at, created = parts
-        seen = Sighting(
-            name, dead != "1", _number(status), _number(number), _moment(died_at), _moment(created)
-        )
-        if name not in found or seen.alive:
-            found[name] = seen
-    return found
-
-
-def _exit(text: str) -> Exit | None:
-    """What the launch wrapper wrote: a status, or a signal as a negative one; None if it did not."""
-    try:
-        content = json.loads(text)
-        status, at = content["status"], content["at"]
-        moment = datetime.fromtimestamp(float(at), UTC)
-    except (ArithmeticError, OSError, RecursionError, ValueError, KeyError, TypeError):
-        return None
-    if type(status) is not int or not -64 <= status <= 255 or moment.year not in YEARS:
-        return None
-    return Exit(None, -status, moment) if status < 0 else Exit(status, None, moment)
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isdigit() else None
-
-
-def _moment(text: str) -> datetime | None:
-    return datetime.fromtimestamp(int(text), UTC) if text.isdigit() else None
 
 
 def _write_private(path: Path, text: str) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import sys
 from pathlib import Path
 
@@ -66,8 +68,66 @@ def test_screens_leave_out_what_is_gone(sessions, tmp_path):
 def test_killing_foo_leaves_foobar(sessions, tmp_path):
     sessions.start(an_order(tmp_path, "foo~1~afk-1"))
     sessions.start(an_order(tmp_path, "foo~1~afk-11"))
-    sessions.kill("foo~1~afk-1", "")
+    sessions.kill("foo~1~afk-1", f"{tmp_path.name}-foo~1~afk-1")
     assert set(sessions.look()) == {"foo~1~afk-11"}
+
+
+def test_a_session_shows_the_mark_it_was_started_with(sessions, tmp_path):
+    sessions.start(an_order(tmp_path))
+    assert sessions.look()["demo~1~afk-7"].marker == f"{tmp_path.name}-demo~1~afk-7"
+
+
+@pytest.mark.parametrize("marker", ["", "somebody-1"])
+def test_a_session_that_somebody_else_marked_is_never_ended(sessions, tmp_path, marker):
+    sessions.start(an_order(tmp_path))
+    sessions.kill("demo~1~afk-7", marker)
+    assert sessions.look()["demo~1~afk-7"].alive
+
+
+@pytest.mark.parametrize(
+    ("name", "marker"),
+    [("demo~1~afk-7' ; kill-server '", "m"), ("demo~1~afk-7", "#{pid}"), ("", "m"), ("=a", "")],
+)
+def test_a_name_or_mark_that_is_more_than_a_word_is_refused(sessions, tmp_path, name, marker):
+    with pytest.raises(SeamError):
+        sessions.kill(name, marker)
+    with pytest.raises(SeamError):
+        sessions.start(Order(name, tmp_path / "order", tmp_path, IDLE, marker=marker))
+
+
+def test_a_session_made_by_hand_has_no_mark_and_ends_only_as_such(real):
+    real.by_hand("demo~1~afk-7")
+    assert real.sessions.look()["demo~1~afk-7"].marker == ""
+    real.sessions.kill("demo~1~afk-7", "ours-1")
+    assert set(real.sessions.look()) == {"demo~1~afk-7"}
+    real.sessions.kill("demo~1~afk-7", "")
+    assert real.sessions.look() == {}
+
+
+@pytest.mark.row("LAB-42", level="real")
+def test_when_somebody_took_the_name_the_processes_of_the_run_end_all_the_same(real, tmp_path):
+    real.sessions.start(an_order(tmp_path, argv=["sh", "-c", "setsid sleep 600 & sleep 600"]))
+    marker = f"{tmp_path.name}-demo~1~afk-7"
+    real.until(lambda: len(processes.marked(marker)) >= 4)
+    real.tmux("rename-session", "-t", "=demo~1~afk-7", "elsewhere")
+    real.by_hand("demo~1~afk-7")
+    real.sessions.kill("demo~1~afk-7", marker)
+    assert processes.marked(marker) == []
+    assert real.sessions.look()["demo~1~afk-7"].alive
+
+
+def test_an_odd_mark_of_somebody_else_does_not_confuse_the_look(real):
+    real.by_hand("demo~1~afk-7")
+    real.tmux("set-option", "-t", "=demo~1~afk-7:", "@lab_marker", "a|1|b\n#{pid}")
+    assert real.sessions.look()["demo~1~afk-7"].marker == "a_1_b___pid_"
+    assert real.sessions.look()["demo~1~afk-7"].alive
+
+
+def test_an_order_that_cannot_be_written_is_an_error_with_a_reason(real, tmp_path):
+    (tmp_path / "full").write_text("a file where the folder should be")
+    with pytest.raises(SeamError, match="order of the session could not be written"):
+        real.sessions.start(an_order(tmp_path / "full"))
+    assert real.sessions.look() == {}
 
 
 @pytest.mark.row("LAB-14", level="real")
@@ -85,16 +145,23 @@ def test_a_tmux_that_fails_is_an_error_and_never_no_sessions(real, tmp_path, scr
 def test_exit_status_time_and_last_words_are_kept_until_read(real, tmp_path):
     real.sessions.start(an_order(tmp_path, argv=["sh", "-c", "echo last words; exit 7"]))
     seen = _ended(real)
-    assert (seen.exit_status, seen.exit_signal) == (7, None)
-    assert seen.ended_at is not None
+    assert (seen.status, seen.signal) == (7, None)
     assert "last words" in real.sessions.screens(["demo~1~afk-7"], 50)["demo~1~afk-7"]
 
 
 def test_a_signal_is_told_from_a_status_and_outlives_the_tmux_server(real, tmp_path):
     real.sessions.start(an_order(tmp_path, argv=["sh", "-c", "kill -9 $$"]))
-    assert _ended(real).exit_signal == 9
+    assert _ended(real).signal == 9
     real.tmux("kill-server")
     assert real.sessions.exit_of(tmp_path / "demo~1~afk-7").signal == 9
+
+
+def _own_limits():
+    return resource.getrlimit(resource.RLIMIT_NOFILE)
+
+
+def _shown(limit):
+    return "unlimited" if limit == resource.RLIM_INFINITY else str(limit)
 
 
 ODD_EXITS = [
@@ -134,14 +201,19 @@ def test_an_exit_file_that_is_none_holds_nobody_up_and_leads_nowhere(tmp_path):
 
 
 def _ended(real):
-    """The end with its status: tmux reports a dead pane a moment before it has read the status."""
-    real.until(lambda: real.sessions.look()["demo~1~afk-7"].ended_at is not None)
-    return real.sessions.look()["demo~1~afk-7"]
+    """How it ended. tmux 3.3 now and then misses the status of a pane that ends at once (it never
+    shows it then), so the launcher's own note counts; what tmux does show must agree with it."""
+    folder = real.folder / "demo~1~afk-7"
+    real.until(lambda: not real.sessions.look()["demo~1~afk-7"].alive)
+    seen, noted = real.sessions.look()["demo~1~afk-7"], real.sessions.exit_of(folder)
+    if seen.ended_at is not None:
+        assert (seen.exit_status, seen.exit_signal) == (noted.status, noted.signal)
+    return noted
 
 
 def test_a_program_that_is_missing_says_so_on_its_screen(real, tmp_path):
     real.sessions.start(an_order(tmp_path, argv=["no-such-agent"]))
-    assert _ended(real).exit_status == 127
+    assert _ended(real).status == 127
     assert (
         "no-such-agent could not be started"
         in real.sessions.screens(["demo~1~afk-7"], 50)["demo~1~afk-7"]
@@ -157,6 +229,98 @@ def test_after_a_kill_children_that_left_the_session_are_gone_too(real, tmp_path
     assert processes.marked(marker) == []
 
 
+@pytest.mark.row("LAB-42", level="real")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "env -i setsid {sleep}",
+        "env -i sh -c 'setsid {sleep} & exit' & sleep 0.2; true",
+        "env -i sh -c '(setsid sh -c \"{sleep} & wait\" &) ; exit'",
+    ],
+)
+def test_a_process_that_cleaned_its_environment_and_left_ends_with_its_run(real, tmp_path, command):
+    seconds = f"{os.getpid() % 10000}{tmp_path.name[-1]}7"
+    script = command.format(sleep=f"/bin/sleep {seconds}") + " & sleep 600"
+    real.sessions.start(an_order(tmp_path, argv=["sh", "-c", script]))
+    real.until(lambda: _sleepers(seconds))
+    real.sessions.kill("demo~1~afk-7", f"{tmp_path.name}-demo~1~afk-7")
+    assert _sleepers(seconds) == []
+
+
+@pytest.mark.row("LAB-42", level="real")
+def test_what_an_agent_leaves_behind_ends_when_it_ends_by_itself(real, tmp_path):
+    seconds = f"{os.getpid() % 10000}97"
+    script = f"env -i setsid sh -c 'trap \"\" TERM HUP; /bin/sleep {seconds}' & sleep 0.3; exit 3"
+    real.sessions.start(an_order(tmp_path, argv=["sh", "-c", script]))
+    assert _ended(real).status == 3
+    assert _sleepers(seconds) == []
+
+
+def _sleepers(seconds):
+    wanted = f"/bin/sleep\0{seconds}\0".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes() == wanted:
+                found.append(path.parent.name)
+    return found
+
+
+def _environment(real, tmp_path, sessions, **more):
+    """What the agent of a new session finds in its environment."""
+    script = "env -0 > env.part; mv env.part env; sleep 600"
+    sessions.start(an_order(tmp_path, "demo~2~afk-8", argv=["sh", "-c", script], **more))
+    real.until((tmp_path / "env").exists)
+    lines = (tmp_path / "env").read_text().split("\0")[:-1]
+    return dict(line.partition("=")[::2] for line in lines)
+
+
+def test_an_agent_that_ends_its_tmux_server_does_not_end_ours(real, tmp_path):
+    script = "tmux kill-server; tmux rename-session x; tmux kill-session; echo done; sleep 600"
+    real.sessions.start(an_order(tmp_path, argv=["sh", "-c", script]))
+    screen = lambda: real.sessions.screens(["demo~1~afk-7"]).get("demo~1~afk-7", "")  # noqa: E731
+    real.until(lambda: "done" in screen())
+    assert real.sessions.look()["demo~1~afk-7"].alive
+
+
+def test_an_agent_knows_nothing_of_the_tmux_server_that_it_runs_in(real, tmp_path):
+    found = _environment(real, tmp_path, real.sessions)
+    assert not {"TMUX", "TMUX_PANE"} & set(found)
+    assert found["TERM"] == "screen-256color"
+
+
+def test_a_session_gets_the_environment_of_now_and_not_of_the_server_s_start(real, tmp_path):
+    old = TmuxSessions(real.paths, {**real.environ, "COLOUR": "old", "GONE": "yes"})
+    old.start(an_order(tmp_path))
+    new = TmuxSessions(real.paths, {**real.environ, "COLOUR": "new"})
+    found = _environment(real, tmp_path, new, env={"OF_THE_ORDER": "1"})
+    assert (found["COLOUR"], found["OF_THE_ORDER"]) == ("new", "1")
+    assert "GONE" not in found
+    assert found["LAB_RUN_MARKER"] == f"{tmp_path.name}-demo~2~afk-8"
+    assert found["PATH"].startswith(f"{real.paths.bin}:")
+
+
+def test_git_settings_of_our_caller_do_not_redirect_the_agent_s_git(real, tmp_path):
+    caller = {
+        **real.environ,
+        "GIT_DIR": "/elsewhere",
+        "GIT_WORK_TREE": "/elsewhere",
+        "GIT_INDEX_FILE": "/elsewhere",
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "a.b",
+        "GIT_CONFIG_VALUE_0": "c",
+        "GIT_ASKPASS": "/elsewhere",
+        "GIT_SSH_COMMAND": "ssh -4",
+    }
+    sessions = TmuxSessions(real.paths, caller)
+    found = _environment(real, tmp_path, sessions, env={"GIT_TERMINAL_PROMPT": "0"})
+    kept = {name for name in found if name.startswith("GIT_")}
+    assert kept == {
+        *("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"),
+        *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_SSH_COMMAND", "GIT_TERMINAL_PROMPT"),
+    }
+
+
 @pytest.mark.row("LAB-72", level="real")
 @pytest.mark.parametrize("limit", [1000, 0])
 def test_the_file_limit_holds_for_the_whole_tree(real, tmp_path, limit):
@@ -164,10 +328,8 @@ def test_the_file_limit_holds_for_the_whole_tree(real, tmp_path, limit):
     real.sessions.start(an_order(tmp_path, argv=["sh", "-c", script], nofile=limit))
     shown = lambda: real.sessions.screens(["demo~1~afk-7"]).get("demo~1~afk-7", "").split()  # noqa: E731
     real.until(lambda: len(shown()) == 2)
-    if limit:
-        assert shown() == ["1000", "1000"]
-    else:
-        assert shown() != ["0", "0"]
+    # No limit of ours (0) leaves the one of this machine, which tmux got from this very process.
+    assert shown() == (["1000", "1000"] if limit else [_shown(n) for n in _own_limits()])
 
 
 @pytest.mark.row("X-05", level="real")
