@@ -12,6 +12,7 @@ from django.shortcuts import redirect
 
 from runs.admin.telling import TellingAdmin
 from runs.models import AgentProfile, Project, Settings
+from runs.models.secret import HIDDEN, EncryptedJSONField, SecretValues
 
 
 class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -64,12 +65,60 @@ class SettingsAdmin(TellingAdmin):
         return ""
 
 
+_SOME_LINES = forms.Textarea(attrs={"class": "vLargeTextField", "rows": 3})
+
+
+class EnvironmentField(forms.JSONField):
+    """Shows the names of what is stored and never a value; a value sent back hidden is kept."""
+
+    def prepare_value(self, value: Any) -> Any:
+        # What was just typed and refused is no `SecretValues` and is shown again as typed.
+        hidden = dict.fromkeys(value, HIDDEN) if isinstance(value, SecretValues) else value
+        return super().prepare_value(hidden)
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        try:
+            given = self.to_python(data)
+        except forms.ValidationError:
+            return True
+        return bool(with_kept(initial, given) != initial)
+
+
+def with_kept(stored: Any, given: Any) -> Any:
+    """What was given, with the stored value wherever the hidden one came back."""
+    if not isinstance(given, dict):
+        return given or {}
+    return {
+        name: stored[name] if value == HIDDEN and name in stored else value
+        for name, value in given.items()
+    }
+
+
+class AgentProfileForm(forms.ModelForm):  # type: ignore[type-arg]
+    """A profile, whose environment can be written and not read."""
+
+    def clean_env(self) -> Any:
+        env = with_kept(self.initial.get("env", {}), self.cleaned_data["env"])
+        if isinstance(env, dict):
+            unknown = [name for name, value in env.items() if value == HIDDEN]
+            if unknown:
+                raise forms.ValidationError(f"Write the value of {', '.join(unknown)}.")
+        return env
+
+
 @admin.register(AgentProfile)
 class AgentProfileAdmin(TellingAdmin):
     """How each coding program is started."""
 
+    form = AgentProfileForm
     formfield_overrides = {
-        models.JSONField: {"widget": forms.Textarea(attrs={"class": "vLargeTextField", "rows": 3})}
+        models.JSONField: {"widget": _SOME_LINES},
+        EncryptedJSONField: {
+            "widget": _SOME_LINES,
+            "form_class": EnvironmentField,
+            # What is compared with is stored here; nothing of it goes through the page.
+            "show_hidden_initial": False,
+        },
     }
     list_display = ["name", "mode", "trust"]
     fieldsets = [

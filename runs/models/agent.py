@@ -5,6 +5,8 @@ from __future__ import annotations
 from django.core.exceptions import ValidationError
 from django.db import models
 
+from runs.models.secret import HIDDEN, EncryptedJSONField
+
 PLACEHOLDERS = ("{prompt}", "{prompt_file}", "{model}", "{effort}", "{worktree}")
 
 
@@ -35,11 +37,14 @@ class AgentProfile(models.Model):
             "An argument whose placeholder has no value is left out together with the flag before it."
         ),
     )
-    env = models.JSONField(
+    env = EncryptedJSONField(
         "environment",
         default=dict,
         blank=True,
-        help_text="Extra variables as a JSON object of strings.",
+        help_text=(
+            "Extra variables as a JSON object of strings. They are stored encrypted; a value that "
+            f"is saved is shown as {HIDDEN} from then on and stays as it is while that stands there."
+        ),
     )
     model_names = models.JSONField(
         "models", default=list, blank=True, help_text="Closed list of models that may be chosen."

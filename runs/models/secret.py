@@ -1,14 +1,17 @@
-"""A model field that is encrypted at rest and never shows itself (X-05)."""
+"""Model fields that are encrypted at rest and never show themselves (X-05)."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken
 from django.conf import settings
 from django.db import models
+
+HIDDEN = "••••"
 
 
 class Secret(str):
@@ -25,6 +28,25 @@ def _fernet() -> Fernet:
     return Fernet(base64.urlsafe_b64encode(key))
 
 
+class SecretValues(dict[str, Any]):
+    """A decrypted object. Its `repr` shows the names and hides the values."""
+
+    def __repr__(self) -> str:
+        return repr(dict.fromkeys(self, HIDDEN))
+
+
+def encrypted(text: str) -> str:
+    return _fernet().encrypt(text.encode()).decode()
+
+
+def decrypted(stored: str) -> str | None:
+    """None when another key encrypted it, or nothing did."""
+    try:
+        return _fernet().decrypt(stored.encode()).decode()
+    except InvalidToken:
+        return None
+
+
 class SecretField(models.TextField):  # type: ignore[type-arg]
     """Text stored encrypted with a key made from SECRET_KEY; read back as `Secret`.
 
@@ -34,12 +56,25 @@ class SecretField(models.TextField):  # type: ignore[type-arg]
 
     def get_prep_value(self, value: Any) -> Any:
         text = super().get_prep_value(value)
-        return _fernet().encrypt(str(text).encode()).decode() if text else ""
+        return encrypted(str(text)) if text else ""
 
     def from_db_value(self, value: str | None, *args: object) -> Secret:
-        if not value:
-            return Secret()
-        try:
-            return Secret(_fernet().decrypt(value.encode()).decode())
-        except InvalidToken:
-            return Secret()
+        return Secret((decrypted(value) if value else "") or "")
+
+
+class EncryptedJSONField(models.JSONField):
+    """A JSON object whose names and values are stored encrypted, like `SecretField`.
+
+    It is read back as `SecretValues`; what cannot be decrypted reads as an empty object.
+    """
+
+    def get_internal_type(self) -> str:
+        return "TextField"  # what is stored is no JSON
+
+    def get_db_prep_value(self, value: Any, connection: Any, prepared: bool = False) -> Any:
+        return encrypted(json.dumps(value)) if value else ""
+
+    def from_db_value(self, value: str | None, *args: object) -> Any:
+        text = decrypted(value) if value else ""
+        found = json.loads(text) if text else {}
+        return SecretValues(found) if isinstance(found, dict) else found
