@@ -52,8 +52,10 @@ def _approve_claude(worktree: Path, env: Mapping[str, str]) -> None:
 
 
 def _object(content: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
-    """The object under a name, made when missing. Raises SeamError when it is something else."""
-    found = content.setdefault(name, {})
+    """The object under a name, made when missing or null. Raises SeamError when it is something else."""
+    if content.get(name) is None:
+        content[name] = {}
+    found = content[name]
     if not isinstance(found, dict):
         raise SeamError(f'{path} is not what was expected: its "{name}" is no object')
     return found
@@ -87,7 +89,11 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _replace(path: Path, content: dict[str, Any]) -> None:
-    """Write beside, then rename: a reader sees the old file or the new one."""
+    """Write beside, then rename: a reader sees the old file or the new one.
+
+    Through a link, as people have whose dotfiles lie elsewhere: the link stays.
+    """
+    path = path.resolve()
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o600
     try:
