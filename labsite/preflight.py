@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+from labsite import folders
 from runs.domain.paths import Paths
 
 NEEDED = {"git": "git", "tmux": "tmux"}
@@ -34,9 +35,9 @@ def programs(which: Callable[[str], str | None] = shutil.which) -> None:
 
 
 def state_folder(paths: Paths) -> None:
-    """Make the state folder, private to its owner. Raises Problem when it cannot be written."""
+    """Make the folders, private to their owner. Raises Problem or WrongSetting when it cannot."""
+    folders.prepare(paths)
     try:
-        paths.state.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=paths.state):
             pass
     except OSError as error:

@@ -7,34 +7,13 @@ import os
 import secrets
 from pathlib import Path
 
-from labsite import env
+from labsite import env, folders
 from labsite.queue import LabHuey
 from runs.domain.paths import Paths
 
 ROOT = Path(__file__).resolve().parent.parent
 STATE_DIR = env.state_dir()
 PATHS = Paths(STATE_DIR)
-
-
-def _prepare_state(paths: Paths) -> None:
-    """Make the private folders of the state folder. Raises WrongSetting when it cannot."""
-    try:
-        for folder in (
-            paths.state,
-            paths.repos,
-            paths.origins,
-            paths.worktrees,
-            paths.run_folders,
-            paths.bin,
-            paths.feed,
-            paths.tmux_socket.parent,
-        ):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise env.WrongSetting(
-            f"The state folder {paths.state} cannot be written ({error.strerror}). "
-            "Set LAB_STATE_DIR to a folder of yours."
-        ) from error
 
 
 def _secret_key(paths: Paths) -> str:
@@ -72,7 +51,7 @@ def _make_key(paths: Paths) -> None:
     fresh.unlink()
 
 
-_prepare_state(PATHS)
+folders.prepare(PATHS)
 SECRET_KEY = _secret_key(PATHS)
 DEBUG = env.flag("LAB_DEBUG")
 HTTPS = env.flag("LAB_HTTPS")

@@ -8,6 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _SOCKET_LIMIT = 100
+_LONGEST_SOCKET = "feed/4194304.sock"
+_ODD = frozenset("#\"$'{}\\`:;")
+
+
+def odd_letters(state: Path) -> str:
+    """The letters of a state folder's path that tmux, a shell or PATH would read as their own."""
+    found = {letter for letter in str(state) if letter in _ODD or not letter.isprintable()}
+    return " ".join(sorted(repr(letter)[1:-1] if letter != "\\" else letter for letter in found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +109,13 @@ class Paths:
         """The socket of one web process; short names, since the system limits them."""
         return self._socket(f"feed/{process_id}.sock")
 
-    def _socket(self, name: str) -> Path:
-        """A socket path that fits the system's limit, outside the state folder if it must."""
-        inside = self.state / name
-        if len(str(inside).encode()) <= _SOCKET_LIMIT:
-            return inside
+    @property
+    def socket_folder(self) -> Path:
+        """Where all sockets lie: outside the state folder if the system's limit asks for it."""
+        if len(str(self.state / _LONGEST_SOCKET).encode()) <= _SOCKET_LIMIT:
+            return self.state
         digest = hashlib.sha256(str(self.state).encode()).hexdigest()[:16]
-        return Path(tempfile.gettempdir()) / f"labsite-{digest}" / name
+        return Path(tempfile.gettempdir()) / f"labsite-{digest}"
+
+    def _socket(self, name: str) -> Path:
+        return self.socket_folder / name
