@@ -35,6 +35,7 @@ def main(folder: str) -> int:
     status = _wait_for(child)
     _write_exit(folder, status)
     _end_orphans()
+    _wake_after_us(order["wake"])
     return _die_alike(-status) if status < 0 else status
 
 
@@ -66,6 +67,28 @@ def _end_orphans() -> None:
                 return
             if pid == 0:
                 time.sleep(0.01)
+
+
+def _wake_after_us(wake: list[str]) -> None:
+    """Have the worker look as soon as this process is gone and its pane is dead.
+
+    tmux 3.3a now and then reaps a pane without reporting it, and then its own hook stays silent.
+    """
+    watch, hold = os.pipe()
+    if os.fork() != 0:
+        os.close(watch)
+        os.set_inheritable(hold, False)
+        return
+    import socket
+
+    os.setsid()
+    for handle in (0, 1, 2, hold):
+        os.close(handle)
+    os.read(watch, 1)  # nobody writes: this returns when the launcher's end closes with it
+    time.sleep(0.02)
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
+        bell.sendto(wake[1].encode(), wake[0])
+    os._exit(0)
 
 
 def _children() -> list[int]:

@@ -86,6 +86,7 @@ class TmuxSessions:
             "env": {**env, **order.env, processes.MARKER: order.marker},
             "cwd": str(order.cwd),
             "nofile": order.nofile,
+            "wake": [str(self._paths.worker_socket), order.session],
         }
         for name, text in {**order.files, "order.json": json.dumps(content)}.items():
             _write_private(order.folder / name, text)

@@ -212,11 +212,8 @@ def _look_again(lab: Lab, run: Run) -> None:
         words = looking.last_line(lab.sessions.screens([run.session], 20).get(run.session, ""))
     except SeamError as error:
         logger.info("last words were not read", extra={"run_id": run.pk, "error": str(error)})
-    status = (
-        f" with status {seen.exit_status}"
-        if seen is not None and seen.exit_status is not None
-        else ""
-    )
+    ended = lab.sessions.exit_of(lab.paths.run_folder(run.pk))
+    status = f" with status {ended.status}" if ended and ended.status is not None else ""
     said = f" Its last words: {words}" if words else ""
     raise StartFailed(f"the agent exited immediately{status}.{said}")
 

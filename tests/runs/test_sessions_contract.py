@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import socket
 import sys
 from pathlib import Path
 
@@ -380,3 +381,13 @@ def test_a_state_folder_with_a_long_path_still_has_a_server(tmp_path, request):
     finally:
         sessions.kill("demo~1~afk-7", f"{tmp_path.name}-demo~1~afk-7")
         assert len(str(paths.tmux_socket)) < 108
+
+
+def test_the_end_of_a_session_wakes_the_worker_even_when_tmux_has_no_hook(real, tmp_path):
+    """Seen with tmux 3.3a: now and then a pane dies without a report and its hook stays silent."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as worker:
+        worker.bind(str(real.paths.worker_socket))
+        worker.settimeout(10)
+        real.sessions.start(an_order(tmp_path, argv=["sh", "-c", "exit 3"]))
+        assert worker.recv(100) == b"demo~1~afk-7"
+    assert not real.sessions.look()["demo~1~afk-7"].alive

@@ -38,9 +38,10 @@ class Story:
         self.state = state
         self.paths = Paths(state)
         self.product: Product | None = None
+        self.more: dict[str, str] = {}
 
     def up(self) -> Product:
-        self.product = Product(self.state).wait_until_ready()
+        self.product = Product(self.state, **self.more).wait_until_ready()
         return self.product
 
     @property

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 from playwright.sync_api import expect
@@ -83,19 +83,23 @@ def test_agents_outlive_the_product_and_are_settled_once_after_its_return(story)
 @pytest.mark.row("X-13", level="real")
 def test_a_worker_killed_in_the_middle_of_a_launch_leaves_nothing_half_made(story):
     """The fetch is slow on purpose, so that the kill falls into it."""
+    flag, program = story.state.parent / "slow", story.state.parent / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(
+        f'#!/bin/sh\ncase "$*" in *" fetch "*) [ -e {flag} ] && sleep 20;; esac\n'
+        f'exec {shutil.which("git")} "$@"\n'
+    )
+    program.chmod(0o755)
+    story.more = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
     story.up()
     _make_demo(story)
     story.shell(IDLE)
     repo = story.paths.repos / "demo.git"
-    slow = story.state / "slow-upload-pack"
-    slow.write_text('#!/bin/sh\nsleep 20\nexec git-upload-pack "$@"\n')
-    slow.chmod(0o755)
-    git(repo, "config", "remote.origin.uploadpack", str(slow))
+    flag.touch()
     story.shell(ASK)
     until(lambda: story.shell(RUNS) == "1:starting:")
-    time.sleep(0.5)
     os.kill(story.product.children()["worker"], signal.SIGKILL)
-    git(repo, "config", "--unset", "remote.origin.uploadpack")
+    flag.unlink()
     until(lambda: story.shell(RUNS) == "1:ended:failed", seconds=30)
     assert git(repo, "for-each-ref", "refs/heads/afk") == ""
     assert story.sessions() == []
