@@ -153,7 +153,7 @@ class Repos(Protocol):
         """The default branch behind a URL or path, without cloning. Raises SeamError."""
 
     def set_aside(self, repo: Path, stamp: str) -> None:
-        """Make room for a repository: one that holds any ref is renamed, an empty one removed."""
+        """Make room for a repository: one that holds branches is renamed, an empty one removed."""
 
     def default_branch(self, repo: Path, token: str = "", url: str = "origin") -> str:
         """The default branch of origin. Raises SeamError when origin has no commit."""

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from runs.domain.ports import Change, Progress, SeamError
 from runs.outside.files import read_small
-from runs.outside.git import QUICK, GitRepos, failed
+from runs.outside.git import QUICK, failed
+from runs.outside.repos import GitRepos
 
 REF_BYTES = 200
 _UNTRACKED_LIMIT = 200
@@ -62,23 +63,19 @@ class GitWorktrees(GitRepos):
         return [*found, *(Change(name, "?", None, None) for name in untracked)]
 
     def patch(self, path: Path, fork_point: str, limit: int, head: str = "") -> str:
-        text = self._diff(path, fork_point, head, "--no-color")
+        text = self._diff(path, fork_point, head, "--no-color", limit=limit + 1)
         return text if len(text) <= limit else _cut(text, limit)
 
-    def _diff(self, path: Path, fork_point: str, head: str, *flags: str) -> str:
+    def _diff(
+        self, path: Path, fork_point: str, head: str, *flags: str, limit: int | None = None
+    ) -> str:
         """One `git diff`: from the fork point to a commit, or to the working copy."""
         ends = (fork_point, head) if head else (fork_point,)
-        return self._git.ask(
-            path,
-            "diff",
-            "--no-ext-diff",
-            "--no-textconv",
-            "--no-renames",
-            *flags,
-            *ends,
-            "--",
-            timeout=QUICK,
-        )
+        careful = ("--no-ext-diff", "--no-textconv", "--no-renames")
+        done = self._git(path, "diff", *careful, *flags, *ends, "--", timeout=QUICK, limit=limit)
+        if done.status != 0:
+            raise failed("diff", done)
+        return done.stdout
 
     def _untracked(self, path: Path) -> list[str]:
         text = self._git.ask(

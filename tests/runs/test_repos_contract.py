@@ -206,3 +206,32 @@ def test_no_program_that_an_agent_names_in_the_repository_runs_on_our_behalf(rea
     assert real.repos.changes(tree, fork)
     assert "+changed" in real.repos.patch(tree, fork, 10_000)
     assert not (tmp_path / "ran").exists()
+
+
+def test_a_repository_that_holds_branches_is_set_aside_with_its_worktrees_whole(real, tmp_path):
+    a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
+    repo, tree = tmp_path / "repo.git", tmp_path / "tree"
+    real.repos.create(repo, str(tmp_path / "origin.git"))
+    real.repos.fetch(repo)
+    real.repos.add_worktree(repo, tree, "afk/7", real.repos.upstream(repo, "main"))
+    (tree / "work.txt").write_text("work")
+    real.repos.set_aside(repo, "20261121")
+    assert not repo.exists()
+    assert git(tmp_path / "repo.git.kept-20261121", "branch", "--list", "afk/7")
+    assert "work.txt" in git(tree, "status", "--porcelain")
+
+
+def test_a_huge_change_is_cut_while_it_is_read(real, tmp_path):
+    a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
+    repo, tree = tmp_path / "repo.git", tmp_path / "tree"
+    real.repos.create(repo, str(tmp_path / "origin.git"))
+    real.repos.fetch(repo)
+    fork = real.repos.upstream(repo, "main")
+    real.repos.add_worktree(repo, tree, "afk/7", fork)
+    (tree / "a.txt").write_text("small\n")
+    (tree / "b.txt").write_text("large\n" * 1_000_000)
+    git(tree, "add", "-A")
+    patch = real.repos.patch(tree, fork, 10_000)
+    assert "+small" in patch
+    assert len(patch) < 10_000
+    assert "b.txt" not in patch
