@@ -139,8 +139,10 @@ class RealWorld:
     def close(self) -> None:
         """End the private server and everything that works in this world's folder; never raises."""
         self.tmux("kill-server")
+        ours = str(self.folder).encode()
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if (entry / "cwd").readlink().is_relative_to(self.folder):
+                works_here = (entry / "cwd").readlink().is_relative_to(self.folder)
+                if works_here or ours in (entry / "cmdline").read_bytes():
                     os.kill(int(entry.name), signal.SIGKILL)
         self.paths.tmux_socket.unlink(missing_ok=True)
