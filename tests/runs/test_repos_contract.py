@@ -24,6 +24,17 @@ def repos(request, tmp_path):
     return real.repos, repo
 
 
+def _claimed(real, tmp_path):
+    """(repository, worktree, fork point): issue 7 claimed on real git."""
+    repo, tree = tmp_path / "repo.git", tmp_path / "tree"
+    a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
+    real.repos.create(repo, str(tmp_path / "origin.git"))
+    real.repos.fetch(repo)
+    fork = real.repos.upstream(repo, "main")
+    real.repos.add_worktree(repo, tree, "afk/7", fork)
+    return repo, tree, fork
+
+
 @pytest.mark.row("LAB-73", level="real")
 def test_the_branch_is_the_claim(repos, tmp_path):
     seam, repo = repos
@@ -79,11 +90,7 @@ def test_other_branches_are_no_claims(real, tmp_path):
 
 
 def test_git_refuses_to_remove_a_dirty_worktree(real, tmp_path):
-    a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
-    repo, tree = tmp_path / "repo.git", tmp_path / "tree"
-    real.repos.create(repo, str(tmp_path / "origin.git"))
-    real.repos.fetch(repo)
-    real.repos.add_worktree(repo, tree, "afk/7", real.repos.upstream(repo, "main"))
+    repo, tree, _ = _claimed(real, tmp_path)
     (tree / "new.txt").write_text("not committed")
     assert real.repos.is_dirty(tree)
     with pytest.raises(SeamError):
@@ -92,12 +99,7 @@ def test_git_refuses_to_remove_a_dirty_worktree(real, tmp_path):
 
 
 def test_a_roll_back_leaves_a_branch_that_moved_on(real, tmp_path):
-    a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
-    repo, tree = tmp_path / "repo.git", tmp_path / "tree"
-    real.repos.create(repo, str(tmp_path / "origin.git"))
-    real.repos.fetch(repo)
-    fork = real.repos.upstream(repo, "main")
-    real.repos.add_worktree(repo, tree, "afk/7", fork)
+    repo, tree, fork = _claimed(real, tmp_path)
     (tree / "new.txt").write_text("work")
     git(tree, "add", "-A")
     git(tree, "commit", "-q", "-m", "feat: work")
@@ -106,12 +108,7 @@ def test_a_roll_back_leaves_a_branch_that_moved_on(real, tmp_path):
 
 
 def test_changes_hold_committed_uncommitted_and_untracked_files_with_odd_names(real, tmp_path):
-    a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
-    repo, tree = tmp_path / "repo.git", tmp_path / "tree"
-    real.repos.create(repo, str(tmp_path / "origin.git"))
-    real.repos.fetch(repo)
-    fork = real.repos.upstream(repo, "main")
-    real.repos.add_worktree(repo, tree, "afk/7", fork)
+    repo, tree, fork = _claimed(real, tmp_path)
     (tree / "kept.txt").write_text("one\ntwo\n")
     git(tree, "add", "-A")
     git(tree, "commit", "-q", "-m", "feat: kept")
@@ -209,11 +206,7 @@ def test_no_program_that_an_agent_names_in_the_repository_runs_on_our_behalf(rea
 
 
 def test_a_repository_that_holds_branches_is_set_aside_with_its_worktrees_whole(real, tmp_path):
-    a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
-    repo, tree = tmp_path / "repo.git", tmp_path / "tree"
-    real.repos.create(repo, str(tmp_path / "origin.git"))
-    real.repos.fetch(repo)
-    real.repos.add_worktree(repo, tree, "afk/7", real.repos.upstream(repo, "main"))
+    repo, tree, _ = _claimed(real, tmp_path)
     (tree / "work.txt").write_text("work")
     real.repos.set_aside(repo, "20261121")
     assert not repo.exists()
@@ -222,12 +215,7 @@ def test_a_repository_that_holds_branches_is_set_aside_with_its_worktrees_whole(
 
 
 def test_a_huge_change_is_cut_while_it_is_read(real, tmp_path):
-    a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
-    repo, tree = tmp_path / "repo.git", tmp_path / "tree"
-    real.repos.create(repo, str(tmp_path / "origin.git"))
-    real.repos.fetch(repo)
-    fork = real.repos.upstream(repo, "main")
-    real.repos.add_worktree(repo, tree, "afk/7", fork)
+    _, tree, fork = _claimed(real, tmp_path)
     (tree / "a.txt").write_text("small\n")
     (tree / "b.txt").write_text("large\n" * 1_000_000)
     git(tree, "add", "-A")

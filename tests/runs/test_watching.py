@@ -330,3 +330,39 @@ def test_a_run_in_starting_is_not_judged(world):
     tick.tick(world.lab, force=True)
     run.refresh_from_db()
     assert run.is_active
+
+
+def test_a_tick_whose_lease_went_to_another_ends_nothing(world):
+    """It slept for a minute while it asked the tracker; meanwhile another tick took over."""
+    run = _live(world)
+    world.tracker.add_pull("demo", "afk/7")
+    other = replace(world.lab, process="boot:2:2")
+
+    class Sleeps:
+        def __getattr__(self, name):  # type: ignore[no-untyped-def]
+            return getattr(world.tracker, name)
+
+        def pulls(self, heads):  # type: ignore[no-untyped-def]
+            world.clock.forward(seconds=61)
+            assert lease.acquire(other) is not None
+            return world.tracker.pulls(heads)
+
+    report = tick.tick(replace(world.lab, tracker_for=lambda kind: Sleeps()), force=True)
+    run.refresh_from_db()
+    assert run.is_active
+    assert report.errors == ["the lease was lost; another tick goes on"]
+    assert Host.objects.get().lease_owner == "boot:2:2"
+
+
+def test_a_stopped_start_is_left_to_the_launcher_that_still_handles_it(world):
+    """Settled under it, its session would appear after everything was thought to be over."""
+    world.tracker.add_root("demo")
+    ended = {"outcome": "stopped", "settled_at": None, "started_at": None, "launcher": "boot:3:3"}
+    run = make.a_run(make.a_project(), **ended)
+    tick.tick(world.lab, force=True)
+    run.refresh_from_db()
+    assert run.settled_at is None
+    world.dead_processes.add("boot:3:3")
+    tick.tick(world.lab, force=True)
+    run.refresh_from_db()
+    assert run.settled_at is not None
