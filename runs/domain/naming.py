@@ -82,11 +82,6 @@ def woken_project(text: str) -> str:
     return project if sanitise(project) == project else ""
 
 
-def belongs_to(project: str, session: str) -> bool:
-    """Whether a session is the project's own: `foo` owns `foo~x`, never `foobar~x` (LAB-05)."""
-    return session_project(session) == sanitise(project)
-
-
 def branch_for(key: str) -> str:
     """The branch whose existence claims the issue."""
     return f"{BRANCH_PREFIX}{key}"

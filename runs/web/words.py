@@ -52,7 +52,3 @@ def notice_tone(kind: str, outcome: str = "") -> str:
     if outcome:
         return outcome_tone(outcome)
     return _KIND_TONES.get(NoticeKind(kind), "calm") if kind in set(NoticeKind) else "calm"
-
-
-def file_count(number: int) -> str:
-    return "1 file" if number == 1 else f"{number} files"

@@ -91,11 +91,17 @@ def test_slashes_become_dashes_and_all_else_underscores():
 
 @pytest.mark.row("LAB-05", level="pure")
 @pytest.mark.parametrize(
-    ("session", "owned"),
-    [("foo~x", True), ("foobar~x", False), ("foo-bar~x", False), ("foo", False)],
+    ("session", "project"),
+    [
+        ("foo~x", "foo"),
+        ("foobar~x", "foobar"),
+        ("foo-bar~x", "foo-bar"),
+        ("foo", None),
+        ("~x", None),
+    ],
 )
-def test_membership_is_safe_against_prefixes(session, owned):
-    assert naming.belongs_to("foo", session) is owned
+def test_the_project_of_a_session_is_all_before_the_first_boundary(session, project):
+    assert naming.session_project(session) == project
 
 
 @pytest.mark.row("LAB-74", level="pure")
