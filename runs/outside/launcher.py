@@ -23,8 +23,11 @@ PR_SET_CHILD_SUBREAPER = 36
 def main(folder: str) -> int:
     with open(os.path.join(folder, "order.json"), encoding="utf-8") as file:  # noqa: PTH118, PTH123
         order = json.load(file)
-    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+    asked: list[int] = []  # told to end: whoever did that knows, and nothing of us may linger
+    for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, lambda told, _frame: asked.append(told))
     _adopt_orphans()
     child = os.fork()
     if child == 0:
@@ -35,7 +38,8 @@ def main(folder: str) -> int:
     status = _wait_for(child)
     _write_exit(folder, status)
     _end_orphans()
-    _wake_after_us(order["wake"])
+    if not asked:
+        _wake_after_us(order["wake"])
     return _die_alike(-status) if status < 0 else status
 
 
