@@ -6,19 +6,25 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from labsite.env import WrongSetting, state_dir
 
+WITHOUT_DJANGO = {
+    "up": "labsite.supervisor",
+    "doctor": "labsite.doctor.main",
+    "backup": "labsite.backup.save",
+    "restore": "labsite.backup.load",
+}
 # Commands that a script may give before the first `./lab up`; they need readable tables.
-FIRST_COMMANDS = ("prepare", "createsuperuser", "changepassword", "demo", "tick")
+FIRST_COMMANDS = ("prepare", "createsuperuser", "changepassword", "demo", "tick", "api_token")
 
 
 def main(argv: Sequence[str]) -> int:
     """Run one command. A setting that cannot be meant is one sentence, never a traceback."""
-    if argv[1:2] == ["up"]:
-        from labsite.supervisor import main as up  # knows no Django, which keeps it small
-
-        return up(argv[2:])
+    if argv[1:2] and argv[1] in WITHOUT_DJANGO:
+        # What only waits stays small, and what looks at a broken product must start.
+        return int(import_module(WITHOUT_DJANGO[argv[1]]).main(argv[2:]))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "labsite.settings")
     try:
         return _django(argv)
@@ -32,13 +38,15 @@ def main(argv: Sequence[str]) -> int:
 def _django(argv: Sequence[str]) -> int:
     from django.core.management import execute_from_command_line
 
+    from labsite import database
     from labsite.mend import mend
     from runs.domain.paths import Paths
 
     if argv[1:2] and argv[1] in FIRST_COMMANDS:
         paths = Paths(state_dir())
-        mend(paths)
-        if not paths.database.exists() and argv[1] != "prepare":
+        on_server = bool(database.chosen())
+        mend(paths, on_server)
+        if argv[1] != "prepare" and (on_server or not paths.database.exists()):
             execute_from_command_line([argv[0], "prepare"])
     execute_from_command_line(list(argv))
     return 0

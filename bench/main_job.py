@@ -12,7 +12,8 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
-from bench.scene import CLICKED, SEEN, line, p95, pss_and_cpu, scene, timed, wait_for
+from bench.figures import head, line, p95, timed
+from bench.scene import CLICKED, SEEN, pss_and_cpu, scene, wait_for
 from tests.story.conftest import Story
 
 IDLE_SECONDS = 60
@@ -32,7 +33,7 @@ def main() -> None:
 
 def _all(story: Story, page: Page, repeats: int) -> None:
     starts, floors, done, died = [], [], [], []
-    print(f"{'what':<52} {'median':>8} {'p95':>8} {'worst':>8}")
+    print(head())
     for number in range(1, 2 * repeats + 1):
         tree = story.paths.worktrees / f"bench-{number}"
         page.evaluate(CLICKED)
@@ -145,8 +146,8 @@ def _idle(story: Story) -> None:
     time.sleep(IDLE_SECONDS)
     memory, after = pss_and_cpu(pids)
     share = (after - before) / IDLE_SECONDS * 100
-    print(f"{'idle: memory of everything (PSS)':<52} {memory:>8.0f} MB")
-    print(f"{'idle: processor of everything, of one core':<52} {share:>8.2f} %")
+    print(f"{'idle: memory of everything (PSS)':<66} {memory:>8.0f} MB")
+    print(f"{'idle: processor of everything, of one core':<66} {share:>8.2f} %")
 
 
 if __name__ == "__main__":

@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
@@ -95,22 +94,6 @@ def wait_for(path: Path, seconds: float = 30.0) -> float:
         assert time.monotonic() < deadline, f"{path} never came"
         time.sleep(0.002)
     return float(path.read_text())
-
-
-def p95(values: Sequence[float]) -> float:
-    return sorted(values)[max(0, round(0.95 * len(values)) - 1)]
-
-
-def line(name: str, values: Sequence[float], unit: str = "ms") -> str:
-    """One row: median, p95, worst, count."""
-    scaled = [value * 1000 for value in values] if unit == "ms" else list(values)
-    return f"{name:<52} {statistics.median(scaled):>8.0f} {p95(scaled):>8.0f} {max(scaled):>8.0f} {unit}  n={len(scaled)}"
-
-
-def timed(act: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    act()
-    return time.perf_counter() - began
 
 
 def pss_and_cpu(pids: Sequence[int]) -> tuple[float, float]:

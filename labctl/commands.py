@@ -78,6 +78,13 @@ def pr_view(options: argparse.Namespace, env: Mapping[str, str]) -> str:
     return _json(answer) if options.json else show.pull(answer)
 
 
+def pr_comment(options: argparse.Namespace, env: Mapping[str, str]) -> str:
+    """`labctl pr comment`."""
+    body = options.message if options.message is not None else _read(options.file)
+    answer = _client(env).call("POST", "/agent/pull/comments", {"body": body})
+    return f"Commented on pull request #{answer.get('number')}."
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="labctl", description="Issues and the pull request of this run.", allow_abbrev=False
@@ -96,11 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     comment.set_defaults(act=issue_comment)
     for part in (view, comment):
         part.add_argument("number", nargs="?", metavar="N", help="default: the issue of this run")
-    text = comment.add_mutually_exclusive_group()
-    text.add_argument("-m", "--message", metavar="TEXT")
-    text.add_argument(
-        "-F", "--file", metavar="FILE", help="- reads standard input, as does neither"
-    )
+    _add_text(comment)
 
     pull = things.add_parser("pr", help="the pull request of this run").add_subparsers(
         metavar="ACT", required=True
@@ -112,13 +115,25 @@ def _parser() -> argparse.ArgumentParser:
     body.add_argument("-b", "--body", default="")
     body.add_argument("-F", "--body-file", metavar="FILE", help="- reads standard input")
     create.add_argument("-B", "--base", default="", help="default: the default branch")
-    shown = pull.add_parser("view", help="show it")
+    shown = pull.add_parser("view", help="show it with its comments")
     shown.set_defaults(act=pr_view)
+    said = pull.add_parser("comment", help="comment on it")
+    said.set_defaults(act=pr_comment)
+    _add_text(said)
     for part in (view, listed, create, shown):
         part.add_argument("--json", action="store_true", help="print JSON")
 
     things.add_parser("wake", help="ask labsite to look at this project now")
     return parser
+
+
+def _add_text(parser: argparse.ArgumentParser) -> None:
+    """Where the text of a comment comes from."""
+    text = parser.add_mutually_exclusive_group()
+    text.add_argument("-m", "--message", metavar="TEXT")
+    text.add_argument(
+        "-F", "--file", metavar="FILE", help="- reads standard input, as does neither"
+    )
 
 
 def _client(env: Mapping[str, str]) -> Client:

@@ -50,7 +50,20 @@ def pull(found: Mapping[str, Any]) -> str:
     ]
     if found["url"]:
         parts.append(f"url: {line(found['url'])}")
-    return "\n".join([*parts, "", plain(found["body"])]).rstrip()
+    parts += ["", plain(found["body"])]
+    for comment in found.get("comments", ()):
+        parts += ["", f"--- comment by {line(comment['author'])}{_place(comment)} ---"]
+        if comment.get("quote"):
+            parts.append(f"> {line(comment['quote'])}")
+        parts.append(plain(comment["body"]))
+    return "\n".join(parts).rstrip()
+
+
+def _place(comment: Mapping[str, Any]) -> str:
+    if not comment.get("path"):
+        return ""
+    side = "" if comment.get("side") == "new" else f" ({line(comment.get('side'))})"
+    return f" on {line(comment['path'])}:{line(comment.get('line'))}{side}"
 
 
 def _row(one: Mapping[str, Any]) -> str:

@@ -10,8 +10,12 @@ class WrongSetting(Exception):
     """An environment variable holds something that cannot be meant; the text says what to do."""
 
 
-def text(name: str, default: str = "") -> str:
-    return os.environ.get(name, default)
+def text(name: str, default: str = "", most: int | None = None) -> str:
+    """A text as it stands. Raises WrongSetting for one of more than `most` characters."""
+    value = os.environ.get(name, default)
+    if most is not None and len(value) > most:
+        raise WrongSetting(f"{name} has {len(value)} characters; use at most {most}.")
+    return value
 
 
 def flag(name: str, default: bool = False) -> bool:

@@ -11,6 +11,7 @@ from labsite.env import WrongSetting
 from runs.domain.paths import Paths, odd_letters
 
 _PRIVATE = 0o700
+LONGEST_PATH = 350  # a worktree's path is stored in 500
 
 
 def prepare(paths: Paths) -> None:
@@ -23,7 +24,7 @@ def prepare(paths: Paths) -> None:
             _take_shared_place(paths.socket_folder)
         for folder in (
             *(paths.repos, paths.origins, paths.worktrees, paths.run_folders, paths.bin),
-            *(paths.feed, paths.tmux_socket.parent),
+            *(paths.feed, paths.more_worker_socket(0).parent, paths.tmux_socket.parent),
         ):
             folder.mkdir(mode=_PRIVATE, exist_ok=True)
         for database in (paths.database, paths.queue):
@@ -38,6 +39,11 @@ def prepare(paths: Paths) -> None:
 
 def refuse_odd_letters(state: Path) -> None:
     """Raise WrongSetting for a path that tmux, a shell or PATH would not read as it stands."""
+    if len(str(state)) > LONGEST_PATH:
+        raise WrongSetting(
+            f"The path of the state folder has {len(str(state))} characters, and worktrees lie "
+            f"below it: set LAB_STATE_DIR to one of at most {LONGEST_PATH}."
+        )
     if odd := odd_letters(state):
         raise WrongSetting(
             f"The path of the state folder, {str(state)!r}, holds {odd}, which tmux and shells do "

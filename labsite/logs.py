@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from labsite import env
-
-_SECRETS = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^/\s:@]+(?::[^@\s]*)?@|(?P<key>(?:token|password|secret|authorization)\s*[=:]\s*)\S+",
-    re.IGNORECASE,
-)
-
-
-def hide_secrets(text: str) -> str:
-    """`text` without credentials in URLs and without values that name themselves secret."""
-    return _SECRETS.sub(
-        lambda found: (
-            f"{found['scheme'] or found['key']}[hidden]" + ("@" if found["scheme"] else "")
-        ),
-        text,
-    )
+from labsite.redact import hide_secrets
 
 
 def _redact(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
     return {
-        key: hide_secrets(value) if isinstance(value, str) else value
+        key: hide_secrets(str(value)) if isinstance(value, str) or key == "request" else value
         for key, value in event.items()
     }
 

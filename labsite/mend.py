@@ -5,14 +5,21 @@ from __future__ import annotations
 import sqlite3
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from runs.domain.paths import Paths
 
 
-def mend(paths: Paths) -> None:
-    """Set damaged databases aside and say so. Never raises for a folder that is not there yet."""
-    for kept in set_damaged_aside(paths, time.strftime("%Y%m%d-%H%M%S", time.gmtime())):
+def mend(paths: Paths, on_server: bool) -> None:
+    """Set damaged databases aside and say so. Never raises for a folder that is not there yet.
+
+    `on_server`: the facts are on a PostgreSQL server, so an old file of theirs is left alone.
+    """
+    mark = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
+    for kept in set_damaged_aside(
+        [paths.queue] if on_server else [paths.database, paths.queue], mark
+    ):
         print(
             f"A state file was damaged and could not be read; it was kept as {kept}, and labsite goes on "
             "with a new one. Live agent sessions are found again.",
@@ -20,13 +27,13 @@ def mend(paths: Paths) -> None:
         )
 
 
-def set_damaged_aside(paths: Paths, mark: str) -> list[Path]:
+def set_damaged_aside(databases: Iterable[Path], mark: str) -> list[Path]:
     """Move databases away that SQLite cannot read, so that new ones can be made.
 
     Nothing is deleted: the answer names where each damaged file was kept.
     """
     kept = []
-    for database in (paths.database, paths.queue):
+    for database in databases:
         if database.exists() and not _is_readable(database):
             for part in (Path(f"{database}-wal"), Path(f"{database}-shm"), database):
                 if part.exists():

@@ -1,7 +1,8 @@
-"""What must hold before the product starts, and the files that a start writes. Knows no Django."""
+"""What must hold before and while the product starts, and the files that a start writes. Knows no Django."""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -69,6 +70,14 @@ def only_one(paths: Paths) -> IO[str]:
     return file
 
 
+def moved(paths: Paths, lock: IO[str]) -> str:
+    """Why no program may be started on the state folder now: it is not the one that `lock` is in."""
+    with contextlib.suppress(OSError):
+        if os.path.samestat(paths.up_lock.stat(), os.fstat(lock.fileno())):
+            return ""
+    return f"The state folder {paths.state} is gone. Agent sessions go on; labsite waits until it is back."
+
+
 def free_port(host: str, port: int) -> int:
     """The port to listen on, chosen by the system when `port` is 0. Raises Problem when taken."""
     try:
@@ -97,6 +106,17 @@ def _why_not(host: str, port: int, error: OSError) -> str:
 def reach(host: str) -> str:
     """The host by which a program on this machine reaches a web process that listens on `host`."""
     return EVERY_ADDRESS.get(host, host)
+
+
+def answers(host: str, port: int) -> bool:
+    """Whether the web process answers a request."""
+    request = f"GET /healthz HTTP/1.0\r\nHost: localhost:{port}\r\n\r\n".encode()
+    try:
+        with socket.create_connection((reach(host), port), timeout=2) as connection:
+            connection.sendall(request)
+            return connection.recv(5) == b"HTTP/"
+    except OSError:
+        return False
 
 
 def base_url(host: str, port: int) -> str:

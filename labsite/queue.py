@@ -22,6 +22,7 @@ SPARE = 2
 MANY = 4
 MOST_LOOKS = 200
 DATAGRAM_BYTES = 4096
+LOOK_GRACE_SECONDS = 15.0
 
 logger = logging.getLogger(__name__)
 
@@ -49,23 +50,37 @@ class WokenWorker(Worker):
 
 
 class WakeConsumer(Consumer):
-    """A consumer with one more thread: it reads wake-up datagrams and hands them to the queue."""
+    """A consumer that hears wake-up datagrams. The one with the scheduler also carries out looks.
+
+    Looks have a thread of their own: the lease lets only one go on at a time anyway, whatever
+    else the workers have to do, and a project that is asked for often waits once.
+    """
 
     worker_class = WokenWorker
     scheduler_class = OftenScheduler
 
     def start(self) -> None:
         super().start()
-        if self.huey.wake_path is not None:
-            threading.Thread(target=self._listen, name="Wake", daemon=True).start()
+        self.hear()
+
+    def hear(self) -> None:
+        """Start the threads that hear wake-ups and, beside the scheduler, look."""
+        box = self.huey.wake_path if self.periodic else self.huey.more_wake_path
+        if box is not None:
+            threading.Thread(target=self._listen, args=(box,), name="Wake", daemon=True).start()
+        if self.periodic:
+            self._looker = threading.Thread(target=self._look, name="Look", daemon=True)
+            self._looker.start()
 
     def stop(self, graceful: bool = False) -> None:
         self.stop_flag.set()
         self.huey.ring(everyone=True)
+        self.huey.looks.stop()
         super().stop(graceful)
+        if graceful and self.periodic:
+            self._looker.join(LOOK_GRACE_SECONDS)
 
-    def _listen(self) -> None:
-        path = Path(self.huey.wake_path)
+    def _listen(self, path: Path) -> None:
         path.unlink(missing_ok=True)
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as box:
             box.bind(str(path))
@@ -77,47 +92,52 @@ class WakeConsumer(Consumer):
                 except Exception:
                     logger.exception("wake-up was not handled", extra={"text": text})
 
+    def _look(self) -> None:
+        while (project := self.huey.looks.take()) is not None:
+            try:
+                self.huey.on_look(project)
+            except Exception:
+                logger.exception("look failed", extra={"project": project})
+
 
 class Looks:
-    """Which projects wait for a look, so that each waits once however often it is asked for.
+    """Which projects wait for a look, each once however often it is asked for.
 
-    While a look goes on, one more may be wanted, since that look may have been too early.
+    One that is asked for while it is looked at waits again, since that look may be too early.
     """
 
     def __init__(self, most: int = MOST_LOOKS) -> None:
         self._most = most
-        self._lock = threading.Lock()
-        self._asked: dict[str, bool] = {}
+        self._changed = threading.Condition()
+        self._waiting: dict[str, None] = {}
+        self._is_over = False
 
-    def ask(self, project: str) -> bool:
-        """Whether a look has to be put on the queue for this wish."""
-        with self._lock:
-            if project in self._asked:
-                self._asked[project] = True
-                return False
+    def ask(self, project: str) -> None:
+        """Have a project looked at soon."""
+        with self._changed:
             # Too many names at once are no wake-ups of ours; the next tick looks at everything.
-            if len(self._asked) >= self._most:
-                return False
-            self._asked[project] = True
-            return True
+            if project in self._waiting or len(self._waiting) < self._most:
+                self._waiting[project] = None
+                self._changed.notify()
 
-    def begin(self, project: str) -> None:
-        """The look starts: what is wished from now on is not part of it."""
-        with self._lock:
-            self._asked[project] = False
+    def take(self) -> str | None:
+        """The project that has waited longest, as soon as there is one; None after `stop`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._waiting or self._is_over)
+            if self._is_over:
+                return None
+            project = next(iter(self._waiting))
+            del self._waiting[project]
+            return project
 
-    def end(self, project: str) -> bool:
-        """Whether another look was wished for meanwhile, which now has to be put on the queue."""
-        with self._lock:
-            again = self._asked.get(project, False)
-            if not again:
-                self._asked.pop(project, None)
-            return again
+    def waiting(self) -> list[str]:
+        with self._changed:
+            return list(self._waiting)
 
-    def forget(self, project: str) -> None:
-        """The look never came onto the queue."""
-        with self._lock:
-            self._asked.pop(project, None)
+    def stop(self) -> None:
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
 
 
 def rooms(workers: int) -> dict[str, threading.BoundedSemaphore]:
@@ -131,7 +151,10 @@ def rooms(workers: int) -> dict[str, threading.BoundedSemaphore]:
 
 
 class LabHuey(SqliteHuey):
-    """SqliteHuey with the consumer above. `on_wake` and `verbs` are set by `runs.tasks`.
+    """SqliteHuey with the consumer above. What it wakes for and carries out is set by `runs.tasks`.
+
+    `wake_path` belongs to the worker with the scheduler, `more_wake_path` to this process if it
+    is a further one.
 
     `rooms` bound the tasks that may take minutes, clones apart from launches: `SPARE` workers stay
     free for ticks whatever hangs, and a launch never waits for clones.
@@ -141,6 +164,7 @@ class LabHuey(SqliteHuey):
         self._work = threading.Condition()
         self.rung = 0
         self.wake_path: Path | None = None
+        self.more_wake_path: Path | None = None
         self.rooms = rooms(1)
         self.looks = Looks()
         self.verbs: dict[str, Callable[[int], None]] = {}
@@ -182,3 +206,6 @@ class LabHuey(SqliteHuey):
 
     def on_wake(self, text: str) -> None:
         """Handle one wake-up; replaced by `runs.tasks`, which knows what a project is."""
+
+    def on_look(self, project: str) -> None:
+        """Look at one project now; replaced by `runs.tasks`."""

@@ -7,7 +7,7 @@ import os
 import secrets
 from pathlib import Path
 
-from labsite import env, folders
+from labsite import database, env, folders
 from labsite.queue import LabHuey
 from runs.domain.paths import Paths
 
@@ -51,13 +51,16 @@ def _make_key(paths: Paths) -> None:
     fresh.unlink()
 
 
-folders.prepare(PATHS)
-SECRET_KEY = _secret_key(PATHS)
+# A process that only looks makes, mends and changes nothing (labsite/looking.py).
+ONLY_LOOKS = os.environ.get("DJANGO_SETTINGS_MODULE") == "labsite.looking"
+if not ONLY_LOOKS:
+    folders.prepare(PATHS)
+SECRET_KEY = (_kept_key(PATHS) or "-") if ONLY_LOOKS else _secret_key(PATHS)
 DEBUG = env.flag("LAB_DEBUG")
 HTTPS = env.flag("LAB_HTTPS")
 HOST = env.text("LAB_HOST", "127.0.0.1")
 PORT = env.number("LAB_PORT", 8420, 1, 65535)
-SESSION_HOST = env.text("LAB_SESSION_HOST", "local")
+SESSION_HOST = env.text("LAB_SESSION_HOST", "local", most=100)
 ALLOWED_HOSTS = [
     "localhost",
     "127.0.0.1",
@@ -90,6 +93,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "runs.web.access.LoginRequired",
+    "runs.web.stepup.ConfirmSecrets",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -113,20 +117,15 @@ TEMPLATES = [
         },
     },
 ]
-DATABASES = {
-    "default": {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": PATHS.database,
-        "OPTIONS": {
-            "transaction_mode": "IMMEDIATE",
-            "timeout": 10,
-            "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA foreign_keys=ON;",
-        },
-    }
-}
+DATABASES = {"default": database.settings(database.chosen(), PATHS.database)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-HUEY = LabHuey("labsite", filename=str(PATHS.queue), immediate=False, results=False)
+HUEY = LabHuey(
+    "labsite",
+    filename=":memory:" if ONLY_LOOKS else str(PATHS.queue),
+    immediate=False,
+    results=False,
+)
 
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.Argon2PasswordHasher",
@@ -143,6 +142,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "runs:login"
 LOGIN_REDIRECT_URL = "runs:overview"
 LOGOUT_REDIRECT_URL = "runs:login"
+PASSWORD_RESET_TIMEOUT = 60 * 60 * 24 * 3  # how long the link for a new person works
 
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = "UTC"
@@ -163,9 +163,8 @@ CSRF_COOKIE_NAME = "lab_csrf"
 SESSION_COOKIE_AGE = 60 * 60 * 24 * 30
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
-SECURE_PROXY_SSL_HEADER = (
-    ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("LAB_BEHIND_PROXY") else None
-)
+BEHIND_PROXY = env.flag("LAB_BEHIND_PROXY")
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^agent/"]
 SECURE_REFERRER_POLICY = "same-origin"
 CSRF_TRUSTED_ORIGINS = env.words("LAB_TRUSTED_ORIGINS")

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from labsite import env, preflight
+from labsite import env, preflight, programs
 from runs.domain.paths import Paths
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,10 +28,10 @@ DEFAULT_PORT = 8420
 FIRST_DELAY = 0.2
 LONGEST_DELAY = 30.0
 CALM_SECONDS = 60.0
-TASK_GRACE_SECONDS = 20
-STOP_SECONDS = TASK_GRACE_SECONDS + 5
+STOP_SECONDS = programs.TASK_GRACE_SECONDS + 5
 PREPARE_SECONDS = 600
 PROBE_SECONDS = 0.1
+HOLD_SECONDS = 1.0
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PR_SET_PDEATHSIG = 1
 
@@ -79,7 +79,7 @@ def say(text: str) -> None:
 
 @dataclass
 class Child:
-    """One of the two programs, and when it is started again after it ended."""
+    """One of the programs, and when it is started again after it ended."""
 
     name: str
     argv: Sequence[str]
@@ -87,6 +87,13 @@ class Child:
     started: float = 0.0
     delay: float = 0.0
     due: float = 0.0
+    is_held: bool = False
+
+    def hold(self, why: str, now: float) -> None:
+        """Not yet: say so once, and look again in a moment."""
+        if not self.is_held:
+            say(why)
+        self.is_held, self.due = True, now + HOLD_SECONDS
 
     def start(self, environment: Mapping[str, str], now: float) -> None:
         self.process = subprocess.Popen(
@@ -97,7 +104,7 @@ class Child:
             start_new_session=True,
             preexec_fn=_dies_with_us(),
         )
-        self.started = now
+        self.started, self.is_held = now, False
 
     def bury(self, now: float) -> bool:
         """Notice that the program has ended and plan its next start; True when it had."""
@@ -133,6 +140,7 @@ class Supervisor:
     environment: Mapping[str, str]
     probe: Callable[[], bool]
     on_ready: Callable[[], None]
+    obstacle: Callable[[], str] = str
     clock: Callable[[], float] = time.monotonic
     is_ready: bool = field(default=False, init=False)
 
@@ -147,11 +155,18 @@ class Supervisor:
             for child in self.children:
                 child.bury(self.clock())
                 if child.process is None and self.clock() >= child.due:
-                    child.start(self.environment, self.clock())
+                    self._start(child)
             if not self.is_ready and self.probe():
                 self.is_ready = True
                 self.on_ready()
         return self._end(reading)
+
+    def _start(self, child: Child) -> None:
+        """A child that found no state folder would make a new, empty one and serve that."""
+        if why := self.obstacle():
+            child.hold(why, self.clock())
+        else:
+            child.start(self.environment, self.clock())
 
     def _patience(self) -> float | None:
         """How long nothing can be due; None waits for a signal alone."""
@@ -182,31 +197,6 @@ class Supervisor:
         return 0
 
 
-def answers(host: str, port: int) -> bool:
-    """Whether the web process answers a request."""
-    request = f"GET /healthz HTTP/1.0\r\nHost: localhost:{port}\r\n\r\n".encode()
-    try:
-        with socket.create_connection((preflight.reach(host), port), timeout=2) as connection:
-            connection.sendall(request)
-            return connection.recv(5) == b"HTTP/"
-    except OSError:
-        return False
-
-
-def web_argv(host: str, port: int) -> list[str]:
-    """Daphne without an access log; behind a proxy it believes the proxy's headers."""
-    argv = [sys.executable, "-m", "daphne", "-v", "0", "-b", host, "-p", str(port)]
-    if env.flag("LAB_BEHIND_PROXY"):
-        argv.append("--proxy-headers")
-    return [*argv, "labsite.asgi:application"]
-
-
-def worker_argv() -> list[str]:
-    """Huey with threads: on SIGTERM it lets tasks finish, and it forgets locks of a killed one."""
-    options = f"-w 6 -k thread -d 0.2 -m 1.0 -g TERM -t {TASK_GRACE_SECONDS} -f"
-    return [sys.executable, str(ROOT / "manage.py"), "run_huey", *options.split()]
-
-
 def prepare(environment: Mapping[str, str]) -> str | None:
     """Database and static files, in a short child; the path of the set-up link if there is one.
 
@@ -229,6 +219,7 @@ def prepare(environment: Mapping[str, str]) -> str | None:
 def up(host: str, port: int) -> int:
     """Check, prepare, start, wait. Raises Problem or WrongSetting before anything was started."""
     paths = Paths(env.state_dir())
+    workers = env.number("LAB_WORKERS", 1, 1, 8)
     preflight.programs()
     preflight.state_folder(paths)
     lock = preflight.only_one(paths)
@@ -254,9 +245,15 @@ def up(host: str, port: int) -> int:
                 flush=True,
             )
 
-    children = [Child("web", web_argv(host, port)), Child("worker", worker_argv())]
+    children = [Child(name, argv) for name, argv in programs.all_of(host, port, workers)]
     with lock:
-        status = Supervisor(children, environment, lambda: answers(host, port), announce).run()
+        status = Supervisor(
+            children,
+            environment,
+            lambda: preflight.answers(host, port),
+            announce,
+            lambda: preflight.moved(paths, lock),
+        ).run()
         paths.address.unlink(missing_ok=True)
     return status
 

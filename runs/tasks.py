@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from huey.contrib.djhuey import close_db, db_periodic_task, db_task
+from huey.contrib.djhuey import close_db, db_periodic_task
 
 from labsite.queue import OFFER_SECONDS
 from runs.domain import naming
@@ -30,33 +31,14 @@ def offer_tick() -> None:
     tick.tick(lab())
 
 
-@db_task(priority=20)
-def look_at(project: str) -> None:
-    """A wake-up: look at one project now, and once more if it was asked for meanwhile."""
-    looks = settings.HUEY.looks
-    looks.begin(project)
-    try:
-        _look(project)
-    finally:
-        if looks.end(project):
-            _put_look(project)
-
-
-def _look(project: str) -> None:
-    """Waits a little for a tick that is in progress."""
+@close_db
+def look(project: str) -> None:
+    """A wake-up: look at one project now, waiting a little for a tick that is in progress."""
     world = lab()
     waited = 0.0
     while tick.tick(world, project=project).was_skipped and waited < LEASE_WAIT_SECONDS:
         world.pause(LEASE_STEP_SECONDS)
         waited += LEASE_STEP_SECONDS
-
-
-def _put_look(project: str) -> None:
-    try:
-        look_at(project)
-    except Exception:
-        settings.HUEY.looks.forget(project)
-        raise
 
 
 @close_db
@@ -92,14 +74,16 @@ def on_wake(text: str) -> None:
     project = naming.woken_project(text)
     if not project:
         settings.HUEY.ring(everyone=True)
-    elif settings.HUEY.looks.ask(project):
-        _put_look(project)
+    else:
+        settings.HUEY.looks.ask(project)
 
 
 def _connect(huey: Any) -> None:
     """Tell the queue where to listen and whom to ask."""
     huey.wake_path = settings.PATHS.worker_socket
+    huey.more_wake_path = settings.PATHS.more_worker_socket(os.getpid())
     huey.on_wake = on_wake
+    huey.on_look = look
     huey.verbs |= {"launch": launch, "clone": clone}
 
 

@@ -13,7 +13,7 @@ from typing import cast
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from runs.domain.ports import Lab
+from runs.domain.ports import Lab, Steady
 from runs.models import Settings
 from runs.outside import processes
 from runs.outside.agents import AgentFiles, AgentLogin
@@ -42,11 +42,12 @@ def real_lab() -> Lab:
         paths=paths,
         sessions=TmuxSessions(paths, environ),
         repos=GitWorktrees(git),
-        queue=TaskQueue(),
+        queue=TaskQueue(DatagramBell(paths)),
         bell=DatagramBell(paths),
         trust=AgentFiles(environ),
         login=AgentLogin(environ),
         now=_now,
+        steady=_steady,
         pause=time.sleep,
         tracker_for=functools.cache(registry.tracker),
         process=processes.name_of(os.getpid()),
@@ -57,15 +58,24 @@ def real_lab() -> Lab:
 class TaskQueue:
     """`Queue` on Huey, by the names that `runs.tasks` gives to its verbs."""
 
+    def __init__(self, bell: DatagramBell) -> None:
+        self._bell = bell
+
     def launch(self, run_id: int) -> None:
         settings.HUEY.ask("launch", run_id, priority=5)
+        self._bell.work()
 
     def clone(self, project_id: int) -> None:
         settings.HUEY.ask("clone", project_id)
+        self._bell.work()
 
 
 def _now() -> datetime:
     return datetime.now(UTC)
+
+
+def _steady() -> Steady:
+    return Steady(processes.boot(), time.clock_gettime(time.CLOCK_BOOTTIME))
 
 
 _timeout_of = threading.local()

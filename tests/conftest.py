@@ -6,12 +6,45 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from django.contrib.auth.models import User
 
 from tests import make
 from tests.fakes import World
 from tests.real import RealWorld
+
+# With one of these a test's outcome can depend on the database.
+DATABASE_FIXTURES = frozenset({"db", "transactional_db", "served", "used", "once_used"})
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--database-bound",
+        action="store_true",
+        help="only tests that depend on the database, and none in a browser",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--database-bound"):
+        return
+    chosen = [item for item in items if _is_database_bound(item)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+    items[:] = chosen
+
+
+def _is_database_bound(item: pytest.Item) -> bool:
+    fixtures = set(getattr(item, "fixturenames", ()))
+    needs = item.get_closest_marker("django_db") is not None or fixtures & DATABASE_FIXTURES
+    return bool(needs) and "browser" not in fixtures
+
+
+# How fast examples come is a matter of the machine; a busy one makes no test wrong.
+hypothesis.settings.register_profile(
+    "labsite", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("labsite")
 
 
 @pytest.fixture

@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING
 
 from runs.domain import naming
 from runs.domain.paths import Paths
-from runs.domain.ports import Change, Exit, Lab, Order, Progress, SeamError, Sighting, Taken
+from runs.domain.ports import (
+    Exit,
+    Lab,
+    Order,
+    Output,
+    Progress,
+    SeamError,
+    Sighting,
+    Steady,
+    Taken,
+)
+from tests.fake_history import FakeHistory
 from trackers.memory import MemoryTracker
 
 if TYPE_CHECKING:
@@ -24,11 +35,21 @@ class FakeClock:
 
     def __init__(self) -> None:
         self.now = START
+        self.passed = 1000.0
 
     def __call__(self) -> datetime:
         return self.now
 
+    def steady(self) -> Steady:
+        return Steady("boot", self.passed)
+
     def forward(self, **delta: float) -> datetime:
+        """Time passes."""
+        self.passed += timedelta(**delta).total_seconds()
+        return self.jump(**delta)
+
+    def jump(self, **delta: float) -> datetime:
+        """Somebody sets the clock, and no time passes."""
         self.now += timedelta(**delta)
         return self.now
 
@@ -41,6 +62,7 @@ class FakeSessions:
         self.all: dict[str, Sighting] = {}
         self.text: dict[str, str] = {}
         self.orders: dict[str, Order] = {}
+        self.outputs: dict[Path, bytes] = {}
         self.broken = ""
         self.broken_start = ""
         self.broken_kill = ""
@@ -80,6 +102,13 @@ class FakeSessions:
     def exit_of(self, folder: Path) -> Exit | None:
         return None
 
+    def output(self, folder: Path, start: int, limit: int) -> Output | None:
+        kept = self.outputs.get(folder)
+        if kept is None:
+            return None
+        begin = start if start >= 0 else max(0, len(kept) + start)
+        return Output(kept[begin : begin + limit], len(kept), self._clock())
+
     def attach_command(self, name: str) -> Sequence[str]:
         return ["tmux", "attach", "-t", f"={name}"]
 
@@ -112,10 +141,11 @@ class FakeTree:
     commits: int = 0
 
 
-class FakeRepos:
+class FakeRepos(FakeHistory):
     """`Repos` in dictionaries: claims by repository, worktrees by path."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.heads: dict[Path, dict[str, str]] = {}
         self.trees: dict[Path, FakeTree] = {}
         self.urls: dict[str, str] = {}
@@ -170,7 +200,9 @@ class FakeRepos:
         return "f" * 40
 
     def tip(self, repo: Path, ref: str) -> str | None:
-        return self._branches(repo).get(ref.removeprefix("refs/heads/"))
+        if ref in self.made:
+            return ref
+        return self.refs.get(ref) or self._branches(repo).get(ref.removeprefix("refs/heads/"))
 
     def is_kept_by(self, path: Path, branch: str) -> bool:
         return True
@@ -215,12 +247,6 @@ class FakeRepos:
     def progress(self, path: Path, fork_point: str) -> Progress:
         tree = self.trees[path]
         return Progress("e" * 40 if tree.commits else tree.fork_point, tree.commits)
-
-    def changes(self, path: Path, fork_point: str, head: str = "") -> Sequence[Change]:
-        return []
-
-    def patch(self, path: Path, fork_point: str, limit: int, head: str = "") -> str:
-        return ""
 
     def pushed(self, repo: Path, branch: str, token: str = "", url: str = "origin") -> str | None:
         return self.origins.get(str(repo), {}).get(branch)
@@ -299,6 +325,7 @@ class World:
             trust=self.trust,
             login=self.login,
             now=self.clock,
+            steady=self.clock.steady,
             pause=lambda seconds: None,
             tracker_for={"memory": self.tracker}.get,
             process="boot:1:1",

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from runs.domain.paths import Paths
-from runs.domain.ports import Lab
+from runs.domain.ports import Lab, Steady
 from runs.domain.states import ProjectState
 from runs.models import AgentProfile, Project, Settings
 from runs.outside import processes
@@ -50,11 +50,12 @@ class RealWorld:
         ):
             path.mkdir(parents=True, exist_ok=True)
         home = folder / "home"
-        home.mkdir()
+        home.mkdir(exist_ok=True)
         self.environ = {**os.environ, **IDENTITY, "HOME": str(home)}
         self.environ.pop("CLAUDE_CONFIG_DIR", None)
         self.git_timeout = 30.0
-        self.offset = timedelta(0)
+        self.offset = timedelta(0)  # time that passed without a wait
+        self.jump = timedelta(0)  # how far somebody has set the clock
         self.queue = FakeQueue()
         self.bell = FakeBell()
         self.memory = MemoryTracker()
@@ -69,12 +70,16 @@ class RealWorld:
             bell=self.bell,
             trust=AgentFiles(self.environ),
             login=AgentLogin(self.environ),
-            now=lambda: datetime.now(UTC) + self.offset,
+            now=lambda: datetime.now(UTC) + self.offset + self.jump,
+            steady=self._steady,
             pause=time.sleep,
             tracker_for=lambda kind: self.memory if kind == "memory" else registry.tracker(kind),
             process=processes.name_of(os.getpid()),
             is_process_alive=processes.is_alive,
         )
+
+    def _steady(self) -> Steady:
+        return Steady(processes.boot(), time.monotonic() + self.offset.total_seconds())
 
     def project(
         self, name: str = "demo", *, argv: list[str] | None = None, tracker: str = "memory"

@@ -12,6 +12,7 @@ if "LAB_STATE_DIR" not in os.environ:
     atexit.register(shutil.rmtree, os.environ["LAB_STATE_DIR"], ignore_errors=True)
 os.environ.setdefault("LAB_SECRET_KEY", "tests-only-" + "k" * 40)
 
+from labsite.database import chosen
 from labsite.settings import *  # noqa: F403
 from labsite.settings import DATABASES, HUEY, STATE_DIR
 
@@ -23,5 +24,7 @@ STORAGES = {
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
 }
 WHITENOISE_AUTOREFRESH = True
-DATABASES["default"]["TEST"] = {"NAME": STATE_DIR / "test.sqlite3"}
+DATABASES["default"]["TEST"] = {
+    "NAME": f"lab_test_{os.getpid()}" if chosen() else STATE_DIR / "test.sqlite3"
+}
 RUNS_LAB = "tests.fakes.tripwire"

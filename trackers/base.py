@@ -48,6 +48,24 @@ class PullState(StrEnum):
     CLOSED = "closed"
 
 
+class Side(StrEnum):
+    """Which text a line of a diff belongs to."""
+
+    OLD = "old"
+    NEW = "new"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One line of a pull request's diff at the commit that was its head; `quote` is the line."""
+
+    path: str
+    line: int
+    side: Side
+    commit: str
+    quote: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Comment:
     """One comment on an issue, as text."""
@@ -96,6 +114,7 @@ class NewPull:
     body: str
     author: str
     head_commit: str = ""
+    base_commit: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from django.contrib import admin
@@ -14,6 +13,7 @@ from runs import wiring
 from runs.domain.states import NoticeKind
 from runs.models import Project
 from runs.work import announce
+from runs.work.tuning import describe
 
 
 class TellingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
@@ -60,24 +60,3 @@ class TellingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             project=obj if isinstance(obj, Project) else None,
             by=request.user.get_username(),
         )
-
-
-def describe(before: models.Model, after: models.Model, changed: Iterable[str]) -> str:
-    """What changed, as a sentence.
-
-    Lists and environments are named without their contents, which may hold a secret (X-05).
-    """
-    parts = []
-    for name in changed:
-        field = after._meta.get_field(name)
-        label = str(getattr(field, "verbose_name", name))
-        if isinstance(field, models.JSONField):
-            parts.append(f"{label} changed")
-        else:
-            parts.append(f"{label} changed from {_shown(before, name)} to {_shown(after, name)}")
-    return "; ".join(parts)
-
-
-def _shown(obj: models.Model, name: str) -> str:
-    value = getattr(obj, name)
-    return "not set" if value is None or value == "" else str(value)

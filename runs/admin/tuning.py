@@ -120,10 +120,10 @@ class AgentProfileAdmin(TellingAdmin):
             "show_hidden_initial": False,
         },
     }
-    list_display = ["name", "mode", "trust"]
+    list_display = ["name", "mode", "output", "trust"]
     fieldsets = [
         (None, {"fields": ["name", "mode"]}),
-        ("How it is started", {"fields": ["argv", "env", "trust"]}),
+        ("How it is started", {"fields": ["argv", "env", "trust", "output", "resume_argv"]}),
         ("What may be chosen", {"fields": ["model_names", "efforts"]}),
         ("Is it logged in?", {"fields": ["login_command"]}),
     ]

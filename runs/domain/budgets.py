@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 ZERO = timedelta(0)
+JUMP = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +44,21 @@ def is_due(now: datetime, next_at: datetime | None, interval: timedelta) -> bool
 def is_late(now: datetime, last_at: datetime | None, interval: timedelta) -> bool:
     """Whether the last tick is older than two intervals, so that a page must say so (X-13)."""
     return last_at is None or age(now, last_at) > 2 * interval
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReading:
+    """The machine's clock beside one that nobody can set: in which boot, how far apart they are."""
+
+    boot: str
+    apart: float
+
+
+def jump(before: ClockReading, after: ClockReading) -> timedelta:
+    """How far the clock was set between two readings; zero when that is little or unknown.
+
+    Little is what a clock that is corrected slowly drifts; another boot cannot be compared.
+    """
+    moved = timedelta(seconds=after.apart - before.apart)
+    is_known = bool(after.boot) and before.boot == after.boot
+    return moved if is_known and abs(moved) > JUMP else ZERO

@@ -19,7 +19,7 @@ def fill(template: Sequence[str], values: Mapping[str, str]) -> list[str]:
     for item in template:
         names = _PLACEHOLDER.findall(item)
         if any(name in values and not values[name] for name in names):
-            if argv and argv[-1].startswith("-") and item.startswith("{"):
+            if argv and argv[-1].startswith("-") and not item.startswith("-"):
                 argv.pop()
             continue
         argv.append(_PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), item))

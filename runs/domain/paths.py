@@ -59,6 +59,10 @@ class Paths:
         """The worker's datagram socket: "look at this project now"."""
         return self._socket("worker.sock")
 
+    def more_worker_socket(self, process_id: int) -> Path:
+        """The socket of a further worker: "there is work on the queue"."""
+        return self._socket(f"more/{process_id}.sock")
+
     @property
     def tmux_socket(self) -> Path:
         """The private tmux server of this state folder."""

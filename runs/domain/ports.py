@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from runs.domain.history import History
 from runs.domain.paths import Paths
 from trackers.base import Tracker
 
@@ -48,7 +49,7 @@ class Sighting:
 class Order:
     """Everything needed to start one session. Values travel in private files, never in argv.
 
-    `files` are written into `folder` for the agent: its token, its task.
+    `files` are written into `folder`: token, task. With `output` what is printed is kept there.
     """
 
     session: str
@@ -59,6 +60,16 @@ class Order:
     files: Mapping[str, str] = field(default_factory=dict, repr=False)
     marker: str = ""
     nofile: int = 0
+    output: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A piece of what a program printed; `size`: bytes in all, `written_at`: when the last came."""
+
+    data: bytes
+    size: int
+    written_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +110,14 @@ class Sessions(Protocol):
     def exit_of(self, folder: Path) -> Exit | None:
         """How the program ended, read from the run's folder; None when it is not known."""
 
+    def output(self, folder: Path, start: int, limit: int) -> Output | None:
+        """What the program printed, from byte `start` on; a negative one counts from the end.
+
+        At most `limit` bytes; None when there is no record that can be read.
+        """
+
     def attach_command(self, name: str) -> Sequence[str]:
         """The command that a person types to watch the session."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One changed file of a worktree."""
-
-    path: str
-    kind: str
-    added: int | None
-    removed: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +128,7 @@ class Progress:
     commits: int
 
 
-class Repos(Protocol):
+class Repos(History, Protocol):
     """Git, on reference repositories and worktrees. Every call is bounded (LAB-60)."""
 
     def create(self, repo: Path, url: str, token: str = "") -> None:
@@ -202,16 +209,6 @@ class Repos(Protocol):
     def progress(self, path: Path, fork_point: str) -> Progress:
         """Head and number of commits since the fork point. Raises SeamError."""
 
-    def changes(self, path: Path, fork_point: str, head: str = "") -> Sequence[Change]:
-        """Changed files since the fork point.
-
-        In a worktree uncommitted and untracked ones are included; with `head` the path is a
-        repository and the commits up to there are meant. Raises SeamError.
-        """
-
-    def patch(self, path: Path, fork_point: str, limit: int, head: str = "") -> str:
-        """The diff behind `changes`, at most `limit` characters of whole files. Raises SeamError."""
-
     def pushed(self, repo: Path, branch: str, token: str = "", url: str = "origin") -> str | None:
         """The commit that origin has for a branch now, None when it has none."""
 
@@ -256,6 +253,14 @@ class Login(Protocol):
         """Ask the agent now, in its own environment; None when it could not be asked (LAB-68)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """A clock that nobody can set: seconds since a boot, the time asleep included."""
+
+    boot: str
+    seconds: float
+
+
 @dataclass(frozen=True)
 class Lab:
     """Everything outside, plugged in once by `runs.wiring` and passed to the verbs."""
@@ -269,6 +274,7 @@ class Lab:
     trust: Trust
     login: Login
     now: Callable[[], datetime]
+    steady: Callable[[], Steady]
     pause: Callable[[float], None]
     tracker_for: Callable[[str], Tracker | None]
     process: str

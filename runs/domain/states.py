@@ -59,6 +59,44 @@ class ProjectState(StrEnum):
     FAILED = "failed"
 
 
+class AgentState(StrEnum):
+    """What a one-shot agent's own lines say of it. *Interrupted*: it ended and said nothing of it."""
+
+    UNKNOWN = ""
+    WORKING = "working"
+    RETRYING = "retrying"
+    RATE_LIMITED = "rate_limited"
+    NEEDS_LOGIN = "needs_login"
+    FINISHED = "finished"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def words(self) -> str:
+        """The state as a person reads it."""
+        return self.value.replace("_", " ")
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the agent cannot work just now, through no doing of its own."""
+        return self in (self.RETRYING, self.RATE_LIMITED, self.NEEDS_LOGIN)
+
+
+class AgentMode(StrEnum):
+    """Whether an agent's program stays open until it is ended, or ends by itself (C-47)."""
+
+    INTERACTIVE = "interactive"
+    ONE_SHOT = "one_shot"
+
+
+class OutputKind(StrEnum):
+    """What an agent's program prints: a screen for people, or JSON lines that are read."""
+
+    PLAIN = ""
+    CLAUDE = "claude_stream_json"
+    CODEX = "codex_exec_json"
+
+
 class AnswerCode(StrEnum):
     """How the launch pass answered one start request; each door maps it to its own status."""
 
@@ -87,13 +125,24 @@ class NoticeKind(StrEnum):
     ISSUE_COMMENTED = "issue.commented"
     PULL_OPENED = "pull.opened"
     PULL_CHANGED = "pull.changed"
+    PULL_COMMENTED = "pull.commented"
     RUN_STARTING = "run.starting"
     RUN_STEP = "run.step"
     RUN_STARTED = "run.started"
     RUN_ADOPTED = "run.adopted"
     RUN_OUTPUT = "run.output"
+    RUN_TROUBLED = "run.troubled"
+    RUN_GOES_ON = "run.goes_on"
     RUN_ENDED = "run.ended"
     RUN_REAPED = "run.reaped"
     RUN_WARNED = "run.warned"
     START_REFUSED = "start.refused"
     SETTING_CHANGED = "setting.changed"
+    PERSON_CHANGED = "person.changed"
+    PASSKEY_REFUSED = "passkey.refused"
+    CLOCK_SET = "clock.set"
+
+    @property
+    def is_news(self) -> bool:
+        """Whether pages of many runs tell it; the steps of one run are told on its own page."""
+        return self not in (NoticeKind.RUN_STEP, NoticeKind.RUN_OUTPUT)

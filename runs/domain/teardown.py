@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
-from runs.domain.states import Outcome
+from runs.domain.states import AgentMode, Outcome
+
+CLOSING = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +32,12 @@ def teardown(outcome: Outcome, unsaved: bool | None) -> Teardown:
             False, "the worktree holds work that is not committed on its branch, so it was kept"
         )
     return Teardown(remove=True)
+
+
+def may_close(outcome: Outcome, mode: str, alive: bool, since: timedelta) -> bool:
+    """Whether a program that has delivered may still end by itself, for at most `CLOSING`.
+
+    Only then a one-shot program tells its cost and turns (LAB-37 is kept a moment later).
+    """
+    is_closing = outcome is Outcome.SUCCEEDED and mode == AgentMode.ONE_SHOT and alive
+    return is_closing and since < CLOSING

@@ -12,6 +12,11 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
+def new_mark() -> str:
+    """A fresh mark for a run's session: one word, and never again that of another run."""
+    return f"lab-{secrets.token_hex(12)}"
+
+
 def hash_token(token: str) -> str:
     """What is stored of a token. A plain hash is enough: nobody guesses 256 bits."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

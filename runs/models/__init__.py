@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runs.models.access import ApiToken, Passkey, Tries
 from runs.models.agent import AgentProfile
 from runs.models.host import Due, Host, Tick
 from runs.models.project import Project
@@ -12,12 +13,15 @@ from runs.models.timeline import Notice
 
 __all__ = [
     "AgentProfile",
+    "ApiToken",
     "Due",
     "Host",
     "Notice",
+    "Passkey",
     "Project",
     "Run",
     "Settings",
     "StartRequest",
     "Tick",
+    "Tries",
 ]

@@ -10,8 +10,12 @@ from runs.models.secret import HIDDEN, EncryptedJSONField
 PLACEHOLDERS = ("{prompt}", "{prompt_file}", "{model}", "{effort}", "{worktree}")
 
 
+MODEL_CHARACTERS, EFFORT_CHARACTERS = 100, 40
+
+
 def _is_strings(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    """Whether it is a list of texts that a program can be started with: no letter 0 in any."""
+    return isinstance(value, list) and all(isinstance(s, str) and "\0" not in s for s in value)
 
 
 class AgentProfile(models.Model):
@@ -21,12 +25,27 @@ class AgentProfile(models.Model):
         INTERACTIVE = "interactive", "interactive: stays open until it is ended"
         ONE_SHOT = "one_shot", "one-shot: ends by itself"
 
+    class Output(models.TextChoices):
+        PLAIN = "", "a screen for people"
+        CLAUDE = "claude_stream_json", "JSON lines of claude -p --output-format stream-json"
+        CODEX = "codex_exec_json", "JSON lines of codex exec --json"
+
     class TrustKind(models.TextChoices):
         NONE = "", "nothing to prepare"
         CLAUDE = "claude", "Claude Code: trust the worktree, accept its project servers"
 
     name = models.CharField(max_length=60, unique=True)
     mode = models.CharField(max_length=20, choices=Mode, default=Mode.INTERACTIVE)
+    output = models.CharField(
+        max_length=20,
+        choices=Output,
+        default=Output.PLAIN,
+        blank=True,
+        help_text=(
+            "What a one-shot program prints. JSON lines are kept and read: session, turns, tokens, "
+            "cost, rate limits; the terminal shows them as words."
+        ),
+    )
     argv = models.JSONField(
         "argument list",
         default=list,
@@ -44,6 +63,15 @@ class AgentProfile(models.Model):
         help_text=(
             "Extra variables as a JSON object of strings. They are stored encrypted; a value that "
             f"is saved is shown as {HIDDEN} from then on and stays as it is while that stands there."
+        ),
+    )
+    resume_argv = models.JSONField(
+        "resume command",
+        default=list,
+        blank=True,
+        help_text=(
+            "What a person types to go on with an ended session, as a JSON list with {session} in "
+            "it. Empty: no such command."
         ),
     )
     model_names = models.JSONField(
@@ -73,13 +101,32 @@ class AgentProfile(models.Model):
             wrong["argv"] = "Write a JSON list of strings with at least the program."
         elif not any("{prompt}" in item or "{prompt_file}" in item for item in self.argv):
             wrong["argv"] = "The task has to reach the agent: use {prompt} or {prompt_file}."
-        for field in ("model_names", "efforts", "login_command"):
+        for field in ("model_names", "efforts", "login_command", "resume_argv"):
             if not _is_strings(getattr(self, field)):
                 wrong[field] = "Write a JSON list of strings."
+        wrong |= self._too_long("model_names", MODEL_CHARACTERS)
+        wrong |= self._too_long("efforts", EFFORT_CHARACTERS)
         if not isinstance(self.env, dict) or not _is_strings(list(self.env.values())):
             wrong["env"] = "Write a JSON object whose values are strings."
+        wrong = {**self._wrong_of_one_shots(), **wrong}
         if wrong:
             raise ValidationError(wrong)
+
+    def _wrong_of_one_shots(self) -> dict[str, str]:
+        wrong: dict[str, str] = {}
+        resume = self.resume_argv
+        if resume and _is_strings(resume) and "{session}" not in resume:
+            wrong["resume_argv"] = "The session has to be named: use {session} as one argument."
+        if self.output and self.mode != self.Mode.ONE_SHOT:
+            text = "Only a one-shot program can be read; an interactive one has a screen."
+            wrong["output"] = text
+        return wrong
+
+    def _too_long(self, field: str, most: int) -> dict[str, str]:
+        names = getattr(self, field)
+        if not _is_strings(names) or all(len(name) <= most for name in names):
+            return {}
+        return {field: f"A name in this list has at most {most} characters."}
 
     def allows(self, model: str, effort: str) -> bool:
         """Whether the pair may be chosen; empty means the program's own default (LAB-128)."""

@@ -18,6 +18,12 @@ class Host(models.Model):
     lease_expires_at = models.DateTimeField(null=True, blank=True)
     last_tick_at = models.DateTimeField(null=True, blank=True)
     last_error = models.TextField(blank=True)
+    clock_boot = models.CharField(
+        max_length=60, blank=True, help_text="The boot in which the clocks were compared last."
+    )
+    clock_apart = models.FloatField(
+        default=0, help_text="Seconds between the clock and one that nobody can set."
+    )
     looked = models.PositiveBigIntegerField(
         default=0,
         help_text="Grows whenever a look changed what a page shows without a timeline entry.",

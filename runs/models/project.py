@@ -13,6 +13,7 @@ from django.db.models import F
 from runs.domain.paths import Paths
 from runs.domain.states import ProjectState
 from runs.models.agent import AgentProfile
+from runs.models.quick import QuickRows
 from runs.models.secret import SecretField
 
 if TYPE_CHECKING:
@@ -24,12 +25,19 @@ class ProjectQuerySet(models.QuerySet["Project"]):
         """Projects whose reference repository is complete."""
         return self.filter(state=ProjectState.READY)
 
+    def hold(self, pk: int) -> None:
+        """Let nobody else hold this project until the transaction ends.
+
+        For a look and a write that belong together; on SQLite nobody else writes anyway.
+        """
+        list(self.select_for_update(no_key=True).filter(pk=pk).values_list("pk"))
+
     def recent_first(self) -> ProjectQuerySet:
         """Last opened on top, never-opened ones alphabetical below (LAB-69)."""
         return self.order_by(F("last_opened_at").desc(nulls_last=True), "name")
 
 
-class Project(models.Model):
+class Project(QuickRows):
     """A repository that runs are started for. `slug` is its part of session and folder names."""
 
     name = models.CharField(max_length=60, unique=True)

@@ -10,6 +10,8 @@ from django.db.models import Q
 from runs.domain import budgets, naming
 from runs.domain.states import Outcome, RunKind, RunState, WorktreeFate
 from runs.models.project import Project
+from runs.models.quick import QuickRows
+from runs.models.told import AgentTold
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -34,7 +36,7 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.select_related("project")
 
 
-class Run(models.Model):
+class Run(AgentTold, QuickRows):
     """One run. `outcome` is written once, by `runs.work.outcomes.record` alone."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="runs")
@@ -60,6 +62,12 @@ class Run(models.Model):
     effort = models.CharField(max_length=40, blank=True)
     prompt = models.TextField(blank=True)
     started_by = models.CharField(max_length=150, blank=True)
+    mark = models.CharField(
+        max_length=64,
+        blank=True,
+        editable=False,
+        help_text="What the session and every process of the run carry; no other run has it.",
+    )
     token_hash = models.CharField(max_length=64, blank=True, db_index=True, editable=False)
 
     requested_at = models.DateTimeField()

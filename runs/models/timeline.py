@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Q
 
 from runs.domain.states import NoticeKind
 from runs.models.project import Project
@@ -22,12 +23,22 @@ class Notice(models.Model):
         max_length=150, blank=True, help_text="The user who did it; empty: the product."
     )
     outcome = models.CharField(max_length=16, blank=True)
+    is_news = models.BooleanField(
+        default=True, help_text="Told on pages of many runs; steps of one run are not."
+    )
 
     class Meta:
         ordering = ["-id"]
         indexes = [
             models.Index(name="notice_of_run", fields=["run", "-id"]),
             models.Index(name="notice_of_project", fields=["project", "-id"]),
+            # A busy product writes many steps between two pieces of news.
+            models.Index(name="notice_news", fields=["-id"], condition=Q(is_news=True)),
+            models.Index(
+                name="notice_news_of_project",
+                fields=["project", "-id"],
+                condition=Q(is_news=True),
+            ),
         ]
 
     def __str__(self) -> str:

@@ -16,6 +16,8 @@ _CAREFUL = (
     *("-c", "protocol.ext.allow=never"),
     *("-c", "status.showUntrackedFiles=all"),
     *("-c", "diff.ignoreSubmodules=none"),
+    *("-c", "log.showSignature=false"),
+    *("-c", "core.useReplaceRefs=false"),
 )
 # For the product the token comes in the environment, inside a session from the run's private file.
 _ASKPASS = """#!/bin/sh
@@ -53,17 +55,21 @@ class Git:
         timeout: float | None = None,
         on_progress: Callable[[str], None] | None = None,
         limit: int | None = None,
+        given: Path | None = None,
+        index: Path | None = None,
     ) -> shell.Finished:
         """Run git in a folder. Raises SeamError only when it cannot run or takes too long.
 
-        `limit` bounds what is read of its output; a program that prints more is ended.
+        `limit` bounds what is read of its output; a program that prints more is ended. `given` is
+        a file that it reads as its standard input, `index` one that it takes for the index.
         """
         return shell.run(
             ["git", *_CAREFUL, "-C", str(folder), *argv],
             timeout=timeout or self.timeout(),
-            env=self._environment(token),
+            env={**self._environment(token), **({"GIT_INDEX_FILE": str(index)} if index else {})},
             on_stderr=on_progress,
             limit=limit,
+            given=given,
         )
 
     def ask(self, folder: Path, *argv: str, token: str = "", timeout: float | None = None) -> str:

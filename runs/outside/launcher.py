@@ -4,6 +4,9 @@
 Reads the private order in FOLDER, starts the agent as its child, waits, and writes how it ended
 to FOLDER/exit, since a tmux server that is killed keeps no status (stack.md section 6). MARKER is
 only there to be seen by `processes`: it cannot be cleaned away as an environment can.
+
+An interactive agent has the pane to itself. Of a one-shot agent whose output is read, the launcher
+keeps the raw lines (`recorder`) and shows the pane what a person can read.
 """
 
 from __future__ import annotations
@@ -17,7 +20,19 @@ import signal
 import sys
 import time
 
+TYPE_CHECKING = False  # importing `typing` would take longer than all else before the agent starts
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from runs.outside.recorder import Recorder
+
 PR_SET_CHILD_SUBREAPER = 36
+# What we, Python or tmux handle otherwise, and an agent must find as any program does.
+_OURS = (
+    *(signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGTTOU),
+    *(signal.SIGTTIN, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD),
+)
 
 
 def main(folder: str) -> int:
@@ -29,15 +44,20 @@ def main(folder: str) -> int:
     for number in (signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, lambda told, _frame: asked.append(told))
     _adopt_orphans()
+    recorder, ends = _recorder(folder) if order.get("output") else (None, ())
     child = os.fork()
     if child == 0:
-        _become_agent(order)
+        _become_agent(order, ends)
+    for end in ends:
+        os.close(end)
     with contextlib.suppress(PermissionError, ProcessLookupError):
         os.setpgid(child, child)  # the child does it too; whoever is second may be refused
     _give_terminal(child)
-    status = _wait_for(child)
+    status = _wait_for(child) if recorder is None else recorder.follow(lambda: _buried(child))
     _write_exit(folder, status)
     _end_orphans()
+    if recorder is not None:
+        recorder.close()
     if not asked:
         _wake_after_us(order["wake"])
     return _die_alike(-status) if status < 0 else status
@@ -47,6 +67,26 @@ def _adopt_orphans() -> None:
     """Whatever leaves the agent's tree becomes our child, and so can be found and ended."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _recorder(folder: str) -> tuple[Recorder, tuple[int, int]]:
+    """What keeps the agent's output, and the ends of both pipes that the agent writes to."""
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
+    from runs.outside import recorder
+
+    (out, agent_out), (err, agent_err) = os.pipe(), os.pipe()
+    made = recorder.Recorder(recorder.open_record(folder), recorder.open_pane(), out, err)
+    return made, (agent_out, agent_err)
+
+
+def _buried(child: int) -> int | None:
+    """Bury what has ended; how the agent ended, None while it works."""
+    while True:
+        pid, raw = os.waitpid(-1, os.WNOHANG)
+        if pid == child:
+            return os.waitstatus_to_exitcode(raw)
+        if pid == 0:
+            return None
 
 
 def _wait_for(child: int) -> int:
@@ -117,19 +157,20 @@ def _die_alike(number: int) -> int:
     return 128 + number
 
 
-def _become_agent(order: dict) -> None:  # type: ignore[type-arg]
-    """In the child: limits, folder, environment, then the agent itself; 127 when it cannot run."""
+def _become_agent(order: dict[str, Any], ends: Sequence[int]) -> None:
+    """In the child: limits, folder, environment, then the agent itself; 127 when it cannot run.
+
+    `ends` are the pipes for its output. Such an agent asks nobody: nothing comes from its input.
+    """
     try:
         os.setpgid(0, 0)
         _give_terminal(os.getpid())
-        for number in (
-            signal.SIGINT,
-            signal.SIGQUIT,
-            signal.SIGHUP,
-            signal.SIGTERM,
-            signal.SIGTTOU,
-        ):
+        for number in _OURS:
             signal.signal(number, signal.SIG_DFL)
+        if ends:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            for target, end in enumerate(ends, start=1):
+                os.dup2(end, target)
         if order["nofile"]:
             _limit_files(order["nofile"])
         os.chdir(order["cwd"])

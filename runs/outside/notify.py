@@ -16,17 +16,27 @@ class DatagramBell:
 
     def timeline(self) -> None:
         """Ring every web process, and tidy the sockets that a killed one left behind (X-06)."""
-        try:
-            sockets = sorted(self._paths.feed.glob("*.sock"))
-        except OSError:
-            return
-        for path in sockets:
-            if not _ring(path, b""):
-                _remove(path)
+        _ring_all(self._paths.feed)
+
+    def work(self) -> None:
+        """Wake every worker that is idle: there is something on the queue."""
+        _ring(self._paths.worker_socket, b"")
+        _ring_all(self._paths.more_worker_socket(0).parent)
 
     def look(self, project: str) -> None:
         """Ask the worker for a tick of one project now; silent when no worker listens."""
         _ring(self._paths.worker_socket, project.encode())
+
+
+def _ring_all(folder: Path) -> None:
+    """Ring each process that has a socket in a folder, and tidy the sockets of killed ones."""
+    try:
+        sockets = sorted(folder.glob("*.sock"))
+    except OSError:
+        return
+    for path in sockets:
+        if not _ring(path, b""):
+            _remove(path)
 
 
 def _ring(path: Path, text: bytes) -> bool:

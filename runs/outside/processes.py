@@ -100,21 +100,22 @@ def _with_descendants(pids: Iterable[int]) -> frozenset[Name]:
 
 def name_of(pid: int) -> str:
     """A name for a process that no later process of this machine has: boot, id, start time."""
-    return f"{_boot()}:{pid}:{_started(pid)}"
+    return f"{boot()}:{pid}:{_started(pid)}"
 
 
 def is_alive(name: str) -> bool | None:
     """Whether the process with this name still runs; None when it is not one of this machine."""
-    boot, _, rest = name.partition(":")
+    its_boot, _, rest = name.partition(":")
     pid, _, started = rest.partition(":")
-    if not boot or not pid.isdigit():
+    if not its_boot or not pid.isdigit():
         return None
-    if boot != _boot():
+    if its_boot != boot():
         return False
     return bool(started) and _started(int(pid)) == started
 
 
-def _boot() -> str:
+def boot() -> str:
+    """The name of this boot of the machine; empty when the system does not tell."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:

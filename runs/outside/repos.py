@@ -8,9 +8,11 @@ from pathlib import Path
 
 from runs.domain import naming
 from runs.domain.ports import SeamError, Taken
+from runs.outside import files
 from runs.outside.git import QUICK, Git, failed
 
 PROBE = 20.0
+BRANCH_CHARACTERS = 200  # as many as a project's row keeps
 _DIVERGED = "the checkout and labsite's own origin have gone different ways; labsite's was used"
 _HEADS = "+refs/heads/*:refs/remotes/origin/*"
 
@@ -120,6 +122,8 @@ class GitRepos:
         for line in text.splitlines():
             if line.startswith("ref: refs/heads/"):
                 branch = line.split("\t")[0].removeprefix("ref: refs/heads/")
+                if len(branch) > BRANCH_CHARACTERS:
+                    raise SeamError(f"its default branch has a name of {len(branch)} characters")
                 if self.tip(repo, f"refs/remotes/origin/{branch}"):
                     return branch
         raise SeamError("the repository has no commit on its default branch")
@@ -158,6 +162,8 @@ class GitRepos:
             return
         if "already exists" in done.stderr:
             raise Taken(_taken(path, branch))
+        if files.is_full(repo):  # git itself only says what it could not write
+            raise SeamError(f"the disk is full. {failed('worktree', done)}")
         raise failed("worktree", done)
 
     def remove_worktree(self, repo: Path, path: Path) -> None:

@@ -46,23 +46,25 @@ def run(
     env: Mapping[str, str] | None = None,
     on_stderr: Callable[[str], None] | None = None,
     limit: int | None = None,
+    given: Path | None = None,
 ) -> Finished:
     """Run a program to its end, at most `timeout` seconds and `limit` bytes of output.
 
-    Any exit status is an answer. Raises SeamError when the program cannot run or takes too
+    `given` is a file that it reads as its standard input. Any exit status is an answer. Raises SeamError when the program cannot run or takes too
     long; then its whole process group is ended. `on_stderr` hears stderr piece by piece, and an
     empty text now and then while the program says nothing.
     """
     try:
-        process = subprocess.Popen(
-            argv,
-            cwd=cwd,
-            env=dict(env) if env is not None else None,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
+        with open(given or os.devnull, "rb") as stdin:  # noqa: PTH123
+            process = subprocess.Popen(
+                argv,
+                cwd=cwd,
+                env=dict(env) if env is not None else None,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
     except OSError as error:
         raise SeamError(f"{argv[0]} could not run: {error.strerror}") from error
     reading = _Reading(process, on_stderr, limit)
@@ -77,7 +79,7 @@ def run(
     if not is_whole and not reading.is_cut:
         raise SeamError(f"{_shown(argv)} gave no answer within {timeout:g} seconds")
     status = 0 if reading.is_cut else process.returncode
-    return Finished(status, _text(reading.out), _text(reading.err), reading.is_cut)
+    return Finished(status, _text(reading.out), _words(reading.err), reading.is_cut)
 
 
 def check(
@@ -129,6 +131,11 @@ def _shown(argv: Sequence[str]) -> str:
 
 def _text(raw: bytes | bytearray) -> str:
     return raw.decode("utf-8", "backslashreplace")
+
+
+def _words(raw: bytes | bytearray) -> str:
+    """What a program says to people: kept as text, which PostgreSQL refuses with a letter 0 in it."""
+    return _text(raw).replace("\0", "")
 
 
 class _Reading:
@@ -197,7 +204,7 @@ class _Reading:
     def _hear_err(self, piece: bytes) -> None:
         self.err += piece
         del self.err[:-ERR_BYTES]
-        self._tell(_text(piece))
+        self._tell(_words(piece))
 
     def _give_sign(self) -> None:
         if time.monotonic() - self._heard_at >= SIGN_OF_LIFE:

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from runs.domain import naming
 from runs.domain.paths import Paths
-from runs.domain.ports import Exit, Order, SeamError, Sighting
-from runs.outside import files, processes, shell, sightings
+from runs.domain.ports import Exit, Order, Output, SeamError, Sighting
+from runs.outside import files, processes, recall, recorder, shell, sightings
 
 TIMEOUT = 5.0
-KILL_TIMEOUT = 10.0
 EXIT_BYTES = 4096
 SHORT = 80
+COMMAND_BYTES = 15_000  # tmux 3.3a refuses messages of 16 KB as "command too long"
 COLUMNS, ROWS, SCROLLBACK = 160, 48, 10000
 _NO_SERVER = (
     "no server running",
@@ -40,9 +40,16 @@ LAUNCHER = Path(__file__).with_name("launcher.py")
 class TmuxSessions:
     """`Sessions` on the private socket of one state folder."""
 
-    def __init__(self, paths: Paths, environ: Mapping[str, str], program: str = "tmux") -> None:
+    def __init__(
+        self,
+        paths: Paths,
+        environ: Mapping[str, str],
+        program: str = "tmux",
+        timeout: float = TIMEOUT,
+    ) -> None:
         self._paths = paths
         self._program = program
+        self.timeout = timeout
         self._is_configured = False
         self._env = shell.scrubbed(environ, own_bin=paths.bin)
         self._env.pop("COLORTERM", None)
@@ -65,6 +72,8 @@ class TmuxSessions:
             raise SeamError(
                 f"the order of the session could not be written: {error.strerror or error}"
             ) from error
+        if not self._paths.tmux_socket.exists():
+            recall.recall(self._paths.tmux_socket)  # or a second server would hide the first one
         program = [sys.executable, "-I", "-S", str(LAUNCHER), str(order.folder)]
         done = self._tmux(
             *("new-session", "-d", "-s", order.session, "-x", str(COLUMNS), "-y", str(ROWS)),
@@ -86,23 +95,28 @@ class TmuxSessions:
             "env": {**env, **order.env, processes.MARKER: order.marker},
             "cwd": str(order.cwd),
             "nofile": order.nofile,
+            "output": order.output,
             "wake": [str(self._paths.worker_socket), order.session],
         }
         for name, text in {**order.files, "order.json": json.dumps(content)}.items():
             _write_private(order.folder / name, text)
 
     def screens(self, names: Sequence[str], lines: int = 0) -> Mapping[str, str]:
-        """One command for all: a mark before each capture tells them apart; the lost are left out."""
+        """As few commands as fit: a mark before each capture tells them apart; the lost are left out."""
         if not names:
             return {}
         mark = uuid.uuid4().hex
         found: dict[str, str] = {}
         wanted = list(names)
         while wanted:
-            done = self._tmux(*_captures(wanted, lines, mark))
+            argv, asked = _captures(wanted, lines, mark)
+            done = self._tmux(*argv)
             found |= _split(done.stdout, mark)
-            if done.status == 0 or self._is_absent(done.stderr):
+            if self._is_absent(done.stderr):
                 break
+            if done.status == 0:
+                wanted = wanted[asked:]
+                continue
             if not any(text in done.stderr for text in _NO_SESSION):
                 raise SeamError(shell.words(["tmux", "capture-pane"], done))
             wanted = [name for name in wanted if name not in found][1:]
@@ -115,7 +129,7 @@ class TmuxSessions:
         done = self._tmux(
             *("if-shell", "-F", "-t", f"={name}:", f"#{{==:#{{{sightings.MARK}}},{marker}}}"),
             f"kill-session -t ={name}",
-            timeout=KILL_TIMEOUT,
+            timeout=2 * self.timeout,
         )
         gone = done.status == 0 or any(text in done.stderr for text in (*_NO_SESSION, *_NO_SERVER))
         processes.end_marked(marker, family)
@@ -132,31 +146,40 @@ class TmuxSessions:
         text = files.read_small(folder / "exit", EXIT_BYTES)
         return None if text is None else sightings.read_exit(text)
 
+    def output(self, folder: Path, start: int, limit: int) -> Output | None:
+        return files.read_piece(folder / recorder.NAME, start, limit)
+
     def attach_command(self, name: str) -> Sequence[str]:
         return [self._program, "-S", str(self._paths.tmux_socket), "attach", "-t", f"={name}"]
 
-    def _tmux(self, *argv: str, timeout: float = TIMEOUT) -> shell.Finished:
-        return shell.run(
-            [
-                self._program,
-                "-u",
-                "-S",
-                str(self._paths.tmux_socket),
-                "-f",
-                str(self._config()),
-                *argv,
-            ],
-            timeout=timeout,
-            env=self._env,
-        )
+    def _tmux(self, *argv: str, timeout: float | None = None) -> shell.Finished:
+        """Every command; asked once more when the server lost its socket and has made a new one."""
+        command = [
+            *(self._program, "-u", "-S", str(self._paths.tmux_socket)),
+            *("-f", str(self._config()), *argv),
+        ]
+        limit = timeout or self.timeout
+        done = shell.run(command, timeout=limit, env=self._env)
+        if (
+            done.status != 0
+            and self._is_absent(done.stderr)
+            and recall.recall(self._paths.tmux_socket)
+        ):
+            return shell.run(command, timeout=limit, env=self._env)
+        return done
 
     def _config(self) -> Path:
         """The server's configuration, written anew when it is not what this version wants."""
         path, wanted = self._paths.state / "tmux.conf", _configuration(self._paths)
-        if not self._is_configured or not path.exists():
-            if not path.exists() or path.read_text() != wanted:
-                _write_private(path, wanted)
-            self._is_configured = True
+        try:
+            if not self._is_configured or not path.exists():
+                if not path.exists() or path.read_text() != wanted:
+                    _write_private(path, wanted)
+                self._is_configured = True
+        except OSError as error:
+            if not self._paths.state.is_dir():
+                raise SeamError(f"the state folder {self._paths.state} is gone") from error
+            raise SeamError(f"{path} could not be written: {error.strerror or error}") from error
         return path
 
     def _is_absent(self, stderr: str) -> bool:
@@ -217,22 +240,18 @@ def _single(text: str) -> str:
     return "{ " + text + " }"
 
 
-def _captures(names: Sequence[str], lines: int, mark: str) -> list[str]:
+def _captures(names: Sequence[str], lines: int, mark: str) -> tuple[list[str], int]:
+    """One chain of captures, and of how many of the names: as many as tmux takes in one message."""
     argv: list[str] = []
-    for name in names:
-        argv += ["display-message", "-p", "-t", f"={name}:", f"{mark} #{{session_name}}", ";"]
-        argv += [
-            "capture-pane",
-            "-p",
-            "-e",
-            "-J",
-            "-t",
-            f"={name}:",
-            "-S",
-            f"-{lines}" if lines else "0",
-            ";",
-        ]
-    return argv[:-1]
+    room = COMMAND_BYTES
+    for number, name in enumerate(names):
+        piece = ["display-message", "-p", "-t", f"={name}:", f"{mark} #{{session_name}}", ";"]
+        piece += ["capture-pane", "-peJ", "-t", f"={name}:", "-S", f"-{lines}" if lines else "0"]
+        room -= sum(len(word.encode()) + 1 for word in piece) + 2
+        if argv and room < 0:
+            return argv, number
+        argv += [*([";"] if argv else []), *piece]
+    return argv, len(names)
 
 
 def _split(text: str, mark: str) -> dict[str, str]:

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from runs.domain.ports import Change, Progress, SeamError
+from runs.domain.history import EMPTY_TREE, Change, Commit
+from runs.domain.ports import Progress
+from runs.outside import listing, shell
 from runs.outside.files import read_small
 from runs.outside.git import QUICK, failed
 from runs.outside.repos import GitRepos
 
 REF_BYTES = 200
+LIST_BYTES = 4_000_000
 _UNTRACKED_LIMIT = 200
+# What a repository's own settings could change in a diff is said here, and it runs no program.
+_CAREFUL = (
+    *("--no-ext-diff", "--no-textconv", "--no-color", "--no-relative", "--no-abbrev"),
+    *("--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--inter-hunk-context=0"),
+    *("--submodule=short", "--find-renames=50%", "-l400", "-O/dev/null", "--no-indent-heuristic"),
+    *("--diff-algorithm=default", "--ignore-submodules=none", "--ws-error-highlight=none"),
+)
+_LIST = ("--raw", "--numstat", "-z")
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 
@@ -45,37 +56,67 @@ class GitWorktrees(GitRepos):
         return Progress(head, int(count))
 
     def changes(self, path: Path, fork_point: str, head: str = "") -> Sequence[Change]:
-        numbers = self._diff(path, fork_point, head, "--numstat", "-z")
-        words = [
-            word
-            for word in self._diff(path, fork_point, head, "--name-status", "-z").split("\0")
-            if word
-        ]
-        if len(words) % 2:
-            raise SeamError("git diff gave a list that was not understood")
-        kinds = dict(zip(words[1::2], words[::2], strict=True))
-        found = []
-        for entry in numbers.split("\0"):
-            if entry:
-                added, removed, name = entry.split("\t", 2)
-                found.append(Change(name, kinds.get(name, "M"), _number(added), _number(removed)))
+        found = listing.read(self._diff(path, fork_point, head, *_LIST, limit=LIST_BYTES))
         untracked = [] if head else self._untracked(path)
         return [*found, *(Change(name, "?", None, None) for name in untracked)]
 
     def patch(self, path: Path, fork_point: str, limit: int, head: str = "") -> str:
-        text = self._diff(path, fork_point, head, "--no-color", limit=limit + 1)
-        return text if len(text) <= limit else _cut(text, limit)
+        done = self._diff(path, fork_point, head, "--patch", limit=limit)
+        return _cut(done.stdout) if done.is_cut else done.stdout
+
+    def patch_of(self, repo: Path, change: Change, limit: int) -> str:
+        """By the ids of the contents: no file's name is handed to git, and nothing can be stale."""
+        old, new = (
+            _content(change.old_mode, change.old_id),
+            _content(change.new_mode, change.new_id),
+        )
+        if not (old or new):
+            return ""
+        argv: tuple[str, ...]
+        if old and new:
+            argv = ("diff", *_CAREFUL, "--patch", old, new)
+        else:
+            argv = ("cat-file", "blob", old or new)
+        done = self._git(repo, *argv, timeout=QUICK, limit=limit)
+        if done.status != 0:
+            raise failed(argv[0], done)
+        text = done.stdout if old and new else listing.whole(done.stdout, is_new=bool(new))
+        return listing.mended(text) if done.is_cut else text
+
+    def commits(self, repo: Path, base: str, head: str, limit: int) -> Sequence[Commit]:
+        ends = (head,) if base == EMPTY_TREE else (f"{base}..{head}",)
+        done = self._git(
+            repo,
+            *("log", f"--max-count={limit}", f"--format={listing.COMMIT_FORMAT}", "-z"),
+            *("--no-mailmap", "--encoding=UTF-8", "--no-show-signature", *ends, "--"),
+            timeout=QUICK,
+            limit=LIST_BYTES,
+        )
+        if done.status != 0:
+            raise failed("log", done)
+        return listing.read_commits(done.stdout)
+
+    def tips(self, repo: Path, refs: Sequence[str]) -> Mapping[str, str]:
+        text = self._git.ask(
+            repo, "for-each-ref", "--format=%(objectname) %(refname)", *refs, timeout=QUICK
+        )
+        pairs = (line.split(" ", 1) for line in text.splitlines())
+        return {name: commit for commit, name in pairs if name in refs}
 
     def _diff(
         self, path: Path, fork_point: str, head: str, *flags: str, limit: int | None = None
-    ) -> str:
+    ) -> shell.Finished:
         """One `git diff`: from the fork point to a commit, or to the working copy."""
-        ends = (fork_point, head) if head else (fork_point,)
-        careful = ("--no-ext-diff", "--no-textconv", "--no-renames")
-        done = self._git(path, "diff", *careful, *flags, *ends, "--", timeout=QUICK, limit=limit)
+        ends = (fork_point, head) if fork_point == EMPTY_TREE else (f"{fork_point}...{head}",)
+        done = self._git(
+            path,
+            *("diff", *_CAREFUL, *flags, *(ends if head else (fork_point,)), "--"),
+            timeout=QUICK,
+            limit=limit,
+        )
         if done.status != 0:
             raise failed("diff", done)
-        return done.stdout
+        return done
 
     def _untracked(self, path: Path) -> list[str]:
         text = self._git.ask(
@@ -84,12 +125,13 @@ class GitWorktrees(GitRepos):
         return [name for name in text.split("\0") if name][:_UNTRACKED_LIMIT]
 
 
-def _cut(patch: str, limit: int) -> str:
+def _cut(patch: str) -> str:
     """Whole files only, so that what is left is still a patch."""
-    kept = patch[:limit]
-    end = kept.rfind("\ndiff --git ")
-    return kept[: end + 1] if end > 0 else ""
+    end = patch.rfind("\ndiff --git ")
+    return patch[: end + 1] if end > 0 else ""
 
 
-def _number(text: str) -> int | None:
-    return int(text) if text.isdigit() else None
+def _content(mode: str, ident: str) -> str:
+    """The id of a side's content, '' for one that has none: missing, not stored, or a submodule."""
+    has_none = not ident.strip("0") or mode == listing.SUBMODULE
+    return "" if has_none else ident

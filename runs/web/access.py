@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
@@ -12,16 +12,17 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render, resolve_url
 
+from runs.domain.roles import MAY_ACT
 from runs.web import answers
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
-MAY_ACT = "runs.act"
 ONLY_LOOKING = (
     "You may look at everything here, but not change anything. Nothing was changed. "
     "Ask an admin for the permission to start and stop runs."
 )
+ONLY_ADMINS = "Only admins may do this. Nothing was changed. Ask one of them."
 
 
 def may_look(user: User | AnonymousUser) -> bool:
@@ -32,6 +33,27 @@ def may_look(user: User | AnonymousUser) -> bool:
 def may_act(user: User | AnonymousUser) -> bool:
     """Whether a user may change anything: superusers, and whoever holds `runs.act`."""
     return may_look(user) and user.has_perm(MAY_ACT)
+
+
+def may_administer(user: User | AnonymousUser) -> bool:
+    """Whether a user may change people, budgets and profiles: superusers."""
+    return may_look(user) and user.is_superuser
+
+
+def who_may(people: Collection[int]) -> tuple[frozenset[int], frozenset[int]]:
+    """Those of the people who may look, and those who may act, by `may_look` and `may_act`."""
+    looking = User.objects.filter(pk__in=people, is_active=True)
+    acting = User.objects.with_perm(MAY_ACT).filter(pk__in=people)
+    return frozenset(looking.values_list("pk", flat=True)), frozenset(
+        acting.values_list("pk", flat=True)
+    )
+
+
+def me(request: HttpRequest) -> User:
+    """Whoever is logged in. Only behind `look`."""
+    user = request.user
+    assert isinstance(user, User)  # noqa: S101  (tells mypy)
+    return user
 
 
 def username(request: HttpRequest) -> str:
@@ -65,13 +87,32 @@ def act(view: View[P]) -> View[P]:
     return guarded
 
 
-def to_login(request: HttpRequest) -> HttpResponseBase:
-    """The way to the login page and back, also for a part of a page.
+def administer(view: View[P]) -> View[P]:
+    """The view answers admins; everybody else gets 403 and a reason."""
 
-    A redirect of a part would put the login form into the middle of the page, so htmx is told
+    @wraps(view)
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        if not may_look(request.user):
+            return to_login(request)
+        if not may_administer(request.user):
+            return refused(request, ONLY_ADMINS)
+        return view(request, *args, **kwargs)
+
+    return guarded
+
+
+def to_login(request: HttpRequest) -> HttpResponseBase:
+    """The way to the login page and back."""
+    return by_way_of(request, resolve_url("runs:login"))
+
+
+def by_way_of(request: HttpRequest, address: str) -> HttpResponseBase:
+    """The way to another page and back, also for a part of a page.
+
+    A redirect of a part would put the other page into the middle of this one, so htmx is told
     to leave the page instead.
     """
-    answer = redirect_to_login(_page_of(request), resolve_url("runs:login"))
+    answer = redirect_to_login(_page_of(request), address)
     if "HX-Request" not in request.headers:
         return answer
     return HttpResponse(
@@ -107,6 +148,10 @@ class LoginRequired(LoginRequiredMiddleware):
         """Views that need no login are answered before the session is read from the database."""
         if not getattr(view_func, "login_required", True):
             return None
+        match = request.resolver_match
+        if match and "admin" in match.app_names and may_look(request.user):
+            # Admin itself would send them to a login page, which sends them back.
+            return None if request.user.is_staff else refused(request, ONLY_ADMINS)
         return super().process_view(request, view_func, view_args, view_kwargs)
 
     # The stubs promise a redirect only; Django itself passes on any response.

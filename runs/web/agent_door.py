@@ -3,39 +3,23 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import RequestDataTooBig
-from django.db import OperationalError
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from runs.domain import tokens
-from runs.domain.ports import SeamError
 from runs.models import Run
-from runs.work.issues import IssueRefused
-from runs.work.pulls import PullRefused
-from trackers.base import NotFound, Refused, TrackerError
-
-logger = logging.getLogger(__name__)
+from runs.web import refusals
+from runs.web.refusals import Denied
 
 BODY_BYTES = 1_500_000
 
 View = Callable[..., JsonResponse]
-
-
-class Denied(Exception):
-    """The answer is no, with an HTTP status, a code for programs and a sentence for the agent."""
-
-    def __init__(self, status: int, code: str, text: str) -> None:
-        super().__init__(text)
-        self.status = status
-        self.code = code
-        self.text = text
 
 
 def door(**views: View) -> View:
@@ -54,7 +38,7 @@ def door(**views: View) -> View:
                 raise Denied(405, "wrong_method", f"This address answers {' and '.join(views)}.")
             return view(request, run_of(request), **kwargs)
         except Exception as error:  # the edge: an agent never gets a traceback
-            return _refusal(_denial(error))
+            return _refusal(refusals.denial(error))
 
     return answer
 
@@ -81,9 +65,9 @@ def texts(request: HttpRequest, *names: str) -> Mapping[str, str]:
     try:
         data = request.body
     except RequestDataTooBig as error:
-        raise _too_big() from error
+        raise refusals.too_big() from error
     if len(data) > BODY_BYTES:
-        raise _too_big()
+        raise refusals.too_big()
     try:
         sent = json.loads(data or b"{}")
     except (ValueError, RecursionError) as error:
@@ -96,32 +80,7 @@ def texts(request: HttpRequest, *names: str) -> Mapping[str, str]:
     return found
 
 
-def _denial(error: Exception) -> Denied:
-    """What an error means to the agent. Could not tell is 502: its command asks again."""
-    match error:
-        case Denied():
-            return error
-        case IssueRefused() | PullRefused():
-            return Denied(422, error.field, error.text)
-        case NotFound():
-            return Denied(404, "not_found", str(error))
-        case Refused():
-            return Denied(409, "refused", str(error))
-        case SeamError() | TrackerError():
-            return Denied(502, "no_answer", str(error))
-        case OperationalError():
-            return Denied(503, "busy", "The database is busy just now. Try again.")
-    logger.error("agent request failed", exc_info=error)
-    return Denied(500, "failed", "labsite made a mistake; it is in its log. Nothing was changed.")
-
-
 def _refusal(denied: Denied) -> JsonResponse:
-    answer = JsonResponse({"code": denied.code, "text": denied.text}, status=denied.status)
-    if denied.status == 401:
-        answer["WWW-Authenticate"] = "Bearer"
-    answer["Cache-Control"] = "no-store"
-    return answer
-
-
-def _too_big() -> Denied:
-    return Denied(413, "too_big", "That is too much text for one request. Nothing was done.")
+    """An agent is told the field as the code: its command prints one sentence."""
+    code = next(iter(denied.fields), denied.code)
+    return refusals.answer(denied, {"code": code, "text": denied.text})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal
+from urllib.parse import urlsplit
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -83,9 +84,12 @@ def _redirect(request: HttpRequest, back: str, text: str, level: Level) -> HttpR
 
 
 def _page_before(request: HttpRequest, back: str) -> str:
-    """The page that the form was on when it is ours, else `back`."""
+    """The page that the form was on when it is ours, else `back`.
+
+    A form that came back with an error is on the address that it posts to, which shows nothing.
+    """
     before = request.headers.get("Referer", "")
-    if url_has_allowed_host_and_scheme(
+    if urlsplit(before).path != request.path and url_has_allowed_host_and_scheme(
         before, {request.get_host()}, require_https=request.is_secure()
     ):
         return before

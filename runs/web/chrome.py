@@ -13,8 +13,18 @@ from django.utils.functional import SimpleLazyObject
 from runs import wiring
 from runs.domain.states import ProjectState
 from runs.models import Project
-from runs.web import access, board
+from runs.web import access, addresses, board
 from runs.web.board import Board
+
+SECTIONS = {
+    "run": "runs",
+    "person": "people",
+    "person-new": "people",
+    "person-link": "people",
+    "password": "account",
+    "token-new": "account",
+    "passkey-new": "account",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +35,10 @@ class NavProject:
     name: str
     tone: str
     note: str
+
+    @property
+    def url(self) -> str:
+        return addresses.of("runs:project", self.pk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +95,7 @@ def where(request: HttpRequest | None) -> tuple[str, int | None]:
     if match is None:
         return "", None
     name = match.url_name or ""
-    section = "runs" if name in ("run", "runs") else name
+    section = SECTIONS.get(name, name)
     project = match.kwargs.get("project_id") if name != "run" else None
     return section, project if isinstance(project, int) else None
 

@@ -1,35 +1,47 @@
-"""A patch as files and highlighted lines. The page shows what it can of a cut or odd patch."""
+"""A patch as files and highlighted lines. The page shows what it can of a cut or odd patch.
+
+The one rendering of changes: the run page shows a worktree with it, the pull request page commits.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from django.utils.html import escape
-from django.utils.safestring import SafeString, mark_safe
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexer import Lexer
-from pygments.lexers import TextLexer, get_lexer_for_filename
-from pygments.util import ClassNotFound
-from unidiff.errors import UnidiffParseError
-from unidiff.patch import Hunk, PatchSet
+from django.utils.safestring import SafeString
 
-from runs.domain.ports import Change
+from runs.domain import patches
+from runs.domain.history import Change
+from runs.domain.patches import PatchLine
+from runs.domain.recent import Recent
+from runs.web import code, diff_rows
 
 LINES = 1500
-LONG = 1000
+ONE_FILE = 5000
+BIG = 500
+SUBMODULE = "160000"
 
-_FILE = re.compile(r"^diff --git ", re.MULTILINE)
-_FORMATTER = HtmlFormatter(nowrap=True)
-_ROWS = {"+": "plus", "-": "minus", " ": ""}
+_KINDS = {
+    "A": "added",
+    "?": "new",
+    "D": "deleted",
+    "M": "changed",
+    "T": "type changed",
+    "R": "renamed",
+}
+_MODES = {
+    "100644": "a file",
+    "100755": "an executable file",
+    "120000": "a symbolic link",
+    SUBMODULE: "a submodule",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One row of a file's diff. `kind` is plus, minus, hunk or empty."""
+    """One row of a file's diff. `kind` is plus, minus, hunk, note or empty."""
 
     kind: str
     old: int | None
@@ -39,11 +51,21 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """One changed file with its lines, as far as they are shown."""
+    """One changed file with its lines, as far as they are shown.
+
+    `load` is the address of a diff that is shown on demand; `talk` has the comments below a line,
+    by its side and number.
+    """
 
     change: Change
     lines: Sequence[Line] = field(default_factory=list)
     is_cut: bool = False
+    number: int = 0
+    is_split: bool = False
+    is_open: bool = False
+    load: str = ""
+    error: str = ""
+    talk: Mapping[diff_rows.Place, SafeString] = field(default_factory=dict)
 
     @property
     def tone(self) -> str:
@@ -51,84 +73,112 @@ class FileDiff:
 
     @property
     def kind_words(self) -> str:
-        words = {"A": "added", "?": "new", "D": "deleted", "M": "changed", "T": "type changed"}
-        return words.get(self.change.kind, "changed")
+        return _KINDS.get(self.change.kind, "changed")
+
+    @property
+    def label(self) -> str:
+        """The file's name for where there can be no HTML."""
+        return code.plain(self.change.path)
+
+    @property
+    def is_big(self) -> bool:
+        return self.size > BIG
+
+    @property
+    def size(self) -> int:
+        """How many lines changed."""
+        return (self.change.added or 0) + (self.change.removed or 0)
+
+    @property
+    def notes(self) -> list[str]:
+        """What lines do not tell: another name, another mode, why nothing is shown."""
+        return [said for said in (*_about(self.change), self._why_empty()) if said]
+
+    @property
+    def rows(self) -> SafeString:
+        return diff_rows.rows(self.lines, self.number, self.talk, is_split=self.is_split)
+
+    def _why_empty(self) -> str:
+        change = self.change
+        if self.error or self.lines or self.load:
+            return self.error
+        if change.kind == "?":
+            return "It is not committed, so git has no diff of it."
+        if SUBMODULE in (change.old_mode, change.new_mode):
+            return _submodule(change)
+        if change.added is None:
+            return "It is binary, so there is nothing to read here."
+        if change.kind in "AD" and not self.size:
+            return "It is empty."
+        return "Its diff is not shown here." if self.size else ""
+
+
+_LINES: Recent[Sequence[Line]] = Recent(8_000_000, lambda rows: sum(len(r.html) + 80 for r in rows))
 
 
 def files(changes: Sequence[Change], patch: str) -> list[FileDiff]:
     """Each changed file with the part of the patch that belongs to it."""
-    sections = _sections(patch)
+    sections = patches.sections(patch)
     room = LINES
     found = []
-    for change in changes:
-        lines = _lines(change.path, sections.get(change.path, ""), room)
-        is_cut = len(lines) > room
-        found.append(FileDiff(change, lines[:room], is_cut))
-        room = max(0, room - len(lines))
+    for number, change in enumerate(changes, 1):
+        one = file(change, sections.get(change.path, ""), number, room=room)
+        found.append(one)
+        room = max(0, room - len(one.lines))
     return found
 
 
-def _sections(patch: str) -> dict[str, str]:
-    """The patch cut into files; a file that cannot be read is left out."""
-    cuts = [*(found.start() for found in _FILE.finditer(patch)), len(patch)]
-    sections = {}
-    for start, end in pairwise(cuts):
-        text = patch[start:end]
-        name = _name(text)
-        if name:
-            sections[name] = text
-    return sections
-
-
-def _name(section: str) -> str:
-    for prefix in ("+++ b/", "--- a/"):
-        found = re.search(rf"^{re.escape(prefix)}(.*)$", section, re.MULTILINE)
-        if found:
-            return found[1].rstrip("\t\r")
-    return ""
-
-
-def _lines(path: str, section: str, room: int) -> list[Line]:
+def file(change: Change, section: str, number: int, *, room: int = ONE_FILE) -> FileDiff:
+    """One file with at most `room` lines of its part of a patch."""
     if not section or room <= 0:
-        return []
+        return FileDiff(change, is_cut=bool(section), number=number)
+    digest = hashlib.blake2b(section.encode("utf-8", "replace"), digest_size=20).digest()
+    lines = _LINES.get(
+        (change.path, digest, room), lambda: _highlighted(change.path, section, room)
+    )
+    return FileDiff(change, lines[:room], len(lines) > room, number)
+
+
+def _highlighted(path: str, section: str, room: int) -> list[Line]:
+    """The lines of a section, one more than there is room for when there are more."""
     try:
-        hunks = [hunk for file in PatchSet(section) for hunk in file]
-    except UnidiffParseError:
-        return [Line("", None, None, escape(line[:LONG])) for line in section.split("\n")[:room]]
-    lexer = _lexer(path)
+        rows = list(patches.lines(section))[: room + 1]
+    except ValueError:
+        return [
+            Line("", None, None, code.visible(text[: code.LONG]))
+            for text in section.split("\n")[: room + 1]
+        ]
+    heads = [n for n, row in enumerate(rows) if row.kind == "hunk"]
     lines: list[Line] = []
-    for hunk in hunks:
-        lines += _hunk(hunk, lexer)
-        if len(lines) > room:
-            break
+    for start, end in pairwise([*heads, len(rows)]):
+        lines += _hunk(path, rows[start:end])
     return lines
 
 
-def _hunk(hunk: Hunk, lexer: Lexer) -> list[Line]:
-    rows = [line for line in hunk if line.line_type in _ROWS]
-    html = _highlighted([str(line.value).rstrip("\r\n")[:LONG] for line in rows], lexer)
-    head = f"@@ {hunk.source_start} → {hunk.target_start} @@ {hunk.section_header}"
+def _hunk(path: str, rows: Sequence[PatchLine]) -> list[Line]:
+    """One hunk, read by its language as one text: it is the part of a file that belongs together."""
+    shown = [n for n, row in enumerate(rows) if row.kind in ("", "plus", "minus")]
+    marks = diff_rows.marks([(rows[n].kind, rows[n].text) for n in shown])
+    texts = [rows[n].text.replace("\r", "") for n in shown]
+    html = dict(zip(shown, code.lines(texts, path, marks), strict=True))
     return [
-        Line("hunk", None, None, escape(head.strip())),
-        *(
-            Line(_ROWS[row.line_type], row.source_line_no, row.target_line_no, text)
-            for row, text in zip(rows, html, strict=True)
-        ),
+        Line(row.kind, row.old, row.new, html.get(n) or code.visible(row.text))
+        for n, row in enumerate(rows)
     ]
 
 
-def _highlighted(lines: Sequence[str], lexer: Lexer) -> list[SafeString]:
-    """Each line as HTML. A lexer that changes the number of lines is not used."""
-    text = "\n".join(line.replace("\x00", "").replace("\r", "") for line in lines)
-    html = highlight(text, lexer, _FORMATTER).removesuffix("\n").split("\n")
-    if len(html) != len(lines):
-        return [escape(line) for line in lines]
-    return [mark_safe(line) for line in html]  # noqa: S308  (escaped by the formatter)
+def _about(change: Change) -> list[str]:
+    said = []
+    if change.old_path:
+        said.append(f"It was {code.plain(change.old_path)} before.")
+    if change.kind in "MRT" and change.old_mode != change.new_mode:
+        old, new = (_MODES.get(m, f"mode {m}") for m in (change.old_mode, change.new_mode))
+        said.append(f"It was {old}, and is {new} now.")
+    elif change.kind == "A" and change.new_mode in ("100755", "120000"):
+        said.append(f"It is {_MODES[change.new_mode]}.")
+    return said
 
 
-def _lexer(path: str) -> Lexer:
-    try:
-        lexer: Lexer = get_lexer_for_filename(path, stripnl=False, ensurenl=True)
-    except ClassNotFound:
-        lexer = TextLexer(stripnl=False, ensurenl=True)
-    return lexer
+def _submodule(change: Change) -> str:
+    old, new = (i[:12] if i.strip("0") else "nothing" for i in (change.old_id, change.new_id))
+    return f"A submodule: from {old} to {new}."

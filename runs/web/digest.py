@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from statistics import median
 
-from django.urls import reverse
-
 from runs.domain import budgets
 from runs.domain.states import Outcome, ProjectState
 from runs.models import Project, Run
+from runs.web import addresses
 from runs.web.board import Board
 
 NEEDS = 12
@@ -79,7 +78,7 @@ def needs(picture: Board) -> list[Need]:
     for run in picture.runs:
         if run.ended_at is None or run.ended_at < day_ago:
             continue
-        url = reverse("runs:run", args=[run.pk])
+        url = addresses.of("runs:run", run.pk)
         title = f"{run.project.name} #{run.issue_key}"
         if run.outcome in _BAD:
             what = Outcome(run.outcome).words if run.did_start else "did not start"
@@ -99,7 +98,7 @@ def needs(picture: Board) -> list[Need]:
 
 
 def _needs_of(project: Project) -> list[Need]:
-    url = reverse("runs:project", args=[project.pk])
+    url = addresses.of("runs:project", project.pk)
     if project.state == ProjectState.FAILED:
         return [
             Need(

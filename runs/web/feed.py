@@ -8,72 +8,53 @@ and the live frames. Renders are level-triggered: a frame shows how things are n
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import socket
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from runs.web.feed_ear import Ear
 from runs.web.feed_reader import Audience, Reader
+from runs.web.watcher import GONE, LOGGED_OUT, OTHER_RIGHTS, Watcher
 
-LOGGED_OUT = 4401
-GONE = 4404
 SAFETY_SECONDS = 1.0
 PACE_SECONDS = 0.05
-RING_BYTES = 16
 
 logger = logging.getLogger(__name__)
 
 
-class Ended(Exception):
-    """The watcher gets nothing more; its socket closes with this code."""
+def patience(before: float, is_waiting: bool) -> float:
+    """Seconds until the timeline is read again unless somebody rings.
 
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
-class Watcher:
-    """One socket's mailbox: the newest HTML of each region that it has not been sent yet.
-
-    A slow socket makes regions overwrite each other here, so the box never grows beyond one page.
+    Whoever ends the transaction that others wait for need not ring: it is asked again soon, and
+    ever less often when it takes long.
     """
+    if not is_waiting:
+        return SAFETY_SECONDS
+    return PACE_SECONDS if before >= SAFETY_SECONDS else min(SAFETY_SECONDS / 2, before * 2)
 
-    def __init__(self, audience: Audience, session: str, last: int | None) -> None:
-        self.audience = audience
-        self.session = session
-        self.last = last
-        self.wants_all = False
-        self._regions: dict[str, str] = {}
-        self._newest = 0
-        self._code = 0
-        self._filled = asyncio.Event()
 
-    def offer(self, newest: int, regions: Mapping[str, str]) -> None:
-        """Put regions into the box; `newest` is the timeline entry up to which they are true."""
-        if regions:
-            self._regions |= regions
-            self._newest = newest
-            self._filled.set()
+class Follower:
+    """Somebody who reads the timeline alone and is rung whenever it has grown."""
 
-    def end(self, code: int) -> None:
-        """Tell the socket to close instead of waiting for more."""
-        self._code = code
-        self._filled.set()
+    def __init__(self) -> None:
+        self._rung = asyncio.Event()
 
-    async def frame(self) -> str:
-        """Wait for the next frame and empty the box. Raises Ended."""
-        await self._filled.wait()
-        if self._code:
-            raise Ended(self._code)
-        self._filled.clear()
-        content, self._regions = "".join(self._regions.values()), {}
-        return json.dumps({"id": self._newest, "content": content})
+    def ring(self) -> None:
+        self._rung.set()
+
+    async def rest(self, seconds: float) -> None:
+        """Wait until the timeline grows after this was last called, or time is up.
+
+        Read after it returns, not before: what was told meanwhile has rung already.
+        """
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._rung.wait(), seconds)
+        self._rung.clear()
 
 
 class Feed:
-    """The watchers of this process. The first one starts the tailer, the last one stops it."""
+    """The watchers and followers of this process. The first starts the tailer, the last stops it."""
 
     def __init__(self, reader: Callable[[], Reader], box: Callable[[], Path]) -> None:
         self._reader = reader
@@ -81,26 +62,48 @@ class Feed:
         self._tail: Tail | None = None
 
     def join(self, watcher: Watcher) -> None:
-        if self._tail is None:
-            self._tail = Tail(self._reader(), self._box())
-        self._tail.join(watcher)
+        self._tailer().join(watcher)
 
     def leave(self, watcher: Watcher) -> None:
-        if self._tail is not None and self._tail.leave(watcher):
+        if self._tail is not None:
+            self._tail.leave(watcher)
+            self._rest()
+
+    @contextmanager
+    def following(self, follower: Follower) -> Iterator[Reader]:
+        """Ring a follower as long as it is here, and lend it the tailer's thread for its questions."""
+        tail = self._tailer()
+        tail.followers.add(follower)
+        try:
+            yield tail.reader
+        finally:
+            tail.followers.discard(follower)
+            self._rest()
+
+    def _tailer(self) -> Tail:
+        if self._tail is None:
+            self._tail = Tail(self._reader(), self._box())
+        return self._tail
+
+    def _rest(self) -> None:
+        if self._tail is not None and self._tail.is_idle:
             self._tail.stop()
             self._tail = None
 
 
 class Tail:
-    """One life of the tailer, from the first watcher to the last."""
+    """One life of the tailer, from the first watcher or follower to the last."""
 
     def __init__(self, reader: Reader, box: Path) -> None:
-        self._reader = reader
+        self.reader = reader
+        self.followers: set[Follower] = set()
         self._cursor: int | None = None
         self._joining: dict[Watcher, None] = {}
         self._members: dict[Watcher, None] = {}
         self._due: set[Audience] = set()
         self._changed: set[Audience] = set()
+        self._has_new_rights = False
+        self._patience = SAFETY_SECONDS
         self._sent: dict[Audience, dict[str, str]] = {}
         self._rung = asyncio.Event()
         self._ear = Ear(box, self._rung.set)
@@ -111,16 +114,20 @@ class Tail:
         self._joining[watcher] = None
         self._rung.set()
 
-    def leave(self, watcher: Watcher) -> bool:
-        """Forget a watcher; True when it was the last."""
+    def leave(self, watcher: Watcher) -> None:
+        """Forget a watcher."""
         self._joining.pop(watcher, None)
         self._members.pop(watcher, None)
-        return not self._joining and not self._members
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody is left to tell."""
+        return not (self._joining or self._members or self.followers)
 
     def stop(self) -> None:
         self._ear.close()
         self._task.cancel()
-        self._reader.close()
+        self.reader.close()
 
     async def _follow(self) -> None:
         while True:
@@ -133,15 +140,19 @@ class Tail:
             if has_published:
                 await asyncio.sleep(PACE_SECONDS)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._rung.wait(), SAFETY_SECONDS)
+                await asyncio.wait_for(self._rung.wait(), self._patience)
 
     async def _round(self) -> bool:
         """Read what is new, let newcomers in, publish what changed. True when it published."""
+        before = self._cursor
         cursor = await self._advance()
+        if cursor != before:
+            for follower in self.followers:
+                follower.ring()
         await self._welcome(cursor)
+        await self._turn_out()
         if not self._due:
             return False
-        await self._turn_out_ended_sessions()
         for audience in list(self._due):
             await self._publish(audience, cursor)
         watched = {watcher.audience for watcher in self._members}
@@ -155,14 +166,16 @@ class Tail:
     async def _advance(self) -> int:
         """Move the cursor to the end of the timeline and note which audiences are concerned."""
         if self._cursor is None:
-            self._cursor = await self._reader.newest()
+            self._cursor = await self.reader.newest()
             return self._cursor
         is_all = False
         while not is_all:
-            news = await self._reader.news(self._cursor)
+            news = await self.reader.news(self._cursor)
             self._cursor, is_all = news.newest, news.is_all
+            self._has_new_rights |= news.is_about_people
             self._changed |= {w.audience for w in self._members if w.audience.topic in news.topics}
         self._due |= self._changed
+        self._patience = patience(self._patience, news.is_waiting)
         return self._cursor
 
     async def _welcome(self, cursor: int) -> None:
@@ -187,18 +200,31 @@ class Tail:
         if last == cursor:
             return frozenset()
         if last not in known:
-            news = await self._reader.news(last)
+            news = await self.reader.news(last)
             known[last] = news.topics if news.is_all else None
         return known[last]
 
-    async def _turn_out_ended_sessions(self) -> None:
-        """Nobody who has logged out gets another frame."""
-        watchers = [watcher for watcher in self._members if watcher.audience in self._due]
-        alive = await self._reader.live_sessions({watcher.session for watcher in watchers})
+    async def _turn_out(self) -> None:
+        """Nobody who has logged out, or has lost the right, gets another frame.
+
+        Asked of those who are about to get one, and of everybody once rights have changed.
+        """
+        watchers = [w for w in self._members if self._has_new_rights or w.audience in self._due]
+        if not watchers:
+            return
+        standing = await self.reader.standing(
+            {watcher.session for watcher in watchers}, {watcher.person for watcher in watchers}
+        )
         for watcher in watchers:
-            if watcher.session not in alive:
-                self._members.pop(watcher, None)
-                watcher.end(LOGGED_OUT)
+            if watcher.session not in standing.sessions or watcher.person not in standing.looking:
+                self._end(watcher, LOGGED_OUT)
+            elif watcher.audience.can_act != (watcher.person in standing.acting):
+                self._end(watcher, OTHER_RIGHTS)
+        self._has_new_rights = False
+
+    def _end(self, watcher: Watcher, code: int) -> None:
+        self._members.pop(watcher, None)
+        watcher.end(code)
 
     async def _publish(self, audience: Audience, cursor: int) -> None:
         """Render once and put into every box what differs from what this audience has.
@@ -206,7 +232,7 @@ class Tail:
         When that fails the audience stays due, and the next round tries again.
         """
         try:
-            regions = await self._reader.regions(audience)
+            regions = await self.reader.regions(audience)
         except Exception:
             logger.exception("a page was not rendered", extra={"topic": audience.topic})
             return
@@ -214,8 +240,7 @@ class Tail:
         watchers = [watcher for watcher in self._members if watcher.audience == audience]
         if regions is None:
             for watcher in watchers:
-                self._members.pop(watcher, None)
-                watcher.end(GONE)
+                self._end(watcher, GONE)
             return
         # An audience that is rendered for the first time has the page as its browser loaded it.
         known = self._sent.get(audience, {} if audience in self._changed else regions)
@@ -225,33 +250,3 @@ class Tail:
         for watcher in watchers:
             watcher.offer(cursor, regions if watcher.wants_all else news)
             watcher.wants_all = False
-
-
-class Ear:
-    """This process's datagram socket; calls back for every ring. Without it the poll remains."""
-
-    def __init__(self, path: Path, on_ring: Callable[[], None]) -> None:
-        self._path = path
-        self._on_ring = on_ring
-        self._loop = asyncio.get_running_loop()
-        self._box = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._box.setblocking(False)
-        try:
-            path.unlink(missing_ok=True)
-            self._box.bind(str(path))
-            path.chmod(0o600)
-        except OSError:
-            logger.exception("the feed cannot be rung and asks every second instead")
-        self._loop.add_reader(self._box.fileno(), self._hear)
-
-    def close(self) -> None:
-        self._loop.remove_reader(self._box.fileno())
-        self._box.close()
-        with suppress(OSError):
-            self._path.unlink(missing_ok=True)
-
-    def _hear(self) -> None:
-        with suppress(BlockingIOError):
-            while True:
-                self._box.recv(RING_BYTES)
-                self._on_ring()

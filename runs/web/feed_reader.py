@@ -11,9 +11,11 @@ from typing import ParamSpec, Protocol, TypeVar
 
 from django.contrib.sessions.models import Session
 from django.db import connections
-from django.db.models import Max
 
+from runs.domain.states import NoticeKind
 from runs.models import Notice
+from runs.web import access
+from runs.work import timeline
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,11 +46,26 @@ class Audience:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What a stretch of the timeline concerns. `is_all`: there may be more than was read."""
+    """What a stretch of the timeline concerns. Unless `is_all` there may be more than was read.
+
+    `is_waiting`: more is there already, but cannot be told before older transactions have ended.
+    `is_about_people`: somebody may have other rights now.
+    """
 
     newest: int
     topics: frozenset[str]
     is_all: bool
+    is_waiting: bool = False
+    is_about_people: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How things stand with those who watch: sessions that live, people who may look or act."""
+
+    sessions: frozenset[str]
+    looking: frozenset[int]
+    acting: frozenset[int]
 
 
 class Reader:
@@ -61,26 +78,28 @@ class Reader:
 
     async def newest(self) -> int:
         """The id of the last timeline entry, 0 when there is none."""
-        return await self._ask(_newest)
+        return await self.ask(timeline.newest)
 
     async def news(self, after: int) -> News:
         """What the next entries after an id concern, at most `AT_ONCE` of them."""
-        return await self._ask(self._news, after)
+        return await self.ask(self._news, after)
 
     async def regions(self, audience: Audience) -> dict[str, str] | None:
         """Each region of the audience's page, ready to send; None when the page is gone."""
-        return await self._ask(self._regions, audience)
+        return await self.ask(self._regions, audience)
 
-    async def live_sessions(self, keys: Collection[str]) -> frozenset[str]:
-        """Those of the login sessions that were neither ended nor are expired."""
-        return await self._ask(self._live_sessions, keys)
+    async def standing(self, sessions: Collection[str], people: Collection[int]) -> Standing:
+        """Those of the sessions that were neither ended nor are expired, and who may what."""
+        return await self.ask(self._standing, sessions, people)
 
     def close(self) -> None:
         """Let go of thread and connection, once what was asked last is answered."""
         self._thread.submit(connections.close_all)
         self._thread.shutdown(wait=False)
 
-    async def _ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The answer to any question that needs the database, from the one thread of the feed."""
+
         def answer() -> T:
             try:
                 return question(*args, **kwargs)
@@ -92,10 +111,13 @@ class Reader:
         return await asyncio.get_running_loop().run_in_executor(self._thread, answer)
 
     def _news(self, after: int) -> News:
-        notices = list(Notice.objects.filter(pk__gt=after).order_by("pk")[:AT_ONCE])
+        found = timeline.read(after, AT_ONCE)
+        notices = found.entries
         topics = {topic for notice in notices for topic in self._pages.topics_of(notice)}
         newest = notices[-1].pk if notices else after
-        return News(newest, frozenset(topics), is_all=len(notices) < AT_ONCE)
+        is_all = len(notices) < AT_ONCE
+        people = any(notice.kind == NoticeKind.PERSON_CHANGED for notice in notices)
+        return News(newest, frozenset(topics), is_all, found.is_waiting, people)
 
     def _regions(self, audience: Audience) -> dict[str, str] | None:
         regions = self._pages.regions(audience.topic, audience.can_act)
@@ -103,10 +125,7 @@ class Reader:
             return None
         return {name: self._pages.partials({name: html}) for name, html in regions.items()}
 
-    def _live_sessions(self, keys: Collection[str]) -> frozenset[str]:
-        alive = Session.objects.filter(session_key__in=keys, expire_date__gt=self._now())
-        return frozenset(alive.values_list("session_key", flat=True))
-
-
-def _newest() -> int:
-    return int(Notice.objects.aggregate(newest=Max("pk"))["newest"] or 0)
+    def _standing(self, sessions: Collection[str], people: Collection[int]) -> Standing:
+        alive = Session.objects.filter(session_key__in=sessions, expire_date__gt=self._now())
+        keys = frozenset(alive.values_list("session_key", flat=True))
+        return Standing(keys, *access.who_may(people))

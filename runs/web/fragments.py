@@ -16,7 +16,7 @@ from runs import wiring
 from runs.domain.ports import Lab
 from runs.domain.states import Outcome, WorktreeFate
 from runs.models import Notice, Project, Run
-from runs.web import answers, board, chrome, diff, queries, steps, terminal
+from runs.web import agent_panel, answers, board, chrome, diff, queries, run_rows, steps, terminal
 from runs.web.board import Facts
 from runs.work import looking
 from runs.work.looking import Screen
@@ -55,6 +55,7 @@ RUN = {
     "attach-box": "_attach",
     "steps": "_steps",
     "budget": "_budget",
+    "agent-box": "_agent",
     "timeline": "_timeline",
     "prompt": "_prompt",
     "exit": "_exit",
@@ -156,8 +157,8 @@ def after_stop(request: HttpRequest, run: Run) -> dict[str, str]:
     found = _rendered(topic, context)
     found.pop("running", None)
     found.pop("project-running", None)
-    row = {**context, "row": context["page"].board.row(run)}
-    return {f"run-{run.pk}": render_to_string("_partials/_run_row.html", row), **found}
+    picture = context["page"].board
+    return {f"run-{run.pk}": run_rows.html(picture.row(run), context["now"], can_act=True), **found}
 
 
 def _rendered(topic: str, context: Context) -> dict[str, str]:
@@ -184,6 +185,7 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
     run = page.run
     context: Context = {
         "steps": steps.of(run, page.row.spent),
+        "agent": agent_panel.panel(run, page.board.facts.now),
         "attach": shlex.join(lab.sessions.attach_command(run.session)) if run.is_active else "",
         "release": _release(lab, run),
     }
@@ -230,7 +232,8 @@ def _told(part: Project | Run | Screen | None) -> object:
             shown = (part.pk, part.state, part.clone_progress, part.warning, part.ready_label)
             return (*shown, part.run_budget_minutes, part.last_opened_at)
         case Run():
-            return (part.state, part.outcome, part.settled_at, part.head, part.pull_number)
+            ended = (part.state, part.outcome, part.settled_at)
+            return (*ended, part.head, part.pull_number, part.reading.report)
         case Screen():
             return (part.text, part.live, part.error)
     return None

@@ -23,11 +23,21 @@ ISSUE = {
     "issue-runs": "issues/_runs.html",
 }
 PULL_LIST = {"issue-tabs": "issues/_tabs.html", "pull-rows": "pulls/_rows.html"}
-PULL = {
+PULL_FRAME = {
     "pull-state": "pulls/_state.html",
     "pull-act": "pulls/_act.html",
-    "pull-facts": "pulls/_facts.html",
+    "pull-tabs": "pulls/_tabs.html",
 }
+PULL = {
+    **PULL_FRAME,
+    "pull-facts": "pulls/_facts.html",
+    "pull-thread": "pulls/_thread.html",
+    "pull-summary": "pulls/_summary.html",
+}
+PULL_COMMITS = {**PULL_FRAME, "pull-commits": "pulls/_commits.html"}
+PULL_FILES = {**PULL_FRAME, "pull-moved": "pulls/_moved.html"}
+PULL_COMMENT = {"comment-form": "pulls/_comment_form.html"}
+LINE_COMMENT = {"line-form": "pulls/_line_form.html"}
 
 COMMENT = {"comment-form": "issues/_comment_form.html"}
 FORM = {"issue-form": "issues/_form.html"}
@@ -38,7 +48,7 @@ Facts = Callable[[], dict[str, Any]]
 def page(
     request: HttpRequest, project: Project, template: str, facts: Facts, live: str, *more: Any
 ) -> HttpResponse:
-    """A page whose parts refresh from the address named `live`.
+    """A page whose parts refresh from the address named `live`, unless its facts name another.
 
     The tag is read before the facts: a change in between is then shown by the next refresh.
     """
@@ -46,7 +56,7 @@ def page(
     query = f"?{request.GET.urlencode()}" if request.GET else ""
     frame["live_url"] = reverse(f"runs:{live}", args=[project.pk, *more]) + query
     status = 200 if request.method == "GET" else 422
-    return answers.fresh(render(request, template, {**facts(), **frame}, status=status))
+    return answers.fresh(render(request, template, {**frame, **facts()}, status=status))
 
 
 def refresh(
@@ -95,4 +105,8 @@ def _rendered(
     can_act = may_act(request.user)
     frame = fragments.regions(topic_of(project), can_act, request) or {}
     context = {**facts(), "can_act": can_act, "now": lab().now()}
-    return {**frame, **{name: render_to_string(file, context) for name, file in parts.items()}}
+    found = {name: render_to_string(file, context) for name, file in parts.items()}
+    # Facts may name regions of their own: parts of a page of which there are many.
+    for name, (file, more) in context.pop("regions", {}).items():
+        found[name] = render_to_string(file, {**context, **more})
+    return {**frame, **found}

@@ -9,12 +9,11 @@ from urllib.parse import urlencode
 
 from django.http import Http404, QueryDict
 
-from runs.domain import naming
 from runs.domain.states import ProjectState
 from runs.models import Project, Run
-from trackers.base import PullState, TrackerError
+from trackers.base import TrackerError
 from trackers.builtin import queries
-from trackers.builtin.models import Issue, PullRequest
+from trackers.builtin.models import Issue
 
 HEAVY = ("prompt", "last_words")
 RUNS_SHOWN = 10
@@ -100,8 +99,8 @@ def issue_list(project: Project, chosen: Filter) -> Context:
         "chosen": chosen,
         "page": page,
         "labels": queries.labels(root),
-        **_counts(project),
-        **_pages(chosen, page.has_next),
+        **counts(project),
+        **pages(chosen, page.has_next),
     }
 
 
@@ -144,53 +143,14 @@ def why_not(project: Project, issue: Issue, runs: Sequence[Run]) -> str:
     return ""
 
 
-def pull_list(project: Project, chosen: Filter) -> Context:
-    """One page of pull requests."""
-    root = project.tracker_root
-    page = queries.pulls(root, is_open=chosen.state == "open", page=chosen.page)
-    runs = _runs_of(project, page.rows)
-    for row in page.rows:
-        row.run = runs.get(row.head)  # type: ignore[attr-defined]
-        row.tone = tone(row)  # type: ignore[attr-defined]
-    return {
-        "project": project,
-        "section": "pulls",
-        "chosen": chosen,
-        "page": page,
-        **_counts(project),
-        **_pages(chosen, page.has_next),
-    }
-
-
-def pull_detail(project: Project, number: int) -> Context:
-    """One pull request with its issue and run. Raises NotFound."""
-    pull = queries.pull(project.tracker_root, number)
-    run = _runs_of(project, [pull]).get(pull.head)
-    key = run.issue_key if run is not None else naming.claimed_key(pull.head) or ""
-    title = queries.titles(project.tracker_root, [int(key)]) if key.isdigit() else {}
-    return {
-        "project": project,
-        "pull": pull,
-        "tone": tone(pull),
-        "run": run,
-        "issue_number": next(iter(title), None),
-        "issue_title": next(iter(title.values()), ""),
-    }
-
-
-def tone(pull: PullRequest) -> str:
-    """The colour of a pull request's state."""
-    return {PullState.OPEN.value: "good", PullState.MERGED.value: "info"}.get(pull.state, "")
-
-
-def _counts(project: Project) -> Context:
+def counts(project: Project) -> Context:
     """How many of each there are, for the tabs of both lists."""
     issues = queries.issue_counts(project.tracker_root)
     pulls = queries.pull_counts(project.tracker_root)
     return {"issue_counts": issues, "pull_counts": pulls}
 
 
-def _pages(chosen: Filter, has_next: bool) -> Context:
+def pages(chosen: Filter, has_next: bool) -> Context:
     """Where the pages before and after are."""
     return {
         "previous": chosen.address(page=chosen.page - 1) if chosen.page > 1 else "",
@@ -202,10 +162,3 @@ def _active(project: Project) -> Mapping[str, Run]:
     """The active run of each issue that has one."""
     rows = Run.objects.active().filter(project=project).only("pk", "issue_key", "state")
     return {run.issue_key: run for run in rows}
-
-
-def _runs_of(project: Project, pulls: Sequence[PullRequest]) -> Mapping[str, Run]:
-    """The newest run of each pull request's branch."""
-    heads = {pull.head for pull in pulls}
-    rows = Run.objects.filter(project=project, branch__in=heads).defer(*HEAVY).order_by("pk")
-    return {run.branch: run for run in rows}

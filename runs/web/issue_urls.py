@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from runs.web.views import agent_api, issues, pulls
+from runs.web.views import agent_api, issues, pulls, review
 
 issue_patterns = [
     path("", issues.issue_list, name="issues"),
@@ -23,12 +23,21 @@ pull_patterns = [
     path("<int:number>/", pulls.pull, name="pull"),
     path("<int:number>/live", pulls.pull_live, name="pull-live"),
     path("<int:number>/close", pulls.pull_close, name="pull-close"),
+    path("<int:number>/comment", review.pull_comment, name="pull-comment"),
+    path("<int:number>/frame", review.pull_frame_live, name="pull-frame-live"),
+    path("<int:number>/commits", review.pull_commits, name="pull-commits"),
+    path("<int:number>/commits/live", review.pull_commits_live, name="pull-commits-live"),
+    path("<int:number>/commits/<str:commit>", review.pull_commit, name="pull-commit"),
+    path("<int:number>/files", review.pull_files, name="pull-files"),
+    path("<int:number>/files/live", review.pull_files_live, name="pull-files-live"),
+    path("<int:number>/files/<int:file_number>", review.pull_file, name="pull-file"),
 ]
 agent_patterns = [
     path("whoami", agent_api.whoami, name="agent-whoami"),
     path("issues", agent_api.issue_list, name="agent-issues"),
     path("issues/<str:key>/comments", agent_api.comments, name="agent-comments"),
     path("issues/<str:key>", agent_api.issue, name="agent-issue"),
+    path("pull/comments", agent_api.pull_comments, name="agent-pull-comments"),
     path("pull", agent_api.pull, name="agent-pull"),
     path("<path:rest>", agent_api.nothing),
 ]

@@ -9,20 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from runs.domain.ports import Lab
-from runs.domain.states import NoticeKind, ProjectState
+from runs.domain.states import ProjectState
 from runs.models import Notice, Project, Run
-from runs.web import board, digest
+from runs.web import addresses, board, digest
 from runs.web.board import Board, ReadyIssue, RunRow
 
 RECENT = 200
 ACTIVITY = 14
 PAGE = 50
 TIMELINE = 200
-
-_CHATTER = (NoticeKind.RUN_STEP, NoticeKind.RUN_OUTPUT)
+HEAVY = board.HEAVY
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +31,10 @@ class StartChoice:
     project: Project
     ready: int
     refusal: str
+
+    @property
+    def url(self) -> str:
+        return addresses.of("runs:start", self.project.pk)
 
     @property
     def short(self) -> str:
@@ -117,7 +120,7 @@ def frame_of_project(lab: Lab, project_id: int) -> Frame | None:
 def overview(lab: Lab) -> Overview:
     """Everything the overview shows. Five queries."""
     picture = board.load(lab, recent=RECENT)
-    notices = Notice.objects.exclude(kind__in=_CHATTER)[:ACTIVITY]
+    notices = Notice.objects.filter(is_news=True)[:ACTIVITY]
     return Overview(
         picture,
         digest.stats(picture),
@@ -139,7 +142,7 @@ def project(lab: Lab, project_id: int) -> ProjectPage | None:
     if found is None:
         return None
     recent = Run.objects.filter(project=found).exclude(outcome="").defer(*board.HEAVY)[:15]
-    notices = Notice.objects.filter(project=found).exclude(kind__in=_CHATTER)[:ACTIVITY]
+    notices = Notice.objects.filter(project=found, is_news=True)[:ACTIVITY]
     return ProjectPage(
         picture,
         found,
@@ -168,6 +171,22 @@ def runs(
 ) -> RunsPage:
     """A page of runs, newest first, filtered. Five queries."""
     picture = board.load(lab)
+    found = list(narrowed_runs(outcome, project_id, before)[: PAGE + 1])
+    rows = [
+        picture.row(_with(picture.by_id[run.project_id], run))
+        for run in found[:PAGE]
+        if run.project_id in picture.by_id
+    ]
+    return RunsPage(picture, rows, found[PAGE - 1].pk if len(found) > PAGE else None)
+
+
+def narrowed_runs(
+    outcome: str = "",
+    project_id: int | None = None,
+    before: int | None = None,
+    issue_key: str = "",
+) -> QuerySet[Run]:
+    """Runs newest first, without their long texts; `outcome` may be "active"."""
     wanted = Q()
     if outcome == "active":
         wanted &= Q(outcome="")
@@ -177,13 +196,9 @@ def runs(
         wanted &= Q(project_id=project_id)
     if before is not None:
         wanted &= Q(pk__lt=before)
-    found = list(Run.objects.filter(wanted).defer(*board.HEAVY)[: PAGE + 1])
-    rows = [
-        picture.row(_with(picture.by_id[run.project_id], run))
-        for run in found[:PAGE]
-        if run.project_id in picture.by_id
-    ]
-    return RunsPage(picture, rows, found[PAGE - 1].pk if len(found) > PAGE else None)
+    if issue_key:
+        wanted &= Q(issue_key=issue_key)
+    return Run.objects.filter(wanted).defer(*board.HEAVY)
 
 
 def fetch_command(lab: Lab, project: Project) -> str:

@@ -20,8 +20,9 @@ from django.http.request import split_domain_port, validate_host
 from django.urls import URLPattern, re_path
 
 from runs.web import access
-from runs.web.feed import LOGGED_OUT, Ended, Feed, Watcher
+from runs.web.feed import Feed
 from runs.web.feed_reader import Audience
+from runs.web.watcher import LOGGED_OUT, OTHER_RIGHTS, Ended, Watcher
 
 HELLO_SECONDS = 5.0
 CHECK_SECONDS = 60.0
@@ -79,6 +80,7 @@ class TopicSocket(AsyncWebsocketConsumer):
         self._check_seconds = check_seconds
         self._last: asyncio.Future[int | None] = asyncio.get_running_loop().create_future()
         self._serving: asyncio.Task[None] | None = None
+        self._person = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -114,22 +116,30 @@ class TopicSocket(AsyncWebsocketConsumer):
             await self.close(BROKEN)
 
     async def _push(self, audience: Audience, last: int | None) -> Audience:
-        """Send frames as long as the user's rights stay as they are; the new audience if not."""
-        watcher = Watcher(audience, self._session_key, last)
+        """Send frames as long as the user's rights stay as they are; the audience after that."""
+        watcher = Watcher(audience, self._session_key, self._person, last)
         self._feed.join(watcher)
         try:
-            while (now := await self._push_until_check(watcher)) == audience:
-                pass
-            return now
+            while await self._push_until_check(watcher):
+                now = await self._audience()
+                if now != audience:
+                    return now
+            return await self._audience()
         finally:
             self._feed.leave(watcher)
 
-    async def _push_until_check(self, watcher: Watcher) -> Audience:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._check_seconds):
-                while True:
-                    await self.send(text_data=await watcher.frame())
-        return await self._audience()
+    async def _push_until_check(self, watcher: Watcher) -> bool:
+        """Send frames until the next regular check; False when the feed saw other rights first."""
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._check_seconds):
+                    while True:
+                        await self.send(text_data=await watcher.frame())
+        except Ended as ended:
+            if ended.code == OTHER_RIGHTS:
+                return False
+            raise
+        return True
 
     @property
     def _session_key(self) -> str:
@@ -141,6 +151,7 @@ class TopicSocket(AsyncWebsocketConsumer):
         may_look, may_act = await _rights(user)
         if not may_look:
             raise Ended(LOGGED_OUT)
+        self._person = user.pk
         return Audience(self.scope["url_route"]["kwargs"]["topic"], may_act)
 
 

@@ -77,4 +77,6 @@ def _reaped(run: Run) -> Step:
         return Step("Reaped", "done", "slot is free", run.settled_at)
     if run.is_active:
         return Step("Reaped", "", "frees the slot")
+    if run.outcome == Outcome.SUCCEEDED and run.is_one_shot:
+        return Step("Reaped", "now", "when the agent has ended")
     return Step("Reaped", "now", "tidying up")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from runs.web import account_urls, issue_urls
+from runs.web import account_urls, issue_urls, people_urls
 from runs.web.views import overview, project, run, settings, starts
 
 app_name = "runs"
@@ -31,7 +31,9 @@ urlpatterns = [
     path("demo/", overview.demo, name="demo"),
     path("projects/", include(project_patterns)),
     path("runs/", include(run_patterns)),
+    path("api/", include("runs.web.api.urls")),
     path("settings/", settings.settings, name="settings"),
     *account_urls.urlpatterns,
     *issue_urls.urlpatterns,
+    *people_urls.urlpatterns,
 ]

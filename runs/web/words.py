@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from runs.domain.states import NoticeKind, Outcome
 
@@ -12,7 +12,11 @@ _KIND_TONES = {
     NoticeKind.PROJECT_FAILED: "bad",
     NoticeKind.PROJECT_WARNED: "warn",
     NoticeKind.RUN_WARNED: "warn",
+    NoticeKind.RUN_TROUBLED: "warn",
+    NoticeKind.RUN_GOES_ON: "live",
     NoticeKind.START_REFUSED: "warn",
+    NoticeKind.CLOCK_SET: "warn",
+    NoticeKind.PASSKEY_REFUSED: "warn",
     NoticeKind.PROJECT_READY: "good",
     NoticeKind.PROJECT_RECOVERED: "good",
     NoticeKind.PULL_OPENED: "good",
@@ -34,6 +38,22 @@ def duration(length: timedelta) -> str:
         return f"{hours} h {minutes} min" if minutes and hours < 10 else f"{hours} h"
     days = hours // 24
     return f"{days} day" if days == 1 else f"{days} days"
+
+
+def iso(when: datetime) -> str:
+    """A moment as machines read it, to the second, in UTC (X-15)."""
+    return when.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def clock(when: datetime) -> str:
+    """A time of day in UTC; the browser shows it in its own zone (X-15)."""
+    return f"{when.astimezone(UTC):%H:%M:%S} UTC"
+
+
+def one_line(text: str, length: int) -> str:
+    """Text of any length and shape on one line, cut for a row."""
+    line = " ".join(str(text).split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
 def outcome_tone(outcome: str) -> str:

@@ -7,11 +7,14 @@ from collections.abc import Iterable, Mapping
 from django.db import IntegrityError, transaction
 
 from runs.domain import naming
+from runs.domain.adopting import adoptable
 from runs.domain.ports import Lab, Sighting
 from runs.domain.states import NoticeKind, RunState
 from runs.models import Project, Run
 from runs.work import announce
 from trackers.base import Ability, TrackerError
+
+MARK_CHARACTERS = 64
 
 
 def adopt(
@@ -26,15 +29,7 @@ def adopt(
     An issue that has an active run already is left alone (LAB-07), and so is every session
     whose name is not that of a run (LAB-03, LAB-06).
     """
-    held = {run.session for run in known}
-    names = {
-        name: parsed
-        for name, seen in sightings.items()
-        if seen.alive
-        and name not in held
-        and (parsed := naming.parse_session(name))
-        and project in ("", parsed.project)
-    }
+    names = adoptable(sightings, {run.session for run in known}, project)
     if not names:
         return []
     projects = {
@@ -42,15 +37,16 @@ def adopt(
         for p in Project.objects.usable().filter(slug__in={n.project for n in names.values()})
     }
     adopted = [
-        _adopt_one(lab, projects[parsed.project], name, parsed)
-        for name, parsed in sorted(names.items())
+        _adopt_one(lab, projects[parsed.project], sightings[name], parsed)
+        for name, parsed in names.items()
         if parsed.project in projects
     ]
     return [run for run in adopted if run is not None]
 
 
-def _adopt_one(lab: Lab, project: Project, session: str, name: naming.RunName) -> Run | None:
-    now = lab.now()
+def _adopt_one(lab: Lab, project: Project, seen: Sighting, name: naming.RunName) -> Run | None:
+    """The session keeps its mark, so that Stop ends it also when its row was lost with a database."""
+    now, session = lab.now(), seen.name
     try:
         with transaction.atomic():
             run = Run.objects.create(
@@ -63,6 +59,7 @@ def _adopt_one(lab: Lab, project: Project, session: str, name: naming.RunName) -
                 state=RunState.WORKING,
                 session=session,
                 slot=name.slot,
+                mark=_free_mark(seen),
                 branch=naming.branch_for(name.key),
                 requested_at=now,
                 started_at=now,
@@ -76,6 +73,12 @@ def _adopt_one(lab: Lab, project: Project, session: str, name: naming.RunName) -
     except IntegrityError:
         return None
     return run
+
+
+def _free_mark(seen: Sighting) -> str:
+    """The session's mark, unless another run has it: whoever set it there must not end that one."""
+    is_taken = Run.objects.filter(mark=seen.marker, outcome="").exists()
+    return "" if is_taken or len(seen.marker) > MARK_CHARACTERS else seen.marker
 
 
 def _title(lab: Lab, project: Project, key: str) -> str:

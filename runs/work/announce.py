@@ -38,6 +38,7 @@ def tell(
         text=text,
         by=by,
         outcome=outcome,
+        is_news=kind.is_news,
     )
     transaction.on_commit(lambda: lab.bell.timeline(), robust=True)
     return notice

@@ -44,8 +44,7 @@ def make(lab: Lab, by: str) -> Project:
     if project.agent is None:
         project.agent = _agent()
         project.save(update_fields=["agent"])
-    if Root.objects.filter(pk=store.root_id(project.tracker_root), next_number=1).exists():
-        _write_issues(lab, project, by)
+    _write_issues(lab, project, by)
     if project.state == ProjectState.FAILED:
         projects.retry(lab, project, by)
     return project
@@ -88,7 +87,12 @@ def _agent() -> AgentProfile:
 
 
 def _write_issues(lab: Lab, project: Project, by: str) -> None:
+    """Once, however many ask for the demo at the same time."""
     with transaction.atomic():
+        Project.objects.hold(project.pk)
+        root = Root.objects.filter(pk=store.root_id(project.tracker_root))
+        if not root.filter(next_number=1).exists():
+            return
         for planned in planned_issues():
             issues.create(
                 lab,

@@ -29,7 +29,7 @@ def create(
 ) -> int:
     """Write a new open issue and return its number. Raises IssueRefused."""
     title, body = _texts(title, body)
-    root = _root(project)
+    root = root_of(project)
     with transaction.atomic():
         try:
             number = store.create_issue(
@@ -41,12 +41,27 @@ def create(
     return number
 
 
-def edit(lab: Lab, project: Project, number: int, *, title: str, body: str, by: str) -> None:
-    """Replace title and body. Raises IssueRefused, NotFound."""
-    title, body = _texts(title, body)
+def edit(
+    lab: Lab,
+    project: Project,
+    number: int,
+    *,
+    title: str | None = None,
+    body: str | None = None,
+    by: str,
+) -> bool:
+    """Replace title, body or both; None keeps what is there. False when nothing changed.
+
+    Raises IssueRefused, NotFound.
+    """
+    kept = _texts("-" if title is None else title, body or "")
+    title = None if title is None else kept[0]
+    body = None if body is None else kept[1]
     with transaction.atomic():
-        if store.edit_issue(_root(project), number, title=title, body=body, at=lab.now()):
-            _tell(lab, project, number, f"issue edited: {writing.one_line(title)}", by)
+        edited = store.edit_issue(root_of(project), number, title=title, body=body, at=lab.now())
+        if edited is not None:
+            _tell(lab, project, number, f"issue edited: {writing.one_line(edited)}", by)
+    return edited is not None
 
 
 def comment(
@@ -65,6 +80,7 @@ def comment(
     except writing.WrongText as error:
         raise IssueRefused(error.field, error.text) from error
     with transaction.atomic():
+        Project.objects.hold(project.pk)
         issue = tracker.issue(project.tracker_root, key)
         if [(c.author, c.body) for c in issue.comments[-1:]] == [(by, body)]:
             return
@@ -83,7 +99,7 @@ def comment(
 def set_open(lab: Lab, project: Project, number: int, *, is_open: bool, by: str) -> bool:
     """Open or close an issue; False when it was so already. Raises NotFound."""
     with transaction.atomic():
-        changed = store.set_open(_root(project), number, is_open=is_open, at=lab.now())
+        changed = store.set_open(root_of(project), number, is_open=is_open, at=lab.now())
         if changed:
             _tell(lab, project, number, "issue opened again" if is_open else "issue closed", by)
     return changed
@@ -93,7 +109,7 @@ def set_labels(
     lab: Lab, project: Project, number: int, *, labels: Collection[str], by: str
 ) -> bool:
     """Make these the labels of an issue; False when they were. Raises IssueRefused, NotFound."""
-    root = _root(project)
+    root = root_of(project)
     with transaction.atomic():
         try:
             changed = store.set_labels(root, number, labels=labels, at=lab.now())
@@ -105,7 +121,7 @@ def set_labels(
     return changed
 
 
-def _root(project: Project) -> str:
+def root_of(project: Project) -> str:
     """The built-in tracker of a project. Raises Refused for a project that has another one."""
     if project.tracker != "builtin":
         raise Refused("This project keeps its issues on a tracker of its own.")

@@ -7,21 +7,23 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from concurrent.futures import TimeoutError as Overdue
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
 
 from runs.domain import budgets
+from runs.domain.ending import Ending, why_dead
 from runs.domain.ports import Lab, Sighting
 from runs.domain.states import NoticeKind, Outcome, RunState
 from runs.domain.verdict import RunFacts, verdict
-from runs.models import Project, Run, Settings
-from runs.work import announce, outcomes, reaper
+from runs.models import Project, Run, Settings, told
+from runs.work import announce, listening, outcomes, reaper
 from trackers.base import Ability, Pull, PullState, Tracker, TrackerError, best_pull, counts
 
 logger = logging.getLogger(__name__)
 
 DEADLINE_SECONDS = 10.0
+URL_CHARACTERS = 500  # a longer one would be cut and lead nowhere
 
 Answer = Mapping[str, Sequence[Pull] | None]
 
@@ -33,12 +35,13 @@ def judge(
     sightings: Mapping[str, Sighting] | None,
     lease: int,
     errors: list[str],
+    now: datetime,
 ) -> list[Run]:
     """End each working run whose facts prove an outcome; returns those that this call ended.
 
     Local trackers are asked first and their runs settled first; the others are asked side by
     side under one deadline, and what has not answered by then is "could not tell" (LAB-12,
-    LAB-13).
+    LAB-13). Ages are those at `now`, when the clock was known to be right.
     """
     working = [run for run in runs if run.state == RunState.WORKING]
     if sightings is None or not working:
@@ -48,7 +51,8 @@ def judge(
         for run in group:
             pulls = answer.get(run.project.tracker_root)
             try:
-                if _judge_one(lab, settings, run, pulls, sightings.get(run.session), lease):
+                seen = sightings.get(run.session)
+                if _judge_one(lab, settings, run, pulls, seen, lease, now):
                     ended.append(run)
             except Exception as error:
                 logger.exception("run was not judged", extra={"run_id": run.pk})
@@ -63,12 +67,13 @@ def _judge_one(
     pulls: Sequence[Pull] | None,
     sighting: Sighting | None,
     lease: int,
+    now: datetime,
 ) -> bool:
     pull = best_pull(_of_this_run(run, pulls), run.branch) if pulls is not None else None
     facts = RunFacts(
         has_pull=None if pulls is None else counts(pull),
         alive=sighting is not None and sighting.alive,
-        age=budgets.age(lab.now(), run.started_at),
+        age=budgets.age(now, run.started_at),
         budget=run.project.budget(settings),
     )
     outcome = verdict(facts)
@@ -76,12 +81,18 @@ def _judge_one(
         return False
     seen: dict[str, object] = {}
     if outcome is Outcome.SUCCEEDED and pull is not None:
-        seen = {"pull_number": pull.number, "pull_url": pull.url}
+        seen = {
+            "pull_number": pull.number,
+            "pull_url": pull.url if len(pull.url) <= URL_CHARACTERS else "",
+        }
     if not facts.alive:
         seen |= reaper.seen_exit(sighting, reaper.exit_file(lab, run))
-    return outcomes.record(
-        lab, run, outcome, _reason(outcome, facts, pull, seen), lease=lease, seen=seen
-    )
+    if outcome is Outcome.DIED:
+        last, reason = _death(lab, run, seen)
+        seen |= last
+    else:
+        reason = _reason(outcome, facts, pull)
+    return outcomes.record(lab, run, outcome, reason, lease=lease, seen=seen)
 
 
 def _of_this_run(run: Run, pulls: Sequence[Pull]) -> list[Pull]:
@@ -100,19 +111,27 @@ def _of_this_run(run: Run, pulls: Sequence[Pull]) -> list[Pull]:
     ]
 
 
-def _reason(
-    outcome: Outcome, facts: RunFacts, pull: Pull | None, seen: Mapping[str, object]
-) -> str:
+def _reason(outcome: Outcome, facts: RunFacts, pull: Pull | None) -> str:
     """The evidence in one sentence."""
     if outcome is Outcome.SUCCEEDED and pull is not None:
         return f"pull request {pull.number} is {pull.state}"
-    if outcome is Outcome.TIMED_OUT:
-        return f"no pull request after {minutes(facts.budget)}"
+    return f"no pull request after {minutes(facts.budget)}"
+
+
+def _death(lab: Lab, run: Run, seen: Mapping[str, object]) -> tuple[Mapping[str, object], str]:
+    """What a dead program told up to its end, and why the run died (C-47).
+
+    Its word explains and decides nothing: the tracker was asked after it was seen dead.
+    """
     status, number = seen.get("exit_status"), seen.get("exit_signal")
-    words = reaper.exit_words(
-        status if isinstance(status, int) else None, number if isinstance(number, int) else None
+    reading = listening.finish(lab, run) if run.output else None
+    ending = Ending(
+        run.mode,
+        status if isinstance(status, int) else None,
+        number if isinstance(number, int) else None,
+        reading.report if reading is not None else None,
     )
-    return f"the session {words}, and there is no pull request"
+    return (told.columns(reading) if reading is not None else {}), why_dead(ending)
 
 
 def minutes(length: timedelta) -> str:

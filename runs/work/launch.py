@@ -12,19 +12,20 @@ from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 
 from runs.domain import naming
+from runs.domain.ending import did_run
 from runs.domain.ports import Lab, SeamError, Sighting, Taken
+from runs.domain.recovery import Recovery, StartFacts, recovery
 from runs.domain.states import AnswerCode, NoticeKind, Outcome, RunState
-from runs.models import Project, Run, Settings, StartRequest
-from runs.work import announce, looking, orders, outcomes, reaper
+from runs.models import Project, Run, Settings, StartRequest, connections
+from runs.work import announce, listening, looking, orders, outcomes, reaper
 
 logger = logging.getLogger(__name__)
 
 SECOND_LOOK_SECONDS = 0.5
 STEPS_MARGIN = timedelta(minutes=3)
-QUEUE_LOSS = timedelta(seconds=5)
 
 
 class StartFailed(Exception):
@@ -60,12 +61,22 @@ def carry_out(lab: Lab, run_id: int) -> None:
         _let_go(lab, run)
     except Undecided as error:
         logger.warning("second look failed", extra={"run_id": run.pk, "error": str(error)})
-        Run.objects.starting().filter(pk=run.pk).update(launch_deadline=lab.now())
+        _leave_to_tick(lab, run)
     except (StartFailed, SeamError) as error:
         give_up(lab, run, str(error), getattr(error, "code", AnswerCode.START_FAILED))
+    except (OperationalError, InterfaceError) as error:
+        logger.warning("start was not stored", extra={"run_id": run.pk, "error": str(error)})
+        _leave_to_tick(lab, run)
     except Exception as error:
         logger.exception("start failed by a mistake of ours", extra={"run_id": run.pk})
         give_up(lab, run, f"labsite made a mistake ({type(error).__name__}); it is in the log")
+
+
+def _leave_to_tick(lab: Lab, run: Run) -> None:
+    """The next tick finishes or rolls back; if not even this can be stored, when time is up."""
+    with contextlib.suppress(OperationalError, InterfaceError):
+        connections.renew()
+        Run.objects.starting().filter(pk=run.pk).update(launch_deadline=lab.now())
 
 
 def give_up(lab: Lab, run: Run, why: str, code: AnswerCode = AnswerCode.START_FAILED) -> None:
@@ -84,7 +95,7 @@ def give_up(lab: Lab, run: Run, why: str, code: AnswerCode = AnswerCode.START_FA
         if run.fork_point and not _roll_back(lab, run):
             left = " What its agent had already written was kept, and so was the claim."
     except SeamError as error:
-        left = f" Rolling back failed too: {error}"
+        left = f" Rolling back failed too, and is tried again at every tick: {error}"
     with transaction.atomic():
         text = f"did not start: {why}{left}"
         if outcomes.record(lab, run, Outcome.FAILED, text, seen={"launcher": ""}):
@@ -101,26 +112,29 @@ def _roll_back(lab: Lab, run: Run) -> bool:
 
 
 def recover(lab: Lab, run: Run, sightings: Mapping[str, Sighting] | None) -> None:
-    """Finish or roll back a start whose process is gone or whose time is up (design.md 4.6).
-
-    An agent that ran is the judge's business, even when it has ended meanwhile.
-    """
-    if not run.launcher:
-        if lab.now() - run.requested_at > QUEUE_LOSS:
-            lab.queue.launch(run.pk)
-        return
-    is_overdue = run.launch_deadline is not None and lab.now() >= run.launch_deadline
-    if sightings is None or (lab.is_process_alive(run.launcher) is not False and not is_overdue):
-        return
-    mark = reaper.marker(lab, run)
-    seen = sightings.get(run.session)
-    did_run = seen is not None and seen.marker == mark
-    if did_run or lab.sessions.exit_of(lab.paths.run_folder(run.pk)) is not None:
+    """Take the next step of a start that a tick found unfinished. Safe to repeat."""
+    step = recovery(_facts(lab, run, sightings))
+    if step is Recovery.ASK_AGAIN:
+        lab.queue.launch(run.pk)
+    elif step is Recovery.GOES_ON:
         with contextlib.suppress(NoLongerWanted):
             _mark_working(lab, run)
-        return
-    why = "labsite was interrupted while it made the session; it left nothing behind"
-    give_up(lab, run, why)
+    elif step is Recovery.ROLL_BACK:
+        why = "labsite was interrupted while it made the session; it left nothing behind"
+        give_up(lab, run, why)
+
+
+def _facts(lab: Lab, run: Run, sightings: Mapping[str, Sighting] | None) -> StartFacts:
+    seen = sightings.get(run.session) if sightings is not None else None
+    is_ours = seen is not None and seen.marker == reaper.marker(lab, run)
+    return StartFacts(
+        has_launcher=bool(run.launcher),
+        waited=lab.now() - run.requested_at,
+        launcher_lives=lab.is_process_alive(run.launcher) if run.launcher else None,
+        is_overdue=run.launch_deadline is not None and lab.now() >= run.launch_deadline,
+        has_session=None if sightings is None else is_ours,
+        has_exit=lab.sessions.exit_of(lab.paths.run_folder(run.pk)) is not None,
+    )
 
 
 def is_being_launched(lab: Lab, run: Run) -> bool:
@@ -146,9 +160,11 @@ def _start(lab: Lab, run: Run) -> None:
     started_at = lab.now()
     lab.sessions.start(order)
     lab.pause(SECOND_LOOK_SECONDS)
-    _look_again(lab, run)
+    is_alive = _look_again(lab, run)
     run.started_at = started_at
     _mark_working(lab, run)
+    if not is_alive:
+        lab.bell.look(run.project.slug)  # its end was told while the run was still *starting*
 
 
 def _fetch(lab: Lab, run: Run) -> None:
@@ -199,23 +215,36 @@ def _keep(run: Run, **facts: str) -> bool:
     return bool(won)
 
 
-def _look_again(lab: Lab, run: Run) -> None:
-    """A session that vanished at once is a failed start, with its last words as the reason (LAB-61)."""
+def _look_again(lab: Lab, run: Run) -> bool:
+    """Whether the program still runs.
+
+    A session that vanished at once is a failed start, with its last words as the reason (LAB-61).
+    """
     try:
         seen = lab.sessions.look().get(run.session)
     except SeamError as error:
         raise Undecided(str(error)) from error
-    if seen is not None and seen.alive:
-        return
-    words = ""
+    exit_facts = reaper.seen_exit(seen, reaper.exit_file(lab, run))
+    status = exit_facts.get("exit_status")
+    alive = seen is not None and seen.alive
+    if did_run(run.mode, alive, status if isinstance(status, int) else None):
+        return alive
+    how = f" with status {status}" if status is not None else ""
+    words = _first_words(lab, run)
+    said = f" Its last words: {words}" if words else ""
+    raise StartFailed(f"the agent exited immediately{how}.{said}")
+
+
+def _first_words(lab: Lab, run: Run) -> str:
+    """What a program said that ended at once."""
+    if run.output:
+        report = listening.finish(lab, run).report
+        return report.agent_note or report.last_line
     try:
-        words = looking.last_line(lab.sessions.screens([run.session], 20).get(run.session, ""))
+        return looking.last_line(lab.sessions.screens([run.session], 20).get(run.session, ""))
     except SeamError as error:
         logger.info("last words were not read", extra={"run_id": run.pk, "error": str(error)})
-    ended = lab.sessions.exit_of(lab.paths.run_folder(run.pk))
-    status = f" with status {ended.status}" if ended and ended.status is not None else ""
-    said = f" Its last words: {words}" if words else ""
-    raise StartFailed(f"the agent exited immediately{status}.{said}")
+        return ""
 
 
 def _mark_working(lab: Lab, run: Run) -> None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from runs.domain.ports import Change, Lab, SeamError
+from runs.domain.history import Change
+from runs.domain.ports import Lab, SeamError
 from runs.models import Run
 
 SCROLLBACK_LINES = 1000
@@ -88,8 +89,9 @@ def _is_cut(files: Sequence[Change], patch: str) -> bool:
 
 
 def tidy(screen: str) -> str:
-    """A screen without tmux's own "Pane is dead" line and without the empty end."""
-    return _DEAD_PANE.sub("", screen).rstrip()
+    """A screen without tmux's own "Pane is dead" line, the empty end, and letters 0, which no
+    database keeps."""
+    return _DEAD_PANE.sub("", screen).replace("\0", "").rstrip()
 
 
 def plain(screen: str) -> str:

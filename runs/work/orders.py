@@ -21,7 +21,14 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
     if run.project.token:
         files["git-token"] = str(run.project.token)
     env = {**_session_env(lab, run, folder), **{str(k): str(v) for k, v in profile.env.items()}}
-    Run.objects.filter(pk=run.pk).update(prompt=prompt, token_hash=tokens.hash_token(token))
+    run.mode, run.output, run.resume_argv = profile.mode, profile.output, profile.resume_argv
+    Run.objects.filter(pk=run.pk).update(
+        prompt=prompt,
+        token_hash=tokens.hash_token(token),
+        mode=run.mode,
+        output=run.output,
+        resume_argv=run.resume_argv,
+    )
     values = {
         "prompt": prompt,
         "prompt_file": str(folder / "prompt.md"),
@@ -39,6 +46,7 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         files=files,
         marker=reaper.marker(lab, run),
         nofile=settings.nofile_limit,
+        output=run.output,
     )
 
 

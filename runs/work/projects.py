@@ -14,7 +14,7 @@ from runs.domain.sources import Source, WrongSource, name_from, read_source, res
 from runs.domain.states import NoticeKind, ProjectState
 from runs.models import Project
 from runs.work import announce
-from runs.work.cloning import carry_out_clone
+from runs.work.cloning import PATIENCE, carry_out_clone
 from trackers.builtin import store
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "retry",
 ]
 
+SOURCE_CHARACTERS = 500
 QUEUE_LOSS = timedelta(seconds=5)
 
 
@@ -53,6 +54,8 @@ def add(lab: Lab, *, name: str, source: str, token: str, by: str) -> Project:
     if read.is_path:
         read = Source(str(_folder(read.text)), is_path=True)
     url, login = split_login(_origin(lab, read))
+    if max(len(url), len(read.text)) > SOURCE_CHARACTERS:
+        raise ProjectRefused("source", f"Use at most {SOURCE_CHARACTERS} characters.")
     token = token or login
     try:
         branch = lab.repos.probe(url or read.text, token)
@@ -61,33 +64,46 @@ def add(lab: Lab, *, name: str, source: str, token: str, by: str) -> Project:
     return _store(lab, name, slug, read, url, token, branch, by)
 
 
-def retry(lab: Lab, project: Project, by: str) -> None:
-    """Clone a failed project again."""
+def retry(lab: Lab, project: Project, by: str) -> bool:
+    """Clone a failed project again; False when its clone had not failed."""
     with transaction.atomic():
-        if Project.objects.filter(pk=project.pk, state=ProjectState.FAILED).update(
+        won = Project.objects.filter(pk=project.pk, state=ProjectState.FAILED).update(
             state=ProjectState.CLONING, error="", clone_progress="", clone_deadline=None
-        ):
+        )
+        if won:
             announce.tell(lab, NoticeKind.PROJECT_ADDED, "is cloned again", project=project, by=by)
             transaction.on_commit(lambda: lab.queue.clone(project.pk), robust=True)
+    return bool(won)
 
 
 def remove_failed(lab: Lab, project: Project, by: str) -> bool:
     """Forget a project whose clone failed; never one that was ever usable."""
     with transaction.atomic():
-        removed, _ = Project.objects.filter(
-            pk=project.pk, state=ProjectState.FAILED, runs=None
-        ).delete()
-        if removed:
-            if project.tracker == "builtin":
-                store.drop_root(project.tracker_root)
-            announce.tell(lab, NoticeKind.PROJECT_FAILED, f"{project.name} was removed", by=by)
-    return bool(removed)
+        # Held, so that it cannot be cloned again while its rows go.
+        rows = Project.objects.select_for_update().filter(pk=project.pk, state=ProjectState.FAILED)
+        failed = rows.first()
+        if failed is None or failed.runs.exists():
+            return False
+        failed.delete()
+        if project.tracker == "builtin":
+            store.drop_root(project.tracker_root)
+        announce.tell(lab, NoticeKind.PROJECT_FAILED, f"{project.name} was removed", by=by)
+    return True
 
 
 def recover(lab: Lab) -> None:
-    """Ask again for clones whose task was lost or whose process died."""
+    """Ask again for clones whose task was lost or whose process died.
+
+    Times too far ahead were stored before the clock was set back. A clone that goes on is not
+    disturbed, whoever asks for it again.
+    """
     now = lab.now()
-    lost = Q(clone_deadline=None, created_at__lt=now - QUEUE_LOSS) | Q(clone_deadline__lt=now)
+    unasked = Q(created_at__lt=now - QUEUE_LOSS) | Q(created_at__gt=now)
+    lost = (
+        Q(unasked, clone_deadline=None)
+        | Q(clone_deadline__lt=now)
+        | Q(clone_deadline__gt=now + PATIENCE)
+    )
     for pk in Project.objects.filter(lost, state=ProjectState.CLONING).values_list("pk", flat=True):
         lab.queue.clone(pk)
 

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 from django.db import transaction
 
 from runs.domain import writing
+from runs.domain.comparing import Ends
 from runs.domain.ports import Lab, SeamError
+from runs.domain.recovery import BranchFacts, is_left_over
 from runs.domain.states import NoticeKind
 from runs.models import Project, Run
-from runs.work import announce
+from runs.work import announce, comparing
+from runs.work.pull_comments import PullRefused, comment, comments
 from trackers.base import (
     Ability,
     NewPull,
@@ -22,18 +25,12 @@ from trackers.base import (
     Unreachable,
     best_pull,
 )
-from trackers.builtin import store
+from trackers.builtin import queries, store
+from trackers.builtin.models import PullRequest
+
+__all__ = ["PullRefused", "close", "comment", "comments", "create", "of_run"]
 
 _BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/-]{0,199}")
-
-
-class PullRefused(Exception):
-    """No pull request was opened; `field` is what is wrong, `text` says so to the agent."""
-
-    def __init__(self, field: str, text: str) -> None:
-        super().__init__(text)
-        self.field = field
-        self.text = text
 
 
 def create(lab: Lab, run: Run, *, title: str, body: str = "", base: str = "", by: str = "") -> Pull:
@@ -64,12 +61,28 @@ def close(lab: Lab, project: Project, number: int, *, by: str) -> bool:
     """Close a pull request unmerged; False when it was not open. Raises NotFound, Refused."""
     if project.tracker != "builtin":
         raise Refused("This project keeps its pull requests on a tracker of its own.")
+    ends = _ends(lab, project, queries.pull(project.tracker_root, number))
     with transaction.atomic():
         closed = store.close_pull(project.tracker_root, number, at=lab.now())
         if closed:
+            _keep_ends(project, number, ends)
             text = f"pull request {number} closed without a merge"
             announce.tell(lab, NoticeKind.PULL_CHANGED, text, project=project, by=by)
     return closed
+
+
+def _ends(lab: Lab, project: Project, pull: PullRequest) -> Ends:
+    """The commits that a pull request compares, none when git could not say."""
+    try:
+        return comparing.ends_of(lab, project, pull)
+    except SeamError:
+        return Ends()
+
+
+def _keep_ends(project: Project, number: int, ends: Ends) -> None:
+    """What it compared when it ended: branches are merged, removed and used again after that."""
+    if ends.are_known:
+        store.keep_ends(project.tracker_root, number, base_commit=ends.base, head_commit=ends.head)
 
 
 def _able(lab: Lab, project: Project) -> Tracker:
@@ -128,7 +141,15 @@ def _request(lab: Lab, run: Run, title: str, body: str, base: str, by: str) -> N
         )
     if not writing.closes(body, run.issue_key):
         body = f"{body}\n\nCloses #{run.issue_key}".strip()
-    return NewPull(run.branch, base, title, body, author=by or run.agent, head_commit=commit)
+    return NewPull(
+        run.branch,
+        base,
+        title,
+        body,
+        author=by or run.agent,
+        head_commit=commit,
+        base_commit=lab.repos.tip(run.project.repo(lab.paths), f"refs/remotes/origin/{base}") or "",
+    )
 
 
 def _base(lab: Lab, run: Run, base: str) -> str:
@@ -182,12 +203,10 @@ def _is_behind(lab: Lab, run: Run, pushed: str) -> bool:
 
 
 def _is_left_over(lab: Lab, run: Run, pushed: str) -> bool:
-    """Whether origin's branch is an earlier run's: known before we asked, and nothing done here."""
     repo = run.project.repo(lab.paths)
     known = lab.repos.tip(repo, f"refs/remotes/origin/{run.branch}")
-    if pushed == run.fork_point:
-        return False
-    return pushed == known and lab.repos.tip(repo, f"refs/heads/{run.branch}") == run.fork_point
+    head = lab.repos.tip(repo, f"refs/heads/{run.branch}")
+    return is_left_over(BranchFacts(pushed, known, head, run.fork_point))
 
 
 def _open(lab: Lab, tracker: Tracker, run: Run, new: NewPull) -> Pull:

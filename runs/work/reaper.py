@@ -8,12 +8,12 @@ from pathlib import Path
 
 from django.db import transaction
 
-from runs.domain import naming
+from runs.domain import budgets, naming
 from runs.domain.ports import Lab, SeamError, Sighting
 from runs.domain.states import NoticeKind, Outcome, WorktreeFate
-from runs.domain.teardown import teardown
+from runs.domain.teardown import may_close, teardown
 from runs.models import Run
-from runs.work import announce, looking
+from runs.work import announce, listening, looking
 
 logger = logging.getLogger(__name__)
 
@@ -23,15 +23,20 @@ LAST_WORDS_BYTES = 60_000
 
 def marker(lab: Lab, run: Run) -> str:
     """The mark that every process of a run carries; unique across state folders. Empty if adopted."""
-    return "" if run.is_adopted else naming.marker(str(lab.paths.state), run.pk)
+    if run.mark or run.is_adopted:
+        return run.mark
+    return naming.marker(str(lab.paths.state), run.pk)  # started before marks were stored
 
 
 def settle(lab: Lab, run: Run) -> bool:
     """Do what the outcome asks for; True when the run is settled (LAB-36 to LAB-43).
 
-    A session that could not be ended leaves the run unsettled, and the next tick tries again;
-    whatever else fails becomes a warning on the run and stops nothing.
+    A session that could not be ended, or a failed start that could not be undone, leaves the run
+    unsettled, and the next tick tries again; whatever else fails becomes a warning on the run and
+    stops nothing.
     """
+    if _may_close(lab, run):
+        return False
     seen = _read_last_words(lab, run)
     try:
         lab.sessions.kill(run.session, marker(lab, run))
@@ -43,19 +48,16 @@ def settle(lab: Lab, run: Run) -> bool:
             f"The session could not be ended yet: {error}. It is tried again at every tick.",
         )
         return False
-    seen |= _exit_facts(lab, run) | _progress(lab, run)
+    try:
+        _undo_start(lab, run)
+    except SeamError as error:
+        text = f"The start could not be undone yet: {error}. It is tried again at every tick."
+        _warn(lab, run, text)
+        return False
+    seen |= _exit_facts(lab, run) | _progress(lab, run) | listening.last_words(lab, run)
     fate, warning = _settle_worktree(lab, run)
     lab.sessions.forget(lab.paths.run_folder(run.pk))
     return _mark(lab, run, fate, warning, seen)
-
-
-def exit_words(status: int | None, number: int | None) -> str:
-    """How a program ended, for a sentence that starts with "the session"."""
-    if number is not None:
-        return f"was ended by signal {number}"
-    if status is not None:
-        return f"ended with exit status {status}"
-    return "is gone"
 
 
 def seen_exit(sighting: Sighting | None, exit_file: Mapping[str, object]) -> dict[str, object]:
@@ -88,6 +90,20 @@ def _exit_facts(lab: Lab, run: Run) -> dict[str, object]:
     return exit_file(lab, run)
 
 
+def _may_close(lab: Lab, run: Run) -> bool:
+    """Whether the program is given time to end by itself; not, when tmux cannot tell."""
+    if run.outcome != Outcome.SUCCEEDED or not run.is_one_shot:
+        return False
+    try:
+        seen = lab.sessions.look().get(run.session)
+    except SeamError as error:
+        logger.info("session was not seen", extra={"run_id": run.pk, "error": str(error)})
+        return False
+    alive = seen is not None and seen.alive and seen.marker == marker(lab, run)
+    since = budgets.age(lab.now(), run.ended_at)
+    return may_close(Outcome(run.outcome), run.mode, alive, since)
+
+
 def _read_last_words(lab: Lab, run: Run) -> dict[str, object]:
     """The end of the screen, before it goes away with the session."""
     try:
@@ -109,6 +125,19 @@ def _progress(lab: Lab, run: Run) -> dict[str, object]:
         logger.info("progress was not read", extra={"run_id": run.pk, "error": str(error)})
         return {}
     return {"head": progress.head, "commits": progress.commits}
+
+
+def _undo_start(lab: Lab, run: Run) -> None:
+    """A start that failed gives its issue back, what an agent wrote into it stays (LAB-59).
+
+    Again here, since what could not be undone when it failed may still come to life afterwards.
+    """
+    if run.did_start or run.outcome != Outcome.FAILED or not (run.fork_point and run.worktree):
+        return
+    repo = run.project.repo(lab.paths)
+    if lab.repos.roll_back(repo, Path(run.worktree), run.branch, run.fork_point):
+        Run.objects.filter(pk=run.pk).update(worktree="")
+        run.worktree = ""
 
 
 def _settle_worktree(lab: Lab, run: Run) -> tuple[WorktreeFate, str]:

@@ -8,11 +8,11 @@ import os
 import secrets
 
 from django.contrib.auth.models import User
-from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from runs.domain.paths import Paths
+from runs.work import passwords
 
 DEAD_LINK = (
     "This set-up link does not work any more: it was used, or a newer one was printed. "
@@ -74,7 +74,11 @@ def make_operator(paths: Paths, token: str, name: str, password: str) -> User:
     with transaction.atomic():
         if has_account():
             raise SetupRefused("", DEAD_LINK)
-        user.save()
+        try:
+            with transaction.atomic():
+                user.save()
+        except IntegrityError as taken:
+            raise SetupRefused("", DEAD_LINK) from taken
         try:
             paths.setup_token.unlink()
         except FileNotFoundError as gone:
@@ -89,9 +93,9 @@ def _check(user: User, password: str) -> None:
     except ValidationError as wrong:
         raise SetupRefused("name", " ".join(wrong.messages)) from wrong
     try:
-        validate_password(password, user)
-    except ValidationError as wrong:
-        raise SetupRefused("password", " ".join(wrong.messages)) from wrong
+        passwords.check(password, user)
+    except passwords.PasswordRefused as wrong:
+        raise SetupRefused("password", str(wrong)) from wrong
 
 
 def _hash(token: str) -> str:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
 
-from runs.domain import budgets, naming
+from runs.domain import budgets, naming, tokens, writing
 from runs.domain.launching import Queue, Refusal, Room, Start, decide_start
 from runs.domain.ports import Lab, SeamError, Sighting
 from runs.domain.states import AnswerCode, NoticeKind, ProjectState, RunKind, RunState
 from runs.models import Project, Run, Settings, StartRequest
-from runs.work import announce
+from runs.work import announce, lease
 from trackers.base import TrackerError
 
 logger = logging.getLogger(__name__)
@@ -22,9 +22,14 @@ PATIENCE = timedelta(minutes=2)
 STEP_SECONDS = 0.02
 
 
+class AnsweredMeanwhile(Exception):
+    """Another pass has answered the request, so this one starts nothing for it."""
+
+
 def request(lab: Lab, project: Project, by: str, wanted: str = "") -> StartRequest:
     """Ask for a run; the launch pass of the worker answers. `wanted` names one issue."""
-    asked = StartRequest.objects.create(project=project, by=by, wanted_key=wanted, at=lab.now())
+    key = writing.clean(wanted)[:60]
+    asked = StartRequest.objects.create(project=project, by=by, wanted_key=key, at=lab.now())
     lab.bell.look(project.slug)
     return asked
 
@@ -42,18 +47,26 @@ def wait(lab: Lab, asked: StartRequest, seconds: float = 5.0) -> StartRequest:
     return asked
 
 
-def launch_pass(lab: Lab, settings: Settings, sightings: Mapping[str, Sighting] | None) -> int:
+def launch_pass(
+    lab: Lab,
+    settings: Settings,
+    sightings: Mapping[str, Sighting] | None,
+    number: int,
+    held: Collection[str] = (),
+) -> int:
     """Answer every waiting request, oldest first; how many runs were put into *starting*.
 
-    Runs under the lease of a tick, so that no two passes overlap (LAB-58); the unique
-    constraint on active runs holds even if they did.
+    Runs under the lease of a tick, whose number it checks before each answer and with each row,
+    so that no two passes overlap (LAB-58). Raises lease.Lost; what was answered before stays.
+    `held` are the sessions that were being made when `sightings` were asked for.
     """
+    slots = set(held)
     waiting = (
         StartRequest.objects.filter(answer="")
         .select_related("project", "project__agent")
         .order_by("pk")
     )
-    return sum([_answer(lab, settings, asked, sightings) for asked in waiting])
+    return sum([_answer(lab, settings, asked, sightings, number, slots) for asked in waiting])
 
 
 def refuse(lab: Lab, asked: StartRequest, refusal: Refusal) -> None:
@@ -68,8 +81,14 @@ def refuse(lab: Lab, asked: StartRequest, refusal: Refusal) -> None:
 
 
 def _answer(
-    lab: Lab, settings: Settings, asked: StartRequest, sightings: Mapping[str, Sighting] | None
+    lab: Lab,
+    settings: Settings,
+    asked: StartRequest,
+    sightings: Mapping[str, Sighting] | None,
+    number: int,
+    held: set[str],
 ) -> bool:
+    lease.keep(lab, number)
     if budgets.age(lab.now(), asked.at) > PATIENCE:
         text = "The worker was away when this start was asked for, so nothing was started. Press Start again."
         refuse(lab, asked, Refusal(AnswerCode.EXPIRED, text))
@@ -83,11 +102,11 @@ def _answer(
         refuse(lab, asked, Refusal(AnswerCode.SEAM_FAILED, text))
         return False
     queue, titles = _queue(lab, asked)
-    decision = decide_start(queue, room(lab, settings, sightings))
+    decision = decide_start(queue, room(lab, settings, sightings, held))
     if isinstance(decision, Refusal):
         refuse(lab, asked, decision)
         return False
-    return _store(lab, settings, asked, decision, titles.get(decision.key, ""))
+    return _store(lab, settings, asked, decision, titles.get(decision.key, ""), number, held)
 
 
 def _queue(lab: Lab, asked: StartRequest) -> tuple[Queue, dict[str, str]]:
@@ -116,8 +135,17 @@ def _queue(lab: Lab, asked: StartRequest) -> tuple[Queue, dict[str, str]]:
     return queue, titles
 
 
-def room(lab: Lab, settings: Settings, sightings: Mapping[str, Sighting] | None) -> Room:
-    """Slots: live sessions of projects plus runs in *starting* (LAB-41, LAB-66)."""
+def room(
+    lab: Lab,
+    settings: Settings,
+    sightings: Mapping[str, Sighting] | None,
+    held: Collection[str] = (),
+) -> Room:
+    """Slots: live sessions of projects plus runs in *starting* (LAB-41, LAB-66).
+
+    A session of `held` counts as long as its run is active: it may have come to life after the
+    sessions were looked at, when it is neither seen nor *starting* any more.
+    """
     active = list(
         Run.objects.active().filter(host=lab.host).values_list("session", "slot", "state")
     )
@@ -134,17 +162,28 @@ def room(lab: Lab, settings: Settings, sightings: Mapping[str, Sighting] | None)
         parsed = naming.parse_session(name)
         if parsed is not None and parsed.slot:
             taken.add(parsed.slot)
-    starting = {session for session, _, state in active if state == RunState.STARTING}
+    starting = {
+        session for session, _, state in active if state == RunState.STARTING or session in held
+    }
     return Room(taken, len(live | starting), settings.session_cap)
 
 
-def _store(lab: Lab, settings: Settings, asked: StartRequest, start: Start, title: str) -> bool:
+def _store(
+    lab: Lab,
+    settings: Settings,
+    asked: StartRequest,
+    start: Start,
+    title: str,
+    number: int,
+    held: set[str],
+) -> bool:
     """The row in *starting*: from here on it keeps other starters out, exactly as the branch will."""
     project = asked.project
     profile = project.agent or settings.agent
     now = lab.now()
     try:
         with transaction.atomic():
+            lease.keep(lab, number)
             run = Run.objects.create(
                 project=project,
                 host=lab.host,
@@ -154,6 +193,7 @@ def _store(lab: Lab, settings: Settings, asked: StartRequest, start: Start, titl
                 state=RunState.STARTING,
                 session=naming.session_name(project.slug, start.slot, start.key, RunKind.MANUAL),
                 slot=start.slot,
+                mark=tokens.new_mark(),
                 branch=naming.branch_for(start.key),
                 agent=profile.name if profile else "",
                 model=settings.model if profile == settings.agent else "",
@@ -161,7 +201,9 @@ def _store(lab: Lab, settings: Settings, asked: StartRequest, start: Start, titl
                 started_by=asked.by,
                 requested_at=asked.at,
             )
-            StartRequest.objects.filter(pk=asked.pk).update(answer=AnswerCode.STARTED, run=run)
+            open_request = StartRequest.objects.filter(pk=asked.pk, answer="")
+            if not open_request.update(answer=AnswerCode.STARTED, run=run):
+                raise AnsweredMeanwhile
             Project.objects.filter(pk=project.pk).update(last_opened_at=now)
             announce.tell(
                 lab, NoticeKind.RUN_STARTING, f"taken into slot {start.slot}", run=run, by=asked.by
@@ -171,4 +213,7 @@ def _store(lab: Lab, settings: Settings, asked: StartRequest, start: Start, titl
         text = f"Issue {start.key} was taken by another start in the same moment."
         refuse(lab, asked, Refusal(AnswerCode.NOTHING_READY, text))
         return False
+    except AnsweredMeanwhile:
+        return False
+    held.add(run.session)
     return True

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from django.db import InterfaceError, OperationalError
 from django.db.models import Q
 
 from runs.domain import budgets
 from runs.domain.ports import Lab, SeamError, Sighting
 from runs.domain.states import RunState
-from runs.models import Due, Host, Run, Settings, StartRequest, Tick
-from runs.work import adopt, glance, judge, launch, lease, projects, reaper, starts
+from runs.domain.trouble import database_words
+from runs.models import Due, Host, Run, Settings, StartRequest, Tick, connections
+from runs.work import adopt, clock, glance, judge, launch, lease, projects, reaper, starts
 
 logger = logging.getLogger(__name__)
 
 LOOK, GLANCE = "look", "glance"
 GLANCE_EVERY = timedelta(seconds=5)
+NO_DATABASE = (OperationalError, InterfaceError)
 TICKS_KEPT, PRUNE_EVERY = 5000, 500
 
 
@@ -29,6 +32,7 @@ class Report:
 
     did: bool = True
     was_skipped: bool = False
+    was_blind: bool = False
     runs: int = 0
     adopted: int = 0
     ended: int = 0
@@ -48,8 +52,17 @@ def tick(lab: Lab, project: str = "", force: bool = False) -> Report:
     """Do what is due on this host; `project` (its slug) or `force` ask for a look now.
 
     Returns at once when nothing is due, and reports a skip when another tick holds the lease
-    (LAB-17). Never raises for what the outside does.
+    (LAB-17). Never raises for what the outside does; without its database it is blind and does
+    nothing.
     """
+    try:
+        return _tick(lab, project, force)
+    except NO_DATABASE as error:
+        logger.warning("tick could not use the database", extra={"error": str(error)})
+        return Report(did=False, was_blind=True, errors=[database_words(str(error))])
+
+
+def _tick(lab: Lab, project: str, force: bool) -> Report:
     settings = Settings.current()
     due = _due(lab, settings)
     if force or project:
@@ -65,10 +78,13 @@ def tick(lab: Lab, project: str = "", force: bool = False) -> Report:
         _work(lab, settings, number, due, project, report)
     except lease.Lost:
         report.errors.append("the lease was lost; another tick goes on")
+    except NO_DATABASE as error:
+        report.errors.append(database_words(str(error)))
     except Exception as error:
         logger.exception("tick was cut short")
         report.errors.append(f"the tick was cut short by a mistake of labsite: {error!r}")
     finally:
+        connections.renew()
         _finish(lab, settings, number, due, project, report, began)
     return report
 
@@ -77,15 +93,17 @@ def _work(
     lab: Lab, settings: Settings, number: int, due: set[str], project: str, report: Report
 ) -> None:
     """Rows first, then sessions: what ends in between is known and not taken for something new."""
+    now = clock.heed(lab, number)
     known = _runs(lab)
+    held = {run.session for run in known if run.is_active and run.state == RunState.STARTING}
     sightings = _look(lab, report)
     runs = [run for run in known if project in ("", run.project.slug)]
     if LOOK in due:
         if sightings is not None:
             found = adopt.adopt(lab, sightings, known, project)
             report.adopted, runs = len(found), [*runs, *found]
-        _judge(lab, settings, number, runs, sightings, report)
-        report.started = _launch(lab, settings, sightings, report)
+        _judge(lab, settings, number, runs, sightings, report, now)
+        report.started = _launch(lab, settings, sightings, held, number, report)
         if not project:
             projects.recover(lab)
     working = [run for run in runs if run.is_active and run.state == RunState.WORKING]
@@ -100,24 +118,34 @@ def _judge(
     runs: Sequence[Run],
     sightings: Mapping[str, Sighting] | None,
     report: Report,
+    now: datetime,
 ) -> None:
-    """Settle what had ended, end what has to end, bring interrupted starts to a close."""
+    """Settle what had ended, end what has to end, bring interrupted starts to a close.
+
+    A tmux that does not answer cannot end sessions either, so nothing waits for it once more.
+    """
     active = [run for run in runs if run.is_active]
     report.runs = len(active)
-    _each(lab, [run for run in runs if not run.is_active], report, _settle_ended)
-    ended = judge.judge(lab, settings, active, sightings, number, report.errors)
-    lease.keep(lab, number)
+    if sightings is not None:
+        _each(lab, number, [run for run in runs if not run.is_active], report, _settle_ended)
+    ended = judge.judge(lab, settings, active, sightings, number, report.errors, now)
     report.ended = len(ended)
-    _each(lab, ended, report, _settle)
+    _each(lab, number, ended, report, _settle)
     starting = [run for run in active if run.is_active and run.state == RunState.STARTING]
-    _each(lab, starting, report, lambda lab, run, _: launch.recover(lab, run, sightings))
+    _each(lab, number, starting, report, lambda lab, run, _: launch.recover(lab, run, sightings))
+    lease.keep(lab, number)
 
 
 def _each(
-    lab: Lab, runs: Sequence[Run], report: Report, act: Callable[[Lab, Run, Report], None]
+    lab: Lab,
+    number: int,
+    runs: Sequence[Run],
+    report: Report,
+    act: Callable[[Lab, Run, Report], None],
 ) -> None:
-    """One run's trouble is told and never keeps the others waiting."""
+    """One run's trouble is told and never keeps the others waiting. Raises lease.Lost."""
     for run in runs:
+        lease.keep(lab, number)
         try:
             act(lab, run, report)
         except Exception as error:
@@ -151,14 +179,19 @@ def _runs(lab: Lab) -> list[Run]:
 
 
 def _launch(
-    lab: Lab, settings: Settings, sightings: Mapping[str, Sighting] | None, report: Report
+    lab: Lab,
+    settings: Settings,
+    sightings: Mapping[str, Sighting] | None,
+    held: Collection[str],
+    number: int,
+    report: Report,
 ) -> int:
     """Drain before fill: requests are answered after everything that ended freed its slot."""
     if not StartRequest.objects.filter(answer="").exists():
         return 0
     if report.settled:
         sightings = _look(lab, report)
-    return starts.launch_pass(lab, settings, sightings)
+    return starts.launch_pass(lab, settings, sightings, number, held)
 
 
 def _any_alive(runs: Sequence[Run], sightings: Mapping[str, Sighting] | None) -> bool:

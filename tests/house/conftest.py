@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import databases
 from tests.house.product import Product, lab
 
 OPERATOR = {
@@ -29,7 +29,7 @@ def once_used(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def used(once_used: Path, tmp_path: Path) -> Path:
     """A copy of it, with Anna's account."""
-    return shutil.copytree(once_used, tmp_path / "used")
+    return databases.copy(once_used, tmp_path / "used")
 
 
 @pytest.fixture

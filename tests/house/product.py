@@ -16,6 +16,8 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+from tests import databases
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 LAB = ROOT / "lab"
 PATIENCE = 60.0
@@ -28,7 +30,8 @@ def environment(state: Path, **more: str) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith(("LAB_", "DJANGO_"))
     }
-    return {**kept, "LAB_PYTHON": sys.executable, "LAB_STATE_DIR": str(state), **more}
+    ours = {"LAB_PYTHON": sys.executable, "LAB_STATE_DIR": str(state)}
+    return {**kept, **ours, **databases.environment(state), **more}
 
 
 def lab(
@@ -106,13 +109,21 @@ class Product:
 
     def children(self) -> dict[str, int]:
         """Process ids of web and worker."""
-        found = {}
+        return {name: pids[0] for name, pids in self._programs().items()}
+
+    def workers(self) -> list[int]:
+        """Process ids of all workers."""
+        return self._programs().get("worker", [])
+
+    def _programs(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
         for stat in Path("/proc").glob("[0-9]*/stat"):
             with contextlib.suppress(OSError):
                 parent = int(stat.read_text().rpartition(")")[2].split()[1])
                 command = (stat.parent / "cmdline").read_bytes()
                 if parent == self.process.pid and (b"daphne" in command or b"run_huey" in command):
-                    found["web" if b"daphne" in command else "worker"] = int(stat.parent.name)
+                    name = "web" if b"daphne" in command else "worker"
+                    found.setdefault(name, []).append(int(stat.parent.name))
         return found
 
     def press_ctrl_c(self) -> None:
@@ -130,14 +141,14 @@ class Product:
 
     def close(self) -> None:
         """End everything of this product, whatever state the test left it in."""
-        children = self.children()
+        children = [pid for pids in self._programs().values() for pid in pids]
         if self.process.poll() is None:
             self.process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(10)
             self.process.kill()
             self.process.wait()
-        for pid in children.values():
+        for pid in children:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         os.close(self.terminal)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from runs.domain.paths import Paths
 from runs.management import state_files
 from runs.management.commands.tick import lines
 from runs.work.tick import Report
+from tests import databases
 from tests.fakes import World
 from tests.house.product import Product, lab
 
@@ -28,9 +30,8 @@ def test_a_script_makes_the_account_before_the_first_start(tmp_path: Path) -> No
         DJANGO_SUPERUSER_PASSWORD="correct horse battery",
     )
     assert done.returncode == 0, done.stderr
-    with sqlite3.connect(tmp_path / "state" / "lab.sqlite3") as database:
-        assert database.execute("select username from auth_user").fetchall() == [("anna",)]
-    database.close()
+    rows = databases.ask(tmp_path / "state", "select username from auth_user")
+    assert rows == [("anna",)]
 
 
 def test_a_wrong_setting_is_one_sentence_in_every_command(tmp_path: Path) -> None:
@@ -118,15 +119,13 @@ def test_a_busy_database_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
     writer = sqlite3.connect(paths.database)
     writer.execute("create table t (x)")
     writer.execute("begin immediate")
-    assert set_damaged_aside(paths, "now") == []
+    assert set_damaged_aside([paths.database], "now") == []
     writer.close()
 
 
 def test_a_database_that_cannot_be_prepared_is_one_sentence(tmp_path: Path) -> None:
     assert lab("manage", "prepare", state=tmp_path).returncode == 0
-    holder = sqlite3.connect(tmp_path / "lab.sqlite3", isolation_level=None)
-    holder.execute("drop table django_migrations")
-    holder.close()
+    databases.ask(tmp_path, "drop table django_migrations")
     done = lab("up", "--port", "0", state=tmp_path)
     assert done.returncode == 1
     assert done.stderr.startswith("The database ")
@@ -140,3 +139,17 @@ def test_a_demo_that_cannot_be_made_says_why(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert "demo" in done.stderr
+
+
+def test_a_script_makes_a_token_before_the_first_start(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    missing = lab("manage", "api_token", "anna", "--name", "script", state=state)
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert missing.stderr.splitlines()[-1].endswith("There is no user 'anna'. No token was made.")
+    assert "Traceback" not in missing.stderr
+    account = {"DJANGO_SUPERUSER_USERNAME": "anna", "DJANGO_SUPERUSER_EMAIL": "a@example.org"}
+    password = {"DJANGO_SUPERUSER_PASSWORD": "correct horse battery"}
+    lab("manage", "createsuperuser", "--noinput", state=state, **account, **password)
+    made = lab("manage", "api_token", "anna", "--name", "script", "--scope", "act", state=state)
+    assert made.returncode == 0, made.stderr
+    assert re.fullmatch(r"lab_[\w-]{43}\n", made.stdout)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from labsite.database import chosen
 from runs.domain.paths import Paths
 from tests.house.product import Product, is_gone, lab, until
 
@@ -111,7 +112,7 @@ def test_stop_and_start_of_the_product_never_end_an_agent_session(start: Start) 
 
 
 STATE_FILES = (
-    "lab.sqlite3",
+    *(() if chosen() else ("lab.sqlite3",)),
     "queue.sqlite3",
     "secret.key",
     "static.stamp",
@@ -135,6 +136,7 @@ def test_damaged_or_missing_state_files_do_not_stop_the_product(
     assert "Traceback" not in product.log
 
 
+@pytest.mark.skipif(bool(chosen()), reason="a PostgreSQL server looks after its own files")
 @pytest.mark.row("LAB-134", level="real")
 def test_what_was_damaged_is_kept_beside_and_named(start: Start, used: Path) -> None:
     (used / "lab.sqlite3").write_bytes(b"garbage" * 1000)
@@ -216,3 +218,20 @@ def test_a_second_up_on_the_same_state_folder_is_refused(start: Start) -> None:
 def test_behind_tls_the_agents_command_is_not_sent_to_another_address(start: Start) -> None:
     product = start(LAB_HTTPS="1")
     assert product.get("/agent/whoami") == 401
+
+
+def test_the_worker_loads_no_pages_and_no_api(start: Start) -> None:
+    product = start()
+    worker = product.children()["worker"]
+    maps = Path(f"/proc/{worker}/maps").read_text()
+    assert "pydantic_core" not in maps
+    assert "pydantic_core" in Path(f"/proc/{product.children()['web']}/maps").read_text()
+
+
+def test_a_setting_that_makes_the_product_quietly_wrong_stops_the_start(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong_settings.py"
+    wrong.write_text("from labsite.settings import *\nHUEY.immediate = True\n")
+    more = {"DJANGO_SETTINGS_MODULE": "wrong_settings", "PYTHONPATH": str(tmp_path)}
+    done = lab("up", "--port", "0", state=tmp_path / "state", **more)
+    assert done.returncode == 1
+    assert "The queue is in immediate mode." in done.stderr

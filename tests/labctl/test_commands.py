@@ -125,6 +125,10 @@ def test_pushed_work_becomes_a_pull_request_titled_like_its_commit(
     )
     assert ok(session.run("pr", "view")) == said
     assert ok(session.run("pr", "create", "--title", "once more")) == said
+    assert "Commented on pull request #8." in ok(session.run("pr", "comment", "-m", UMLAUTS))
+    assert f"--- comment by Test agent, run {desk.run.pk} ---\n{UMLAUTS}" in ok(
+        session.run("pr", "view")
+    )
     assert desk.real.bell.looks == ["demo", "demo"]
 
 

@@ -226,3 +226,19 @@ def test_browsers_are_woken_after_the_commit(world: World, project: Project) -> 
 )
 def test_a_text_closes_an_issue_only_by_saying_so(text: str, does: bool) -> None:
     assert writing.closes(text, "7") is does
+
+
+def test_an_edit_keeps_what_it_does_not_name(world: World, project: Project) -> None:
+    number = write(world, project)
+
+    assert issues.edit(world.lab, project, number, body="New", by="anna")
+    assert issues.edit(world.lab, project, number, title="Better", by="anna")
+    assert not issues.edit(world.lab, project, number, title="Better", body="New", by="anna")
+    assert not issues.edit(world.lab, project, number, by="anna")
+
+    stored = Issue.objects.get()
+    assert (stored.title, stored.body) == ("Better", "New")
+    assert [text for *_, text in told()[1:]] == [
+        "issue edited: Add retries",
+        "issue edited: Better",
+    ]

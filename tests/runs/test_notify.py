@@ -88,5 +88,16 @@ def test_a_web_process_that_does_not_read_never_blocks_the_worker(paths: Paths) 
         assert stuck.recv(100) == b""
 
 
+def test_every_worker_hears_that_there_is_work(paths: Paths) -> None:
+    second, dead = paths.more_worker_socket(2), paths.more_worker_socket(3)
+    second.parent.mkdir()
+    _listen(dead).close()
+    with _listen(paths.worker_socket) as first, _listen(second) as more:
+        DatagramBell(paths).work()
+        assert (first.recv(100), more.recv(100)) == (b"", b"")
+        assert not dead.exists()
+
+
 def test_a_missing_feed_folder_is_no_error(tmp_path: Path) -> None:
     DatagramBell(Paths(tmp_path / "nothing")).timeline()
+    DatagramBell(Paths(tmp_path / "nothing")).work()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import socket
 import threading
 import time
 from pathlib import Path
@@ -86,78 +86,123 @@ def test_there_is_room_for_every_kind_of_work_and_workers_to_spare(workers):
 
 
 @pytest.fixture
-def stored(settings):
-    """The product's own queue, stored instead of carried out at once."""
-    queue = settings.HUEY
-    queue.immediate = False
-    queue.flush()
-    yield queue
-    queue.flush()
-    queue.looks = Looks()
-    queue.immediate = True
-
-
-def _next(queue: LabHuey) -> None:
-    queue.execute(queue.dequeue())
-
-
-@pytest.mark.django_db
-def test_a_flood_of_wake_ups_is_one_look(world: World, stored):
+def looked(huey, settings):
+    """A consumer with a scheduler whose looks are noted, on the product's own wiring of wake-ups."""
     from runs import tasks
 
+    settings.HUEY = huey
+    made: list[str] = []
+    huey.on_wake, huey.on_look = tasks.on_wake, made.append
+    consumer = huey.create_consumer(workers=1, periodic=True)
+    thread = threading.Thread(target=consumer._look)
+    yield made, thread
+    huey.looks.stop()
+    if thread.ident:
+        thread.join(5)
+        assert not thread.is_alive()
+
+
+def test_a_flood_of_wake_ups_is_one_look_for_each_project(huey, looked):
+    made, thread = looked
     for _ in range(300):
-        tasks.on_wake("demo")
-        tasks.on_wake("other~1~afk-7")
-    assert stored.pending_count() == 2
-    _next(stored)
-    _next(stored)
-    assert stored.pending_count() == 0
-    tasks.on_wake("demo")
-    assert stored.pending_count() == 1
+        huey.on_wake("demo")
+        huey.on_wake("other~1~afk-7")
+    assert huey.looks.waiting() == ["demo", "other"]
+    thread.start()
+    _until(lambda: made == ["demo", "other"])
+    huey.on_wake("demo")
+    _until(lambda: made == ["demo", "other", "demo"])
 
 
-@pytest.mark.django_db
-def test_what_is_wished_during_a_look_is_one_more_look_afterwards(world: World, stored):
-    from runs import tasks
+def test_what_is_wished_during_a_look_is_one_more_look_afterwards(huey, looked):
+    made, thread = looked
+    begun, go_on = threading.Event(), threading.Event()
 
-    asked = []
+    def slow(project: str) -> None:
+        made.append(project)
+        begun.set()
+        go_on.wait(5)
 
-    class Flooded(Looks):
-        def begin(self, project: str) -> None:
-            super().begin(project)
-            for _ in range(50 if not asked else 0):
-                tasks.on_wake("demo")
-            asked.append(stored.pending_count())
-
-    stored.looks = Flooded()
-    tasks.on_wake("demo")
-    _next(stored)
-    assert (asked, stored.pending_count()) == ([0], 1)
-    _next(stored)
-    assert (asked, stored.pending_count()) == ([0, 0], 0)
+    huey.on_look = slow
+    huey.on_wake("demo")
+    thread.start()
+    assert begun.wait(5)
+    for _ in range(50):
+        huey.on_wake("demo")
+    assert (made, huey.looks.waiting()) == (["demo"], ["demo"])
+    go_on.set()
+    _until(lambda: made == ["demo", "demo"])
+    assert huey.looks.waiting() == []
 
 
-@pytest.mark.django_db
-def test_a_flood_of_made_up_names_does_not_fill_the_queue(world: World, stored):
-    from runs import tasks
-
-    stored.looks = Looks(most=5)
+def test_a_flood_of_made_up_names_is_bounded(huey, looked):
+    huey.looks = Looks(most=5)
     for number in range(50):
-        tasks.on_wake(f"name{number}")
-    assert stored.pending_count() == 5
+        huey.on_wake(f"name{number}")
+    assert len(huey.looks.waiting()) == 5
 
 
-@pytest.mark.django_db
-def test_a_look_that_fails_does_not_silence_the_next_wake_up(world: World, stored, settings):
-    from runs import tasks
+def test_a_look_that_fails_does_not_silence_the_next_wake_up(huey, looked):
+    made, thread = looked
 
-    def broken() -> None:
+    def broken(project: str) -> None:
+        made.append(project)
         raise RuntimeError("no lab")
 
-    working, settings.RUNS_LAB = settings.RUNS_LAB, broken
-    tasks.on_wake("demo")
-    with contextlib.suppress(RuntimeError):
-        _next(stored)
-    settings.RUNS_LAB = working
-    tasks.on_wake("demo")
-    assert stored.pending_count() == 1
+    huey.on_look = broken
+    thread.start()
+    huey.on_wake("demo")
+    _until(lambda: made == ["demo"])
+    huey.on_wake("demo")
+    _until(lambda: made == ["demo", "demo"])
+
+
+def test_a_look_waits_for_nothing_that_the_workers_do(huey, consumer, looked):
+    """Not even when every worker hangs: a done signal is seen at once."""
+    made, thread = looked
+    thread.start()
+    hang, started = threading.Event(), threading.Semaphore(0)
+
+    def slow(number: int) -> None:
+        started.release()
+        hang.wait(10)
+
+    huey.verbs["hang"] = slow
+    for number in range(8):
+        huey.ask("hang", number)
+    try:
+        for _ in range(4):
+            assert started.acquire(timeout=5)
+        huey.on_wake("demo")
+        _until(lambda: made == ["demo"])
+    finally:
+        hang.set()
+
+
+def test_only_the_worker_with_the_scheduler_hears_for_projects_and_each_hears_of_work(
+    huey, consumer, tmp_path
+):
+    """Two workers on one queue: what one puts there wakes the other, whoever has an idle thread."""
+    first, more = tmp_path / "worker.sock", tmp_path / "more.sock"
+    huey.wake_path, huey.more_wake_path = first, more
+    done, heard = threading.Event(), []
+    huey.verbs["mark"] = lambda number: done.set()
+    huey.on_wake = lambda text: (heard.append(text), huey.ring(everyone=True))
+    consumer.hear()
+    _until(more.exists)
+    assert not first.exists()
+    other = LabHuey("test", filename=huey.storage.filename, immediate=False, results=False)
+    time.sleep(0.2)
+    other.ask("mark", 1)
+    assert not done.wait(0.5)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
+        bell.sendto(b"", str(more))
+    assert done.wait(5)
+    assert heard == [""]
+
+
+def _until(happened, seconds: float = 5.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < deadline, "it never happened"
+        time.sleep(0.01)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from runs.domain.ports import Steady
 from runs.models import Notice, Run, Settings, Tick
 from runs.outside import processes
 from runs.work import outcomes, reaper, starts, tick
@@ -151,7 +152,8 @@ def test_the_budget_ends_a_run_exactly_at_its_limit(real):
 def _at(real, moment):
     from dataclasses import replace
 
-    return replace(real.lab, now=lambda: moment)
+    steady = Steady("boot", moment.timestamp())
+    return replace(real.lab, now=lambda: moment, steady=lambda: steady)
 
 
 @pytest.mark.row("LAB-27", "X-08", level="real")

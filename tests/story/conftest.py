@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,10 +14,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from runs.domain import naming
 from runs.domain.paths import Paths
-from runs.domain.ports import SeamError
-from runs.outside import processes
+from tests import databases
 from tests.house.conftest import OPERATOR
 from tests.house.product import ROOT, Product, environment, lab
 
@@ -76,11 +75,12 @@ class Story:
             self.product.close()
         socket = str(self.paths.tmux_socket)
         subprocess.run(["tmux", "-S", socket, "kill-server"], capture_output=True, check=False)
-        for folder in self.paths.run_folders.glob("*"):
-            with contextlib.suppress(SeamError, OSError):
-                processes.end_marked(
-                    naming.marker(str(self.paths.state), int(folder.name)), grace=0.1
-                )
+        ours = str(self.state).encode()
+        for entry in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                works_here = (entry / "cwd").readlink().is_relative_to(self.state)
+                if works_here or ours in (entry / "cmdline").read_bytes():
+                    os.kill(int(entry.name), signal.SIGKILL)
 
 
 @pytest.fixture(scope="session")
@@ -95,7 +95,7 @@ def with_anna(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def story(with_anna: Path, tmp_path: Path) -> Iterator[Story]:
-    made = Story(shutil.copytree(with_anna, tmp_path / "state"))
+    made = Story(databases.copy(with_anna, tmp_path / "state"))
     yield made
     made.close()
 

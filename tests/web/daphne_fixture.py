@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from runs.domain.paths import Paths
+from tests import databases
 from tests.web.socket_client import SocketClient
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,6 +74,7 @@ class Served:
             "DJANGO_SETTINGS_MODULE": "labsite.settings",
             "LAB_STATE_DIR": str(state),
             "PYTHONPATH": str(ROOT),
+            **databases.environment(state),
             **environment,
         }
         self._web: subprocess.Popen[bytes] | None = None
@@ -226,7 +228,7 @@ def prepared_state() -> Iterator[Path]:
 def served(prepared_state: Path) -> Iterator[Served]:
     """The running web process of a fresh installation."""
     folder = Path(tempfile.mkdtemp(prefix="lab-served-"))
-    shutil.copytree(prepared_state, folder, dirs_exist_ok=True)
+    databases.copy(prepared_state, folder)
     made = Served(folder)
     try:
         made.start()

@@ -87,10 +87,8 @@ class House:
         await sync_to_async(client.force_login)(user)
         return client.cookies[settings.SESSION_COOKIE_NAME].value
 
-    def tell(self, text: str, topic: str = "") -> int:
-        notice = Notice.objects.create(
-            at=self.now, kind=NoticeKind.RUN_STEP, text=text, issue_key=topic
-        )
+    def tell(self, text: str, topic: str = "", kind: NoticeKind = NoticeKind.RUN_STEP) -> int:
+        notice = Notice.objects.create(at=self.now, kind=kind, text=text, issue_key=topic)
         DatagramBell(self.paths).timeline()
         return notice.pk
 

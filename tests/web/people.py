@@ -8,6 +8,9 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
+from runs import wiring
+from runs.web import stepup
+
 
 @pytest.fixture
 def anna(client: Client, operator: User) -> Client:
@@ -20,6 +23,14 @@ def vera(viewer: User) -> Client:
     made = Client()
     made.force_login(viewer)
     return made
+
+
+def confirmed(client: Client) -> Client:
+    """The same client as one that was asked who it is just now, by the clock of the test."""
+    session = client.session
+    session[stepup.CONFIRMED] = wiring.lab().now().isoformat()
+    session.save()
+    return client
 
 
 def hx(client: Client, address: str, data: dict[str, str] | None = None, at: str = "/") -> Any:

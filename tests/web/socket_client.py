@@ -81,6 +81,11 @@ class SocketClient:
             return True
         return False
 
+    @property
+    def handle(self) -> socket.socket:
+        """For a reader that waits for many pages at once."""
+        return self._tcp
+
     def drop(self) -> None:
         """Go away without a word, as a closed laptop does."""
         self._tcp.close()

@@ -13,6 +13,7 @@ from runs.domain.states import NoticeKind
 from runs.models import AgentProfile, Host, Notice, Project, Settings, StartRequest, Tick
 from tests import make
 from tests.fakes import World
+from tests.web.people import confirmed
 
 pytestmark = pytest.mark.django_db
 
@@ -42,7 +43,7 @@ def admin(client: Client, operator: User, world: World) -> Client:
     Settings.current()
     Settings.objects.update(agent=None)
     client.force_login(operator)
-    return client
+    return confirmed(client)
 
 
 def _save(admin: Client, **changed: Any) -> Any:
@@ -132,6 +133,8 @@ PROFILE = {
     "model_names": "[]",
     "efforts": "[]",
     "login_command": "[]",
+    "output": "",
+    "resume_argv": "[]",
 }
 
 
@@ -146,6 +149,10 @@ PROFILE = {
         pytest.param("env", '["A"]', "JSON object", id="a list as environment"),
         pytest.param("model_names", '"small"', "JSON list", id="models that are no list"),
         pytest.param("login_command", "{}", "JSON list", id="a login check that is no list"),
+        pytest.param("resume_argv", "7", "JSON list", id="a resume command that is no list"),
+        pytest.param("resume_argv", '["x"]', "{session}", id="a resume command of no session"),
+        pytest.param("output", "claude_stream_json", "one-shot", id="a screen read as lines"),
+        pytest.param("output", "nonsense", "valid choice", id="an unknown output"),
     ],
 )
 def test_a_profile_that_could_not_be_started_is_refused_at_its_field(
@@ -270,7 +277,8 @@ def test_admin_is_closed_to_people_who_only_look(
 ) -> None:
     client.force_login(viewer)
     answer = _save(client, tick_seconds=60)
-    assert answer.status_code == 302
+    assert answer.status_code == 403
+    assert "Only admins may do this." in answer.content.decode()
     assert Settings.current().tick_seconds == 30
 
 

@@ -13,12 +13,12 @@ from django.test import Client
 from runs.domain import tokens
 from runs.domain.ports import SeamError
 from runs.domain.states import Outcome
-from runs.models import Run
+from runs.models import Project, Run
 from runs.work import outcomes
 from tests import make
-from tests.fakes import World
+from tests.fakes import START, World
 from trackers import registry
-from trackers.base import Refused
+from trackers.base import NewPull, Place, Refused, Side
 from trackers.builtin import store
 from trackers.memory import MemoryTracker
 
@@ -97,6 +97,27 @@ def test_a_pull_request_is_opened_once_and_shown(agent: Client, run: Run, world:
     assert made.json() == again.json() == agent.get("/agent/pull").json()
     assert made.json()["body"] == "Closes #7"
     assert world.bell.looks == ["demo", "demo"]
+
+
+def test_an_agent_reads_the_comments_of_its_pull_request_and_answers(
+    agent: Client, run: Run, world: World
+) -> None:
+    root = store.create_root("demo")
+    Project.objects.update(tracker="builtin", tracker_root=root)
+    world.lab = dataclasses.replace(world.lab, tracker_for=registry.tracker)
+    denied(sent(agent, "/agent/pull/comments", body="too early"), 404, "not_found")
+    store.create_pull(root, NewPull("afk/7", "main", "t", "", "Claude"), at=START)
+    place = Place("app.py", 3, Side.NEW, "c" * 40, "x = 1")
+    store.add_pull_comment(root, 1, author="anna", body="Why 1?", at=START, place=place)
+
+    said = sent(agent, "/agent/pull/comments", body="Since it is enough.")
+
+    assert (said.status_code, said.json()) == (201, {"number": 1})
+    first, second = agent.get("/agent/pull").json()["comments"]
+    assert (first["path"], first["line"], first["quote"]) == ("app.py", 3, "x = 1")
+    assert second == {"author": f"Claude, run {run.pk}", "body": "Since it is enough."}
+    denied(sent(agent, "/agent/pull/comments", body=" "), 422, "comment")
+    denied(agent.get("/agent/pull/comments"), 405, "wrong_method")
 
 
 @pytest.mark.row("X-05", "X-10", level="contract")

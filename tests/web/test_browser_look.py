@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
-from runs.domain.ports import Change
+from runs.domain.history import Change
 from runs.domain.states import ProjectState
 from runs.models import Run
 from tests import make
@@ -34,6 +35,10 @@ COLOURS = "".join(
     )
 )
 
+LAST_WORDS = (
+    "\x1b[2mclaude-sonnet-5 · session 1\x1b[0m\nI look.\n\x1b[36m▸ Bash: make test\x1b[0m\n"
+    "\x1b[2m  ok\x1b[0m\n\x1b[33m! rate limit (429)\x1b[0m\n\x1b[31m■ ended with an error\x1b[0m"
+)
 TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
   [...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1
     && !e.closest(".term, .table-scroll, .code-scroll, .hide, .skip")).map(e => e.outerHTML.slice(0, 100))"""
@@ -62,10 +67,46 @@ def addresses(world: World, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> d
         Change("app.py", "M", 2, 1),
         Change("a/very/long/path/" * 6 + "x.py", "?", None, None),
     ]
-    monkeypatch.setattr(world.repos, "changes", lambda path, fork: changes, raising=False)
-    monkeypatch.setattr(world.repos, "patch", lambda path, fork, limit: PATCH, raising=False)
+    monkeypatch.setattr(world.repos, "changes", lambda path, fork, head="": changes)
+    monkeypatch.setattr(world.repos, "patch", lambda path, fork, limit, head="": PATCH)
     starting = make.a_run(project, "8", slot=8, state="starting", started_at=None)
-    dead = Run.objects.filter(outcome="died").first()
+    waiting = make.a_run(
+        project,
+        "9",
+        slot=9,
+        mode="one_shot",
+        output="claude_stream_json",
+        agent_state="rate_limited",
+        agent_note="rate limit (429), try 1 of 2",
+        agent_until=world.clock.now + timedelta(hours=1),
+        agent_session="ef2428a7-c405-4f0b-9c90-3b85490cb350",
+        agent_model="claude-sonnet-5",
+        turns=12,
+        issue_title=title,
+    )
+    world.sessions.appear(waiting.session)
+    world.sessions.text[waiting.session] = "\x1b[36m▸ Bash: make test\x1b[0m"
+    told = make.a_run(
+        project,
+        "10",
+        outcome="died",
+        reason="the agent ended with an error (HTTP 400): Credit balance is too low",
+        mode="one_shot",
+        output="claude_stream_json",
+        agent_state="failed",
+        agent_note="Credit balance is too low " * 10,
+        agent_session="ef2428a7-c405-4f0b-9c90-3b85490cb350",
+        resume_argv=["claude", "--resume", "{session}"],
+        worktree="/somewhere/that/is/long/" * 5,
+        worktree_fate="kept",
+        turns=12,
+        tokens_in=1_234_567,
+        tokens_cached=1_000_000,
+        tokens_out=4_321,
+        cost_usd="1.25",
+        last_words=LAST_WORDS,
+    )
+    dead = Run.objects.filter(outcome="died", output="").first()
     failed = rows.a_tracked_project(
         "failed", state=ProjectState.FAILED, error="fatal: no such host " * 30
     )
@@ -76,8 +117,10 @@ def addresses(world: World, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> d
     return {
         "overview": "/", "project": f"/projects/{project.pk}/", "failed project": f"/projects/{failed.pk}/",
         "cloning project": f"/projects/{cloning.pk}/", "live run": f"/runs/{live.pk}/", "starting run": f"/runs/{starting.pk}/",
+        "waiting run": f"/runs/{waiting.pk}/", "run that told": f"/runs/{told.pk}/",
         "dead run": f"/runs/{dead.pk}/", "runs": "/runs/", "add project": "/projects/new", "settings": "/settings/",
         "not found": "/nowhere", "issues": f"/projects/{project.pk}/issues/",
+        "api": "/api/",
     }  # fmt: skip
 
 
@@ -91,7 +134,7 @@ def test_every_page_is_accessible_and_fits(
     for name, address in addresses.items():
         page.goto(address)
         page.evaluate(
-            "document.querySelectorAll('details.file').forEach(one => { one.open = true; })"
+            "document.querySelectorAll('details:is(.file, .operation)').forEach(one => { one.open = true; })"
         )
         found = Axe().run(page).response["violations"]
         wrong += [(name, one["id"], [node["html"] for node in one["nodes"][:3]]) for one in found]

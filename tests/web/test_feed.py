@@ -9,8 +9,8 @@ import os
 import pytest
 from asgiref.sync import sync_to_async
 
-from runs.web.feed import Watcher
 from runs.web.feed_reader import Audience
+from runs.web.watcher import Watcher
 from tests.web.feed_house import House, cookie, frame, house, in_thread, until
 
 __all__ = ["cookie", "house"]
@@ -101,7 +101,8 @@ async def test_fifty_pages_that_come_back_cost_one_render(house: House, cookie: 
 
 async def test_nobody_watching_a_page_means_it_is_not_rendered(house: House, cookie: str) -> None:
     page = await house.page(cookie, topic="run:1")
-    await asyncio.sleep(0.2)
+    while not house.pages.renders:
+        await asyncio.sleep(0.05)
     house.pages.renders.clear()
     await in_thread(house.tell)("elsewhere", "run:2")
     assert await page.receive_nothing(0.4)
@@ -135,7 +136,7 @@ async def test_a_burst_of_two_thousand_entries_is_shown_once_and_to_its_end(
 async def test_a_slow_socket_holds_one_page_and_not_a_queue(house: House, cookie: str) -> None:
     """The mailbox is filled while nobody takes anything out of it."""
 
-    slow = Watcher(Audience("overview", True), "", 0)
+    slow = Watcher(Audience("overview", True), "", 1, 0)
     for number in range(1000):
         slow.offer(number, {"activity": f"state {number}", "head": "same"})
     got = json.loads(await slow.frame())

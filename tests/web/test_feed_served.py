@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests import databases
 from tests.web.daphne_fixture import Served
 from tests.web.socket_client import Closed, Refused, SocketClient
 
@@ -181,6 +182,37 @@ def test_a_viewer_is_pushed_no_stop_button_and_an_operator_is(served: Served, ru
         assert stop in page.frame()["content"]
 
 
+@pytest.mark.row("X-10", level="real")
+def test_who_loses_the_role_or_is_deactivated_loses_open_pages_at_once(
+    served: Served, run: int
+) -> None:
+    served.cookie("anna")
+    demoted = served.cookie("olga", superuser=False)
+    gone = served.cookie("otto", superuser=False)
+    verb = """
+from django.contrib.auth.models import User
+from runs.domain.roles import Role
+from runs.work import people
+person = User.objects.get(username={name!r}).pk
+people.{call}
+"""
+    stop = f"/runs/{run}/stop"
+    with served.page("overview", demoted, None) as page, served.page(f"run:{run}", gone) as other:
+        assert stop in page.frame()["content"]
+        other.silence(0.5)
+        call = "change_role(lab, person, Role.VIEWER, by='anna')"
+        served.do(verb.format(name="olga", call=call))
+        shown = until("olga is viewer now", page)
+        assert all(stop not in frame["content"] for frame in shown)
+        started = time.monotonic()
+        served.do(verb.format(name="otto", call="deactivate(lab, person, by='anna')"))
+        with pytest.raises(Closed) as closed:
+            while True:
+                other.frame()
+        assert closed.value.code == 4401
+        assert time.monotonic() - started < 5
+
+
 def test_the_page_of_a_run_that_is_not_there_is_closed_with_4404(served: Served) -> None:
     with pytest.raises(Closed) as closed:
         served.page("run:999", served.cookie()).frame()
@@ -218,4 +250,6 @@ def test_a_tracker_token_is_in_no_page_no_push_and_no_log(served: Served, run: i
         with served.page(topic, cookie, None) as page:
             texts.append(page.frame()["content"])
     assert all("very-secret" not in text for text in [*texts, served.log()])
-    assert b"very-secret" not in served.paths.database.read_bytes()
+    stored = databases.ask(served.state, "select token from runs_project")
+    assert len(stored) == 1
+    assert "very-secret" not in str(stored)

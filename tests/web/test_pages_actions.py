@@ -55,7 +55,7 @@ def test_a_start_answers_htmx_with_status_and_banner_and_a_form_with_303(
 
 
 def test_every_answer_of_the_launch_pass_has_a_status(anna: Client) -> None:
-    from runs.web.views.starts import STATUS
+    from runs.web.start_answers import STATUS
 
     assert set(STATUS) == set(AnswerCode)
 

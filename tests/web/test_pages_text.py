@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from html.parser import HTMLParser
 
@@ -9,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs.domain.ports import Change
-from runs.web import diff, markdown, palette, terminal, words
+from runs.domain.history import Change
+from runs.web import code, diff, diff_rows, markdown, palette, terminal, words
 
 EVIL = "<script>alert('x')</script><img src=x onerror=alert(1)> \"quoted\" $(reboot)"
 
@@ -188,6 +189,46 @@ def test_a_huge_patch_is_cut() -> None:
     (file,) = diff.files([Change("a.txt", "A", 9000, 0)], patch)
     assert file.is_cut
     assert len(file.lines) == diff.LINES
+
+
+def test_a_diff_that_was_shown_before_is_shown_again_at_once() -> None:
+    body = "".join(f"-old = {n}\n+new = {n}\n" for n in range(1000))
+    patch = f"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,1000 +1,1000 @@\n{body}"
+    change = Change("a.py", "M", 1000, 1000)
+    first = diff.file(change, patch, 1)
+    began = time.process_time()
+    again = diff.file(change, patch, 1)
+    assert len(again.rows) > 100_000
+    assert time.process_time() - began < 0.15
+    assert again.lines == first.lines
+    other = diff.file(change, patch.replace("new = 7\n", "new = 8\n"), 1)
+    assert other.lines != first.lines
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "marked"),
+    [
+        ("a = 1", "a = 2", ["1", "2"]),
+        ("call(x)", "call(x, y)", ["", ", y"]),
+        ("nothing alike", "=====", []),
+        ("", "x", []),
+    ],
+)
+def test_what_changed_within_a_line_stands_out(old: str, new: str, marked: list[str]) -> None:
+    found = diff_rows.marks([("minus", old), ("plus", new)])
+    assert [text[slice(*found[n])] for n, text in enumerate((old, new)) if n in found] == marked
+    assert diff_rows.marks([("minus", old), ("plus", new), ("plus", "more")]) == {}
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_no_code_makes_anything_but_coloured_spans(one: str, other: str) -> None:
+    texts = [text.replace("\n", "").replace("\r", "") for text in (one, other)]
+    marks = diff_rows.marks([("minus", texts[0]), ("plus", texts[1])])
+    for path in ("a.py", "a.html", "a.unknown"):
+        for line in code.lines(texts, path, marks):
+            for tag, attributes in tags(line):
+                assert tag in ("span", "mark")
+                assert all(name == "class" for name, _ in attributes)
 
 
 @pytest.mark.row("X-15", level="pure")

@@ -10,8 +10,9 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.test import Client
 
-from runs.web.feed import GONE, LOGGED_OUT
+from runs.domain.states import NoticeKind
 from runs.web.sockets import is_same_origin, last_seen
+from runs.web.watcher import GONE, LOGGED_OUT
 from tests.web.feed_house import House, closing, cookie, frame, house, in_thread
 
 __all__ = ["cookie", "house"]
@@ -108,6 +109,41 @@ async def test_a_permission_that_is_taken_away_takes_the_buttons_too(house: Hous
     assert "<button" in (await frame(page))["content"]
     await sync_to_async(user.user_permissions.clear)()
     assert "<button" not in (await frame(page))["content"]
+
+
+async def test_a_lost_permission_takes_the_buttons_with_the_very_next_frame(house: House) -> None:
+    user = await sync_to_async(house.person)("bob", may="act")
+    await in_thread(house.tell)("seen")
+    page = await house.page(await house.cookie(user), None)
+    assert "<button" in (await frame(page))["content"]
+    await sync_to_async(user.user_permissions.clear)()
+    await in_thread(house.tell)("after that")
+    last = await frame(page)
+    assert "after that" in last["content"]
+    assert '#actions"><p></p>' in last["content"]
+
+
+async def test_a_permission_that_is_given_brings_the_buttons(house: House) -> None:
+    from django.contrib.auth.models import Permission
+
+    user = await sync_to_async(house.person)("bob")
+    await in_thread(house.tell)("seen")
+    page = await house.page(await house.cookie(user), None)
+    assert "<button" not in (await frame(page))["content"]
+    permission = await Permission.objects.aget(codename="act")
+    await sync_to_async(user.user_permissions.add)(permission)
+    await in_thread(house.tell)("after that")
+    assert "<button" in (await frame(page))["content"]
+
+
+async def test_a_quiet_page_of_somebody_deactivated_is_closed_at_once(house: House) -> None:
+    user = await sync_to_async(house.person)("bob")
+    page = await house.page(await house.cookie(user), topic="run:1")
+    await asyncio.sleep(0.2)
+    user.is_active = False
+    await user.asave()
+    await in_thread(house.tell)("bob was deactivated", "", NoticeKind.PERSON_CHANGED)
+    assert await closing(page) == LOGGED_OUT
 
 
 async def test_a_page_of_something_unknown_is_closed_with_4404(house: House, cookie: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from trackers.base import PullState
+from trackers.base import PullState, Side
 
 
 class Root(models.Model):
@@ -80,6 +80,7 @@ class PullRequest(models.Model):
     number = models.PositiveIntegerField()
     head = models.CharField(max_length=200)
     base = models.CharField(max_length=200)
+    base_commit = models.CharField(max_length=64, blank=True, default="")
     head_commit = models.CharField(max_length=64, blank=True)
     title = models.TextField()
     body = models.TextField(blank=True)
@@ -103,3 +104,37 @@ class PullRequest(models.Model):
 
     def __str__(self) -> str:
         return f"#{self.number} {self.title[:60]}"
+
+
+class PullComment(models.Model):
+    """A comment on a pull request, or on one line of it as it stood at a commit.
+
+    `quote` is that line's text, so that the comment can be understood when the line is gone.
+    """
+
+    pull = models.ForeignKey(PullRequest, on_delete=models.CASCADE, related_name="comments")
+    author = models.CharField(max_length=150)
+    body = models.TextField()
+    at = models.DateTimeField()
+    path = models.TextField(blank=True, default="")
+    line = models.PositiveIntegerField(null=True, blank=True)
+    side = models.CharField(max_length=3, blank=True, default="")
+    commit = models.CharField(max_length=64, blank=True, default="")
+    quote = models.TextField(blank=True, default="")
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.CheckConstraint(
+                name="pull_comment_on_a_whole_place_or_none",
+                condition=(
+                    Q(path="", line=None, side="", commit="")
+                    | Q(line__gte=1, side__in=[side.value for side in Side])
+                    & ~Q(path="")
+                    & ~Q(commit="")
+                ),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"comment on {self.pull_id} by {self.author}"

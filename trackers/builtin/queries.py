@@ -10,7 +10,7 @@ from django.db.models import Count, IntegerField, Model, OuterRef, Prefetch, Q, 
 from django.db.models.functions import Coalesce, Left
 
 from trackers.base import NotFound, PullState
-from trackers.builtin.models import Issue, IssueComment, Label, PullRequest
+from trackers.builtin.models import Issue, IssueComment, Label, PullComment, PullRequest
 from trackers.builtin.store import root_id
 
 PAGE = 50
@@ -32,22 +32,38 @@ def issues(
     root: str, *, is_open: bool, label: str = "", text: str = "", page: int = 1
 ) -> Page[Issue]:
     """One page of issues, newest first; `text` is looked for in number, title and body."""
-    rows = Issue.objects.filter(root_id=root_id(root), is_open=is_open)
-    if label:
-        rows = rows.filter(labels__name=label)
-    if text:
-        rows = rows.filter(_says(text))
-    counted = (
-        IssueComment.objects.filter(issue=OuterRef("pk"))
-        .order_by()
-        .values("issue")
-        .annotate(number=Count("pk"))
-        .values("number")
-    )
-    rows = rows.annotate(
-        comment_count=Coalesce(Subquery(counted, output_field=IntegerField()), 0),
-    ).prefetch_related("labels")
-    return _page(rows, page)
+    return _page(_issues(root, is_open, label, text), page)
+
+
+def issues_below(
+    root: str,
+    *,
+    is_open: bool | None = None,
+    label: str = "",
+    text: str = "",
+    below: int | None = None,
+    limit: int,
+) -> Sequence[Issue]:
+    """At most `limit` issues with full titles, newest first, whose number is below one."""
+    rows = _issues(root, is_open, label, text).defer("body").order_by("-number")
+    return list((rows if below is None else rows.filter(number__lt=below))[:limit])
+
+
+def issue_counted(root: str, number: int) -> Issue:
+    """One issue with its labels and the number of its comments. Raises NotFound."""
+    found = _issues(root).filter(number=number).first()
+    if found is None:
+        raise NotFound(f"There is no issue {number}.")
+    return found
+
+
+def comments(root: str, number: int, *, after: int, limit: int) -> Sequence[IssueComment]:
+    """At most `limit` comments on an issue after one by id, oldest first. Raises NotFound."""
+    rows = IssueComment.objects.filter(issue__root_id=root_id(root), issue__number=number)
+    found = list(rows.filter(pk__gt=after).order_by("pk")[:limit])
+    if not found and not Issue.objects.filter(root_id=root_id(root), number=number).exists():
+        raise NotFound(f"There is no issue {number}.")
+    return found
 
 
 def pulls(root: str, *, is_open: bool, page: int = 1) -> Page[PullRequest]:
@@ -67,12 +83,30 @@ def issue(root: str, number: int) -> Issue:
     return found
 
 
+def pulls_below(
+    root: str, *, is_open: bool | None = None, below: int | None = None, limit: int
+) -> Sequence[PullRequest]:
+    """At most `limit` pull requests without their texts, newest first, below a number."""
+    rows = PullRequest.objects.filter(root_id=root_id(root)).defer("body").order_by("-number")
+    if is_open is not None:
+        state = Q(state=PullState.OPEN)
+        rows = rows.filter(state if is_open else ~state)
+    return list((rows if below is None else rows.filter(number__lt=below))[:limit])
+
+
 def pull(root: str, number: int) -> PullRequest:
     """One pull request. Raises NotFound."""
     found = PullRequest.objects.filter(root_id=root_id(root), number=number).first()
     if found is None:
         raise NotFound(f"There is no pull request {number}.")
     return found
+
+
+def pull_comments(
+    pull: PullRequest, *, after: int = 0, limit: int | None = None
+) -> Sequence[PullComment]:
+    """The comments of a pull request after one by id, oldest first; all, or at most `limit`."""
+    return list(PullComment.objects.filter(pull=pull, pk__gt=after).order_by("id")[:limit])
 
 
 def titles(root: str, numbers: Sequence[int]) -> Mapping[int, str]:
@@ -95,6 +129,29 @@ def pull_counts(root: str) -> tuple[int, int]:
     """How many pull requests are open, and how many are not."""
     rows = PullRequest.objects.filter(root_id=root_id(root))
     return _counts(rows, Q(state=PullState.OPEN))
+
+
+def _issues(
+    root: str, is_open: bool | None = None, label: str = "", text: str = ""
+) -> QuerySet[Issue]:
+    """Issues with labels and the number of comments, narrowed."""
+    rows = Issue.objects.filter(root_id=root_id(root))
+    if is_open is not None:
+        rows = rows.filter(is_open=is_open)
+    if label:
+        rows = rows.filter(labels__name=label)
+    if text:
+        rows = rows.filter(_says(text))
+    counted = (
+        IssueComment.objects.filter(issue=OuterRef("pk"))
+        .order_by()
+        .values("issue")
+        .annotate(number=Count("pk"))
+        .values("number")
+    )
+    return rows.annotate(
+        comment_count=Coalesce(Subquery(counted, output_field=IntegerField()), 0),
+    ).prefetch_related("labels")
 
 
 def _counts(rows: QuerySet[Row], is_open: Q) -> tuple[int, int]:

@@ -7,13 +7,14 @@ timeline entry are one. Numbers are given out by the root's row: two writers nev
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import asdict
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from trackers.base import NewPull, NotFound, PullState, Refused
-from trackers.builtin.models import Issue, IssueComment, Label, PullRequest, Root
+from trackers.base import NewPull, NotFound, Place, PullState, Refused
+from trackers.builtin.models import Issue, IssueComment, Label, PullComment, PullRequest, Root
 
 SEEDED_LABELS = ("ready-for-agent", "bug", "enhancement", "question", "documentation")
 
@@ -57,14 +58,20 @@ def create_issue(
     return number
 
 
-def edit_issue(root: str, number: int, *, title: str, body: str, at: datetime) -> bool:
-    """Replace title and body; False when they were so already. Raises NotFound."""
+def edit_issue(
+    root: str, number: int, *, title: str | None = None, body: str | None = None, at: datetime
+) -> str | None:
+    """Replace title, body or both; None keeps what is there. Raises NotFound.
+
+    Returns the title as it is now, or None when nothing changed.
+    """
     with transaction.atomic():
         issue = _issue(root, number)
-        if (issue.title, issue.body) == (title, body):
-            return False
-        Issue.objects.filter(pk=issue.pk).update(title=title, body=body, updated_at=at)
-    return True
+        new = issue.title if title is None else title, issue.body if body is None else body
+        if (issue.title, issue.body) == new:
+            return None
+        Issue.objects.filter(pk=issue.pk).update(title=new[0], body=new[1], updated_at=at)
+    return new[0]
 
 
 def add_comment(root: str, number: int, *, author: str, body: str, at: datetime) -> None:
@@ -108,6 +115,7 @@ def create_pull(root: str, new: NewPull, *, at: datetime) -> int:
                 head=new.head,
                 base=new.base,
                 head_commit=new.head_commit,
+                base_commit=new.base_commit,
                 title=new.title,
                 body=new.body,
                 author=new.author,
@@ -128,6 +136,27 @@ def close_pull(root: str, number: int, *, at: datetime) -> bool:
     if not rows.exists():
         raise NotFound(f"There is no pull request {number}.")
     return False
+
+
+def keep_ends(root: str, number: int, *, base_commit: str, head_commit: str) -> None:
+    """Remember which commits a pull request compares, for when its branches have moved on."""
+    rows = PullRequest.objects.filter(root_id=root_id(root), number=number)
+    rows.update(base_commit=base_commit, head_commit=head_commit)
+
+
+def add_pull_comment(
+    root: str, number: int, *, author: str, body: str, at: datetime, place: Place | None = None
+) -> int:
+    """Store a comment, on a line when there is a place, and return its key. Raises NotFound."""
+    where = asdict(place) if place is not None else {}
+    with transaction.atomic():
+        pulls = PullRequest.objects.select_for_update()
+        pull = pulls.filter(root_id=root_id(root), number=number).only("pk").first()
+        if pull is None:
+            raise NotFound(f"There is no pull request {number}.")
+        made = PullComment.objects.create(pull=pull, author=author, body=body, at=at, **where)
+        PullRequest.objects.filter(pk=pull.pk).update(updated_at=at)
+    return made.pk
 
 
 def has_issues(root: str) -> bool:

@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 from django.urls import reverse
 
-from runs.management import state_files
+from runs.management import servers, state_files
 from runs.wiring import lab
-from runs.work import setup
+from runs.work import setup, timeline
 
 
 class Command(BaseCommand):
@@ -28,13 +28,17 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Safe to run twice, and while the product runs."""
+        self.check()
+        servers.wait()
         try:
             call_command("migrate", interactive=False, verbosity=0)
         except DatabaseError as error:
             raise SystemExit(
-                f"The database {lab().paths.database} could not be brought up to date: {error}. "
+                f"The database {servers.name()} could not be brought up to date: "
+                f"{servers.said(error)}. "
                 "Nothing was started."
             ) from error
+        timeline.mend_order()
         state_files.collect_static(lab().paths)
         if options["print_setup_path"]:
             self.stdout.write(_setup_path())

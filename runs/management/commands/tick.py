@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 
 from runs.wiring import lab
 from runs.work.tick import Report, tick
@@ -14,7 +14,10 @@ class Command(BaseCommand):
     help = "Runs one tick now and prints what it did."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        for line in lines(tick(lab(), force=True)):
+        report = tick(lab(), force=True)
+        if report.was_blind:
+            raise CommandError(report.errors[0])
+        for line in lines(report):
             self.stdout.write(line)
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from runs import wiring
+from runs.models import Notice
+from runs.web import code, notice_rows, run_rows, words
 from runs.web import markdown as markdown_text
-from runs.web import words
+from runs.web.board import RunRow
 
 register = template.Library()
 
@@ -20,6 +21,12 @@ register = template.Library()
 def markdown(text: str) -> SafeString:
     """Text that somebody wrote, as clean HTML."""
     return markdown_text.render(text or "")
+
+
+@register.filter
+def visible(text: str) -> SafeString:
+    """A name or a line out of a repository; what could deceive the reader is shown by its number."""
+    return code.visible(str(text or ""))
 
 
 @register.filter
@@ -39,16 +46,21 @@ def outcome_words(outcome: str) -> str:
 
 
 @register.filter
-def notice_tone(notice: Any) -> str:
-    """The colour class of a timeline entry."""
-    return words.notice_tone(notice.kind, notice.outcome)
-
-
-@register.filter
 def one_line(text: str, length: int = 160) -> str:
     """Text of any length and shape on one line, cut for a row."""
-    line = " ".join(str(text).split())
-    return line if len(line) <= length else f"{line[: length - 1]}…"
+    return words.one_line(text, length)
+
+
+@register.simple_tag(takes_context=True)
+def notice_line(context: template.Context, notice: Notice, bare: bool = False) -> SafeString:
+    """The line of a timeline entry; `bare` on the page of its own run."""
+    return notice_rows.html(notice, _now(context), bare)
+
+
+@register.simple_tag(takes_context=True)
+def run_row(context: template.Context, row: RunRow) -> SafeString:
+    """The row of a run."""
+    return run_rows.html(row, _now(context), bool(context.get("can_act")))
 
 
 @register.simple_tag(takes_context=True)
@@ -58,7 +70,7 @@ def ago(context: template.Context, when: datetime | None) -> SafeString | str:
         return "never"
     now = _now(context)
     text = f"{words.duration(now - when)} ago"
-    return format_html('<time datetime="{}" data-ago>{}</time>', _iso(when), text)
+    return format_html('<time datetime="{}" data-ago>{}</time>', words.iso(when), text)
 
 
 @register.simple_tag(takes_context=True)
@@ -67,7 +79,7 @@ def since(context: template.Context, when: datetime | None) -> SafeString | str:
     if when is None:
         return ""
     text = words.duration(_now(context) - when)
-    return format_html('<time datetime="{}" data-since>{}</time>', _iso(when), text)
+    return format_html('<time datetime="{}" data-since>{}</time>', words.iso(when), text)
 
 
 @register.simple_tag
@@ -75,8 +87,9 @@ def clock(when: datetime | None) -> SafeString | str:
     """A time of day; the browser shows it in its own zone (X-15)."""
     if when is None:
         return ""
-    text = f"{when.astimezone(UTC):%H:%M:%S} UTC"
-    return format_html('<time datetime="{}" data-clock>{}</time>', _iso(when), text)
+    return format_html(
+        '<time datetime="{}" data-clock>{}</time>', words.iso(when), words.clock(when)
+    )
 
 
 @register.simple_tag
@@ -85,7 +98,7 @@ def moment(when: datetime | None) -> SafeString | str:
     if when is None:
         return ""
     text = f"{when.astimezone(UTC):%-d %b %Y, %H:%M} UTC"
-    return format_html('<time datetime="{}" data-moment>{}</time>', _iso(when), text)
+    return format_html('<time datetime="{}" data-moment>{}</time>', words.iso(when), text)
 
 
 def _now(context: template.Context) -> datetime:
@@ -93,7 +106,3 @@ def _now(context: template.Context) -> datetime:
     if isinstance(now, datetime):
         return now
     return wiring.lab().now()
-
-
-def _iso(when: datetime) -> str:
-    return when.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -13,6 +13,7 @@ from runs.web.agent_door import door, texts
 from runs.wiring import lab
 from runs.work import issues, pulls
 from trackers.base import Issue, NotFound, Pull, Refused, Tracker
+from trackers.builtin.models import PullComment
 
 
 def _whoami(request: HttpRequest, run: Run) -> JsonResponse:
@@ -45,10 +46,15 @@ def _comment(request: HttpRequest, run: Run, key: str) -> JsonResponse:
 
 
 def _show_pull(request: HttpRequest, run: Run) -> JsonResponse:
-    found = pulls.of_run(lab(), run)
-    if found is None:
-        raise NotFound(f"There is no pull request for {run.branch} yet. Open it: labctl pr create")
+    found = _own_pull(run)
     return _answer(**_pull(request, run, found))
+
+
+def _comment_pull(request: HttpRequest, run: Run) -> JsonResponse:
+    body = texts(request, "body")["body"]
+    found = _own_pull(run)
+    pulls.comment(lab(), run.project, found.number, body=body, by=_name(run), run=run)
+    return _answer(status=201, number=found.number)
 
 
 def _create_pull(request: HttpRequest, run: Run) -> JsonResponse:
@@ -67,12 +73,30 @@ whoami = door(GET=_whoami)
 issue_list = door(GET=_list)
 issue = door(GET=_view)
 comments = door(POST=_comment)
+pull_comments = door(POST=_comment_pull)
 pull = door(GET=_show_pull, POST=_create_pull)
 nothing = door(GET=_nothing, POST=_nothing)
 
 
 def _answer(status: int = 200, **content: Any) -> JsonResponse:
     return JsonResponse(content, status=status, headers={"Cache-Control": "no-store"})
+
+
+def _own_pull(run: Run) -> Pull:
+    found = pulls.of_run(lab(), run)
+    if found is None:
+        raise NotFound(f"There is no pull request for {run.branch} yet. Open it: labctl pr create")
+    return found
+
+
+def _said(comment: PullComment) -> dict[str, Any]:
+    """A comment as an agent reads it; one on a line names the line and what stood there."""
+    said: dict[str, Any] = {"author": comment.author, "body": comment.body}
+    if comment.path:
+        said |= {
+            name: getattr(comment, name) for name in ("path", "line", "side", "commit", "quote")
+        }
+    return said
 
 
 def _tracker(outside: Lab, run: Run) -> Tracker:
@@ -110,4 +134,5 @@ def _pull(request: HttpRequest, run: Run, pull: Pull) -> dict[str, Any]:
         "base": pull.base,
         "body": pull.body,
         "url": url,
+        "comments": [_said(one) for one in pulls.comments(run.project, pull.number)],
     }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django import forms
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -17,17 +19,33 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from runs import wiring
-from runs.web import access
-from runs.work import setup
+from runs.web import access, challenges, guesses, stepup
+from runs.work import invites, passkeys, people, setup
+from runs.work.passwords import PasswordRefused
 
 
 class LoginForm(AuthenticationForm):
     """Name and password. The answer never tells which of the two was wrong."""
 
+    wait: timedelta | None = None
     error_messages = {
         "invalid_login": "That name and password do not belong together. Nothing was changed; try again.",
         "inactive": "That name and password do not belong together. Nothing was changed; try again.",
     }
+
+    def clean(self) -> dict[str, Any]:
+        """Count the try before the password is looked at."""
+        name, password = self.cleaned_data.get("username"), self.cleaned_data.get("password")
+        if not name or not password or self.request is None:
+            return super().clean()
+        try:
+            doors = guesses.counted(self.request, name)
+        except guesses.TooManyTries as too_many:
+            self.wait = too_many.wait
+            raise forms.ValidationError(guesses.said(too_many.wait)) from too_many
+        given = super().clean()
+        guesses.was_right(doors)
+        return given
 
 
 class Login(LoginView):
@@ -38,7 +56,23 @@ class Login(LoginView):
     redirect_authenticated_user = True
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(has_account=setup.has_account(), **kwargs)
+        facts = {
+            "has_account": setup.has_account(),
+            "has_passkeys": passkeys.are_known(challenges.site(self.request)),
+        }
+        return super().get_context_data(**facts, **kwargs)
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        challenges.stays(self.request)
+        answer = super().form_valid(form)
+        stepup.confirm(self.request)
+        people.forget_ended_sessions(wiring.lab())
+        return answer
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        page = super().form_invalid(form)
+        wait = form.wait if isinstance(form, LoginForm) else None
+        return guesses.told(page, wait) if wait is not None else page
 
 
 @method_decorator(login_not_required, name="dispatch")
@@ -46,10 +80,9 @@ class Logout(LogoutView):
     """Ends the session, on POST only. Being logged out already is no error."""
 
 
-class SetupForm(forms.Form):
-    """The first account. The verb behind it checks name and password."""
+class PasswordForm(forms.Form):
+    """A password that somebody chooses, typed twice. The verb behind it checks it."""
 
-    name = forms.CharField(max_length=150)
     password = forms.CharField(strip=False, max_length=4096)
     again = forms.CharField(strip=False, max_length=4096)
 
@@ -60,6 +93,12 @@ class SetupForm(forms.Form):
         return given
 
 
+class SetupForm(PasswordForm):
+    """The first account."""
+
+    name = forms.CharField(max_length=150)
+
+
 @login_not_required
 @never_cache
 @sensitive_post_parameters()
@@ -67,8 +106,13 @@ class SetupForm(forms.Form):
 def first_account(request: HttpRequest, token: str) -> HttpResponse:
     """Make the operator account through the one-time link, and log in with it."""
     paths = wiring.lab().paths
+    try:
+        doors = guesses.counted(request)
+    except guesses.TooManyTries as too_many:
+        return guesses.refused(request, too_many.wait)
     if not setup.is_open(paths, token):
         return render(request, "auth/refused.html", {"text": setup.DEAD_LINK}, status=404)
+    guesses.was_right(doors)
     form = SetupForm(request.POST or None)
     if form.is_valid():
         given = form.cleaned_data
@@ -79,9 +123,45 @@ def first_account(request: HttpRequest, token: str) -> HttpResponse:
                 return render(request, "auth/refused.html", {"text": refused.text}, status=409)
             form.add_error(refused.field, refused.text)
         else:
-            login(request, user)
-            return redirect("runs:overview")
+            return _in(request, user)
     return render(request, "auth/setup.html", {"form": form}, status=400 if form.is_bound else 200)
+
+
+@login_not_required
+@never_cache
+@sensitive_post_parameters()
+@require_http_methods(["GET", "POST"])
+def invite(request: HttpRequest, person_id: int, token: str) -> HttpResponse:
+    """Choose a password through the link that an admin made, and log in with it."""
+    try:
+        doors = guesses.counted(request)
+    except guesses.TooManyTries as too_many:
+        return guesses.refused(request, too_many.wait)
+    lab = wiring.lab()
+    user = invites.invited(lab, person_id, token)
+    if user is None:
+        return render(request, "auth/refused.html", {"text": invites.DEAD_LINK}, status=404)
+    guesses.was_right(doors)
+    form = PasswordForm(request.POST or None)
+    if form.is_valid():
+        try:
+            user = invites.accept(lab, person_id, token, form.cleaned_data["password"])
+        except PasswordRefused as refused:
+            form.add_error("password", str(refused))
+        except invites.InviteRefused:
+            return render(request, "auth/refused.html", {"text": invites.DEAD_LINK}, status=404)
+        else:
+            return _in(request, user)
+    facts = {"form": form, "person": user}
+    return render(request, "auth/invite.html", facts, status=400 if form.is_bound else 200)
+
+
+def _in(request: HttpRequest, user: User) -> HttpResponse:
+    """Log in somebody who has just chosen a password."""
+    challenges.stays(request)
+    login(request, user)
+    stepup.confirm(request)
+    return redirect("runs:overview")
 
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:

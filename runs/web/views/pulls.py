@@ -6,7 +6,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from runs.web import answers, issue_live, issue_pages
+from runs.web import answers, issue_live, issue_pages, pull_pages
 from runs.web.access import act, look, username
 from runs.wiring import lab
 from runs.work import pulls as verbs
@@ -18,7 +18,7 @@ from trackers.base import TrackerError
 def pull_list(request: HttpRequest, project_id: int) -> HttpResponse:
     """The pull requests of a project: the open ones, or those that ended."""
     project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(issue_pages.pull_list, project, issue_pages.read_filter(request.GET))
+    facts = issue_pages.facts(pull_pages.pull_list, project, issue_pages.read_filter(request.GET))
     return issue_live.page(request, project, "pulls/list.html", facts, "pulls-live")
 
 
@@ -27,16 +27,16 @@ def pull_list(request: HttpRequest, project_id: int) -> HttpResponse:
 def pull_list_live(request: HttpRequest, project_id: int) -> HttpResponse:
     """The live parts of the list."""
     project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(issue_pages.pull_list, project, issue_pages.read_filter(request.GET))
+    facts = issue_pages.facts(pull_pages.pull_list, project, issue_pages.read_filter(request.GET))
     return issue_live.refresh(request, project, issue_live.PULL_LIST, facts)
 
 
 @require_GET
 @look
 def pull(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
-    """One pull request: text, branches, state, issue, run."""
+    """One pull request: text, comments, branches, state, issue, run."""
     project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(issue_pages.pull_detail, project, number)
+    facts = issue_pages.facts(pull_pages.conversation, project, number)
     return issue_live.page(request, project, "pulls/detail.html", facts, "pull-live", number)
 
 
@@ -45,7 +45,7 @@ def pull(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
 def pull_live(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """The live parts of one pull request."""
     project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(issue_pages.pull_detail, project, number)
+    facts = issue_pages.facts(pull_pages.conversation, project, number)
     return issue_live.refresh(request, project, issue_live.PULL, facts)
 
 
@@ -62,5 +62,5 @@ def pull_close(request: HttpRequest, project_id: int, number: int) -> HttpRespon
     if not closed:
         text = f"Pull request {number} was not open any more. Nothing was changed."
         return answers.failed(request, text, 409, back, "info")
-    facts = issue_pages.facts(issue_pages.pull_detail, project, number)
-    return issue_live.changed(request, project, issue_live.PULL, facts, back)
+    facts = issue_pages.facts(pull_pages.frame, project, number, "conversation")
+    return issue_live.changed(request, project, issue_live.PULL_FRAME, facts, back)

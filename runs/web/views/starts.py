@@ -11,34 +11,18 @@ from django.views.decorators.http import require_POST
 
 from runs import wiring
 from runs.domain.states import AnswerCode
-from runs.models import Project, StartRequest
-from runs.web import answers, fragments
+from runs.models import Project
+from runs.web import answers, fragments, start_answers
 from runs.web.access import act, username
 from runs.web.answers import Level
+from runs.web.start_answers import STATUS
 from runs.work import starts
 
-STATUS: Mapping[AnswerCode, int] = {
-    AnswerCode.PENDING: 202,
-    AnswerCode.STARTED: 200,
-    AnswerCode.NOTHING_READY: 409,
-    AnswerCode.AT_CAP: 409,
-    AnswerCode.NO_TRACKER: 400,
-    AnswerCode.NOT_READY: 409,
-    AnswerCode.TRACKER_FAILED: 502,
-    AnswerCode.SEAM_FAILED: 500,
-    AnswerCode.LOGGED_OUT: 409,
-    AnswerCode.START_FAILED: 500,
-    AnswerCode.EXPIRED: 503,
-}
 _LEVELS: Mapping[AnswerCode, Level] = {
     AnswerCode.PENDING: "info",
     AnswerCode.NOTHING_READY: "info",
     AnswerCode.AT_CAP: "warning",
 }
-WAITING = (
-    "The worker has not answered yet. Your start is written down and is carried out as soon as the "
-    "worker looks; nothing has to be pressed again."
-)
 
 
 @require_POST
@@ -52,17 +36,9 @@ def start(request: HttpRequest, project_id: int) -> HttpResponse:
     back = reverse("runs:project", args=[project_id])
     code = AnswerCode(asked.answer)
     if code is not AnswerCode.STARTED:
-        text = asked.text or WAITING
-        return answers.failed(request, text, STATUS[code], back, _LEVELS.get(code, "error"))
+        level = _LEVELS.get(code, "error")
+        return answers.failed(request, start_answers.text(asked), STATUS[code], back, level)
     regions = {}
     if answers.is_htmx(request):
         regions = fragments.regions(fragments.here(request), True, request) or {}
-    return answers.done(request, regions, back, _started(asked))
-
-
-def _started(asked: StartRequest) -> str:
-    run = asked.run
-    if run is None:
-        return "A run was started."
-    where = f" in slot {run.slot}" if run.slot else ""
-    return f"An agent takes issue {run.issue_key} of {asked.project.name}{where}."
+    return answers.done(request, regions, back, start_answers.text(asked))

@@ -1,0 +1,183 @@
+"""One repository in the backup: its refs first, then everything that they and its worktrees reach.
+
+`git bundle` would leave out what is no branch or tag of the repository itself: heads of detached
+worktrees, what is only staged, stashes below the newest, a rebase half done. So the list of refs
+is ours, and one pack holds all that the list, the worktrees' indexes and the logs name. Objects
+are read after the names, and what is named is read from the very copies that go into the file, so
+that no commit is named in it that it does not hold. git throws nothing away that was just named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from labsite.backup.archive import Writer
+from labsite.backup.form import Unfit
+from labsite.backup.tree import Copier
+from runs.domain.ports import SeamError
+from runs.outside.git import Git, failed
+
+LONG = 6 * 3600.0
+_OBJECTS = ("objects", "refs", "packed-refs", "reftable")
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A name, the object it names, and the name it stands for when it is symbolic."""
+
+    oid: str
+    name: str
+    target: str = ""
+
+
+@dataclass
+class Saved:
+    """What of a repository went into the file. `is_raw`: git could not read it, so it was copied."""
+
+    path: str
+    refs: int = 0
+    is_raw: bool = False
+    left_out: list[str] = field(default_factory=list)
+
+
+def is_repository(folder: Path) -> bool:
+    """Whether a folder looks like a bare repository of git."""
+    return (folder / "HEAD").is_file() and (folder / "objects").is_dir()
+
+
+def refs_of(git: Git, repo: Path) -> list[Ref]:
+    """Every ref in every namespace as it is now. Raises SeamError."""
+    text = git.ask(repo, "for-each-ref", "--format=%(objectname) %(refname) %(symref)")
+    parts = (line.split(" ") for line in text.splitlines())
+    return [Ref(oid, name, target) for oid, name, target in parts]
+
+
+def save(
+    git: Git,
+    repo: Path,
+    rel: str,
+    prefix: str,
+    copier: Copier,
+    pinned: Mapping[str, str],
+    staged: Iterable[str],
+) -> Saved:
+    """Put one repository under `prefix`; one that git cannot read is copied file by file.
+
+    `pinned` are branches that worktrees were saved at: what an agent committed since then came
+    after the backup. `staged` are objects that only an index names.
+    """
+    kept = copier.tree(repo, f"{prefix}/files", _is_object_or_lock)
+    try:
+        refs = [
+            Ref(pinned.get(ref.name, ref.oid), ref.name, ref.target) for ref in refs_of(git, repo)
+        ]
+        gone = pinned.keys() - {ref.name for ref in refs}
+        refs += [Ref(pinned[name], name) for name in sorted(gone)]
+        pack = _pack(git, repo, copier, {ref.oid for ref in refs}, {*staged}, kept.named)
+    except SeamError as error:
+        kept = copier.tree(repo, f"{prefix}/raw")
+        about: dict[str, Any] = {"path": rel, "raw": True, **kept.about()}
+        copier.writer.about(f"{prefix}/about.json", about)
+        return Saved(rel, is_raw=True, left_out=[f"{rel} was copied as it lies there: {error}"])
+    _store(copier.writer, prefix, pack)
+    told = [[ref.oid, ref.name, ref.target] for ref in refs]
+    copier.writer.about(f"{prefix}/about.json", {"path": rel, "refs": told, **kept.about()})
+    return Saved(rel, len(refs), left_out=kept.left_out)
+
+
+def _is_object_or_lock(name: str) -> bool:
+    """Worktrees are saved on their own, with the index that belongs to their files."""
+    parts = name.split("/")
+    is_worktree = parts[0] == "worktrees" and len(parts) > 1
+    return parts[0] in _OBJECTS or is_worktree or name.endswith((".lock", ".sample", "gc.pid"))
+
+
+def _pack(
+    git: Git, repo: Path, copier: Copier, must: set[str], staged: set[str], named: set[str]
+) -> Path | None:
+    """One pack of everything reachable from the names that exist; None for an empty repository.
+
+    Logs may name commits whose past git has thrown away; then only the refs count.
+    """
+    there = _existing(git, repo, copier, must | staged | named)
+    if missing := must - there:
+        raise SeamError(f"{min(missing)} is missing, which a ref names")
+    if not there:
+        return None
+    try:
+        return _packed(git, repo, copier, there)
+    except SeamError:
+        return _packed(git, repo, copier, (must | staged) & there)
+
+
+def _existing(git: Git, repo: Path, copier: Copier, names: set[str]) -> set[str]:
+    given = copier.staging / "names"
+    given.write_text("".join(f"{name}\n" for name in sorted(names)))
+    check = ("cat-file", "--batch-check=%(objectname) %(objecttype)", "--buffer")
+    done = git(repo, *check, timeout=LONG, given=given)
+    if done.status != 0:
+        raise failed("cat-file", done)
+    parts = (line.split(" ") for line in done.stdout.splitlines())
+    return {name for name, kind in parts if kind in ("commit", "tree", "blob", "tag")}
+
+
+def _packed(git: Git, repo: Path, copier: Copier, names: set[str]) -> Path:
+    given, base = copier.staging / "names", copier.staging / "objects"
+    for old in copier.staging.glob("objects-*"):
+        old.unlink()
+    given.write_text("".join(f"{name}\n" for name in sorted(names)))
+    argv = ("pack-objects", "-q", "--revs", "--delta-base-offset", str(base))
+    done = git(repo, *argv, timeout=LONG, given=given)
+    if done.status != 0:
+        raise failed("pack-objects", done)
+    return copier.staging / f"objects-{done.stdout.strip()}.pack"
+
+
+def _store(writer: Writer, prefix: str, pack: Path | None) -> None:
+    if pack is not None:
+        writer.add_file(f"{prefix}/objects.pack", pack, 0o600)
+        for part in pack.parent.glob("objects-*"):
+            part.unlink()
+
+
+def begin(git: Git, repo: Path) -> None:
+    """An empty repository into which the saved files are then laid. Raises SeamError."""
+    repo.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    git.ask(repo.parent, "init", "-q", "--bare", "--template=", "--", str(repo))
+
+
+def unpack(git: Git, repo: Path, pack: Path) -> None:
+    """Take a pack in; git checks each object on the way. Raises SeamError."""
+    done = git(repo, "index-pack", "--stdin", timeout=LONG, given=pack)
+    if done.status != 0:
+        raise failed("index-pack", done)
+
+
+def name_refs(git: Git, repo: Path, about: Mapping[str, Any], given: Path) -> None:
+    """Make the refs as they were; `given` is a place for git's orders. Raises SeamError, Unfit."""
+    refs = _refs_in(about)
+    plain = [ref for ref in refs if not ref.target]
+    given.write_text("".join(f"create {ref.name} {ref.oid}\n" for ref in plain))
+    done = git(repo, "-c", "core.logAllRefUpdates=false", "update-ref", "--stdin", given=given)
+    given.unlink()
+    if done.status != 0:
+        raise failed("update-ref", done)
+    for ref in refs:
+        if ref.target:
+            git.ask(repo, "symbolic-ref", ref.name, ref.target)
+
+
+def _refs_in(about: Mapping[str, Any]) -> list[Ref]:
+    found = about.get("refs", [])
+    try:
+        refs = [Ref(*(str(part) for part in parts)) for parts in found]
+    except TypeError as error:
+        raise Unfit("The backup's refs cannot be meant. Nothing was changed.") from error
+    for ref in refs:
+        parts = (ref.oid, ref.name, ref.target or "refs/-")
+        if not ref.name.startswith("refs/") or any(set(part) & set(" \n\0") for part in parts):
+            raise Unfit("The backup's refs cannot be meant. Nothing was changed.")
+    return refs

@@ -1,0 +1,140 @@
+"""One worktree in the backup: git's own notes of it, its index, and every file that differs.
+
+Files that are as committed are made again from the repository; changed, untracked and conflicting
+ones are kept byte by byte. What .gitignore names is not kept.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from labsite.backup.archive import clear
+from labsite.backup.tree import Copier, Kept
+from runs.outside.git import Git, failed
+
+LONG = 3600.0
+TURNS = 3
+
+
+@dataclass
+class Notes:
+    """A worktree as saved: the branch it stood at, and objects that only its index or its logs name."""
+
+    path: str
+    branch: str = ""
+    head: str = ""
+    staged: set[str] = field(default_factory=set)
+    changed: int = 0
+    left_out: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a worktree's files lie, and git's notes of it in the repository."""
+
+    files: Path
+    admin: Path
+
+
+def places(repo: Path, root: Path) -> list[Place]:
+    """The worktrees of a repository whose files lie directly in `root`."""
+    found = []
+    for admin in sorted((repo / "worktrees").glob("*")):
+        try:
+            files = Path((admin / "gitdir").read_text().strip()).parent
+        except OSError:
+            continue
+        if files.parent == root and files.is_dir():
+            found.append(Place(files, admin))
+    return found
+
+
+def save(git: Git, place: Place, rel: str, repo: str, prefix: str, copier: Copier) -> Notes:
+    """Put one worktree under `prefix`. Raises SeamError when git cannot read it.
+
+    An agent may commit meanwhile; then the look is repeated, so that index and files belong to
+    the commit that is saved with them.
+    """
+    index = copier.staging / "index"
+    for _ in range(TURNS):
+        head = git(place.files, "rev-parse", "--verify", "-q", "HEAD").stdout.strip()
+        _copy_index(place.admin / "index", index)
+        differing, deleted = _differing(git, place.files, index)
+        if git(place.files, "rev-parse", "--verify", "-q", "HEAD").stdout.strip() == head:
+            break
+    branch = git(place.files, "symbolic-ref", "-q", "HEAD").stdout.strip()
+    staged = _staged(git, place.files, index)
+    notes = copier.tree(
+        place.admin, f"{prefix}/admin", lambda n: n == "index" or n.endswith(".lock")
+    )
+    if index.exists():
+        copier.writer.add_file(f"{prefix}/admin/index", index, 0o600)
+        index.unlink()
+    kept = copier.some(place.files, differing, f"{prefix}/files")
+    about: dict[str, Any] = {
+        "path": rel,
+        "repo": repo,
+        "id": place.admin.name,
+        "deleted": deleted,
+        "admin": notes.about(),
+        **kept.about(),
+    }
+    copier.writer.about(f"{prefix}/about.json", about)
+    left_out = [*kept.left_out, *notes.left_out]
+    return Notes(rel, branch, head, staged | notes.named, len(differing) + len(deleted), left_out)
+
+
+def save_raw(root: Path, rel: str, prefix: str, copier: Copier) -> Kept:
+    """A folder that is no worktree any more, with everything in it."""
+    kept = copier.tree(root, f"{prefix}/files")
+    copier.writer.about(f"{prefix}/about.json", {"path": rel, **kept.about()})
+    return kept
+
+
+def _copy_index(source: Path, index: Path) -> None:
+    """With its time: git trusts a file's size and time only when they are older than the index."""
+    index.unlink(missing_ok=True)
+    try:
+        shutil.copy2(source, index)
+    except FileNotFoundError:
+        return
+
+
+def _differing(git: Git, tree: Path, index: Path) -> tuple[list[str], list[str]]:
+    """Paths to keep, folders of inner repositories with a slash at the end; and deleted ones."""
+    deleted = set(_listed(git, tree, index, "--deleted"))
+    unmerged = {line.partition("\t")[2] for line in _listed(git, tree, index, "--unmerged")}
+    changed = {*_listed(git, tree, index, "--modified"), *unmerged} - deleted
+    others = _listed(git, tree, index, "--others", "--exclude-standard")
+    return sorted({*changed, *others}), sorted(deleted)
+
+
+def _staged(git: Git, tree: Path, index: Path) -> set[str]:
+    """Objects that the index names; commits of submodules live elsewhere."""
+    parts = (line.split(" ") for line in _listed(git, tree, index, "--stage"))
+    return {part[1] for part in parts if part[0] != "160000"}
+
+
+def _listed(git: Git, tree: Path, index: Path, *flags: str) -> Sequence[str]:
+    done = git(tree, "ls-files", "-z", *flags, timeout=LONG, index=index)
+    if done.status != 0:
+        raise failed("ls-files", done)
+    return [name for name in done.stdout.split("\0") if name]
+
+
+def check_out(git: Git, admin: Path, tree: Path) -> None:
+    """Write every file that the index names, into a tree that has nothing yet. Raises SeamError."""
+    argv = (f"--git-dir={admin}", f"--work-tree={tree}", "checkout-index", "-a", "-f", "-q", "-u")
+    done = git(tree, *argv, timeout=LONG)
+    if done.status != 0:
+        raise failed("checkout-index", done)
+
+
+def join(tree: Path, admin: Path, final_tree: Path, final_admin: Path) -> None:
+    """Let tree and notes name each other by the paths that they will have."""
+    clear(tree, ".git").write_text(f"gitdir: {final_admin}\n")
+    clear(admin, "gitdir").write_text(f"{final_tree / '.git'}\n")

@@ -1,0 +1,188 @@
+"""`python -m labsite.doctor.facts`: what only Django can tell, as one JSON object.
+
+A process of its own, so that settings which fail, or a database that hangs, cost the doctor one
+line. Each fact is asked alone: {"value": …} or {"error": …}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+AGENTS_AT_ONCE = 8
+
+
+def main() -> int:
+    """Print the facts. 3 and one sentence when a setting cannot be meant."""
+    os.environ["DJANGO_SETTINGS_MODULE"] = "labsite.looking"
+    from labsite.env import WrongSetting
+
+    try:
+        import django
+
+        django.setup()
+    except WrongSetting as error:
+        print(error, file=sys.stderr)
+        return 3
+    print(json.dumps(_told()))
+    return 0
+
+
+def _told() -> dict[str, dict[str, Any]]:
+    """Every fact. Without a database only that; what waiting changes may break is left out."""
+    told = {"database": _answer(_database)}
+    if "error" in told["database"]:
+        return told
+    told["migrations"] = _answer(_migrations)
+    is_behind = bool(told["migrations"].get("value", {}).get("waiting"))
+    questions = (_tick, _open_files, _runs, _projects, _secrets, _agents)
+    answers = {question.__name__.strip("_"): _answer(question) for question in questions}
+    return told | {
+        name: answer for name, answer in answers.items() if not (is_behind and "error" in answer)
+    }
+
+
+def _answer(question: Callable[[], Any]) -> dict[str, Any]:
+    try:
+        return {"value": question()}
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+
+
+def _database() -> str:
+    """Which engine answers a query."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return str(connection.vendor)
+
+
+def _migrations() -> dict[str, list[str]]:
+    """Steps that wait, and steps in the database that this version does not know."""
+    from django.db import connection
+    from django.db.migrations.loader import MigrationLoader
+
+    loader = MigrationLoader(connection)
+    known, applied = set(loader.disk_migrations), set(loader.applied_migrations)
+    labels = {label for label, _ in known}
+    newer = {step for step in applied - known if step[0] in labels}
+    replaced = {old for step in loader.disk_migrations.values() for old in step.replaces}
+    return {
+        "waiting": sorted(".".join(step) for step in known - applied),
+        "unknown": sorted(".".join(step) for step in newer - replaced),
+    }
+
+
+def _tick() -> dict[str, Any]:
+    """The last tick as the health page tells it."""
+    from runs.models import Settings
+    from runs.web.health import last_tick
+    from runs.wiring import lab
+
+    seconds = Settings.objects.values_list("tick_seconds", flat=True).first() or 30
+    from datetime import timedelta
+
+    now = lab().now()
+    seen = last_tick(now, timedelta(seconds=seconds))
+    return {
+        "age": None if seen.at is None else (now - seen.at).total_seconds(),
+        "is_late": seen.is_late,
+        "error": seen.error,
+        "interval": seconds,
+    }
+
+
+def _open_files() -> int:
+    from runs.models import Settings
+
+    return Settings.objects.values_list("nofile_limit", flat=True).first() or 0
+
+
+def _runs() -> dict[str, Any]:
+    """Sessions and worktrees that rows of this host stand for."""
+    from django.conf import settings
+
+    from runs.models import Run
+
+    ours = Run.objects.filter(host=settings.SESSION_HOST)
+    return {
+        "working": sorted(ours.working().values_list("session", flat=True)),
+        "known": sorted(
+            {*ours.active().values_list("session", flat=True)}
+            | {*ours.unsettled().values_list("session", flat=True)}
+        ),
+        "worktrees": sorted({*ours.exclude(worktree="").values_list("worktree", flat=True)}),
+    }
+
+
+def _projects() -> dict[str, str]:
+    """Name and reference repository of every project that should have one."""
+    from django.conf import settings
+
+    from runs.models import Project
+
+    return {
+        project.name: str(project.repo(settings.PATHS))
+        for project in Project.objects.usable().only("name", "slug")
+    }
+
+
+def _secrets() -> int:
+    """How many stored secrets the present key does not open."""
+    from django.db import connection
+
+    from runs.models.secret import decrypted
+
+    stored: list[str] = []
+    with connection.cursor() as cursor:
+        for question in (
+            "SELECT token FROM runs_project WHERE token <> ''",
+            "SELECT env FROM runs_agentprofile WHERE env <> ''",
+        ):
+            cursor.execute(question)
+            stored += [row[0] for row in cursor.fetchall()]
+    return sum(decrypted(text) is None for text in stored)
+
+
+def _agents() -> list[dict[str, Any]]:
+    """Per profile: its program, where it was found, who uses it, whether it is logged in."""
+    from django.conf import settings
+
+    from runs.models import AgentProfile, Project, Settings
+    from runs.outside.agents import AgentLogin
+    from runs.outside.shell import scrubbed
+
+    login = AgentLogin(os.environ)
+    base = scrubbed(os.environ, own_bin=settings.PATHS.bin)
+    used = {
+        *Settings.objects.values_list("agent_id", flat=True),
+        *Project.objects.values_list("agent_id", flat=True),
+    }
+
+    def look(profile: AgentProfile) -> dict[str, Any]:
+        env = {**base, **{str(name): str(value) for name, value in profile.env.items()}}
+        program = str(profile.argv[0]) if profile.argv else ""
+        found = shutil.which(program, path=env.get("PATH"))
+        is_asked = bool(profile.login_command) and found is not None
+        return {
+            "name": profile.name,
+            "program": program,
+            "found": found,
+            "used": profile.pk in used,
+            "asked": is_asked,
+            "logged_in": login.check(profile.login_command, profile.env) if is_asked else None,
+        }
+
+    profiles: Iterable[AgentProfile] = list(AgentProfile.objects.all())
+    with ThreadPoolExecutor(AGENTS_AT_ONCE) as pool:
+        return list(pool.map(look, profiles))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

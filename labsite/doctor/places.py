@@ -1,0 +1,104 @@
+"""Looks at what lies in the state folder: sessions, worktrees, repositories. Never starts a server."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from labsite.doctor import product
+from labsite.doctor.lines import Line, ok, wrong
+from runs.domain.paths import Paths
+from runs.domain.ports import SeamError, Sighting
+from runs.outside import shell, sightings
+from runs.outside.git import Git
+
+ASK_SECONDS = 5.0
+AT_ONCE = 4
+NO_SERVER = ("no server running", "error connecting to", "server exited unexpectedly")
+
+
+def look(paths: Paths) -> Mapping[str, Sighting] | None:
+    """Every session of the private server, None when there is no server. Raises SeamError.
+
+    Asking a tmux server that is not there starts none.
+    """
+    if not paths.tmux_socket.exists():
+        return None
+    argv = ["tmux", "-u", "-f", os.devnull, "-S", str(paths.tmux_socket)]
+    argv += ["list-panes", "-a", "-F", sightings.FORMAT]
+    done = shell.run(argv, timeout=ASK_SECONDS, env=shell.scrubbed(os.environ))
+    if done.status == 0:
+        return sightings.read(done.stdout.splitlines())
+    if any(text in done.stderr for text in NO_SERVER) and "Permission denied" not in done.stderr:
+        return None
+    raise SeamError(shell.words(["tmux", "list-panes"], done))
+
+
+def tmux_server(paths: Paths) -> Iterator[Line]:
+    """Whether the private tmux server answers; without sessions there is none, which is fine."""
+    try:
+        live = look(paths)
+    except SeamError as error:
+        advice = (
+            f"tmux -S {paths.tmux_socket} ls shows what it says; sessions may still be at work."
+        )
+        yield wrong("tmux_server", str(error), advice)
+        return
+    seen = "none runs, as without sessions" if live is None else f"answers, {len(live)} sessions"
+    yield ok("tmux_server", seen)
+
+
+def sessions(paths: Paths, runs: Mapping[str, Sequence[str]]) -> Iterator[Line]:
+    try:
+        live = sorted(look(paths) or {})
+    except SeamError:
+        yield product.sessions(runs, None)
+        return
+    yield product.sessions(runs, live)
+
+
+def worktrees(paths: Paths, runs: Mapping[str, Sequence[str]]) -> Iterator[Line]:
+    folders = []
+    if paths.worktrees.is_dir():
+        folders = [str(path) for path in paths.worktrees.iterdir() if path.is_dir()]
+    yield product.worktrees(runs["worktrees"], folders)
+
+
+def repositories(projects: Mapping[str, str]) -> Iterator[Line]:
+    """Whether git can read each repository and the tips of all its branches."""
+    git = Git(os.environ, Path(os.devnull), lambda: ASK_SECONDS)
+
+    def why(path: str) -> str:
+        if not Path(path).is_dir():
+            return f"{path} is gone"
+        try:
+            # Naming the kind of each tip makes git open it.
+            git.ask(Path(path), "for-each-ref", "--format=%(objecttype)")
+        except SeamError as error:
+            return str(error)
+        return ""
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        answers = dict(zip(projects, pool.map(why, projects.values()), strict=True))
+    yield from product.repositories(
+        {name: said for name, said in answers.items() if said}, len(answers)
+    )
+
+
+def clock_set_by(paths: Paths) -> float | None:
+    """How far the clock was set since `./lab up` took its lock, in seconds; None if unknown.
+
+    The lock file's time was the clock's; the holder's start counts from the boot. A clock that
+    was never set puts the first shortly after the second.
+    """
+    try:
+        pid = int(paths.up_lock.read_text())
+        ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+        locked = paths.up_lock.stat().st_mtime
+    except (OSError, ValueError, IndexError):
+        return None
+    age = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    return (time.time() - age) - locked

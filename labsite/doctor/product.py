@@ -1,0 +1,119 @@
+"""What is fine, odd or wrong with the product, from the facts that Django and tmux told. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from labsite.doctor.lines import Line, ok, warning, wrong
+from runs.domain import naming
+
+SHOWN = 5
+
+
+def settings_line(error: str, unknown: Sequence[str], exposed: Sequence[str]) -> Line:
+    """Whether Django's settings load; `unknown`: LAB_ variables that nothing reads."""
+    if error:
+        return wrong("settings", error, "Correct the environment, then check again.")
+    if unknown:
+        seen = f"nothing reads {_some(unknown)}"
+        return warning("settings", seen, "A typing mistake? The README lists every variable.")
+    if exposed:
+        advice = "Put a proxy with TLS before it; docs/operating.md shows how."
+        return warning("settings", "; ".join(exposed), advice)
+    return ok("settings", "every LAB_ variable can be meant")
+
+
+def migrations(waiting: Sequence[str], unknown: Sequence[str]) -> Line:
+    """Steps that the next start applies; steps of a newer version are nothing to start on."""
+    if unknown:
+        seen = f"a newer labsite changed the database: {_some(unknown)}"
+        return wrong(
+            "migrations", seen, "Use that version again, or restore the backup made before."
+        )
+    if waiting:
+        seen = f"{len(waiting)} changes wait: {_some(waiting)}"
+        return warning("migrations", seen, "./lab up applies them at its start.")
+    return ok("migrations", "all applied")
+
+
+def tick(facts: Mapping[str, Any], is_running: bool) -> Line:
+    """The heartbeat of the one judge; its age counts only while the product runs."""
+    age = facts["age"]
+    if age is None:
+        seen, late = "nothing has ticked yet", is_running
+    else:
+        seen, late = f"{max(0.0, age):.0f} seconds ago", bool(facts["is_late"]) and is_running
+    if late:
+        seen += f", and every {facts['interval']} seconds is wanted"
+        return wrong(
+            "last_tick", seen, "The worker hangs or is gone: look at its log, restart labsite."
+        )
+    if facts["error"]:
+        return warning("last_tick", f"{seen}; it said: {facts['error']}", "See what it names.")
+    return ok("last_tick", seen if is_running else f"{seen}; labsite does not run")
+
+
+def agents(found: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
+    """A line for each profile; `logged_in` is None when its check was not asked or hung."""
+    for agent in found:
+        name, program = agent["name"], agent["program"]
+        if agent["found"] is None and not agent["used"]:
+            yield ok("agent", f"{name}: {program or 'no program'} is not installed, and not in use")
+        elif agent["found"] is None:
+            seen = f"{name}: {program or 'no program'} is not on PATH"
+            yield warning(
+                "agent", seen, "Install it, or choose another agent on the settings page."
+            )
+        elif agent["asked"] and agent["logged_in"] is False:
+            yield warning("agent", f"{name}: not logged in", "Log in as the user who runs labsite.")
+        elif agent["asked"] and agent["logged_in"] is None:
+            yield warning("agent", f"{name}: the login check gave no answer", "Run it by hand.")
+        else:
+            login = "logged in" if agent["asked"] else "no login check"
+            yield ok("agent", f"{name}: {agent['found']}, {login}")
+
+
+def secrets(unreadable: int) -> Line:
+    """Whether tokens and variables survived a change of the key."""
+    if unreadable:
+        seen = f"{unreadable} stored secrets were encrypted with another key"
+        return warning("secrets", seen, "Put the old key back, or type tokens and variables again.")
+    return ok("secrets", "every stored secret opens with the key")
+
+
+def sessions(runs: Mapping[str, Sequence[str]], live: Sequence[str] | None) -> Line:
+    """Sessions and rows against each other; `live` is None when tmux could not tell."""
+    if live is None:
+        return warning("sessions", "tmux could not tell", "See the line of tmux_server.")
+    stray = [name for name in live if naming.parse_session(name) and name not in runs["known"]]
+    lost = [name for name in runs["working"] if name not in live]
+    if stray:
+        seen = f"sessions without a run: {_some(stray)}"
+        return warning("sessions", seen, "The next tick adopts them, if their project is known.")
+    if lost:
+        seen = f"runs without a session: {_some(lost)}"
+        return warning("sessions", seen, "The next tick judges them; nothing is lost.")
+    return ok("sessions", f"{len(live)} sessions, {len(runs['working'])} runs at work")
+
+
+def worktrees(rows: Sequence[str], folders: Sequence[str]) -> Line:
+    """Folders that no run stands for are told and left alone."""
+    stray = sorted(set(folders) - set(rows))
+    if stray:
+        seen = f"folders without a run: {_some(stray)}"
+        return warning("worktrees", seen, "They may hold work. Look, then remove them by hand.")
+    return ok("worktrees", f"{len(folders)} on disk, each with its run")
+
+
+def repositories(broken: Mapping[str, str], count: int) -> Iterator[Line]:
+    """A line for each project whose repository git cannot read, with git's words."""
+    for name, why in broken.items():
+        yield wrong("repository", f"{name}: {why}", "Restore a backup, or add the project anew.")
+    if not broken:
+        yield ok("repository", f"{count} can be read")
+
+
+def _some(names: Sequence[str]) -> str:
+    rest = len(names) - SHOWN
+    return ", ".join(names[:SHOWN]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,37 @@
+"""The programs that make up the running product, as argument lists for the supervisor."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from labsite import env
+
+ROOT = Path(__file__).resolve().parent.parent
+TASK_GRACE_SECONDS = 20
+
+
+def all_of(host: str, port: int, workers: int) -> list[tuple[str, Sequence[str]]]:
+    """Name and argument list of one web process and so many workers."""
+    more = [(f"worker {n}", worker_argv(is_first=False)) for n in range(2, workers + 1)]
+    return [("web", web_argv(host, port)), ("worker", worker_argv()), *more]
+
+
+def web_argv(host: str, port: int) -> list[str]:
+    """Daphne without an access log; behind a proxy it believes the proxy's headers."""
+    argv = [sys.executable, "-m", "daphne", "-v", "0", "-b", host, "-p", str(port)]
+    if env.flag("LAB_BEHIND_PROXY"):
+        argv.append("--proxy-headers")
+    return [*argv, "labsite.asgi:application"]
+
+
+def worker_argv(is_first: bool = True) -> list[str]:
+    """Huey with threads: on SIGTERM it lets tasks finish, and it forgets locks of a killed one.
+
+    Only the first worker offers ticks and hears wake-ups; the others take work off the queue.
+    `prepare` has run the system checks; here they would load every page into the worker.
+    """
+    options = f"-w 6 -k thread -d 0.2 -m 1.0 -g TERM -t {TASK_GRACE_SECONDS} -f --skip-checks"
+    more = [] if is_first else ["-n"]
+    return [sys.executable, str(ROOT / "manage.py"), "run_huey", *options.split(), *more]

@@ -1,0 +1,68 @@
+"""What git tells of commits: the facts, and the part of `Repos` that is asked for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git knows it in every repository
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One changed file. `kind` is git's letter: A, D, M, R, T, or ? for an untracked one.
+
+    `added` and `removed` are lines, None for a binary file. Modes and ids are those of git's raw
+    listing; an id of zeros is a side that is not there, or not in the repository yet.
+    """
+
+    path: str
+    kind: str
+    added: int | None
+    removed: int | None
+    old_path: str = ""
+    old_mode: str = ""
+    new_mode: str = ""
+    old_id: str = ""
+    new_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One commit as a list shows it. `parents` are ids, the first one is what it is shown against."""
+
+    id: str
+    parents: tuple[str, ...]
+    author: str
+    at: datetime
+    subject: str
+    body: str = ""
+
+
+class History(Protocol):
+    """Commits compared. Every call is bounded in time and in what is read (LAB-60)."""
+
+    def changes(self, path: Path, fork_point: str, head: str = "") -> Sequence[Change]:
+        """Changed files since the fork point, renames found.
+
+        In a worktree uncommitted and untracked ones are included; with `head` the path is a
+        repository, and what `head` has changed since it left `fork_point` is meant (their merge
+        base; `EMPTY_TREE` for everything). Raises SeamError.
+        """
+
+    def patch(self, path: Path, fork_point: str, limit: int, head: str = "") -> str:
+        """The diff behind `changes`, at most `limit` bytes of whole files. Raises SeamError."""
+
+    def patch_of(self, repo: Path, change: Change, limit: int) -> str:
+        """The diff of one file between the two contents that its change names, at most `limit`
+        bytes; empty when a side is in no repository. Raises SeamError.
+        """
+
+    def commits(self, repo: Path, base: str, head: str, limit: int) -> Sequence[Commit]:
+        """The commits that `head` has and `base` has not, newest first, at most `limit`."""
+
+    def tips(self, repo: Path, refs: Sequence[str]) -> Mapping[str, str]:
+        """The commits of these full ref names, in one look; those that are not there are left out."""

@@ -1,0 +1,123 @@
+"""What a one-shot agent says of itself. Shown, and used to say why a run died; never believed further."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+from runs.domain.states import AgentState, NoticeKind
+
+LONGEST_WAIT = timedelta(days=8)
+_WAITS = {
+    AgentState.RETRYING: "the agent tries again by itself",
+    AgentState.RATE_LIMITED: "the agent is held up by a rate limit",
+    AgentState.NEEDS_LOGIN: "the agent needs a login",
+}
+_LOGIN = re.compile(
+    r"please run /login|not logged in|invalid api key|oauth token|codex login", re.IGNORECASE
+)
+_LIMIT = re.compile(r"\b429\b|rate.?limit|usage.?limit|hit your limit", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One invocation of an agent's program, as far as its lines tell. None and empty: not told.
+
+    `tokens_in` includes those from the cache. `agent_until`: when a waiting agent goes on.
+    `result_subtype` is empty until the program has said how it ended; `message_id` counts turns.
+    """
+
+    agent_session: str = ""
+    agent_model: str = ""
+    agent_state: AgentState = AgentState.UNKNOWN
+    agent_note: str = ""
+    agent_until: datetime | None = None
+    turns: int | None = None
+    tokens_in: int | None = None
+    tokens_cached: int | None = None
+    tokens_out: int | None = None
+    cost_usd: Decimal | None = None
+    result_subtype: str = ""
+    is_error: bool = False
+    api_status: int | None = None
+    message_id: str = ""
+    last_line: str = ""
+
+    @property
+    def has_result(self) -> bool:
+        """Whether the program itself said how it ended."""
+        return bool(self.result_subtype)
+
+
+def at_work(report: Report) -> Report:
+    """The agent works, so whatever it waited for is over."""
+    if report.has_result:
+        return report
+    return replace(report, agent_state=AgentState.WORKING, agent_note="", agent_until=None)
+
+
+def waiting(report: Report, note: str, status: int | None, until: datetime | None) -> Report:
+    """The agent tries again by itself; the status or the words say what it waits for."""
+    if report.has_result:
+        return report
+    state = trouble(status, note) or AgentState.RETRYING
+    return replace(report, agent_state=state, agent_note=note, agent_until=until, api_status=status)
+
+
+def ended(
+    report: Report, subtype: str, error: str | None, status: int | None, now: datetime
+) -> Report:
+    """The program said how it ended; `error` is None for a success.
+
+    The end of a limit that is still ahead is kept: it says when it is worth starting again.
+    """
+    state = AgentState.FINISHED if error is None else trouble(status, error) or AgentState.FAILED
+    is_ahead = report.agent_until is not None and report.agent_until > now
+    is_limited = state is AgentState.RATE_LIMITED
+    return replace(
+        report,
+        agent_state=state,
+        agent_note=error or "",
+        agent_until=report.agent_until if is_limited and is_ahead else None,
+        result_subtype=subtype or ("success" if error is None else "error"),
+        is_error=error is not None,
+        api_status=status,
+    )
+
+
+def closed(report: Report) -> Report:
+    """The report of a program that has ended: without a result line it was interrupted."""
+    if report.has_result:
+        return report
+    return replace(report, agent_state=AgentState.INTERRUPTED, agent_until=None)
+
+
+def news(before: Report, after: Report) -> tuple[NoticeKind, str] | None:
+    """What the timeline tells when a report has changed: a change of state, never a line."""
+    if after.agent_state is before.agent_state and after.is_error is before.is_error:
+        return None
+    if after.is_error:
+        return NoticeKind.RUN_TROUBLED, f"the agent ended with an error: {after.agent_note}"
+    if after.agent_state.is_waiting:
+        return NoticeKind.RUN_TROUBLED, f"{_WAITS[after.agent_state]}: {after.agent_note}"
+    if before.agent_state.is_waiting and after.agent_state is AgentState.WORKING:
+        return NoticeKind.RUN_GOES_ON, "the agent goes on"
+    return None
+
+
+def trouble(status: int | None, words: str) -> AgentState | None:
+    """What a refused call means for the run: log in, wait, or (None) neither."""
+    if status in (401, 403) or _LOGIN.search(words):
+        return AgentState.NEEDS_LOGIN
+    if status == 429 or _LIMIT.search(words):
+        return AgentState.RATE_LIMITED
+    return None
+
+
+def until(now: datetime, milliseconds: float | None) -> datetime | None:
+    """The end of a wait that begins now; None for a length that cannot be meant."""
+    if milliseconds is None or milliseconds > LONGEST_WAIT / timedelta(milliseconds=1):
+        return None
+    return now + timedelta(milliseconds=milliseconds)

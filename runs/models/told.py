@@ -1,0 +1,80 @@
+"""What a run's agent said of itself, as columns of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+from django.db import models
+
+from runs.domain.record import Reading
+from runs.domain.reports import Report
+from runs.domain.states import AgentMode, AgentState, OutputKind
+
+TOLD = tuple(field.name for field in fields(Report))
+
+
+class AgentTold(models.Model):
+    """How the agent's program is read, and what its lines told so far. None and empty: not told.
+
+    `output_read` and `output_skips` say how far into its record that reaches, so that a worker
+    that was restarted goes on where the last one ended.
+    """
+
+    mode = models.CharField(
+        max_length=20,
+        choices=[(m.value, m.value) for m in AgentMode],
+        default=AgentMode.INTERACTIVE,
+    )
+    output = models.CharField(
+        max_length=20,
+        blank=True,
+        default="",
+        choices=[(k.value, k.value or "plain") for k in OutputKind],
+    )
+    resume_argv = models.JSONField(default=list, blank=True)
+    agent_session = models.CharField(max_length=100, blank=True, default="")
+    agent_model = models.CharField(max_length=100, blank=True, default="")
+    agent_state = models.CharField(
+        max_length=20,
+        blank=True,
+        default="",
+        choices=[(s.value, s.words or "unknown") for s in AgentState],
+    )
+    agent_note = models.CharField(max_length=300, blank=True, default="")
+    agent_until = models.DateTimeField(null=True, blank=True)
+    turns = models.BigIntegerField(null=True, blank=True)
+    tokens_in = models.BigIntegerField(null=True, blank=True)
+    tokens_cached = models.BigIntegerField(null=True, blank=True)
+    tokens_out = models.BigIntegerField(null=True, blank=True)
+    cost_usd = models.DecimalField(null=True, blank=True, max_digits=16, decimal_places=6)
+    result_subtype = models.CharField(max_length=100, blank=True, default="")
+    is_error = models.BooleanField(default=False)
+    api_status = models.BigIntegerField(null=True, blank=True)
+    message_id = models.CharField(max_length=100, blank=True, default="")
+    output_read = models.BigIntegerField(default=0)
+    output_skips = models.BooleanField(default=False)
+
+    class Meta:
+        abstract = True
+
+    @property
+    def reading(self) -> Reading:
+        """What was read so far, to go on from there."""
+        told = {name: getattr(self, name) for name in TOLD if name != "agent_state"}
+        report = Report(agent_state=AgentState(self.agent_state), **told)
+        return Reading(report, self.output_read, self.output_skips)
+
+    @property
+    def is_one_shot(self) -> bool:
+        return self.mode == AgentMode.ONE_SHOT
+
+    @property
+    def state_of_agent(self) -> AgentState:
+        return AgentState(self.agent_state)
+
+
+def columns(reading: Reading) -> Mapping[str, object]:
+    """The columns that keep a reading."""
+    told = {name: getattr(reading.report, name) for name in TOLD}
+    return {**told, "output_read": reading.output_read, "output_skips": reading.output_skips}

@@ -1,0 +1,80 @@
+"""Projects and agents over the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Query, Router, Status
+
+from runs.models import AgentProfile, Project, Settings
+from runs.web.access import username
+from runs.web.api import asked, replies, shapes, showing
+from runs.web.api.ids import ProjectId
+from runs.web.refusals import Denied
+from runs.wiring import lab
+from runs.work import projects
+from trackers.base import NotFound
+
+router = Router(tags=["Projects"])
+agents = Router(tags=["Agents"])
+
+
+def project_of(project_id: int) -> Project:
+    """The project. Raises NotFound."""
+    found = Project.objects.filter(pk=project_id).defer("token").first()
+    if found is None:
+        raise NotFound(f"There is no project {project_id}.")
+    return found
+
+
+@router.get("", response=replies.look(shapes.Projects), summary="List projects")
+def project_list(request: HttpRequest, wanted: Query[asked.Paging]) -> shapes.Projects:
+    """Projects in the order in which they were added."""
+    rows = Project.objects.filter(pk__gt=wanted.cursor or 0).defer("token").order_by("pk")
+    page, last = showing.cut(list(rows[: wanted.limit + 1]), wanted.limit)
+    return shapes.Projects(
+        items=[showing.project(row) for row in page], next=last.pk if last else None
+    )
+
+
+@router.post("", response=replies.given(shapes.Project, 201), summary="Add a project")
+def project_new(request: HttpRequest, given: asked.NewProject) -> Status[Any]:
+    """Add a project by a path or a clone URL; its clone goes on in the worker."""
+    added = projects.add(lab(), **given.model_dump(), by=username(request))
+    return Status(201, showing.project(added))
+
+
+@router.get("/{int:project_id}", response=replies.look(shapes.Project), summary="Show a project")
+def project_show(request: HttpRequest, project_id: ProjectId) -> shapes.Project:
+    return showing.project(project_of(project_id))
+
+
+@router.delete(
+    "/{int:project_id}", response=replies.act(None, 204), summary="Remove a project that failed"
+)
+def project_remove(request: HttpRequest, project_id: ProjectId) -> Status[Any]:
+    """Forget a project whose clone failed; never one that was ever usable."""
+    if not projects.remove_failed(lab(), project_of(project_id), username(request)):
+        text = "Only a project whose clone failed can be removed. Nothing was removed."
+        raise Denied(409, "not_failed", text)
+    return Status(204, None)
+
+
+@router.post(
+    "/{int:project_id}/retry", response=replies.act(shapes.Project, 202), summary="Clone again"
+)
+def project_retry(request: HttpRequest, project_id: ProjectId) -> Status[Any]:
+    """Clone a project again whose clone failed."""
+    if not projects.retry(lab(), project_of(project_id), username(request)):
+        text = "Only a project whose clone failed can be cloned again. Nothing was changed."
+        raise Denied(409, "not_failed", text)
+    return Status(202, showing.project(project_of(project_id)))
+
+
+@agents.get("", response=replies.look(shapes.Agents), summary="List agents")
+def agent_list(request: HttpRequest) -> shapes.Agents:
+    """The coding programs that may be chosen, with their models and efforts."""
+    settings = Settings.current()
+    rows = AgentProfile.objects.defer("env", "argv", "login_command")
+    return shapes.Agents(items=[showing.agent(row, settings) for row in rows])

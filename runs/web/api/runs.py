@@ -1,0 +1,97 @@
+"""Runs over the API: read, start, stop. Starting asks the same launch pass as the button."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Query, Router, Status
+
+from runs.domain.states import AnswerCode
+from runs.models import Run, Settings
+from runs.web import queries, start_answers
+from runs.web.access import username
+from runs.web.api import asked, replies, shapes, showing
+from runs.web.api.ids import ProjectId, RunId
+from runs.web.api.projects import project_of
+from runs.web.refusals import Denied
+from runs.wiring import lab
+from runs.work import starts, stop
+from trackers.base import NotFound
+
+router = Router(tags=["Runs"])
+of_project = Router(tags=["Runs"])
+
+ENDED = "This run had ended already, so nothing was stopped."
+
+
+@router.get("", response=replies.look(shapes.Runs), summary="List runs")
+def run_list(request: HttpRequest, wanted: Query[asked.RunFilter]) -> shapes.Runs:
+    """Runs, newest first; `outcome=active` shows those that have not ended."""
+    outcome = wanted.outcome or ""
+    rows = queries.narrowed_runs(outcome, wanted.project, wanted.cursor, wanted.issue)
+    found = rows.select_related("project").defer(*queries.HEAVY, "project__token")
+    page, last = showing.cut(list(found[: wanted.limit + 1]), wanted.limit)
+    settings, now = Settings.current(), lab().now()
+    return shapes.Runs(
+        items=[showing.run_row(row, now, settings) for row in page],
+        next=last.pk if last else None,
+    )
+
+
+@router.get("/{int:run_id}", response=replies.look(shapes.Run), summary="Show a run")
+def run_show(request: HttpRequest, run_id: RunId) -> shapes.Run:
+    """One run with its task and the end of its screen."""
+    return _shown(run_id)
+
+
+@router.post("/{int:run_id}/stop", response=replies.act(shapes.Run), summary="Stop a run")
+def run_stop(request: HttpRequest, run_id: RunId) -> shapes.Run:
+    """End a run now. Worktree and branch are kept; it is neither success nor failure."""
+    if not stop.stop(lab(), _run(run_id), username(request)):
+        raise Denied(409, "already_ended", ENDED)
+    return _shown(run_id)
+
+
+@of_project.post(
+    "/{int:project_id}/runs",
+    response=replies.given(shapes.Started, 201, 202),
+    summary="Start a run",
+)
+def run_start(request: HttpRequest, project_id: ProjectId, given: asked.StartGiven) -> Status[Any]:
+    """Start a run of the lowest ready issue, or of the one named, as the button does.
+
+    Waits up to 5 s. 201: an agent works. 202: the worker has not answered yet; the start is
+    written down, and the timeline tells how it went.
+    """
+    outside, project = lab(), project_of(project_id)
+    row = starts.request(outside, project, username(request), given.issue or "")
+    row = starts.wait(outside, row)
+    code, text = AnswerCode(row.answer), start_answers.text(row)
+    if code not in (AnswerCode.PENDING, AnswerCode.STARTED):
+        raise Denied(start_answers.STATUS[code], code.value, text)
+    shown = None
+    if row.run is not None:
+        shown = showing.run_row(row.run, outside.now(), Settings.current())
+    if code is AnswerCode.PENDING:
+        return Status(202, shapes.Started(code="", text=text, request=row.pk, run=shown))
+    return Status(201, shapes.Started(code="started", text=text, request=row.pk, run=shown))
+
+
+@of_project.post(
+    "/{int:project_id}/stop-all", response=replies.act(shapes.Stopped), summary="Stop all runs"
+)
+def stop_all(request: HttpRequest, project_id: ProjectId) -> shapes.Stopped:
+    """End every run of one project, each by the same neutral Stop."""
+    return shapes.Stopped(stopped=stop.stop_all(lab(), project_of(project_id), username(request)))
+
+
+def _run(run_id: int) -> Run:
+    found = Run.objects.select_related("project").filter(pk=run_id).first()
+    if found is None:
+        raise NotFound(f"There is no run {run_id}.")
+    return found
+
+
+def _shown(run_id: int) -> shapes.Run:
+    return showing.run(_run(run_id), lab().now(), Settings.current())

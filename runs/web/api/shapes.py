@@ -1,0 +1,254 @@
+"""What the HTTP API answers. Nothing here names a secret, so none can be shown."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, create_model
+
+from runs.domain.states import (
+    NoticeKind,
+    Outcome,
+    ProjectState,
+    RunKind,
+    RunState,
+    WorktreeFate,
+)
+from runs.models import AgentProfile, ApiToken
+from runs.work.tuning import NUMBERS
+from trackers.base import PullState
+
+
+class Problem(BaseModel):
+    """Every refusal: a code for programs, a sentence, and a sentence for each wrong field."""
+
+    code: str
+    text: str
+    fields: dict[str, str]
+
+
+class Project(BaseModel):
+    """A git repository with its tracker, its settings and its runs."""
+
+    id: int
+    name: str
+    state: ProjectState
+    source: str
+    default_branch: str
+    tracker: str
+    ready_label: str
+    agent: int | None
+    run_budget_minutes: int | None
+    clone_progress: str
+    error: str
+    warning: str
+    created_at: datetime
+    last_opened_at: datetime | None
+
+
+class Projects(BaseModel):
+    items: list[Project]
+    next: int | None
+
+
+class Agent(BaseModel):
+    """A coding program that may be chosen. Its arguments and environment are not shown."""
+
+    id: int
+    name: str
+    mode: AgentProfile.Mode
+    models: list[str]
+    efforts: list[str]
+    is_chosen: bool
+
+
+class Agents(BaseModel):
+    items: list[Agent]
+
+
+class Comment(BaseModel):
+    id: int
+    author: str
+    body: str
+    at: datetime
+
+
+class Comments(BaseModel):
+    items: list[Comment]
+    next: int | None
+
+
+class IssueRow(BaseModel):
+    """An issue as a list shows it."""
+
+    number: int
+    title: str
+    author: str
+    labels: list[str]
+    state: Literal["open", "closed"]
+    comment_count: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class Issue(IssueRow):
+    """An issue with its text and its first comments."""
+
+    body: str
+    comments: Comments
+
+
+class Issues(BaseModel):
+    items: list[IssueRow]
+    next: int | None
+
+
+class LabelNames(BaseModel):
+    items: list[str]
+
+
+class PullRow(BaseModel):
+    """A pull request as a list shows it."""
+
+    number: int
+    title: str
+    author: str
+    state: PullState
+    head: str
+    base: str
+    created_at: datetime
+    updated_at: datetime
+
+
+class Pull(PullRow):
+    """A pull request with its text."""
+
+    body: str
+    head_commit: str
+
+
+class PullComment(Comment):
+    """A comment on a pull request. `path` is empty where it is about the whole."""
+
+    path: str
+    line: int | None
+    side: str
+    commit: str
+    quote: str
+
+
+class PullComments(BaseModel):
+    items: list[PullComment]
+    next: int | None
+
+
+class Pulls(BaseModel):
+    items: list[PullRow]
+    next: int | None
+
+
+class RunRow(BaseModel):
+    """One agent's work on one issue. `outcome` is null while the run is active."""
+
+    id: int
+    project: int
+    issue: str
+    issue_title: str
+    kind: RunKind
+    state: RunState
+    outcome: Outcome | None
+    reason: str
+    agent: str
+    model: str
+    effort: str
+    session: str
+    slot: int | None
+    branch: str
+    worktree: str
+    worktree_fate: WorktreeFate
+    started_by: str
+    requested_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    used_seconds: Annotated[int, Field(ge=0, description="Wall time used; never below 0.")]
+    budget_seconds: Annotated[int, Field(ge=0, description="Wall time allowed.")]
+    commits: int
+    pull_number: int | None
+    pull_url: str
+    exit_status: int | None
+    exit_signal: int | None
+    last_line: str
+    warning: str
+
+
+class Run(RunRow):
+    """A run with its task and the end of its screen."""
+
+    prompt: str
+    last_words: str
+
+
+class Runs(BaseModel):
+    items: list[RunRow]
+    next: int | None
+
+
+class Started(BaseModel):
+    """How the start was answered. `code` is empty while the worker has not answered yet."""
+
+    code: Literal["", "started"]
+    text: str
+    request: int
+    run: RunRow | None
+
+
+class Stopped(BaseModel):
+    """How many runs were stopped."""
+
+    stopped: int
+
+
+class Entry(BaseModel):
+    """One entry of the timeline. `by` is empty where the product itself did it."""
+
+    id: int
+    at: datetime
+    kind: NoticeKind
+    project: int | None
+    run: int | None
+    issue: str
+    text: str
+    by: str
+    outcome: Outcome | None
+
+
+class Timeline(BaseModel):
+    """Entries, oldest first. `cursor` is the last one's id: ask with `after=cursor` next time."""
+
+    items: list[Entry]
+    cursor: int
+    is_all: bool
+
+
+class Me(BaseModel):
+    """Whose token this is and what it allows."""
+
+    user: str
+    token: str
+    scope: ApiToken.Scope
+    may_act: bool
+    may_tune: bool
+    expires_at: datetime | None
+
+
+class _Described(BaseModel):
+    """The settings in force."""
+
+    agent: int | None
+    model: str
+    effort: str
+
+
+_SHOWN: dict[str, tuple[object, object]] = dict.fromkeys(NUMBERS, (int, ...))
+Limits = create_model("Settings", __base__=_Described, **_SHOWN)  # type: ignore[call-overload]

@@ -1,0 +1,58 @@
+"""One's own account: password, passkeys, tokens."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods
+
+from runs import wiring
+from runs.web import challenges
+from runs.web import people as rows
+from runs.web.access import look, me
+from runs.web.stepup import confirmed
+from runs.web.views.auth import PasswordForm
+from runs.work import passwords, people
+
+CHANGED = "Your password is changed. You are logged out everywhere else."
+
+
+@never_cache
+@require_GET
+@look
+def account(request: HttpRequest) -> HttpResponse:
+    user = me(request)
+    facts = {
+        "role": people.role(user),
+        "tokens": rows.tokens_of(user),
+        "passkeys": rows.passkeys_of(user),
+        "site": challenges.site(request),
+    }
+    return render(request, "account/account.html", facts)
+
+
+@never_cache
+@sensitive_post_parameters()
+@require_http_methods(["GET", "POST"])
+@look
+@confirmed
+def password(request: HttpRequest) -> HttpResponse:
+    """Choose another password; other browsers are logged out with it."""
+    form = PasswordForm(request.POST or None)
+    if form.is_valid():
+        user = me(request)
+        key = request.session.session_key or ""
+        try:
+            passwords.change(wiring.lab(), user, form.cleaned_data["password"], key)
+        except passwords.PasswordRefused as refused:
+            form.add_error("password", str(refused))
+        else:
+            update_session_auth_hash(request, user)
+            messages.success(request, CHANGED)
+            return redirect("runs:account")
+    status = 400 if form.is_bound else 200
+    return render(request, "account/password.html", {"form": form}, status=status)

@@ -1,0 +1,83 @@
+"""One's own tokens for programs: made, shown once, revoked."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from runs import wiring
+from runs.models import ApiToken
+from runs.web import access, answers
+from runs.web import people as rows
+from runs.web.access import look, me, username
+from runs.web.stepup import confirmed
+from runs.work import api_tokens
+
+FOR_EVER = "0"
+SPANS = [("30", "30 days"), ("90", "90 days"), ("365", "a year"), (FOR_EVER, "until it is revoked")]
+REVOKED = "The token {name} is revoked. Programs that use it are refused from now on."
+
+
+class TokenForm(forms.Form):
+    """A new token. Acting is only offered to those who may act."""
+
+    name = forms.CharField(
+        label="Name",
+        max_length=100,
+        help_text="Which program it is for, so that you know it again.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        error_messages={"required": "Write a name."},
+    )
+    scope = forms.ChoiceField(label="It may", initial=ApiToken.Scope.LOOK.value)
+    days = forms.ChoiceField(label="It works for", choices=SPANS, initial="90")
+
+    def __init__(self, data: object, *, may_act: bool, taken: set[str]) -> None:
+        super().__init__(data)  # type: ignore[arg-type]
+        scope = self.fields["scope"]
+        assert isinstance(scope, forms.ChoiceField)  # noqa: S101  (tells mypy)
+        offered = [(value, words) for value, words in ApiToken.Scope.choices]
+        scope.choices = [one for one in offered if may_act or one[0] != ApiToken.Scope.ACT]
+        self._taken = taken
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        if name in self._taken:
+            raise forms.ValidationError(f"You have a token called {name} already.")
+        return name
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+@look
+@confirmed
+def token_new(request: HttpRequest) -> HttpResponse:
+    """Make a token. The answer shows it, and nothing can show it again: no redirect, no message."""
+    taken = {token.name for token in rows.tokens_of(me(request))}
+    form = TokenForm(request.POST or None, may_act=access.may_act(request.user), taken=taken)
+    if not form.is_valid():
+        status = 400 if form.is_bound else 200
+        return render(request, "account/token_new.html", {"form": form}, status=status)
+    given = form.cleaned_data
+    lab = wiring.lab()
+    days = timedelta(days=int(given["days"]))
+    scope = ApiToken.Scope(given["scope"])
+    until = lab.now() + days if days else None
+    token, text = api_tokens.make(lab, me(request), given["name"], scope, until)
+    page = render(request, "account/token_made.html", {"token": token, "text": text})
+    return answers.fresh(page)
+
+
+@require_POST
+@look
+def token_revoke(request: HttpRequest, token_id: int) -> HttpResponse:
+    """End a token of one's own. Not asked for again: who is robbed is in a hurry."""
+    token = get_object_or_404(ApiToken, pk=token_id, user=me(request))
+    api_tokens.revoke(wiring.lab(), token, by=username(request))
+    text = REVOKED.format(name=token.name)
+    return answers.done(request, {}, reverse("runs:account"), text)

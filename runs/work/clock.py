@@ -1,0 +1,67 @@
+"""Notices when the machine's clock was set, so that no run ends and none lives longer for it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import F
+
+from runs.domain import budgets
+from runs.domain.budgets import ClockReading
+from runs.domain.ports import Lab
+from runs.domain.states import NoticeKind
+from runs.models import Host, Run
+from runs.work import announce, lease
+
+DRIFT = 1.0
+TRIES = 3
+
+
+def heed(lab: Lab, number: int) -> datetime:
+    """The moment by which this tick judges ages; raises lease.Lost.
+
+    When the clock was set since the last tick, what counts time of this host is set with it: a
+    run that has worked for ten minutes has worked for ten minutes before and after (X-15).
+    """
+    now, after = _read(lab)
+    host = Host.objects.get(name=lab.host)
+    before = ClockReading(host.clock_boot, host.clock_apart)
+    moved = budgets.jump(before, after)
+    if before.boot == after.boot and abs(after.apart - before.apart) < DRIFT:
+        return now
+    with transaction.atomic():
+        lease.keep(lab, number)
+        Host.objects.filter(pk=host.pk).update(clock_boot=after.boot, clock_apart=after.apart)
+        if moved:
+            _set(lab, moved)
+    return now
+
+
+def _read(lab: Lab) -> tuple[datetime, ClockReading]:
+    """Both clocks in one moment; asked again when this process was held up in between."""
+    for _ in range(TRIES):
+        begin, now, end = lab.steady(), lab.now(), lab.steady()
+        if end.seconds - begin.seconds < DRIFT:
+            break
+    return now, ClockReading(end.boot, now.timestamp() - end.seconds)
+
+
+def _set(lab: Lab, moved: timedelta) -> None:
+    runs = Run.objects.filter(host=lab.host, settled_at=None)
+    runs.filter(outcome="").update(started_at=F("started_at") + moved)
+    runs.update(launch_deadline=F("launch_deadline") + moved)
+    way = "forward" if moved > budgets.ZERO else "back"
+    text = (
+        f"the clock of this machine was set {way} by {_words(abs(moved))}; the time that running "
+        "agents have used is counted on as before"
+    )
+    announce.tell(lab, NoticeKind.CLOCK_SET, text)
+
+
+def _words(length: timedelta) -> str:
+    seconds = round(length.total_seconds())
+    hours, minutes = divmod(seconds // 60, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min" if minutes else f"{seconds} s"

@@ -1,0 +1,115 @@
+"""Verbs on the comments of a pull request, on the whole of it or on one line of its diff."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import transaction
+
+from runs.domain import patches, writing
+from runs.domain.ports import Lab
+from runs.domain.states import NoticeKind
+from runs.models import Project, Run
+from runs.work import announce, comparing
+from trackers.base import Place, Refused, Side
+from trackers.builtin import queries, store
+from trackers.builtin.models import PullComment, PullRequest
+
+QUOTE = 400
+SHOWN_PATH = 60
+
+
+class PullRefused(Exception):
+    """Nothing was stored or opened; `field` is what is wrong, `text` says so and what to do."""
+
+    def __init__(self, field: str, text: str) -> None:
+        super().__init__(text)
+        self.field = field
+        self.text = text
+
+
+def comment(
+    lab: Lab,
+    project: Project,
+    number: int,
+    *,
+    body: str,
+    by: str,
+    run: Run | None = None,
+    path: str = "",
+    line: int | None = None,
+    side: str = Side.NEW,
+    commit: str = "",
+) -> int:
+    """Comment on a pull request, or on one line of its diff; returns the comment's key.
+
+    `commit` is the head at which the line was seen. The same words of the same author at the same
+    place, sent again, are kept once. Raises PullRefused, NotFound, Refused, SeamError.
+    """
+    if project.tracker != "builtin":
+        raise Refused("This project keeps its pull requests on a tracker of its own.")
+    try:
+        body = writing.comment(body)
+    except writing.WrongText as error:
+        raise PullRefused(error.field, error.text) from error
+    pull = queries.pull(project.tracker_root, number)
+    place = None
+    if path or line is not None:
+        place = _place(lab, project, pull, path, line, side, commit)
+    with transaction.atomic():
+        Project.objects.hold(project.pk)
+        last = queries.pull_comments(pull)[-1:]
+        if [_said(one) for one in last] == [(by, body, path, line if place else None)]:
+            return last[0].pk
+        key = store.add_pull_comment(
+            project.tracker_root, number, author=by, body=body, at=lab.now(), place=place
+        )
+        where = f" on {writing.one_line(path, SHOWN_PATH)}:{line}" if place else ""
+        text = f"comment on pull request {number}{where}: {writing.one_line(body)}"
+        announce.tell(lab, NoticeKind.PULL_COMMENTED, text, project=project, run=run, by=by)
+    return key
+
+
+def comments(project: Project, number: int) -> Sequence[PullComment]:
+    """The comments of a pull request, oldest first. Raises NotFound, Refused."""
+    if project.tracker != "builtin":
+        return ()
+    return queries.pull_comments(queries.pull(project.tracker_root, number))
+
+
+def _said(comment: PullComment) -> tuple[str, str, str, int | None]:
+    return comment.author, comment.body, comment.path, comment.line
+
+
+def _place(
+    lab: Lab,
+    project: Project,
+    pull: PullRequest,
+    path: str,
+    line: int | None,
+    side: str,
+    commit: str,
+) -> Place:
+    """The line as the diff shows it. Raises PullRefused when it does not show it, SeamError."""
+    ends = comparing.ends_of(lab, project, pull)
+    if commit and commit != ends.head:
+        raise PullRefused(
+            "line",
+            "The branch has moved on since this page was made, so the line may be another one. "
+            "Load the page again; your words are kept in the field.",
+        )
+    found = comparing.between(lab, project, ends) if ends.are_known else None
+    if found is None or found.error:
+        raise PullRefused("line", f"{found.error if found else ends.note} Nothing was stored.")
+    change = next((one for one in found.files if one.path == path), None)
+    if change is None:
+        raise PullRefused("path", "The pull request does not change this file.")
+    if side not in list(Side):
+        raise PullRefused("side", "A line is on the old or on the new side.")
+    patch = comparing.patch_of(lab, project, change)
+    quote = patches.line_at(patch, line or 0, is_old=side == Side.OLD)
+    if quote is None:
+        raise PullRefused(
+            "line", f"The diff does not show the {side} line {line or ''} of this file."
+        )
+    return Place(path, line or 0, Side(side), ends.head, writing.clean(quote)[:QUOTE])

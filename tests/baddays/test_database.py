@@ -1,0 +1,199 @@
+"""The database is locked, full or gone: pages say so, ticks go on afterwards, nothing is half stored."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from django.conf import settings as django_settings
+from django.db import connection
+from django.test import Client
+
+from runs.domain.states import Outcome
+from runs.domain.trouble import database_words
+from runs.models import Notice, Run, Settings, StartRequest
+from runs.work import launch, outcomes, starts, tick
+from tests import make
+from tests.runs.stories import look, ready
+
+pytestmark = pytest.mark.django_db(transaction=True)
+on_sqlite = pytest.mark.skipif(
+    "sqlite" not in django_settings.DATABASES["default"]["ENGINE"],
+    reason="locks the whole database, which only SQLite has",
+)
+
+HOLD = """
+import sqlite3, sys, time
+held = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=20)
+held.execute("BEGIN EXCLUSIVE")
+print("held", flush=True)
+sys.stdin.read()
+held.execute("ROLLBACK")
+"""
+
+
+@contextlib.contextmanager
+def locked(database: str) -> Iterator[subprocess.Popen[str]]:
+    """Another process holds the database."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, database],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdin is not None
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    try:
+        yield holder
+    finally:
+        holder.stdin.close()
+        holder.stdout.close()
+        holder.wait(10)
+
+
+@contextlib.contextmanager
+def impatient(milliseconds: int = 200) -> Iterator[str]:
+    """This process waits for a lock that long; the answer is the path of the database."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"PRAGMA busy_timeout = {milliseconds}")
+    try:
+        yield str(connection.settings_dict["NAME"])
+    finally:
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "word"),
+    [
+        ("database is locked", "Another program holds"),
+        ("canceling statement due to lock timeout", "Another program holds"),
+        ("unable to open database file", "Bring the folder back"),
+        ("attempt to write a readonly database", "Bring the folder back"),
+        ("no such table: runs_run", "Bring the folder back"),
+        ("database or disk is full", "Make room"),
+        ("could not extend file: No space left on device", "Make room"),
+        ("disk I/O error", "Make room"),
+        ("connection refused", "does not answer just now"),
+    ],
+)
+def test_what_the_database_said_becomes_what_to_do(said, word):
+    assert word in database_words(said)
+    assert "agents are not touched" in database_words(said)
+
+
+@on_sqlite
+def test_a_locked_database_makes_a_tick_blind_and_the_next_one_goes_on(world):
+    world.tracker.add_root("demo")
+    run = make.a_run(make.a_project())
+    world.live(run)
+    look(world)
+    world.sessions.end(run.session)
+    with impatient() as database, locked(database):
+        report = tick.tick(world.lab, force=True)
+        assert report.was_blind
+        assert report.errors == [database_words("database is locked")]
+    assert run.session in world.sessions.all
+    assert tick.tick(world.lab, force=True).ended == 1
+    run.refresh_from_db()
+    assert run.outcome == "died"
+    assert Notice.objects.filter(kind="run.ended").count() == 1
+
+
+@on_sqlite
+def test_a_lock_in_the_middle_of_a_tick_loses_no_outcome(world):
+    """Taken while the tracker is asked; the lease cannot be given back either, so it runs out."""
+    world.tracker.add_root("demo")
+    run = make.a_run(make.a_project())
+    world.live(run)
+    world.tracker.add_pull("demo", "afk/7")
+    with contextlib.ExitStack() as stack:
+        database = stack.enter_context(impatient())
+
+        class Late:
+            def __getattr__(self, name):  # type: ignore[no-untyped-def]
+                return getattr(world.tracker, name)
+
+            def pulls(self, heads):  # type: ignore[no-untyped-def]
+                stack.enter_context(locked(database))
+                return world.tracker.pulls(heads)
+
+        report = tick.tick(replace(world.lab, tracker_for=lambda kind: Late()), force=True)
+        assert report.ended == 0
+        assert report.errors
+    run.refresh_from_db()
+    assert run.is_active
+    world.clock.forward(seconds=61)
+    assert tick.tick(world.lab, force=True).ended == 1
+    run.refresh_from_db()
+    assert run.outcome == "succeeded"
+
+
+@on_sqlite
+def test_pages_are_read_through_a_lock_and_a_click_is_told_to_come_again(world, operator):
+    project = make.a_project(agent=make.an_agent())
+    world.tracker.add_root("demo")
+    run = make.a_run(project)
+    world.live(run)
+    Settings.current()
+    client = Client(raise_request_exception=False)
+    client.force_login(operator)
+    with impatient() as database, locked(database):
+        assert client.get("/").status_code == 200
+        assert client.get(f"/runs/{run.pk}/").status_code == 200
+        page = client.post(f"/runs/{run.pk}/stop")
+        assert page.status_code == 503
+        assert page["Retry-After"]
+        assert b"Another program holds the database" in page.content
+        part = client.post(f"/projects/{project.pk}/start", headers={"HX-Request": "true"})
+        assert part.status_code == 503
+        assert b'hx-target="#banner"' in part.content
+        assert b"Load the page again" in part.content
+    run.refresh_from_db()
+    assert run.is_active
+    assert not StartRequest.objects.exists()
+    assert client.post(f"/runs/{run.pk}/stop").status_code in (200, 303)
+
+
+@on_sqlite
+def test_a_start_that_could_not_be_stored_keeps_its_agent(day):
+    """The agent works already when "working" cannot be stored: the next tick stores it."""
+    ready(day.real)
+    starts.request(day.real.lab, day.project, "anna")
+    tick.tick(day.real.lab, project="demo")
+    run = Run.objects.get()
+    with contextlib.ExitStack() as stack:
+        database = stack.enter_context(impatient())
+        late = replace(day.real.lab, pause=lambda _: stack.enter_context(locked(database)))
+        launch.carry_out(late, run.pk)
+    assert day.again(run).state == "starting"
+    assert day.real.session_names() == [run.session]
+    Run.objects.filter(pk=run.pk).update(launcher="boot:1:1")
+    look(day.real)
+    assert day.again(run).state == "working"
+    assert day.real.session_names() == [run.session]
+
+
+@on_sqlite
+def test_ten_seconds_of_a_real_lock_are_waited_out(world):
+    """With the patience that the product really has: the click takes long, and it counts."""
+    world.tracker.add_root("demo")
+    run = make.a_run(make.a_project())
+    connection.close()
+    database = str(connection.settings_dict["NAME"])
+    with locked(database) as holder:
+        assert holder.stdin is not None
+        began = time.monotonic()
+        release = threading.Timer(9.5, holder.stdin.close)
+        release.start()
+        assert outcomes.record(world.lab, run, Outcome.STOPPED, "stopped by anna")
+        assert time.monotonic() - began >= 9
+        release.join()
+    run.refresh_from_db()
+    assert run.outcome == "stopped"

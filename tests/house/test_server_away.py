@@ -1,0 +1,115 @@
+"""A PostgreSQL server that is away at the start, or goes away while the product runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import postgres
+from tests.house.product import Product, lab, until
+from tests.web.daphne_fixture import Served
+from tests.web.socket_client import SocketClient
+
+pytestmark = pytest.mark.skipif(
+    postgres.programs() is None, reason="PostgreSQL's server programs are not installed"
+)
+
+FACTS = """
+result = {
+    "tick": str(Host.objects.get().last_tick_at) if Host.objects.exists() else "",
+    "error": "".join(Host.objects.values_list("last_error", flat=True)),
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def installed() -> Iterator[postgres.Server]:
+    made = postgres.Server()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def server(installed: postgres.Server) -> Iterator[postgres.Server]:
+    """A server that this test may stop and start."""
+    installed.stop()
+    installed.start()
+    yield installed
+    installed.stop()
+
+
+def _ask(state: Path, url: str, code: str) -> Any:
+    """What some code answers in a process of its own, with a connection of its own."""
+    hand = Served(state, LAB_DATABASE_URL=url)
+    try:
+        return hand.do(code)
+    finally:
+        hand.close()
+
+
+@pytest.mark.row("X-09", level="real")
+def test_a_database_that_is_not_there_is_one_sentence_without_the_password(
+    server: postgres.Server, tmp_path: Path
+) -> None:
+    url = server.url("nosuch").replace("lab@", "lab:verysecret@")
+    done = lab("up", "--port", "0", state=tmp_path / "state", LAB_DATABASE_URL=url)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert "“nosuch”" in done.stderr
+    assert "LAB_DATABASE_URL" in done.stderr
+    assert "verysecret" not in done.stderr
+
+
+def test_text_that_could_not_hold_every_letter_is_refused(
+    server: postgres.Server, tmp_path: Path
+) -> None:
+    import psycopg
+
+    with psycopg.connect(server.url(), autocommit=True) as maker:
+        maker.execute(
+            "CREATE DATABASE narrow ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' "
+            "TEMPLATE template0"
+        )
+    done = lab("manage", "prepare", state=tmp_path, LAB_DATABASE_URL=server.url("narrow"))
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert "LATIN1" in done.stderr
+
+
+@pytest.mark.row("X-09", level="real")
+def test_a_start_waits_for_its_server_and_a_restart_of_it_is_survived_by_web_feed_and_worker(
+    server: postgres.Server, tmp_path: Path
+) -> None:
+    state, url = tmp_path / "state", server.url()
+    server.stop()
+    product = Product(state, LAB_DATABASE_URL=url)
+    try:
+        until(lambda: "does not answer yet" in product.log, told=lambda: product.log)
+        server.start()
+        product.wait_until_ready()
+        _ask(state, url, "Settings.current(); Settings.objects.update(tick_seconds=5)")
+        hand = Served(state, LAB_DATABASE_URL=url)
+        cookie = hand.cookie()
+        hand.close()
+        programs = product.children()
+        port = int(product.url.rpartition(":")[2])
+        with SocketClient(port, "overview", cookie).hello(0) as page:
+            until(lambda: _ask(state, url, FACTS)["tick"], told=lambda: product.log)
+            server.stop()
+            assert product.get("/readyz") == 503
+            assert product.get("/healthz") == 200
+            server.start()
+            until(lambda: product.get("/readyz") == 200, told=lambda: product.log)
+            before = _ask(state, url, FACTS)["tick"]
+            _ask(state, url, "result = tell('the server is back')")
+            shown = ""
+            while "the server is back" not in shown:
+                shown = page.frame()["content"]
+            until(lambda: _ask(state, url, FACTS)["tick"] > before, 90, told=lambda: product.log)
+        assert _ask(state, url, FACTS)["error"] == ""
+        assert product.children() == programs
+    finally:
+        product.close()

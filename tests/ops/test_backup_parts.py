@@ -1,0 +1,320 @@
+"""A state folder with every kind of work in it, saved and restored elsewhere, on real git."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sqlite3
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from labsite.backup import load, places, save
+from labsite.backup.form import Unfit
+from runs.domain.paths import Paths
+from tests.repositories import git
+
+
+class House:
+    """A state folder made by hand: one project, one worktree with work in every state."""
+
+    def __init__(self, folder: Path) -> None:
+        self.paths = Paths(folder / "old")
+        for part in (self.paths.state, self.paths.repos, self.paths.origins, self.paths.worktrees):
+            part.mkdir(mode=0o700)
+        self.repo, self.origin = self.paths.repos / "demo.git", self.paths.origins / "demo.git"
+        self.tree = self.paths.worktrees / "demo-7"
+        self._database()
+        (self.paths.state / "secret.key").write_text("k" * 60)
+        (self.paths.state / "secret.key").chmod(0o600)
+        self._runs()
+        git(folder, "init", "-q", "--bare", "-b", "main", str(self.origin))
+        git(folder, "init", "-q", "--bare", "-b", "none", str(self.repo))
+        git(self.repo, "config", "remote.origin.url", str(self.origin))
+        self._first_commit(folder)
+        git(self.repo, "fetch", "-q", str(self.origin), "+refs/heads/*:refs/remotes/origin/*")
+        git(
+            self.repo,
+            "worktree",
+            "add",
+            "-q",
+            "-b",
+            "afk/7",
+            str(self.tree),
+            "refs/remotes/origin/main",
+        )
+
+    def _database(self) -> None:
+        holder = sqlite3.connect(self.paths.database)
+        holder.executescript(
+            "create table django_migrations (app, name);"
+            "insert into django_migrations values ('runs', '0001_first');"
+            "create table runs_run (worktree); create table runs_project (url, source);"
+            "pragma journal_mode=wal;"
+        )
+        holder.execute("insert into runs_run values (?)", (str(self.tree),))
+        holder.execute("insert into runs_run values (?)", (f"{self.paths.state}-other/x",))
+        holder.execute("insert into runs_project values (?, ?)", (str(self.origin), "/elsewhere"))
+        holder.commit()
+        holder.close()
+
+    def _runs(self) -> None:
+        folder = self.paths.run_folder(1)
+        folder.mkdir(parents=True)
+        (folder / "exit").write_text('{"status": 0, "at": 1}')
+        (folder / "token").write_text("a-secret-token")
+
+    def _first_commit(self, folder: Path) -> None:
+        work = folder / "work"
+        git(folder, "clone", "-q", str(self.origin), str(work))
+        git(work, "checkout", "-q", "-b", "main")
+        for name in ("kept", "changed", "deleted", "staged", "renamed", "becomes-folder"):
+            (work / name).write_text(f"{name} as committed\n")
+        (work / "program").write_text("#!/bin/sh\n")
+        (work / "program").chmod(0o755)
+        (work / "link").symlink_to("kept")
+        (work / ".gitignore").write_text("ignored\n")
+        git(work, "add", "-A")
+        git(work, "commit", "-q", "-m", "one")
+        git(work, "push", "-q", "origin", "main")
+
+    def dirty(self) -> None:
+        """Work in every state that git knows."""
+        tree = self.tree
+        (tree / "stashed").write_text("older stash\n")
+        git(tree, "stash", "push", "-q", "-u", "-m", "older")
+        (tree / "stashed").write_text("newer stash\n")
+        git(tree, "stash", "push", "-q", "-u", "-m", "newer")
+        (tree / "mine").write_text("committed by the agent\n")
+        git(tree, "add", "mine")
+        git(tree, "commit", "-q", "-m", "two")
+        (tree / "changed").write_text("changed\r\nnot committed\n")
+        (tree / "deleted").unlink()
+        (tree / "staged").write_text("staged\n")
+        git(tree, "add", "staged")
+        (tree / "staged").write_text("staged, then changed\n")
+        git(tree, "mv", "renamed", "other-name")
+        (tree / "becomes-folder").unlink()
+        (tree / "becomes-folder").mkdir()
+        (tree / "becomes-folder" / "inner").write_text("inner\n")
+        (tree / "link").unlink()
+        (tree / "link").symlink_to("/nowhere/at all")
+        (tree / "new file ünïcode\n.txt").write_text("untracked\n")
+        (tree / "new program").write_text("#!/bin/sh\n")
+        (tree / "new program").chmod(0o755)
+        (tree / "about.json").write_text("a file of the project that is called like our lists\n")
+        (tree / "ignored").write_text("build output\n")
+        inner = tree / "inner-repo"
+        inner.mkdir()
+        git(inner, "init", "-q", "-b", "main")
+        (inner / "f").write_text("inner repository\n")
+        git(inner, "add", "f")
+        git(inner, "commit", "-q", "-m", "inner")
+
+    def other_refs(self) -> str:
+        """Refs of every kind; the answer is a commit that only a detached worktree holds."""
+        head = git(self.repo, "rev-parse", "refs/remotes/origin/main")
+        blob = git(self.repo, "hash-object", "-w", str(self.paths.secret_key))
+        git(self.repo, "update-ref", "refs/rescue/7/parked", head)
+        git(self.repo, "update-ref", "refs/odd/blob", blob)
+        git(self.repo, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
+        git(self.repo, "tag", "-a", "v1", "-m", "tagged", head)
+        loose = self.paths.worktrees / "demo-8"
+        git(self.repo, "worktree", "add", "-q", "--detach", str(loose), head)
+        (loose / "only-here").write_text("on no branch\n")
+        git(loose, "add", "-A")
+        git(loose, "commit", "-q", "-m", "detached")
+        return git(loose, "rev-parse", "HEAD")
+
+    def conflict(self) -> None:
+        """A merge half done in a worktree of its own."""
+        main = "refs/remotes/origin/main"
+        tree = self.paths.worktrees / "demo-9"
+        git(self.repo, "worktree", "add", "-q", "-b", "afk/9", str(tree), main)
+        git(tree, "branch", "-q", "side", main)
+        (tree / "kept").write_text("ours\n")
+        git(tree, "commit", "-q", "-am", "ours")
+        git(tree, "checkout", "-q", "side")
+        (tree / "kept").write_text("theirs\n")
+        git(tree, "commit", "-q", "-am", "theirs")
+        git(tree, "checkout", "-q", "afk/9")
+        subprocess.run(["git", "-C", tree, "merge", "-q", "side"], capture_output=True, check=False)
+        assert "kept" in git(tree, "diff", "--name-only", "--diff-filter=U")
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    for name in [name for name in os.environ if name.startswith("LAB_")]:
+        monkeypatch.delenv(name)
+    return House(tmp_path)
+
+
+def _round(house: House, tmp_path: Path) -> Paths:
+    """Save, move the old folder away, restore elsewhere."""
+    save.backup(house.paths, tmp_path / "a.backup", force=False)
+    house.paths.state.rename(tmp_path / "moved-away")
+    new = Paths(tmp_path / "deeper" / "new")
+    new.state.parent.mkdir()
+    load.restore(new, tmp_path / "a.backup")
+    (tmp_path / "moved-away").rename(house.paths.state)
+    return new
+
+
+def _refs(repo: Path) -> str:
+    return git(repo, "for-each-ref", "--format=%(objectname) %(refname) %(symref)")
+
+
+def _state(tree: Path) -> tuple[str, ...]:
+    """What git and the disk say of a worktree."""
+    files = {
+        str(path.relative_to(tree)): (
+            str(path.readlink()) if path.is_symlink() else path.read_bytes(),
+            0 if path.is_symlink() else path.stat().st_mode & 0o777,
+        )
+        for path in sorted(tree.rglob("*"))
+        if (path.is_symlink() or path.is_file())
+        and path.name not in ("ignored", ".git")
+        and "/.git/" not in str(path)
+    }
+    return (
+        git(tree, "status", "--porcelain=v2", "-z", "--untracked-files=all"),
+        git(tree, "ls-files", "--stage", "-z"),
+        git(tree, "rev-parse", "HEAD"),
+        git(tree, "stash", "list", "--format=%H %gd %s"),
+        repr(files),
+    )
+
+
+def test_work_in_every_state_comes_back_as_it_was(house: House, tmp_path: Path) -> None:
+    house.dirty()
+    detached = house.other_refs()
+    house.conflict()
+    before = {tree.name: _state(tree) for tree in house.paths.worktrees.iterdir()}
+    refs = (_refs(house.repo), _refs(house.origin))
+    new = _round(house, tmp_path)
+    assert {tree.name: _state(tree) for tree in new.worktrees.iterdir()} == before
+    assert (_refs(new.repos / "demo.git"), _refs(new.origins / "demo.git")) == refs
+    assert git(new.worktrees / "demo-8", "rev-parse", "HEAD") == detached
+    assert "kept" in git(new.worktrees / "demo-9", "diff", "--name-only", "--diff-filter=U")
+    assert git(new.worktrees / "demo-7" / "inner-repo", "log", "--format=%s") == "inner"
+    for repo in (new.repos / "demo.git", new.origins / "demo.git"):
+        assert "missing" not in git(repo, "fsck", "--connectivity-only")
+    assert not (new.worktrees / "demo-7" / "ignored").exists()
+    trees = git(new.repos / "demo.git", "worktree", "list", "--porcelain")
+    assert "prunable" not in trees
+    assert str(house.paths.state) not in trees
+    git(new.worktrees / "demo-9", "merge", "--abort")
+
+
+def test_everything_names_the_new_folder_and_nothing_else_is_changed(
+    house: House, tmp_path: Path
+) -> None:
+    new = _round(house, tmp_path)
+    holder = sqlite3.connect(new.database)
+    assert holder.execute("select worktree from runs_run").fetchall() == [
+        (str(new.worktrees / "demo-7"),),
+        (f"{house.paths.state}-other/x",),
+    ]
+    assert holder.execute("select * from runs_project").fetchall() == [
+        (str(new.origins / "demo.git"), "/elsewhere")
+    ]
+    holder.close()
+    assert git(new.repos / "demo.git", "config", "remote.origin.url") == str(
+        new.origins / "demo.git"
+    )
+    git(new.worktrees / "demo-7", "push", "-q", "origin", "HEAD:refs/heads/afk/7")
+    assert new.secret_key.read_text() == "k" * 60
+    assert new.state.stat().st_mode & 0o777 == 0o700
+    assert new.secret_key.stat().st_mode & 0o777 == 0o600
+    assert (new.run_folder(1) / "exit").exists()
+    assert not (new.run_folder(1) / "token").exists()
+    assert not any(path.name.startswith(".new") for path in new.state.parent.iterdir())
+
+
+def test_the_file_is_private_and_is_not_overwritten_unasked(house: House, tmp_path: Path) -> None:
+    file = tmp_path / "a.backup"
+    said = save.backup(house.paths, file, force=False)
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert any("gitignore" in line for line in said)
+    content = file.read_bytes()
+    with pytest.raises(Unfit, match="is there already"):
+        save.backup(house.paths, file, force=False)
+    assert file.read_bytes() == content
+    (house.paths.state / "more").write_text("more")
+    save.backup(house.paths, file, force=True)
+    assert file.read_bytes() != content
+    assert not [path for path in tmp_path.iterdir() if "saving" in path.name]
+    assert b"a-secret-token" not in gzip.decompress(file.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        pytest.param("old/inside", "in the state folder", id="inside the state folder"),
+        pytest.param("missing/a", "There is no folder", id="no such folder"),
+        pytest.param(".", "is a folder", id="a folder"),
+    ],
+)
+def test_places_that_a_backup_cannot_have(
+    house: House, tmp_path: Path, target: str, said: str
+) -> None:
+    with pytest.raises(Unfit, match=said):
+        save.backup(house.paths, tmp_path / target, force=False)
+
+
+def test_a_damaged_repository_is_copied_as_it_lies_there(house: House, tmp_path: Path) -> None:
+    house.dirty()
+    head = git(house.repo, "rev-parse", "refs/remotes/origin/main")
+    (house.repo / "objects" / head[:2] / head[2:]).unlink(missing_ok=True)
+    for pack in (house.repo / "objects" / "pack").glob("*"):
+        pack.unlink()
+    for loose in (house.repo / "objects").glob("??/*"):
+        if loose.parent.name + loose.name == head:
+            loose.unlink()
+    said = save.backup(house.paths, tmp_path / "a", force=False)
+    assert any("was copied as it lies there" in line for line in said)
+    house.paths.state.rename(tmp_path / "away")
+    new = Paths(tmp_path / "new")
+    load.restore(new, tmp_path / "a")
+    assert (new.worktrees / "demo-7" / "changed").read_bytes() == b"changed\r\nnot committed\n"
+    assert (new.worktrees / "demo-7" / "kept").exists()
+    assert str(new.repos) in (new.worktrees / "demo-7" / ".git").read_text()
+
+
+def test_a_folder_that_is_no_worktree_comes_along(house: House, tmp_path: Path) -> None:
+    stray = house.paths.worktrees / "stray"
+    (stray / "empty").mkdir(parents=True)
+    (stray / "f").write_text("f")
+    (stray / "l").symlink_to("f")
+    new = _round(house, tmp_path)
+    assert (new.worktrees / "stray" / "f").read_text() == "f"
+    assert (new.worktrees / "stray" / "l").readlink() == Path("f")
+    assert (new.worktrees / "stray" / "empty").is_dir()
+
+
+def test_an_unknown_file_is_saved_and_what_is_made_again_is_not(
+    house: House, tmp_path: Path
+) -> None:
+    (house.paths.state / "later").mkdir()
+    (house.paths.state / "later" / "thing").write_text("of a later version")
+    (house.paths.state / "later" / "about.json").write_text("not a list of ours")
+    (house.paths.state / "state.json").write_text("nor is this")
+    (house.paths.state / "queue.sqlite3").write_text("queue")
+    new = _round(house, tmp_path)
+    assert (new.state / "later" / "thing").exists()
+    assert (new.state / "later" / "about.json").read_text() == "not a list of ours"
+    assert (new.state / "state.json").read_text() == "nor is this"
+    assert not new.queue.exists()
+
+
+def test_every_path_of_a_state_folder_is_either_saved_or_made_again() -> None:
+    paths = Paths(Path("/s"))
+    names = {
+        getattr(paths, name).relative_to("/s").parts[0]
+        for name, value in vars(Paths).items()
+        if isinstance(value, property) and name != "socket_folder"
+    }
+    saved = {"secret.key", "demo", "runs"}
+    assert {name for name in names if not places.is_left_out(name)} == saved
+    assert names - saved <= places.ELSEWHERE | places.MADE_AGAIN

@@ -1,0 +1,46 @@
+"""Personal tokens of the HTTP API: hashed, shown once, ended by revocation, expiry and their owner."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from runs.models import ApiToken, Notice
+from runs.work import api_tokens
+from tests.fakes import START, World
+from tests.make import a_user
+
+pytestmark = [pytest.mark.django_db, pytest.mark.row("X-10", level="contract")]
+
+
+def test_only_a_hash_is_stored_and_the_text_finds_the_token(world: World) -> None:
+    token, text = api_tokens.make(world.lab, a_user(), "ci", ApiToken.Scope.LOOK)
+    stored = ApiToken.objects.values().get()
+    assert text not in map(str, stored.values())
+    assert text.startswith(token.hint)
+    assert api_tokens.find(world.lab, text) == token
+    assert api_tokens.find(world.lab, text + "x") is None
+
+
+def test_a_revoked_token_is_dead_and_revoking_again_says_so(world: World) -> None:
+    token, text = api_tokens.make(world.lab, a_user(), "ci", ApiToken.Scope.ACT)
+    assert api_tokens.revoke(world.lab, token, by="anna") is True
+    assert api_tokens.revoke(world.lab, token, by="anna") is False
+    assert api_tokens.find(world.lab, text) is None
+    assert [n.by for n in Notice.objects.all()] == ["anna", "anna"]
+    assert text not in "".join(n.text for n in Notice.objects.all())
+
+
+def test_a_token_ends_at_its_time_and_with_its_owner(world: World) -> None:
+    user = a_user()
+    soon = START + timedelta(hours=1)
+    _, text = api_tokens.make(world.lab, user, "ci", ApiToken.Scope.LOOK, soon)
+    _, lasting = api_tokens.make(world.lab, user, "cron", ApiToken.Scope.LOOK)
+    assert api_tokens.find(world.lab, text) is not None
+    world.clock.forward(hours=1)
+    assert api_tokens.find(world.lab, text) is None
+    assert api_tokens.find(world.lab, lasting) is not None
+    user.is_active = False
+    user.save()
+    assert api_tokens.find(world.lab, lasting) is None

@@ -1,0 +1,23 @@
+"""What pages of many runs tell: news, and not the steps of each run."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import transaction
+
+from runs.domain.states import NoticeKind
+from runs.models import Notice
+from runs.work import announce
+from tests.fakes import World
+from tests.make import a_project, a_run
+
+STEPS = {NoticeKind.RUN_STEP, NoticeKind.RUN_OUTPUT}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", list(NoticeKind))
+def test_everything_but_the_steps_of_a_run_is_news(world: World, kind: NoticeKind) -> None:
+    run = a_run(a_project())
+    with transaction.atomic():
+        announce.tell(world.lab, kind, "it happened", run=run)
+    assert Notice.objects.get().is_news is (kind not in STEPS)

@@ -1,0 +1,193 @@
+"""The timeline is told in the order in which entries became visible: nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from django.db import connection, transaction
+
+from runs.domain.states import NoticeKind
+from runs.models import Notice, order
+from runs.work import timeline
+from tests.fakes import START
+
+pytestmark = pytest.mark.django_db(transaction=True)
+on_server = pytest.mark.skipif(
+    connection.vendor != "postgresql",
+    reason="SQLite has one writer at a time, so entries cannot overtake each other",
+)
+
+
+def _write(text: str) -> int:
+    return Notice.objects.create(at=START, kind=NoticeKind.RUN_STEP, text=text).pk
+
+
+class Follower:
+    """Reads what is new as the feed does; `naive` follows ids instead."""
+
+    def __init__(self, naive: bool = False) -> None:
+        self.naive = naive
+        self.cursor = timeline.newest()
+        self.seen: list[str] = []
+
+    def read(self) -> list[str]:
+        if self.naive:
+            found = list(Notice.objects.filter(pk__gt=self.cursor).order_by("pk"))
+        else:
+            found = timeline.after(self.cursor, 500)
+        if found:
+            self.cursor = found[-1].pk
+        self.seen += [notice.text for notice in found]
+        return [notice.text for notice in found]
+
+
+@contextmanager
+def _open_transaction(text: str) -> Iterator[int]:
+    """An entry that another connection has written and commits when the block is left."""
+    written, commit, ids = threading.Event(), threading.Event(), []
+
+    def work() -> None:
+        try:
+            with transaction.atomic():
+                ids.append(_write(text))
+                written.set()
+                commit.wait(20)
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    assert written.wait(10)
+    try:
+        yield ids[0]
+    finally:
+        commit.set()
+        thread.join(10)
+
+
+@on_server
+def test_an_entry_that_commits_late_is_told_first_and_not_lost() -> None:
+    _write("before")
+    follower, naive = Follower(), Follower(naive=True)
+    with _open_transaction("late") as late:
+        early = _write("early")
+        assert late < early
+        assert (follower.read(), naive.read()) == ([], ["early"])
+        assert timeline.read(follower.cursor, 500).is_waiting
+        assert timeline.newest() == follower.cursor
+    assert (follower.read(), naive.read()) == (["late", "early"], [])
+    assert not timeline.read(follower.cursor, 500).is_waiting
+    assert follower.read() == []
+
+
+@on_server
+def test_an_older_transaction_with_a_higher_id_keeps_its_place() -> None:
+    """Ids then fall along the order; a cursor stands where its entry is, not where its number is."""
+    follower = Follower()
+    begun, go, done = threading.Event(), threading.Event(), threading.Event()
+
+    def work() -> None:
+        try:
+            with transaction.atomic():
+                with connection.cursor() as cursor:
+                    cursor.execute("SELECT pg_current_xact_id()")
+                begun.set()
+                go.wait(10)
+                _write("high")
+        finally:
+            connection.close()
+            done.set()
+
+    threading.Thread(target=work).start()
+    assert begun.wait(10)
+    low = _write("low")
+    go.set()
+    assert done.wait(10)
+    assert follower.read() == ["high", "low"]
+    assert follower.cursor == low == timeline.newest()
+    assert follower.read() == []
+
+
+@on_server
+def test_a_storm_of_writers_loses_nothing_and_repeats_nothing() -> None:
+    follower = Follower()
+
+    def write(writer: int) -> None:
+        try:
+            for number in range(60):
+                with transaction.atomic():
+                    _write(f"{writer}:{number}")
+                    time.sleep((writer * 7 + number * 3) % 10 * 0.0003)
+        finally:
+            connection.close()
+
+    writers = [threading.Thread(target=write, args=(writer,)) for writer in range(8)]
+    for thread in writers:
+        thread.start()
+    while any(thread.is_alive() for thread in writers):
+        follower.read()
+    follower.read()
+    assert len(follower.seen) == len(set(follower.seen)) == 8 * 60
+    for writer in range(8):
+        mine = [text for text in follower.seen if text.startswith(f"{writer}:")]
+        assert mine == [f"{writer}:{number}" for number in range(60)]
+
+
+def test_what_a_transaction_wrote_itself_it_can_read() -> None:
+    with transaction.atomic():
+        first, second = _write("one"), _write("two")
+        assert [notice.pk for notice in timeline.after(0, 10)] == [first, second]
+        assert timeline.newest() == second
+
+
+def test_a_stretch_ends_at_its_limit_and_goes_on_there() -> None:
+    ids = [_write(str(number)) for number in range(7)]
+    found = timeline.after(0, 3)
+    assert [notice.pk for notice in found] == ids[:3]
+    assert [notice.pk for notice in timeline.after(found[-1].pk, 100)] == ids[3:]
+    assert timeline.after(ids[-1] + 10_000, 100) == []
+
+
+def test_after_a_removed_entry_nothing_is_lost() -> None:
+    _write("before")
+    removed = _write("removed")
+    after = [_write("one"), _write("two")]
+    Notice.objects.filter(pk=removed).delete()
+    found = [notice.pk for notice in timeline.after(removed, 100)]
+    assert found[-2:] == after
+    assert len(found) <= 2 + order.SLACK
+
+
+@on_server
+def test_after_a_removed_entry_what_committed_late_is_not_lost() -> None:
+    with _open_transaction("late"):
+        removed = _write("removed")
+    newest = _write("newest")
+    Notice.objects.filter(pk=removed).delete()
+    told = timeline.after(removed, 100)
+    assert [notice.text for notice in told] == ["late", "newest"]
+    assert told[-1].pk == newest
+
+
+@on_server
+def test_a_dump_of_a_server_that_was_further_on_does_not_silence_the_timeline() -> None:
+    kept = [_write("old"), _write("older")]
+    with connection.cursor() as cursor:
+        cursor.execute("""UPDATE "runs_notice" SET "xid" = '99999999999'""")
+    assert timeline.after(0, 10) == []
+    assert timeline.mend_order()
+    assert not timeline.mend_order()
+    new = _write("new")
+    assert [notice.pk for notice in timeline.after(0, 10)] == [*kept, new]
+    assert [notice.pk for notice in timeline.after(kept[-1], 10)] == [new]
+
+
+@on_server
+def test_nothing_is_mended_while_others_write() -> None:
+    with _open_transaction("late"):
+        _write("early")
+        assert not timeline.mend_order()

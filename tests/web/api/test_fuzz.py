@@ -1,0 +1,113 @@
+"""What the description allows and what it forbids, sent by schemathesis: no answer is outside of it.
+
+Each operation gets the edges of its schema and some random requests, always the same ones: no 500,
+only declared statuses, content types and shapes, nothing undeclared accepted, nothing without token.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from django.contrib.auth.models import User
+from django.core.signals import request_finished, request_started
+from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections
+from hypothesis import HealthCheck, settings
+from schemathesis import Case
+from schemathesis.core.failures import FailureGroup, ServerError
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from runs.models import Project, Run
+from runs.web.api.api import description
+from tests import make
+from tests.fakes import World
+from tests.web.api.program import a_token
+from trackers.base import NewPull
+from trackers.builtin import store
+
+pytestmark = pytest.mark.django_db
+
+EXAMPLES = 10
+# It never ends; tests/web/api/test_stream.py is about it.
+STREAM = "/api/v1/timeline/stream"
+# Beyond the description these are bound by rules: a source has to exist, a label and a model have
+# to be on their lists, a title and a comment have to say something.
+RULED = {
+    "project_new",
+    "issue_new",
+    "issue_edit",
+    "issue_labels",
+    "comment_new",
+    "pull_comment_new",
+    "settings_choose",
+}
+
+# A copy: schemathesis changes what it is given.
+schema = schemathesis.openapi.from_dict(json.loads(json.dumps(description()))).exclude(path=STREAM)
+schema.app = get_wsgi_application()
+
+
+@pytest.fixture
+def house(world: World, project: Project) -> None:
+    """One of each thing under the id 1, so that many requests find something."""
+    agent = make.an_agent(model_names=["big"])
+    Project.objects.filter(pk=project.pk).update(agent=agent)
+    store.create_issue(
+        project.tracker_root, title="t", body="", author="a", labels=[], at=world.clock.now
+    )
+    store.create_pull(
+        project.tracker_root, NewPull("afk/2", "main", "t", "", author="a"), at=world.clock.now
+    )
+    world.live(make.a_run(project, "1"))
+
+
+@pytest.fixture
+def token(house: None, operator: User) -> str:
+    """Anna's, which may act."""
+    return a_token(operator)[1]
+
+
+@pytest.fixture
+def one_connection() -> Iterator[None]:
+    """Requests do not close the connection whose transaction holds the test."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    yield
+    for signal in (request_started, request_finished):
+        signal.connect(close_old_connections)
+
+
+@schema.parametrize()
+@settings(
+    max_examples=EXAMPLES,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+def test_no_answer_is_outside_the_description(case: Case, token: str, one_connection: None) -> None:
+    ruled = case.operation.definition.raw["operationId"] in RULED
+    case.call_and_validate(
+        headers={"Authorization": f"Bearer {token}"},
+        excluded_checks=[positive_data_acceptance] if ruled else [],
+    )
+
+
+def test_every_operation_is_fuzzed() -> None:
+    fuzzed = {(one.ok().path, one.ok().method) for one in schema.get_all_operations()}
+    listed = {
+        (path, method) for path, methods in description()["paths"].items() for method in methods
+    }
+    assert listed - fuzzed == {(STREAM, "get")}
+
+
+def test_a_broken_operation_would_be_found(token: str, one_connection: None, world: World) -> None:
+    operation: Any = schema["/api/v1/runs"]["GET"]
+    Run.objects.update(kind="nonsense")
+    case = operation.Case(query={})
+    with pytest.raises(FailureGroup) as found:
+        case.call_and_validate(headers={"Authorization": f"Bearer {token}"})
+    assert [type(one) for one in found.value.exceptions] == [ServerError]

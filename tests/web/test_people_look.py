@@ -1,0 +1,148 @@
+"""The pages on people and accounts, light and dark, desk and phone: axe finds nothing, nothing is cut."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.conf import settings as django_settings
+from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
+from playwright.sync_api import Page, expect
+
+from runs.domain.roles import Role
+from runs.models import ApiToken, Passkey
+from runs.web import stepup
+from runs.work import api_tokens, invites, people
+from tests import make
+from tests.fakes import START, World
+from tests.web.browsing import OpenPage
+from tests.web.test_browser_look import TOO_SMALL, TOO_WIDE
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+# Names a folder to keep pictures of the pages in, for people who look at them.
+PICTURES = os.environ.get("TEST_PICTURES", "")
+
+
+@pytest.fixture
+def addresses(world: World, operator: User) -> dict[str, str]:
+    """Some people, and where the pages on them are."""
+    vera = make.a_user("vera", operator=False)
+    out = make.a_user("a-name-that-is-rather-long-and-has-no-place-to-break-it" * 2, operator=False)
+    people.deactivate(world.lab, out.pk, by="anna")
+    ines = people.add(world.lab, "ines", Role.OPERATOR, by="anna")
+    for user in (operator, vera):
+        for name, scope in (
+            ("nightly", ApiToken.Scope.ACT),
+            ("a long name " * 8, ApiToken.Scope.LOOK),
+        ):
+            until = START + timedelta(days=30) if scope == ApiToken.Scope.ACT else None
+            api_tokens.make(world.lab, user, name.strip(), scope, until)
+    api_tokens.make(world.lab, operator, "old", ApiToken.Scope.LOOK, START)
+    passkey = {"handle": "h", "public_key": b"", "created_at": START, "user": operator}
+    Passkey.objects.create(name="laptop", site="lab.example", credential_id="1", **passkey)
+    Passkey.objects.create(
+        name="the phone with the cracked screen " * 2, site="localhost", credential_id="2",
+        used_at=START, **passkey,
+    )  # fmt: skip
+    token = invites.link_token(world.lab, ines)
+    return {
+        "people": "/people/", "add a person": "/people/new", "person": f"/people/{vera.pk}/",
+        "somebody out": f"/people/{out.pk}/", "account": "/account/", "password": "/account/password",
+        "make a token": "/account/tokens/new", "add a passkey": "/account/passkeys/new",
+        "invite": f"/invite/{ines.pk}/{token}/", "dead invite": "/invite/1/x/",
+    }  # fmt: skip
+
+
+def be_asked(page: Page, at: str) -> None:
+    cookie = next(
+        c["value"]
+        for c in page.context.cookies()
+        if c["name"] == django_settings.SESSION_COOKIE_NAME
+    )
+    session = SessionStore(cookie)
+    session[stepup.CONFIRMED] = at
+    session.save()
+
+
+def look(page: Page, name: str, scheme: str, width: int) -> list[object]:
+    """What is wrong with the page that is open."""
+    found = Axe().run(page).response["violations"]
+    wrong: list[object] = [
+        (name, one["id"], [node["html"] for node in one["nodes"][:3]]) for one in found
+    ]
+    wrong += [(name, "too wide", one) for one in page.evaluate(TOO_WIDE)]
+    if width < 600:
+        wrong += [(name, "too small", one) for one in page.evaluate(TOO_SMALL)]
+    if PICTURES:
+        path = Path(PICTURES) / f"{name.replace(' ', '-')}-{width}-{scheme}.png"
+        page.screenshot(path=path, full_page=True)
+    return wrong
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_every_page_on_people_is_accessible_and_fits(
+    open_page: OpenPage,
+    operator: User,
+    world: World,
+    addresses: dict[str, str],
+    scheme: str,
+    width: int,
+) -> None:
+    page = open_page("/account/", operator, width=width, color_scheme=scheme)
+    be_asked(page, START.isoformat())
+    wrong = []
+    for name, address in addresses.items():
+        page.goto(address)
+        wrong += look(page, name, scheme, width)
+    page.goto("/account/tokens/new")
+    page.get_by_label("Name").fill("nightly")
+    page.get_by_role("button", name="Make token").click()
+    wrong += look(page, "a wrong form", scheme, width)
+    page.get_by_label("Name").fill("new")
+    page.get_by_role("button", name="Make token").click()
+    expect(page.locator("#token")).to_be_visible()
+    wrong += look(page, "token made", scheme, width)
+    page.goto("/people/new")
+    page.get_by_label("Name").fill("eve")
+    page.get_by_role("button", name="Add and make a link").click()
+    expect(page.locator("#link")).to_be_visible()
+    wrong += look(page, "link", scheme, width)
+    be_asked(page, "2020-01-01T00:00:00+00:00")
+    page.goto("/account/tokens/new")
+    wrong += look(page, "asked for a passkey", scheme, width)
+    Passkey.objects.all().delete()
+    page.goto("/account/tokens/new")
+    wrong += look(page, "asked for the password", scheme, width)
+    page.get_by_role("button", name="Go on").click()
+    wrong += look(page, "wrong password", scheme, width)
+    assert wrong == []
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_login_page_with_passkeys_is_accessible_and_fits(
+    open_page: OpenPage, operator: User, addresses: dict[str, str], width: int
+) -> None:
+    page = open_page("/", operator, width=width)
+    page.context.clear_cookies()
+    page.goto("/login/")
+    expect(page.get_by_role("button", name="Use a passkey")).to_be_visible()
+    assert look(page, "login", "light", width) == []
+
+
+def test_on_a_phone_account_people_and_the_way_out_are_reached(
+    open_page: OpenPage, operator: User, addresses: dict[str, str]
+) -> None:
+    page = open_page("/", operator, width=390)
+    page.get_by_role("navigation", name="Main").get_by_role("link", name="Account").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("anna")
+    page.get_by_role("main").get_by_role("link", name="People").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("People")
+    page.go_back()
+    page.get_by_role("main").get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
