@@ -7,7 +7,11 @@ import os
 import shutil
 import tempfile
 
-if "LAB_STATE_DIR" not in os.environ:
+# Each process that runs tests has a folder of its own; what a test starts inherits that.
+if "LAB_STATE_DIR" not in os.environ or os.environ.get("LAB_TESTS_IN", "") != os.environ.get(
+    "PYTEST_XDIST_WORKER", ""
+):
+    os.environ["LAB_TESTS_IN"] = os.environ.get("PYTEST_XDIST_WORKER", "")
     os.environ["LAB_STATE_DIR"] = tempfile.mkdtemp(prefix="lab-test-")
     atexit.register(shutil.rmtree, os.environ["LAB_STATE_DIR"], ignore_errors=True)
 os.environ.setdefault("LAB_SECRET_KEY", "tests-only-" + "k" * 40)

@@ -57,7 +57,8 @@ def test_a_thousand_starts_stops_and_ticks_of_four_processes_keep_every_promise(
         did.update(json.loads(out))
     print(dict(did))
     assert sum(did.values()) == PROCESSES * ACTS
-    assert did["start: started"] > 10
+    # Whichever process got the tick answered for all, so the answers count, not who saw them.
+    assert StartRequest.objects.filter(answer="started").count() > 10
     assert did["stop: ended"] > 10
     invariants.check(real.lab, settle=real.work, ticks=3)
     assert not StartRequest.objects.filter(answer="").exists()

@@ -173,7 +173,8 @@ def test_tests_get_their_packages_and_never_the_operators_settings(clone: Clone)
         clone.tool(name, "#!/bin/sh\n")
     done = clone.run("test", "-k", "some words", LAB_STATE_DIR="/home/op/state", LAB_HTTPS="1")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["-m pytest -k some words"]
+    parallel = "-n auto --maxprocesses 4 --dist loadfile"
+    assert done.stdout.splitlines() == [f"-m pytest {parallel} -k some words"]
     assert "requirements-test.txt" in clone.log.read_text()
 
 

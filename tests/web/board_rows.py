@@ -10,7 +10,7 @@ from typing import Any
 from django.db import transaction
 
 from runs.domain.states import AnswerCode, NoticeKind
-from runs.models import Host, Project, Run, StartRequest
+from runs.models import Host, Project, Run, Settings, StartRequest
 from runs.work import announce
 from tests import make
 from tests.fakes import START, World
@@ -45,6 +45,7 @@ def full_board(world: World, rows: int) -> Project:
     """A project with this many of everything that a page lists."""
     world.lab = dataclasses.replace(world.lab, tracker_for=registry.tracker)
     a_tick(world)
+    Settings.current()  # made by the first who asks
     project = a_tracked_project()
     for n in range(rows):
         other = a_tracked_project(f"other-{n}", warning="The tracker did not answer.")

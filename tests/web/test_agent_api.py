@@ -133,6 +133,7 @@ def test_an_agent_reads_the_comments_of_its_pull_request_and_answers(
         (f"Bearer {tokens.hash_token(TOKEN)}", "unknown_token"),
         ("Bearer ümläut", "unknown_token"),
     ],
+    ids=["none", "empty", "basic", "bare", "wrong", "longer", "its hash", "not ascii"],
 )
 def test_without_the_token_of_a_living_run_nothing_is_told(
     run: Run, header: str, code: str

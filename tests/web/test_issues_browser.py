@@ -150,6 +150,9 @@ def test_no_page_is_wider_than_a_phone(browser: Browser, served: Served, at: str
     write(page, at, "x" * 300, "ready-for-agent", "bug", "question", "documentation")
     served.do("""
 from runs.work import issues
+from trackers.builtin.models import Issue
+issue = Issue.objects.get()
+issue.labels.create(root=issue.root, name="l" * 60)
 issues.comment(lab, Project.objects.get(), "1", by="anna",
                body="    " + "code " * 60 + "\\n\\n" + "y" * 400 + "\\n\\n|a|b|\\n|-|-|\\n|" + "z" * 90 + "|2|")
 """)
