@@ -141,6 +141,18 @@ class NoticeKind(StrEnum):
     PERSON_CHANGED = "person.changed"
     PASSKEY_REFUSED = "passkey.refused"
     CLOCK_SET = "clock.set"
+    AUTO_CHANGED = "auto.changed"
+    AUTO_PAUSED = "auto.paused"
+    STREAK_RESET = "streak.reset"
+    WORK_DISCARDED = "work.discarded"
+    WORK_RESCUED = "work.rescued"
+    WORK_RESTORED = "work.restored"
+    WORK_SWEPT = "work.swept"
+    DISK_WARNED = "disk.warned"
+    SESSION_STARTED = "session.started"
+    SESSION_ENDED = "session.ended"
+    LOGIN_CHANGED = "login.changed"
+    DELIVERY_FAILED = "delivery.failed"
 
     @property
     def is_news(self) -> bool:

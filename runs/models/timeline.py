@@ -10,11 +10,16 @@ from runs.models.project import Project
 from runs.models.run import Run
 
 
+def kinds() -> list[tuple[str, str]]:
+    """The words of `kind`; asked for each time, so that a new word needs no migration."""
+    return [(kind.value, kind.value) for kind in NoticeKind]
+
+
 class Notice(models.Model):
     """One thing worth telling. Pages render it; pushes only say that there is a new one."""
 
     at = models.DateTimeField()
-    kind = models.CharField(max_length=30, choices=[(k.value, k.value) for k in NoticeKind])
+    kind = models.CharField(max_length=30, choices=kinds)
     project = models.ForeignKey(Project, null=True, blank=True, on_delete=models.CASCADE)
     run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.CASCADE)
     issue_key = models.CharField(max_length=60, blank=True)
