@@ -3,7 +3,7 @@
 PostgreSQL gives an id when a row is written, but others see the row when its transaction commits:
 whoever follows ids loses what commits late. There each entry also keeps its transaction's number
 in `xid`, a column that only that database has (migration 0006), and is told once no older
-transaction can still commit. SQLite has one writer, so ids are in order (docs/decisions/0009).
+transaction of this database can still commit; the server's other databases keep nothing back. SQLite has one writer, so ids are in order (docs/decisions/0009).
 """
 
 from __future__ import annotations
@@ -15,10 +15,17 @@ from django.db.models import BigIntegerField, BooleanField, F, Func, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 _HIGHEST = 'SELECT max("id") FROM "runs_notice"'
-_SETTLED = (
-    '({t}."xid" < pg_snapshot_xmin(pg_current_snapshot())'
-    ' OR {t}."xid" = pg_current_xact_id_if_assigned())'
-)
+# The oldest transaction that this statement does not see and that may write here. One that was
+# under way and is known to be of another database does not count; one that has just ended does.
+_HORIZON = """COALESCE(
+    (SELECT going FROM pg_snapshot_xip(pg_current_snapshot()) AS going
+     WHERE going::xid NOT IN (
+         SELECT held.transactionid FROM pg_locks held JOIN pg_stat_activity who USING (pid)
+         WHERE held.locktype = 'transactionid' AND held.granted
+           AND who.datname <> current_database())
+     ORDER BY going LIMIT 1),
+    pg_snapshot_xmax(pg_current_snapshot()))"""
+_SETTLED = f'({{t}}."xid" < {_HORIZON} OR {{t}}."xid" = pg_current_xact_id_if_assigned())'
 _LAST_SETTLED = (
     f'SELECT n."id" FROM "runs_notice" n WHERE {_SETTLED.format(t="n")} '  # noqa: S608
     'ORDER BY n."xid" DESC, n."id" DESC LIMIT 1'

@@ -113,6 +113,24 @@ def test_an_older_transaction_with_a_higher_id_keeps_its_place() -> None:
 
 
 @on_server
+def test_what_another_database_of_the_server_does_keeps_nothing_back() -> None:
+    import psycopg
+
+    mine = connection.get_connection_params()
+    elsewhere = {key: mine[key] for key in ("host", "port", "user", "password") if mine.get(key)}
+    follower = Follower()
+    with psycopg.connect(dbname="postgres", **elsewhere) as other:
+        other.execute("SELECT pg_current_xact_id()")
+        told = _write("told at once")
+        assert follower.read() == ["told at once"]
+        assert timeline.newest() == told
+        with _open_transaction("late"):
+            _write("early")
+            assert follower.read() == []
+        assert follower.read() == ["late", "early"]
+
+
+@on_server
 def test_a_storm_of_writers_loses_nothing_and_repeats_nothing() -> None:
     follower = Follower()
 
