@@ -11,9 +11,15 @@ from labsite.redact import hide_secrets
 
 def _redact(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
     return {
-        key: hide_secrets(str(value)) if isinstance(value, str) or key == "request" else value
+        # What begins with an underscore belongs to the library and is not written.
+        key: value if key.startswith("_") else _plain(value)
         for key, value in event.items()
     }
+
+
+def _plain(value: object) -> object:
+    """Whatever is logged will be a text in the end, so all but numbers is looked at as one."""
+    return value if value is None or isinstance(value, int | float) else hide_secrets(str(value))
 
 
 SHARED: list[Processor] = [

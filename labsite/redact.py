@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import re
 
+HIDDEN = "[hidden]"
 _SECRETS = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]*://)[^/\s:@]+(?::[^@\s]*)?@|(?P<key>(?:token|password|secret|authorization)\s*[=:]\s*)\S+"
-    r"|(?P<link>/(?:setup|invite)/)[^\s'\"]+",
+    # In a URL: up to the last @ before the path; a password may also hold a slash.
+    r"(?P<scheme>[a-z][a-z0-9+.-]*://)(?:[^/\s?#]*|[^/\s:@]*:[^\s\"'<>]*)@"
+    # After a name that says so, as in headers, settings and JSON.
+    r"|(?P<key>(?:token|password|passwd|secret(?:[_-]?key)?|authorization|api[_-]?key)[\"']?\s*[=:]\s*)"
+    r"(?:(?:bearer|basic|token)\s+)?(?:\"[^\"]*\"|'[^']*'|\S+)"
+    r"|(?P<scheme_of_header>\bbearer\s+)[\w.~+/-]{16,}=*"
+    # One-time links, and the tokens that we ourselves make.
+    r"|(?P<link>/(?:setup|invite)/)[^\s'\"]+"
+    r"|(?P<ours>\blab_)[\w-]{30,}",
     re.IGNORECASE,
 )
 
 
 def hide_secrets(text: str) -> str:
-    """`text` without credentials in URLs, one-time links and values that name themselves secret."""
-    return _SECRETS.sub(
-        lambda found: (
-            f"{found['scheme'] or found['key'] or found['link']}[hidden]"
-            + ("@" if found["scheme"] else "")
-        ),
-        text,
-    )
+    """`text` without credentials in URLs and headers, one-time links, tokens, and values that name
+    themselves secret."""
+    return _SECRETS.sub(_hidden, text)
+
+
+def _hidden(found: re.Match[str]) -> str:
+    kept = found[found.lastgroup or 0]
+    return f"{kept}{HIDDEN}@" if found.lastgroup == "scheme" else f"{kept}{HIDDEN}"
