@@ -22,6 +22,7 @@ from runs.domain.ports import (
     Taken,
 )
 from tests.fake_history import FakeHistory
+from tests.fake_kept import FakeKept
 from trackers.memory import MemoryTracker
 
 if TYPE_CHECKING:
@@ -141,11 +142,12 @@ class FakeTree:
     commits: int = 0
 
 
-class FakeRepos(FakeHistory):
+class FakeRepos(FakeHistory, FakeKept):
     """`Repos` in dictionaries: claims by repository, worktrees by path."""
 
     def __init__(self) -> None:
-        super().__init__()
+        FakeHistory.__init__(self)
+        FakeKept.__init__(self)
         self.heads: dict[Path, dict[str, str]] = {}
         self.trees: dict[Path, FakeTree] = {}
         self.urls: dict[str, str] = {}
@@ -202,6 +204,8 @@ class FakeRepos(FakeHistory):
     def tip(self, repo: Path, ref: str) -> str | None:
         if ref in self.made:
             return ref
+        if ref in self.kept.get(repo, {}):
+            return self.kept[repo][ref]["commit"]
         return self.refs.get(ref) or self._branches(repo).get(ref.removeprefix("refs/heads/"))
 
     def is_kept_by(self, path: Path, branch: str) -> bool:
@@ -212,6 +216,10 @@ class FakeRepos(FakeHistory):
             raise Taken(f"the branch {branch} is there already")
         self._branches(repo)[branch] = commit
         self.trees[path] = FakeTree(branch, commit)
+        path.mkdir(parents=True)
+
+    def _plant(self, path: Path, branch: str, tip: str, is_dirty: bool) -> None:
+        self.trees[path] = FakeTree(branch, tip, is_dirty)
         path.mkdir(parents=True)
 
     def remove_worktree(self, repo: Path, path: Path) -> None:

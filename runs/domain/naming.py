@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from runs.domain.states import RunKind
 
 BRANCH_PREFIX = "afk/"
+PERSON_PREFIX = "lab/"
+MANAGED = (BRANCH_PREFIX, PERSON_PREFIX)
 SEPARATOR = "~"
 
 _WORD = re.compile(r"[A-Za-z0-9_~-]+", re.ASCII)
@@ -20,6 +22,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 # Bounded, since anybody can make a session or a branch: a number that no column holds is no run.
 _SLOT = re.compile(r"(?=[0-9]{1,6}\Z)0*[1-9][0-9]*", re.ASCII)
 _LABEL = re.compile(r"afk-(auto-)?((?=[0-9]{1,18}\Z)0*[1-9][0-9]*)", re.ASCII)
+_BRANCH = re.compile(r"[a-z]+/[A-Za-z0-9_][A-Za-z0-9._/~-]{0,190}", re.ASCII)
 _CLAIM = re.compile(r"afk/([1-9][0-9]{0,17})", re.ASCII)
 
 
@@ -87,10 +90,20 @@ def branch_for(key: str) -> str:
     return f"{BRANCH_PREFIX}{key}"
 
 
+def is_managed(branch: str) -> bool:
+    """Whether a branch is the product's to remove: under `afk/` or `lab/`, and nothing odd (LAB-114)."""
+    return branch.startswith(MANAGED) and bool(_BRANCH.fullmatch(branch)) and ".." not in branch
+
+
 def claimed_key(branch: str) -> str | None:
     """The issue that a branch claims; None unless it is exactly `afk/<digits>` (LAB-74)."""
     found = _CLAIM.fullmatch(branch)
     return found[1] if found else None
+
+
+def rescue_name(branch: str, stamp: str) -> str:
+    """The last part of a rescue ref: when, and of what."""
+    return f"{stamp}-{sanitise(branch)}"
 
 
 def worktree_name(project: str, key: str) -> str:

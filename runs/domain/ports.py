@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from runs.domain.history import History
+from runs.domain.keeping import Keeping
 from runs.domain.paths import Paths
 from trackers.base import Tracker
 
@@ -128,7 +129,7 @@ class Progress:
     commits: int
 
 
-class Repos(History, Protocol):
+class Repos(History, Keeping, Protocol):
     """Git, on reference repositories and worktrees. Every call is bounded (LAB-60)."""
 
     def create(self, repo: Path, url: str, token: str = "") -> None:

@@ -41,3 +41,67 @@ def may_close(outcome: Outcome, mode: str, alive: bool, since: timedelta) -> boo
     """
     is_closing = outcome is Outcome.SUCCEEDED and mode == AgentMode.ONE_SHOT and alive
     return is_closing and since < CLOSING
+
+
+@dataclass(frozen=True, slots=True)
+class MergeFacts:
+    """What is known of one managed branch. None means "could not tell".
+
+    `fork_point` is where it was made, empty when nobody stored it. `is_ancestor`: origin's default
+    branch holds its tip. `merged_heads`: heads of merged pull requests of the branch.
+    """
+
+    tip: str | None
+    fork_point: str
+    is_ancestor: bool | None
+    is_claim: bool
+    merged_heads: frozenset[str] = frozenset()
+
+
+def is_merged(facts: MergeFacts) -> bool | None:
+    """Whether everything of a branch is in origin's default branch (LAB-108, C-56, C-57).
+
+    A claim that never left its fork point was not merged, it was never worked on (LAB-138); where
+    nobody knows its fork point, it counts as such. A branch that claims nothing has no promise to
+    keep and may go as soon as it holds nothing of its own.
+    """
+    if facts.tip is None:
+        return None
+    has_moved = bool(facts.fork_point) and facts.tip != facts.fork_point
+    if has_moved and facts.tip in facts.merged_heads:
+        return True
+    if facts.is_claim and not has_moved:
+        return False
+    return facts.is_ancestor
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """What may go of a worktree and its branch, and the warning to show for what had to stay."""
+
+    remove_worktree: bool
+    delete_branch: bool
+    warning: str = ""
+
+
+def guarded(has_worktree: bool, unsaved: bool | None, merged: bool | None) -> Guarded:
+    """The rule for whatever is no run's own business: orphans and sessions of people (LAB-106).
+
+    Dirty keeps worktree and branch; clean removes the worktree, and the branch only when it is
+    merged. Whatever git could not say keeps what it is about (LAB-108, LAB-109).
+    """
+    if has_worktree and unsaved is None:
+        why = "git could not say whether the worktree is clean, so worktree and branch were kept"
+        return Guarded(False, False, why)
+    if has_worktree and unsaved:
+        why = "the worktree holds work that is not committed on its branch, so both were kept"
+        return Guarded(False, False, why)
+    if merged is None:
+        why = "git could not say whether the branch is merged, so it was kept"
+        return Guarded(has_worktree, False, why)
+    return Guarded(has_worktree, merged)
+
+
+def needs_rescue(is_dirty: bool, stands_on_tip: bool, tip_stays: bool) -> bool:
+    """Whether removing it would lose anything that no branch of ours or of origin still holds."""
+    return is_dirty or not stands_on_tip or not tip_stays

@@ -5,6 +5,7 @@ from __future__ import annotations
 from runs.models.access import ApiToken, Passkey, Tries
 from runs.models.agent import AgentProfile
 from runs.models.host import Due, Host, Tick
+from runs.models.kept import Parked, Rescue
 from runs.models.project import Project
 from runs.models.run import Run
 from runs.models.settings import Settings
@@ -17,8 +18,10 @@ __all__ = [
     "Due",
     "Host",
     "Notice",
+    "Parked",
     "Passkey",
     "Project",
+    "Rescue",
     "Run",
     "Settings",
     "StartRequest",

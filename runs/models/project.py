@@ -72,6 +72,19 @@ class Project(QuickRows):
         validators=[MinValueValidator(1), MaxValueValidator(10080)],
         help_text="Empty: the general run budget.",
     )
+    disk_quota_mb = models.PositiveIntegerField(
+        "disk quota (MB)",
+        null=True,
+        blank=True,
+        help_text="Worktrees and repository together; warns at 80 %, removes nothing. "
+        "Empty: the general quota; 0: none.",
+    )
+    parked = models.PositiveIntegerField(
+        null=True, blank=True, editable=False, help_text="Parked branches as last counted."
+    )
+    disk_bytes = models.BigIntegerField(null=True, blank=True, editable=False)
+    disk_warned = models.BooleanField(default=False, editable=False)
+    swept_at = models.DateTimeField(null=True, blank=True, editable=False)
     last_opened_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
 

@@ -46,6 +46,21 @@ class Settings(models.Model):
     refresh_seconds = _number(
         4, 1, 60, "page refresh (seconds)", "How often an open page asks for news."
     )
+    sweep_minutes = _number(
+        10, 1, 1440, "sweep interval (minutes)", "How often merged work is collected."
+    )
+    rescue_days = _number(
+        14, 1, 365, "rescues kept (days)", "How long what was rescued can be restored."
+    )
+    output_days = _number(
+        30, 1, 3650, "output kept (days)", "How long the folder of an ended run is kept."
+    )
+    disk_quota_mb = models.PositiveIntegerField(
+        "disk quota (MB)",
+        default=20480,
+        help_text="Of each project, its worktrees and repository together. Warns at 80 %, "
+        "removes nothing. 0: none.",
+    )
     agent = models.ForeignKey(
         AgentProfile,
         null=True,

@@ -11,7 +11,9 @@ from runs.domain.ports import Progress
 from runs.outside import listing, shell
 from runs.outside.files import read_small
 from runs.outside.git import QUICK, failed
+from runs.outside.kept import GitKept
 from runs.outside.repos import GitRepos
+from runs.outside.rescues import GitRescues
 
 REF_BYTES = 200
 LIST_BYTES = 4_000_000
@@ -27,8 +29,8 @@ _LIST = ("--raw", "--numstat", "-z")
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 
-class GitWorktrees(GitRepos):
-    """`Repos` complete: reference repositories and worktrees."""
+class GitWorktrees(GitRescues, GitKept, GitRepos):
+    """`Repos` complete: reference repositories, worktrees, kept work."""
 
     def is_dirty(self, path: Path) -> bool:
         return bool(self._git.ask(path, "status", "--porcelain", timeout=QUICK).strip())

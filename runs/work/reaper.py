@@ -13,7 +13,7 @@ from runs.domain.ports import Lab, SeamError, Sighting
 from runs.domain.states import NoticeKind, Outcome, WorktreeFate
 from runs.domain.teardown import may_close, teardown
 from runs.models import Run
-from runs.work import announce, listening, looking
+from runs.work import announce, guard, listening, looking, rescue
 
 logger = logging.getLogger(__name__)
 
@@ -146,25 +146,24 @@ def _settle_worktree(lab: Lab, run: Run) -> tuple[WorktreeFate, str]:
     path = Path(run.worktree)
     if not path.exists() and run.outcome != Outcome.SUCCEEDED:
         return WorktreeFate.REMOVED, "the worktree was already gone"
-    decision = teardown(Outcome(run.outcome), _is_unsaved(lab, run, path))
+    decision = teardown(Outcome(run.outcome), guard.unsaved(lab, path, run.branch))
     if not decision.remove:
         return WorktreeFate.KEPT, decision.warning
     try:
-        lab.repos.remove_worktree(run.project.repo(lab.paths), path)
+        _remove(lab, run, path)
     except SeamError as error:
         return WorktreeFate.KEPT, f"the worktree could not be removed and was kept: {error}"
     return WorktreeFate.REMOVED, ""
 
 
-def _is_unsaved(lab: Lab, run: Run, path: Path) -> bool | None:
-    """Whether a worktree holds anything that its branch does not: changes, or commits elsewhere."""
-    if not path.exists():
-        return False
-    try:
-        return lab.repos.is_dirty(path) or not lab.repos.is_kept_by(path, run.branch)
-    except SeamError as error:
-        logger.warning("worktree state is unknown", extra={"path": str(path), "error": str(error)})
-        return None
+def _remove(lab: Lab, run: Run, path: Path) -> None:
+    """Whatever git calls clean and is not, is kept under a rescue ref before."""
+    repo = run.project.repo(lab.paths)
+    tip = lab.repos.tip(repo, f"refs/heads/{run.branch}")
+    if tip is not None and path.exists():
+        why = f"run {run.pk} succeeded and its worktree was removed"
+        rescue.keep(lab, run.project, run.branch, tip, path, why=why, tip_stays=True)
+    lab.repos.remove_worktree(repo, path)
 
 
 def _mark(lab: Lab, run: Run, fate: WorktreeFate, warning: str, seen: dict[str, object]) -> bool:

@@ -10,7 +10,7 @@ from runs.domain import budgets, commands
 from runs.domain.launching import Queue, Refusal, Room, Start, decide_start
 from runs.domain.sources import WrongSource, name_from, read_source
 from runs.domain.states import AnswerCode, Outcome
-from runs.domain.teardown import teardown
+from runs.domain.teardown import MergeFacts, guarded, is_merged, needs_rescue, teardown
 from runs.domain.verdict import RunFacts, verdict
 from runs.work.lease import LENGTH, Held, is_free
 from tests.fakes import START
@@ -56,6 +56,68 @@ def test_only_a_clean_success_loses_its_worktree(outcome, dirty):
     decision = teardown(outcome, dirty)
     assert decision.remove is (outcome is Outcome.SUCCEEDED and dirty is False)
     assert bool(decision.warning) is (outcome is Outcome.SUCCEEDED and dirty is not False)
+
+
+@pytest.mark.row("LAB-106", "LAB-108", "LAB-109", level="pure")
+@pytest.mark.parametrize(
+    ("has_worktree", "unsaved", "merged", "removes", "deletes", "warns"),
+    [
+        pytest.param(True, True, True, False, False, True, id="dirty and merged: kept whole"),
+        pytest.param(True, True, False, False, False, True, id="dirty and unmerged: kept whole"),
+        pytest.param(True, True, None, False, False, True, id="dirty, merge unknown"),
+        pytest.param(True, False, True, True, True, False, id="clean and merged: both go"),
+        pytest.param(True, False, False, True, False, False, id="clean, unmerged: branch kept"),
+        pytest.param(True, False, None, True, False, True, id="clean, merge unknown"),
+        pytest.param(True, None, True, False, False, True, id="unknown and merged: kept whole"),
+        pytest.param(True, None, False, False, False, True, id="unknown and unmerged"),
+        pytest.param(True, None, None, False, False, True, id="nothing known"),
+        pytest.param(False, False, True, False, True, False, id="bare and merged: branch goes"),
+        pytest.param(False, False, False, False, False, False, id="bare and unmerged"),
+        pytest.param(False, False, None, False, False, True, id="bare, merge unknown"),
+        pytest.param(False, None, True, False, True, False, id="no worktree, so none to ask about"),
+    ],
+)
+def test_the_guarded_teardown(has_worktree, unsaved, merged, removes, deletes, warns):
+    decision = guarded(has_worktree, unsaved, merged)
+    assert (decision.remove_worktree, decision.delete_branch) == (removes, deletes)
+    assert bool(decision.warning) is warns
+
+
+@pytest.mark.row("LAB-108", "LAB-138", "LAB-139", "C-56", "C-57", level="pure")
+@pytest.mark.parametrize(
+    ("tip", "fork", "is_ancestor", "is_claim", "heads", "expected"),
+    [
+        pytest.param("b", "a", True, True, (), True, id="moved and held by the default branch"),
+        pytest.param("b", "a", False, True, (), False, id="moved and not held"),
+        pytest.param("b", "a", None, True, (), None, id="git could not say"),
+        pytest.param(
+            "b", "a", False, True, ("b",), True, id="squash: a merged request of this tip"
+        ),
+        pytest.param("b", "a", None, True, ("b",), True, id="a merged request needs no ancestor"),
+        pytest.param("c", "a", False, True, ("b",), False, id="moved on after its request"),
+        pytest.param("a", "a", True, True, (), False, id="a claim that never moved"),
+        pytest.param("a", "a", True, True, ("a",), False, id="never moved, an older run's request"),
+        pytest.param("a", "", True, True, (), False, id="a claim of unknown origin"),
+        pytest.param("a", "", True, True, ("a",), False, id="the same with a merged request"),
+        pytest.param("a", "a", True, False, (), True, id="a session's branch that holds nothing"),
+        pytest.param("a", "", True, False, (), True, id="the same, its origin unknown"),
+        pytest.param("b", "", False, False, (), False, id="a session's branch with work"),
+        pytest.param(None, "a", True, True, ("a",), None, id="no tip could be read"),
+    ],
+)
+def test_a_branch_is_merged_when_it_moved_and_is_held(
+    tip, fork, is_ancestor, is_claim, heads, expected
+):
+    facts = MergeFacts(tip, fork, is_ancestor, is_claim, frozenset(heads))
+    assert is_merged(facts) is expected
+
+
+@pytest.mark.parametrize("is_dirty", [True, False])
+@pytest.mark.parametrize("stands_on_tip", [True, False])
+@pytest.mark.parametrize("tip_stays", [True, False])
+def test_only_what_something_else_still_holds_needs_no_rescue(is_dirty, stands_on_tip, tip_stays):
+    held = not is_dirty and stands_on_tip and tip_stays
+    assert needs_rescue(is_dirty, stands_on_tip, tip_stays) is not held
 
 
 @pytest.mark.row("X-15", level="pure")

@@ -1,0 +1,92 @@
+"""Kept work: the facts that git tells of branches and rescues, and the part of `Repos` that is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+RESCUES = "refs/labsite/rescue/"
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One managed branch: tip, time of its last commit, and its worktree if git knows one."""
+
+    name: str
+    tip: str
+    at: datetime
+    worktree: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The whole state of a branch and its worktree, stored as objects but not yet kept by a ref.
+
+    `head` is the commit that the worktree stands on, `index` the tree that was staged, `files` the
+    tree of everything on disk that is not ignored. Without a worktree all three are the branch's.
+    """
+
+    tip: str
+    head: str
+    index: str
+    files: str
+    is_dirty: bool
+    has_worktree: bool
+
+
+class Keeping(Protocol):
+    """Parked branches, rescue refs, and what is removed only after them. Bounded like all of git."""
+
+    def hold(self, repo: Path) -> AbstractContextManager[None]:
+        """Nobody else who holds removes or restores anything meanwhile. Raises SeamError if busy."""
+
+    def branches(self, repo: Path, prefixes: Sequence[str]) -> Sequence[Branch]:
+        """Every branch under these prefixes, newest commit first, in one look. Raises SeamError."""
+
+    def merged(self, repo: Path, base: str, prefixes: Sequence[str]) -> frozenset[str]:
+        """Those whose tip origin's base holds, in one look. Raises SeamError (LAB-108)."""
+
+    def ahead(self, repo: Path, branch: str, base: str) -> int:
+        """Commits that origin's base does not have. Raises SeamError."""
+
+    def unpushed(self, repo: Path, branch: str, base: str) -> int:
+        """Commits that origin's branch, or its base if it has no such branch, lacks (LAB-119)."""
+
+    def snapshot(self, repo: Path, tip: str, path: Path | None) -> Snapshot:
+        """Store the state of a branch and its worktree as objects; touches neither worktree nor index.
+
+        Raises SeamError when anything in it cannot be stored, such as a repository of its own.
+        """
+
+    def keep(self, repo: Path, ref: str, state: Snapshot, notes: Mapping[str, str]) -> str:
+        """Make a new ref that holds a whole state; its commit. Raises SeamError: then there is none.
+
+        `notes` go into the commit's message, one on a line, so that the ref explains itself.
+        """
+
+    def rescues(self, repo: Path) -> Mapping[str, Mapping[str, str]]:
+        """Every rescue ref with its notes, `at` (seconds) and `commit` among them."""
+
+    def drop(self, repo: Path, ref: str) -> None:
+        """Remove a rescue ref; one that is gone already is fine. Raises SeamError."""
+
+    def put_back(self, repo: Path, ref: str, branch: str, path: Path | None) -> None:
+        """Make the branch of a rescue ref again under a free name, and its worktree at a free path.
+
+        What was not committed is not committed again; the index is as it was. Raises `Taken` when
+        there is such a branch or path, else SeamError; a half-made worktree is removed again, and
+        the ref keeps everything.
+        """
+
+    def force_remove(self, repo: Path, path: Path) -> None:
+        """Remove a worktree whatever it holds; one that is gone is fine. Raises SeamError."""
+
+    def delete_branch(self, repo: Path, branch: str, tip: str) -> None:
+        """Delete a branch if it still stands at `tip`. Raises SeamError when it does not."""
+
+    def size(self, path: Path) -> int:
+        """Bytes on disk below a path. Raises SeamError."""

@@ -1,0 +1,102 @@
+"""Managed branches as git sees them, and what removes them and their worktrees."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from runs.domain.keeping import Branch
+from runs.domain.ports import SeamError
+from runs.outside import shell
+from runs.outside.git import QUICK, Git, failed
+
+HOLD_SECONDS = 20.0
+_STEP = 0.05
+_FIELDS = "--format=%(refname:strip=2)%00%(objectname)%00%(committerdate:unix)%00%(worktreepath)"
+
+
+class GitKept:
+    """`Keeping` (domain/keeping.py), except for what rescues need (`GitRescues`)."""
+
+    _git: Git
+
+    @contextlib.contextmanager
+    def hold(self, repo: Path) -> Iterator[None]:
+        """A lock of the system, so that it goes with the process that held it."""
+        try:
+            lock = (repo / "labsite.lock").open("w")
+        except OSError as error:
+            raise SeamError(f"{repo} cannot be written: {error.strerror}") from error
+        with lock:
+            until = time.monotonic() + HOLD_SECONDS
+            while not _locked(lock.fileno()):
+                if time.monotonic() > until:
+                    raise SeamError("kept work of this project is being tidied; try again")
+                time.sleep(_STEP)
+            yield
+
+    def branches(self, repo: Path, prefixes: Sequence[str]) -> Sequence[Branch]:
+        text = self._git.ask(
+            repo, "for-each-ref", "--sort=-committerdate", _FIELDS, *_refs(prefixes), timeout=QUICK
+        )
+        found = (line.split("\0") for line in text.splitlines())
+        return [
+            Branch(name, tip, datetime.fromtimestamp(int(at or 0), UTC), worktree)
+            for name, tip, at, worktree in found
+        ]
+
+    def merged(self, repo: Path, base: str, prefixes: Sequence[str]) -> frozenset[str]:
+        text = self._git.ask(
+            repo,
+            *("for-each-ref", "--format=%(refname:strip=2)"),
+            *(f"--merged=refs/remotes/origin/{base}", *_refs(prefixes)),
+            timeout=QUICK,
+        )
+        return frozenset(text.splitlines())
+
+    def ahead(self, repo: Path, branch: str, base: str) -> int:
+        ends = f"refs/remotes/origin/{base}..refs/heads/{branch}"
+        return int(self._git.ask(repo, "rev-list", "--count", ends, "--", timeout=QUICK))
+
+    def unpushed(self, repo: Path, branch: str, base: str) -> int:
+        has_own = self._git(
+            repo, "rev-parse", "--verify", "-q", f"refs/remotes/origin/{branch}", timeout=QUICK
+        )
+        return self.ahead(repo, branch, branch if has_own.status == 0 else base)
+
+    def force_remove(self, repo: Path, path: Path) -> None:
+        """Twice forced, since a killed start may have left it locked; what git leaves goes too."""
+        if path.exists():
+            done = self._git(repo, "worktree", "remove", "--force", "--force", "--", str(path))
+            if path.exists():
+                shutil.rmtree(path, ignore_errors=True)
+            if path.exists():
+                raise failed("worktree", done)
+        self._git.ask(repo, "worktree", "prune", timeout=QUICK)
+
+    def delete_branch(self, repo: Path, branch: str, tip: str) -> None:
+        self._git.ask(repo, "update-ref", "-d", f"refs/heads/{branch}", tip, timeout=QUICK)
+
+    def size(self, path: Path) -> int:
+        done = shell.run(["du", "-sk", "--", str(path)], timeout=self._git.timeout())
+        first = done.stdout.split("\t")[0].strip()
+        if not first.isdigit():
+            raise SeamError(shell.words(["du", str(path)], done))
+        return int(first) * 1024
+
+
+def _refs(prefixes: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"refs/heads/{prefix}" for prefix in prefixes)
+
+
+def _locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

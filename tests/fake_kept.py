@@ -1,0 +1,108 @@
+"""The part of the fake git that parks, rescues and restores: dictionaries again."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from runs.domain.keeping import RESCUES, Branch, Snapshot
+from runs.domain.ports import SeamError, Taken
+from tests.fake_history import AT
+
+if TYPE_CHECKING:
+    from tests.fakes import FakeTree
+
+
+class FakeKept:
+    """`Keeping` without a disk; `FakeRepos` brings heads and worktrees."""
+
+    heads: dict[Path, dict[str, str]]
+    trees: dict[Path, FakeTree]
+
+    def __init__(self) -> None:
+        self.kept: dict[Path, dict[str, dict[str, str]]] = {}
+        self.merged_into: dict[str, set[str]] = {}
+        self.counts: dict[str, int] = {}
+        self.sizes: dict[Path, int] = {}
+        self.broken_list = ""
+        self.broken_keep = ""
+        self.broken_merged = ""
+        self.listed = 0
+        self.counted = 0
+
+    @contextlib.contextmanager
+    def hold(self, repo: Path) -> Iterator[None]:
+        yield
+
+    def branches(self, repo: Path, prefixes: Sequence[str]) -> Sequence[Branch]:
+        self.listed += 1
+        if self.broken_list:
+            raise SeamError(self.broken_list)
+        where = {tree.branch: str(path) for path, tree in self.trees.items()}
+        return [
+            Branch(name, tip, AT, where.get(name, ""))
+            for name, tip in self.heads.get(repo, {}).items()
+            if name.startswith(tuple(prefixes))
+        ]
+
+    def merged(self, repo: Path, base: str, prefixes: Sequence[str]) -> frozenset[str]:
+        if self.broken_merged:
+            raise SeamError(self.broken_merged)
+        names = self.merged_into.get(base, set())
+        return frozenset(name for name in names if name.startswith(tuple(prefixes)))
+
+    def ahead(self, repo: Path, branch: str, base: str) -> int:
+        self.counted += 1
+        return self.counts.get(branch, 0)
+
+    def unpushed(self, repo: Path, branch: str, base: str) -> int:
+        return self.ahead(repo, branch, base)
+
+    def snapshot(self, repo: Path, tip: str, path: Path | None) -> Snapshot:
+        tree = self.trees.get(path) if path else None
+        if tree is None:
+            return Snapshot(tip, tip, "t" * 40, "t" * 40, False, False)
+        return Snapshot(tip, tip, "t" * 40, "t" * 40, bool(tree.is_dirty), True)
+
+    def keep(self, repo: Path, ref: str, state: Snapshot, notes: Mapping[str, str]) -> str:
+        if self.broken_keep:
+            raise SeamError(self.broken_keep)
+        told = {**notes, "tip": state.tip, "head": state.head, "index": state.index}
+        self.kept.setdefault(repo, {})[ref] = {**told, "commit": "c" * 40}
+        return "c" * 40
+
+    def rescues(self, repo: Path) -> Mapping[str, Mapping[str, str]]:
+        return self.kept.get(repo, {})
+
+    def drop(self, repo: Path, ref: str) -> None:
+        if not ref.startswith(RESCUES):
+            raise SeamError(f"{ref} is no rescue ref")
+        self.kept.get(repo, {}).pop(ref, None)
+
+    def put_back(self, repo: Path, ref: str, branch: str, path: Path | None) -> None:
+        notes = self.kept.get(repo, {}).get(ref)
+        if notes is None:
+            raise SeamError("its rescue ref is gone, so there is nothing to restore from")
+        if branch in self.heads.get(repo, {}) or (path is not None and path.exists()):
+            raise Taken(f"the branch {branch} is there already")
+        self.heads.setdefault(repo, {})[branch] = notes["tip"]
+        if path is not None:
+            self._plant(path, branch, notes["tip"], is_dirty=bool(notes.get("dirty")))
+
+    def _plant(self, path: Path, branch: str, tip: str, is_dirty: bool) -> None:
+        raise NotImplementedError
+
+    def force_remove(self, repo: Path, path: Path) -> None:
+        self.trees.pop(path, None)
+        shutil.rmtree(path, ignore_errors=True)
+
+    def delete_branch(self, repo: Path, branch: str, tip: str) -> None:
+        if self.heads.get(repo, {}).get(branch) != tip:
+            raise SeamError(f"{branch} is not at {tip}")
+        del self.heads[repo][branch]
+
+    def size(self, path: Path) -> int:
+        return self.sizes.get(path, 0)

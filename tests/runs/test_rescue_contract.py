@@ -1,0 +1,204 @@
+"""Rescue refs on the fake and on real git: what they hold, and what they never touch."""
+
+from __future__ import annotations
+
+import pytest
+
+from runs.domain.keeping import RESCUES
+from runs.domain.ports import SeamError, Taken
+from tests.fakes import FakeRepos
+from tests.real import a_checkout, git
+
+REF = f"{RESCUES}20261121T120000-ab12-afk-7"
+
+
+@pytest.fixture(params=["fake", pytest.param("real", id="git")])
+def shelf(request, tmp_path):
+    """(repos, repo, tree, tip): issue 7 claimed, its worktree clean."""
+    repo, tree = tmp_path / "repo.git", tmp_path / "tree"
+    if request.param == "fake":
+        repos = FakeRepos()
+        repos.create(repo, "/origin")
+        repo.mkdir()
+    else:
+        real = request.getfixturevalue("real")
+        a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
+        repos = real.repos
+        repos.create(repo, str(tmp_path / "origin.git"))
+        repos.fetch(repo)
+    tip = repos.upstream(repo, "main")
+    repos.add_worktree(repo, tree, "afk/7", tip)
+    return repos, repo, tree, tip
+
+
+@pytest.fixture
+def dirty(real, tmp_path):
+    """(repo, tree, tip): a worktree with something of every kind in it."""
+    repo, tree = tmp_path / "repo.git", tmp_path / "tree"
+    a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
+    real.repos.create(repo, str(tmp_path / "origin.git"))
+    real.repos.fetch(repo)
+    real.repos.add_worktree(repo, tree, "afk/7", real.repos.upstream(repo, "main"))
+    (tree / "kept.txt").write_text("committed\n")
+    (tree / "gone.txt").write_text("to be deleted\n")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "feat: kept")
+    (tree / "staged.txt").write_text("staged\n")
+    git(tree, "add", "staged.txt")
+    (tree / "staged.txt").write_text("staged, then changed\n")
+    (tree / "kept.txt").write_text("changed\n")
+    (tree / "gone.txt").unlink()
+    (tree / "new dir").mkdir()
+    (tree / "new dir" / "ünt\trácked").write_bytes(b"\x00\xff\r\nraw")
+    (tree / "run.sh").write_text("#!/bin/sh\n")
+    (tree / "run.sh").chmod(0o755)
+    (tree / "link").symlink_to("nowhere")
+    (tree / ".gitignore").write_text("build/\n")
+    (tree / "build").mkdir()
+    (tree / "build" / "big.o").write_text("ignored")
+    return repo, tree, git(repo, "rev-parse", "refs/heads/afk/7")
+
+
+def test_managed_branches_are_listed_with_tip_and_worktree(shelf):
+    repos, repo, tree, tip = shelf
+    (found,) = repos.branches(repo, ("afk/", "lab/"))
+    assert (found.name, found.tip, found.worktree) == ("afk/7", tip, str(tree))
+    assert repos.branches(repo, ("lab/",)) == []
+
+
+def test_a_state_is_kept_listed_restored_and_dropped(shelf, tmp_path):
+    repos, repo, tree, tip = shelf
+    state = repos.snapshot(repo, tip, tree)
+    assert (state.head, state.tip, state.is_dirty, state.has_worktree) == (tip, tip, False, True)
+    commit = repos.keep(repo, REF, state, {"branch": "afk/7", "why": "a test"})
+    assert repos.rescues(repo)[REF]["branch"] == "afk/7"
+    assert repos.tip(repo, REF) == commit
+    with pytest.raises(Taken):
+        repos.put_back(repo, REF, "afk/7", None)
+    repos.force_remove(repo, tree)
+    repos.delete_branch(repo, "afk/7", tip)
+    assert repos.claims(repo) == frozenset()
+    repos.put_back(repo, REF, "afk/7", tmp_path / "again")
+    assert repos.claims(repo) == {"7"}
+    assert repos.is_dirty(tmp_path / "again") is False
+    repos.drop(repo, REF)
+    repos.drop(repo, REF)
+    assert repos.rescues(repo) == {}
+    with pytest.raises(SeamError, match="gone"):
+        repos.put_back(repo, REF, "afk/8", None)
+
+
+def test_only_a_rescue_ref_can_be_dropped(shelf):
+    repos, repo, _, _ = shelf
+    with pytest.raises(SeamError):
+        repos.drop(repo, "refs/heads/afk/7")
+    assert repos.claims(repo) == {"7"}
+
+
+def test_a_branch_that_moved_is_not_deleted(shelf):
+    repos, repo, _, _ = shelf
+    with pytest.raises(SeamError):
+        repos.delete_branch(repo, "afk/7", "1" * 40)
+    assert repos.claims(repo) == {"7"}
+
+
+def _picture(tree):
+    """Every file that is not ignored, with bytes, links and modes; and what git says of them."""
+    files = {
+        str(path.relative_to(tree)): (
+            str(path.readlink()) if path.is_symlink() else path.read_bytes(),
+            path.lstat().st_mode,
+        )
+        for path in sorted(tree.rglob("*"))
+        if not path.is_dir() and path.name != ".git" and "build" not in path.parts
+    }
+    return files, git(tree, "status", "--porcelain"), git(tree, "diff", "--cached", "--raw")
+
+
+def test_what_was_staged_changed_deleted_and_untracked_comes_back_as_it_was(real, dirty, tmp_path):
+    repo, tree, tip = dirty
+    before = _picture(tree)
+    state = real.repos.snapshot(repo, tip, tree)
+    assert state.is_dirty
+    assert _picture(tree) == before
+    real.repos.keep(repo, REF, state, {"branch": "afk/7"})
+    real.repos.force_remove(repo, tree)
+    real.repos.delete_branch(repo, "afk/7", tip)
+    git(repo, "reflog", "expire", "--expire=now", "--all")
+    git(repo, "gc", "-q", "--prune=now")
+    real.repos.put_back(repo, REF, "afk/7", tree)
+    assert _picture(tree) == before
+    assert git(tree, "rev-parse", "HEAD") == tip
+    assert git(tree, "symbolic-ref", "HEAD") == "refs/heads/afk/7"
+    assert not (tree / "build").exists()
+
+
+def test_a_worktree_that_stands_elsewhere_is_kept_with_both_commits(real, dirty):
+    repo, tree, tip = dirty
+    git(tree, "checkout", "-q", "--detach")
+    git(tree, "commit", "-q", "--allow-empty", "-m", "feat: elsewhere")
+    head = git(tree, "rev-parse", "HEAD")
+    real.repos.keep(repo, REF, real.repos.snapshot(repo, tip, tree), {"branch": "afk/7"})
+    real.repos.force_remove(repo, tree)
+    real.repos.delete_branch(repo, "afk/7", tip)
+    git(repo, "gc", "-q", "--prune=now")
+    real.repos.put_back(repo, REF, "afk/7", tree)
+    assert git(tree, "rev-parse", "HEAD") == head
+    assert git(repo, "rev-parse", "refs/heads/afk/7") == tip
+
+
+def test_what_an_index_calls_unchanged_is_looked_at_nevertheless(real, dirty):
+    repo, tree, tip = dirty
+    git(tree, "update-index", "--assume-unchanged", "hello.txt")
+    (tree / "hello.txt").write_text("hidden from git status\n")
+    assert "hello.txt" not in git(tree, "status", "--porcelain")
+    state = real.repos.snapshot(repo, tip, tree)
+    assert git(repo, "show", f"{state.files}:hello.txt") == "hidden from git status"
+
+
+def test_no_filter_that_a_repository_names_runs(real, dirty, tmp_path):
+    repo, tree, tip = dirty
+    git(repo, "config", "filter.evil.clean", f"touch {tmp_path}/ran; cat")
+    git(repo, "config", "filter.evil.smudge", f"touch {tmp_path}/ran; cat")
+    git(repo, "config", "filter.evil.required", "true")
+    (tree / ".gitattributes").write_text("* filter=evil\n")
+    real.repos.keep(repo, REF, real.repos.snapshot(repo, tip, tree), {"branch": "afk/7"})
+    real.repos.put_back(repo, REF, "afk/7-again", tmp_path / "again")
+    assert (tmp_path / "again" / "kept.txt").read_text() == "changed\n"
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("has_commit", [True, False])
+def test_a_repository_inside_a_worktree_is_refused_since_no_tree_holds_it(real, dirty, has_commit):
+    repo, tree, tip = dirty
+    (tree / "inner").mkdir()
+    git(tree / "inner", "init", "-q")
+    (tree / "inner" / "work.txt").write_text("work")
+    if has_commit:
+        git(tree / "inner", "add", "-A")
+        git(tree / "inner", "commit", "-q", "-m", "feat: inner")
+    with pytest.raises(SeamError, match="inner"):
+        real.repos.snapshot(repo, tip, tree)
+
+
+def test_an_unfinished_merge_is_kept_as_it_lies_on_disk(real, dirty):
+    repo, tree, tip = dirty
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "feat: all")
+    git(tree, "checkout", "-q", "-b", "other", "HEAD~1")
+    (tree / "kept.txt").write_text("the other way\n")
+    git(tree, "commit", "-q", "-am", "feat: other")
+    with pytest.raises(Exception, match="merge"):
+        git(tree, "merge", "afk/7")
+    state = real.repos.snapshot(repo, tip, tree)
+    assert "<<<<<<<" in git(repo, "show", f"{state.files}:kept.txt")
+
+
+def test_a_restore_that_fails_leaves_nothing_half_made(real, dirty, tmp_path):
+    repo, tree, tip = dirty
+    real.repos.keep(repo, REF, real.repos.snapshot(repo, tip, tree), {"branch": "afk/7"})
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file where a folder should be")
+    with pytest.raises(SeamError):
+        real.repos.put_back(repo, REF, "afk/7-again", blocked / "tree")
+    assert git(repo, "branch", "--list", "afk/7-again") == ""
