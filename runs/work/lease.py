@@ -10,6 +10,9 @@ from runs.models import Host
 
 LENGTH = timedelta(seconds=60)
 
+# Ticks of this process that are over although the database could not be told.
+_OVER: set[tuple[str, str, int]] = set()
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -31,13 +34,20 @@ def acquire(lab: Lab) -> int | None:
     """Take the lease of this host; its number, or None when another tick holds it."""
     host = Host.objects.get_or_create(name=lab.host)[0]
     held = Held(host.lease_owner, host.lease_expires_at, lab.is_process_alive(host.lease_owner))
-    if not is_free(held, lab.now()):
+    was_ours = (lab.process, lab.host, host.lease_number) in _OVER
+    if not (was_ours and held.owner == lab.process) and not is_free(held, lab.now()):
         return None
     number = host.lease_number + 1
     won = Host.objects.filter(pk=host.pk, lease_number=host.lease_number).update(
         lease_owner=lab.process, lease_number=number, lease_expires_at=lab.now() + LENGTH
     )
+    _OVER.discard((lab.process, lab.host, number))
     return number if won else None
+
+
+def note_over(lab: Lab, number: int) -> None:
+    """Note that a tick of this process has ended which could not give its lease back."""
+    _OVER.add((lab.process, lab.host, number))
 
 
 def renew(lab: Lab, number: int) -> bool:

@@ -60,13 +60,15 @@ def launch_pass(
     so that no two passes overlap (LAB-58). Raises lease.Lost; what was answered before stays.
     `held` are the sessions that were being made when `sightings` were asked for.
     """
-    slots = set(held)
+    slots, silent = set(held), dict[int, str]()
     waiting = (
         StartRequest.objects.filter(answer="")
         .select_related("project", "project__agent")
         .order_by("pk")
     )
-    return sum([_answer(lab, settings, asked, sightings, number, slots) for asked in waiting])
+    return sum(
+        [_answer(lab, settings, asked, sightings, number, slots, silent) for asked in waiting]
+    )
 
 
 def refuse(lab: Lab, asked: StartRequest, refusal: Refusal) -> None:
@@ -87,6 +89,7 @@ def _answer(
     sightings: Mapping[str, Sighting] | None,
     number: int,
     held: set[str],
+    silent: dict[int, str],
 ) -> bool:
     lease.keep(lab, number)
     if budgets.age(lab.now(), asked.at) > PATIENCE:
@@ -101,7 +104,7 @@ def _answer(
         text = "No agent is chosen. Choose one on the settings page."
         refuse(lab, asked, Refusal(AnswerCode.SEAM_FAILED, text))
         return False
-    queue, titles = _queue(lab, asked)
+    queue, titles = _queue(lab, asked, silent)
     decision = decide_start(queue, room(lab, settings, sightings, held))
     if isinstance(decision, Refusal):
         refuse(lab, asked, decision)
@@ -109,8 +112,12 @@ def _answer(
     return _store(lab, settings, asked, decision, titles.get(decision.key, ""), number, held)
 
 
-def _queue(lab: Lab, asked: StartRequest) -> tuple[Queue, dict[str, str]]:
-    """The project's side, asked fresh: ready issues of the tracker, claims of git (LAB-57)."""
+def _queue(lab: Lab, asked: StartRequest, silent: dict[int, str]) -> tuple[Queue, dict[str, str]]:
+    """The project's side, asked fresh: ready issues of the tracker, claims of git (LAB-57).
+
+    A repository that did not answer is `silent` for the rest of the pass: ten requests for one
+    that hangs must not hold up the judge ten times.
+    """
     project = asked.project
     tracker = lab.tracker_for(project.tracker) if project.tracker else None
     ready, tracker_error, titles = None, "", {}
@@ -123,11 +130,11 @@ def _queue(lab: Lab, asked: StartRequest) -> tuple[Queue, dict[str, str]]:
             )
         except TrackerError as error:
             tracker_error = str(error)
-    claims, git_error = None, ""
+    claims, git_error = None, silent.get(project.pk, "")
     try:
-        claims = lab.repos.claims(project.repo(lab.paths))
+        claims = None if git_error else lab.repos.claims(project.repo(lab.paths))
     except SeamError as error:
-        git_error = str(error)
+        git_error = silent[project.pk] = str(error)
     active = set(Run.objects.active().filter(project=project).values_list("issue_key", flat=True))
     queue = Queue(
         tracker is not None, ready, claims, active, asked.wanted_key, tracker_error, git_error

@@ -85,7 +85,11 @@ def _tick(lab: Lab, project: str, force: bool) -> Report:
         report.errors.append(f"the tick was cut short by a mistake of labsite: {error!r}")
     finally:
         connections.renew()
-        _finish(lab, settings, number, due, project, report, began)
+        try:
+            _finish(lab, settings, number, due, project, report, began)
+        except NO_DATABASE:
+            lease.note_over(lab, number)
+            raise
     return report
 
 

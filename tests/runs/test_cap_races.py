@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from runs.domain.ports import Lab, Sighting
+from runs.domain.ports import Lab, SeamError, Sighting
 from runs.domain.states import RunState
 from runs.models import Project, Run, Settings, StartRequest
 from runs.work import launch, lease, starts, tick
@@ -119,3 +120,33 @@ def test_a_request_that_was_answered_meanwhile_starts_nothing(
     assert _answers() == ["expired"]
     assert not Run.objects.exists()
     assert world.queue.launches == []
+
+
+@pytest.mark.row("LAB-57", level="contract")
+def test_a_repository_that_hangs_is_asked_once_in_a_pass_and_again_in_the_next(
+    world: World, project: Project
+) -> None:
+    """Each question to a hanging git takes its whole time limit, and the judge waits for it."""
+    asked: list[Path] = []
+
+    class Hanging:
+        def claims(self, repo: Path) -> frozenset[str]:
+            asked.append(repo)
+            raise SeamError("git for-each-ref gave no answer within 15 seconds")
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(world.repos, name)
+
+    lab: Lab = replace(world.lab, repos=Hanging())
+    other = make.a_project("other", agent=project.agent)
+    world.tracker.add_root("other")
+    for _ in range(3):
+        starts.request(lab, project, "anna")
+        starts.request(lab, other, "anna")
+    tick.tick(lab, force=True)
+    assert sorted(asked) == sorted({project.repo(lab.paths), other.repo(lab.paths)})
+    assert set(_answers()) == {"seam_failed"}
+    assert all("15 seconds" in text for text in StartRequest.objects.values_list("text", flat=True))
+    starts.request(lab, project, "anna")
+    tick.tick(lab, force=True)
+    assert len(asked) == 3
