@@ -1,0 +1,38 @@
+"""What must hold after every step of a walk, and what must hold once everything is quiet."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from django.db.models import Count, Q
+
+from runs.domain import naming
+from runs.domain.ports import Lab
+from runs.models import Run, Settings
+from tests.baddays import invariants
+
+
+def always(lab: Lab) -> Iterator[str]:
+    """Each promise that is broken at this very moment, in a sentence."""
+    active = Run.objects.active().values_list("project__slug", "issue_key")
+    for (project, key), number in Counter(active).items():
+        if number > 1:
+            yield f"issue {key} of {project} has {number} active runs"
+    ends = Count("notice", filter=Q(notice__kind="run.ended"))
+    for run in Run.objects.annotate(ends=ends):
+        if run.ends != int(bool(run.outcome)):
+            yield f"run {run.pk} ({run.outcome or run.state}) was told to have ended {run.ends} times"
+    live = [
+        name
+        for name, seen in lab.sessions.look().items()
+        if seen.alive and naming.parse_session(name)
+    ]
+    if len(live) > Settings.current().session_cap:
+        yield f"{len(live)} sessions live, more than the cap allows: {sorted(live)}"
+
+
+def at_rest(lab: Lab) -> Iterator[str]:
+    """Each promise that is broken although nothing has happened for a while."""
+    yield from always(lab)
+    yield from invariants.broken(lab)

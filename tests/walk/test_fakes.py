@@ -1,0 +1,99 @@
+"""Many short random days against the real rules, with everything outside faked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+from django.core.management.color import no_style
+from django.db import connection
+from hypothesis import strategies as some
+
+from runs.models import Run, Settings
+from tests import make
+from tests.fakes import World
+from tests.walk import walk
+from tests.walk.walk import OFTEN, Walk
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CAP, PROJECTS, ISSUES = 2, 2, 3
+
+
+class FakeHands:
+    """Agents that work in the fakes' dictionaries."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def die(self, run: Run) -> None:
+        self.world.sessions.end(run.session, 1)
+
+    def scribble(self, run: Run) -> None:
+        self.world.repos.trees[Path(run.worktree)].is_dirty = True
+
+    def commit(self, run: Run) -> None:
+        tree = self.world.repos.trees[Path(run.worktree)]
+        tree.is_dirty, tree.commits = False, tree.commits + 1
+
+    def deliver(self, run: Run) -> None:
+        self.world.tracker.add_pull(run.project.tracker_root, run.branch)
+
+    def forward(self, minutes: int) -> None:
+        self.world.clock.forward(minutes=minutes)
+
+    def asked(self) -> list[int]:
+        taken, self.world.queue.launches = self.world.queue.launches, []
+        return taken
+
+    def lost(self) -> Iterator[str]:
+        """Nothing yet: the fakes hold no content."""
+        return iter(())
+
+
+def a_walk(folder: Path) -> Walk:
+    world = World(folder)
+    walk.prepare()
+    Settings.objects.update(session_cap=CAP)
+    Settings.objects.update(agent=make.an_agent("a"))
+    for name in "ab"[:PROJECTS]:
+        make.a_project(name)
+        world.tracker.add_root(name)
+        for _ in range(ISSUES):
+            world.tracker.add_issue(name, "Do it", labels=["ready-for-agent"])
+    return Walk(world.lab, FakeHands(world))
+
+
+steps = some.lists(
+    some.tuples(
+        some.sampled_from([name for name, share in OFTEN.items() for _ in range(share)]),
+        some.integers(0, 5),
+        some.sampled_from([0] * 40 + list(range(1, 41))),
+    ),
+    min_size=25,
+    max_size=50,
+)
+
+
+@hypothesis.settings(max_examples=100, derandomize=True, deadline=None)
+@hypothesis.given(steps=steps)
+def test_no_order_of_events_breaks_a_promise(
+    steps: list[tuple[str, int, int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    empty()
+    day = a_walk(tmp_path_factory.mktemp("walk"))
+    for name, which, fuse in steps:
+        day.act(name, which, fuse)
+    day.rest()
+
+
+def empty() -> None:
+    """The rows of another example go away."""
+    ours = [
+        name
+        for name in connection.introspection.table_names()
+        if name.startswith(("runs_", "builtin_"))
+    ]
+    connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), ours, allow_cascade=True))

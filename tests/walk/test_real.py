@@ -1,0 +1,116 @@
+"""One long random day on real git and tmux; not a commit and not a byte may be lost on it."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from runs.models import Project, Run, Settings
+from tests.real import RealWorld, git
+from tests.walk import walk
+from tests.walk.walk import OFTEN, Walk
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+STEPS, SEED, CAP, ISSUES = 200, 7, 2, 12
+AGENT = ["sleep", "600"]
+
+
+@dataclass
+class RealHands:
+    """Agents that write and commit real files; `made` is all that they ever made."""
+
+    world: RealWorld
+    files: dict[Path, tuple[Path, str]] = field(default_factory=dict)
+    commits: dict[str, Path] = field(default_factory=dict)
+    counted: int = 0
+
+    def die(self, run: Run) -> None:
+        self.world.tmux("kill-session", "-t", f"={run.session}")
+
+    def scribble(self, run: Run) -> None:
+        self.counted += 1
+        file = Path(run.worktree) / f"note-{self.counted}.txt"
+        file.write_text(f"thought {self.counted}\n")
+        self.files[file] = self._repo(run), f"thought {self.counted}\n"
+
+    def commit(self, run: Run) -> None:
+        self.scribble(run)
+        git(Path(run.worktree), "add", "-A")
+        git(Path(run.worktree), "commit", "-qm", f"work {self.counted}")
+        self.commits[git(Path(run.worktree), "rev-parse", "HEAD")] = self._repo(run)
+
+    def deliver(self, run: Run) -> None:
+        self.commit(run)
+        git(Path(run.worktree), "push", "-q", "origin", f"HEAD:refs/heads/{run.branch}")
+        self.world.memory.add_pull(run.project.tracker_root, run.branch)
+
+    def forward(self, minutes: int) -> None:
+        self.world.offset += timedelta(minutes=minutes)
+
+    def asked(self) -> list[int]:
+        taken, self.world.queue.launches = self.world.queue.launches, []
+        return taken
+
+    def lost(self) -> Iterator[str]:
+        for repo in {project.repo(self.world.paths) for project in Project.objects.all()}:
+            reachable = _reachable(repo)
+            for commit, of in self.commits.items():
+                if of == repo and commit not in reachable:
+                    yield f"commit {commit[:10]} of {repo.name} is nowhere any more"
+            for file, (of, text) in self.files.items():
+                if of == repo and not _is_there(file, text) and _blob(repo, text) not in reachable:
+                    yield f"{file.name} of {repo.name} is nowhere any more"
+
+    def _repo(self, run: Run) -> Path:
+        return run.project.repo(self.world.paths)
+
+
+def _is_there(file: Path, text: str) -> bool:
+    return file.is_file() and file.read_text() == text
+
+
+def _blob(repo: Path, text: str) -> str:
+    """The name that git gives to this content."""
+    done = subprocess.run(
+        ["git", "-C", str(repo), "hash-object", "--stdin"],
+        input=text.encode(),
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout.decode().strip()
+
+
+def _reachable(repo: Path) -> set[str]:
+    """Every object that a ref or a worktree still leads to."""
+    trees = git(repo, "worktree", "list", "--porcelain").splitlines()
+    heads = [line[5:] for line in trees if line.startswith("HEAD ") and set(line[5:]) != {"0"}]
+    found = git(repo, "rev-list", "--objects", "--all", *heads).splitlines()
+    return {line.split()[0] for line in found}
+
+
+def test_two_hundred_steps_on_real_git_lose_nothing(real: RealWorld) -> None:
+    walk.prepare()
+    for name in ("alpha", "beta"):
+        real.project(name, argv=AGENT)
+        for _ in range(ISSUES):
+            real.memory.add_issue(name, "Do it", labels=["ready-for-agent"])
+    Settings.objects.update(session_cap=CAP)
+    hands = RealHands(real)
+    day = Walk(replace(real.lab, pause=lambda seconds: None), hands)
+    chance = random.Random(SEED)  # noqa: S311
+    acts, shares = list(OFTEN), list(OFTEN.values())
+    for _ in range(STEPS):
+        fuse = chance.choice([0, 0, 0, chance.randint(1, 40)])
+        day.act(chance.choices(acts, shares)[0], chance.randrange(6), fuse)
+    day.rest()
+    ended = Counter(Run.objects.values_list("outcome", flat=True))
+    assert min(ended["succeeded"], ended["stopped"], ended["died"], day.kills) >= 3, ended
+    assert len(hands.commits) > 10

@@ -1,0 +1,191 @@
+"""Random days of one host: starts, stops, ticks, deaths, deliveries and kills of the product.
+
+`Walk` does one act after another on a `Lab`, fake or real, and after each asks what must always
+hold; `rest` lets everything come to a close. Rules are the product's; nothing here knows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Protocol
+
+from django.db import connection
+
+from runs.domain.ports import Lab
+from runs.models import Host, Project, Run, Settings
+from runs.work import launch, starts, tick
+from runs.work.stop import stop, stop_all
+from tests.walk import promises
+from tests.walk.outside import Fuse, Killed, mortal
+
+ANNA = "anna"
+
+
+class Hands(Protocol):
+    """What agents, people and time do outside of the product."""
+
+    def die(self, run: Run) -> None:
+        """The agent's program ends by itself."""
+
+    def scribble(self, run: Run) -> None:
+        """The agent writes a file and does not commit it."""
+
+    def commit(self, run: Run) -> None:
+        """The agent commits all that is in its worktree."""
+
+    def deliver(self, run: Run) -> None:
+        """The agent pushes its branch and opens a pull request."""
+
+    def forward(self, minutes: int) -> None:
+        """Time passes."""
+
+    def asked(self) -> list[int]:
+        """Runs whose launch was asked for, taken off the queue."""
+
+    def lost(self) -> Iterator[str]:
+        """Each piece of work that was made and is nowhere any more."""
+
+
+class Walk:
+    """One host with its projects, and the acts that may happen to it in any order."""
+
+    def __init__(self, lab: Lab, hands: Hands) -> None:
+        self.hands = hands
+        self.fuse = Fuse()
+        self._ended: set[str] = set()
+        self._lab = replace(
+            mortal(lab, self.fuse), is_process_alive=lambda name: name not in self._ended
+        )
+        self.lab = self._next_life()
+        self.kills = 0
+
+    def _next_life(self) -> Lab:
+        return replace(self._lab, process=f"boot:{len(self._ended) + 1}:1")
+
+    def act(self, name: str, which: int = 0, fuse: int = 0) -> None:
+        """Do one act; with `fuse` the product is killed before its n-th trace outside, if it comes."""
+        try:
+            with self._dying_at(fuse):
+                ACTS[name](self, which)
+        except Killed:
+            self.kills += 1
+            self.restart(which)
+        found = [*promises.always(self.lab), *self.hands.lost()]
+        assert not found, f"after {name} {which} {fuse}: {found}"
+
+    def rest(self) -> None:
+        """Nothing more happens from outside; then everything comes to a close by itself."""
+        for _ in range(4):
+            self.hands.forward(2)
+            tick.tick(self.lab, force=True)
+            self.work(0)
+        found = [*promises.at_rest(self.lab), *self.hands.lost()]
+        assert not found, found
+
+    # What people do.
+
+    def start(self, which: int) -> None:
+        starts.request(self.lab, _one(Project.objects.all(), which), ANNA)
+
+    def begin(self, which: int) -> None:
+        """A press of the button on a day when nothing comes in between."""
+        self.start(which)
+        self.look(which)
+        self.work(which)
+
+    def stop(self, which: int) -> None:
+        if run := _one(Run.objects.active(), which):
+            stop(self.lab, run, ANNA)
+
+    def stop_all(self, which: int) -> None:
+        stop_all(self.lab, _one(Project.objects.all(), which), ANNA)
+
+    # What the product does.
+
+    def tick(self, which: int) -> None:
+        tick.tick(self.lab, force=True)
+
+    def look(self, which: int) -> None:
+        tick.tick(self.lab, project=_one(Project.objects.all(), which).slug)
+
+    def work(self, which: int) -> None:
+        for run_id in self.hands.asked():
+            launch.carry_out(self.lab, run_id)
+
+    def restart(self, which: int) -> None:
+        """The product's process is gone, with all it held in memory; a new one begins."""
+        self._ended.add(self.lab.process)
+        self.hands.asked()
+        self.lab = self._next_life()
+
+    # What agents and time do.
+
+    def die(self, which: int) -> None:
+        self._with_agent(which, self.hands.die)
+
+    def scribble(self, which: int) -> None:
+        self._with_agent(which, self.hands.scribble)
+
+    def commit(self, which: int) -> None:
+        self._with_agent(which, self.hands.commit)
+
+    def deliver(self, which: int) -> None:
+        self._with_agent(which, self.hands.deliver)
+
+    def pass_time(self, which: int) -> None:
+        self.hands.forward((1, 5, 20, 50)[which % 4])
+
+    def _with_agent(self, which: int, act: Callable[[Run], None]) -> None:
+        alive = {name for name, seen in self.lab.sessions.look().items() if seen.alive}
+        if run := _one(Run.objects.working().filter(session__in=alive), which):
+            act(run)
+
+    @contextmanager
+    def _dying_at(self, fuse: int) -> Iterator[None]:
+        """A dead process writes no more rows either; what it had open is rolled back."""
+        self.fuse.light(fuse)
+        try:
+            with connection.execute_wrapper(self._row):
+                yield
+        finally:
+            self.fuse.light(0)
+
+    def _row(self, execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if not sql.startswith(("SELECT", "SAVEPOINT", "ROLLBACK", "RELEASE")):
+            self.fuse.burn()
+        elif self.fuse.is_dead and sql.startswith("SELECT"):
+            raise Killed
+        return execute(sql, params, many, context)
+
+
+def _one(rows: Any, which: int) -> Any:
+    """One of some rows, by a number that may be larger than there are."""
+    found = list(rows.order_by("pk"))
+    return found[which % len(found)] if found else None
+
+
+# How often each act comes in a random day, beside the others.
+OFTEN = {
+    "begin": 6,
+    "tick": 4,
+    "deliver": 4,
+    "commit": 3,
+    "scribble": 2,
+    "die": 3,
+    "stop": 2,
+    "start": 2,
+    "look": 2,
+    "work": 2,
+    "pass_time": 2,
+    "stop_all": 1,
+    "restart": 1,
+}
+ACTS: dict[str, Callable[[Walk, int], None]] = {name: getattr(Walk, name) for name in OFTEN}
+
+
+def prepare() -> None:
+    """The rows that everything else presupposes."""
+    Settings.current()
+    Host.objects.get_or_create(name="local")
