@@ -19,7 +19,10 @@ from labsite.backup.form import ABOUT_BYTES, HEAD, HEAD_BYTES, SUMS, Head, Unfit
 
 PIECE = 1024 * 1024
 LEVEL = 3  # packs of git are compressed already; more effort saves little
-_BROKEN = (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile)
+_BROKEN = (
+    *(tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile),
+    *(ValueError, OverflowError),  # numbers and names that nobody can mean
+)
 
 
 class Writer:

@@ -47,7 +47,7 @@ def read_head(raw: bytes) -> Head:
                 f"{FORMAT}): update labsite first. Nothing was changed."
             )
         head = Head(**told)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Unfit("This file is not a backup of labsite. Nothing was changed.") from error
     if not _is_meant(head):
         raise Unfit("The head of this backup cannot be meant. Nothing was changed.")
@@ -67,9 +67,19 @@ def _is_meant(head: Head) -> bool:
 def safe(name: str) -> PurePosixPath:
     """A path inside the file or a folder, as it stands. Raises Unfit for one that leads out."""
     path = PurePosixPath(name)
-    if not name or "\0" in name or path.is_absolute() or ".." in path.parts or not path.parts:
+    leads_out = path.is_absolute() or ".." in path.parts or not path.parts
+    if leads_out or not _can_be_kept(name):
         raise Unfit(f"The backup holds a path that leads outside ({name!r}). Nothing was changed.")
     return path
+
+
+def _can_be_kept(name: str) -> bool:
+    """Whether a disk can have this as a name; one that is no text comes with surrogate escapes."""
+    try:
+        raw = name.encode("utf-8", "surrogateescape")
+    except ValueError:
+        return False
+    return bool(raw) and b"\0" not in raw
 
 
 def newer_steps(steps: list[str], known: Mapping[str, set[str]]) -> list[str]:
@@ -94,6 +104,8 @@ def lines_of(about: Mapping[str, Any], name: str) -> list[str]:
 def links_of(about: Mapping[str, Any]) -> dict[str, str]:
     """Symbolic links by path. Raises Unfit when the member is something else."""
     found = about.get("links", {})
-    if not isinstance(found, dict) or not all(isinstance(item, str) for item in found.values()):
+    if not isinstance(found, dict) or not all(
+        isinstance(item, str) and _can_be_kept(item) for item in found.values()
+    ):
         raise Unfit("The backup's links cannot be meant. Nothing was changed.")
     return found

@@ -116,18 +116,25 @@ def _everything(paths: Paths, copier: Copier) -> Counted:
     kept = copier.tree(paths.state, "state", is_left_out)
     copier.writer.about("state.json", kept.about())
     counted.files, counted.left_out = kept.files, kept.left_out
+    counted.left_out += [_behind(name) for name in sorted(kept.links)]
     folders = [*sorted(paths.repos.glob("*")), *sorted(paths.origins.glob("*"))]
     saved: set[Path] = set()
     for number, folder in enumerate(folders):
         say(f"Saving repository {number + 1} of {len(folders)}: {folder.name} …")
         _repository(git, paths, folder, f"git/{number}", copier, counted, saved)
     for number, folder in enumerate(sorted({*paths.worktrees.glob("*")} - saved)):
-        if folder.is_dir() and not folder.is_symlink():
-            rel = str(folder.relative_to(paths.state))
+        rel = str(folder.relative_to(paths.state))
+        if folder.is_symlink():
+            counted.left_out.append(_behind(rel))
+        elif folder.is_dir():
             raw = worktree.save_raw(folder, rel, f"loose/{number}", copier)
             counted.left_out += [f"{rel} could not be read by git, so all of it was copied"]
             counted.left_out += raw.left_out
     return counted
+
+
+def _behind(name: str) -> str:
+    return f"{name} is a link, and what it leads to is not in it"
 
 
 def _repository(
@@ -140,9 +147,12 @@ def _repository(
     saved: set[Path],
 ) -> None:
     """One repository with its worktrees; these first, since the branches are saved as they stood."""
-    if not folder.is_dir() or folder.is_symlink():
-        return
     rel = str(folder.relative_to(paths.state))
+    if folder.is_symlink():
+        counted.left_out.append(_behind(rel))
+        return
+    if not folder.is_dir():
+        return
     all_notes: list[Notes] = []
     found = worktree.places(folder, paths.worktrees)
     for number, place in enumerate(found):

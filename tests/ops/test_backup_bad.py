@@ -146,6 +146,19 @@ def test_a_member_that_is_no_plain_file(file: Path, tmp_path: Path, kind: bytes)
     assert "no plain file" in _refused(_packed(members, tmp_path / "odd"), tmp_path)
 
 
+@pytest.mark.parametrize("when", [10.0**30, -(10.0**30), float("nan")], ids=str)
+def test_a_time_that_no_disk_can_keep(file: Path, tmp_path: Path, when: float) -> None:
+    members = _members(file)
+    members[2][0].pax_headers = {"mtime": str(when)}
+    _refused(_packed(members, tmp_path / "odd"), tmp_path)
+
+
+def test_a_head_that_nests_without_end(file: Path, tmp_path: Path) -> None:
+    members = _members(file)
+    deep = [(members[0][0], b"[" * 200_000), *members[1:]]
+    assert "not a backup" in _refused(_packed(deep, tmp_path / "deep"), tmp_path)
+
+
 def test_a_member_that_is_there_twice(file: Path, tmp_path: Path) -> None:
     members = _members(file)
     members.insert(2, (tarfile.TarInfo(members[1][0].name), b"other"))
@@ -161,6 +174,10 @@ def test_a_member_that_is_there_twice(file: Path, tmp_path: Path) -> None:
         pytest.param("path", "../evil", id="a worktree outside"),
         pytest.param("repo", "../evil", id="a repository outside"),
         pytest.param("links", ["no", "object"], id="no object"),
+        pytest.param("links", {"a": "b\0c"}, id="a link to no name"),
+        pytest.param("links", {"a": "\ud800"}, id="a link to what no disk can keep"),
+        pytest.param("links", {"a": ""}, id="a link to nothing"),
+        pytest.param("folders", ["\ud800"], id="a name that no disk can keep"),
         pytest.param("deleted", "abc", id="no list"),
     ],
 )

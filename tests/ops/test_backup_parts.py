@@ -293,6 +293,19 @@ def test_a_folder_that_is_no_worktree_comes_along(house: House, tmp_path: Path) 
     assert (new.worktrees / "stray" / "empty").is_dir()
 
 
+def test_what_lies_behind_a_link_is_told_to_be_missing(house: House, tmp_path: Path) -> None:
+    """Whoever moved a big repository to another disk must not find out at the restore."""
+    other = tmp_path / "other-disk"
+    other.mkdir()
+    house.repo.rename(other / "repo")
+    house.repo.symlink_to(other / "repo")
+    (other / "more").mkdir()
+    (house.paths.state / "more").symlink_to(other / "more")
+    said = save.backup(house.paths, tmp_path / "a", force=False)
+    for name in (f"repos/{house.repo.name}", "more"):
+        assert [line for line in said if f"{name} is a link" in line and "not in it" in line]
+
+
 def test_an_unknown_file_is_saved_and_what_is_made_again_is_not(
     house: House, tmp_path: Path
 ) -> None:
