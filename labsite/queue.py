@@ -19,6 +19,7 @@ from huey.consumer import Consumer, Scheduler, Worker
 
 OFFER_SECONDS = 5
 SPARE = 2
+NOTICES = 1
 MANY = 4
 MOST_LOOKS = 200
 DATAGRAM_BYTES = 4096
@@ -142,11 +143,12 @@ class Looks:
 
 def rooms(workers: int) -> dict[str, threading.BoundedSemaphore]:
     """How many of each long task may run at once; one of each at the least."""
-    long = max(2, workers - SPARE)
+    long = max(2, workers - SPARE - NOTICES)
     clones = 2 if long >= MANY else 1
     return {
         "clone": threading.BoundedSemaphore(clones),
         "launch": threading.BoundedSemaphore(long - clones),
+        "deliver": threading.BoundedSemaphore(NOTICES),
     }
 
 

@@ -14,8 +14,8 @@ from labsite.queue import OFFER_SECONDS
 from runs.domain import naming
 from runs.domain.ports import Lab
 from runs.wiring import lab
+from runs.work import deliveries, pings, projects, tick
 from runs.work import launch as launching
-from runs.work import projects, tick
 
 LEASE_WAIT_SECONDS = 5.0
 LEASE_STEP_SECONDS = 0.02
@@ -29,6 +29,12 @@ def _always(_now: datetime) -> bool:
 def offer_tick() -> None:
     """Offered every few seconds; does only what is due (C-41)."""
     tick.tick(lab())
+
+
+@db_periodic_task(_always, expires=OFFER_SECONDS)
+def post() -> None:
+    """Notices for the outside: written down, and each asked for as work of its own."""
+    deliveries.post(lab())
 
 
 @close_db
@@ -53,13 +59,25 @@ def clone(project_id: int) -> None:
     _long("clone", project_id, projects.carry_out_clone)
 
 
+@close_db
+def deliver(delivery_id: int) -> None:
+    """Send one notice to the outside."""
+    _long("deliver", delivery_id, deliveries.carry_out)
+
+
+@close_db
+def ping(healthy: int) -> None:
+    """Tell a watcher outside how the last tick went. Shares the room of the notices."""
+    _long("ping", healthy, lambda world, value: pings.carry_out(world, bool(value)))
+
+
 def _long(verb: str, number: int, carry_out: Callable[[Lab, int], None]) -> None:
     """Carry out long work unless too much of its kind runs already; then ask again in a second.
 
     Some workers always stay free, so that hanging fetches can never keep a tick waiting.
     """
     huey = settings.HUEY
-    room = huey.rooms[verb]
+    room = huey.rooms.get(verb) or huey.rooms["deliver"]
     if not room.acquire(blocking=False):
         huey.ask(verb, number, delay=1)
         return
@@ -84,7 +102,7 @@ def _connect(huey: Any) -> None:
     huey.more_wake_path = settings.PATHS.more_worker_socket(os.getpid())
     huey.on_wake = on_wake
     huey.on_look = look
-    huey.verbs |= {"launch": launch, "clone": clone}
+    huey.verbs |= {"launch": launch, "clone": clone, "deliver": deliver, "ping": ping}
 
 
 _connect(settings.HUEY)

@@ -18,6 +18,7 @@ from runs.models import Settings
 from runs.outside import processes
 from runs.outside.agents import AgentFiles, AgentLogin
 from runs.outside.git import Git
+from runs.outside.notifier import AppriseNotifier
 from runs.outside.notify import DatagramBell
 from runs.outside.tmux import TmuxSessions
 from runs.outside.worktrees import GitWorktrees
@@ -46,6 +47,7 @@ def real_lab() -> Lab:
         bell=DatagramBell(paths),
         trust=AgentFiles(environ),
         login=AgentLogin(environ),
+        notifier=AppriseNotifier(environ),
         now=_now,
         steady=_steady,
         pause=time.sleep,
@@ -68,6 +70,13 @@ class TaskQueue:
     def clone(self, project_id: int) -> None:
         settings.HUEY.ask("clone", project_id)
         self._bell.work()
+
+    def deliver(self, delivery_id: int) -> None:
+        settings.HUEY.ask("deliver", delivery_id)
+        self._bell.work()
+
+    def ping(self, healthy: bool) -> None:
+        settings.HUEY.ask("ping", int(healthy))
 
 
 def _now() -> datetime:

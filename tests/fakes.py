@@ -20,6 +20,7 @@ from runs.domain.ports import (
     Sighting,
     Steady,
     Taken,
+    UnfitAddress,
 )
 from tests.fake_history import FakeHistory
 from tests.fake_kept import FakeKept
@@ -269,12 +270,20 @@ class FakeQueue:
 
     launches: list[int] = field(default_factory=list)
     clones: list[int] = field(default_factory=list)
+    deliveries: list[int] = field(default_factory=list)
+    pings: list[bool] = field(default_factory=list)
 
     def launch(self, run_id: int) -> None:
         self.launches.append(run_id)
 
     def clone(self, project_id: int) -> None:
         self.clones.append(project_id)
+
+    def deliver(self, delivery_id: int) -> None:
+        self.deliveries.append(delivery_id)
+
+    def ping(self, healthy: bool) -> None:
+        self.pings.append(healthy)
 
 
 @dataclass
@@ -310,6 +319,35 @@ class FakeLogin:
         return self.answer
 
 
+@dataclass
+class FakeNotifier:
+    """`Notifier` that remembers; knows addresses of json:// and http:// only, like a local server."""
+
+    told: list[tuple[str, str, str]] = field(default_factory=list)
+    pinged: list[str] = field(default_factory=list)
+    broken: str = ""
+
+    def check(self, url: str) -> str:
+        self._ask(url, "json://")
+        return "JSON"
+
+    def send(self, url: str, title: str, text: str) -> None:
+        self._ask(url, "json://")
+        if self.broken:
+            raise SeamError(self.broken)
+        self.told.append((url, title, text))
+
+    def ping(self, url: str) -> None:
+        self._ask(url, "http://")
+        if self.broken:
+            raise SeamError(self.broken)
+        self.pinged.append(url)
+
+    def _ask(self, url: str, scheme: str) -> None:
+        if not url.startswith(scheme):
+            raise UnfitAddress("no such address")
+
+
 class World:
     """A whole fake outside and the `Lab` made of it."""
 
@@ -321,6 +359,7 @@ class World:
         self.bell = FakeBell()
         self.trust = FakeTrust()
         self.login = FakeLogin()
+        self.notifier = FakeNotifier()
         self.tracker = MemoryTracker()
         self.dead_processes: set[str] = set()
         self.lab = Lab(
@@ -332,6 +371,7 @@ class World:
             bell=self.bell,
             trust=self.trust,
             login=self.login,
+            notifier=self.notifier,
             now=self.clock,
             steady=self.clock.steady,
             pause=lambda seconds: None,

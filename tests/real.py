@@ -18,6 +18,7 @@ from runs.models import AgentProfile, Project, Settings
 from runs.outside import processes
 from runs.outside.agents import AgentFiles, AgentLogin
 from runs.outside.git import Git
+from runs.outside.notifier import AppriseNotifier
 from runs.outside.tmux import TmuxSessions
 from runs.outside.worktrees import GitWorktrees
 from runs.work import launch, projects
@@ -70,6 +71,7 @@ class RealWorld:
             bell=self.bell,
             trust=AgentFiles(self.environ),
             login=AgentLogin(self.environ),
+            notifier=AppriseNotifier(self.environ, timeout=10.0),
             now=lambda: datetime.now(UTC) + self.offset + self.jump,
             steady=self._steady,
             pause=time.sleep,

@@ -6,17 +6,36 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.core.validators import URLValidator
 from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from runs.admin.telling import TellingAdmin
 from runs.models import AgentProfile, Project, Settings
-from runs.models.secret import HIDDEN, EncryptedJSONField, SecretValues
+from runs.models.secret import HIDDEN, EncryptedJSONField, Secret, SecretField, SecretValues
+
+
+class SecretEntry(forms.CharField):
+    """Shows only that something is stored; what comes back hidden is kept."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return HIDDEN if isinstance(value, Secret) and value else value
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return data != HIDDEN and super().has_changed(initial, data)
 
 
 class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
     """Model and effort are closed lists of the chosen agent (LAB-128)."""
+
+    def clean_ping_url(self) -> str:
+        given: str = self.cleaned_data["ping_url"]
+        if given == HIDDEN:
+            return str(self.instance.ping_url)
+        if given:
+            URLValidator(schemes=["http", "https"])(given)
+        return given
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or self.cleaned_data
@@ -49,7 +68,15 @@ class SettingsAdmin(TellingAdmin):
         ),
         ("Room", {"fields": ["session_cap", "nofile_limit"]}),
         ("New sessions", {"fields": ["agent", "model", "effort"]}),
+        ("The outside", {"fields": ["public_address", "ping_url", "ping_failures"]}),
     ]
+    formfield_overrides = {
+        SecretField: {
+            "form_class": SecretEntry,
+            "widget": forms.TextInput(attrs={"class": "vTextField", "autocomplete": "off"}),
+        },
+        models.URLField: {"assume_scheme": "https"},
+    }
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from runs.domain.history import History
 from runs.domain.keeping import Keeping
+from runs.domain.outward import Login, Notifier
 from runs.domain.paths import Paths
 from trackers.base import Tracker
 
@@ -28,6 +29,10 @@ class SeamError(Exception):
 
 class Taken(SeamError):
     """The branch or the folder of a claim is there already and belongs to somebody else."""
+
+
+class UnfitAddress(SeamError):
+    """An address that can never be told anything; trying again is no use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +231,12 @@ class Queue(Protocol):
     def clone(self, project_id: int) -> None:
         """Carry out the clone of a new project."""
 
+    def deliver(self, delivery_id: int) -> None:
+        """Send one notice to the outside."""
+
+    def ping(self, healthy: bool) -> None:
+        """Tell whoever watches labsite from outside how the last tick went."""
+
 
 class Bell(Protocol):
     """Hints between processes. They carry no data, and losing one costs only time."""
@@ -245,13 +256,6 @@ class Trust(Protocol):
 
         `env` is what the agent's profile adds to the environment: it may move the agent's home.
         """
-
-
-class Login(Protocol):
-    """Whether an agent is logged in."""
-
-    def check(self, command: Sequence[str], env: Mapping[str, str]) -> bool | None:
-        """Ask the agent now, in its own environment; None when it could not be asked (LAB-68)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +278,7 @@ class Lab:
     bell: Bell
     trust: Trust
     login: Login
+    notifier: Notifier
     now: Callable[[], datetime]
     steady: Callable[[], Steady]
     pause: Callable[[float], None]

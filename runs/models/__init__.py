@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runs.models.access import ApiToken, Passkey, Tries
 from runs.models.agent import AgentProfile
+from runs.models.delivery import Delivery, NoticeAddress, Outbox
 from runs.models.host import Due, Host, Tick
 from runs.models.kept import Parked, Rescue
 from runs.models.project import Project
@@ -15,9 +16,12 @@ from runs.models.timeline import Notice
 __all__ = [
     "AgentProfile",
     "ApiToken",
+    "Delivery",
     "Due",
     "Host",
     "Notice",
+    "NoticeAddress",
+    "Outbox",
     "Parked",
     "Passkey",
     "Project",

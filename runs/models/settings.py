@@ -8,6 +8,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 from runs.models.agent import AgentProfile
+from runs.models.secret import SecretField
 
 
 def _number(
@@ -73,6 +74,28 @@ class Settings(models.Model):
     )
     effort = models.CharField(
         max_length=40, blank=True, help_text="Empty: the agent's own default."
+    )
+    public_address = models.URLField(
+        max_length=200,
+        blank=True,
+        help_text=(
+            "Where people reach labsite, such as https://lab.example.org. Notices to the outside "
+            "link to it; empty: they carry no link."
+        ),
+    )
+    ping_url = SecretField(
+        "ping address",
+        blank=True,
+        default="",
+        help_text=(
+            "Asked for after each healthy tick, at most once a minute, so that a watcher outside "
+            "notices when labsite is dead. Stored encrypted."
+        ),
+    )
+    ping_failures = models.BooleanField(
+        "ping failures too",
+        default=False,
+        help_text="After a tick with errors ask for the same address with /fail after it.",
     )
 
     class Meta:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runs.web.views import account, auth, confirm, health, passkeys, tokens
+from runs.web.views import account, auth, confirm, health, notices, passkeys, tokens
 
 urlpatterns = [
     path("login/", auth.Login.as_view(), name="login"),
@@ -16,6 +16,11 @@ urlpatterns = [
     path("account/password", account.password, name="password"),
     path("account/tokens/new", tokens.token_new, name="token-new"),
     path("account/tokens/<int:token_id>/revoke", tokens.token_revoke, name="token-revoke"),
+    path("account/notices/", notices.notices, name="notices"),
+    path("account/notices/new", notices.address_new, name="notice-address-new"),
+    path("account/notices/<int:address_id>/", notices.address, name="notice-address"),
+    path("account/notices/<int:address_id>/test", notices.test, name="notice-address-test"),
+    path("account/notices/<int:address_id>/remove", notices.remove, name="notice-address-remove"),
     path("account/passkeys/new", passkeys.passkey_new, name="passkey-new"),
     path("account/passkeys/add", passkeys.passkey_invitation, name="passkey-add"),
     path("account/passkeys/<int:passkey_id>/remove", passkeys.remove, name="passkey-remove"),

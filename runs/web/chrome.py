@@ -24,6 +24,9 @@ SECTIONS = {
     "password": "account",
     "token-new": "account",
     "passkey-new": "account",
+    "notices": "account",
+    "notice-address": "account",
+    "notice-address-new": "account",
 }
 
 

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.db.models import Count, Q
 
 from runs.domain.roles import Role, role_of
-from runs.models import ApiToken, Passkey
+from runs.models import ApiToken, Delivery, NoticeAddress, Passkey
 from runs.work import people
 
 
@@ -45,6 +45,17 @@ def tokens_of(user: User) -> list[ApiToken]:
 def passkeys_of(user: User) -> list[Passkey]:
     """The passkeys of a person, newest first."""
     return list(Passkey.objects.filter(user=user))
+
+
+def addresses_of(user: User) -> list[NoticeAddress]:
+    """Where a person is told, by name; without the addresses themselves."""
+    return list(NoticeAddress.objects.filter(user=user).defer("url"))
+
+
+def deliveries_of(user: User, most: int = 50) -> list[Delivery]:
+    """What was sent to a person lately, newest first."""
+    rows = Delivery.objects.filter(address__user=user).select_related("address")
+    return list(rows.defer("address__url", "text")[:most])
 
 
 def _person(user: User, may_act: bool) -> Person:

@@ -16,7 +16,7 @@ from runs.domain.ports import Lab, SeamError, Sighting
 from runs.domain.states import RunState
 from runs.domain.trouble import database_words
 from runs.models import Due, Host, Run, Settings, StartRequest, Tick, connections
-from runs.work import adopt, clock, glance, judge, launch, lease, projects, reaper, starts
+from runs.work import adopt, clock, glance, judge, launch, lease, pings, projects, reaper, starts
 
 logger = logging.getLogger(__name__)
 
@@ -256,7 +256,8 @@ def _finish(
         )
         if stored.pk % PRUNE_EVERY == 0:
             Tick.objects.filter(host_id=host_id, pk__lt=stored.pk - TICKS_KEPT).delete()
-    ours.update(**done)
+    if ours.update(**done) and LOOK in due:
+        pings.after_tick(lab, settings, is_healthy=not report.errors)
 
 
 def _store_due(host_id: int, due: set[str], settings: Settings, now: datetime) -> None:

@@ -10,6 +10,7 @@ from django.db import models, transaction
 from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind
 from runs.models import Settings
+from runs.models.secret import SecretField
 from runs.work import announce
 
 NUMBERS = (
@@ -55,13 +56,13 @@ def tune(lab: Lab, numbers: Mapping[str, int], *, by: str) -> Settings:
 def describe(before: models.Model, after: models.Model, changed: Iterable[str]) -> str:
     """What changed, as a sentence.
 
-    Lists and environments are named without their contents, which may hold a secret (X-05).
+    Lists, environments and secrets are named without their contents, which may hold a secret (X-05).
     """
     parts = []
     for name in changed:
         field = after._meta.get_field(name)
         label = str(getattr(field, "verbose_name", name))
-        if isinstance(field, models.JSONField):
+        if isinstance(field, models.JSONField | SecretField):
             parts.append(f"{label} changed")
         else:
             parts.append(f"{label} changed from {_shown(before, name)} to {_shown(after, name)}")

@@ -1,0 +1,26 @@
+"""What is asked of agents' logins and of the world outside: protocols, part of `runs.domain.ports`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+
+class Login(Protocol):
+    """Whether an agent is logged in."""
+
+    def check(self, command: Sequence[str], env: Mapping[str, str]) -> bool | None:
+        """Ask the agent now, in its own environment; None when it could not be asked (LAB-68)."""
+
+
+class Notifier(Protocol):
+    """Tells people and programs outside. Every call is bounded; no error holds part of an address."""
+
+    def check(self, url: str) -> str:
+        """The name of the service that an address means. Raises UnfitAddress, SeamError."""
+
+    def send(self, url: str, title: str, text: str) -> None:
+        """Tell an address. Raises UnfitAddress when it can never work, else SeamError."""
+
+    def ping(self, url: str) -> None:
+        """Ask for a web address, for whoever counts how long ago that was. Raises SeamError."""
