@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from runs.domain.history import EMPTY_TREE, Change, Commit
-from runs.domain.ports import SeamError
+from runs.domain.merging import Joined, MergeCommit, Way
+from runs.domain.ports import Moved, Rejected, SeamError
 
 ZERO = "0" * 40
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -31,6 +32,8 @@ class FakeHistory:
         self.refs: dict[str, str] = {}
         self.asked: list[str] = []
         self.broken_history = ""
+        self.broken_push = ""
+        self.contents: dict[str, Mapping[str, str]] = {}
 
     def commit(
         self, files: Mapping[str, str], *parents: str, subject: str = "feat: x", body: str = ""
@@ -79,6 +82,37 @@ class FakeHistory:
         self._ask("tips")
         return {name: self.refs[name] for name in refs if name in self.refs}
 
+    def join(self, repo: Path, into: str, head: str) -> Joined:
+        self._ask("join")
+        self._files(into), self._files(head)
+        try:
+            base = self._base(into, head)
+        except SeamError:
+            return Joined(Way.STRANGERS)
+        if base in (head, into):
+            return Joined(Way.HELD if base == head else Way.FORWARD)
+        merged, wrong = _merged(self._files(base), self._files(into), self._files(head))
+        if wrong:
+            return Joined(Way.CONFLICT, files=tuple(wrong))
+        tree = _id(repr(sorted(merged.items())))
+        self.contents[tree] = merged
+        return Joined(Way.CLEAN, tree)
+
+    def make_merge(self, repo: Path, wanted: MergeCommit) -> str:
+        self._ask("make_merge")
+        return self.commit(self.contents[wanted.tree], *wanted.parents, subject=wanted.message)
+
+    def push_commit(
+        self, repo: Path, branch: str, commit: str, seen: str, token: str, url: str
+    ) -> None:
+        self._ask("push_commit")
+        ref = f"refs/remotes/origin/{branch}"
+        if self.broken_push:
+            raise Rejected(self.broken_push)
+        if self.refs.get(ref) != seen:
+            raise Moved("the branch has moved on origin: stale info")
+        self.refs[ref] = commit
+
     def _changed(self, base: str, head: str) -> list[Change]:
         old, new = self._files(base), self._files(head)
         names = sorted(set(old) | set(new))
@@ -113,6 +147,21 @@ class FakeHistory:
             if commit in mine:
                 return commit
         raise SeamError("git diff failed: no merge base")
+
+
+def _merged(
+    base: Mapping[str, str], ours: Mapping[str, str], theirs: Mapping[str, str]
+) -> tuple[dict[str, str], list[str]]:
+    """Whole files: whichever side changed one, and a conflict where both did."""
+    merged, wrong = {}, []
+    for name in sorted({*base, *ours, *theirs}):
+        was, mine, other = base.get(name), ours.get(name), theirs.get(name)
+        if mine != other and was not in (mine, other):
+            wrong.append(name)
+        text = other if mine == was else mine
+        if text is not None:
+            merged[name] = text
+    return merged, wrong
 
 
 def _change(name: str, old: str | None, new: str | None) -> Change:

@@ -261,7 +261,8 @@ class FakeRepos(FakeHistory, FakeKept):
         return self.origins.get(str(repo), {}).get(branch)
 
     def is_ahead(self, repo: Path, commit: str, base: str) -> bool:
-        return True
+        tip = self.refs.get(f"refs/remotes/origin/{base}")
+        return not (commit in self.made and tip and commit in self._ancestors(tip))
 
 
 @dataclass

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from runs.domain.history import History
 from runs.domain.keeping import Keeping
+from runs.domain.merging import Merging
 from runs.domain.outward import Login, Notifier
 from runs.domain.paths import Paths
 from trackers.base import Tracker
@@ -33,6 +34,14 @@ class Taken(SeamError):
 
 class UnfitAddress(SeamError):
     """An address that can never be told anything; trying again is no use."""
+
+
+class Moved(SeamError):
+    """A branch of origin is not where it was seen; nothing was changed."""
+
+
+class Rejected(SeamError):
+    """Origin does not let a branch be changed, and says why; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +143,7 @@ class Progress:
     commits: int
 
 
-class Repos(History, Keeping, Protocol):
+class Repos(History, Keeping, Merging, Protocol):
     """Git, on reference repositories and worktrees. Every call is bounded (LAB-60)."""
 
     def create(self, repo: Path, url: str, token: str = "") -> None:

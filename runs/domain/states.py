@@ -126,6 +126,7 @@ class NoticeKind(StrEnum):
     PULL_OPENED = "pull.opened"
     PULL_CHANGED = "pull.changed"
     PULL_COMMENTED = "pull.commented"
+    PULL_MERGED = "pull.merged"
     RUN_STARTING = "run.starting"
     RUN_STEP = "run.step"
     RUN_STARTED = "run.started"

@@ -57,16 +57,22 @@ class Git:
         limit: int | None = None,
         given: Path | None = None,
         index: Path | None = None,
+        env: Mapping[str, str] | None = None,
     ) -> shell.Finished:
         """Run git in a folder. Raises SeamError only when it cannot run or takes too long.
 
         `limit` bounds what is read of its output; a program that prints more is ended. `given` is
-        a file that it reads as its standard input, `index` one that it takes for the index.
+        a file that it reads as its standard input, `index` one that it takes for the index; `env`
+        adds to the environment.
         """
         return shell.run(
             ["git", *_CAREFUL, "-C", str(folder), *argv],
             timeout=timeout or self.timeout(),
-            env={**self._environment(token), **({"GIT_INDEX_FILE": str(index)} if index else {})},
+            env={
+                **self._environment(token),
+                **({"GIT_INDEX_FILE": str(index)} if index else {}),
+                **(env or {}),
+            },
             on_stderr=on_progress,
             limit=limit,
             given=given,

@@ -12,6 +12,7 @@ from runs.outside import files
 from runs.outside.git import QUICK, Git, failed
 
 PROBE = 20.0
+FETCHES = 4
 BRANCH_CHARACTERS = 200  # as many as a project's row keeps
 _DIVERGED = "the checkout and labsite's own origin have gone different ways; labsite's was used"
 _HEADS = "+refs/heads/*:refs/remotes/origin/*"
@@ -85,13 +86,17 @@ class GitRepos:
         url: str = "origin",
     ) -> None:
         flags = ("--progress",) if progress else ("-q",)
-        done = self._git(
-            repo,
-            *("fetch", *flags, "--prune", "--no-tags", "--", url, _HEADS),
-            token=token,
-            timeout=timeout,
-            on_progress=progress,
-        )
+        for _ in range(FETCHES):
+            done = self._git(
+                repo,
+                *("fetch", *flags, "--prune", "--no-tags", "--", url, _HEADS),
+                token=token,
+                timeout=timeout,
+                on_progress=progress,
+            )
+            # Somebody else brought the same branch up to date in that moment.
+            if done.status == 0 or "cannot lock ref" not in done.stderr:
+                break
         if done.status != 0:
             raise failed("fetch", done, token)
 

@@ -12,6 +12,7 @@ from runs.outside import listing, shell
 from runs.outside.files import read_small
 from runs.outside.git import QUICK, failed
 from runs.outside.kept import GitKept
+from runs.outside.merges import GitMerges
 from runs.outside.repos import GitRepos
 from runs.outside.rescues import GitRescues
 
@@ -29,7 +30,7 @@ _LIST = ("--raw", "--numstat", "-z")
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 
-class GitWorktrees(GitRescues, GitKept, GitRepos):
+class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
     """`Repos` complete: reference repositories, worktrees, kept work."""
 
     def is_dirty(self, path: Path) -> bool:

@@ -28,14 +28,16 @@ PULL_FRAME = {
     "pull-act": "pulls/_act.html",
     "pull-tabs": "pulls/_tabs.html",
 }
+PULL_MERGE = {"pull-merge": "pulls/_merge.html"}
 PULL = {
     **PULL_FRAME,
+    **PULL_MERGE,
     "pull-facts": "pulls/_facts.html",
     "pull-thread": "pulls/_thread.html",
     "pull-summary": "pulls/_summary.html",
 }
-PULL_COMMITS = {**PULL_FRAME, "pull-commits": "pulls/_commits.html"}
-PULL_FILES = {**PULL_FRAME, "pull-moved": "pulls/_moved.html"}
+PULL_COMMITS = {**PULL_FRAME, **PULL_MERGE, "pull-commits": "pulls/_commits.html"}
+PULL_FILES = {**PULL_FRAME, **PULL_MERGE, "pull-moved": "pulls/_moved.html"}
 PULL_COMMENT = {"comment-form": "pulls/_comment_form.html"}
 LINE_COMMENT = {"line-form": "pulls/_line_form.html"}
 
@@ -71,10 +73,15 @@ def refresh(
 
 
 def changed(
-    request: HttpRequest, project: Project, parts: Mapping[str, str], facts: Facts, back: str
+    request: HttpRequest,
+    project: Project,
+    parts: Mapping[str, str],
+    facts: Facts,
+    back: str,
+    text: str = "",
 ) -> HttpResponse:
     """The answer to an act that worked: the parts as they are now, or 303 back (LAB-132)."""
-    return answers.done(request, _rendered(request, project, parts, facts), back)
+    return answers.done(request, _rendered(request, project, parts, facts), back, text)
 
 
 def refused(

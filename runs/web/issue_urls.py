@@ -23,6 +23,7 @@ pull_patterns = [
     path("<int:number>/", pulls.pull, name="pull"),
     path("<int:number>/live", pulls.pull_live, name="pull-live"),
     path("<int:number>/close", pulls.pull_close, name="pull-close"),
+    path("<int:number>/merge", pulls.pull_merge, name="pull-merge"),
     path("<int:number>/comment", review.pull_comment, name="pull-comment"),
     path("<int:number>/frame", review.pull_frame_live, name="pull-frame-live"),
     path("<int:number>/commits", review.pull_commits, name="pull-commits"),

@@ -11,7 +11,7 @@ from django.urls import reverse
 from runs.domain import naming
 from runs.domain.history import Commit
 from runs.models import Project, Run
-from runs.web import code, issue_pages
+from runs.web import code, issue_pages, merge_box
 from runs.web.issue_pages import HEAVY, Context
 from runs.wiring import lab
 from runs.work import comparing
@@ -45,19 +45,27 @@ def frame(project: Project, number: int, tab: str) -> Context:
     Raises NotFound.
     """
     pull = queries.pull(project.tracker_root, number)
+    ask = comparing.tips_of(lab(), project, pull)
     return {
         "project": project,
+        "ask": ask,
         "pull": pull,
         "tone": tone(pull),
         "tab": tab,
-        "comparison": comparing.of_pull(lab(), project, pull),
+        "comparison": comparing.of_pull(lab(), project, pull, ask),
         "comments": queries.pull_comments(pull),
     }
 
 
+def mergeable_frame(project: Project, number: int, tab: str) -> Context:
+    """`frame` with the merge card: the pages from which it can be merged. Raises NotFound."""
+    context = frame(project, number, tab)
+    return {**context, "merge": merge_box.of(lab(), project, context["pull"], context["ask"])}
+
+
 def conversation(project: Project, number: int) -> Context:
     """One pull request with its comments, its issue and its run. Raises NotFound."""
-    context = frame(project, number, "conversation")
+    context = mergeable_frame(project, number, "conversation")
     pull = context["pull"]
     run = _runs_of(project, [pull]).get(pull.head)
     key = run.issue_key if run is not None else naming.claimed_key(pull.head) or ""
@@ -74,7 +82,7 @@ def conversation(project: Project, number: int) -> Context:
 
 def commits(project: Project, number: int) -> Context:
     """The commits of one pull request. Raises NotFound."""
-    return frame(project, number, "commits")
+    return mergeable_frame(project, number, "commits")
 
 
 def commit_of(comparison: Comparison, ident: str) -> Commit:

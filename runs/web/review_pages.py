@@ -83,7 +83,7 @@ def read_wish(request: HttpRequest) -> Wish:
 
 def files(project: Project, number: int, wish: Wish) -> Context:
     """The Files page. Raises NotFound, Http404."""
-    context = pull_pages.frame(project, number, "files")
+    context = pull_pages.mergeable_frame(project, number, "files")
     comparison: Comparison = context["comparison"]
     chosen = _chosen(comparison, wish)
     here = chosen[_page(wish)]
@@ -108,7 +108,7 @@ def files(project: Project, number: int, wish: Wish) -> Context:
 
 def news(project: Project, number: int, wish: Wish, sent: QueryDict) -> Context:
     """What a Files page that is open has to change: its frame, and files with new comments."""
-    context = pull_pages.frame(project, number, "files")
+    context = pull_pages.mergeable_frame(project, number, "files")
     comparison: Comparison = context["comparison"]
     has_moved = bool(comparison.ends.head) and sent.get("head") != comparison.ends.head
     after = _count(sent, "after", 0)

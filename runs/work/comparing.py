@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from trackers.builtin.models import PullRequest
 PATCH_BYTES = 400_000
 FILE_BYTES = 600_000
 COMMITS = 250
+
+Tips = Callable[[], Mapping[str, str]]
 
 _LISTS: Recent[Sequence[Change]] = Recent(20_000, len)
 _COMMITS: Recent[Sequence[Commit]] = Recent(2_000, len)
@@ -43,13 +46,20 @@ class Comparison:
         return sum(change.removed or 0 for change in self.files)
 
 
-def ends_of(lab: Lab, project: Project, pull: PullRequest) -> Ends:
+def tips_of(lab: Lab, project: Project, pull: PullRequest) -> Tips:
+    """Asks for the branches that a pull request is about, when it is first called, and once."""
+    names = dict.fromkeys((pull.base, pull.head, project.default_branch))
+    refs = [f"refs/remotes/origin/{name}" for name in names]
+    return functools.cache(lambda: lab.repos.tips(project.repo(lab.paths), refs))
+
+
+def ends_of(lab: Lab, project: Project, pull: PullRequest, ask: Tips | None = None) -> Ends:
     """The commits that a pull request compares now; one look at git. Raises SeamError."""
     base, head = (f"refs/remotes/origin/{name}" for name in (pull.base, pull.head))
     is_open = pull.state == PullState.OPEN
     # One that has ended needs no look, unless it was stored without its base.
     needs_look = is_open or not pull.base_commit
-    tips = lab.repos.tips(project.repo(lab.paths), [base, head]) if needs_look else {}
+    tips = (ask or tips_of(lab, project, pull))() if needs_look else {}
     return rules.ends(
         PullFacts(
             is_open=is_open,
@@ -63,10 +73,10 @@ def ends_of(lab: Lab, project: Project, pull: PullRequest) -> Ends:
     )
 
 
-def of_pull(lab: Lab, project: Project, pull: PullRequest) -> Comparison:
+def of_pull(lab: Lab, project: Project, pull: PullRequest, ask: Tips | None = None) -> Comparison:
     """Files and commits of a pull request; at most three git processes, one when nothing moved."""
     try:
-        ends = ends_of(lab, project, pull)
+        ends = ends_of(lab, project, pull, ask)
     except SeamError as error:
         return Comparison(Ends(), error=_sentence(error))
     if not ends.are_known:

@@ -19,8 +19,8 @@ from runs.domain.ending import did_run
 from runs.domain.ports import Lab, SeamError, Sighting, Taken
 from runs.domain.recovery import Recovery, StartFacts, recovery
 from runs.domain.states import AnswerCode, NoticeKind, Outcome, RunState
-from runs.models import Project, Run, Settings, StartRequest, connections
-from runs.work import announce, listening, looking, orders, outcomes, reaper
+from runs.models import Run, Settings, StartRequest, connections
+from runs.work import announce, listening, looking, orders, origin, outcomes, reaper
 
 logger = logging.getLogger(__name__)
 
@@ -169,23 +169,9 @@ def _start(lab: Lab, run: Run) -> None:
 
 def _fetch(lab: Lab, run: Run) -> None:
     """The base is origin's default branch as it is now; there is no fallback (LAB-60)."""
-    project = run.project
-    if project.is_hosted:
-        try:
-            warning = lab.repos.refill(project.origin(lab.paths), Path(project.source))
-        except SeamError as error:
-            warning = f"the checkout could not be read, so labsite's own origin was used: {error}"
-        if warning:
-            _step(lab, run, warning)
-    repo = project.repo(lab.paths)
-    lab.repos.fetch(repo, project.token, url=project.url)
-    branch = lab.repos.default_branch(repo, project.token, project.url)
-    if branch != project.default_branch:
-        project.default_branch = branch
-        with transaction.atomic():
-            Project.objects.filter(pk=project.pk).update(default_branch=branch)
-            text = f"origin's default branch is {branch} now; new runs start from there"
-            announce.tell(lab, NoticeKind.SETTING_CHANGED, text, project=project)
+    warning = origin.freshen(lab, run.project)
+    if warning:
+        _step(lab, run, warning)
 
 
 def _claim(lab: Lab, run: Run) -> None:

@@ -13,7 +13,7 @@ from runs.domain.ports import Lab, SeamError
 from runs.domain.recovery import BranchFacts, is_left_over
 from runs.domain.states import NoticeKind
 from runs.models import Project, Run
-from runs.work import announce, comparing
+from runs.work import announce, comparing, mergeable
 from runs.work.pull_comments import PullRefused, comment, comments
 from trackers.base import (
     Ability,
@@ -61,7 +61,10 @@ def close(lab: Lab, project: Project, number: int, *, by: str) -> bool:
     """Close a pull request unmerged; False when it was not open. Raises NotFound, Refused."""
     if project.tracker != "builtin":
         raise Refused("This project keeps its pull requests on a tracker of its own.")
-    ends = _ends(lab, project, queries.pull(project.tracker_root, number))
+    pull = queries.pull(project.tracker_root, number)
+    if pull.state == PullState.OPEN and mergeable.is_busy(pull, lab.now()):
+        raise Refused(f"{pull.merge_by} is merging it just now, so it was not closed.")
+    ends = _ends(lab, project, pull)
     with transaction.atomic():
         closed = store.close_pull(project.tracker_root, number, at=lab.now())
         if closed:

@@ -16,7 +16,19 @@ from runs.domain.ports import Lab, SeamError, Sighting
 from runs.domain.states import RunState
 from runs.domain.trouble import database_words
 from runs.models import Due, Host, Run, Settings, StartRequest, Tick, connections
-from runs.work import adopt, clock, glance, judge, launch, lease, pings, projects, reaper, starts
+from runs.work import (
+    adopt,
+    clock,
+    glance,
+    judge,
+    launch,
+    lease,
+    merging,
+    pings,
+    projects,
+    reaper,
+    starts,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -110,6 +122,7 @@ def _work(
         report.started = _launch(lab, settings, sightings, held, number, report)
         if not project:
             projects.recover(lab)
+            merging.recover(lab)
     working = [run for run in runs if run.is_active and run.state == RunState.WORKING]
     if working and not project and _any_alive(working, sightings):
         glance.glance(lab, working)

@@ -74,7 +74,12 @@ class IssueComment(models.Model):
 
 
 class PullRequest(models.Model):
-    """A pull request: a pushed branch that asks to be merged."""
+    """A pull request: a pushed branch that asks to be merged.
+
+    `merge_by`, `merge_at` and `merge_commit` tell who merged it, when, and what the base named
+    then. On an open one they are written before the branch is moved: a merge that was interrupted
+    is finished by whoever looks next.
+    """
 
     root = models.ForeignKey(Root, on_delete=models.CASCADE, related_name="pulls")
     number = models.PositiveIntegerField()
@@ -88,6 +93,9 @@ class PullRequest(models.Model):
     state = models.CharField(
         max_length=10, choices=[(s.value, s.value) for s in PullState], default=PullState.OPEN
     )
+    merge_by = models.CharField(max_length=150, blank=True, default="")
+    merge_at = models.DateTimeField(null=True, blank=True)
+    merge_commit = models.CharField(max_length=64, blank=True, default="")
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 
@@ -100,7 +108,16 @@ class PullRequest(models.Model):
             ),
         ]
         # Each tick asks for the heads of live runs; without it that cost grows with history.
-        indexes = [models.Index(name="pull_of_head", fields=["root", "head"])]
+        # It also asks for merges that were interrupted, and the overview for those that wait.
+        indexes = [
+            models.Index(name="pull_of_head", fields=["root", "head"]),
+            models.Index(
+                name="pull_in_merge",
+                fields=["merge_at"],
+                condition=~Q(state="merged") & Q(merge_at__isnull=False),
+            ),
+            models.Index(name="pull_open", fields=["-created_at"], condition=Q(state="open")),
+        ]
 
     def __str__(self) -> str:
         return f"#{self.number} {self.title[:60]}"

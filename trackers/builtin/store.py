@@ -11,7 +11,7 @@ from dataclasses import asdict
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from trackers.base import NewPull, NotFound, Place, PullState, Refused
 from trackers.builtin.models import Issue, IssueComment, Label, PullComment, PullRequest, Root
@@ -136,6 +136,60 @@ def close_pull(root: str, number: int, *, at: datetime) -> bool:
     if not rows.exists():
         raise NotFound(f"There is no pull request {number}.")
     return False
+
+
+def begin_merge(
+    root: str,
+    number: int,
+    *,
+    by: str,
+    commit: str,
+    base: str,
+    ends: tuple[str, str],
+    at: datetime,
+    lapsed: datetime,
+) -> bool:
+    """Note that somebody is about to merge; False when somebody else is, or it is not open.
+
+    `ends` are the commits that it compares, base first. A note from before `lapsed` was left by
+    somebody who was interrupted, and gives way.
+    """
+    rows = PullRequest.objects.filter(root_id=root_id(root), number=number, state=PullState.OPEN)
+    free = rows.filter(Q(merge_at=None) | Q(merge_at__lt=lapsed))
+    return bool(
+        free.update(
+            merge_by=by,
+            merge_commit=commit,
+            merge_at=at,
+            base=base,
+            base_commit=ends[0],
+            head_commit=ends[1],
+        )
+    )
+
+
+def drop_merge(root: str, number: int, *, commit: str) -> None:
+    """The merge that was noted with this commit did not happen."""
+    rows = PullRequest.objects.filter(root_id=root_id(root), number=number, merge_commit=commit)
+    rows.exclude(state=PullState.MERGED).update(merge_by="", merge_commit="", merge_at=None)
+
+
+def finish_merge(root: str, number: int, *, by: str, commit: str, at: datetime) -> bool:
+    """Mark as merged, whatever it was before: the branch says so. False when it was already."""
+    rows = PullRequest.objects.filter(root_id=root_id(root), number=number)
+    return bool(
+        rows.exclude(state=PullState.MERGED).update(
+            state=PullState.MERGED, merge_by=by, merge_commit=commit, merge_at=at, updated_at=at
+        )
+    )
+
+
+def close_issues(root: str, numbers: Collection[int], *, at: datetime) -> list[int]:
+    """Close those of these issues that are open; returns their numbers."""
+    rows = Issue.objects.filter(root_id=root_id(root), number__in=numbers, is_open=True)
+    found = sorted(rows.select_for_update().values_list("number", flat=True))
+    rows.filter(number__in=found).update(is_open=False, updated_at=at)
+    return found
 
 
 def keep_ends(root: str, number: int, *, base_commit: str, head_commit: str) -> None:

@@ -138,6 +138,13 @@ class NewPullComment(Given):
     commit: Annotated[str, Field(max_length=64, pattern=NO_NUL)] = ""
 
 
+class MergeGiven(Given):
+    """What was looked at. When the branch or its target is another by now, nothing is merged."""
+
+    head: Annotated[str, Field(max_length=64, pattern=NO_NUL)] = ""
+    into: Annotated[str, Field(max_length=200, pattern=NO_NUL)] = ""
+
+
 class LabelsGiven(Given):
     labels: Labels
 

@@ -13,7 +13,7 @@ from runs.web.api.ids import Number, ProjectId
 from runs.web.api.projects import project_of
 from runs.web.refusals import INVALID, Denied
 from runs.wiring import lab
-from runs.work import pull_comments, pulls
+from runs.work import mergeable, merging, pull_comments, pulls
 from runs.work.issues import root_of
 from trackers.builtin import queries
 
@@ -53,6 +53,38 @@ def pull_close(request: HttpRequest, project_id: ProjectId, number: Number) -> s
         text = f"Pull request {number} was not open any more. Nothing was changed."
         raise Denied(409, "not_open", text)
     return showing.pull(queries.pull(project.tracker_root, number))
+
+
+@router.get(
+    f"{ONE}/merge", response=replies.look(shapes.Mergeable), summary="Ask whether it can be merged"
+)
+def pull_mergeable(request: HttpRequest, project_id: ProjectId, number: Number) -> shapes.Mergeable:
+    """What the merge button would say, by origin as it was last fetched."""
+    project = project_of(project_id)
+    pull = queries.pull(root_of(project), number)
+    return showing.mergeable(mergeable.facts_of(lab(), project, pull))
+
+
+@router.post(
+    f"{ONE}/merge", response=replies.given(shapes.MergeDone), summary="Merge a pull request"
+)
+def pull_merge(
+    request: HttpRequest, project_id: ProjectId, number: Number, given: asked.MergeGiven
+) -> shapes.MergeDone:
+    """Move the base forward, or give it a merge commit; close the issues that are named.
+
+    409 says why not (`conflict`, `head_gone`, `head_moved`, `protected`, `busy`, `merged`, …), and
+    then nothing was changed. 502: origin did not answer; ask again.
+    """
+    project = project_of(project_id)
+    try:
+        done = merging.merge(
+            lab(), project, number, by=username(request), head=given.head, into=given.into
+        )
+    except merging.MergeRefused as refused:
+        raise Denied(409, refused.code, refused.text) from refused
+    pull = showing.pull(queries.pull(project.tracker_root, number))
+    return shapes.MergeDone(pull=pull, closed_issues=list(done.closed))
 
 
 @router.get(

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, create_model
 
+from runs.domain.merging import MergeKind
 from runs.domain.states import (
     NoticeKind,
     Outcome,
@@ -122,10 +123,34 @@ class PullRow(BaseModel):
 
 
 class Pull(PullRow):
-    """A pull request with its text."""
+    """A pull request with its text. Of a merged one: by whom, when, and what its base named then."""
 
     body: str
     head_commit: str
+    merged_by: str
+    merged_at: datetime | None
+    merge_commit: str
+
+
+class Mergeable(BaseModel):
+    """Whether a pull request can be merged, by origin as labsite last saw it.
+
+    `head` and `into` are what would be merged where: send them back with the merge.
+    """
+
+    can_merge: bool
+    code: MergeKind
+    text: str
+    files: list[str]
+    head: str | None
+    into: str
+
+
+class MergeDone(BaseModel):
+    """The pull request as it is now, and the issues that its words closed."""
+
+    pull: Pull
+    closed_issues: list[int]
 
 
 class PullComment(Comment):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from runs.domain.merging import MergeFacts, verdict
 from runs.domain.states import NoticeKind, Outcome, ProjectState, RunKind, RunState, WorktreeFate
 from runs.models import AgentProfile, Notice, Project, Run, Settings
 from runs.web.api import shapes
@@ -92,7 +93,27 @@ def pull_row(row: PullRequest) -> shapes.PullRow:
 
 def pull(row: PullRequest) -> shapes.Pull:
     shown = pull_row(row).model_dump()
-    return shapes.Pull(**shown, body=row.body, head_commit=row.head_commit)
+    was_merged = row.state == PullState.MERGED
+    return shapes.Pull(
+        **shown,
+        body=row.body,
+        head_commit=row.head_commit,
+        merged_by=row.merge_by if was_merged else "",
+        merged_at=row.merge_at if was_merged else None,
+        merge_commit=row.merge_commit if was_merged else "",
+    )
+
+
+def mergeable(facts: MergeFacts) -> shapes.Mergeable:
+    said = verdict(facts)
+    return shapes.Mergeable(
+        can_merge=said.can_merge,
+        code=said.kind,
+        text=said.text,
+        files=list(said.files),
+        head=facts.head_tip,
+        into=facts.into,
+    )
 
 
 def pull_comment(row: PullComment) -> shapes.PullComment:

@@ -1,0 +1,36 @@
+"""Brings what is known of a project's origin up to date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from django.db import transaction
+
+from runs.domain.ports import Lab, SeamError
+from runs.domain.states import NoticeKind
+from runs.models import Project
+from runs.work import announce
+
+
+def freshen(lab: Lab, project: Project) -> str:
+    """Fetch origin and take note when its default branch has another name now.
+
+    Returns a warning, or '' when there is none: origins that labsite keeps take what is new in
+    the checkout first, and a checkout that cannot be read is no reason to stop. Raises SeamError.
+    """
+    warning = ""
+    if project.is_hosted:
+        try:
+            warning = lab.repos.refill(project.origin(lab.paths), Path(project.source))
+        except SeamError as error:
+            warning = f"the checkout could not be read, so labsite's own origin was used: {error}"
+    repo = project.repo(lab.paths)
+    lab.repos.fetch(repo, project.token, url=project.url)
+    branch = lab.repos.default_branch(repo, project.token, project.url)
+    if branch != project.default_branch:
+        project.default_branch = branch
+        with transaction.atomic():
+            Project.objects.filter(pk=project.pk).update(default_branch=branch)
+            text = f"origin's default branch is {branch} now; new runs start from there"
+            announce.tell(lab, NoticeKind.SETTING_CHANGED, text, project=project)
+    return warning
