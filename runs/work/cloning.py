@@ -89,9 +89,9 @@ def _make_room(lab: Lab, repo: Path, made: list[Path]) -> None:
 
 
 class _ProgressLine:
-    """Keeps git's last progress line on the project, at most twice a second.
+    """Keeps the last line of git that tells how far it is, at most twice a second.
 
-    Empty text means that git still works and has nothing to say.
+    Anything else, an empty text too, means that git still works.
     """
 
     def __init__(self, lab: Lab, project: Project) -> None:
@@ -100,17 +100,22 @@ class _ProgressLine:
         self._next = lab.now()
 
     def __call__(self, text: str) -> None:
-        line = text.replace("\r", "\n").strip().rpartition("\n")[2].strip()[:200]
+        lines = text.replace("\r", "\n").split("\n")
+        line = next((line.strip()[:200] for line in reversed(lines) if _tells_how_far(line)), "")
         now = self._lab.now()
         if now < self._next:
             return
-        self._next = now + PROGRESS_EVERY
         row = Project.objects.filter(pk=self._pk)
         if line:
+            self._next = now + PROGRESS_EVERY
             row.update(clone_progress=line, clone_deadline=now + PATIENCE)
             self._lab.bell.timeline()
         else:
             row.update(clone_deadline=now + PATIENCE)
+
+
+def _tells_how_far(line: str) -> bool:
+    return "%" in line or line.rstrip().endswith("done.")
 
 
 def _end(

@@ -96,4 +96,4 @@ def empty() -> None:
         for name in connection.introspection.table_names()
         if name.startswith(("runs_", "builtin_"))
     ]
-    connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), ours, allow_cascade=True))
+    connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), ours))
