@@ -7,7 +7,7 @@ import os
 import secrets
 from pathlib import Path
 
-from labsite import database, env, folders
+from labsite import database, env, folders, plain
 from labsite.queue import LabHuey
 from runs.domain.paths import Paths
 
@@ -35,7 +35,7 @@ def _secret_key(paths: Paths) -> str:
 def _kept_key(paths: Paths) -> str:
     """The key in the state folder; empty when it cannot be read as one."""
     try:
-        return paths.secret_key.read_text(encoding="ascii").strip()
+        return plain.text_of(paths.secret_key)
     except (OSError, ValueError):
         return ""
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 WIDTH = 100
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class Status(StrEnum):
@@ -69,8 +71,11 @@ def as_text(lines: Sequence[Line]) -> str:
 
 
 def _folded(head: str, text: str) -> list[str]:
-    """A text of any length beside its head; no word is broken, so that paths can be copied."""
-    plain = " ".join(text.split())
+    """A text of any length beside its head; no word is broken, so that paths can be copied.
+
+    What others have printed may hold orders for the terminal, which are not passed on.
+    """
+    plain = _CONTROL.sub("?", " ".join(text.split()))
     return textwrap.wrap(
         plain,
         WIDTH,

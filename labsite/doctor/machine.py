@@ -17,7 +17,7 @@ import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
 
-from labsite import env, preflight
+from labsite import env, plain, preflight
 from labsite.doctor import rules
 from labsite.doctor.lines import Line, ok, warning, wrong
 from runs.domain.paths import Paths, odd_letters
@@ -169,7 +169,7 @@ def limits(wanted: int = DEFAULT_NOFILE) -> Iterator[Line]:
 def is_running(paths: Paths) -> bool:
     """Whether `./lab up` holds this state folder."""
     try:
-        with paths.up_lock.open("r") as file:
+        with os.fdopen(plain.opened(paths.up_lock)) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -181,7 +181,7 @@ def is_running(paths: Paths) -> bool:
 def port(paths: Paths) -> Iterator[Line]:
     """The running product's own page, or whether its port could be had."""
     if is_running(paths):
-        address = paths.address.read_text().strip() if paths.address.exists() else ""
+        address = plain.text_of(paths.address) if paths.address.exists() else ""
         yield rules.port(rules.PortFacts(address, True, health(address), ""))
         return
     host = env.text("LAB_HOST") or "127.0.0.1"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import json
 import os
 import re
@@ -177,6 +178,8 @@ def main(argv: Sequence[str]) -> int:
         lines = [wrong("settings", f"LAB_STATE_DIR: {error}", "Name a folder of yours.")]
     else:
         lines = checks.run(every_check(paths, Facts(ask_django)), ALL_SECONDS)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal of another age gets what it can show
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         print(as_json(lines) if given.json else as_text(lines), flush=True)
     except BrokenPipeError:  # as in `./lab doctor | head`

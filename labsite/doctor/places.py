@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from labsite import plain
 from labsite.doctor import product
 from labsite.doctor.lines import Line, ok, wrong
 from runs.domain.paths import Paths
@@ -95,7 +96,7 @@ def clock_set_by(paths: Paths) -> float | None:
     was never set puts the first shortly after the second.
     """
     try:
-        pid = int(paths.up_lock.read_text())
+        pid = int(plain.text_of(paths.up_lock))
         ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
         locked = paths.up_lock.stat().st_mtime
     except (OSError, ValueError, IndexError):

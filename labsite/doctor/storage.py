@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from labsite import plain
 from labsite.doctor.lines import Line, ok, warning, wrong
 from runs.domain.paths import Paths
 
@@ -43,6 +44,9 @@ def database(paths: Paths, file: Path) -> Iterator[Line]:
     if not file.exists():
         if paths.state.exists():
             yield warning(check, f"{file.name} is not there yet", "./lab up makes it.")
+        return
+    if not file.is_file():
+        yield wrong(check, f"{file.name} is no plain file", LOST)
         return
     try:
         with opened(file) as connection:
@@ -91,7 +95,7 @@ def _failed(check: str, file: Path, error: sqlite3.DatabaseError) -> Line:
 
 def waiting(paths: Paths) -> Iterator[Line]:
     """How much work waits on the worker's queue."""
-    if not paths.queue.exists():
+    if not paths.queue.is_file():
         return
     with opened(paths.queue) as connection:
         tables = {name for (name,) in connection.execute("select name from sqlite_master")}
@@ -112,7 +116,7 @@ def secret_key(paths: Paths) -> Iterator[Line]:
         yield ok("secret_key", "comes from LAB_SECRET_KEY")
         return
     try:
-        text = paths.secret_key.read_text(encoding="ascii").strip()
+        text = plain.text_of(paths.secret_key)
     except FileNotFoundError:
         if paths.database.exists() or paths.queue.exists():  # the first may be on a server
             advice = (

@@ -212,6 +212,25 @@ def test_a_port_of_another_program_is_wrong(used: Path) -> None:
     assert "in use by another program" in _lines(checks, "wrong")["port"]
 
 
+def test_pipes_and_devices_in_the_state_folder_hold_up_nothing(used: Path) -> None:
+    """As a restore by other programs, or a hostile agent, may leave them."""
+    for name in ("up.lock", "address", "queue.sqlite3"):
+        (used / name).unlink(missing_ok=True)
+        os.mkfifo(used / name)
+    (used / "secret.key").unlink()
+    (used / "secret.key").symlink_to("/dev/zero")
+    began = time.monotonic()
+    _, checks = _doctor(used)
+    assert time.monotonic() - began < 20
+    assert {"secret_key", "queue"} <= set(_lines(checks, "wrong"))
+
+
+def test_it_speaks_on_a_terminal_that_knows_only_ascii(used: Path) -> None:
+    done = lab("doctor", state=used, LAB_PORT="0", PYTHONIOENCODING="ascii", LAB_MISTYPED="1")
+    assert done.stderr == ""
+    assert "nothing reads LAB_MISTYPED" in done.stdout
+
+
 def test_a_product_that_holds_the_folder_and_does_not_answer_is_wrong(
     start: Callable[..., Product],
 ) -> None:

@@ -278,6 +278,13 @@ def test_a_check_that_fails_or_hangs_keeps_no_other_from_being_told() -> None:
     assert "within 0.3 seconds" in lines[1].seen
 
 
+def test_orders_for_the_terminal_are_not_passed_on() -> None:
+    text = as_text([ok("git", "version \x1b]0;evil\x07 \x1b[2J 3\x9b1m")])
+    assert "\x1b" not in text
+    assert "\x9b" not in text
+    assert "version" in text
+
+
 def test_credentials_are_hidden_in_every_line() -> None:
     lines = checks.run(
         [Check("a", lambda: [wrong("a", "https://u:pw@host failed", "password=pw2")])], 5
