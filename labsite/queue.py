@@ -142,11 +142,16 @@ class Looks:
 
 
 def rooms(workers: int) -> dict[str, threading.BoundedSemaphore]:
-    """How many of each long task may run at once; one of each at the least."""
+    """How many of each long task may run at once; one of each at the least.
+
+    Clones and sweeps, which nobody waits for at a button, share one room.
+    """
     long = max(2, workers - SPARE - NOTICES)
     clones = 2 if long >= MANY else 1
+    fetching = threading.BoundedSemaphore(clones)
     return {
-        "clone": threading.BoundedSemaphore(clones),
+        "clone": fetching,
+        "sweep": fetching,
         "launch": threading.BoundedSemaphore(long - clones),
         "deliver": threading.BoundedSemaphore(NOTICES),
     }

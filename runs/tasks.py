@@ -14,7 +14,7 @@ from labsite.queue import OFFER_SECONDS
 from runs.domain import naming
 from runs.domain.ports import Lab
 from runs.wiring import lab
-from runs.work import deliveries, pings, projects, tick
+from runs.work import deliveries, pings, projects, sweep, tick
 from runs.work import launch as launching
 
 LEASE_WAIT_SECONDS = 5.0
@@ -71,6 +71,12 @@ def ping(healthy: int) -> None:
     _long("ping", healthy, lambda world, value: pings.carry_out(world, bool(value)))
 
 
+@close_db
+def sweep_project(project_id: int) -> None:
+    """Fetch a project and collect what was merged."""
+    _long("sweep", project_id, sweep.carry_out)
+
+
 def _long(verb: str, number: int, carry_out: Callable[[Lab, int], None]) -> None:
     """Carry out long work unless too much of its kind runs already; then ask again in a second.
 
@@ -103,6 +109,7 @@ def _connect(huey: Any) -> None:
     huey.on_wake = on_wake
     huey.on_look = look
     huey.verbs |= {"launch": launch, "clone": clone, "deliver": deliver, "ping": ping}
+    huey.verbs["sweep"] = sweep_project
 
 
 _connect(settings.HUEY)

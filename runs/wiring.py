@@ -78,6 +78,10 @@ class TaskQueue:
     def ping(self, healthy: bool) -> None:
         settings.HUEY.ask("ping", int(healthy))
 
+    def sweep(self, project_id: int) -> None:
+        settings.HUEY.ask("sweep", project_id)
+        self._bell.work()
+
 
 def _now() -> datetime:
     return datetime.now(UTC)

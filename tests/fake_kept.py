@@ -21,12 +21,13 @@ class FakeKept:
 
     heads: dict[Path, dict[str, str]]
     trees: dict[Path, FakeTree]
+    origins: dict[str, dict[str, str]]
 
     def __init__(self) -> None:
         self.kept: dict[Path, dict[str, dict[str, str]]] = {}
         self.merged_into: dict[str, set[str]] = {}
         self.counts: dict[str, int] = {}
-        self.sizes: dict[Path, int] = {}
+        self.sizes_of: dict[Path, int] = {}
         self.broken_list = ""
         self.broken_keep = ""
         self.broken_merged = ""
@@ -53,6 +54,9 @@ class FakeKept:
             raise SeamError(self.broken_merged)
         names = self.merged_into.get(base, set())
         return frozenset(name for name in names if name.startswith(tuple(prefixes)))
+
+    def pushed_tips(self, repo: Path, base: str, prefixes: Sequence[str]) -> Mapping[str, str]:
+        return {base: "f" * 40, **self.origins.get(str(repo), {})}
 
     def ahead(self, repo: Path, branch: str, base: str) -> int:
         self.counted += 1
@@ -104,5 +108,5 @@ class FakeKept:
             raise SeamError(f"{branch} is not at {tip}")
         del self.heads[repo][branch]
 
-    def size(self, path: Path) -> int:
-        return self.sizes.get(path, 0)
+    def sizes(self, paths: Sequence[Path]) -> Mapping[Path, int]:
+        return {path: self.sizes_of[path] for path in paths if path in self.sizes_of}

@@ -273,6 +273,7 @@ class FakeQueue:
     clones: list[int] = field(default_factory=list)
     deliveries: list[int] = field(default_factory=list)
     pings: list[bool] = field(default_factory=list)
+    sweeps: list[int] = field(default_factory=list)
 
     def launch(self, run_id: int) -> None:
         self.launches.append(run_id)
@@ -285,6 +286,9 @@ class FakeQueue:
 
     def ping(self, healthy: bool) -> None:
         self.pings.append(healthy)
+
+    def sweep(self, project_id: int) -> None:
+        self.sweeps.append(project_id)
 
 
 @dataclass

@@ -50,6 +50,9 @@ class Keeping(Protocol):
     def merged(self, repo: Path, base: str, prefixes: Sequence[str]) -> frozenset[str]:
         """Those whose tip origin's base holds, in one look. Raises SeamError (LAB-108)."""
 
+    def pushed_tips(self, repo: Path, base: str, prefixes: Sequence[str]) -> Mapping[str, str]:
+        """Origin's branches under these prefixes and its base, as last fetched, in one look."""
+
     def ahead(self, repo: Path, branch: str, base: str) -> int:
         """Commits that origin's base does not have. Raises SeamError."""
 
@@ -88,5 +91,18 @@ class Keeping(Protocol):
     def delete_branch(self, repo: Path, branch: str, tip: str) -> None:
         """Delete a branch if it still stands at `tip`. Raises SeamError when it does not."""
 
-    def size(self, path: Path) -> int:
-        """Bytes on disk below a path. Raises SeamError."""
+    def sizes(self, paths: Sequence[Path]) -> Mapping[Path, int]:
+        """Bytes on disk below each path; what could not be measured is left out. Raises SeamError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """Disk use of a project beside its quota, in bytes; a quota of 0 is none."""
+
+    used: int
+    quota: int
+
+    @property
+    def is_low(self) -> bool:
+        """Whether four fifths of the quota are used, so that a warning comes before it is reached."""
+        return self.quota > 0 and self.used * 5 >= self.quota * 4

@@ -246,6 +246,9 @@ class Queue(Protocol):
     def ping(self, healthy: bool) -> None:
         """Tell whoever watches labsite from outside how the last tick went."""
 
+    def sweep(self, project_id: int) -> None:
+        """Fetch a project and collect what was merged."""
+
 
 class Bell(Protocol):
     """Hints between processes. They carry no data, and losing one costs only time."""

@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from runs.outside.git import QUICK, Git, failed
 
 HOLD_SECONDS = 20.0
 _STEP = 0.05
+_MANY = 200
 _FIELDS = "--format=%(refname:strip=2)%00%(objectname)%00%(committerdate:unix)%00%(worktreepath)"
 
 
@@ -59,6 +60,17 @@ class GitKept:
         )
         return frozenset(text.splitlines())
 
+    def pushed_tips(self, repo: Path, base: str, prefixes: Sequence[str]) -> Mapping[str, str]:
+        root = "refs/remotes/origin/"
+        text = self._git.ask(
+            repo,
+            *("for-each-ref", "--format=%(objectname) %(refname:strip=3)"),
+            *(f"{root}{name}" for name in (base, *prefixes)),
+            timeout=QUICK,
+        )
+        pairs = (line.split(" ", 1) for line in text.splitlines())
+        return {name: tip for tip, name in pairs}
+
     def ahead(self, repo: Path, branch: str, base: str) -> int:
         ends = f"refs/remotes/origin/{base}..refs/heads/{branch}"
         return int(self._git.ask(repo, "rev-list", "--count", ends, "--", timeout=QUICK))
@@ -82,12 +94,17 @@ class GitKept:
     def delete_branch(self, repo: Path, branch: str, tip: str) -> None:
         self._git.ask(repo, "update-ref", "-d", f"refs/heads/{branch}", tip, timeout=QUICK)
 
-    def size(self, path: Path) -> int:
-        done = shell.run(["du", "-sk", "--", str(path)], timeout=self._git.timeout())
-        first = done.stdout.split("\t")[0].strip()
-        if not first.isdigit():
-            raise SeamError(shell.words(["du", str(path)], done))
-        return int(first) * 1024
+    def sizes(self, paths: Sequence[Path]) -> Mapping[Path, int]:
+        """A folder that goes away or cannot be read meanwhile is no reason to know nothing."""
+        found: dict[Path, int] = {}
+        for start in range(0, len(paths), _MANY):
+            some = [str(path) for path in paths[start : start + _MANY]]
+            done = shell.run(["du", "-sk", "--", *some], timeout=self._git.timeout())
+            for line in done.stdout.splitlines():
+                size, _, name = line.partition("\t")
+                if size.isdigit():
+                    found[Path(name)] = int(size) * 1024
+        return found
 
 
 def _refs(prefixes: Sequence[str]) -> tuple[str, ...]:

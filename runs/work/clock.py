@@ -11,7 +11,7 @@ from runs.domain import budgets
 from runs.domain.budgets import ClockReading
 from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind
-from runs.models import Host, Run
+from runs.models import Host, Rescue, Run
 from runs.work import announce, lease
 
 DRIFT = 1.0
@@ -51,6 +51,7 @@ def _set(lab: Lab, moved: timedelta) -> None:
     runs = Run.objects.filter(host=lab.host, settled_at=None)
     runs.filter(outcome="").update(started_at=F("started_at") + moved)
     runs.update(launch_deadline=F("launch_deadline") + moved)
+    Rescue.objects.update(expires_at=F("expires_at") + moved)
     way = "forward" if moved > budgets.ZERO else "back"
     text = (
         f"the clock of this machine was set {way} by {_words(abs(moved))}; the time that running "

@@ -6,6 +6,7 @@ For whatever is no run's own business: sessions that people drive, orphans, merg
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,17 +40,28 @@ class Piece:
 
 
 def tear_down(
-    lab: Lab, project: Project, piece: Piece, *, why: str, by: str = "", spare: bool = False
+    lab: Lab,
+    project: Project,
+    piece: Piece,
+    *,
+    why: str,
+    by: str = "",
+    spare: bool = False,
+    is_owned: Callable[[], bool] = lambda: False,
 ) -> TornDown:
     """Apply the guarded rule to one branch and its worktree (LAB-106 to LAB-109). Never raises.
 
-    Whoever calls makes sure that nothing live owns it. With `spare` an unmerged piece keeps its
-    worktree too, as the runtime sweep wants it (LAB-111).
+    Whoever calls makes sure that nothing live owns it, or has `is_owned` asked while nobody else
+    can remove it. With `spare` an unmerged piece keeps its worktree too, as the runtime sweep
+    wants it (LAB-111).
     """
     repo = project.repo(lab.paths)
     try:
         with lab.repos.hold(repo):
-            return _tear_down(lab, project, repo, piece, why, by, spare)
+            tip = lab.repos.tip(repo, f"refs/heads/{piece.branch}")
+            if tip is None or is_owned():
+                return TornDown()
+            return _tear_down(lab, project, repo, piece, tip, why, by, spare)
     except SeamError as error:
         logger.warning("nothing was torn down", extra={"branch": piece.branch, "error": str(error)})
         return TornDown(warning=f"nothing was removed: {error}")
@@ -75,13 +87,11 @@ def unsaved(lab: Lab, path: Path, branch: str) -> bool | None:
 
 
 def _tear_down(
-    lab: Lab, project: Project, repo: Path, piece: Piece, why: str, by: str, spare: bool
+    lab: Lab, project: Project, repo: Path, piece: Piece, tip: str, why: str, by: str, spare: bool
 ) -> TornDown:
-    path, tip = piece.path, lab.repos.tip(repo, f"refs/heads/{piece.branch}")
+    path = piece.path
     if path is not None and not is_ours(lab, path):
         return TornDown(warning=f"{path} is not a worktree that labsite made, so it was left alone")
-    if tip is None:
-        return TornDown(warning=f"there is no branch {piece.branch}, so nothing was removed")
     held = _is_ancestor(lab, project, repo, tip)
     merged = is_merged(
         MergeFacts(tip, piece.fork_point, held, _is_claim(piece.branch), piece.merged_heads)

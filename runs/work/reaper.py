@@ -13,7 +13,7 @@ from runs.domain.ports import Lab, SeamError, Sighting
 from runs.domain.states import NoticeKind, Outcome, WorktreeFate
 from runs.domain.teardown import may_close, teardown
 from runs.models import Run
-from runs.work import announce, guard, listening, looking, rescue
+from runs.work import announce, census, guard, listening, looking, rescue
 
 logger = logging.getLogger(__name__)
 
@@ -176,6 +176,7 @@ def _mark(lab: Lab, run: Run, fate: WorktreeFate, warning: str, seen: dict[str, 
         if won:
             announce.tell(lab, NoticeKind.RUN_REAPED, _told(run, fate, warning), run=run)
     run.refresh_from_db()
+    census.take(lab, run.project)
     return True
 
 

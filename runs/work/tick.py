@@ -28,6 +28,7 @@ from runs.work import (
     projects,
     reaper,
     starts,
+    sweep,
 )
 
 logger = logging.getLogger(__name__)
@@ -115,6 +116,8 @@ def _work(
     sightings = _look(lab, report)
     runs = [run for run in known if project in ("", run.project.slug)]
     if LOOK in due:
+        if sightings is not None and sweep.RECONCILE in due:
+            sweep.reconcile(lab, sightings, lambda: lease.keep(lab, number), report.errors)
         if sightings is not None:
             found = adopt.adopt(lab, sightings, known, project)
             report.adopted, runs = len(found), [*runs, *found]
@@ -123,6 +126,8 @@ def _work(
         if not project:
             projects.recover(lab)
             merging.recover(lab)
+    if sweep.SWEEP in due and not project:
+        sweep.ask(lab)
     working = [run for run in runs if run.is_active and run.state == RunState.WORKING]
     if working and not project and _any_alive(working, sightings):
         glance.glance(lab, working)
@@ -221,13 +226,20 @@ def _due(lab: Lab, settings: Settings) -> set[str]:
         Due.objects.filter(host__name=lab.host).values_list("activity", "next_at")
     )
     now = lab.now()
-    intervals = {LOOK: settings.tick_interval, GLANCE: GLANCE_EVERY}
+    intervals = _intervals(settings)
     due = {
         name for name, every in intervals.items() if budgets.is_due(now, stored.get(name), every)
     }
     if due == {GLANCE} and not Run.objects.working().filter(host=lab.host).exists():
         return set()
+    if sweep.RECONCILE not in stored:
+        due |= {LOOK, sweep.RECONCILE}
     return due
+
+
+def _intervals(settings: Settings) -> dict[str, timedelta]:
+    every = timedelta(minutes=settings.sweep_minutes)
+    return {LOOK: settings.tick_interval, GLANCE: GLANCE_EVERY, sweep.SWEEP: every}
 
 
 def _skipped(lab: Lab, is_periodic: bool) -> Report:
@@ -274,11 +286,11 @@ def _finish(
 
 
 def _store_due(host_id: int, due: set[str], settings: Settings, now: datetime) -> None:
-    intervals = {LOOK: settings.tick_interval, GLANCE: GLANCE_EVERY}
+    intervals = _intervals(settings)
     Due.objects.bulk_create(
         [
             Due(host_id=host_id, activity=name, next_at=now + intervals[name])
-            for name in sorted(due)
+            for name in sorted(due & intervals.keys())
         ],
         update_conflicts=True,
         unique_fields=["host", "activity"],

@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from runs.management import servers, state_files
 from runs.wiring import lab
-from runs.work import setup, timeline
+from runs.work import setup, sweep, timeline
 
 
 class Command(BaseCommand):
@@ -39,6 +39,7 @@ class Command(BaseCommand):
                 "Nothing was started."
             ) from error
         timeline.mend_order()
+        sweep.forget_reconciled(lab())
         state_files.collect_static(lab().paths)
         if options["print_setup_path"]:
             self.stdout.write(_setup_path())

@@ -1,0 +1,205 @@
+"""Sweeps: start-up reconciliation, and every ten minutes what was merged meanwhile (LAB-110 to LAB-115).
+
+The tick only asks for the runtime sweep; it is an ordinary task, since it waits for the network.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from django.db import transaction
+from django.db.models import Q
+
+from runs.domain import naming
+from runs.domain.keeping import Branch
+from runs.domain.ports import Lab, SeamError, Sighting
+from runs.domain.states import NoticeKind, ProjectState
+from runs.domain.teardown import MergeFacts, is_merged
+from runs.models import Due, Host, Project
+from runs.work import announce, census, disk, guard, origin, owners, prune, restore
+from runs.work.guard import Piece
+from runs.work.owners import Remembered
+from trackers.base import PullState, TrackerError
+
+logger = logging.getLogger(__name__)
+
+RECONCILE, SWEEP = "reconcile", "sweep"
+EMPTY_EVERY = timedelta(hours=1)
+AT_ONCE = timedelta(seconds=30)
+
+
+def forget_reconciled(lab: Lab) -> None:
+    """Have the next tick reconcile first: the product starts anew."""
+    Due.objects.filter(host__name=lab.host, activity=RECONCILE).delete()
+
+
+def reconcile(
+    lab: Lab, sightings: Mapping[str, Sighting], keep: Callable[[], None], errors: list[str]
+) -> None:
+    """Before anything is scheduled: orphaned worktrees get the guarded rule, merged branches go.
+
+    Local git only. `keep` holds the tick's lease between two steps. One project's trouble is told
+    and keeps none of the others waiting.
+    """
+    for project in Project.objects.usable().order_by("pk"):
+        keep()
+        try:
+            _reconcile(lab, project, sightings, keep)
+        except SeamError as error:
+            errors.append(f"parked work of {project.name} was not reconciled: {error}")
+    host = Host.objects.get(name=lab.host)
+    Due.objects.update_or_create(host=host, activity=RECONCILE, defaults={"next_at": lab.now()})
+
+
+def is_reconciled(due: Mapping[str, object]) -> bool:
+    """Whether the start-up reconciliation was done since the product started."""
+    return RECONCILE in due
+
+
+def ask(lab: Lab) -> int:
+    """Ask for the sweep of every project that may need one; how many.
+
+    A project without parked work only hears of its default branch and its disk use, once an hour.
+    """
+    long_ago = lab.now() - EMPTY_EVERY
+    wanted = Q(parked=None) | Q(parked__gt=0) | Q(swept_at=None) | Q(swept_at__lt=long_ago)
+    found = Project.objects.usable().filter(wanted).values_list("pk", flat=True)
+    for pk in found:
+        lab.queue.sweep(pk)
+    return len(found)
+
+
+def carry_out(lab: Lab, project_id: int) -> None:
+    """Sweep one project. Safe to repeat; whatever fails is left for the next sweep (LAB-112)."""
+    now = lab.now()
+    free = Q(swept_at=None) | Q(swept_at__lt=now - AT_ONCE) | Q(swept_at__gt=now)
+    if not Project.objects.filter(free, pk=project_id, state=ProjectState.READY).update(
+        swept_at=now
+    ):
+        return
+    project = Project.objects.get(pk=project_id)
+    steps: tuple[Callable[[Lab, Project], object], ...] = (
+        origin.freshen,
+        collect,
+        restore.adopt,
+        restore.let_go,
+        prune.prune,
+        census.take,
+        disk.measure,
+    )
+    for step in steps:
+        try:
+            step(lab, project)
+        except SeamError as error:
+            what = {"project": project.slug, "step": step.__name__, "error": str(error)}
+            logger.warning("a step of the sweep failed", extra=what)
+
+
+def collect(lab: Lab, project: Project) -> list[str]:
+    """Remove merged branches and their clean worktrees; everything else is left (LAB-111).
+
+    Raises SeamError when sessions or branches could not be listed; then nothing is removed.
+    """
+    found = census.parked(lab, project)
+    sightings = lab.sessions.look()
+    known = owners.remembered(project)
+    heads = _merged_heads(lab, project, found)
+    held = lab.repos.merged(project.repo(lab.paths), project.default_branch, naming.MANAGED)
+    pieces = [_piece(lab, one, known, heads) for one in found]
+    gone = [
+        piece.branch
+        for one, piece in zip(found, pieces, strict=True)
+        if is_merged(_facts(one, piece, held))
+        and _tear_down(lab, project, piece, sightings, "it was merged", spare=True)
+    ]
+    if gone:
+        with transaction.atomic():
+            text = f"collected, since merged: {', '.join(gone[:20])}"
+            announce.tell(lab, NoticeKind.WORK_SWEPT, text, project=project)
+        lab.bell.look(project.slug)
+    return gone
+
+
+def _reconcile(
+    lab: Lab, project: Project, sightings: Mapping[str, Sighting], keep: Callable[[], None]
+) -> None:
+    found = census.parked(lab, project)
+    known, restored = owners.remembered(project), owners.restored(project)
+    try:
+        held = lab.repos.merged(project.repo(lab.paths), project.default_branch, naming.MANAGED)
+    except SeamError as error:
+        logger.warning("merged branches are unknown", extra={"error": str(error)})
+        held = frozenset()
+    changed: list[str] = []
+    for one in found:
+        piece = _piece(lab, one, known, {})
+        merged = is_merged(_facts(one, piece, held))
+        stays = one.name in restored or (piece.branch in known and known[one.name].keeps_worktree)
+        if merged or (piece.path is not None and not stays):
+            keep()
+            if _tear_down(lab, project, piece, sightings, "labsite started", spare=stays):
+                changed.append(one.name)
+    if changed:
+        with transaction.atomic():
+            text = f"tidied at the start, clean or merged: {', '.join(changed[:20])}"
+            announce.tell(lab, NoticeKind.WORK_SWEPT, text, project=project)
+    census.take(lab, project)
+
+
+def _piece(
+    lab: Lab,
+    one: Branch,
+    known: Mapping[str, Remembered],
+    heads: Mapping[str, frozenset[str]],
+) -> Piece:
+    fork = known[one.name].fork_point if one.name in known else ""
+    path: Path | None = census.worktree_of(lab, one, known)
+    return Piece(one.name, path, fork, heads.get(one.name, frozenset()))
+
+
+def _facts(one: Branch, piece: Piece, held: frozenset[str]) -> MergeFacts:
+    is_claim = naming.claimed_key(one.name) is not None
+    return MergeFacts(one.tip, piece.fork_point, one.name in held, is_claim, piece.merged_heads)
+
+
+def _tear_down(
+    lab: Lab,
+    project: Project,
+    piece: Piece,
+    sightings: Mapping[str, Sighting],
+    why: str,
+    spare: bool,
+) -> bool:
+    """Whether anything went. Ownership is asked again while nobody else can remove it (LAB-113)."""
+    done = guard.tear_down(
+        lab,
+        project,
+        piece,
+        why=why,
+        spare=spare,
+        is_owned=lambda: piece.branch in owners.owned(project, sightings),
+    )
+    return done.removed_worktree or done.deleted_branch
+
+
+def _merged_heads(
+    lab: Lab, project: Project, found: Sequence[Branch]
+) -> Mapping[str, frozenset[str]]:
+    """Heads of merged pull requests by branch, in one call; none when the tracker does not say."""
+    tracker = lab.tracker_for(project.tracker) if project.tracker else None
+    if tracker is None or not found:
+        return {}
+    root = project.tracker_root
+    try:
+        pulls = tracker.pulls({root: [one.name for one in found]}).get(root)
+    except TrackerError as error:
+        logger.info("merged requests are unknown", extra={"error": str(error)})
+        return {}
+    heads: dict[str, set[str]] = {}
+    for pull in pulls or ():
+        if pull.state is PullState.MERGED and pull.head_commit and not pull.is_fork:
+            heads.setdefault(pull.head, set()).add(pull.head_commit)
+    return {branch: frozenset(commits) for branch, commits in heads.items()}

@@ -1,0 +1,453 @@
+"""Parked work on real git: counted, discarded, swept, restored, and what must never be touched."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from runs.domain.ports import SeamError
+from runs.models import Notice, Parked, Project, Rescue, Run, Settings
+from runs.work import census, discard, disk, prune, restore, sweep, tick
+from runs.work.stop import stop
+from tests.real import git
+from tests.runs.stories import look, press_start, start
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def _commit(run: Run, name: str = "work.txt") -> str:
+    tree = Path(run.worktree)
+    (tree / name).write_text("work")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "feat: work")
+    return git(tree, "rev-parse", "HEAD")
+
+
+def _merge(run: Run) -> None:
+    git(Path(run.worktree), "push", "-q", "origin", f"{run.branch}:main")
+
+
+def _heads(real, project):
+    return git(
+        project.repo(real.paths), "for-each-ref", "--format=%(refname:strip=2)", "refs/heads"
+    ).split()
+
+
+def _stopped(real, project, key="7"):
+    run = start(real, project, key)
+    stop(real.lab, run, "anna")
+    run.refresh_from_db()
+    return run
+
+
+def _swept(real, project):
+    """The next ten-minute sweep of a project."""
+    real.offset += timedelta(minutes=10)
+    sweep.carry_out(real.lab, project.pk)
+    project.refresh_from_db()
+
+
+@pytest.mark.row("LAB-46", "LAB-116", "LAB-39", level="real")
+def test_what_a_stop_and_a_death_leave_is_parked_and_what_is_live_is_not(real):
+    project = real.project()
+    stopped = _stopped(real, project, "7")
+    dead = start(real, project, "8")
+    alive = start(real, project, "9")
+    real.tmux("kill-session", "-t", dead.session)
+    look(real)
+    rows = {row.branch: row for row in Parked.objects.all()}
+    assert set(rows) == {"afk/7", "afk/8"}
+    assert rows["afk/7"].worktree == stopped.worktree
+    assert Path(dead.worktree).is_dir()
+    project.refresh_from_db()
+    assert project.parked == 2
+    assert alive.branch not in rows
+
+
+@pytest.mark.row("LAB-119", level="real")
+def test_unpushed_counts_against_the_branch_or_else_the_default_branch(real):
+    project = real.project()
+    never, pushed = start(real, project, "7"), start(real, project, "8")
+    _commit(never), _commit(never, "more.txt")
+    _commit(pushed)
+    git(Path(pushed.worktree), "push", "-q", "origin", "afk/8")
+    _commit(pushed, "later.txt")
+    stop(real.lab, never, "anna")
+    stop(real.lab, pushed, "anna")
+    real.repos.fetch(project.repo(real.paths))
+    census.take(real.lab, project)
+    assert dict(Parked.objects.values_list("branch", "unpushed")) == {"afk/7": 2, "afk/8": 1}
+
+
+@pytest.mark.row("LAB-78", "LAB-123", "LAB-125", level="real")
+def test_a_discard_removes_a_dirty_worktree_and_gives_the_issue_back(real):
+    project = real.project()
+    run = _stopped(real, project)
+    tip = _commit(run)
+    (Path(run.worktree) / "new.txt").write_text("not committed")
+    kept = discard.discard(real.lab, project, "afk/7", "anna")
+    assert not Path(run.worktree).exists()
+    assert _heads(real, project) == []
+    assert kept.tip == tip
+    assert git(project.repo(real.paths), "show", f"{kept.ref}:new.txt") == "not committed"
+    told = Notice.objects.get(kind="work.discarded")
+    assert (told.by, told.issue_key) == ("anna", "7")
+    assert press_start(real, project).run.issue_key == "7"
+
+
+@pytest.mark.parametrize(
+    "branch", ["main", "laboratory/x", "feature/7", "afk/../main", "refs/heads/main", ""]
+)
+@pytest.mark.row("LAB-124", "LAB-114", level="real")
+def test_a_branch_that_is_not_managed_is_never_discarded(real, branch):
+    project = real.project()
+    repo = project.repo(real.paths)
+    for name in ("main", "laboratory/x", "feature/7"):
+        git(repo, "branch", name, "refs/remotes/origin/main")
+    before = _heads(real, project)
+    with pytest.raises(discard.DiscardRefused) as refused:
+        discard.discard(real.lab, project, branch, "anna")
+    assert refused.value.code == "not_managed"
+    assert _heads(real, project) == before
+
+
+@pytest.mark.row("LAB-113", "LAB-124", level="real")
+def test_what_a_live_session_owns_is_not_discarded_nor_swept(real):
+    project = real.project()
+    run = start(real, project)
+    with pytest.raises(discard.DiscardRefused) as refused:
+        discard.discard(real.lab, project, "afk/7", "anna")
+    assert refused.value.code == "owned"
+    _swept(real, project)
+    assert Path(run.worktree).is_dir()
+    assert _heads(real, project) == ["afk/7"]
+
+
+@pytest.mark.row("LAB-113", level="real")
+def test_a_start_in_progress_keeps_its_branch_from_discard_and_sweep(real):
+    """The claim is made and the session is not: the row alone says whose it is."""
+    project = real.project()
+    run = start(real, project)
+    real.tmux("kill-session", "-t", run.session)
+    Run.objects.filter(pk=run.pk).update(state="starting", launcher=real.lab.process)
+    _commit(run), _merge(run)
+    with pytest.raises(discard.DiscardRefused):
+        discard.discard(real.lab, project, "afk/7", "anna")
+    _swept(real, project)
+    assert Path(run.worktree).is_dir()
+    assert _heads(real, project) == ["afk/7"]
+
+
+def test_a_session_found_in_tmux_owns_its_branch_before_it_is_a_row(real):
+    project = real.project()
+    run = _stopped(real, project)
+    real.by_hand("demo~2~afk-7")
+    with pytest.raises(discard.DiscardRefused):
+        discard.discard(real.lab, project, "afk/7", "anna")
+    assert Path(run.worktree).is_dir()
+
+
+def test_nothing_is_discarded_when_the_rescue_ref_cannot_be_written(real):
+    project = real.project()
+    run = _stopped(real, project)
+    _commit(run)
+    (project.repo(real.paths) / "refs" / "labsite").write_text("a file where git needs a folder")
+    with pytest.raises(SeamError):
+        discard.discard(real.lab, project, "afk/7", "anna")
+    assert Path(run.worktree).is_dir()
+    assert _heads(real, project) == ["afk/7"]
+    assert not Notice.objects.filter(kind="work.discarded").exists()
+
+
+@pytest.mark.parametrize("after", ["keep", "force_remove"])
+def test_a_discard_that_is_killed_in_the_middle_goes_on_when_it_is_pressed_again(real, after):
+    project = real.project()
+    run = _stopped(real, project)
+    (Path(run.worktree) / "new.txt").write_text("not committed")
+
+    class Killed(BaseException):
+        pass
+
+    class Dying:
+        """Git that is killed right after one step."""
+
+        def __getattr__(self, name):
+            act = getattr(real.repos, name)
+            if name != after:
+                return act
+
+            def die(*args, **more):
+                act(*args, **more)
+                raise Killed
+
+            return die
+
+    from dataclasses import replace
+
+    with pytest.raises(Killed):
+        discard.discard(replace(real.lab, repos=Dying()), project, "afk/7", "anna")
+    assert _heads(real, project) == ["afk/7"]
+    restore.adopt(real.lab, project)
+    assert any(row.is_dirty for row in Rescue.objects.all())
+    discard.discard(real.lab, project, "afk/7", "anna")
+    assert _heads(real, project) == []
+    kept = Rescue.objects.filter(is_dirty=True).first()
+    assert git(project.repo(real.paths), "show", f"{kept.ref}:new.txt") == "not committed"
+
+
+def test_the_second_of_two_discards_is_told_that_it_is_gone(real):
+    project = real.project()
+    _stopped(real, project)
+    discard.discard(real.lab, project, "afk/7", "anna")
+    with pytest.raises(discard.DiscardRefused) as refused:
+        discard.discard(real.lab, project, "afk/7", "bert")
+    assert refused.value.code == "gone"
+
+
+def test_a_restore_brings_branch_files_and_uncommitted_state_back(real):
+    project = real.project()
+    run = _stopped(real, project)
+    tip = _commit(run)
+    (Path(run.worktree) / "new.txt").write_text("not committed")
+    before = git(Path(run.worktree), "status", "--porcelain")
+    kept = discard.discard(real.lab, project, "afk/7", "anna")
+    assert restore.restore(real.lab, kept, "bert") == "afk/7"
+    assert git(project.repo(real.paths), "rev-parse", "refs/heads/afk/7") == tip
+    assert git(Path(run.worktree), "status", "--porcelain") == before
+    assert Notice.objects.get(kind="work.restored").by == "bert"
+    assert Parked.objects.get().branch == "afk/7"
+    with pytest.raises(restore.RestoreRefused, match="afk/7"):
+        restore.restore(real.lab, kept, "anna")
+
+
+def test_a_restore_takes_a_free_name_when_a_new_run_has_the_old_one(real):
+    project = real.project()
+    run = _stopped(real, project)
+    tip = _commit(run)
+    kept = discard.discard(real.lab, project, "afk/7", "anna")
+    fresh = press_start(real, project).run
+    assert restore.restore(real.lab, kept, "anna") == "afk/7-restored"
+    assert git(project.repo(real.paths), "rev-parse", "refs/heads/afk/7-restored") == tip
+    assert git(Path(fresh.worktree), "rev-parse", "HEAD") != tip
+    assert Run.objects.get(pk=fresh.pk).is_active
+
+
+def test_a_rescue_goes_after_its_time_and_not_before(real):
+    project = real.project()
+    _stopped(real, project)
+    kept = discard.discard(real.lab, project, "afk/7", "anna")
+    real.offset = timedelta(days=13, hours=23)
+    _swept(real, project)
+    assert git(project.repo(real.paths), "rev-parse", kept.ref)
+    real.offset = timedelta(days=14, minutes=1)
+    _swept(real, project)
+    assert "rescue" not in git(project.repo(real.paths), "for-each-ref")
+    assert not Rescue.objects.exists()
+
+
+def test_a_rescue_that_only_git_remembers_is_listed_again_and_can_be_restored(real):
+    project = real.project()
+    run = _stopped(real, project)
+    (Path(run.worktree) / "new.txt").write_text("not committed")
+    discard.discard(real.lab, project, "afk/7", "anna")
+    before = Rescue.objects.values("branch", "by", "tip", "files", "is_dirty").get()
+    Rescue.objects.all().delete()
+    _swept(real, project)
+    assert Rescue.objects.values("branch", "by", "tip", "files", "is_dirty").get() == before
+    assert restore.restore(real.lab, Rescue.objects.get(), "anna") == "afk/7"
+    assert (Path(run.worktree) / "new.txt").read_text() == "not committed"
+
+
+@pytest.mark.row("LAB-111", "LAB-137", level="real")
+def test_the_sweep_collects_what_was_merged_and_leaves_the_rest(real):
+    project = real.project()
+    merged, unmerged, dirty = (start(real, project, key) for key in ("7", "8", "9"))
+    for run in (merged, unmerged, dirty):
+        _commit(run, f"{run.issue_key}.txt")
+        stop(real.lab, run, "anna")
+    git(Path(dirty.worktree), "rebase", "-q", "afk/7")
+    _merge(dirty)
+    (Path(dirty.worktree) / "new.txt").write_text("untracked")
+    _swept(real, project)
+    assert sorted(_heads(real, project)) == ["afk/8", "afk/9"]
+    assert not Path(merged.worktree).exists()
+    assert Path(unmerged.worktree).is_dir()
+    assert Path(dirty.worktree).is_dir()
+    assert Run.objects.get(pk=merged.pk).outcome == "stopped"
+    assert "afk/7" in Notice.objects.get(kind="work.swept").text
+    assert project.parked == 2
+
+
+@pytest.mark.row("LAB-112", level="real")
+def test_a_fetch_that_fails_does_not_stop_the_sweep(real):
+    project = real.project()
+    run = _stopped(real, project)
+    _commit(run), _merge(run)
+    real.repos.fetch(project.repo(real.paths))
+    Path(project.url).rename(real.folder / "offline.git")
+    _swept(real, project)
+    assert _heads(real, project) == []
+
+
+@pytest.mark.row("LAB-114", level="real")
+def test_branches_under_other_names_are_never_swept(real):
+    project = real.project()
+    repo = project.repo(real.paths)
+    for name in ("laboratory/x", "main", "feature/x", "labs/x"):
+        git(repo, "branch", name, "refs/remotes/origin/main")
+    _swept(real, project)
+    sweep.forget_reconciled(real.lab)
+    look(real)
+    assert len(_heads(real, project)) == 4
+
+
+@pytest.mark.row("LAB-138", level="real")
+def test_a_run_that_died_before_its_first_commit_keeps_its_claim(real):
+    project = real.project()
+    run = start(real, project)
+    real.tmux("kill-session", "-t", run.session)
+    look(real)
+    for _ in range(3):
+        _swept(real, project)
+    sweep.forget_reconciled(real.lab)
+    look(real)
+    assert _heads(real, project) == ["afk/7"]
+    assert Path(run.worktree).is_dir()
+    assert press_start(real, project).run is None
+
+
+@pytest.mark.row("LAB-139", level="real")
+def test_a_squashed_branch_is_collected_when_its_request_was_merged(real):
+    project = real.project()
+    run = _stopped(real, project)
+    tip = _commit(run)
+    real.memory.add_pull("demo", "afk/7", "merged", head_commit=tip)
+    _swept(real, project)
+    assert _heads(real, project) == []
+    assert Rescue.objects.get().tip == tip
+
+
+def test_a_merged_request_of_an_older_commit_collects_nothing(real):
+    project = real.project()
+    run = _stopped(real, project)
+    real.memory.add_pull("demo", "afk/7", "merged", head_commit=_commit(run))
+    _commit(run, "later.txt")
+    _swept(real, project)
+    assert _heads(real, project) == ["afk/7"]
+
+
+@pytest.mark.row("LAB-110", level="real")
+def test_the_first_tick_after_a_start_tidies_orphans_before_it_starts_anything(real):
+    """One clean and unmerged, one dirty, one merged without a worktree; none has a row of its own."""
+    project = real.project()
+    clean, dirty, merged = (_stopped(real, project, key) for key in ("7", "8", "9"))
+    for run in (clean, dirty, merged):
+        _commit(run, f"{run.issue_key}.txt")
+    _merge(merged)
+    real.repos.fetch(project.repo(real.paths))
+    (Path(dirty.worktree) / "new.txt").write_text("untracked")
+    real.repos.force_remove(project.repo(real.paths), Path(merged.worktree))
+    Run.objects.filter(issue_key__in=["7", "8"]).delete()
+    sweep.forget_reconciled(real.lab)
+    look(real)
+    assert not Path(clean.worktree).exists()
+    assert Path(dirty.worktree).is_dir()
+    assert sorted(_heads(real, project)) == ["afk/7", "afk/8"]
+    assert "afk/9" in Notice.objects.filter(kind="work.swept").first().text
+    before = Notice.objects.count()
+    look(real)
+    assert Notice.objects.count() == before
+
+
+def test_the_start_keeps_the_worktree_of_a_run_that_a_person_stopped(real):
+    project = real.project()
+    run = _stopped(real, project)
+    _commit(run)
+    sweep.forget_reconciled(real.lab)
+    look(real)
+    assert Path(run.worktree).is_dir()
+
+
+@pytest.mark.row("LAB-115", level="real")
+def test_the_operators_checkout_is_as_it_was_after_everything(real):
+    project = real.project()
+    checkout = real.folder / "demo-checkout"
+    (checkout / "hello.txt").write_text("my own edit\n")
+    before = (git(checkout, "status", "--porcelain"), git(checkout, "rev-parse", "HEAD"))
+    run = _stopped(real, project)
+    _commit(run)
+    kept = discard.discard(real.lab, project, "afk/7", "anna")
+    restore.restore(real.lab, kept, "anna")
+    _swept(real, project)
+    sweep.forget_reconciled(real.lab)
+    look(real)
+    assert (git(checkout, "status", "--porcelain"), git(checkout, "rev-parse", "HEAD")) == before
+
+
+def test_a_renamed_default_branch_is_noticed_by_the_sweep(real):
+    project = real.project()
+    origin = Path(project.url)
+    git(origin, "branch", "-m", "main", "trunk")
+    _swept(real, project)
+    assert project.default_branch == "trunk"
+    assert "trunk" in Notice.objects.get(kind="setting.changed").text
+
+
+def test_disk_use_is_measured_and_warned_of_once_before_the_quota_is_reached(real):
+    project = real.project()
+    run = _stopped(real, project)
+    (Path(run.worktree) / "big.bin").write_bytes(b"x" * 900_000)
+    Project.objects.update(disk_quota_mb=1)
+    _swept(real, project)
+    assert Parked.objects.get().bytes > 900_000
+    assert project.disk_bytes > Parked.objects.get().bytes
+    assert disk.of(project, Settings.current()).is_low
+    _swept(real, project)
+    assert Notice.objects.filter(kind="disk.warned").count() == 1
+    assert Path(run.worktree).is_dir()
+
+
+def test_the_folders_of_runs_settled_long_ago_go_and_it_is_told(real):
+    project = real.project()
+    old, young = _stopped(real, project, "7"), _stopped(real, project, "8")
+    Run.objects.filter(pk=old.pk).update(settled_at=old.settled_at - timedelta(days=31))
+    assert prune.prune(real.lab, project) == 1
+    assert not real.paths.run_folder(old.pk).exists()
+    assert real.paths.run_folder(young.pk).exists()
+    assert "output of 1 run" in Notice.objects.get(kind="work.swept").text
+    assert prune.prune(real.lab, project) == 0
+
+
+def test_two_thousand_parked_branches_cost_one_listing(world):
+    from tests import make
+
+    project = make.a_project()
+    world.repos.heads[project.repo(world.lab.paths)] = {
+        f"afk/{n}": "a" * 40 for n in range(1, 2001)
+    }
+    assert census.take(world.lab, project) == 2000
+    assert world.repos.listed == 1
+    assert world.repos.counted == census.COUNTED_AT_ONCE
+    assert Parked.objects.count() == 2000
+
+
+def test_a_tick_asks_for_sweeps_and_never_fetches_itself(world):
+    from tests import make
+
+    project = make.a_project()
+    tick.tick(world.lab, force=True)
+    assert world.queue.sweeps == [project.pk]
+    assert world.repos.fetches == 0
+    tick.tick(world.lab, force=True)
+    assert world.queue.sweeps == [project.pk]
+
+
+def test_an_unreadable_repository_keeps_the_old_numbers(world):
+    from tests import make
+
+    project = make.a_project(parked=3)
+    world.repos.broken_list = "git for-each-ref failed"
+    assert census.take(world.lab, project) is None
+    assert Project.objects.get().parked == 3
