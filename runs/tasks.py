@@ -14,7 +14,7 @@ from labsite.queue import OFFER_SECONDS
 from runs.domain import naming
 from runs.domain.ports import Lab
 from runs.wiring import lab
-from runs.work import deliveries, pings, projects, sweep, tick
+from runs.work import deliveries, logins, pings, projects, sweep, tick
 from runs.work import launch as launching
 
 LEASE_WAIT_SECONDS = 5.0
@@ -33,8 +33,9 @@ def offer_tick() -> None:
 
 @db_periodic_task(_always, expires=OFFER_SECONDS)
 def post() -> None:
-    """Notices for the outside: written down, and each asked for as work of its own."""
+    """Notices for the outside, each asked for as work of its own; log-ins that nobody finished."""
     deliveries.post(lab())
+    logins.sweep(lab())
 
 
 @close_db

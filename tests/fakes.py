@@ -66,6 +66,7 @@ class FakeSessions:
         self.orders: dict[str, Order] = {}
         self.outputs: dict[Path, bytes] = {}
         self.broken = ""
+        self.typed: list[tuple[str, str]] = []
         self.broken_start = ""
         self.broken_kill = ""
         self.vanish_at_once = False
@@ -110,6 +111,13 @@ class FakeSessions:
             return None
         begin = start if start >= 0 else max(0, len(kept) + start)
         return Output(kept[begin : begin + limit], len(kept), self._clock())
+
+    def type(self, name: str, text: str) -> None:
+        self._ask()
+        _refuse_odd(name, "")
+        if name not in self.all:
+            raise SeamError(f"can't find session: {name}")
+        self.typed.append((name, text))
 
     def attach_command(self, name: str) -> Sequence[str]:
         return ["tmux", "attach", "-t", f"={name}"]

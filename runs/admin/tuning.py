@@ -152,7 +152,7 @@ class AgentProfileAdmin(TellingAdmin):
         (None, {"fields": ["name", "mode"]}),
         ("How it is started", {"fields": ["argv", "env", "trust", "output", "resume_argv"]}),
         ("What may be chosen", {"fields": ["model_names", "efforts"]}),
-        ("Is it logged in?", {"fields": ["login_command"]}),
+        ("Is it logged in?", {"fields": ["login_command", "login_argv"]}),
     ]
 
 

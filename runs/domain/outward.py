@@ -1,9 +1,20 @@
-"""What is asked of agents' logins and of the world outside: protocols, part of `runs.domain.ports`."""
+"""What is asked of agents' own files and logins and of the world outside: protocols, part of `runs.domain.ports`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Protocol
+
+
+class Trust(Protocol):
+    """Prepares an agent's own files so that no prompt stops an unattended run (LAB-70)."""
+
+    def approve(self, kind: str, worktree: Path, env: Mapping[str, str]) -> None:
+        """Mark a worktree as trusted, keeping all unknown keys. Raises SeamError.
+
+        `env` is what the agent's profile adds to the environment: it may move the agent's home.
+        """
 
 
 class Login(Protocol):

@@ -16,7 +16,7 @@ from typing import Protocol
 from runs.domain.history import History
 from runs.domain.keeping import Keeping
 from runs.domain.merging import Merging
-from runs.domain.outward import Login, Notifier
+from runs.domain.outward import Login, Notifier, Trust
 from runs.domain.paths import Paths
 from trackers.base import Tracker
 
@@ -130,6 +130,9 @@ class Sessions(Protocol):
 
         At most `limit` bytes; None when there is no record that can be read.
         """
+
+    def type(self, name: str, text: str) -> None:
+        """Give a session's program a line, as if pasted and sent with Enter. Raises SeamError."""
 
     def attach_command(self, name: str) -> Sequence[str]:
         """The command that a person types to watch the session."""
@@ -258,16 +261,6 @@ class Bell(Protocol):
 
     def look(self, project: str) -> None:
         """Ask the worker for a tick of one project (its session name part) now."""
-
-
-class Trust(Protocol):
-    """Prepares an agent's own files so that no prompt stops an unattended run (LAB-70)."""
-
-    def approve(self, kind: str, worktree: Path, env: Mapping[str, str]) -> None:
-        """Mark a worktree as trusted, keeping all unknown keys. Raises SeamError.
-
-        `env` is what the agent's profile adds to the environment: it may move the agent's home.
-        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runs.models.access import ApiToken, Passkey, Tries
-from runs.models.agent import AgentProfile
+from runs.models.agent import AgentProfile, LoginAttempt
 from runs.models.delivery import Delivery, NoticeAddress, Outbox
 from runs.models.host import Due, Host, Tick
 from runs.models.kept import Parked, Rescue
@@ -19,6 +19,7 @@ __all__ = [
     "Delivery",
     "Due",
     "Host",
+    "LoginAttempt",
     "Notice",
     "NoticeAddress",
     "Outbox",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from django.core.exceptions import ValidationError
 from django.db import models
+from django.db.models import Q
 
+from runs.domain.logging_in import LINK_CHARACTERS, LoginState
 from runs.models.secret import HIDDEN, EncryptedJSONField
 
 PLACEHOLDERS = ("{prompt}", "{prompt_file}", "{model}", "{effort}", "{worktree}")
@@ -88,6 +90,18 @@ class AgentProfile(models.Model):
         help_text="A command (JSON list) that exits 0 when the agent is logged in. Empty: no check.",
     )
 
+    login_argv = models.JSONField(
+        "login program",
+        default=list,
+        blank=True,
+        help_text=(
+            "What logs the agent in, as a JSON list: a program that shows a link and asks for the "
+            "code behind it. Empty: no log-in from the browser."
+        ),
+    )
+    is_logged_in = models.BooleanField(null=True, blank=True, editable=False)
+    login_checked_at = models.DateTimeField(null=True, blank=True, editable=False)
+
     class Meta:
         ordering = ["name"]
 
@@ -101,7 +115,7 @@ class AgentProfile(models.Model):
             wrong["argv"] = "Write a JSON list of strings with at least the program."
         elif not any("{prompt}" in item or "{prompt_file}" in item for item in self.argv):
             wrong["argv"] = "The task has to reach the agent: use {prompt} or {prompt_file}."
-        for field in ("model_names", "efforts", "login_command", "resume_argv"):
+        for field in ("model_names", "efforts", "login_command", "login_argv", "resume_argv"):
             if not _is_strings(getattr(self, field)):
                 wrong[field] = "Write a JSON list of strings."
         wrong |= self._too_long("model_names", MODEL_CHARACTERS)
@@ -131,3 +145,42 @@ class AgentProfile(models.Model):
     def allows(self, model: str, effort: str) -> bool:
         """Whether the pair may be chosen; empty means the program's own default (LAB-128)."""
         return (not model or model in self.model_names) and (not effort or effort in self.efforts)
+
+
+class LoginAttempt(models.Model):
+    """One log-in of an agent from the browser, from its program's start to its end (LAB-133)."""
+
+    profile = models.ForeignKey(AgentProfile, on_delete=models.CASCADE)
+    by = models.CharField(max_length=150)
+    mark = models.CharField(max_length=64)
+    state = models.CharField(
+        max_length=10,
+        choices=[(s.value, s.value) for s in LoginState],
+        default=LoginState.WAITING,
+    )
+    link = models.CharField(max_length=LINK_CHARACTERS, blank=True)
+    error = models.TextField(blank=True)
+    started_at = models.DateTimeField()
+    deadline = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                name="login_one_open_per_agent",
+                fields=["profile"],
+                condition=~Q(state__in=[LoginState.DONE, LoginState.FAILED]),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"log-in {self.pk} ({self.state})"
+
+    @property
+    def session(self) -> str:
+        """Its tmux session; no project's, so that it takes no slot."""
+        return f"login-{self.pk}"
+
+    @property
+    def is_over(self) -> bool:
+        return LoginState(self.state).is_over

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TypeVar
 
-from django.db.models import Field, Q
+from django.db.models import F, Field, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from runs.domain import budgets
@@ -167,7 +167,7 @@ def _grouped(pairs: Iterable[tuple[int, T]]) -> Mapping[int, list[T]]:
 def load(lab: Lab, recent: int = 0) -> Board:
     """The shared picture, with the `recent` newest runs of any state. Four queries."""
     facts = load_facts(lab)
-    projects = list(Project.objects.defer("token").recent_first())
+    projects = list(_projects())
     by_id = {project.pk: project for project in projects}
     issues = _ready(projects)
     runs = _runs(recent, issues)
@@ -180,6 +180,12 @@ def load(lab: Lab, recent: int = 0) -> Board:
         for project, number, title in issues
     ]
     return Board(facts, projects, runs, ready, by_id)
+
+
+def _projects() -> QuerySet[Project]:
+    """Last opened first, each with what was heard last of its own agent's login."""
+    agent = {"agent_name": F("agent__name"), "agent_logged_in": F("agent__is_logged_in")}
+    return Project.objects.defer("token").recent_first().annotate(**agent)
 
 
 def load_facts(lab: Lab) -> Facts:

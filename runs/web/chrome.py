@@ -24,6 +24,7 @@ SECTIONS = {
     "password": "account",
     "token-new": "account",
     "passkey-new": "account",
+    "agent-login": "settings",
     "notices": "account",
     "notice-address": "account",
     "notice-address-new": "account",
@@ -58,6 +59,7 @@ class Chrome:
     refresh_seconds: int
     last_notice: int
     can_act: bool
+    logged_out: tuple[tuple[int, str], ...] = ()
     section: str = ""
     project_id: int | None = None
 
@@ -87,9 +89,20 @@ def of(picture: Board, can_act: bool, request: HttpRequest | None = None) -> Chr
         refresh_seconds=facts.settings.refresh_seconds,
         last_notice=facts.last_notice,
         can_act=can_act,
+        logged_out=_logged_out(picture),
         section=section,
         project_id=project_id,
     )
+
+
+def _logged_out(picture: Board) -> tuple[tuple[int, str], ...]:
+    """Key and name of the agents in use that were logged out when they were asked last."""
+    agent = picture.facts.settings.agent
+    found = {agent.pk: agent.name} if agent and agent.is_logged_in is False else {}
+    for project in picture.projects:
+        if project.agent_id and getattr(project, "agent_logged_in", None) is False:
+            found[project.agent_id] = getattr(project, "agent_name", "")
+    return tuple(sorted(found.items(), key=lambda one: one[1]))
 
 
 def where(request: HttpRequest | None) -> tuple[str, int | None]:

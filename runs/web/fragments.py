@@ -30,6 +30,7 @@ CHROME = {
     "nav-live": "_nav_live",
     "tick-age": "_tick_age",
     "worker-late": "_worker_late",
+    "logged-out": "_logged_out",
 }
 OVERVIEW = {
     "stats": "_stats",

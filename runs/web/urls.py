@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import include, path
 
 from runs.web import account_urls, issue_urls, people_urls
-from runs.web.views import overview, project, run, settings, starts
+from runs.web.views import logins, overview, project, run, settings, starts
 
 app_name = "runs"
 
@@ -33,6 +33,10 @@ urlpatterns = [
     path("runs/", include(run_patterns)),
     path("api/", include("runs.web.api.urls")),
     path("settings/", settings.settings, name="settings"),
+    path("settings/agents/<int:profile_id>/login", logins.login_of, name="agent-login"),
+    path("settings/agents/<int:profile_id>/login/begin", logins.begin, name="agent-login-begin"),
+    path("settings/agents/<int:profile_id>/login/code", logins.code, name="agent-login-code"),
+    path("settings/agents/<int:profile_id>/login/end", logins.end, name="agent-login-end"),
     *account_urls.urlpatterns,
     *issue_urls.urlpatterns,
     *people_urls.urlpatterns,

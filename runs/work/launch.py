@@ -20,7 +20,7 @@ from runs.domain.ports import Lab, SeamError, Sighting, Taken
 from runs.domain.recovery import Recovery, StartFacts, recovery
 from runs.domain.states import AnswerCode, NoticeKind, Outcome, RunState
 from runs.models import Run, Settings, StartRequest, connections
-from runs.work import announce, listening, looking, orders, origin, outcomes, reaper
+from runs.work import announce, listening, logins, looking, orders, origin, outcomes, reaper
 
 logger = logging.getLogger(__name__)
 
@@ -149,7 +149,7 @@ def _start(lab: Lab, run: Run) -> None:
     profile = run.project.agent or settings.agent
     if profile is None:
         raise StartFailed("no agent is chosen; choose one on the settings page")
-    if profile.login_command and lab.login.check(profile.login_command, profile.env) is False:
+    if logins.ask(lab, profile) is False:
         text = f"{profile.name} is not logged in on this machine. Log in, then start again."
         raise StartFailed(text, AnswerCode.LOGGED_OUT)
     _fetch(lab, run)

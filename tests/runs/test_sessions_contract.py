@@ -7,6 +7,7 @@ import os
 import resource
 import socket
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,25 @@ def test_a_started_session_is_seen_alive_and_ends_once_and_again(sessions, tmp_p
     sessions.kill("demo~1~afk-7", f"{tmp_path.name}-demo~1~afk-7")
     assert sessions.look() == {}
     sessions.kill("demo~1~afk-7", "")
+
+
+@pytest.mark.row("LAB-133", level="real")
+def test_a_line_is_typed_into_a_session_and_nowhere_else(sessions, tmp_path):
+    with pytest.raises(SeamError):
+        sessions.type("demo~1~afk-7", "code")
+    told = tmp_path / "told"
+    echo = "import sys; open(sys.argv[1], 'w').write(input())"
+    sessions.start(an_order(tmp_path, argv=[sys.executable, "-c", echo, str(told)]))
+    text = 'it\'s "$HOME"; #{pane_id} ' + "x" * 3000
+    sessions.type("demo~1~afk-7", text)
+    if isinstance(sessions, FakeSessions):
+        assert sessions.typed == [("demo~1~afk-7", text)]
+        return
+    for _ in range(200):
+        if told.exists() and told.read_text():
+            break
+        time.sleep(0.05)
+    assert told.read_text() == text
 
 
 def test_two_sessions_of_one_name_are_refused(sessions, tmp_path):
