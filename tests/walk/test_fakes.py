@@ -11,6 +11,7 @@ from django.core.management.color import no_style
 from django.db import connection
 from hypothesis import strategies as some
 
+from runs.domain.ports import Lab
 from runs.models import Run, Settings
 from tests import make
 from tests.fakes import World
@@ -44,9 +45,12 @@ class FakeHands:
     def forward(self, minutes: int) -> None:
         self.world.clock.forward(minutes=minutes)
 
-    def asked(self) -> list[int]:
-        taken, self.world.queue.launches = self.world.queue.launches, []
-        return taken
+    def merge(self, lab: Lab, which: int) -> None:
+        pulls = [pull for shelf in self.world.tracker.shelves.values() for pull in shelf.pulls]
+        if pulls:
+            pull = pulls[which % len(pulls)]
+            pull["state"] = "merged"
+            self.world.repos.merged_into.setdefault("main", set()).add(pull["head"])
 
     def lost(self) -> Iterator[str]:
         """Nothing yet: the fakes hold no content."""

@@ -6,16 +6,22 @@ import random
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from runs.models import Project, Run, Settings
+from runs.domain.ports import Lab
+from runs.models import Project, Rescue, Run, Settings
+from runs.work import merging, pulls
 from tests.real import RealWorld, git
 from tests.walk import walk
 from tests.walk.walk import OFTEN, Walk
+from trackers.base import PullState, Refused
+from trackers.builtin import store
+from trackers.builtin.models import PullRequest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -50,14 +56,19 @@ class RealHands:
     def deliver(self, run: Run) -> None:
         self.commit(run)
         git(Path(run.worktree), "push", "-q", "origin", f"HEAD:refs/heads/{run.branch}")
-        self.world.memory.add_pull(run.project.tracker_root, run.branch)
+        with suppress(Refused):
+            pulls.create(self.world.lab, run, title=f"Work {self.counted}")
 
     def forward(self, minutes: int) -> None:
         self.world.offset += timedelta(minutes=minutes)
 
-    def asked(self) -> list[int]:
-        taken, self.world.queue.launches = self.world.queue.launches, []
-        return taken
+    def merge(self, lab: Lab, which: int) -> None:
+        waiting = list(PullRequest.objects.filter(state=PullState.OPEN).order_by("pk"))
+        if waiting:
+            pull = waiting[which % len(waiting)]
+            project = Project.objects.get(tracker_root=str(pull.root_id))
+            with suppress(merging.MergeRefused):
+                merging.merge(lab, project, pull.number, by="anna")
 
     def lost(self) -> Iterator[str]:
         for repo in {project.repo(self.world.paths) for project in Project.objects.all()}:
@@ -99,9 +110,16 @@ def _reachable(repo: Path) -> set[str]:
 def test_two_hundred_steps_on_real_git_lose_nothing(real: RealWorld) -> None:
     walk.prepare()
     for name in ("alpha", "beta"):
-        real.project(name, argv=AGENT)
+        project = real.project(name, argv=AGENT, tracker="builtin")
         for _ in range(ISSUES):
-            real.memory.add_issue(name, "Do it", labels=["ready-for-agent"])
+            store.create_issue(
+                project.tracker_root,
+                title="Do it",
+                body="",
+                author="anna",
+                labels=["ready-for-agent"],
+                at=real.lab.now(),
+            )
     Settings.objects.update(session_cap=CAP)
     hands = RealHands(real)
     day = Walk(replace(real.lab, pause=lambda seconds: None), hands)
@@ -113,4 +131,5 @@ def test_two_hundred_steps_on_real_git_lose_nothing(real: RealWorld) -> None:
     day.rest()
     ended = Counter(Run.objects.values_list("outcome", flat=True))
     assert min(ended["succeeded"], ended["stopped"], ended["died"], day.kills) >= 3, ended
-    assert len(hands.commits) > 10
+    merged = PullRequest.objects.filter(state=PullState.MERGED).count()
+    assert min(len(hands.commits), 3 * Rescue.objects.count(), 5 * merged) > 10

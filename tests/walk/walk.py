@@ -7,18 +7,24 @@ hold; `rest` lets everything come to a close. Rules are the product's; nothing h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from django.db import connection
 
+from runs.domain import naming
 from runs.domain.ports import Lab
-from runs.models import Host, Project, Run, Settings
-from runs.work import launch, starts, tick
+from runs.models import Host, Project, Rescue, Run, Settings
+from runs.work import launch, starts, sweep, tick
+from runs.work.discard import DiscardRefused, discard
+from runs.work.restore import RestoreRefused, restore
 from runs.work.stop import stop, stop_all
 from tests.walk import promises
 from tests.walk.outside import Fuse, Killed, mortal
+
+if TYPE_CHECKING:
+    from tests.fakes import FakeQueue
 
 ANNA = "anna"
 
@@ -41,8 +47,8 @@ class Hands(Protocol):
     def forward(self, minutes: int) -> None:
         """Time passes."""
 
-    def asked(self) -> list[int]:
-        """Runs whose launch was asked for, taken off the queue."""
+    def merge(self, lab: Lab, which: int) -> None:
+        """Somebody merges one of the open pull requests."""
 
     def lost(self) -> Iterator[str]:
         """Each piece of work that was made and is nowhere any more."""
@@ -53,6 +59,7 @@ class Walk:
 
     def __init__(self, lab: Lab, hands: Hands) -> None:
         self.hands = hands
+        self._queue = cast("FakeQueue", lab.queue)
         self.fuse = Fuse()
         self._ended: set[str] = set()
         self._lab = replace(
@@ -102,6 +109,21 @@ class Walk:
     def stop_all(self, which: int) -> None:
         stop_all(self.lab, _one(Project.objects.all(), which), ANNA)
 
+    def discard(self, which: int) -> None:
+        project = _one(Project.objects.all(), which)
+        found = self.lab.repos.branches(project.repo(self.lab.paths), naming.MANAGED)
+        if found:
+            with suppress(DiscardRefused):
+                discard(self.lab, project, found[which % len(found)].name, ANNA)
+
+    def restore(self, which: int) -> None:
+        if kept := _one(Rescue.objects.waiting(), which):
+            with suppress(RestoreRefused):
+                restore(self.lab, kept, ANNA)
+
+    def merge(self, which: int) -> None:
+        self.hands.merge(self.lab, which)
+
     # What the product does.
 
     def tick(self, which: int) -> None:
@@ -111,13 +133,20 @@ class Walk:
         tick.tick(self.lab, project=_one(Project.objects.all(), which).slug)
 
     def work(self, which: int) -> None:
-        for run_id in self.hands.asked():
-            launch.carry_out(self.lab, run_id)
+        """Carry out what was asked of the queue; a task that was taken from it is not there again."""
+        while self._queue.launches:
+            launch.carry_out(self.lab, self._queue.launches.pop(0))
+        while self._queue.sweeps:
+            sweep.carry_out(self.lab, self._queue.sweeps.pop(0))
+
+    def sweep(self, which: int) -> None:
+        sweep.carry_out(self.lab, _one(Project.objects.all(), which).pk)
 
     def restart(self, which: int) -> None:
         """The product's process is gone, with all it held in memory; a new one begins."""
         self._ended.add(self.lab.process)
-        self.hands.asked()
+        self._queue.launches.clear()
+        self._queue.sweeps.clear()
         self.lab = self._next_life()
 
     # What agents and time do.
@@ -179,6 +208,10 @@ OFTEN = {
     "look": 2,
     "work": 2,
     "pass_time": 2,
+    "discard": 3,
+    "restore": 2,
+    "merge": 2,
+    "sweep": 2,
     "stop_all": 1,
     "restart": 1,
 }
