@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from django.contrib.auth.models import User
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from runs.domain import tokens
 from runs.domain.ports import Lab
@@ -19,12 +19,23 @@ HINT_CHARACTERS = 8
 USED_EVERY = timedelta(minutes=1)
 
 
+class NameTaken(ValueError):
+    """No token was made: its owner has a living one of that name."""
+
+
 def make(
     lab: Lab, user: User, name: str, scope: ApiToken.Scope, expires_at: datetime | None = None
 ) -> tuple[ApiToken, str]:
-    """Store a new token of a user and return it with its text, which nothing can show again."""
+    """Store a new token of a user and return it with its text, which nothing can show again.
+
+    Raises NameTaken: of two with one name nobody knows which to revoke.
+    """
     text = PREFIX + tokens.new_token()
     with transaction.atomic():
+        # Held, so that of two at the same time the second sees the first one's.
+        User.objects.select_for_update().get(pk=user.pk)
+        if _living(lab).filter(user=user, name=name).exists():
+            raise NameTaken(f"You have a token called {name} already.")
         token = ApiToken.objects.create(
             user=user,
             name=name,
@@ -46,9 +57,9 @@ def find(lab: Lab, text: str) -> ApiToken | None:
     """
     now = lab.now()
     token = (
-        ApiToken.objects.select_related("user")
-        .filter(Q(expires_at=None) | Q(expires_at__gt=now))
-        .filter(digest=tokens.hash_token(text), revoked_at=None, user__is_active=True)
+        _living(lab)
+        .select_related("user")
+        .filter(digest=tokens.hash_token(text), user__is_active=True)
         .first()
     )
     if token is not None and (token.used_at is None or abs(now - token.used_at) >= USED_EVERY):
@@ -63,3 +74,9 @@ def revoke(lab: Lab, token: ApiToken, *, by: str) -> bool:
         if won:
             announce.tell(lab, NoticeKind.SETTING_CHANGED, f"token {token.name} revoked", by=by)
     return bool(won)
+
+
+def _living(lab: Lab) -> QuerySet[ApiToken]:
+    """Tokens that are neither revoked nor expired."""
+    rows = ApiToken.objects.filter(revoked_at=None)
+    return rows.filter(Q(expires_at=None) | Q(expires_at__gt=lab.now()))

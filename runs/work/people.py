@@ -31,6 +31,8 @@ class PeopleRefused(ValueError):
 
 def add(lab: Lab, name: str, wanted: Role, *, by: str) -> User:
     """A new person, who cannot log in before they have chosen a password. Raises PeopleRefused."""
+    # As the login page reads what is typed, or its owner could never log in.
+    name = User.normalize_username(name)
     user = User(username=name)
     user.set_unusable_password()
     try:

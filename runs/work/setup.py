@@ -68,6 +68,8 @@ def make_operator(paths: Paths, token: str, name: str, password: str) -> User:
     """
     if not is_open(paths, token):
         raise SetupRefused("", DEAD_LINK)
+    # As the login page reads what is typed, or its owner could never log in again.
+    name = User.normalize_username(name)
     user = User(username=name, is_staff=True, is_superuser=True)
     _check(user, password)
     user.set_password(password)

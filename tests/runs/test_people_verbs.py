@@ -87,6 +87,14 @@ def test_a_name_that_cannot_be_used_makes_nobody(
     assert told() == []
 
 
+def test_a_name_is_kept_as_the_login_page_will_read_it(world: World) -> None:
+    """Letters that look like others come in several spellings, and a login uses one of them."""
+    made = people.add(world.lab, "\ufb01ona", Role.VIEWER, by="anna")
+    assert made.username == "fiona"
+    with pytest.raises(PeopleRefused):
+        people.add(world.lab, "fiona", Role.VIEWER, by="anna")
+
+
 def test_a_role_is_changed_told_and_not_told_twice(world: World, operator: User) -> None:
     eve = people.add(world.lab, "eve", Role.VIEWER, by="anna")
     assert people.change_role(world.lab, eve.pk, Role.OPERATOR, by="anna")

@@ -90,3 +90,10 @@ def test_what_is_wrong_is_one_sentence_and_no_token(anna: User, argv: list[str],
     assert str(refused.value).isascii()
     assert refused.value.returncode == 1
     assert not ApiToken.objects.exists()
+
+
+def test_a_name_that_lives_is_not_given_twice(anna: User) -> None:
+    run("anna", "--name", "nightly")
+    with pytest.raises(CommandError, match="has a token called nightly already"):
+        run("anna", "--name", "nightly")
+    assert ApiToken.objects.count() == 1

@@ -64,6 +64,13 @@ def test_without_a_printed_link_there_is_no_way_in(client: Client, state: World)
     assert _post(client, "x").status_code == 404
 
 
+def test_the_name_is_kept_as_the_login_page_will_read_it(client: Client, state: World) -> None:
+    token = setup.link_token(state.lab.paths) or ""
+    assert _post(client, token, "\ufb01ona").status_code == 302
+    again = {"username": "\ufb01ona", "password": GOOD}
+    assert Client().post("/login/", again).status_code == 302
+
+
 def test_a_new_link_replaces_the_old_one(client: Client, state: World) -> None:
     old = setup.link_token(state.lab.paths) or ""
     new = setup.link_token(state.lab.paths) or ""

@@ -32,7 +32,11 @@ class Command(BaseCommand):
         name, days = _name(options["name"]), _days(options["days"])
         outside = lab()
         expires_at = outside.now() + timedelta(days=days) if days else None
-        _, text = api_tokens.make(outside, user, name, scope, expires_at)
+        try:
+            _, text = api_tokens.make(outside, user, name, scope, expires_at)
+        except api_tokens.NameTaken as error:
+            text = f"{user} has a token called {name} already: revoke it, or choose another name. No token was made."
+            raise CommandError(text) from error
         self.stdout.write(text)
         if scope is ApiToken.Scope.ACT and not user.has_perm("runs.act"):
             self.stderr.write(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 
 from django import forms
@@ -14,7 +15,6 @@ from django.views.decorators.http import require_http_methods, require_POST
 from runs import wiring
 from runs.models import ApiToken
 from runs.web import access, answers
-from runs.web import people as rows
 from runs.web.access import look, me, username
 from runs.web.stepup import confirmed
 from runs.work import api_tokens
@@ -37,19 +37,12 @@ class TokenForm(forms.Form):
     scope = forms.ChoiceField(label="It may", initial=ApiToken.Scope.LOOK.value)
     days = forms.ChoiceField(label="It works for", choices=SPANS, initial="90")
 
-    def __init__(self, data: object, *, may_act: bool, taken: set[str]) -> None:
+    def __init__(self, data: object, *, may_act: bool) -> None:
         super().__init__(data)  # type: ignore[arg-type]
         scope = self.fields["scope"]
         assert isinstance(scope, forms.ChoiceField)  # noqa: S101  (tells mypy)
         offered = [(value, words) for value, words in ApiToken.Scope.choices]
         scope.choices = [one for one in offered if may_act or one[0] != ApiToken.Scope.ACT]
-        self._taken = taken
-
-    def clean_name(self) -> str:
-        name: str = self.cleaned_data["name"]
-        if name in self._taken:
-            raise forms.ValidationError(f"You have a token called {name} already.")
-        return name
 
 
 @never_cache
@@ -58,12 +51,18 @@ class TokenForm(forms.Form):
 @confirmed
 def token_new(request: HttpRequest) -> HttpResponse:
     """Make a token. The answer shows it, and nothing can show it again: no redirect, no message."""
-    taken = {token.name for token in rows.tokens_of(me(request))}
-    form = TokenForm(request.POST or None, may_act=access.may_act(request.user), taken=taken)
-    if not form.is_valid():
-        status = 400 if form.is_bound else 200
-        return render(request, "account/token_new.html", {"form": form}, status=status)
-    given = form.cleaned_data
+    form = TokenForm(request.POST or None, may_act=access.may_act(request.user))
+    if form.is_valid():
+        try:
+            return _made(request, form.cleaned_data)
+        except api_tokens.NameTaken as taken:
+            form.add_error("name", str(taken))
+    status = 400 if form.is_bound else 200
+    return render(request, "account/token_new.html", {"form": form}, status=status)
+
+
+def _made(request: HttpRequest, given: Mapping[str, str]) -> HttpResponse:
+    """The page with the token's text. Raises NameTaken."""
     lab = wiring.lab()
     days = timedelta(days=int(given["days"]))
     scope = ApiToken.Scope(given["scope"])

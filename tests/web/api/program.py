@@ -24,7 +24,9 @@ class Program:
 
     @classmethod
     def of(cls, user: User, scope: str = "act") -> Program:
-        return cls(a_token(user, scope)[1])
+        return cls(
+            a_token(user, scope, "script" if scope == "act" else f"script that may {scope}")[1]
+        )
 
     def get(self, path: str, **query: Any) -> Any:
         return self.client.get(V1 + path, query)

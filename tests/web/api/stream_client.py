@@ -13,7 +13,8 @@ TOKEN = """
 from django.contrib.auth.models import User
 from runs.work import api_tokens
 user, _ = User.objects.get_or_create(username={name!r})
-token, text = api_tokens.make(lab, user, "stream", ApiToken.Scope.LOOK)
+name = f"stream {{ApiToken.objects.count()}}"
+token, text = api_tokens.make(lab, user, name, ApiToken.Scope.LOOK)
 result = [token.pk, text]
 """
 
