@@ -44,6 +44,15 @@ class Notice(models.Model):
                 fields=["project", "-id"],
                 condition=Q(is_news=True),
             ),
+            # What people did, for the audit: by time, and by each thing that it is narrowed by.
+            models.Index(name="notice_act", fields=["-at", "-id"], condition=~Q(by="")),
+            models.Index(name="notice_act_by", fields=["by", "-at", "-id"], condition=~Q(by="")),
+            models.Index(
+                name="notice_act_kind", fields=["kind", "-at", "-id"], condition=~Q(by="")
+            ),
+            models.Index(
+                name="notice_act_project", fields=["project", "-at", "-id"], condition=~Q(by="")
+            ),
         ]
 
     def __str__(self) -> str:

@@ -19,7 +19,7 @@ from runs.domain import budgets
 from runs.domain.ports import Lab
 from runs.domain.states import ProjectState, RunState
 from runs.models import Host, Project, Run, Settings
-from runs.web import addresses
+from runs.web import addresses, waiting
 from runs.work import timeline
 from trackers.builtin.models import Issue
 
@@ -164,10 +164,14 @@ def _grouped(pairs: Iterable[tuple[int, T]]) -> Mapping[int, list[T]]:
     return groups
 
 
-def load(lab: Lab, recent: int = 0) -> Board:
-    """The shared picture, with the `recent` newest runs of any state. Four queries."""
+def load(lab: Lab, recent: int = 0, *, with_parked: bool = False) -> Board:
+    """The shared picture, with the `recent` newest runs of any state. Four queries.
+
+    `with_parked`: projects carry what their parked branches hold that origin does not.
+    """
     facts = load_facts(lab)
-    projects = list(_projects())
+    rows = _projects()
+    projects = list(waiting.with_unpushed(rows) if with_parked else rows)
     by_id = {project.pk: project for project in projects}
     issues = _ready(projects)
     runs = _runs(recent, issues)

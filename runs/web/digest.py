@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from statistics import median
 
 from runs.domain import budgets
-from runs.domain.states import Outcome, ProjectState
+from runs.domain import needing as rules
+from runs.domain.needing import NeedKind, ProjectNeeds, PullNeeds, RunNeeds
+from runs.domain.states import Outcome
 from runs.models import Project, Run
 from runs.web import addresses
 from runs.web.board import Board
 
 NEEDS = 12
 
-_BAD = (Outcome.DIED, Outcome.TIMED_OUT, Outcome.FAILED, Outcome.REJECTED)
+_ACTIONS = {
+    NeedKind.LATE: ("runs:settings", "Look"),
+    NeedKind.CLONE: ("runs:project", "Look"),
+    NeedKind.PAUSED: ("runs:project", "Look"),
+    NeedKind.REFUSED: ("runs:project", "Look"),
+    NeedKind.PULL: ("runs:pull", "Review"),
+    NeedKind.RUN: ("runs:run", "Look"),
+    NeedKind.UNTIDY: ("runs:run", "Look"),
+    NeedKind.PARKED: ("runs:project", "Look"),
+}
 _NEUTRAL = (Outcome.STOPPED, Outcome.NO_CHANGE, Outcome.OBSOLETE)
 
 
@@ -28,6 +40,19 @@ class Need:
     what: str
     why: str
     url: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The rows that are shown, and how many there are."""
+
+    rows: Sequence[Need]
+    total: int
+
+    @property
+    def hidden(self) -> int:
+        return self.total - len(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,60 +96,49 @@ def stats(picture: Board) -> Stats:
     )
 
 
-def needs(picture: Board) -> list[Need]:
-    """What a person has to look at: projects first, then runs, newest first."""
-    found = [need for project in picture.projects for need in _needs_of(project)]
-    day_ago = picture.facts.now - timedelta(days=1)
-    for run in picture.runs:
-        if run.ended_at is None or run.ended_at < day_ago:
-            continue
-        url = addresses.of("runs:run", run.pk)
-        title = f"{run.project.name} #{run.issue_key}"
-        if run.outcome in _BAD:
-            what = Outcome(run.outcome).words if run.did_start else "did not start"
-            found.append(Need(f"need-run-{run.pk}", "bad", title, what, _reason(run), url))
-        if run.warning:
-            found.append(
-                Need(
-                    f"need-tidy-{run.pk}",
-                    "warn",
-                    title,
-                    "was not tidied up completely",
-                    run.warning,
-                    url,
-                )
-            )
-    return found[:NEEDS]
+def needs(picture: Board, pulls: Sequence[PullNeeds] = ()) -> Needs:
+    """What a person has to look at, the most urgent first, each with its one action."""
+    now = picture.facts.now
+    found = rules.needs(
+        rules.Picture(
+            is_late=picture.facts.is_late,
+            projects=[_project(one) for one in picture.projects],
+            pulls=pulls,
+            runs=[
+                _run(run, now - run.ended_at) for run in picture.runs if run.ended_at is not None
+            ],
+        )
+    )
+    return Needs([_with_action(need) for need in found[:NEEDS]], len(found))
 
 
-def _needs_of(project: Project) -> list[Need]:
-    url = addresses.of("runs:project", project.pk)
-    if project.state == ProjectState.FAILED:
-        return [
-            Need(
-                f"need-project-{project.pk}",
-                "bad",
-                project.name,
-                "could not be cloned",
-                project.error,
-                url,
-            )
-        ]
-    if project.warning:
-        return [
-            Need(
-                f"need-project-{project.pk}",
-                "warn",
-                project.name,
-                "needs a look",
-                project.warning,
-                url,
-            )
-        ]
-    return []
+def _project(project: Project) -> ProjectNeeds:
+    unpushed, parked = getattr(project, "unpushed", None), getattr(project, "parked_ahead", None)
+    return ProjectNeeds(
+        project.pk,
+        project.name,
+        project.state,
+        project.error,
+        project.warning,
+        unpushed=unpushed or 0,
+        parked=parked or 0,
+    )
 
 
-def _reason(run: Run) -> str:
-    kept = " Worktree and branch are kept." if run.worktree_fate == "kept" else ""
-    reason = run.reason.removeprefix("did not start: ").strip().rstrip(".")
-    return f"{reason[:1].upper()}{reason[1:]}.{kept}" if reason else kept.strip()
+def _run(run: Run, ago: timedelta) -> RunNeeds:
+    return RunNeeds(
+        run.pk,
+        f"{run.project.name} #{run.issue_key}",
+        run.outcome,
+        ago,
+        run.did_start,
+        run.reason,
+        run.worktree_fate == "kept",
+        run.warning,
+    )
+
+
+def _with_action(need: rules.Need) -> Need:
+    name, label = _ACTIONS[need.kind]
+    url = addresses.of(name, *need.about)
+    return Need(need.id, need.tone, need.title, need.what, need.why, url, label)

@@ -14,7 +14,7 @@ from django.db.models import Q, QuerySet
 from runs.domain.ports import Lab
 from runs.domain.states import ProjectState
 from runs.models import Notice, Project, Run
-from runs.web import addresses, board, digest
+from runs.web import addresses, board, digest, waiting
 from runs.web.board import Board, ReadyIssue, RunRow
 
 RECENT = 200
@@ -47,7 +47,7 @@ class StartChoice:
 class Overview:
     board: Board
     stats: digest.Stats
-    needs: Sequence[digest.Need]
+    needs: digest.Needs
     running: Sequence[RunRow]
     next: Sequence[ReadyIssue]
     notices: Sequence[Notice]
@@ -118,13 +118,13 @@ def frame_of_project(lab: Lab, project_id: int) -> Frame | None:
 
 
 def overview(lab: Lab) -> Overview:
-    """Everything the overview shows. Five queries."""
-    picture = board.load(lab, recent=RECENT)
+    """Everything the overview shows. Six queries."""
+    picture = board.load(lab, recent=RECENT, with_parked=True)
     notices = Notice.objects.filter(is_news=True)[:ACTIVITY]
     return Overview(
         picture,
         digest.stats(picture),
-        digest.needs(picture),
+        digest.needs(picture, waiting.pulls(picture)),
         [picture.row(run) for run in picture.active],
         picture.free,
         [_join(picture, notice) for notice in notices],

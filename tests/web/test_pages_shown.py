@@ -10,11 +10,14 @@ from django.test import Client
 
 from runs.domain.states import ProjectState
 from runs.models import Host, Settings
+from runs.models.kept import Parked
 from runs.web import fragments, queries
 from tests import make
 from tests.fakes import World
 from tests.web import board_rows as rows
 from tests.web.people import text_of
+from trackers.base import NewPull
+from trackers.builtin import store
 
 pytestmark = pytest.mark.django_db
 
@@ -89,6 +92,7 @@ def test_an_issue_that_a_run_has_claimed_is_not_up_next(world: World) -> None:
 
 
 def test_what_went_badly_needs_a_person_for_a_day(world: World) -> None:
+    rows.a_tick(world)
     project = rows.a_tracked_project("billing", state=ProjectState.FAILED, error="no such host")
     make.a_run(project, "1", outcome="died", reason="exit status 1", ended_at=rows.ago(hours=23))
     make.a_run(project, "2", outcome="timed_out", reason="too long", ended_at=rows.ago(hours=25))
@@ -100,12 +104,36 @@ def test_what_went_badly_needs_a_person_for_a_day(world: World) -> None:
         ended_at=rows.ago(hours=1),
     )
     make.a_run(project, "4", outcome="stopped", ended_at=rows.ago(hours=1))
-    told = [(need.title, need.what) for need in queries.overview(world.lab).needs]
+    told = [(need.title, need.what) for need in queries.overview(world.lab).needs.rows]
     assert told == [
         ("billing", "could not be cloned"),
         ("billing #3", "was not tidied up completely"),
         ("billing #1", "died"),
     ]
+
+
+def test_pull_requests_and_unpushed_work_wait_for_a_person(anna: Client, world: World) -> None:
+    rows.a_tick(world)
+    project = rows.a_tracked_project("billing", warning="The token has expired.")
+    new = NewPull("afk/7", "main", "Add retries", "", "Claude")
+    number = store.create_pull(project.tracker_root, new, at=world.clock.now)
+    about = {"project": project, "tip": "a" * 40, "committed_at": world.clock.now}
+    Parked.objects.create(branch="afk/8", unpushed=2, **about)
+    Parked.objects.create(branch="afk/9", unpushed=1, **about)
+    Parked.objects.create(branch="afk/10", unpushed=0, **about)
+    Parked.objects.create(branch="afk/11", unpushed=None, **about)
+    needs = queries.overview(world.lab).needs
+    assert [(need.what, need.label) for need in needs.rows] == [
+        ("needs a look", "Look"),
+        ("waits for your review", "Review"),
+        ("has 3 commits that origin does not", "Look"),
+    ]
+    assert "2 parked branches" in needs.rows[2].why
+    page = text_of(anna.get("/"))
+    assert f"/projects/{project.pk}/pulls/{number}/" in anna.get("/").content.decode()
+    assert "waits for your review" in page
+    store.close_pull(project.tracker_root, number, at=world.clock.now)
+    assert "waits for your review" not in text_of(anna.get("/"))
 
 
 @pytest.mark.row("X-13", level="contract")
