@@ -22,6 +22,9 @@ ONLY_LOOKING = (
     "You may look at everything here, but not change anything. Nothing was changed. "
     "Ask an admin for the permission to start and stop runs."
 )
+ONLY_ACTORS = (
+    "Who did what is shown to those who may act. Nothing was changed. Ask an admin for that."
+)
 ONLY_ADMINS = "Only admins may do this. Nothing was changed. Ask one of them."
 
 
@@ -82,6 +85,20 @@ def act(view: View[P]) -> View[P]:
             return to_login(request)
         if not may_act(request.user):
             return refused(request)
+        return view(request, *args, **kwargs)
+
+    return guarded
+
+
+def oversee(view: View[P]) -> View[P]:
+    """The view answers whoever may act: what everybody did is no page for mere viewers."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        if not may_look(request.user):
+            return to_login(request)
+        if not may_act(request.user):
+            return refused(request, ONLY_ACTORS)
         return view(request, *args, **kwargs)
 
     return guarded

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from django import forms
 
-from runs.domain.states import Outcome
+from runs.domain.states import NoticeKind, Outcome
 from runs.models import AgentProfile, Settings
+from runs.work.audit import Wanted
 
 Grouped = list[tuple[str, str | list[tuple[str, str]]]]
 
@@ -86,3 +87,20 @@ def _grouped(lists: Iterable[tuple[str, list[str]]]) -> Grouped:
     """The agent's own default first, then each agent's names under its name."""
     groups: Grouped = [("", "the agent's own default")]
     return [*groups, *((name, [(one, one) for one in names]) for name, names in lists if names)]
+
+
+class AuditFilter(forms.Form):
+    """Which acts the audit shows; a field that makes no sense narrows nothing and says so."""
+
+    by = forms.CharField(required=False, max_length=150)
+    kind = forms.ChoiceField(required=False, choices=[(kind.value, "") for kind in NoticeKind])
+    project = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
+    since = forms.DateField(required=False)
+    until = forms.DateField(required=False)
+    text = forms.CharField(required=False, max_length=200)
+    before = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
+
+    def wanted(self) -> Wanted:
+        """The filter as it can be asked for."""
+        self.is_valid()
+        return Wanted(**{name: value for name, value in self.cleaned_data.items() if value})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import include, path
 
 from runs.web import account_urls, issue_urls, people_urls
-from runs.web.views import logins, overview, project, run, settings, starts
+from runs.web.views import audit, logins, overview, project, run, settings, starts
 
 app_name = "runs"
 
@@ -32,6 +32,7 @@ urlpatterns = [
     path("projects/", include(project_patterns)),
     path("runs/", include(run_patterns)),
     path("api/", include("runs.web.api.urls")),
+    path("audit/", audit.audit, name="audit"),
     path("settings/", settings.settings, name="settings"),
     path("settings/agents/<int:profile_id>/login", logins.login_of, name="agent-login"),
     path("settings/agents/<int:profile_id>/login/begin", logins.begin, name="agent-login-begin"),

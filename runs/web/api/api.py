@@ -16,7 +16,16 @@ from ninja.errors import HttpError, ValidationError
 from ninja.operation import Operation
 
 from runs import wiring
-from runs.web.api import issues, problems, projects, pulls, runs, settings_api, timeline_api
+from runs.web.api import (
+    audit_api,
+    issues,
+    problems,
+    projects,
+    pulls,
+    runs,
+    settings_api,
+    timeline_api,
+)
 from runs.web.api.gate import Gate, StrictJson
 from runs.web.refusals import Denied
 
@@ -68,6 +77,7 @@ api.add_router("projects", pulls.router)
 api.add_router("projects", runs.of_project)
 api.add_router("runs", runs.router)
 api.add_router("timeline", timeline_api.router)
+api.add_router("audit", audit_api.router)
 api.add_router("agents", projects.agents)
 api.add_router("settings", settings_api.router)
 api.add_router("me", settings_api.me)

@@ -5,11 +5,12 @@ Unknown fields are refused, and so are texts and numbers that a database cannot 
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
-from runs.domain.states import Outcome
+from runs.domain.states import NoticeKind, Outcome
 from runs.domain.writing import TEXT_LIMIT, TITLE_LIMIT
 from runs.models import Settings
 from runs.work.tuning import NUMBERS
@@ -95,6 +96,17 @@ class Following(BaseModel):
     after: int = Field(0, ge=0, le=BIGGEST_ID)
     limit: int = Field(50, ge=1, le=MOST_ROWS)
     project: int | None = _absent(ge=1, le=BIGGEST_ID)
+
+
+class AuditFilter(Paging):
+    """What is left out narrows nothing. `text` is looked for in the entry's words."""
+
+    by: str = Field("", max_length=150, pattern=NO_NUL)
+    kind: NoticeKind | None = _absent()
+    project: int | None = _absent(ge=1, le=BIGGEST_ID)
+    since: date | None = _absent()
+    until: date | None = _absent()
+    text: str = Field("", max_length=200, pattern=NO_NUL)
 
 
 class From(BaseModel):

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from ninja import Query, Router, Status
 
 from runs.web.access import username
-from runs.web.api import asked, replies, shapes, showing
+from runs.web.api import asked, pull_shapes, replies, showing
 from runs.web.api.ids import Number, ProjectId
 from runs.web.api.projects import project_of
 from runs.web.refusals import INVALID, Denied
@@ -23,10 +23,10 @@ LIST = "/{int:project_id}/pulls"
 ONE = "/{int:project_id}/pulls/{int:number}"
 
 
-@router.get(LIST, response=replies.look(shapes.Pulls), summary="List pull requests")
+@router.get(LIST, response=replies.look(pull_shapes.Pulls), summary="List pull requests")
 def pull_list(
     request: HttpRequest, project_id: ProjectId, wanted: Query[asked.PullFilter]
-) -> shapes.Pulls:
+) -> pull_shapes.Pulls:
     """Pull requests, newest first; *ended* ones are merged or closed."""
     rows = queries.pulls_below(
         root_of(project_of(project_id)),
@@ -35,18 +35,20 @@ def pull_list(
         limit=wanted.limit + 1,
     )
     page, last = showing.cut(rows, wanted.limit)
-    return shapes.Pulls(
+    return pull_shapes.Pulls(
         items=[showing.pull_row(row) for row in page], next=last.number if last else None
     )
 
 
-@router.get(ONE, response=replies.look(shapes.Pull), summary="Show a pull request")
-def pull_show(request: HttpRequest, project_id: ProjectId, number: Number) -> shapes.Pull:
+@router.get(ONE, response=replies.look(pull_shapes.Pull), summary="Show a pull request")
+def pull_show(request: HttpRequest, project_id: ProjectId, number: Number) -> pull_shapes.Pull:
     return showing.pull(queries.pull(root_of(project_of(project_id)), number))
 
 
-@router.post(f"{ONE}/close", response=replies.act(shapes.Pull), summary="Close without merging")
-def pull_close(request: HttpRequest, project_id: ProjectId, number: Number) -> shapes.Pull:
+@router.post(
+    f"{ONE}/close", response=replies.act(pull_shapes.Pull), summary="Close without merging"
+)
+def pull_close(request: HttpRequest, project_id: ProjectId, number: Number) -> pull_shapes.Pull:
     """Close a pull request unmerged. Its branch stays."""
     project = project_of(project_id)
     if not pulls.close(lab(), project, number, by=username(request)):
@@ -56,9 +58,13 @@ def pull_close(request: HttpRequest, project_id: ProjectId, number: Number) -> s
 
 
 @router.get(
-    f"{ONE}/merge", response=replies.look(shapes.Mergeable), summary="Ask whether it can be merged"
+    f"{ONE}/merge",
+    response=replies.look(pull_shapes.Mergeable),
+    summary="Ask whether it can be merged",
 )
-def pull_mergeable(request: HttpRequest, project_id: ProjectId, number: Number) -> shapes.Mergeable:
+def pull_mergeable(
+    request: HttpRequest, project_id: ProjectId, number: Number
+) -> pull_shapes.Mergeable:
     """What the merge button would say, by origin as it was last fetched."""
     project = project_of(project_id)
     pull = queries.pull(root_of(project), number)
@@ -66,11 +72,11 @@ def pull_mergeable(request: HttpRequest, project_id: ProjectId, number: Number) 
 
 
 @router.post(
-    f"{ONE}/merge", response=replies.given(shapes.MergeDone), summary="Merge a pull request"
+    f"{ONE}/merge", response=replies.given(pull_shapes.MergeDone), summary="Merge a pull request"
 )
 def pull_merge(
     request: HttpRequest, project_id: ProjectId, number: Number, given: asked.MergeGiven
-) -> shapes.MergeDone:
+) -> pull_shapes.MergeDone:
     """Move the base forward, or give it a merge commit; close the issues that are named.
 
     409 says why not (`conflict`, `head_gone`, `head_moved`, `protected`, `busy`, `merged`, …), and
@@ -84,29 +90,29 @@ def pull_merge(
     except merging.MergeRefused as refused:
         raise Denied(409, refused.code, refused.text) from refused
     pull = showing.pull(queries.pull(project.tracker_root, number))
-    return shapes.MergeDone(pull=pull, closed_issues=list(done.closed))
+    return pull_shapes.MergeDone(pull=pull, closed_issues=list(done.closed))
 
 
 @router.get(
     f"{ONE}/comments",
-    response=replies.look(shapes.PullComments),
+    response=replies.look(pull_shapes.PullComments),
     summary="List comments on a pull request",
 )
 def pull_comment_list(
     request: HttpRequest, project_id: ProjectId, number: Number, wanted: Query[asked.Paging]
-) -> shapes.PullComments:
+) -> pull_shapes.PullComments:
     """Comments on the whole and on lines, oldest first."""
     pull = queries.pull(root_of(project_of(project_id)), number)
     rows = queries.pull_comments(pull, after=wanted.cursor or 0, limit=wanted.limit + 1)
     page, last = showing.cut(rows, wanted.limit)
-    return shapes.PullComments(
+    return pull_shapes.PullComments(
         items=[showing.pull_comment(row) for row in page], next=last.pk if last else None
     )
 
 
 @router.post(
     f"{ONE}/comments",
-    response=replies.given(shapes.PullComment, 201),
+    response=replies.given(pull_shapes.PullComment, 201),
     summary="Comment on a pull request",
 )
 def pull_comment_new(

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, create_model
 
-from runs.domain.merging import MergeKind
 from runs.domain.states import (
+    AgentState,
     NoticeKind,
     Outcome,
     ProjectState,
@@ -18,7 +18,6 @@ from runs.domain.states import (
 )
 from runs.models import AgentProfile, ApiToken
 from runs.work.tuning import NUMBERS
-from trackers.base import PullState
 
 
 class Problem(BaseModel):
@@ -109,68 +108,19 @@ class LabelNames(BaseModel):
     items: list[str]
 
 
-class PullRow(BaseModel):
-    """A pull request as a list shows it."""
+class AgentTold(BaseModel):
+    """What a one-shot agent said of itself; null where it said nothing, which is never zero."""
 
-    number: int
-    title: str
-    author: str
-    state: PullState
-    head: str
-    base: str
-    created_at: datetime
-    updated_at: datetime
-
-
-class Pull(PullRow):
-    """A pull request with its text. Of a merged one: by whom, when, and what its base named then."""
-
-    body: str
-    head_commit: str
-    merged_by: str
-    merged_at: datetime | None
-    merge_commit: str
-
-
-class Mergeable(BaseModel):
-    """Whether a pull request can be merged, by origin as labsite last saw it.
-
-    `head` and `into` are what would be merged where: send them back with the merge.
-    """
-
-    can_merge: bool
-    code: MergeKind
-    text: str
-    files: list[str]
-    head: str | None
-    into: str
-
-
-class MergeDone(BaseModel):
-    """The pull request as it is now, and the issues that its words closed."""
-
-    pull: Pull
-    closed_issues: list[int]
-
-
-class PullComment(Comment):
-    """A comment on a pull request. `path` is empty where it is about the whole."""
-
-    path: str
-    line: int | None
-    side: str
-    commit: str
-    quote: str
-
-
-class PullComments(BaseModel):
-    items: list[PullComment]
-    next: int | None
-
-
-class Pulls(BaseModel):
-    items: list[PullRow]
-    next: int | None
+    state: AgentState | None
+    until: datetime | None
+    note: str
+    session: str
+    model: str
+    turns: int | None
+    tokens_in: int | None
+    tokens_cached: int | None
+    tokens_out: int | None
+    cost_usd: float | None
 
 
 class RunRow(BaseModel):
@@ -205,6 +155,7 @@ class RunRow(BaseModel):
     exit_signal: int | None
     last_line: str
     warning: str
+    told: AgentTold
 
 
 class Run(RunRow):
@@ -254,6 +205,13 @@ class Timeline(BaseModel):
     items: list[Entry]
     cursor: int
     is_all: bool
+
+
+class Acts(BaseModel):
+    """What people did, newest first."""
+
+    items: list[Entry]
+    next: int | None
 
 
 class Me(BaseModel):

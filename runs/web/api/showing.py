@@ -9,7 +9,7 @@ from typing import TypeVar
 from runs.domain.merging import MergeFacts, verdict
 from runs.domain.states import NoticeKind, Outcome, ProjectState, RunKind, RunState, WorktreeFate
 from runs.models import AgentProfile, Notice, Project, Run, Settings
-from runs.web.api import shapes
+from runs.web.api import pull_shapes, shapes
 from runs.work.tuning import NUMBERS
 from trackers.base import PullState
 from trackers.builtin.models import Issue, IssueComment, PullComment, PullRequest
@@ -78,8 +78,8 @@ def comments(rows: Sequence[IssueComment], limit: int) -> shapes.Comments:
     )
 
 
-def pull_row(row: PullRequest) -> shapes.PullRow:
-    return shapes.PullRow(
+def pull_row(row: PullRequest) -> pull_shapes.PullRow:
+    return pull_shapes.PullRow(
         number=row.number,
         title=row.title,
         author=row.author,
@@ -91,10 +91,10 @@ def pull_row(row: PullRequest) -> shapes.PullRow:
     )
 
 
-def pull(row: PullRequest) -> shapes.Pull:
+def pull(row: PullRequest) -> pull_shapes.Pull:
     shown = pull_row(row).model_dump()
     was_merged = row.state == PullState.MERGED
-    return shapes.Pull(
+    return pull_shapes.Pull(
         **shown,
         body=row.body,
         head_commit=row.head_commit,
@@ -104,9 +104,9 @@ def pull(row: PullRequest) -> shapes.Pull:
     )
 
 
-def mergeable(facts: MergeFacts) -> shapes.Mergeable:
+def mergeable(facts: MergeFacts) -> pull_shapes.Mergeable:
     said = verdict(facts)
-    return shapes.Mergeable(
+    return pull_shapes.Mergeable(
         can_merge=said.can_merge,
         code=said.kind,
         text=said.text,
@@ -116,8 +116,8 @@ def mergeable(facts: MergeFacts) -> shapes.Mergeable:
     )
 
 
-def pull_comment(row: PullComment) -> shapes.PullComment:
-    return shapes.PullComment(
+def pull_comment(row: PullComment) -> pull_shapes.PullComment:
+    return pull_shapes.PullComment(
         id=row.pk,
         author=row.author,
         body=row.body,
@@ -163,6 +163,23 @@ def run_row(row: Run, now: datetime, settings: Settings) -> shapes.RunRow:
         exit_signal=row.exit_signal,
         last_line=row.last_line,
         warning=row.warning,
+        told=told(row),
+    )
+
+
+def told(row: Run) -> shapes.AgentTold:
+    """What the run's agent said of itself; what it did not say is null (C-46)."""
+    return shapes.AgentTold(
+        state=row.state_of_agent if row.agent_state else None,
+        until=row.agent_until,
+        note=row.agent_note,
+        session=row.agent_session,
+        model=row.agent_model,
+        turns=row.turns,
+        tokens_in=row.tokens_in,
+        tokens_cached=row.tokens_cached,
+        tokens_out=row.tokens_out,
+        cost_usd=float(row.cost_usd) if row.cost_usd is not None else None,
     )
 
 

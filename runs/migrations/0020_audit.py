@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0018_notices_outside'),
+        ("runs", "0019_agent_login"),
     ]
 
     operations = [
