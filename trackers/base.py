@@ -76,7 +76,10 @@ class Comment:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """One issue. `key` is a string; numeric trackers use the number without leading zeros."""
+    """One issue. `key` is a string; numeric trackers use the number without leading zeros.
+
+    `ready_by` is who set the ready label; None when the tracker cannot tell, or was not asked.
+    """
 
     key: str
     title: str
@@ -86,6 +89,7 @@ class Issue:
     is_open: bool = True
     comments: tuple[Comment, ...] = ()
     url: str = ""
+    ready_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +128,17 @@ class Tracker(Protocol):
     kind: str
     abilities: frozenset[Ability]
 
-    def ready(self, root: str, label: str) -> Sequence[Issue]:
-        """Open issues that carry the ready label, lowest number first (C-17)."""
+    def queues(self, labels: Mapping[str, str]) -> Mapping[str, Sequence[Issue] | None]:
+        """Open issues that carry their root's ready label, lowest number first (C-17).
+
+        Asked for many roots at once: `labels` maps a root to its label; None where that root
+        alone could not be read. With author, `ready_by`, and a text that names other issues.
+        """
+
+    def still_open(
+        self, keys: Mapping[str, Collection[str]]
+    ) -> Mapping[str, Sequence[Issue] | None]:
+        """Those of the named issues that exist and are open, of many roots at once, as above."""
 
     def open_issues(self, root: str) -> Sequence[Issue]:
         """Every open issue, lowest number first."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from trackers.base import (
     Ability,
@@ -26,6 +26,8 @@ from trackers.base import (
 )
 
 EVERY_ROOT = "*"
+
+Asked = TypeVar("Asked")
 
 
 @dataclass
@@ -57,7 +59,7 @@ class MemoryTracker:
         return root
 
     def add_issue(self, root: str, title: str, key: str = "", **more: Any) -> str:
-        """List an issue; `more` is body, author, labels, is_open. Returns its key."""
+        """List an issue; `more` is body, author, labels, ready_by, is_open. Returns its key."""
         with self._lock:
             shelf = self.shelves[root]
             key = key or str(shelf.next_number)
@@ -84,10 +86,17 @@ class MemoryTracker:
 
     # The seam.
 
-    def ready(self, root: str, label: str) -> Sequence[Issue]:
-        """Open issues with the label, lowest number first."""
-        self._count("ready")
-        return [issue for issue in self._open(root) if label in issue.labels]
+    def queues(self, labels: Mapping[str, str]) -> Mapping[str, Sequence[Issue] | None]:
+        """Open issues with their root's label, lowest number first; None for a root that fails."""
+        self._count("queues")
+        return self._of_each(labels, lambda issue, label: label in issue.labels)
+
+    def still_open(
+        self, keys: Mapping[str, Collection[str]]
+    ) -> Mapping[str, Sequence[Issue] | None]:
+        """Those of the named issues that are open; None for a root that fails."""
+        self._count("still_open")
+        return self._of_each(keys, lambda issue, wanted: issue.key in wanted)
 
     def open_issues(self, root: str) -> Sequence[Issue]:
         """Every open issue, lowest number first."""
@@ -167,6 +176,19 @@ class MemoryTracker:
         issues = [issue for entry in self._shelf(root).issues if (issue := read_issue(entry))]
         return sorted((issue for issue in issues if issue.is_open), key=lambda i: int(i.key))
 
+    def _of_each(
+        self, asked: Mapping[str, Asked], fits: Callable[[Issue, Asked], bool]
+    ) -> Mapping[str, Sequence[Issue] | None]:
+        if EVERY_ROOT in self._errors:
+            raise self._errors[EVERY_ROOT]
+        found: dict[str, Sequence[Issue] | None] = {}
+        for root, wanted in asked.items():
+            try:
+                found[root] = [issue for issue in self._open(root) if fits(issue, wanted)]
+            except TrackerError:
+                found[root] = None
+        return found
+
     def _pulls(self, root: str, branches: Collection[str]) -> Sequence[Pull] | None:
         try:
             entries = self._shelf(root).pulls
@@ -188,6 +210,7 @@ def read_issue(entry: Mapping[str, Any]) -> Issue | None:
         author=entry.get("author", ""),
         labels=tuple(sorted(entry.get("labels", ()))),
         is_open=entry.get("is_open", True),
+        ready_by=entry.get("ready_by"),
         comments=tuple(Comment(**comment) for comment in entry.get("comments", ())),
     )
 

@@ -60,6 +60,7 @@ class SettingsAdmin(TellingAdmin):
             {
                 "fields": [
                     "tick_seconds",
+                    "launch_seconds",
                     "run_budget_minutes",
                     "git_timeout_seconds",
                     "refresh_seconds",
@@ -163,7 +164,10 @@ class ProjectAdmin(TellingAdmin):
     list_display = ["name", "state", "agent", "run_budget_minutes", "ready_label"]
     list_select_related = ["agent"]
     search_fields = ["name"]
-    fields = ["name", "state", "source", "agent", "run_budget_minutes", "ready_label"]
+    fields = [
+        *("name", "state", "source", "agent", "run_budget_minutes", "ready_label"),
+        *("parallel_runs", "trusted"),
+    ]
     readonly_fields = ["name", "state", "source"]
 
     def has_add_permission(self, request: HttpRequest) -> bool:

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from runs.domain import waiting
 from runs.domain.states import AnswerCode
+from runs.domain.waiting import Candidate, Change, Obstacle, Queue, Room, Why
 
+__all__ = ["Candidate", "Queue", "Refusal", "Room", "Start", "Waiting", "decide_start", "fill"]
 
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """One project's side of a launch: ready issues in order, what is taken, what is wanted.
-
-    `ready` is None when the tracker did not answer, `claims` when git did not.
-    """
-
-    has_tracker: bool
-    ready: Sequence[str] | None
-    claims: Collection[str] | None
-    active: Collection[str]
-    wanted: str = ""
-    tracker_error: str = ""
-    git_error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """The host's side: slots that live sessions and starting runs hold, and the cap."""
-
-    taken: Collection[int]
-    occupied: int | None
-    cap: int
+_CODES: Mapping[Why, AnswerCode] = {
+    Why.NOT_CLONED: AnswerCode.NOT_READY,
+    Why.NO_AGENT: AnswerCode.SEAM_FAILED,
+    Why.NO_TRACKER: AnswerCode.NO_TRACKER,
+    Why.TRACKER_FAILED: AnswerCode.TRACKER_FAILED,
+    Why.CLAIMS_UNKNOWN: AnswerCode.SEAM_FAILED,
+    Why.LOGGED_OUT: AnswerCode.LOGGED_OUT,
+    Why.BLOCK_UNKNOWN: AnswerCode.TRACKER_FAILED,
+    Why.SESSIONS_UNKNOWN: AnswerCode.SEAM_FAILED,
+    Why.AT_CAP: AnswerCode.AT_CAP,
+}
+_MORE: Mapping[Why, str] = {
+    Why.NOT_CLONED: "Start again when it is ready.",
+    Why.NO_AGENT: "Choose one on the settings page.",
+    Why.TRACKER_FAILED: "Nothing was claimed.",
+    Why.CLAIMS_UNKNOWN: "Nothing was claimed.",
+    Why.LOGGED_OUT: "Log in, then start again.",
+    Why.SESSIONS_UNKNOWN: "So nothing was started. Nothing was claimed.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,70 +48,122 @@ class Refusal:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Why one ready issue is not running: what it fails, in order, and the fewest changes."""
+
+    issue: Candidate
+    failed: Sequence[Obstacle]
+    changes: Sequence[Change]
+
+
 def decide_start(queue: Queue, room: Room) -> Start | Refusal:
-    """Pick the first claimable issue, then check the cap (LAB-53 to LAB-57, LAB-66).
+    """Pick the first claimable issue for a person, then check the cap (LAB-53 to LAB-57, LAB-66).
 
     The order of the answers is the order of work of LAB-57: queue, claims, pick, cap.
     """
     key = pick(queue)
     if isinstance(key, Refusal):
         return key
-    if room.occupied is None:
-        return Refusal(
-            AnswerCode.SEAM_FAILED,
-            "tmux did not say which sessions are alive, so nothing was started. Nothing was claimed.",
-        )
-    if room.occupied >= room.cap:
-        return Refusal(
-            AnswerCode.AT_CAP,
-            f"All {room.cap} slots are taken. A slot is free again when a run ends or is stopped.",
-        )
-    return Start(
-        key, next(n for n in range(1, room.cap + 2 + len(room.taken)) if n not in room.taken)
-    )
+    for found in waiting.of_room(room):
+        return _refusal(found)
+    return Start(key, free_slot(room.taken))
 
 
 def pick(queue: Queue) -> str | Refusal:
-    """The issue to start, or why there is none (LAB-54, LAB-55, LAB-56, LAB-64)."""
-    if not queue.has_tracker:
-        return Refusal(AnswerCode.NO_TRACKER, "This project has no tracker that labsite can read.")
-    if queue.ready is None:
-        return Refusal(
-            AnswerCode.TRACKER_FAILED,
-            f"The tracker did not answer: {queue.tracker_error or 'no reason given'}. Nothing was claimed.",
-        )
-    if queue.claims is None:
-        return Refusal(
-            AnswerCode.SEAM_FAILED,
-            f"git could not list the claims: {queue.git_error or 'no reason given'}. Nothing was claimed.",
-        )
-    taken = set(queue.claims) | set(queue.active)
-    free = [key for key in queue.ready if key not in taken]
+    """The issue that a person's start takes, or why there is none (LAB-54 to LAB-56, LAB-64)."""
+    for found in waiting.of_project(queue):
+        if not found.only_auto:
+            return _refusal(found)
     if queue.wanted:
-        return _wanted(queue, taken)
+        return _wanted(queue)
+    free = claimable(queue)
     if free:
-        return free[0]
+        return free[0].key
+    text = "Nothing is ready to start: no open issue carries the ready label."
     if queue.ready:
-        return Refusal(
-            AnswerCode.NOTHING_READY,
-            "Nothing is ready to start: every ready issue is already claimed by a run or a kept branch.",
+        text = (
+            "Nothing is ready to start: every ready issue is claimed by a run or a kept branch, "
+            "blocked by an open one, or from an author that this project does not trust."
         )
-    return Refusal(
-        AnswerCode.NOTHING_READY,
-        "Nothing is ready to start: no open issue carries the ready label.",
-    )
+    return Refusal(AnswerCode.NOTHING_READY, text)
 
 
-def _wanted(queue: Queue, taken: Collection[str]) -> str | Refusal:
-    """The one issue that was asked for, if it may start."""
-    if queue.wanted in taken:
-        return Refusal(
-            AnswerCode.NOTHING_READY,
-            f"Issue {queue.wanted} is already claimed by a run or a kept branch.",
-        )
-    if queue.wanted not in (queue.ready or ()):
-        return Refusal(
-            AnswerCode.NOTHING_READY,
-            f"Issue {queue.wanted} is not ready: it must be open and carry the ready label.",
-        )
+def claimable(queue: Queue) -> list[Candidate]:
+    """The ready issues that nothing of their own keeps from starting, in order (LAB-101)."""
+    return [issue for issue in queue.ready or () if not any(waiting.of_issue(queue, issue))]
+
+
+def fill(queues: Sequence[Queue], room: Room) -> list[tuple[Queue, Start]]:
+    """What starts without a person: one issue a project in turn, until nothing may (LAB-82, LAB-85).
+
+    Never more than the projects allow at a time, nor than the host and all hosts have room for.
+    """
+    picked: list[tuple[Queue, Start]] = []
+    line = list(queues)
+    occupied = room.occupied
+    while line and room.full_at is None and occupied is not None:
+        again = []
+        for queue in line:
+            found = _first(queue, room)
+            if found is None:
+                continue
+            start = Start(found.key, free_slot(room.taken))
+            picked.append((queue, start))
+            again.append(_after(queue, found.key))
+            occupied += 1
+            room = replace(room, taken={*room.taken, start.slot}, occupied=occupied)
+            if room.full_at is not None:
+                break
+        line = again
+    return picked
+
+
+def explain(queue: Queue, room: Room) -> list[Waiting]:
+    """Why each ready issue that no run has is not running, by the rule that starts them."""
+    first = {start.key for _, start in fill([queue], room)}
+    answer = []
+    for issue in queue.ready or ():
+        if issue.key in queue.active:
+            continue
+        failed = waiting.obstacles(queue, issue, room)
+        if not failed and issue.key not in first:
+            failed = (waiting.not_first(issue),)
+        answer.append(Waiting(issue, failed, waiting.changes(issue, failed)))
+    return answer
+
+
+def free_slot(taken: Collection[int]) -> int:
+    """The lowest slot that nobody holds."""
+    return next(number for number in range(1, len(taken) + 2) if number not in taken)
+
+
+def _first(queue: Queue, room: Room) -> Candidate | None:
+    """The first issue that fails no condition at all."""
+    ready = queue.ready or ()
+    return next((issue for issue in ready if not waiting.obstacles(queue, issue, room)), None)
+
+
+def _after(queue: Queue, key: str) -> Queue:
+    """The queue when this issue runs."""
+    return replace(queue, active={*queue.active, key}, auto_alive=queue.auto_alive + 1)
+
+
+def _wanted(queue: Queue) -> str | Refusal:
+    """The one issue that was asked for, if it may start. Whoever names it vouches for it."""
+    issue = next((one for one in queue.ready or () if one.key == queue.wanted), None)
+    if queue.wanted in {*queue.active, *(queue.claims or ())}:
+        text = f"Issue {queue.wanted} is already claimed by a run or a kept branch."
+        return Refusal(AnswerCode.NOTHING_READY, text)
+    if issue is None:
+        text = f"Issue {queue.wanted} is not ready: it must be open and carry the ready label."
+        return Refusal(AnswerCode.NOTHING_READY, text)
+    for found in waiting.of_issue(queue, issue):
+        if not found.only_auto:
+            return _refusal(found)
     return queue.wanted
+
+
+def _refusal(found: Obstacle) -> Refusal:
+    code = _CODES.get(found.why, AnswerCode.NOTHING_READY)
+    return Refusal(code, f"{found.text} {_MORE.get(found.why, '')}".strip())

@@ -16,6 +16,9 @@ class Host(models.Model):
     lease_owner = models.CharField(max_length=200, blank=True)
     lease_number = models.PositiveBigIntegerField(default=0)
     lease_expires_at = models.DateTimeField(null=True, blank=True)
+    session_cap = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Most live sessions on this host; empty: the general cap."
+    )
     last_tick_at = models.DateTimeField(null=True, blank=True)
     last_error = models.TextField(blank=True)
     clock_boot = models.CharField(

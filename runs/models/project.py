@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +12,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F
 
+from runs.domain import streak
 from runs.domain.paths import Paths
 from runs.domain.states import ProjectState
 from runs.models.agent import AgentProfile
@@ -88,10 +91,59 @@ class Project(QuickRows):
     last_opened_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
 
+    is_auto = models.BooleanField(
+        "works by itself", default=False, help_text="Ready issues are started without a click."
+    )
+    parallel_runs = models.PositiveIntegerField(
+        "parallel automatic runs",
+        default=1,
+        validators=[MinValueValidator(1), MaxValueValidator(100)],
+        help_text="Most automatic runs of this project at a time. From 1 to 100.",
+    )
+    trusted = models.TextField(
+        "trusted authors",
+        blank=True,
+        default="",
+        help_text=(
+            "Names, separated by commas or spaces. Only issues that one of them wrote or marked as "
+            "ready are started without a click. Empty: anyone's."
+        ),
+    )
+    streak = models.PositiveIntegerField(
+        default=0, help_text="Failed runs in a row; written by outcomes.record and by Reset alone."
+    )
+    last_failure = models.ForeignKey(
+        "runs.Run", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    failed_starts = models.PositiveIntegerField(
+        default=0, help_text="Automatic starts in a row that came to nothing."
+    )
+    retry_at = models.DateTimeField(
+        null=True, blank=True, help_text="No automatic start before, after one that failed."
+    )
+    kicked_at = models.DateTimeField(
+        null=True, blank=True, help_text="Somebody wants the next launch pass to come now."
+    )
+    claimable = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Startable issues at the last sweep; a hint, no truth."
+    )
+    counted_by = models.CharField(
+        max_length=200, blank=True, default="", help_text="The process that counted them."
+    )
+
     objects = ProjectQuerySet.as_manager()
 
     class Meta:
         ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(
+                name="project_runs_at_least_one", condition=models.Q(parallel_runs__gte=1)
+            ),
+            models.CheckConstraint(
+                name="project_streak_not_negative",
+                condition=models.Q(streak__gte=0, failed_starts__gte=0),
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -101,6 +153,16 @@ class Project(QuickRows):
         if self.run_budget_minutes:
             return timedelta(minutes=self.run_budget_minutes)
         return settings.run_budget
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether too many runs failed in a row for anything to start by itself (LAB-95)."""
+        return streak.is_paused(self.streak)
+
+    @property
+    def trusted_names(self) -> Collection[str]:
+        """Whose issues may start by themselves; empty when anyone's may."""
+        return frozenset(name.casefold() for name in re.split(r"[\s,;]+", self.trusted) if name)
 
     def repo(self, paths: Paths) -> Path:
         """The bare reference repository; its heads are the claims."""

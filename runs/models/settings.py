@@ -28,6 +28,9 @@ class Settings(models.Model):
     tick_seconds = _number(
         30, 5, 600, "reaper interval (seconds)", "How often every run is looked at."
     )
+    launch_seconds = _number(
+        45, 5, 3600, "launch interval (seconds)", "How often automatic work is started."
+    )
     run_budget_minutes = _number(
         45,
         1,
@@ -35,7 +38,7 @@ class Settings(models.Model):
         "run budget (minutes)",
         "Wall time after which a run without a pull request times out.",
     )
-    session_cap = _number(6, 1, 500, "session cap", "Most live sessions at once on this host.")
+    session_cap = _number(6, 1, 500, "session cap", "Most live sessions at once.")
     git_timeout_seconds = _number(60, 1, 3600, "git timeout (seconds)", "Limit of one git command.")
     nofile_limit = _number(
         16384,
@@ -121,6 +124,10 @@ class Settings(models.Model):
     @property
     def tick_interval(self) -> timedelta:
         return timedelta(seconds=self.tick_seconds)
+
+    @property
+    def launch_interval(self) -> timedelta:
+        return timedelta(seconds=self.launch_seconds)
 
     @classmethod
     def current(cls) -> Settings:

@@ -112,7 +112,7 @@ def set_labels(
     root = root_of(project)
     with transaction.atomic():
         try:
-            changed = store.set_labels(root, number, labels=labels, at=lab.now())
+            changed = store.set_labels(root, number, labels=labels, by=by, at=lab.now())
         except Refused as error:
             raise IssueRefused("labels", str(error)) from error
         if changed:

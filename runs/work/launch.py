@@ -19,7 +19,7 @@ from runs.domain.ending import did_run
 from runs.domain.ports import Lab, SeamError, Sighting, Taken
 from runs.domain.recovery import Recovery, StartFacts, recovery
 from runs.domain.states import AnswerCode, NoticeKind, Outcome, RunState
-from runs.models import Run, Settings, StartRequest, connections
+from runs.models import Project, Run, Settings, StartRequest, connections
 from runs.work import announce, listening, logins, looking, orders, origin, outcomes, reaper
 
 logger = logging.getLogger(__name__)
@@ -243,6 +243,9 @@ def _mark_working(lab: Lab, run: Run) -> None:
             .update(state=RunState.WORKING, started_at=started_at, launcher="")
         )
         if won:
+            Project.objects.filter(pk=run.project_id, failed_starts__gt=0).update(
+                failed_starts=0, retry_at=None
+            )
             announce.tell(
                 lab, NoticeKind.RUN_STARTED, f"agent started in session {run.session}", run=run
             )

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, F, OuterRef
 
+from runs.domain import streak
 from runs.domain.ports import Lab
-from runs.domain.states import NoticeKind, Outcome, RunState
-from runs.models import Host, Run
+from runs.domain.states import NoticeKind, Outcome, RunKind, RunState
+from runs.domain.streak import Move
+from runs.models import Host, Project, Run
 from runs.work import announce
 
 
@@ -27,7 +29,8 @@ def record(
 
     `lease` is the number of the tick's lease: a tick that lost it can no longer end anything.
     `seen` are further facts to keep, such as the pull request that proves a success. The run's
-    token dies here. Effects (session, worktree) come after, by `reaper.settle`.
+    token dies here, and the project's streak moves (LAB-93). Effects (session, worktree) come
+    after, by `reaper.settle`.
     """
     rows = Run.objects.active().filter(pk=run.pk)
     if lease is not None:
@@ -43,6 +46,36 @@ def record(
         )
         if won:
             announce.tell(lab, NoticeKind.RUN_ENDED, reason, run=run, by=by, outcome=outcome)
+            _count(lab, run, outcome)
     if won:
         run.refresh_from_db()
     return bool(won)
+
+
+def _count(lab: Lab, run: Run, outcome: Outcome) -> None:
+    """Move the streak of the run's project in the transaction of its outcome (LAB-92, LAB-99)."""
+    rows = Project.objects.filter(pk=run.project_id)
+    did_start = Run.objects.filter(pk=run.pk, started_at__isnull=False).exists()
+    moved = streak.move(outcome, did_start)
+    if moved is Move.CLEARS:
+        rows.update(streak=0, last_failure=None, failed_starts=0, retry_at=None)
+    elif moved is Move.ADDS:
+        rows.update(streak=F("streak") + 1, last_failure=run)
+        _tell_of_pause(lab, run, outcome)
+    elif outcome is Outcome.FAILED and run.kind == RunKind.AUTO:
+        rows.update(failed_starts=F("failed_starts") + 1)
+        failed = rows.values_list("failed_starts", flat=True).get()
+        rows.update(retry_at=lab.now() + streak.wait_after(failed))
+
+
+def _tell_of_pause(lab: Lab, run: Run, outcome: Outcome) -> None:
+    """Once, by the run that crosses the line: the row is ours until the transaction ends (LAB-100)."""
+    project = Project.objects.only("is_auto", "streak").get(pk=run.project_id)
+    if project.streak != streak.PAUSE_AT:
+        return
+    paused = "automatic work is paused" if project.is_auto else "automatic work stays off"
+    text = (
+        f"{paused}: {project.streak} runs in a row failed, the last one on issue {run.issue_key} "
+        f"{outcome.words}. Look at it, then press Reset"
+    )
+    announce.tell(lab, NoticeKind.AUTO_PAUSED, text, project=project, issue_key=run.issue_key)

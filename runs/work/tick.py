@@ -6,19 +6,19 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import InterfaceError, OperationalError
 from django.db.models import Q
 
-from runs.domain import budgets
 from runs.domain.ports import Lab, SeamError, Sighting
 from runs.domain.states import RunState
 from runs.domain.trouble import database_words
-from runs.models import Due, Host, Run, Settings, StartRequest, Tick, connections
+from runs.models import Host, Run, Settings, Tick, connections
 from runs.work import (
     adopt,
     clock,
+    filling,
     glance,
     judge,
     launch,
@@ -27,14 +27,14 @@ from runs.work import (
     pings,
     projects,
     reaper,
+    schedule,
     starts,
     sweep,
 )
+from runs.work.schedule import FILL, LOOK
 
 logger = logging.getLogger(__name__)
 
-LOOK, GLANCE = "look", "glance"
-GLANCE_EVERY = timedelta(seconds=5)
 NO_DATABASE = (OperationalError, InterfaceError)
 TICKS_KEPT, PRUNE_EVERY = 5000, 500
 
@@ -77,9 +77,9 @@ def tick(lab: Lab, project: str = "", force: bool = False) -> Report:
 
 def _tick(lab: Lab, project: str, force: bool) -> Report:
     settings = Settings.current()
-    due = _due(lab, settings)
+    due = schedule.due(lab, settings)
     if force or project:
-        due.add(LOOK)
+        due |= {LOOK, FILL} if force else {LOOK}
     if not due:
         return Report(did=False)
     number = lease.acquire(lab)
@@ -122,10 +122,11 @@ def _work(
             found = adopt.adopt(lab, sightings, known, project)
             report.adopted, runs = len(found), [*runs, *found]
         _judge(lab, settings, number, runs, sightings, report, now)
-        report.started = _launch(lab, settings, sightings, held, number, report)
-        if not project:
-            projects.recover(lab)
-            merging.recover(lab)
+    if due & {LOOK, FILL}:
+        report.started = _launch(lab, settings, sightings, held, number, due, report)
+    if LOOK in due and not project:
+        projects.recover(lab)
+        merging.recover(lab)
     if sweep.SWEEP in due and not project:
         sweep.ask(lab)
     working = [run for run in runs if run.is_active and run.state == RunState.WORKING]
@@ -206,40 +207,22 @@ def _launch(
     sightings: Mapping[str, Sighting] | None,
     held: Collection[str],
     number: int,
+    due: set[str],
     report: Report,
 ) -> int:
-    """Drain before fill: requests are answered after everything that ended freed its slot."""
-    if not StartRequest.objects.filter(answer="").exists():
+    """Drain before fill: what ended has freed its slot, then people's requests, then auto work."""
+    is_asked, wishing = filling.waiting(lab.now(), kicked=FILL not in due)
+    if not is_asked and not wishing:
         return 0
     if report.settled:
         sightings = _look(lab, report)
-    return starts.launch_pass(lab, settings, sightings, number, held)
+    held = set(held)
+    started = starts.launch_pass(lab, settings, sightings, number, held) if is_asked else 0
+    return started + filling.fill(lab, settings, sightings, number, held, wishing, report.errors)
 
 
 def _any_alive(runs: Sequence[Run], sightings: Mapping[str, Sighting] | None) -> bool:
     return sightings is not None and any(run.session in sightings for run in runs)
-
-
-def _due(lab: Lab, settings: Settings) -> set[str]:
-    """What is due now, from one indexed query (C-41)."""
-    stored: dict[str, datetime] = dict(
-        Due.objects.filter(host__name=lab.host).values_list("activity", "next_at")
-    )
-    now = lab.now()
-    intervals = _intervals(settings)
-    due = {
-        name for name, every in intervals.items() if budgets.is_due(now, stored.get(name), every)
-    }
-    if due == {GLANCE} and not Run.objects.working().filter(host=lab.host).exists():
-        return set()
-    if sweep.RECONCILE not in stored:
-        due |= {LOOK, sweep.RECONCILE}
-    return due
-
-
-def _intervals(settings: Settings) -> dict[str, timedelta]:
-    every = timedelta(minutes=settings.sweep_minutes)
-    return {LOOK: settings.tick_interval, GLANCE: GLANCE_EVERY, sweep.SWEEP: every}
 
 
 def _skipped(lab: Lab, is_periodic: bool) -> Report:
@@ -268,8 +251,8 @@ def _finish(
     if host_id is None:
         return
     if not project:
-        _store_due(host_id, due, settings, now)
-    if LOOK in due and report.is_worth_storing:
+        schedule.store(host_id, due, settings, now)
+    if due & {LOOK, FILL} and report.is_worth_storing:
         stored = Tick.objects.create(
             host_id=host_id,
             at=now,
@@ -283,16 +266,3 @@ def _finish(
             Tick.objects.filter(host_id=host_id, pk__lt=stored.pk - TICKS_KEPT).delete()
     if ours.update(**done) and LOOK in due:
         pings.after_tick(lab, settings, is_healthy=not report.errors)
-
-
-def _store_due(host_id: int, due: set[str], settings: Settings, now: datetime) -> None:
-    intervals = _intervals(settings)
-    Due.objects.bulk_create(
-        [
-            Due(host_id=host_id, activity=name, next_at=now + intervals[name])
-            for name in sorted(due & intervals.keys())
-        ],
-        update_conflicts=True,
-        unique_fields=["host", "activity"],
-        update_fields=["next_at"],
-    )

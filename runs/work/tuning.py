@@ -15,6 +15,7 @@ from runs.work import announce
 
 NUMBERS = (
     "tick_seconds",
+    "launch_seconds",
     "run_budget_minutes",
     "session_cap",
     "git_timeout_seconds",

@@ -20,7 +20,7 @@ from runs.domain.paths import Paths
 from runs.domain.ports import Lab
 from runs.domain.states import RunState
 from runs.models import Project, Run, Settings
-from runs.work import starts, tick
+from runs.work import taking, tick
 from tests.real import git
 
 
@@ -112,7 +112,7 @@ def _sessions_and_slots(lab: Lab) -> Iterator[str]:
             yield f"run {run.pk} is {run.state} without a session"
     live = {name for name, seen in sightings.items() if seen.alive and name in there}
     starting = {name for name, run in rows.items() if run.state == RunState.STARTING}
-    room = starts.room(lab, Settings.current(), sightings)
+    room = taking.room(lab, Settings.current(), sightings)
     if room.occupied != len(live | starting):
         yield f"{room.occupied} slots are counted for {len(live | starting)} sessions and starts"
     slots = [run.slot for run in rows.values() if run.slot]

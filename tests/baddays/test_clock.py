@@ -11,7 +11,7 @@ from runs.domain.budgets import JUMP, ClockReading, jump
 from runs.domain.ports import Steady
 from runs.domain.states import RunState
 from runs.models import Host, Notice, Run, Tick
-from runs.work import lease, starts, tick
+from runs.work import lease, taking, tick
 from tests import make
 from tests.fakes import START
 from tests.runs.stories import look, press_start, ready
@@ -205,7 +205,7 @@ def test_real_agents_go_on_through_a_jump_and_new_ones_start(day, hours):
     look(day.real)
     assert day.again(run).is_active
     assert len(day.real.session_names()) == 2
-    assert starts.room(day.real.lab, _settings(), day.real.sessions.look()).occupied == 2
+    assert taking.room(day.real.lab, _settings(), day.real.sessions.look()).occupied == 2
 
 
 def _settings():  # type: ignore[no-untyped-def]

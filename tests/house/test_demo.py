@@ -37,7 +37,8 @@ def test_the_demo_is_a_real_repository_an_agent_and_three_ready_issues(real: Rea
     assert git(Path(project.source), "log", "--format=%s") == "feat: split a bill among people"
     assert project.agent is not None
     assert project.agent.name == "Demo agent"
-    ready = real.lab.tracker_for("builtin").ready(project.tracker_root, project.ready_label)
+    tracker, root = real.lab.tracker_for("builtin"), project.tracker_root
+    ready = tracker.queues({root: project.ready_label})[root]
     assert [issue.title for issue in ready] == [planned.title for planned in demo.planned_issues()]
     assert len(ready) == 3
 

@@ -106,9 +106,9 @@ def test_a_request_that_was_answered_meanwhile_starts_nothing(
     class Slow:
         """A tracker that takes its time."""
 
-        def ready(self, root: str, label: str) -> Any:
+        def queues(self, labels: Mapping[str, str]) -> Any:
             is_answered()
-            return world.tracker.ready(root, label)
+            return world.tracker.queues(labels)
 
         def __getattr__(self, name: str) -> Any:
             return getattr(world.tracker, name)
@@ -140,6 +140,7 @@ def test_a_repository_that_hangs_is_asked_once_in_a_pass_and_again_in_the_next(
     lab: Lab = replace(world.lab, repos=Hanging())
     other = make.a_project("other", agent=project.agent)
     world.tracker.add_root("other")
+    world.tracker.add_issue("other", "1", labels=[other.ready_label])
     for _ in range(3):
         starts.request(lab, project, "anna")
         starts.request(lab, other, "anna")

@@ -60,7 +60,7 @@ def test_a_pull_request_is_success_and_keeps_branch_and_commits(real, state):
     assert run.worktree not in git(repo, "worktree", "list")
     tip = git(repo, "rev-parse", "refs/heads/afk/7")
     assert git(Path(project.url), "rev-parse", "refs/heads/afk/7") == tip
-    assert set(real.memory.calls) <= {"ready", "pulls"}
+    assert set(real.memory.calls) <= {"queues", "pulls"}
 
 
 def test_the_changes_of_a_run_can_be_read_after_its_worktree_is_gone(real):

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from runs.domain import budgets, commands
-from runs.domain.launching import Queue, Refusal, Room, Start, decide_start
+from runs.domain.launching import Candidate, Queue, Refusal, Room, Start, decide_start
 from runs.domain.sources import WrongSource, name_from, read_source
 from runs.domain.states import AnswerCode, Outcome
 from runs.domain.teardown import MergeFacts, guarded, is_merged, needs_rescue, teardown
@@ -167,7 +167,10 @@ def test_a_lease_is_free_when_nobody_can_be_holding_it(held, expected):
 
 def _queue(**changes):
     facts = {"has_tracker": True, "ready": ["7", "8"], "claims": set(), "active": set()}
-    return Queue(**{**facts, **changes})
+    facts |= changes
+    if facts["ready"] is not None:
+        facts["ready"] = [Candidate(key) for key in facts["ready"]]
+    return Queue(**facts)
 
 
 ROOM = Room(taken={1}, occupied=1, cap=2)

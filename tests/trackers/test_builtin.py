@@ -53,7 +53,7 @@ def test_an_unknown_label_is_refused_and_nothing_is_stored(root: str) -> None:
 
     number = an_issue(root, labels=("bug",))
     with pytest.raises(Refused, match="no label “urgent”"):
-        store.set_labels(root, number, labels=["urgent"], at=AT)
+        store.set_labels(root, number, labels=["urgent"], by="ada", at=AT)
     assert [label.name for label in Issue.objects.get().labels.all()] == ["bug"]
 
 
@@ -71,8 +71,8 @@ def test_doing_the_same_twice_changes_nothing_the_second_time(root: str) -> None
 
     assert store.set_open(root, number, is_open=False, at=AT) is True
     assert store.set_open(root, number, is_open=False, at=AT) is False
-    assert store.set_labels(root, number, labels=["bug", READY], at=AT) is True
-    assert store.set_labels(root, number, labels=[READY, "bug"], at=AT) is False
+    assert store.set_labels(root, number, labels=["bug", READY], by="ben", at=AT) is True
+    assert store.set_labels(root, number, labels=[READY, "bug"], by="ada", at=AT) is False
     assert store.close_pull(root, pull, at=AT) is True
     assert store.close_pull(root, pull, at=AT) is False
 
@@ -90,7 +90,7 @@ def test_what_is_not_there_is_not_found(root: str) -> None:
         lambda: store.edit_issue(root, 9, title="t", body="", at=AT),
         lambda: store.add_comment(root, 9, author="ada", body="b", at=AT),
         lambda: store.set_open(root, 9, is_open=True, at=AT),
-        lambda: store.set_labels(root, 9, labels=(), at=AT),
+        lambda: store.set_labels(root, 9, labels=(), by="ada", at=AT),
         lambda: store.close_pull(root, 9, at=AT),
     )
     for act in acts:
@@ -192,7 +192,7 @@ def test_the_questions_of_a_tick_cost_the_same_for_one_row_and_for_fifty(
     with django_assert_num_queries(1):  # type: ignore[operator]
         found = world.tracker.pulls({root: ["afk/7", "afk/8"] for root in roots})
     with django_assert_num_queries(2):  # type: ignore[operator]
-        world.tracker.ready(roots[0], READY)
+        world.tracker.queues(dict.fromkeys(roots, READY))
     with django_assert_num_queries(2):  # type: ignore[operator]
         world.tracker.open_issues(roots[0])
 

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.django_db
 
 SETTINGS = {
     "tick_seconds": 30,
+    "launch_seconds": 45,
     "run_budget_minutes": 45,
     "session_cap": 6,
     "git_timeout_seconds": 60,
@@ -30,6 +31,7 @@ SETTINGS = {
 }
 RANGES = [
     ("tick_seconds", 5, 600),
+    ("launch_seconds", 5, 3600),
     ("run_budget_minutes", 1, 10080),
     ("session_cap", 1, 500),
     ("git_timeout_seconds", 1, 3600),
@@ -185,7 +187,12 @@ def test_a_profile_is_kept_and_told_without_its_environment(admin: Client) -> No
 def test_a_project_has_a_budget_of_its_own(admin: Client) -> None:
     project = make.a_project()
     address = reverse("admin:runs_project_change", args=[project.pk])
-    given = {"agent": "", "run_budget_minutes": 30, "ready_label": "ready-for-agent"}
+    given = {
+        "agent": "",
+        "run_budget_minutes": 30,
+        "ready_label": "ready-for-agent",
+        "parallel_runs": 1,
+    }
     assert admin.post(address, given).status_code == 302
     told = Notice.objects.get()
     assert told.text == "project demo: run budget (minutes) changed from not set to 30"
@@ -206,7 +213,15 @@ def test_saving_a_project_leaves_alone_what_the_worker_wrote_meanwhile(
 
     monkeypatch.setattr(Project, "save", save_later)
     address = reverse("admin:runs_project_change", args=[project.pk])
-    admin.post(address, {"agent": "", "run_budget_minutes": 30, "ready_label": "ready-for-agent"})
+    admin.post(
+        address,
+        {
+            "agent": "",
+            "run_budget_minutes": 30,
+            "ready_label": "ready-for-agent",
+            "parallel_runs": 1,
+        },
+    )
     project.refresh_from_db()
     assert (project.state, project.run_budget_minutes) == ("ready", 30)
 
@@ -219,7 +234,10 @@ def test_a_token_is_neither_shown_nor_taken_in_admin(admin: Client) -> None:
         text = admin.get(page).content.decode()
         assert "very-secret" not in text
         assert "gAAAA" not in text
-    admin.post(address, {"run_budget_minutes": 5, "ready_label": "ready", "token": "stolen"})
+    admin.post(
+        address,
+        {"run_budget_minutes": 5, "ready_label": "ready", "parallel_runs": 1, "token": "stolen"},
+    )
     project.refresh_from_db()
     assert project.token == "ghp_very-secret"
 

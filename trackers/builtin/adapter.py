@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from django.db import DatabaseError
-from django.db.models import FilteredRelation, Prefetch, Q
+from django.db.models import Case, F, FilteredRelation, Prefetch, Q, TextField, Value, When
 
 from trackers import base
 from trackers.base import Ability, NewPull, NotFound, Pull, PullState, Refused, Unreachable
@@ -27,13 +27,41 @@ class BuiltinTracker:
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
 
-    def ready(self, root: str, label: str) -> Sequence[base.Issue]:
-        """Open issues with the label, lowest number first."""
-        return self._open(root, Q(labels__name=label))
+    def queues(self, labels: Mapping[str, str]) -> Mapping[str, Sequence[base.Issue] | None]:
+        """The ready issues of all roots in two queries, without comments and other labels."""
+        roots = _numbered(labels)
+        wanted = Q(root_id__in=roots, labels__name__in=set(labels.values()))
+        rows = _rows(wanted, "labels__name")
+        return _by_root(
+            labels,
+            roots,
+            (
+                (root, _row_issue(row, row["labels__name"]))
+                for row in rows
+                if row["labels__name"] == labels[root := roots[row["root_id"]]]
+            ),
+        )
+
+    def still_open(
+        self, keys: Mapping[str, Collection[str]]
+    ) -> Mapping[str, Sequence[base.Issue] | None]:
+        """Those of the named issues that are open, of all roots in two queries."""
+        roots = _numbered(keys)
+        numbers = {int(k) for asked in keys.values() for k in asked if _is_number(k)}
+        rows = _rows(Q(root_id__in=roots, number__in=numbers))
+        return _by_root(
+            keys,
+            roots,
+            (
+                (root, _row_issue(row))
+                for row in rows
+                if str(row["number"]) in keys[root := roots[row["root_id"]]]
+            ),
+        )
 
     def open_issues(self, root: str) -> Sequence[base.Issue]:
         """Every open issue, lowest number first."""
-        return self._open(root, Q())
+        return self._open(root)
 
     def issue(self, root: str, key: str) -> base.Issue:
         """One issue with its comments. Raises NotFound."""
@@ -81,10 +109,10 @@ class BuiltinTracker:
             created_at=at,
         )
 
-    def _open(self, root: str, which: Q) -> Sequence[base.Issue]:
+    def _open(self, root: str) -> Sequence[base.Issue]:
         """Open issues without their bodies, which a list never shows."""
         key = store.root_id(root)
-        rows = Issue.objects.filter(which, root_id=key, is_open=True).order_by("number")
+        rows = Issue.objects.filter(root_id=key, is_open=True).order_by("number")
         issues = [_issue(row) for row in rows.defer("body").prefetch_related("labels")]
         if not issues and not Root.objects.filter(pk=key).exists():
             raise Refused("This project has no tracker of its own in labsite.")
@@ -93,9 +121,13 @@ class BuiltinTracker:
 
 def number_of(key: str) -> int:
     """The number that a key stands for. Raises NotFound for anything else (LAB-34)."""
-    if not (key.isascii() and key.isdigit()) or len(key) > 9:
+    if not _is_number(key):
         raise NotFound(f"There is no issue {key[:60]}.")
     return int(key)
+
+
+def _is_number(key: str) -> bool:
+    return key.isascii() and key.isdigit() and len(key) <= 9
 
 
 def _issue(row: Issue, *, with_text: bool = False) -> base.Issue:
@@ -108,6 +140,45 @@ def _issue(row: Issue, *, with_text: bool = False) -> base.Issue:
         labels=tuple(sorted(label.name for label in row.labels.all())),
         is_open=row.is_open,
         comments=tuple(base.Comment(author=c.author, body=c.body) for c in comments),
+    )
+
+
+def _numbered(roots: Iterable[str]) -> dict[int, str]:
+    """The roots that can be ours by their keys."""
+    return {int(r): r for r in roots if r.isascii() and r.isdigit() and len(r) <= 18}
+
+
+def _rows(which: Q, *more: str) -> Iterator[dict[str, Any]]:
+    """Open issues, lowest number first; a text only where it may name what the issue waits for."""
+    names_others = When(body__icontains="blocked", then=F("body"))
+    text = Case(names_others, default=Value(""), output_field=TextField())
+    rows = Issue.objects.filter(which, is_open=True).annotate(text=text).order_by("number")
+    shown = ("root_id", "number", "title", "text", "author", "labelled_by")
+    yield from rows.values(*shown, *more)
+
+
+def _by_root(
+    asked: Iterable[str], roots: Mapping[int, str], issues: Iterable[tuple[str, base.Issue]]
+) -> Mapping[str, Sequence[base.Issue] | None]:
+    """The issues of each root; None for a root without a row."""
+    found: dict[str, list[base.Issue] | None] = dict.fromkeys(asked)
+    for key in Root.objects.filter(pk__in=roots).values_list("pk", flat=True):
+        found[roots[key]] = []
+    for root, issue in issues:
+        mine = found[root]
+        if mine is not None:
+            mine.append(issue)
+    return found
+
+
+def _row_issue(row: Mapping[str, Any], label: str = "") -> base.Issue:
+    return base.Issue(
+        key=str(row["number"]),
+        title=row["title"],
+        body=row["text"],
+        author=row["author"],
+        labels=(label,) if label else (),
+        ready_by=row["labelled_by"].get(label) if label else None,
     )
 
 

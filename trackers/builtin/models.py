@@ -42,6 +42,7 @@ class Issue(models.Model):
     author = models.CharField(max_length=150)
     is_open = models.BooleanField(default=True)
     labels = models.ManyToManyField(Label, blank=True, related_name="issues")
+    labelled_by = models.JSONField(default=dict, help_text="Who set each label, by its name.")
     created_at = models.DateTimeField()
     updated_at = models.DateTimeField()
 

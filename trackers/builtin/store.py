@@ -51,6 +51,7 @@ def create_issue(
             title=title,
             body=body,
             author=author,
+            labelled_by=dict.fromkeys(labels, author),
             created_at=at,
             updated_at=at,
         )
@@ -92,15 +93,22 @@ def set_open(root: str, number: int, *, is_open: bool, at: datetime) -> bool:
     return bool(changed)
 
 
-def set_labels(root: str, number: int, *, labels: Collection[str], at: datetime) -> bool:
-    """Make these the issue's labels; False when they were. Raises NotFound, Refused."""
+def set_labels(root: str, number: int, *, labels: Collection[str], by: str, at: datetime) -> bool:
+    """Make these the issue's labels; False when they were. Raises NotFound, Refused.
+
+    Who set a label that is there already is not changed.
+    """
     with transaction.atomic():
         issue = _issue(root, number)
         wanted = _labels(root, labels)
-        if {label.name for label in wanted} == {label.name for label in issue.labels.all()}:
+        names = {label.name for label in wanted}
+        before = {label.name for label in issue.labels.all()}
+        if names == before:
             return False
         issue.labels.set(wanted)
-        Issue.objects.filter(pk=issue.pk).update(updated_at=at)
+        kept = {name: who for name, who in issue.labelled_by.items() if name in names & before}
+        setters = {**dict.fromkeys(names - before, by), **kept}
+        Issue.objects.filter(pk=issue.pk).update(labelled_by=setters, updated_at=at)
     return True
 
 

@@ -1,0 +1,111 @@
+"""Takes an issue and a slot: the row in *starting*, which keeps other starters out from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from runs.domain import naming, tokens
+from runs.domain.launching import Room, Start
+from runs.domain.ports import Lab, Sighting
+from runs.domain.states import NoticeKind, RunKind, RunState
+from runs.models import Host, Project, Run, Settings
+from runs.work import announce, lease
+
+
+class NotWantedAnyMore(Exception):
+    """What asked for the run has been answered or taken back meanwhile; nothing was stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who asked for a run, when, and what has to be true still when it is stored."""
+
+    kind: RunKind
+    by: str
+    at: datetime
+    confirm: Callable[[Run], bool]
+
+
+def take(
+    lab: Lab,
+    settings: Settings,
+    project: Project,
+    start: Start,
+    title: str,
+    asked: Asked,
+    number: int,
+) -> Run:
+    """Store the run and ask the queue to carry it out.
+
+    Raises NotWantedAnyMore, lease.Lost, and IntegrityError when another start took the issue;
+    then nothing was stored.
+    """
+    profile = project.agent or settings.agent
+    is_general = profile == settings.agent
+    with transaction.atomic():
+        lease.keep(lab, number)
+        run = Run.objects.create(
+            project=project,
+            host=lab.host,
+            issue_key=start.key,
+            issue_title=title,
+            kind=asked.kind,
+            state=RunState.STARTING,
+            session=naming.session_name(project.slug, start.slot, start.key, asked.kind),
+            slot=start.slot,
+            mark=tokens.new_mark(),
+            branch=naming.branch_for(start.key),
+            agent=profile.name if profile else "",
+            model=settings.model if is_general else "",
+            effort=settings.effort if is_general else "",
+            started_by=asked.by,
+            requested_at=asked.at,
+        )
+        if not asked.confirm(run):
+            raise NotWantedAnyMore
+        Project.objects.filter(pk=project.pk).update(last_opened_at=lab.now())
+        text = f"taken into slot {start.slot}"
+        if asked.kind is RunKind.AUTO:
+            text = f"{text} by automatic work"
+        announce.tell(lab, NoticeKind.RUN_STARTING, text, run=run, by=asked.by)
+        transaction.on_commit(lambda: lab.queue.launch(run.pk), robust=True)
+    return run
+
+
+def room(
+    lab: Lab,
+    settings: Settings,
+    sightings: Mapping[str, Sighting] | None,
+    held: Collection[str] = (),
+) -> Room:
+    """Slots: live sessions of projects plus runs in *starting* (LAB-41, LAB-66).
+
+    A session of `held` counts as long as its run is active: it may have come to life after the
+    sessions were looked at, when it is neither seen nor *starting* any more. Other hosts count by
+    their active runs.
+    """
+    active = list(Run.objects.active().values_list("host", "session", "slot", "state"))
+    ours = [(session, slot, state) for host, session, slot, state in active if host == lab.host]
+    taken = {slot for _, slot, _ in ours if slot}
+    host_cap = Host.objects.filter(name=lab.host).values_list("session_cap", flat=True).first()
+    elsewhere = len(active) - len(ours)
+    if sightings is None:
+        return Room(taken, None, settings.session_cap, elsewhere, host_cap)
+    slugs = set(Project.objects.values_list("slug", flat=True))
+    live = {
+        name
+        for name, seen in sightings.items()
+        if seen.alive and naming.session_project(name) in slugs
+    }
+    for name in live:
+        parsed = naming.parse_session(name)
+        if parsed is not None and parsed.slot:
+            taken.add(parsed.slot)
+    starting = {
+        session for session, _, state in ours if state == RunState.STARTING or session in held
+    }
+    return Room(taken, len(live | starting), settings.session_cap, elsewhere, host_cap)
