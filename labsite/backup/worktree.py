@@ -120,7 +120,7 @@ def _staged(git: Git, tree: Path, index: Path) -> set[str]:
 
 
 def _listed(git: Git, tree: Path, index: Path, *flags: str) -> Sequence[str]:
-    done = git(tree, "ls-files", "-z", *flags, timeout=LONG, index=index)
+    done = git(tree, "ls-files", "-z", *flags, timeout=LONG, index=index, looks_at_files=True)
     if done.status != 0:
         raise failed("ls-files", done)
     return [name for name in done.stdout.split("\0") if name]
@@ -129,7 +129,8 @@ def _listed(git: Git, tree: Path, index: Path, *flags: str) -> Sequence[str]:
 def check_out(git: Git, admin: Path, tree: Path) -> None:
     """Write every file that the index names, into a tree that has nothing yet. Raises SeamError."""
     argv = (f"--git-dir={admin}", f"--work-tree={tree}", "checkout-index", "-a", "-f", "-q", "-u")
-    done = git(tree, *argv, timeout=LONG)
+    # From the notes, since the tree does not name its repository yet.
+    done = git(admin, *argv, timeout=LONG, looks_at_files=True)
     if done.status != 0:
         raise failed("checkout-index", done)
 

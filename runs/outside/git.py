@@ -19,6 +19,8 @@ _CAREFUL = (
     *("-c", "log.showSignature=false"),
     *("-c", "core.useReplaceRefs=false"),
 )
+_SCOPES = ("local", "worktree")
+_OFF = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
 # For the product the token comes in the environment, inside a session from the run's private file.
 _ASKPASS = """#!/bin/sh
 secret=${LAB_GIT_TOKEN:-$(cat "$LAB_RUN_FOLDER/git-token")}
@@ -58,19 +60,23 @@ class Git:
         given: Path | None = None,
         index: Path | None = None,
         env: Mapping[str, str] | None = None,
+        looks_at_files: bool = False,
     ) -> shell.Finished:
         """Run git in a folder. Raises SeamError only when it cannot run or takes too long.
 
         `limit` bounds what is read of its output; a program that prints more is ended. `given` is
         a file that it reads as its standard input, `index` one that it takes for the index; `env`
-        adds to the environment.
+        adds to the environment. With `looks_at_files` git reads or writes files of a worktree,
+        and no filter that its repository names runs for that.
         """
+        unfiltered = self._without_filters(folder) if looks_at_files else {}
         return shell.run(
             ["git", *_CAREFUL, "-C", str(folder), *argv],
             timeout=timeout or self.timeout(),
             env={
                 **self._environment(token),
                 **({"GIT_INDEX_FILE": str(index)} if index else {}),
+                **unfiltered,
                 **(env or {}),
             },
             on_stderr=on_progress,
@@ -78,12 +84,41 @@ class Git:
             given=given,
         )
 
-    def ask(self, folder: Path, *argv: str, token: str = "", timeout: float | None = None) -> str:
+    def ask(
+        self,
+        folder: Path,
+        *argv: str,
+        token: str = "",
+        timeout: float | None = None,
+        looks_at_files: bool = False,
+    ) -> str:
         """What git prints. Raises SeamError with git's own words when it fails."""
-        done = self(folder, *argv, token=token, timeout=timeout)
+        done = self(folder, *argv, token=token, timeout=timeout, looks_at_files=looks_at_files)
         if done.status != 0:
             raise failed(argv[0], done, token)
         return done.stdout
+
+    def _without_filters(self, folder: Path) -> Mapping[str, str]:
+        """Settings that turn off the filters which this repository itself names.
+
+        Those of the operator's own settings go on. They come by the environment, since a name
+        may hold what `-c` takes for its end.
+        """
+        argv = ("config", "-z", "--show-scope", "--name-only", "--get-regexp", r"^filter\.")
+        done = self(folder, *argv, timeout=QUICK)
+        if done.status not in (0, 1):  # 1: there is none
+            raise failed("config", done)
+        words = done.stdout.split("\0")
+        scopes = zip(words[::2], words[1::2], strict=False)
+        own = {name.rpartition(".")[0] for scope, name in scopes if scope in _SCOPES}
+        if any("\\x" in name for name in own):
+            raise SeamError("the repository names a filter whose name is no text")
+        off = [(f"{name}.{key}", value) for name in sorted(own) for key, value in _OFF]
+        before = int(self._env.get("GIT_CONFIG_COUNT") or 0)
+        settings = {"GIT_CONFIG_COUNT": str(before + len(off))}
+        for number, (name, value) in enumerate(off, before):
+            settings |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+        return settings if off else {}
 
     def _environment(self, token: str) -> Mapping[str, str]:
         """A token reaches git through a helper and the environment, never through argv (X-05)."""

@@ -14,6 +14,8 @@ from runs.outside.git import QUICK, Git, failed
 PROBE = 20.0
 FETCHES = 4
 BRANCH_CHARACTERS = 200  # as many as a project's row keeps
+# The program on the other side is git's own, whatever a repository's settings say.
+_ITS_OWN = ("--upload-pack=git-upload-pack",)
 _DIVERGED = "the checkout and labsite's own origin have gone different ways; labsite's was used"
 _HEADS = "+refs/heads/*:refs/remotes/origin/*"
 
@@ -89,7 +91,7 @@ class GitRepos:
         for _ in range(FETCHES):
             done = self._git(
                 repo,
-                *("fetch", *flags, "--prune", "--no-tags", "--", url, _HEADS),
+                *("fetch", *flags, *_ITS_OWN, "--prune", "--no-tags", "--", url, _HEADS),
                 token=token,
                 timeout=timeout,
                 on_progress=progress,
@@ -123,7 +125,9 @@ class GitRepos:
             shutil.rmtree(repo, ignore_errors=True)
 
     def default_branch(self, repo: Path, token: str = "", url: str = "origin") -> str:
-        text = self._git.ask(repo, "ls-remote", "--symref", "--", url, "HEAD", token=token)
+        text = self._git.ask(
+            repo, "ls-remote", *_ITS_OWN, "--symref", "--", url, "HEAD", token=token
+        )
         for line in text.splitlines():
             if line.startswith("ref: refs/heads/"):
                 branch = line.split("\t")[0].removeprefix("ref: refs/heads/")
@@ -161,7 +165,9 @@ class GitRepos:
         if path.exists() or self.tip(repo, f"refs/heads/{branch}"):
             raise Taken(_taken(path, branch))
         done = self._git(
-            repo, "worktree", "add", "-q", "--no-track", "-b", branch, "--", str(path), commit
+            repo,
+            *("worktree", "add", "-q", "--no-track", "-b", branch, "--", str(path), commit),
+            looks_at_files=True,
         )
         if done.status == 0:
             return
@@ -175,7 +181,7 @@ class GitRepos:
         if not path.exists():
             self._git.ask(repo, "worktree", "prune", timeout=QUICK)
             return
-        done = self._git(repo, "worktree", "remove", "--", str(path))
+        done = self._git(repo, "worktree", "remove", "--", str(path), looks_at_files=True)
         if done.status != 0:
             raise failed("worktree", done)
 
@@ -202,7 +208,7 @@ class GitRepos:
             return True
         if head.stdout.strip() != fork_point:
             return False
-        state = self._git.ask(path, "status", "--porcelain", timeout=QUICK)
+        state = self._git.ask(path, "status", "--porcelain", timeout=QUICK, looks_at_files=True)
         return all(line.startswith((" D", "D ")) for line in state.splitlines())
 
     def tip(self, repo: Path, ref: str) -> str | None:
@@ -213,7 +219,7 @@ class GitRepos:
     def pushed(self, repo: Path, branch: str, token: str = "", url: str = "origin") -> str | None:
         text = self._git.ask(
             repo,
-            *("ls-remote", "--heads", "--", url, f"refs/heads/{branch}"),
+            *("ls-remote", *_ITS_OWN, "--heads", "--", url, f"refs/heads/{branch}"),
             token=token,
             timeout=QUICK,
         )

@@ -141,7 +141,7 @@ class GitRescues:
         flags = self._git(path, *plain, "ls-files", "-v", index=index)
         if flags.status != 0 or any(not line.startswith("H") for line in flags.stdout.splitlines()):
             self._fresh(path, head, index)
-        done = self._git(path, *plain, "add", "--all", "--", ".", index=index)
+        done = self._git(path, *plain, "add", "--all", "--", ".", index=index, looks_at_files=True)
         if done.status != 0:
             raise failed("add", done)
         self._refuse_inner(path, index)

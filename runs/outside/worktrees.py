@@ -34,7 +34,9 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
     """`Repos` complete: reference repositories, worktrees, kept work."""
 
     def is_dirty(self, path: Path) -> bool:
-        return bool(self._git.ask(path, "status", "--porcelain", timeout=QUICK).strip())
+        return bool(
+            self._git.ask(path, "status", "--porcelain", timeout=QUICK, looks_at_files=True).strip()
+        )
 
     def is_kept_by(self, path: Path, branch: str) -> bool:
         """Exit 0: the branch holds the worktree's head; 1: commits would be lost; else unknown."""
@@ -116,6 +118,7 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
             *("diff", *_CAREFUL, *flags, *(ends if head else (fork_point,)), "--"),
             timeout=QUICK,
             limit=limit,
+            looks_at_files=not head,
         )
         if done.status != 0:
             raise failed("diff", done)

@@ -293,6 +293,20 @@ def test_a_folder_that_is_no_worktree_comes_along(house: House, tmp_path: Path) 
     assert (new.worktrees / "stray" / "empty").is_dir()
 
 
+def test_no_filter_that_an_agent_named_runs_at_a_backup_or_a_restore(
+    house: House, tmp_path: Path
+) -> None:
+    house.dirty()
+    proof = tmp_path / "proof"
+    for verb in ("clean", "smudge"):
+        git(house.repo, "config", f"filter.evil.{verb}", f"touch {proof}; cat")
+    (house.repo / "info").mkdir(exist_ok=True)
+    (house.repo / "info" / "attributes").write_text("* filter=evil\n")
+    new = _round(house, tmp_path)
+    assert (new.worktrees / "demo-7" / "kept").exists()
+    assert not proof.exists()
+
+
 def test_what_lies_behind_a_link_is_told_to_be_missing(house: House, tmp_path: Path) -> None:
     """Whoever moved a big repository to another disk must not find out at the restore."""
     other = tmp_path / "other-disk"

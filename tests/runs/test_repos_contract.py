@@ -124,6 +124,64 @@ def test_changes_hold_committed_uncommitted_and_untracked_files_with_odd_names(r
     assert real.repos.subject(tree, progress.head) == "feat: kept"
 
 
+@pytest.mark.parametrize("name", ["evil", "a=b", "Evil.x"])
+@pytest.mark.parametrize("verb", ["clean", "process"])
+@pytest.mark.parametrize("is_included", [False, True], ids=["own", "included"])
+def test_no_filter_that_an_agent_names_runs_when_its_worktree_is_looked_at(
+    real, tmp_path, name, verb, is_included
+):
+    repo, tree, fork = _claimed(real, tmp_path)
+    proof, file = tmp_path / "proof", repo / "config"
+    if is_included:
+        file = tmp_path / "included"
+        git(repo, "config", "include.path", str(file))
+    git(repo, "config", "-f", str(file), f"filter.{name}.{verb}", f"touch {proof}; cat")
+    git(repo, "config", "-f", str(file), f"filter.{name}.required", "true")
+    (tree / ".gitattributes").write_text(f"* filter={name}\n")
+    (tree / "hello.txt").write_text("changed\n")
+    assert real.repos.is_dirty(tree)
+    assert "hello.txt" in {change.path for change in real.repos.changes(tree, fork)}
+    assert "+changed" in real.repos.patch(tree, fork, 10_000)
+    with pytest.raises(SeamError):
+        real.repos.remove_worktree(repo, tree)
+    assert not real.repos.roll_back(repo, tree, "afk/7", fork)
+    assert not proof.exists()
+
+
+def test_no_filter_that_an_agent_left_behind_runs_at_the_next_start(real, tmp_path):
+    checkout = a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
+    (checkout / ".gitattributes").write_text("* filter=evil\n")
+    git(checkout, "add", "-A")
+    git(checkout, "commit", "-q", "-m", "attributes")
+    git(checkout, "push", "-q", "origin", "main")
+    repo, proof = tmp_path / "repo.git", tmp_path / "proof"
+    origin = str(tmp_path / "origin.git")
+    real.repos.create(repo, origin)
+    git(repo, "config", "filter.evil.smudge", f"touch {proof}; cat")
+    git(repo, "config", f"remote.{origin}.uploadpack", f"touch {proof}; git-upload-pack")
+    git(repo, "config", "remote.origin.uploadpack", f"touch {proof}; git-upload-pack")
+    real.repos.fetch(repo)
+    real.repos.fetch(repo, url=origin)
+    assert real.repos.default_branch(repo, url=origin) == "main"
+    assert real.repos.pushed(repo, "main") == real.repos.upstream(repo, "main")
+    real.repos.add_worktree(repo, tmp_path / "tree", "afk/8", real.repos.upstream(repo, "main"))
+    assert (tmp_path / "tree" / "hello.txt").exists()
+    assert not proof.exists()
+
+
+def test_a_filter_of_the_operator_goes_on_working(real, tmp_path):
+    repo, tree, _ = _claimed(real, tmp_path)
+    settings = tmp_path / "gitconfig"
+    real.repos._git._env["GIT_CONFIG_GLOBAL"] = str(settings)
+    git(repo, "config", "-f", str(settings), "filter.mine.clean", "tr a-z A-Z")
+    (tree / ".gitattributes").write_text("loud.txt filter=mine\n")
+    (tree / "loud.txt").write_text("LOUD\n")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "loud")
+    (tree / "loud.txt").write_text("loud\n")
+    assert not real.repos.is_dirty(tree)
+
+
 @pytest.mark.row("LAB-60", level="real")
 def test_a_hanging_remote_fails_at_the_limit_with_a_sentence(real, tmp_path):
     repo = tmp_path / "repo.git"
