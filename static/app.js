@@ -255,6 +255,10 @@
   on("click", clicked);
   on("keydown", keyed);
   on("visibilitychange", beat);
+  // A toggle does not bubble, and only opening asks for anything.
+  document.addEventListener("toggle", ({ target }) => {
+    if (target.open && target.matches("details[data-opens]")) target.dispatchEvent(new CustomEvent("lab:opened"));
+  }, true);
 
   on("DOMContentLoaded", () => {
     if (body().dataset.now) ahead = Date.now() - Number(body().dataset.now);

@@ -68,6 +68,10 @@ class SettingsAdmin(TellingAdmin):
             },
         ),
         ("Room", {"fields": ["session_cap", "nofile_limit"]}),
+        (
+            "Kept work",
+            {"fields": ["sweep_minutes", "rescue_days", "output_days", "disk_quota_mb"]},
+        ),
         ("New sessions", {"fields": ["agent", "model", "effort"]}),
         ("The outside", {"fields": ["public_address", "ping_url", "ping_failures"]}),
     ]
@@ -166,7 +170,7 @@ class ProjectAdmin(TellingAdmin):
     search_fields = ["name"]
     fields = [
         *("name", "state", "source", "agent", "run_budget_minutes", "ready_label"),
-        *("parallel_runs", "trusted"),
+        *("parallel_runs", "trusted", "disk_quota_mb"),
     ]
     readonly_fields = ["name", "state", "source"]
 

@@ -136,10 +136,12 @@ def _nav(picture: Board, project: Project) -> NavProject:
         return NavProject(project.pk, project.name, "", "cloning")
     tone = "warn" if project.warning else "live" if live else ""
     ready = len(picture.free_of(project))
-    return NavProject(project.pk, project.name, tone, _note(live, ready))
+    return NavProject(project.pk, project.name, tone, _note(live, ready, project.parked or 0))
 
 
-def _note(live: int, ready: int) -> str:
+def _note(live: int, ready: int, parked: int) -> str:
     if ready:
         return f"{ready} ready"
-    return f"{live} live" if live else "idle"
+    if live:
+        return f"{live} live"
+    return f"{parked} parked" if parked else "idle"

@@ -49,6 +49,7 @@ PROJECT = {
     "project-ready": "_project_ready",
     "project-recent": "_project_recent",
     "project-activity": "_project_activity",
+    "parked-count": "_parked_count",
 }
 RUN = {
     "run-head": "_run_head",
@@ -231,7 +232,7 @@ def _told(part: Project | Run | Screen | None) -> object:
     match part:
         case Project():
             shown = (part.pk, part.state, part.clone_progress, part.warning, part.ready_label)
-            return (*shown, part.run_budget_minutes, part.last_opened_at)
+            return (*shown, part.run_budget_minutes, part.last_opened_at, part.parked)
         case Run():
             ended = (part.state, part.outcome, part.settled_at)
             return (*ended, part.head, part.pull_number, part.reading.report)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from runs.web import account_urls, issue_urls, people_urls
+from runs.web import account_urls, issue_urls, kept_urls, people_urls
 from runs.web.views import audit, logins, overview, project, run, settings, starts
 
 app_name = "runs"
@@ -41,4 +41,5 @@ urlpatterns = [
     *account_urls.urlpatterns,
     *issue_urls.urlpatterns,
     *people_urls.urlpatterns,
+    *kept_urls.urlpatterns,
 ]

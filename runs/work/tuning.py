@@ -21,6 +21,10 @@ NUMBERS = (
     "git_timeout_seconds",
     "nofile_limit",
     "refresh_seconds",
+    "sweep_minutes",
+    "rescue_days",
+    "output_days",
+    "disk_quota_mb",
 )
 
 

@@ -19,6 +19,7 @@ from runs import wiring
 from runs.web.api import (
     audit_api,
     issues,
+    kept_api,
     problems,
     projects,
     pulls,
@@ -75,6 +76,7 @@ api.add_router("projects", projects.router)
 api.add_router("projects", issues.router)
 api.add_router("projects", pulls.router)
 api.add_router("projects", runs.of_project)
+api.add_router("projects", kept_api.router)
 api.add_router("runs", runs.router)
 api.add_router("timeline", timeline_api.router)
 api.add_router("audit", audit_api.router)

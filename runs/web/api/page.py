@@ -225,5 +225,10 @@ def _curl(method: str, url: str, body: Mapping[str, Any]) -> str:
         names = body.get("required") or list(body.get("properties", {}))[:1]
         sent = {name: EXAMPLES.get(name, 30) for name in names}
         lines += ['-H "Content-Type: application/json"', f"-d '{json.dumps(sent)}'"]
-    address = url.replace("{project_id}", "1").replace("{run_id}", "1").replace("{number}", "1")
+    address = (
+        url.replace("{project_id}", "1")
+        .replace("{run_id}", "1")
+        .replace("{rescue_id}", "1")
+        .replace("{number}", "1")
+    )
     return " \\\n  ".join([*lines, address])

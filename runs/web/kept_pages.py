@@ -1,0 +1,79 @@
+"""Facts of the pages of kept work: what is parked, what was rescued, what a rescue holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import Http404
+from django.template.loader import render_to_string
+
+from runs.domain import ages
+from runs.domain.ports import Lab
+from runs.models import Project, Rescue, Settings
+from runs.web import diff
+from runs.work import disk, parked
+
+RESCUES = 50
+
+
+def strip(lab: Lab, project: Project, page: int, can_act: bool) -> Mapping[str, Any]:
+    """The list of parked branches as a page, a fragment and the answer to an act show it."""
+    found = parked.listing(lab, project, page)
+    rows = [{"entry": entry, "age": ages.short(lab.now() - entry.at)} for entry in found.entries]
+    return {
+        "project": project,
+        "listing": found,
+        "rows": rows,
+        "can_act": can_act,
+        "now": lab.now(),
+    }
+
+
+def strip_html(lab: Lab, project: Project, page: int, can_act: bool) -> str:
+    return render_to_string("kept/_list.html", dict(strip(lab, project, page, can_act)))
+
+
+def rescues(lab: Lab, project: Project) -> Mapping[str, Any]:
+    """What was rescued, newest first."""
+    rows = Rescue.objects.filter(project=project)
+    found = list(rows[: RESCUES + 1])
+    return {
+        "project": project,
+        "rescues": found[:RESCUES],
+        "has_more": len(found) > RESCUES,
+        "rescue_days": Settings.current().rescue_days,
+        "now": lab.now(),
+    }
+
+
+def disk_use(project: Project) -> Mapping[str, Any]:
+    """Disk use beside the quota, as last measured."""
+    return {"disk": disk.of(project, Settings.current())}
+
+
+def held(lab: Lab, rescue: Rescue) -> Mapping[str, Any]:
+    """What a rescue holds: files that were not committed with their diffs, and the commits' files."""
+    found = parked.held(lab, rescue)
+    return {
+        "project": rescue.project,
+        "rescue": rescue,
+        "held": found,
+        "files": diff.files(found.uncommitted, found.patch),
+        "now": lab.now(),
+    }
+
+
+def project_of(project_id: int) -> Project:
+    found = Project.objects.defer("token").filter(pk=project_id).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+def rescue_of(project_id: int, rescue_id: int) -> Rescue:
+    found = Rescue.objects.select_related("project").filter(pk=rescue_id, project=project_id)
+    one = found.first()
+    if one is None:
+        raise Http404
+    return one

@@ -1,0 +1,16 @@
+"""Addresses of kept work."""
+
+from __future__ import annotations
+
+from django.urls import include, path
+
+from runs.web.views import kept
+
+kept_patterns = [
+    path("parked/", kept.parked, name="parked"),
+    path("parked/list", kept.parked_list, name="parked-list"),
+    path("parked/discard", kept.discard, name="parked-discard"),
+    path("rescues/<int:rescue_id>/", kept.rescue, name="rescue"),
+    path("rescues/<int:rescue_id>/restore", kept.restore, name="rescue-restore"),
+]
+urlpatterns = [path("projects/<int:project_id>/", include(kept_patterns))]

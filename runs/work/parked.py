@@ -1,0 +1,151 @@
+"""What is shown of parked work when a person opens the list: asked of git now, a page at a time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+from runs.domain import naming
+from runs.domain.history import Change
+from runs.domain.keeping import Branch
+from runs.domain.ports import Lab, SeamError
+from runs.models import Parked, Project, Rescue
+from runs.work import census, owners
+from runs.work.owners import Remembered
+from trackers.base import Pull, TrackerError, best_pull
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PAGE = 20
+PATCH_BYTES = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One parked branch (LAB-118). None: that one fact could not be read (LAB-122)."""
+
+    branch: str
+    key: str
+    at: datetime
+    path: str
+    is_dirty: bool | None
+    ahead: int | None
+    unpushed: int | None
+    bytes: int | None
+    outcome: str
+    run_id: int | None
+    pull: Pull | None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One page of parked branches; with `error` nothing could be listed, which is not "none"."""
+
+    entries: Sequence[Entry] = ()
+    total: int = 0
+    page: int = 1
+    error: str = ""
+    pulls_error: str = ""
+
+    @property
+    def has_more(self) -> bool:
+        return self.page * PAGE < self.total
+
+    @property
+    def last(self) -> int:
+        return max(1, -(-self.total // PAGE))
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a rescue holds: what was not committed, and what its branch has beside the default one."""
+
+    uncommitted: Sequence[Change] = ()
+    committed: Sequence[Change] = ()
+    patch: str = ""
+    error: str = ""
+
+
+def listing(lab: Lab, project: Project, page: int = 1) -> Listing:
+    """One page of what is parked, newest first. Never raises for what git or a tracker does."""
+    try:
+        found = census.parked(lab, project)
+    except SeamError as error:
+        return Listing(error=str(error))
+    page = min(max(1, page), max(1, -(-len(found) // PAGE)))
+    some = found[(page - 1) * PAGE : page * PAGE]
+    known = owners.remembered(project)
+    measured = Parked.objects.filter(project=project, branch__in=[one.name for one in some])
+    sizes = dict(measured.values_list("branch", "bytes"))
+    pulls, pulls_error = _pulls(lab, project, some)
+    entries = [_entry(lab, project, one, known, sizes, pulls) for one in some]
+    return Listing(entries, len(found), page, pulls_error=pulls_error)
+
+
+def held(lab: Lab, rescue: Rescue) -> Held:
+    """What a rescue holds, as its files; an error when git could not say."""
+    project = rescue.project
+    repo = project.repo(lab.paths)
+    try:
+        open_ends = (repo, rescue.head, rescue.commit)
+        uncommitted = lab.repos.changes(*open_ends) if rescue.is_dirty else []
+        patch = lab.repos.patch(repo, rescue.head, PATCH_BYTES, rescue.commit)
+        base = lab.repos.upstream(repo, project.default_branch)
+        return Held(uncommitted, lab.repos.changes(repo, base, rescue.head), patch)
+    except SeamError as error:
+        return Held(error=str(error))
+
+
+def _entry(
+    lab: Lab,
+    project: Project,
+    one: Branch,
+    known: Mapping[str, Remembered],
+    sizes: Mapping[str, int | None],
+    pulls: Sequence[Pull],
+) -> Entry:
+    repo, base = project.repo(lab.paths), project.default_branch
+    path = census.worktree_of(lab, one, known)
+    kept = known.get(one.name, Remembered())
+    pull = best_pull(pulls, one.name)
+    return Entry(
+        branch=one.name,
+        key=naming.claimed_key(one.name) or "",
+        at=one.at,
+        path=str(path or ""),
+        is_dirty=_maybe(lambda: lab.repos.is_dirty(Path(path))) if path else None,
+        ahead=_maybe(lambda: lab.repos.ahead(repo, one.name, base)),
+        unpushed=_maybe(lambda: lab.repos.unpushed(repo, one.name, base)),
+        bytes=sizes.get(one.name),
+        outcome=kept.outcome,
+        run_id=kept.run_id,
+        pull=pull,
+    )
+
+
+def _maybe(ask: Callable[[], T]) -> T | None:
+    """One fact, or None when it could not be read: the others are shown nevertheless."""
+    try:
+        return ask()
+    except SeamError as error:
+        logger.info("a parked branch was not read whole", extra={"error": str(error)})
+        return None
+
+
+def _pulls(lab: Lab, project: Project, some: Sequence[Branch]) -> tuple[Sequence[Pull], str]:
+    """The pull requests of a page of branches, in one call (LAB-121)."""
+    tracker = lab.tracker_for(project.tracker) if project.tracker else None
+    if tracker is None or not some:
+        return [], ""
+    root = project.tracker_root
+    try:
+        found = tracker.pulls({root: [one.name for one in some]}).get(root)
+    except TrackerError as error:
+        return [], str(error)
+    return (found, "") if found is not None else ([], "The tracker could not be read.")
