@@ -25,7 +25,7 @@ _ACTIONS = {
     NeedKind.PULL: ("runs:pull", "Review"),
     NeedKind.RUN: ("runs:run", "Look"),
     NeedKind.UNTIDY: ("runs:run", "Look"),
-    NeedKind.PARKED: ("runs:project", "Look"),
+    NeedKind.PARKED: ("runs:parked", "Look"),
 }
 _NEUTRAL = (Outcome.STOPPED, Outcome.NO_CHANGE, Outcome.OBSOLETE)
 
