@@ -99,7 +99,7 @@ def check(
 
 def words(argv: Sequence[str], done: Finished) -> str:
     """What a failed program said, for a person."""
-    said = (done.stderr.strip() or done.stdout.strip())[-KEPT_BYTES:]
+    said = (done.stderr.strip() or done.stdout.replace("\0", " ").strip())[-KEPT_BYTES:]
     return f"{_shown(argv)} failed: {said or f'exit status {done.status}'}"
 
 

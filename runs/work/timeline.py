@@ -42,7 +42,9 @@ def after(entry: int, limit: int, project: Project | None = None) -> list[Notice
 
 def read(entry: int, limit: int, project: Project | None = None) -> Stretch:
     """`after`, and whether there is more that cannot be told yet."""
-    rows = order.following(Notice.objects.select_related("project", "run"), entry)
+    # Never the run: its task and last words weigh more than thousands of entries.
+    told = Notice.objects.select_related("project").defer("project__token")
+    rows = order.following(told, entry)
     if project is not None:
         rows = rows.filter(project=project)
     found = list(rows[:limit])

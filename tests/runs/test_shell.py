@@ -114,3 +114,9 @@ def test_no_pipe_stays_open():
     for _ in range(5):
         shell.run(["sh", "-c", "echo x; sleep 1 & exit 0"], timeout=5)
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_what_a_failed_program_said_can_be_kept_by_every_database() -> None:
+    """PostgreSQL keeps no letter 0, and lists of git end their names with one."""
+    done = shell.run(["sh", "-c", r"printf 'a\0b'; exit 3"], timeout=5)
+    assert shell.words(["git", "ls-files"], done) == "git ls-files failed: a b"

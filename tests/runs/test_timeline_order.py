@@ -9,10 +9,12 @@ from contextlib import contextmanager
 
 import pytest
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from runs.domain.states import NoticeKind
 from runs.models import Notice, order
 from runs.work import timeline
+from tests import make
 from tests.fakes import START
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -168,6 +170,23 @@ def test_a_stretch_ends_at_its_limit_and_goes_on_there() -> None:
     assert [notice.pk for notice in found] == ids[:3]
     assert [notice.pk for notice in timeline.after(found[-1].pk, 100)] == ids[3:]
     assert timeline.after(ids[-1] + 10_000, 100) == []
+
+
+def test_what_follows_an_entry_is_one_question_that_leaves_heavy_things_where_they_are() -> None:
+    """A reader that is 100,000 entries behind must not fetch a run's screen with each of them."""
+    run = make.a_run(make.a_project())
+    for _ in range(3):
+        Notice.objects.create(
+            at=START, kind=NoticeKind.RUN_STEP, text="x", run=run, project=run.project
+        )
+    with CaptureQueriesContext(connection) as asked:
+        told = timeline.after(0, 10)
+        assert [(one.run_id, one.project and one.project.name) for one in told] == (
+            [(run.pk, "demo")] * 3
+        )
+    assert len(asked) == 1
+    for heavy in ("last_words", "prompt", "token"):
+        assert heavy not in asked[0]["sql"]
 
 
 def test_after_a_removed_entry_nothing_is_lost() -> None:
