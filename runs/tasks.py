@@ -14,11 +14,12 @@ from labsite.queue import OFFER_SECONDS
 from runs.domain import naming
 from runs.domain.ports import Lab
 from runs.wiring import lab
-from runs.work import deliveries, logins, pings, projects, sweep, tick
+from runs.work import deliveries, logins, manual, pings, projects, sweep, tick
 from runs.work import launch as launching
 
 LEASE_WAIT_SECONDS = 5.0
 LEASE_STEP_SECONDS = 0.02
+_SHARED = {"open": "launch", "ping": "deliver"}
 
 
 def _always(_now: datetime) -> bool:
@@ -33,9 +34,10 @@ def offer_tick() -> None:
 
 @db_periodic_task(_always, expires=OFFER_SECONDS)
 def post() -> None:
-    """Notices for the outside, each asked for as work of its own; log-ins that nobody finished."""
+    """Notices for the outside, each asked for as work of its own; log-ins and sessions of people that ended."""
     deliveries.post(lab())
     logins.sweep(lab())
+    manual.watch(lab())
 
 
 @close_db
@@ -58,6 +60,12 @@ def launch(run_id: int) -> None:
 def clone(project_id: int) -> None:
     """Carry out the clone of a new project."""
     _long("clone", project_id, projects.carry_out_clone)
+
+
+@close_db
+def open_session(session_id: int) -> None:
+    """Carry out the start of a session that a person drives. Shares the room of launches."""
+    _long("open", session_id, manual.carry_out)
 
 
 @close_db
@@ -84,7 +92,7 @@ def _long(verb: str, number: int, carry_out: Callable[[Lab, int], None]) -> None
     Some workers always stay free, so that hanging fetches can never keep a tick waiting.
     """
     huey = settings.HUEY
-    room = huey.rooms.get(verb) or huey.rooms["deliver"]
+    room = huey.rooms[_SHARED.get(verb, verb)]
     if not room.acquire(blocking=False):
         huey.ask(verb, number, delay=1)
         return
@@ -109,7 +117,13 @@ def _connect(huey: Any) -> None:
     huey.more_wake_path = settings.PATHS.more_worker_socket(os.getpid())
     huey.on_wake = on_wake
     huey.on_look = look
-    huey.verbs |= {"launch": launch, "clone": clone, "deliver": deliver, "ping": ping}
+    huey.verbs |= {
+        "launch": launch,
+        "clone": clone,
+        "open": open_session,
+        "deliver": deliver,
+        "ping": ping,
+    }
     huey.verbs["sweep"] = sweep_project
 
 

@@ -71,6 +71,10 @@ class TaskQueue:
         settings.HUEY.ask("clone", project_id)
         self._bell.work()
 
+    def open(self, session_id: int) -> None:
+        settings.HUEY.ask("open", session_id, priority=5)
+        self._bell.work()
+
     def deliver(self, delivery_id: int) -> None:
         settings.HUEY.ask("deliver", delivery_id)
         self._bell.work()

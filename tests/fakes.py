@@ -280,6 +280,7 @@ class FakeQueue:
     launches: list[int] = field(default_factory=list)
     clones: list[int] = field(default_factory=list)
     deliveries: list[int] = field(default_factory=list)
+    opened: list[int] = field(default_factory=list)
     pings: list[bool] = field(default_factory=list)
     sweeps: list[int] = field(default_factory=list)
 
@@ -288,6 +289,9 @@ class FakeQueue:
 
     def clone(self, project_id: int) -> None:
         self.clones.append(project_id)
+
+    def open(self, session_id: int) -> None:
+        self.opened.append(session_id)
 
     def deliver(self, delivery_id: int) -> None:
         self.deliveries.append(delivery_id)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from runs.domain.states import RunKind
 
@@ -16,6 +18,7 @@ BRANCH_PREFIX = "afk/"
 PERSON_PREFIX = "lab/"
 MANAGED = (BRANCH_PREFIX, PERSON_PREFIX)
 SEPARATOR = "~"
+LABEL_CHARACTERS = 32
 
 _WORD = re.compile(r"[A-Za-z0-9_~-]+", re.ASCII)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
@@ -99,6 +102,30 @@ def claimed_key(branch: str) -> str | None:
     """The issue that a branch claims; None unless it is exactly `afk/<digits>` (LAB-74)."""
     found = _CLAIM.fullmatch(branch)
     return found[1] if found else None
+
+
+def person_label(text: str, now: datetime, taken: Collection[str]) -> str:
+    """The label of a session that a person drives: what they wrote, made safe, and when (LAB-126).
+
+    One that is taken gets the next free minute, so that no two are the same.
+    """
+    words = sanitise(" ".join(text.split())).strip("-_")[:LABEL_CHARACTERS]
+    minute = now
+    while True:
+        label = "-".join(part for part in (words, f"{minute:%Y%m%d-%H%M}") if part)
+        if label not in taken:
+            return label
+        minute += timedelta(minutes=1)
+
+
+def person_branch(label: str) -> str:
+    """The branch of a session that a person drives; it claims no issue."""
+    return f"{PERSON_PREFIX}{label}"
+
+
+def person_session(project: str, label: str) -> str:
+    """Its tmux session: the project's, so that it holds a slot, and never the name of a run."""
+    return f"{sanitise(project)}{SEPARATOR}{label}"
 
 
 def rescue_name(branch: str, stamp: str) -> str:

@@ -243,6 +243,9 @@ class Queue(Protocol):
     def clone(self, project_id: int) -> None:
         """Carry out the clone of a new project."""
 
+    def open(self, session_id: int) -> None:
+        """Carry out the start of a session that a person drives."""
+
     def deliver(self, delivery_id: int) -> None:
         """Send one notice to the outside."""
 

@@ -35,6 +35,14 @@ class Outcome(StrEnum):
         return self.value.replace("_", " ")
 
 
+class PersonState(StrEnum):
+    """Where a session stands that a person drives. It has no outcome: nobody judges it."""
+
+    STARTING = "starting"
+    LIVE = "live"
+    ENDED = "ended"
+
+
 class RunKind(StrEnum):
     """Who asked for the run: a person's click or the automatic switch (LAB-02)."""
 

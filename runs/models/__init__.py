@@ -7,6 +7,7 @@ from runs.models.agent import AgentProfile, LoginAttempt
 from runs.models.delivery import Delivery, NoticeAddress, Outbox
 from runs.models.host import Due, Host, Tick
 from runs.models.kept import Parked, Rescue
+from runs.models.manual import ManualSession
 from runs.models.project import Project
 from runs.models.run import Run
 from runs.models.settings import Settings
@@ -20,6 +21,7 @@ __all__ = [
     "Due",
     "Host",
     "LoginAttempt",
+    "ManualSession",
     "Notice",
     "NoticeAddress",
     "Outbox",

@@ -12,13 +12,13 @@ from datetime import datetime
 from functools import cached_property
 from typing import TypeVar
 
-from django.db.models import F, Field, Q, QuerySet
+from django.db.models import F, Field, IntegerField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from runs.domain import budgets
 from runs.domain.ports import Lab
-from runs.domain.states import ProjectState, RunState
-from runs.models import Host, Project, Run, Settings
+from runs.domain.states import PersonState, ProjectState, RunState
+from runs.models import Host, ManualSession, Project, Run, Settings
 from runs.web import addresses, waiting
 from runs.work import timeline
 from trackers.builtin.models import Issue
@@ -58,6 +58,7 @@ class Facts:
     last_error: str
     looked: int
     last_notice: int
+    driven: int = 0
 
     @property
     def is_late(self) -> bool:
@@ -199,6 +200,7 @@ def load_facts(lab: Lab) -> Facts:
         last_error=_of_host("last_error", lab),
         looked=_of_host("looked", lab),
         last_notice=timeline.last_id(),
+        driven=_driven(lab),
     )
     settings = rows.filter(pk=1).first()
     if settings is None:
@@ -211,6 +213,7 @@ def load_facts(lab: Lab) -> Facts:
         last_error=settings.last_error or "",
         looked=settings.looked or 0,
         last_notice=settings.last_notice or 0,
+        driven=settings.driven,
     )
 
 
@@ -220,6 +223,12 @@ def _of_host(column: str, lab: Lab) -> RawSQL:
     assert isinstance(field, Field)  # noqa: S101
     sql = f"SELECT {field.column} FROM {Host._meta.db_table} WHERE name = %s"  # noqa: S608
     return RawSQL(sql, [lab.host], field)  # noqa: S611
+
+
+def _driven(lab: Lab) -> RawSQL:
+    """How many slots sessions hold that people drive."""
+    sql = f"SELECT count(*) FROM {ManualSession._meta.db_table} WHERE host = %s AND state <> %s"  # noqa: S608
+    return RawSQL(sql, [lab.host, PersonState.ENDED], IntegerField())  # noqa: S611
 
 
 def _runs(recent: int, issues: Sequence[Ready]) -> list[Run]:

@@ -46,6 +46,7 @@ PROJECT = {
     "start-control": "_start_control",
     "project-state": "_project_state",
     "project-running": "_project_running",
+    "project-sessions": "_project_sessions",
     "project-ready": "_project_ready",
     "project-recent": "_project_recent",
     "project-activity": "_project_activity",

@@ -12,8 +12,8 @@ from datetime import timedelta
 from django.db.models import Q, QuerySet
 
 from runs.domain.ports import Lab
-from runs.domain.states import ProjectState
-from runs.models import Notice, Project, Run
+from runs.domain.states import PersonState, ProjectState
+from runs.models import ManualSession, Notice, Project, Run
 from runs.web import addresses, board, digest, waiting
 from runs.web.board import Board, ReadyIssue, RunRow
 
@@ -21,6 +21,7 @@ RECENT = 200
 ACTIVITY = 14
 PAGE = 50
 TIMELINE = 200
+DRIVEN = 50
 HEAVY = board.HEAVY
 
 
@@ -44,6 +45,14 @@ class StartChoice:
 
 
 @dataclass(frozen=True, slots=True)
+class Driven:
+    """A session that a person drives, and the command that leads into it."""
+
+    row: ManualSession
+    attach: str
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     board: Board
     stats: digest.Stats
@@ -64,6 +73,7 @@ class ProjectPage:
     notices: Sequence[Notice]
     refusal: str
     fetch_command: str
+    sessions: Sequence[Driven]
 
     @property
     def budget(self) -> timedelta:
@@ -136,7 +146,7 @@ def overview(lab: Lab) -> Overview:
 
 
 def project(lab: Lab, project_id: int) -> ProjectPage | None:
-    """Everything one project's page shows; None when there is no such project. Six queries."""
+    """Everything one project's page shows; None when there is no such project. Seven queries."""
     picture = board.load(lab)
     found = picture.by_id.get(project_id)
     if found is None:
@@ -152,6 +162,7 @@ def project(lab: Lab, project_id: int) -> ProjectPage | None:
         [_join(picture, notice) for notice in notices],
         why_not(picture, found),
         fetch_command(lab, found),
+        driven(lab, found),
     )
 
 
@@ -210,6 +221,18 @@ def fetch_command(lab: Lab, project: Project) -> str:
     return shlex.join(words)
 
 
+def driven(lab: Lab, project: Project) -> list[Driven]:
+    """Sessions that people drive, and for a day those that left something to be told. One query."""
+    lately = Q(ended_at__gt=lab.now() - timedelta(days=1)) & ~Q(warning="")
+    rows = ManualSession.objects.filter(Q(settled_at=None) | lately, project=project)
+    return [Driven(row, _attach(lab, row)) for row in rows[:DRIVEN]]
+
+
+def _attach(lab: Lab, row: ManualSession) -> str:
+    is_live = row.state == PersonState.LIVE and row.host == lab.host
+    return shlex.join(lab.sessions.attach_command(row.session)) if is_live else ""
+
+
 def why_not(picture: Board, project: Project) -> str:
     """Why "Start AFK run" is disabled, as far as stored facts say; empty when it may be pressed."""
     cap = picture.facts.settings.session_cap
@@ -219,7 +242,7 @@ def why_not(picture: Board, project: Project) -> str:
         return "The repository could not be cloned."
     if not project.tracker:
         return "This project has no tracker that labsite can read."
-    if len(picture.active) >= cap:
+    if len(picture.active) + picture.facts.driven >= cap:
         return f"All {cap} slots are taken. A slot is free again when a run ends or is stopped."
     return ""
 

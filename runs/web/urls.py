@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import include, path
 
 from runs.web import account_urls, issue_urls, kept_urls, people_urls
-from runs.web.views import audit, logins, overview, project, run, settings, starts
+from runs.web.views import audit, logins, manual, overview, project, run, settings, starts
 
 app_name = "runs"
 
@@ -15,6 +15,8 @@ project_patterns = [
     path("<int:project_id>/live", project.project_live, name="project-live"),
     path("<int:project_id>/start", starts.start, name="start"),
     path("<int:project_id>/stop-all", run.stop_all, name="stop-all"),
+    path("<int:project_id>/sessions/start", manual.start, name="session-start"),
+    path("<int:project_id>/sessions/<int:session_id>/stop", manual.stop, name="session-stop"),
     path("<int:project_id>/retry", project.project_retry, name="project-retry"),
     path("<int:project_id>/remove", project.project_remove, name="project-remove"),
 ]

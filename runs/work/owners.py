@@ -10,7 +10,7 @@ from django.db.models import Q
 from runs.domain import naming
 from runs.domain.ports import Sighting
 from runs.domain.states import Outcome
-from runs.models import Project, Rescue, Run
+from runs.models import ManualSession, Project, Rescue, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +39,21 @@ def owned(project: Project, sightings: Mapping[str, Sighting] | None = None) -> 
     found = {
         naming.branch_for(name.key) for name in parsed if name and name.project == project.slug
     }
-    return frozenset(rows) | found
+    people = ManualSession.objects.filter(project=project, settled_at=None)
+    return frozenset(rows) | found | frozenset(people.values_list("branch", flat=True))
 
 
 def remembered(project: Project) -> Mapping[str, Remembered]:
-    """What is remembered of each branch by its newest run, in one query."""
+    """What is remembered of each branch by its newest run or its session, in two queries."""
     rows = (
         Run.objects.filter(project=project)
         .order_by("pk")
         .values_list("branch", "fork_point", "worktree", "outcome", "pk")
     )
-    return {row[0]: Remembered(row[1], row[2], row[3], row[4]) for row in rows}
+    people = ManualSession.objects.filter(project=project)
+    driven = people.values_list("branch", "fork_point", "worktree")
+    found = {row[0]: Remembered(row[1], row[2]) for row in driven}
+    return found | {row[0]: Remembered(row[1], row[2], row[3], row[4]) for row in rows}
 
 
 def restored(project: Project) -> frozenset[str]:

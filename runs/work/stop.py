@@ -5,7 +5,7 @@ from __future__ import annotations
 from runs.domain.ports import Lab
 from runs.domain.states import Outcome
 from runs.models import Project, Run
-from runs.work import outcomes, reaper
+from runs.work import manual_ends, outcomes, reaper
 
 
 def stop(lab: Lab, run: Run, by: str) -> bool:
@@ -28,6 +28,9 @@ def stop(lab: Lab, run: Run, by: str) -> bool:
 
 
 def stop_all(lab: Lab, project: Project, by: str) -> int:
-    """Stop every run of one project, each by the same neutral Stop (LAB-51, C-40)."""
+    """Stop every run of one project, each by the same neutral Stop (LAB-51, C-40).
+
+    Sessions that people drive are ended too, each as its own Stop does it.
+    """
     runs = Run.objects.active().filter(project=project).select_related("project")
-    return sum(stop(lab, run, by) for run in runs)
+    return sum(stop(lab, run, by) for run in runs) + manual_ends.stop_all(lab, project, by)

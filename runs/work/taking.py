@@ -12,7 +12,7 @@ from runs.domain import naming, tokens
 from runs.domain.launching import Room, Start
 from runs.domain.ports import Lab, Sighting
 from runs.domain.states import NoticeKind, RunKind, RunState
-from runs.models import Host, Project, Run, Settings
+from runs.models import Host, ManualSession, Project, Run, Settings
 from runs.work import announce, lease
 
 
@@ -86,13 +86,15 @@ def room(
 
     A session of `held` counts as long as its run is active: it may have come to life after the
     sessions were looked at, when it is neither seen nor *starting* any more. Other hosts count by
-    their active runs.
+    their active runs and by their sessions that people drive.
     """
     active = list(Run.objects.active().values_list("host", "session", "slot", "state"))
     ours = [(session, slot, state) for host, session, slot, state in active if host == lab.host]
     taken = {slot for _, slot, _ in ours if slot}
     host_cap = Host.objects.filter(name=lab.host).values_list("session_cap", flat=True).first()
-    elsewhere = len(active) - len(ours)
+    driven = list(ManualSession.objects.filter(ended_at=None).values_list("host", "session"))
+    mine = {session for host, session in driven if host == lab.host}
+    elsewhere = len(active) - len(ours) + len(driven) - len(mine)
     if sightings is None:
         return Room(taken, None, settings.session_cap, elsewhere, host_cap)
     slugs = set(Project.objects.values_list("slug", flat=True))
@@ -108,4 +110,4 @@ def room(
     starting = {
         session for session, _, state in ours if state == RunState.STARTING or session in held
     }
-    return Room(taken, len(live | starting), settings.session_cap, elsewhere, host_cap)
+    return Room(taken, len(live | starting | mine), settings.session_cap, elsewhere, host_cap)
