@@ -19,6 +19,8 @@ _CAREFUL = (
     *("-c", "log.showSignature=false"),
     *("-c", "core.useReplaceRefs=false"),
 )
+# git tells each helper the token that worked, and some write down what they are told.
+_NO_KEEPER = ("-c", "credential.helper=")
 _SCOPES = ("local", "worktree")
 _OFF = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
 # For the product the token comes in the environment, inside a session from the run's private file.
@@ -71,7 +73,7 @@ class Git:
         """
         unfiltered = self._without_filters(folder) if looks_at_files else {}
         return shell.run(
-            ["git", *_CAREFUL, "-C", str(folder), *argv],
+            ["git", *_CAREFUL, *(_NO_KEEPER if token else ()), "-C", str(folder), *argv],
             timeout=timeout or self.timeout(),
             env={
                 **self._environment(token),

@@ -228,6 +228,21 @@ def test_a_token_reaches_git_by_a_helper_and_is_hidden_in_its_answers(real, tmp_
     assert answer == "s3cret"
 
 
+@pytest.mark.row("X-05", level="real")
+def test_a_token_is_handed_to_no_helper_that_could_keep_it(real, tmp_path):
+    """git tells every helper what worked: one that stores would write the token down in the clear."""
+    repo, proof, given = tmp_path / "repo.git", tmp_path / "proof", tmp_path / "given"
+    real.repos.create(repo, "https://forge.example/x.git")
+    git(repo, "config", "credential.helper", f"!touch {proof};")
+    git(repo, "config", "credential.https://forge.example.helper", f"!touch {proof};")
+    given.write_text("protocol=https\nhost=forge.example\n\n")
+    done = real.repos._git(repo, "credential", "fill", token="s3cret", given=given)
+    assert "password=s3cret" in done.stdout
+    given.write_text(done.stdout + "\n")
+    assert real.repos._git(repo, "credential", "approve", token="s3cret", given=given).status == 0
+    assert not proof.exists()
+
+
 def test_what_origin_has_is_told_by_the_exact_name_of_the_branch(real, tmp_path):
     checkout = a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
     repo = tmp_path / "repo.git"
