@@ -9,7 +9,8 @@ from django.db.models import Count, Q
 
 from runs.domain import naming
 from runs.domain.ports import Lab
-from runs.models import Run, Settings
+from runs.domain.states import Outcome
+from runs.models import Notice, Project, Run, Settings
 from tests.baddays import invariants
 
 
@@ -30,6 +31,21 @@ def always(lab: Lab) -> Iterator[str]:
     ]
     if len(live) > Settings.current().session_cap:
         yield f"{len(live)} sessions live, more than the cap allows: {sorted(live)}"
+    yield from _streaks()
+
+
+def _streaks() -> Iterator[str]:
+    """The streak of a project is what its outcomes say since it was last cleared (C-52)."""
+    for project in Project.objects.all():
+        says = 0
+        told = Notice.objects.filter(project=project, kind__in=("run.ended", "streak.reset"))
+        for entry in told.select_related("run").order_by("pk"):
+            if entry.kind == "streak.reset" or entry.outcome == Outcome.SUCCEEDED:
+                says = 0
+            elif entry.outcome in (Outcome.DIED, Outcome.TIMED_OUT):
+                says += 1
+        if project.streak != says:
+            yield f"the streak of {project.slug} is {project.streak}, its outcomes say {says}"
 
 
 def at_rest(lab: Lab) -> Iterator[str]:

@@ -55,8 +55,9 @@ class RealHands:
 
     def deliver(self, run: Run) -> None:
         self.commit(run)
-        git(Path(run.worktree), "push", "-q", "origin", f"HEAD:refs/heads/{run.branch}")
-        with suppress(Refused):
+        # Origin may still have the branch of an attempt that was discarded here; then it refuses.
+        with suppress(Refused, subprocess.CalledProcessError):
+            git(Path(run.worktree), "push", "-q", "origin", f"HEAD:refs/heads/{run.branch}")
             pulls.create(self.world.lab, run, title=f"Work {self.counted}")
 
     def forward(self, minutes: int) -> None:

@@ -16,7 +16,7 @@ from django.db import connection
 from runs.domain import naming
 from runs.domain.ports import Lab
 from runs.models import Host, Project, Rescue, Run, Settings
-from runs.work import launch, starts, sweep, tick
+from runs.work import auto, launch, starts, sweep, tick
 from runs.work.discard import DiscardRefused, discard
 from runs.work.restore import RestoreRefused, restore
 from runs.work.stop import stop, stop_all
@@ -124,6 +124,13 @@ class Walk:
     def merge(self, which: int) -> None:
         self.hands.merge(self.lab, which)
 
+    def switch(self, which: int) -> None:
+        project = _one(Project.objects.all(), which)
+        auto.switch(self.lab, project, is_on=not project.is_auto, by=ANNA)
+
+    def reset(self, which: int) -> None:
+        auto.reset(self.lab, _one(Project.objects.all(), which), by=ANNA)
+
     # What the product does.
 
     def tick(self, which: int) -> None:
@@ -212,6 +219,8 @@ OFTEN = {
     "restore": 2,
     "merge": 2,
     "sweep": 2,
+    "switch": 2,
+    "reset": 1,
     "stop_all": 1,
     "restart": 1,
 }
