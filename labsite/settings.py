@@ -92,6 +92,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "runs.web.visits.Visits",
     "runs.web.access.LoginRequired",
     "runs.web.stepup.ConfirmSecrets",
     "django.contrib.messages.middleware.MessageMiddleware",

@@ -13,6 +13,7 @@ from runs.models.run import Run
 from runs.models.settings import Settings
 from runs.models.start import StartRequest
 from runs.models.timeline import Notice
+from runs.models.visit import Visit
 
 __all__ = [
     "AgentProfile",
@@ -34,4 +35,5 @@ __all__ = [
     "StartRequest",
     "Tick",
     "Tries",
+    "Visit",
 ]

@@ -137,6 +137,8 @@ class Run(AgentTold, QuickRows):
             models.Index(
                 name="run_unsettled", fields=["host"], condition=~Q(outcome="") & Q(settled_at=None)
             ),
+            # Whoever comes back is told what ended meanwhile.
+            models.Index(name="run_ended", fields=["-ended_at", "-id"], condition=~Q(outcome="")),
             models.Index(name="run_recent", fields=["project", "-id"]),
             models.Index(name="run_of_issue", fields=["project", "issue_key"]),
         ]

@@ -10,7 +10,9 @@ from runs.web import answers, fragments
 from runs.web.access import may_act
 
 
-def page(request: HttpRequest, template: str, topic: str, address: str, *args: int) -> HttpResponse:
+def page(
+    request: HttpRequest, template: str, topic: str, address: str, *args: int, **more: object
+) -> HttpResponse:
     """The whole page. Raises Http404 when what it is about is gone.
 
     Its tag comes from the facts that were loaded first: a change in between costs one refresh.
@@ -21,7 +23,7 @@ def page(request: HttpRequest, template: str, topic: str, address: str, *args: i
         raise Http404
     frame = {"topic": topic, "live_url": reverse(address, args=args)}
     frame["version"] = _tag(fragments.version_of(topic, context), can_act)
-    return answers.fresh(render(request, template, {**context, **frame}))
+    return answers.fresh(render(request, template, {**context, **frame, **more}))
 
 
 def refresh(request: HttpRequest, topic: str) -> HttpResponse:

@@ -28,6 +28,7 @@ run_patterns = [
 ]
 urlpatterns = [
     path("", overview.overview, name="overview"),
+    path("away/", overview.away_dismiss, name="away-dismiss"),
     path("live", overview.overview_live, name="overview-live"),
     path("frame/live", overview.frame_live, name="live"),
     path("demo/", overview.demo, name="demo"),

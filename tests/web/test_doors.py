@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 OPEN = {"login", "logout", "setup", "invite", "healthz", "readyz"}
 OPEN |= {"passkey-login", "passkey-login-question"}
 # Everybody minds their own account, whatever their role.
-OWN = {"confirm", "account", "password", "token-new", "token-revoke"}
+OWN = {"away-dismiss", "confirm", "account", "password", "token-new", "token-revoke"}
 OWN |= {"passkey-new", "passkey-add", "passkey-remove"}
 OWN |= {"passkey-confirm", "passkey-confirm-question"}
 OWN |= {"admin-login", "admin-password", "password_change"}

@@ -8,14 +8,16 @@ from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
 from runs.domain.ports import SeamError
-from runs.web import answers, live
+from runs.web import answers, live, visits
 from runs.web.access import act, look, username
 
 
 @require_GET
 @look
 def overview(request: HttpRequest) -> HttpResponse:
-    return live.page(request, "overview.html", "overview", "runs:overview-live")
+    """Everything at a glance; for somebody who comes back, what ended meanwhile."""
+    away = visits.away(request)
+    return live.page(request, "overview.html", "overview", "runs:overview-live", away=away)
 
 
 @require_GET
@@ -29,6 +31,14 @@ def overview_live(request: HttpRequest) -> HttpResponse:
 def frame_live(request: HttpRequest) -> HttpResponse:
     """Refreshes the frame of pages that have no live parts of their own."""
     return live.refresh(request, "chrome")
+
+
+@require_POST
+@look
+def away_dismiss(request: HttpRequest) -> HttpResponse:
+    """Put away what ended while somebody was not here."""
+    visits.put_away(request)
+    return answers.done(request, {"away": '<div id="away"></div>'}, reverse("runs:overview"))
 
 
 @require_POST

@@ -1,0 +1,82 @@
+"""Notes who is here, and gathers what ended while somebody was not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib.auth.models import User
+from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models.functions import Coalesce
+
+from runs.domain import returning
+from runs.domain.returning import Ended, Summary
+from runs.domain.states import NoticeKind
+from runs.models import Notice, Run
+from runs.models.visit import Visit
+
+SHOWN = 8
+SHOWN_PAUSES = 5
+HEAVY = ("prompt", "last_words", "project__token")
+_TOLD = Q(tokens_in__isnull=False) | Q(tokens_out__isnull=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """What ended between two visits: the numbers, the newest runs, and the projects that paused."""
+
+    since: datetime
+    until: datetime
+    summary: Summary
+    runs: Sequence[Run]
+    pauses: Sequence[Notice]
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.summary.runs or self.pauses)
+
+    @property
+    def more(self) -> int:
+        return self.summary.runs - len(self.runs)
+
+
+def note(user: User, now: datetime) -> datetime | None:
+    """Note that somebody is here; when this begins a new visit, since when they were away."""
+    visit, is_first = Visit.objects.get_or_create(user=user, defaults={"seen_at": now})
+    if is_first:
+        return None
+    # Of two devices that come back at once, one is told.
+    won = Visit.objects.filter(pk=visit.pk, seen_at=visit.seen_at).update(seen_at=now)
+    return visit.seen_at if won and returning.was_away(visit.seen_at, now) else None
+
+
+def away(since: datetime, until: datetime) -> Away:
+    """What ended in that time. Three queries, each by its own index."""
+    begin = returning.begin(since, until)
+    ended = Run.objects.exclude(outcome="").filter(ended_at__gt=begin, ended_at__lte=until)
+    ended = ended.filter(started_at__isnull=False)
+    newest = ended.select_related("project").defer(*HEAVY).order_by("-ended_at", "-id")
+    pauses = Notice.objects.filter(kind=NoticeKind.AUTO_PAUSED, at__gt=begin, at__lte=until)
+    return Away(
+        since,
+        until,
+        returning.summary(_sums(ended)),
+        list(newest[:SHOWN]),
+        list(pauses.select_related("project").order_by("-at")[:SHOWN_PAUSES]),
+    )
+
+
+def _sums(ended: QuerySet[Run]) -> list[Ended]:
+    rows = (
+        ended.order_by()
+        .values("outcome")
+        .annotate(
+            runs=Count("pk"),
+            pulls=Count("pk", filter=Q(pull_number__isnull=False)),
+            priced=Count("cost_usd"),
+            cost=Sum("cost_usd"),
+            tokens=Sum(Coalesce(F("tokens_in"), 0) + Coalesce(F("tokens_out"), 0), filter=_TOLD),
+        )
+    )
+    return [Ended(**row) for row in rows]

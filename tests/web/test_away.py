@@ -1,0 +1,165 @@
+"""While you were away: told once to whoever comes back, and cheap for everybody who is here."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from runs.domain.states import NoticeKind
+from runs.models import Project, Visit
+from runs.work import visits
+from tests import make
+from tests.fakes import World
+from tests.web import board_rows as rows
+
+pytestmark = pytest.mark.django_db
+TITLE = "While you were away"
+
+
+@pytest.fixture
+def anna(client: Client, operator: User) -> Client:
+    client.force_login(operator)
+    return client
+
+
+@pytest.fixture
+def project(world: World) -> Project:
+    return rows.a_tracked_project()
+
+
+def ended(project: Project, world: World, key: str, outcome: str, **fields: Any) -> None:
+    make.a_run(project, key, outcome=outcome, ended_at=world.clock.now, **fields)
+
+
+def page(client: Client) -> str:
+    answer = client.get("/")
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def goes_away(client: Client, world: World, **delta: float) -> None:
+    assert TITLE not in page(client)
+    world.clock.forward(**(delta or {"hours": 8}))
+
+
+def test_whoever_comes_back_is_told_what_ended_how(
+    anna: Client, world: World, project: Project
+) -> None:
+    ended(project, world, "1", "died")
+    world.clock.forward(minutes=1)
+    goes_away(anna, world, hours=2)
+    ended(
+        project, world, "2", "succeeded", pull_number=4, cost_usd=Decimal("1.5"), tokens_in=2000
+    )
+    ended(project, world, "3", "died", issue_title="<b>bold</b>")
+    ended(project, world, "4", "failed", started_at=None)
+    rows.tell(world, "paused after 3 failed runs", NoticeKind.AUTO_PAUSED, project=project)
+    world.clock.forward(hours=2)
+
+    html = page(anna)
+    card = html[html.index('id="away"') : html.index("Put away")]
+    for words in ("1 succeeded", "1 died", "2 runs ended, 1 with a pull request", "$1.50 by 1 run"):
+        assert words in card, words
+    assert "2,000 tokens" in card
+    assert "paused after 3 failed runs" in card
+    assert f'href="/projects/{project.pk}/pulls/4/"' in card
+    assert "&lt;b&gt;bold" in card
+    assert "demo #1" not in card
+    assert "demo #4" not in card
+    assert TITLE in page(anna)  # until it is put away
+
+
+@pytest.mark.row("LAB-132", level="contract")
+def test_the_card_is_put_away_in_both_request_styles(
+    anna: Client, world: World, project: Project
+) -> None:
+    for headers, status in (({}, 303), ({"HX-Request": "true"}, 200)):
+        goes_away(anna, world)
+        ended(project, world, "1", "died")
+        assert TITLE in page(anna)
+        answer = anna.post("/away/", headers=headers)
+        assert answer.status_code == status
+        assert TITLE not in page(anna)
+    assert '<div id="away"></div>' in answer.content.decode()
+    assert anna.get("/away/").status_code == 405
+
+
+def test_nobody_is_told_nothing(anna: Client, world: World, project: Project) -> None:
+    ended(project, world, "1", "died")
+    assert TITLE not in page(anna)  # the first visit
+    world.clock.forward(hours=8)
+    assert TITLE not in page(anna)  # nothing ended meanwhile
+
+
+def test_somebody_who_is_here_all_the_time_is_told_nothing(
+    anna: Client, world: World, project: Project
+) -> None:
+    page(anna)
+    for _ in range(8):
+        world.clock.forward(minutes=20)
+        ended(project, world, "1", "died")
+        anna.get("/settings/")
+    assert TITLE not in page(anna)
+
+
+def test_two_devices_are_one_person(
+    anna: Client, world: World, project: Project, operator: User
+) -> None:
+    phone = Client()
+    phone.force_login(operator)
+    goes_away(anna, world)
+    ended(project, world, "1", "died")
+    assert TITLE in page(phone)
+    assert TITLE not in page(anna)
+
+
+def test_another_person_has_their_own_visit(
+    anna: Client, world: World, project: Project, viewer: User
+) -> None:
+    vera = Client()
+    vera.force_login(viewer)
+    goes_away(vera, world)
+    page(anna)
+    ended(project, world, "1", "died")
+    assert TITLE in page(vera)
+    assert TITLE not in page(anna)
+
+
+def test_being_here_costs_nothing_but_every_few_minutes(
+    anna: Client, world: World, project: Project
+) -> None:
+    page(anna)
+    for minutes, writes in ((1, 0), (3, 0), (2, 2), (1, 0)):
+        world.clock.forward(minutes=minutes)
+        with CaptureQueriesContext(connection) as asked:
+            anna.get("/live")
+        told = [one["sql"] for one in asked.captured_queries]
+        assert len([sql for sql in told if sql.startswith("UPDATE")]) == writes, told
+    assert Visit.objects.get().seen_at == world.clock.now - timedelta(minutes=1)
+
+
+def test_a_program_and_a_stranger_are_not_noted(world: World, operator: User) -> None:
+    Client().get("/")
+    Client().get("/healthz")
+    assert not Visit.objects.exists()
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="asks SQLite for its plan")
+def test_what_ended_is_found_by_an_index(world: World, project: Project) -> None:
+    with CaptureQueriesContext(connection) as asked:
+        visits.away(rows.ago(hours=2), rows.ago(hours=0))
+    assert len(asked.captured_queries) == 3
+    for query, index in zip(
+        asked.captured_queries, ("run_ended", "run_ended", "notice_pause"), strict=True
+    ):
+        with connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}")
+            plan = " | ".join(row[3] for row in cursor.fetchall())
+        assert index in plan, plan
