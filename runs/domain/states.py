@@ -148,6 +148,8 @@ class NoticeKind(StrEnum):
     START_REFUSED = "start.refused"
     SETTING_CHANGED = "setting.changed"
     PERSON_CHANGED = "person.changed"
+    PERSON_IN = "person.in"
+    PERSON_OUT = "person.out"
     PASSKEY_REFUSED = "passkey.refused"
     CLOCK_SET = "clock.set"
     AUTO_CHANGED = "auto.changed"
@@ -165,5 +167,13 @@ class NoticeKind(StrEnum):
 
     @property
     def is_news(self) -> bool:
-        """Whether pages of many runs tell it; the steps of one run are told on its own page."""
-        return self not in (NoticeKind.RUN_STEP, NoticeKind.RUN_OUTPUT)
+        """Whether pages of many runs tell it.
+
+        The steps of one run are told on its own page, and who logged in in the audit only.
+        """
+        return self not in (
+            NoticeKind.RUN_STEP,
+            NoticeKind.RUN_OUTPUT,
+            NoticeKind.PERSON_IN,
+            NoticeKind.PERSON_OUT,
+        )

@@ -120,6 +120,8 @@ def _project(project: Project) -> ProjectNeeds:
         project.state,
         project.error,
         project.warning,
+        is_paused=project.is_auto and project.is_paused,
+        streak=project.streak,
         unpushed=unpushed or 0,
         parked=parked or 0,
     )

@@ -138,6 +138,20 @@ def forget_ended_sessions(lab: Lab) -> None:
     Session.objects.filter(expire_date__lt=lab.now()).delete()
 
 
+def came_in(lab: Lab, user: User, how: str) -> None:
+    """Write down that somebody has logged in, and by what."""
+    with transaction.atomic():
+        name = user.get_username()
+        announce.tell(lab, NoticeKind.PERSON_IN, f"{name} logged in with {how}", by=name)
+
+
+def went_out(lab: Lab, user: User) -> None:
+    """Write down that somebody has logged out."""
+    with transaction.atomic():
+        name = user.get_username()
+        announce.tell(lab, NoticeKind.PERSON_OUT, f"{name} logged out", by=name)
+
+
 def tell(lab: Lab, text: str, *, by: str) -> None:
     """Write down what was done to people; open pages look at their rights anew because of it."""
     announce.tell(lab, NoticeKind.PERSON_CHANGED, text, by=by)

@@ -55,9 +55,7 @@ def test_whoever_comes_back_is_told_what_ended_how(
     ended(project, world, "1", "died")
     world.clock.forward(minutes=1)
     goes_away(anna, world, hours=2)
-    ended(
-        project, world, "2", "succeeded", pull_number=4, cost_usd=Decimal("1.5"), tokens_in=2000
-    )
+    ended(project, world, "2", "succeeded", pull_number=4, cost_usd=Decimal("1.5"), tokens_in=2000)
     ended(project, world, "3", "died", issue_title="<b>bold</b>")
     ended(project, world, "4", "failed", started_at=None)
     rows.tell(world, "paused after 3 failed runs", NoticeKind.AUTO_PAUSED, project=project)

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from runs.domain.states import ProjectState
-from runs.models import Host, Settings
+from runs.models import Host, Project, Settings
 from runs.models.kept import Parked
 from runs.web import fragments, queries
 from tests import make
@@ -128,6 +128,12 @@ def test_pull_requests_and_unpushed_work_wait_for_a_person(anna: Client, world: 
         ("waits for your review", "Review"),
         ("has 3 commits that origin does not", "Look"),
     ]
+    Project.objects.update(streak=3)
+    assert len(queries.overview(world.lab).needs.rows) == 3  # nothing starts by itself here anyway
+    Project.objects.update(is_auto=True)
+    assert (
+        queries.overview(world.lab).needs.rows[0].what == "is paused after 3 failed runs in a row"
+    )
     assert "2 parked branches" in needs.rows[2].why
     page = text_of(anna.get("/"))
     assert f"/projects/{project.pk}/pulls/{number}/" in anna.get("/").content.decode()

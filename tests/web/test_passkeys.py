@@ -107,7 +107,8 @@ def test_a_passkey_is_made_listed_and_logs_in(device: Device, operator: User) ->
     page = text_of(browser.get("/account/"))
     assert "laptop" in page
     assert Passkey.objects.get().sign_count == 1
-    assert [n.text for n in Notice.objects.all()] == ["passkey laptop added"]
+    told = [n.text for n in Notice.objects.all()]
+    assert told == ["anna logged in with a passkey", "passkey laptop added"]
 
 
 def test_a_login_never_leads_to_another_site(device: Device) -> None:

@@ -66,6 +66,7 @@ class Login(LoginView):
         challenges.stays(self.request)
         answer = super().form_valid(form)
         stepup.confirm(self.request)
+        people.came_in(wiring.lab(), access.me(self.request), "a password")
         people.forget_ended_sessions(wiring.lab())
         return answer
 
@@ -78,6 +79,11 @@ class Login(LoginView):
 @method_decorator(login_not_required, name="dispatch")
 class Logout(LogoutView):
     """Ends the session, on POST only. Being logged out already is no error."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        if access.may_look(request.user):
+            people.went_out(wiring.lab(), access.me(request))
+        return super().post(request, *args, **kwargs)
 
 
 class PasswordForm(forms.Form):
@@ -161,6 +167,7 @@ def _in(request: HttpRequest, user: User) -> HttpResponse:
     challenges.stays(request)
     login(request, user)
     stepup.confirm(request)
+    people.came_in(wiring.lab(), user, "the link for a new password")
     return redirect("runs:overview")
 
 

@@ -66,6 +66,7 @@ def login_answer(request: HttpRequest) -> HttpResponse:
     challenges.stays(request)
     login(request, user, backend=BACKEND)
     stepup.confirm(request)
+    people.came_in(wiring.lab(), user, "a passkey")
     people.forget_ended_sessions(wiring.lab())
     return JsonResponse({"next": back})
 
