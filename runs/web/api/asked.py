@@ -5,6 +5,7 @@ Unknown fields are refused, and so are texts and numbers that a database cannot 
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -20,6 +21,7 @@ MOST_ROWS = 200
 BIGGEST_ID = 2**63 - 1
 BIGGEST_NUMBER = 2**31 - 1
 NO_NUL = r"^[^\x00]*$"
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def _whole(given: object) -> object:
@@ -27,7 +29,15 @@ def _whole(given: object) -> object:
     return int(given) if isinstance(given, float) and given.is_integer() else given
 
 
+def _day(given: object) -> object:
+    """A day is written as one; a number of seconds is none."""
+    if isinstance(given, str) and not _DAY.fullmatch(given):
+        raise ValueError("Write a day as 2026-11-21")
+    return given
+
+
 WHOLE = BeforeValidator(_whole)
+Day = Annotated[date, BeforeValidator(_day)]
 Name = Annotated[str, Field(max_length=60, pattern=NO_NUL)]
 Address = Annotated[str, Field(max_length=500, pattern=NO_NUL)]
 Title = Annotated[str, Field(min_length=1, max_length=TITLE_LIMIT, pattern=NO_NUL)]
@@ -104,8 +114,8 @@ class AuditFilter(Paging):
     by: str = Field("", max_length=150, pattern=NO_NUL)
     kind: NoticeKind | None = _absent()
     project: int | None = _absent(ge=1, le=BIGGEST_ID)
-    since: date | None = _absent()
-    until: date | None = _absent()
+    since: Day | None = _absent()
+    until: Day | None = _absent()
     text: str = Field("", max_length=200, pattern=NO_NUL)
 
 
