@@ -44,6 +44,10 @@ ELSEWHERE = {
     "agent-login-code": "test_logins_pages.py",
     "agent-login-end": "test_logins_pages.py",
     "demo": "test_demo.py",
+    "parked-discard": "test_kept_pages.py",
+    "rescue-restore": "test_kept_pages.py",
+    "session-start": "test_manual_pages.py",
+    "session-stop": "test_manual_pages.py",
 }
 
 

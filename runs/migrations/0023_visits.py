@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0021_automatic_work'),
+        ('runs', '0022_manual_session'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
