@@ -16,7 +16,18 @@ from runs import wiring
 from runs.domain.ports import Lab
 from runs.domain.states import Outcome, WorktreeFate
 from runs.models import Notice, Project, Run
-from runs.web import agent_panel, answers, board, chrome, diff, queries, run_rows, steps, terminal
+from runs.web import (
+    agent_panel,
+    answers,
+    board,
+    chrome,
+    diff,
+    hints,
+    queries,
+    run_rows,
+    steps,
+    terminal,
+)
 from runs.web.board import Facts
 from runs.work import looking
 from runs.work.looking import Screen
@@ -45,6 +56,7 @@ PROJECT = {
     "project-head": "_project_head",
     "start-control": "_start_control",
     "project-state": "_project_state",
+    "project-auto": "_project_auto",
     "project-running": "_project_running",
     "project-sessions": "_project_sessions",
     "project-ready": "_project_ready",
@@ -224,6 +236,7 @@ def _tag(topic: str, facts: Facts, *parts: Project | Run | Screen | None) -> str
         limits.tick_seconds,
         int(facts.now.timestamp()) // SECONDS,
         *map(_told, parts),
+        hints.of(wiring.lab(), [part for part in parts if isinstance(part, Project)]),
     ]
     return hashlib.sha256(repr(told).encode()).hexdigest()[:20]
 
@@ -233,7 +246,9 @@ def _told(part: Project | Run | Screen | None) -> object:
     match part:
         case Project():
             shown = (part.pk, part.state, part.clone_progress, part.warning, part.ready_label)
-            return (*shown, part.run_budget_minutes, part.last_opened_at, part.parked)
+            auto = (part.is_auto, part.streak, part.parallel_runs, part.retry_at)
+            opened = (part.run_budget_minutes, part.last_opened_at, part.parked)
+            return (*shown, *opened, *auto)
         case Run():
             ended = (part.state, part.outcome, part.settled_at)
             return (*ended, part.head, part.pull_number, part.reading.report)

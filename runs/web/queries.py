@@ -14,7 +14,7 @@ from django.db.models import Q, QuerySet
 from runs.domain.ports import Lab
 from runs.domain.states import PersonState, ProjectState
 from runs.models import ManualSession, Notice, Project, Run
-from runs.web import addresses, board, digest, waiting
+from runs.web import addresses, board, digest, hints, waiting
 from runs.web.board import Board, ReadyIssue, RunRow
 
 RECENT = 200
@@ -32,6 +32,7 @@ class StartChoice:
     project: Project
     ready: int
     refusal: str
+    hint: int | None = None
 
     @property
     def url(self) -> str:
@@ -74,6 +75,13 @@ class ProjectPage:
     refusal: str
     fetch_command: str
     sessions: Sequence[Driven]
+    hint: int | None = None
+
+    @property
+    def last_failure(self) -> Run | None:
+        """What failed last, when it is among the runs that are shown."""
+        shown = (row.run for row in self.recent)
+        return next((run for run in shown if run.pk == self.project.last_failure_id), None)
 
     @property
     def budget(self) -> timedelta:
@@ -131,6 +139,7 @@ def overview(lab: Lab) -> Overview:
     """Everything the overview shows. Six queries."""
     picture = board.load(lab, recent=RECENT, with_parked=True)
     notices = Notice.objects.filter(is_news=True)[:ACTIVITY]
+    counts = hints.of(lab, picture.projects)
     return Overview(
         picture,
         digest.stats(picture),
@@ -139,7 +148,7 @@ def overview(lab: Lab) -> Overview:
         picture.free,
         [_join(picture, notice) for notice in notices],
         [
-            StartChoice(one, len(picture.free_of(one)), why_not(picture, one))
+            StartChoice(one, len(picture.free_of(one)), why_not(picture, one), counts.get(one.pk))
             for one in picture.projects
         ],
     )
@@ -163,6 +172,7 @@ def project(lab: Lab, project_id: int) -> ProjectPage | None:
         why_not(picture, found),
         fetch_command(lab, found),
         driven(lab, found),
+        hints.of(lab, [found]).get(found.pk),
     )
 
 

@@ -12,6 +12,7 @@ from django.http.request import UnreadablePostError
 
 from runs.domain.ports import SeamError
 from runs.domain.trouble import database_words
+from runs.work.auto import AutoRefused
 from runs.work.choices import ChoiceRefused
 from runs.work.issues import IssueRefused
 from runs.work.projects import ProjectRefused
@@ -33,7 +34,7 @@ _UNREADABLE = "The request could not be read. Nothing was done."
 _MEANING: tuple[tuple[tuple[type[Exception], ...], int, str, str], ...] = (
     ((NotFound,), 404, "not_found", ""),
     ((Http404,), 404, "not_found", "There is nothing at this address."),
-    ((Refused,), 409, "refused", ""),
+    ((Refused, AutoRefused), 409, "refused", ""),
     ((SeamError, TrackerError), 502, "no_answer", ""),
     ((DataError,), 422, INVALID, UNFIT),
     ((RequestDataTooBig,), 413, "too_big", _TOO_BIG),

@@ -5,7 +5,17 @@ from __future__ import annotations
 from django.urls import include, path
 
 from runs.web import account_urls, issue_urls, kept_urls, people_urls
-from runs.web.views import audit, logins, manual, overview, project, run, settings, starts
+from runs.web.views import (
+    audit,
+    auto,
+    logins,
+    manual,
+    overview,
+    project,
+    run,
+    settings,
+    starts,
+)
 
 app_name = "runs"
 
@@ -14,6 +24,9 @@ project_patterns = [
     path("<int:project_id>/", project.project, name="project"),
     path("<int:project_id>/live", project.project_live, name="project-live"),
     path("<int:project_id>/start", starts.start, name="start"),
+    path("<int:project_id>/auto", auto.switch, name="auto"),
+    path("<int:project_id>/reset", auto.reset, name="streak-reset"),
+    path("<int:project_id>/waiting", auto.waiting, name="waiting"),
     path("<int:project_id>/stop-all", run.stop_all, name="stop-all"),
     path("<int:project_id>/sessions/start", manual.start, name="session-start"),
     path("<int:project_id>/sessions/<int:session_id>/stop", manual.stop, name="session-stop"),

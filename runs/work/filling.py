@@ -90,15 +90,14 @@ def fill(
     return sum(len(keys) for keys in started.values())
 
 
-def hint_of(lab: Lab, project: Project) -> int | None:
-    """How many issues could start, as the last sweep of the living worker saw it (LAB-101, LAB-103).
+def hint_of(project: Project) -> int | None:
+    """How many issues could start, as the last sweep saw it; as good as the process that counted.
 
-    None while that is not known: auto is off or paused, not swept yet, or the worker that counted
-    is gone. Nothing outside is asked (LAB-105).
+    None while automatic work is off or paused, or nothing was counted (LAB-101, LAB-103). Nothing
+    is asked for it (LAB-105).
     """
-    if not project.is_auto or project.is_paused or not project.counted_by:
-        return None
-    return project.claimable if lab.is_process_alive(project.counted_by) else None
+    is_counted = project.is_auto and not project.is_paused and project.counted_by
+    return project.claimable if is_counted else None
 
 
 def _with_logins(

@@ -14,7 +14,8 @@ from django.db import connection
 from runs.domain.ports import SeamError
 from runs.domain.states import Outcome, RunKind, RunState
 from runs.models import Due, Notice, Project, Run, Settings, StartRequest
-from runs.work import auto, filling, launch, outcomes, starts, tick
+from runs.web import hints
+from runs.work import auto, launch, outcomes, starts, tick
 from tests import make
 from tests.fakes import World
 from trackers.base import Unreachable
@@ -377,7 +378,7 @@ def test_the_pause_is_announced_once(world: World, project: Project) -> None:
 @pytest.mark.row("LAB-101", "LAB-103", "LAB-104", "LAB-105", level="contract")
 def test_the_hint_is_what_the_living_worker_counted_last(world: World, project: Project) -> None:
     def hint() -> int | None:
-        return filling.hint_of(world.lab, Project.objects.get())
+        return hints.of(world.lab, Project.objects.all()).get(project.pk)
 
     world.repos.heads.setdefault(project.repo(world.lab.paths), {})["afk/8"] = "f" * 40
     assert hint() is None

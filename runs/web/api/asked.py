@@ -171,6 +171,10 @@ class LabelsGiven(Given):
     labels: Labels
 
 
+class AutoGiven(Given):
+    is_auto: Annotated[bool, Field(strict=True)]
+
+
 class StateGiven(Given):
     state: Literal["open", "closed"]
 

@@ -13,7 +13,7 @@ from runs.web.api import asked, replies, shapes, showing
 from runs.web.api.ids import ProjectId
 from runs.web.refusals import Denied
 from runs.wiring import lab
-from runs.work import projects
+from runs.work import auto, explain, projects
 from trackers.base import NotFound
 
 router = Router(tags=["Projects"])
@@ -70,6 +70,41 @@ def project_retry(request: HttpRequest, project_id: ProjectId) -> Status[Any]:
         text = "Only a project whose clone failed can be cloned again. Nothing was changed."
         raise Denied(409, "not_failed", text)
     return Status(202, showing.project(project_of(project_id)))
+
+
+@router.get(
+    "/{int:project_id}/waiting",
+    response=replies.look(shapes.WaitingIssues),
+    summary="Why is this not running?",
+)
+def project_waiting(request: HttpRequest, project_id: ProjectId) -> shapes.WaitingIssues:
+    """Each ready issue that nobody works on, and what it fails; by the rule that starts work.
+
+    Tracker, git, tmux and the agent are asked now.
+    """
+    return showing.waiting(*explain.explain(lab(), project_of(project_id)))
+
+
+@router.put(
+    "/{int:project_id}/auto",
+    response=replies.given(shapes.Project),
+    summary="Work by itself or not",
+)
+def project_auto(
+    request: HttpRequest, project_id: ProjectId, given: asked.AutoGiven
+) -> shapes.Project:
+    """Turn automatic work on or off. The failure streak stays as it is."""
+    auto.switch(lab(), project_of(project_id), is_on=given.is_auto, by=username(request))
+    return showing.project(project_of(project_id))
+
+
+@router.post(
+    "/{int:project_id}/reset", response=replies.act(shapes.Project), summary="Reset the streak"
+)
+def project_reset(request: HttpRequest, project_id: ProjectId) -> shapes.Project:
+    """Set the failure streak to zero; the switch stays as it is. Safe to repeat."""
+    auto.reset(lab(), project_of(project_id), by=username(request))
+    return showing.project(project_of(project_id))
 
 
 @agents.get("", response=replies.look(shapes.Agents), summary="List agents")

@@ -16,6 +16,7 @@ from runs.domain.states import (
     RunState,
     WorktreeFate,
 )
+from runs.domain.waiting import Act, Why
 from runs.models import AgentProfile, ApiToken
 from runs.work.tuning import NUMBERS
 
@@ -45,6 +46,44 @@ class Project(BaseModel):
     warning: str
     created_at: datetime
     last_opened_at: datetime | None
+    is_auto: bool
+    parallel_runs: int
+    streak: Annotated[int, Field(ge=0, description="Failed runs in a row.")]
+    is_paused: Annotated[bool, Field(description="Nothing starts by itself until Reset.")]
+    last_failure: Annotated[int | None, Field(description="The run that failed last, if any.")]
+
+
+class Change(BaseModel):
+    """What a person can do about a failed condition, and to which issue, branch or agent."""
+
+    act: Act
+    target: str
+    text: str
+
+
+class Obstacle(BaseModel):
+    """One failed condition. `only_auto`: a start that names the issue passes it."""
+
+    why: Why
+    text: str
+    only_auto: bool
+    change: Change
+
+
+class WaitingIssue(BaseModel):
+    """A ready issue that is not running; without `failed` it starts at the next look."""
+
+    issue: str
+    title: str
+    failed: list[Obstacle]
+    changes: Annotated[list[Change], Field(description="The fewest changes that start it.")]
+
+
+class WaitingIssues(BaseModel):
+    """`is_known` is false when the tracker did not answer."""
+
+    is_known: bool
+    items: list[WaitingIssue]
 
 
 class Projects(BaseModel):

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from runs.domain.launching import Waiting
 from runs.domain.merging import MergeFacts, verdict
 from runs.domain.states import NoticeKind, Outcome, ProjectState, RunKind, RunState, WorktreeFate
+from runs.domain.waiting import Change, Queue
 from runs.models import AgentProfile, Notice, Project, Run, Settings
 from runs.web.api import pull_shapes, shapes
 from runs.work.tuning import NUMBERS
@@ -38,7 +40,39 @@ def project(row: Project) -> shapes.Project:
         warning=row.warning,
         created_at=row.created_at,
         last_opened_at=row.last_opened_at,
+        is_auto=row.is_auto,
+        parallel_runs=row.parallel_runs,
+        streak=row.streak,
+        is_paused=row.is_paused,
+        last_failure=row.last_failure_id,
     )
+
+
+def waiting(queue: Queue, found: Sequence[Waiting]) -> shapes.WaitingIssues:
+    return shapes.WaitingIssues(
+        is_known=queue.ready is not None,
+        items=[
+            shapes.WaitingIssue(
+                issue=one.issue.key,
+                title=one.issue.title,
+                failed=[
+                    shapes.Obstacle(
+                        why=failed.why,
+                        text=failed.text,
+                        only_auto=failed.only_auto,
+                        change=change(failed.change),
+                    )
+                    for failed in one.failed
+                ],
+                changes=[change(wanted) for wanted in one.changes],
+            )
+            for one in found
+        ],
+    )
+
+
+def change(row: Change) -> shapes.Change:
+    return shapes.Change(act=row.act, target=row.target, text=row.text)
 
 
 def agent(row: AgentProfile, settings: Settings) -> shapes.Agent:

@@ -36,6 +36,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/projects/{project_id}/pulls/{number}/comments"): {"body": "b"},
     ("PUT", "/projects/{project_id}/issues/{number}/labels"): {"labels": []},
     ("PUT", "/projects/{project_id}/issues/{number}/state"): {"state": "closed"},
+    ("PUT", "/projects/{project_id}/auto"): {"is_auto": True},
     ("POST", "/projects/{project_id}/runs"): {},
     ("PATCH", "/settings"): {"session_cap": 3},
     ("PUT", "/settings/agent"): {"agent": 1},

@@ -1,0 +1,175 @@
+"""Automatic work on the pages: the switch, the pause, the number beside Start, and why something waits."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from runs.domain.states import Outcome
+from runs.models import Project, Run, Settings
+from runs.work import outcomes, tick
+from tests import make
+from tests.fakes import World
+from tests.web import board_rows as rows
+from tests.web.people import hx, text_of
+from trackers.builtin import store
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def project(world: World) -> Project:
+    """A project on the memory tracker with three ready issues; the switch is off."""
+    Settings.current()
+    made = make.a_project(agent=make.an_agent())
+    world.tracker.add_root("demo")
+    for key in "789":
+        world.tracker.add_issue("demo", f"Issue {key}", key, labels=[made.ready_label])
+    return made
+
+
+def page_of(client: Client, project: Project) -> str:
+    return text_of(client.get(f"/projects/{project.pk}/"))
+
+
+@pytest.mark.row("LAB-79", "LAB-132", level="contract")
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_htmx", [True, False])
+def test_the_switch_says_what_it_is_and_is_turned_by_a_press(
+    anna: Client, project: Project, world: World, is_htmx: bool
+) -> None:
+    at, url = f"/projects/{project.pk}/", f"/projects/{project.pk}/auto"
+    assert "Automatic work: Off" in page_of(anna, project)
+    sent = {"is_on": "on"}
+    answer = hx(anna, url, sent, at=at) if is_htmx else anna.post(url, sent)
+    assert answer.status_code == (200 if is_htmx else 303)
+    if is_htmx:
+        assert 'hx-target="#project-auto"' in text_of(answer)
+    assert "Automatic work: On" in page_of(anna, project)
+    assert world.bell.looks == ["demo"]
+    anna.post(url, {"is_on": "off"})
+    assert "Automatic work: Off" in page_of(anna, project)
+
+
+def test_only_those_who_may_act_see_the_switch(vera: Client, project: Project) -> None:
+    assert "auto-switch" not in page_of(vera, project)
+    assert vera.post(f"/projects/{project.pk}/auto", {"is_on": "on"}).status_code == 403
+    assert Project.objects.get().is_auto is False
+
+
+@pytest.mark.row("LAB-96", "LAB-98", level="contract")
+def test_the_card_tells_of_the_pause_and_offers_reset_only_then(
+    anna: Client, project: Project, world: World
+) -> None:
+    Project.objects.update(is_auto=True)
+    for number in range(1, 4):
+        shown = page_of(anna, project)
+        assert "streak-reset" not in shown
+        assert "runs in a row failed" not in shown
+        run = make.a_run(project, str(number))
+        outcomes.record(world.lab, run, Outcome.DIED, "because")
+    shown = page_of(anna, project)
+    assert "3 runs in a row failed." in shown
+    assert f'<a href="/runs/{run.pk}/">The last one, issue 3, died.</a>' in shown
+    assert 'id="streak-reset"' in shown
+    assert "is paused after 3 failed runs in a row" in text_of(anna.get("/"))
+    assert anna.get(f"/projects/{project.pk}/reset").status_code == 405
+    answer = hx(anna, f"/projects/{project.pk}/reset", at=f"/projects/{project.pk}/")
+    assert "streak-reset" not in text_of(answer)
+    assert "streak-reset" not in page_of(anna, project)
+    assert Project.objects.get().is_auto is True
+
+
+@pytest.mark.row("LAB-98", level="contract")
+def test_a_project_that_cannot_be_driven_is_refused_in_words(anna: Client, world: World) -> None:
+    made = make.a_project(state="cloning", streak=3)
+    for url in ("auto", "reset"):
+        answer = hx(anna, f"/projects/{made.pk}/{url}", {"is_on": "on"})
+        assert answer.status_code == 409
+        assert "has not been cloned yet. Nothing was changed." in text_of(answer)
+
+
+@pytest.mark.row("LAB-101", "LAB-102", "LAB-103", "LAB-105", level="contract")
+def test_the_number_beside_start(anna: Client, project: Project, world: World) -> None:
+    def hint() -> str:
+        shown = page_of(anna, project)
+        return shown.partition('id="start-hint">(')[2].partition("<")[0]
+
+    assert hint() == ""
+    Project.objects.update(is_auto=True)
+    assert hint() == ""
+    world.clock.forward(seconds=46)
+    tick.tick(world.lab)
+    assert hint() == "2"
+    asked = world.tracker.calls.copy()
+    tag = anna.get(f"/projects/{project.pk}/live", headers={"HX-Request": "true"})["HX-PTag"]
+    for _ in range(50):
+        page_of(anna, project)
+    assert world.tracker.calls == asked
+    world.dead_processes.add(world.lab.process)
+    assert hint() == ""
+    fresh = anna.get(f"/projects/{project.pk}/live", headers={"HX-Request": "true", "HX-PTag": tag})
+    assert fresh.status_code == 200
+    world.dead_processes.clear()
+    Project.objects.update(is_auto=False)
+    assert hint() == ""
+
+
+@pytest.mark.row("LAB-102", level="contract")
+def test_zero_is_grey_and_the_click_looks_for_itself(
+    anna: Client, project: Project, world: World
+) -> None:
+    Project.objects.update(is_auto=True, claimable=0, counted_by=world.lab.process)
+    shown = page_of(anna, project)
+    button = shown.partition('id="start"')[2].partition("</button>")[0]
+    assert 'class="btn"' in button
+    assert "(0" in button
+    assert "disabled" not in button
+    from runs.work import starts
+
+    starts.request(world.lab, project, "anna")
+    tick.tick(world.lab, project="demo")
+    assert Run.objects.get(kind="manual").issue_key == "7"
+
+
+def test_the_page_says_why_each_ready_issue_is_not_running(
+    anna: Client, project: Project, world: World
+) -> None:
+    world.repos.heads.setdefault(project.repo(world.lab.paths), {})["afk/8"] = "f" * 40
+    shown = text_of(anna.get(f"/projects/{project.pk}/waiting"))
+    for key in "789":
+        assert f'id="waiting-{key}"' in shown
+    assert shown.count("Automatic work of this project is off.") == 3
+    assert "The branch afk/8 of an earlier run is kept" in shown
+    assert f'formaction="/projects/{project.pk}/start" name="issue" value="7"' in shown
+    assert f'formaction="/projects/{project.pk}/auto" name="is_on" value="on"' in shown
+    make.a_run(project, "7")
+    assert 'id="waiting-7"' not in text_of(anna.get(f"/projects/{project.pk}/waiting"))
+    world.tracker.fail()
+    assert "The tracker did not answer" in text_of(anna.get(f"/projects/{project.pk}/waiting"))
+
+
+def test_a_viewer_reads_the_reasons_and_gets_no_button(vera: Client, project: Project) -> None:
+    shown = text_of(vera.get(f"/projects/{project.pk}/waiting"))
+    assert "Automatic work of this project is off." in shown
+    assert "formaction" not in shown.partition('id="waiting"')[2].partition("</main>")[0]
+
+
+@pytest.mark.parametrize("size", [1, 11])
+def test_the_reasons_cost_the_same_for_one_issue_and_for_eleven(
+    anna: Client, world: World, size: int, django_assert_max_num_queries
+) -> None:
+    Settings.current()
+    made = rows.a_tracked_project()
+    for _ in range(size):
+        store.create_issue(
+            made.tracker_root,
+            title="t",
+            body="## Blocked by\n#900",
+            author="ada",
+            labels=[made.ready_label],
+            at=world.clock.now,
+        )
+    anna.get(f"/projects/{made.pk}/waiting")
+    with django_assert_max_num_queries(24):
+        anna.get(f"/projects/{made.pk}/waiting")
