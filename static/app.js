@@ -236,6 +236,11 @@
 
   const on = (name, act) => document.addEventListener(name, act);
 
+  // A pressed button that belongs to a form sends the form; htmx leaves out what the button says.
+  on("htmx:config:request", ({ detail: { ctx } }) => {
+    const button = ctx.sourceElement, body = ctx.request.body;
+    if (body instanceof FormData && button.matches("button[name][form]")) body.set(button.name, button.value);
+  });
   on("htmx:before:request", ({ detail: { ctx } }) => {
     running.add(ctx);
     if (ctx.request.method !== "GET") hurry();

@@ -77,7 +77,7 @@ def _link(project: Project, agent: int | None, change: Change) -> str:
         case Act.EDIT:
             return addresses.of("runs:issue-edit", project.pk, number_of(change.target))
         case Act.DISCARD:
-            return addresses.of("runs:project", project.pk)
+            return addresses.of("runs:parked", project.pk)
         case Act.LOG_IN if agent is not None:
             return addresses.of("runs:agent-login", agent)
         case Act.RAISE_PARALLEL:

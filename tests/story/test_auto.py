@@ -1,0 +1,86 @@
+"""Automatic work as its user sees it: on, three failures, paused, Reset; nothing is reloaded."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.house.product import until
+from tests.story.test_bad_days import RUNS
+from tests.story.test_main_job import STAY, _is_same_page, _make_demo
+
+AGENT = """
+import sys
+from runs.models import AgentProfile, Project, Settings
+profile = AgentProfile.objects.update_or_create(name='short', defaults={{'argv': [sys.executable, '-c', 'import time; time.sleep({seconds}); raise SystemExit(3)', '{{prompt}}']}})[0]
+Project.objects.update(agent=profile)
+Settings.objects.update_or_create(pk=1, defaults={{'tick_seconds': 5, 'launch_seconds': {launch}}})
+"""
+ISSUES = """
+from runs.wiring import lab
+from runs.models import Project
+from runs.work import issues
+for title in ('Four', 'Five'):
+    issues.create(lab(), Project.objects.get(), title=title, labels=['ready-for-agent'], by='anna')
+"""
+SWEEP = "from runs.models import Settings; Settings.objects.update(launch_seconds=5)"
+THREE = "1:ended:died 2:ended:died 3:ended:died"
+
+
+@pytest.mark.row("LAB-79", "LAB-80", "LAB-94", "LAB-95", "LAB-96", "LAB-97", level="browser")
+@pytest.mark.row("LAB-100", "LAB-103", "LAB-44", level="browser")
+def test_automatic_work_goes_on_until_it_pauses_and_again_after_reset(story, tab):
+    story.up()
+    _make_demo(story)
+    story.shell(ISSUES)
+    story.shell(AGENT.format(seconds=2, launch=3600))
+    page, overview = tab("/projects/1/"), tab("/")
+    page.evaluate(STAY)
+    card = page.locator("#project-auto")
+    expect(card.locator("#auto-switch")).to_have_text("Automatic work: Off")
+    expect(page.locator("#streak-reset")).to_have_count(0)
+    card.locator("#auto-switch").click()
+    expect(card.locator("#auto-switch")).to_have_text("Automatic work: On")
+    until(lambda: story.sessions() == ["demo~1~afk-auto-1"])
+
+    story.shell(SWEEP)
+    paused = card.locator("#auto-paused")
+    expect(paused).to_contain_text("3 runs in a row failed.", timeout=60_000)
+    expect(paused.get_by_role("link")).to_have_text(re.compile("issue 3, died"))
+    expect(card.locator("#auto-switch")).to_have_text("Automatic work: On")
+    assert _is_same_page(page)
+    expect(overview.locator("#needs-you")).to_contain_text("is paused after 3 failed runs in a row")
+    page.wait_for_timeout(6_000)
+    assert story.shell(RUNS) == THREE
+    expect(page.get_by_text("automatic work is paused:")).to_have_count(1)
+
+    story.shell(AGENT.format(seconds=600, launch=3600))
+    page.locator("#streak-reset").click()
+    expect(paused).to_have_count(0)
+    expect(page.locator("#streak-reset")).to_have_count(0)
+    until(lambda: story.sessions() == ["demo~1~afk-auto-4"])
+    expect(page.locator("#project-running")).to_contain_text("#4")
+    expect(overview.locator("#needs-you")).not_to_contain_text("is paused after")
+    assert _is_same_page(page)
+    told = "from runs.models import Notice; print(list(Notice.objects.filter(kind__in=('auto.changed', 'streak.reset')).order_by('pk').values_list('kind', 'by')))"
+    assert story.shell(told) == "[('auto.changed', 'anna'), ('streak.reset', 'anna')]"
+
+
+@pytest.mark.row("LAB-79", level="browser")
+def test_the_reasons_lead_to_a_start_by_one_press(story, tab):
+    story.up()
+    _make_demo(story)
+    story.shell(AGENT.format(seconds=600, launch=3600))
+    page = tab("/projects/1/")
+    page.locator("#why-not").click()
+    card = page.locator("#waiting-2")
+    expect(card).to_contain_text("Automatic work of this project is off.")
+    card.get_by_role("button", name="Start #2").click()
+    expect(page.locator("#banner")).to_contain_text("takes issue 2")
+    expect(page.locator("#waiting-2")).to_have_count(0)
+    until(lambda: story.sessions() == ["demo~1~afk-2"])
+    page.goto(f"{story.url}/projects/1/")
+    page.get_by_role("button", name=re.compile(r"Start.*#3")).click()
+    expect(page.locator("#banner")).to_contain_text("takes issue 3")
