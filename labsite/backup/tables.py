@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,10 @@ LONG = 6 * 3600.0
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 MEMBERS = {SQLITE: "database/lab.sqlite3", POSTGRESQL: "database/lab.dump"}
 # Where rows name a path in the state folder. Texts of the past keep the path they were written with.
-PLACES = (("runs_run", "worktree"), ("runs_project", "url"), ("runs_project", "source"))
+PLACES = (
+    *(("runs_run", "worktree"), ("runs_project", "url"), ("runs_project", "source")),
+    ("runs_manualsession", "worktree"),
+)
 _STEPS = "SELECT app, name FROM django_migrations ORDER BY app, name"
 _MOVE = (
     "UPDATE {table} SET {column} = {mark} || substr({column}, {length}) "
@@ -110,7 +113,8 @@ def load(file: Path, kind: str, paths: Paths, old: str, new: str) -> None:
         file.rename(paths.database)
         holder = sqlite3.connect(paths.database, isolation_level=None)
         try:
-            for order, values in _moves(old, new, "?"):
+            there = {name for (name,) in holder.execute("SELECT name FROM sqlite_master")}
+            for order, values in _moves(old, new, "?", there):
                 holder.execute(order, values)
         finally:
             holder.close()
@@ -124,19 +128,23 @@ def load(file: Path, kind: str, paths: Paths, old: str, new: str) -> None:
         str(file),
     )
     with _server() as server:
-        for order, values in _moves(old, new, "%s"):
+        rows = server.execute("SELECT table_name FROM information_schema.tables").fetchall()
+        for order, values in _moves(old, new, "%s", {name for (name,) in rows}):
             server.execute(order, values)
     file.unlink()
 
 
-def _moves(old: str, new: str, mark: str) -> list[tuple[str, tuple[str, str]]]:
-    """Orders that put paths below the old folder below the new one."""
+def _moves(
+    old: str, new: str, mark: str, there: Collection[str]
+) -> list[tuple[str, tuple[str, str]]]:
+    """Orders that put paths below the old folder below the new one; older files lack some tables."""
     return [
         (
             _MOVE.format(table=table, column=column, mark=mark, length=len(old) + 2),
             (f"{new}/", f"{old}/"),
         )
         for table, column in PLACES
+        if table in there
     ]
 
 

@@ -14,7 +14,9 @@ class Parked(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="parked_rows")
     branch = models.CharField(max_length=200)
     tip = models.CharField(max_length=64)
-    worktree = models.CharField(max_length=500, blank=True)
+    worktree = models.CharField(
+        max_length=500, blank=True, help_text="The folder's name among the worktrees."
+    )
     committed_at = models.DateTimeField()
     unpushed = models.PositiveIntegerField(
         null=True, blank=True, help_text="Commits that origin does not have; empty: unknown."

@@ -202,7 +202,7 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
         "steps": steps.of(run, page.row.spent),
         "agent": agent_panel.panel(run, page.board.facts.now),
         "attach": shlex.join(lab.sessions.attach_command(run.session)) if run.is_active else "",
-        "release": _release(lab, run),
+        "has_claim": _has_claim(run),
     }
     if asked or run.settled_at is not None:
         screen = looking.terminal(lab, run)
@@ -213,13 +213,9 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
     return context
 
 
-def _release(lab: Lab, run: Run) -> str:
-    """What a person types to give a kept claim back, work and all (LAB-73, LAB-78)."""
-    if run.worktree_fate != WorktreeFate.KEPT or run.outcome == Outcome.SUCCEEDED:
-        return ""
-    git = ["git", "-C", str(run.project.repo(lab.paths))]
-    tidy = [*git, "worktree", "remove", "--force", run.worktree]
-    return f"{shlex.join(tidy)} && {shlex.join([*git, 'branch', '-D', run.branch])}"
+def _has_claim(run: Run) -> bool:
+    """Whether an ended run still keeps its issue from others, until a person discards (LAB-78)."""
+    return run.worktree_fate == WorktreeFate.KEPT and run.outcome != Outcome.SUCCEEDED
 
 
 def _tag(topic: str, facts: Facts, *parts: Project | Run | Screen | None) -> str:

@@ -45,6 +45,11 @@ def worktree_of(lab: Lab, branch: Branch, known: Mapping[str, Remembered]) -> Pa
     return Path(kept.worktree)
 
 
+def _folder(lab: Lab, path: Path | None) -> str:
+    """Its name among the worktrees; empty for one that somebody made elsewhere."""
+    return path.name if path is not None and path.parent == lab.paths.worktrees else ""
+
+
 def take(lab: Lab, project: Project) -> int | None:
     """Count anew; the number, or None when git could not say: then the old numbers stay."""
     try:
@@ -55,7 +60,7 @@ def take(lab: Lab, project: Project) -> int | None:
         )
         return None
     known = owners.remembered(project) if found else {}
-    trees = {one.name: str(worktree_of(lab, one, known) or "") for one in found}
+    trees = {one.name: _folder(lab, worktree_of(lab, one, known)) for one in found}
     counts = _unpushed(lab, project, found)
     with transaction.atomic():
         Parked.objects.filter(project=project).exclude(branch__in=trees).delete()

@@ -29,10 +29,11 @@ def measure(lab: Lab, project: Project) -> int:
     repo = project.repo(lab.paths)
     trees = {Path(b.worktree) for b in lab.repos.branches(repo, naming.MANAGED) if b.worktree}
     parked = list(Parked.objects.filter(project=project))
-    trees |= {Path(row.worktree) for row in parked if row.worktree}
+    folders = {row.pk: lab.paths.worktrees / row.worktree for row in parked if row.worktree}
+    trees |= set(folders.values())
     sizes = lab.repos.sizes([repo, *sorted(trees)])
     for row in parked:
-        row.bytes = sizes.get(Path(row.worktree)) if row.worktree else None
+        row.bytes = sizes.get(folders[row.pk]) if row.pk in folders else None
     Parked.objects.bulk_update(parked, ["bytes"], batch_size=200)
     total = sum(sizes.values())
     Project.objects.filter(pk=project.pk).update(disk_bytes=total)

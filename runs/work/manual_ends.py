@@ -9,7 +9,7 @@ from django.db import transaction
 from runs.domain.ports import Lab, SeamError
 from runs.domain.states import NoticeKind, PersonState
 from runs.models import ManualSession, Project
-from runs.work import announce, guard
+from runs.work import announce, census, guard
 
 
 def stop(lab: Lab, row: ManualSession, by: str) -> bool:
@@ -50,6 +50,7 @@ def settle(lab: Lab, row: ManualSession) -> None:
     rows = ManualSession.objects.filter(pk=row.pk, settled_at=None)
     if rows.update(settled_at=lab.now(), warning=warning):
         row.refresh_from_db()
+        census.take(lab, row.project)
 
 
 def end(

@@ -59,7 +59,7 @@ def test_what_a_stop_and_a_death_leave_is_parked_and_what_is_live_is_not(real):
     look(real)
     rows = {row.branch: row for row in Parked.objects.all()}
     assert set(rows) == {"afk/7", "afk/8"}
-    assert rows["afk/7"].worktree == stopped.worktree
+    assert rows["afk/7"].worktree == Path(stopped.worktree).name
     assert Path(dead.worktree).is_dir()
     project.refresh_from_db()
     assert project.parked == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from runs.domain.states import AnswerCode, ProjectState
-from runs.models import Project, Run, Settings
+from runs.models import Project, Run, Settings, StartRequest
 from tests import make
 from tests.fakes import World
 from tests.web import board_rows as rows
@@ -221,3 +222,19 @@ def _answers(page: Page) -> list[int]:
         lambda answer: statuses.append(answer.status) if answer.request.method == "POST" else None,
     )
     return statuses
+
+
+@pytest.mark.row("LAB-57", level="browser")
+@pytest.mark.parametrize("place", ["/projects/{0}/", "/projects/{0}/issues/2/"])
+def test_the_start_button_of_an_issue_names_that_issue(
+    open_page: OpenPage, operator: User, world: World, place: str
+) -> None:
+    """A press sends no name of its button's own accord: its form is another place of the page."""
+    project = rows.a_tracked_project()
+    for _ in range(2):
+        rows.a_ready_issue(project, "Add retries")
+    rows.answer_starts(world, AnswerCode.NOTHING_READY, "Nothing is ready.")
+    page = open_page(place.format(project.pk), operator)
+    page.get_by_role("button", name=re.compile(r"Start (demo )?(#2|this issue)")).first.click()
+    expect(page.locator("#banner")).to_contain_text("Nothing is ready.")
+    assert StartRequest.objects.get().wanted_key == "2"
