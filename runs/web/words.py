@@ -73,6 +73,11 @@ def outcome_words(outcome: str) -> str:
     return Outcome(outcome).words if outcome else ""
 
 
+def kind_words(kind: str) -> str:
+    """`run.starting` is for programs; a person reads two words."""
+    return kind.replace(".", " ").replace("_", " ")
+
+
 def notice_tone(kind: str, outcome: str = "") -> str:
     """The colour class of a timeline entry."""
     if outcome:

@@ -46,6 +46,12 @@ def outcome_words(outcome: str) -> str:
 
 
 @register.filter
+def kind_words(kind: str) -> str:
+    """The kind of a timeline entry as a person reads it."""
+    return words.kind_words(kind)
+
+
+@register.filter
 def one_line(text: str, length: int = 160) -> str:
     """Text of any length and shape on one line, cut for a row."""
     return words.one_line(text, length)
