@@ -1,0 +1,159 @@
+"""From review to merge with one hand, with and without scripts; and the new pages' looks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from runs.domain.states import NoticeKind
+from runs.models import Project
+from tests import make
+from tests.fakes import World
+from tests.web import board_rows as rows
+from tests.web.browsing import OpenPage
+from tests.web.review_desk import BEFORE, ORIGIN, Review
+from tests.web.test_browser_look import TOO_SMALL, TOO_WIDE
+from trackers.builtin import store
+from trackers.builtin.models import Issue
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+PHONE = 390
+
+
+@pytest.fixture
+def review(world: World) -> Review:
+    made = Review(world)
+    rows.a_tick(world)
+    return made
+
+
+def problems(page: Page, name: str, width: int) -> list[object]:
+    found = Axe().run(page).response["violations"]
+    wrong: list[object] = [(name, v["id"], [n["html"] for n in v["nodes"][:3]]) for v in found]
+    wrong += [(name, "too wide", one) for one in page.evaluate(TOO_WIDE)]
+    if width < 600:
+        wrong += [(name, "too small", one) for one in page.evaluate(TOO_SMALL)]
+    return wrong
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_from_review_to_merge_on_a_phone(
+    open_page: OpenPage, operator: User, review: Review, scripts: bool
+) -> None:
+    root = review.project.tracker_root
+    issue = store.create_issue(
+        root, title="x", body="", author="a", labels=(), at=review.world.clock.now
+    )
+    review.pull.__class__.objects.update(body=f"Closes #{issue}")
+
+    page = open_page("/", operator, width=PHONE, java_script_enabled=scripts)
+    page.locator("#needs-you").get_by_role("link", name="Review").click()
+    page.get_by_role("link", name="Files").first.click()
+    expect(page.locator("#file-tree")).to_contain_text("app.py")
+    page.get_by_role("link", name="Merge or close").click()
+    merge = page.locator("#pull-merge").get_by_role("button").first
+    expect(merge).to_be_in_viewport()
+    expect(merge).to_have_text("Merge")
+    box = merge.bounding_box()
+    assert box is not None
+    assert box["width"] > 250  # either thumb reaches it
+    assert box["height"] >= 43.5
+    merge.click()
+    if scripts:
+        expect(merge).to_have_text("Press again: merge it")
+        assert review.pull.state == "open"
+        merge.click()
+
+    expect(page.locator("#pull-state")).to_contain_text("merged by anna")
+    expect(page.locator("#pull-merge")).to_contain_text("It was merged into main by anna.")
+    expect(page.locator("#banner")).to_contain_text(f"Issue {issue} is closed.")
+    expect(page.get_by_role("button", name="Close without merging")).to_have_count(0)
+    assert (review.pull.state, review.pull.merge_by) == ("merged", "anna")
+    assert not Issue.objects.get(number=issue).is_open
+    assert review.git.refs[f"{ORIGIN}main"] == review.head
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
+def test_a_conflict_that_came_meanwhile_is_explained(
+    open_page: OpenPage, operator: User, review: Review, scripts: bool
+) -> None:
+    page = open_page(review.at, operator, width=PHONE, java_script_enabled=scripts)
+    other = review.git.commit({**BEFORE, "src/app.py": "other\n"}, review.base, subject="fix: x")
+    review.git.refs[f"{ORIGIN}main"] = other
+    merge = page.locator("#pull-merge").get_by_role("button").first
+    merge.click()
+    if scripts:
+        merge.click()
+    expect(page.locator("#banner")).to_contain_text("src/app.py")
+    expect(page.locator("#pull-merge")).to_contain_text("change the same lines")
+    expect(page.locator("#pull-merge").get_by_role("button")).to_have_count(1)
+    assert review.pull.state == "open"
+
+
+def test_what_was_missed_is_put_away(open_page: OpenPage, operator: User, world: World) -> None:
+    project = rows.a_tracked_project()
+    page = open_page("/", operator, width=PHONE)
+    world.clock.forward(hours=8)
+    make.a_run(project, "1", outcome="died", ended_at=world.clock.now)
+    page.reload()
+    card = page.locator("#away")
+    expect(card).to_contain_text("1 died")
+    card.get_by_role("button", name="Put away").click()
+    expect(page.get_by_text("While you were away")).to_have_count(0)
+    page.reload()
+    expect(page.get_by_text("While you were away")).to_have_count(0)
+
+
+def missed(world: World, project: Project, operator: User) -> None:
+    for number, outcome in enumerate(("died", "succeeded", "stopped")):
+        title = "A title that goes on and on and on, " * 6
+        make.a_run(
+            project,
+            str(300 + number),
+            outcome=outcome,
+            ended_at=world.clock.now,
+            issue_title=title,
+            pull_number=4,
+            cost_usd="1.5",
+            tokens_in=123456,
+        )
+    text = "paused after 3 failed runs in a row; reset it when you have looked"
+    rows.tell(world, text, NoticeKind.AUTO_PAUSED, project=project, by="anna")
+    rows.tell(world, "x" * 300, NoticeKind.PULL_MERGED, project=project, by="anna")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, PHONE])
+def test_the_new_pages_are_accessible_and_fit(
+    open_page: OpenPage,
+    operator: User,
+    world: World,
+    review: Review,
+    width: int,
+    scheme: str,
+    request: pytest.FixtureRequest,
+) -> None:
+    folder = Path(str(request.config.cache.mkdir("merge")))  # type: ignore[union-attr]
+    project = review.project
+    page = open_page("/", operator, width=width, color_scheme=scheme)
+    Project.objects.update(is_auto=True, streak=3)
+    world.clock.forward(hours=8)
+    missed(world, project, operator)
+    wrong = []
+    pages = {"overview": "/", "audit": "/audit/", "none": "/audit/?by=zoe&since=x"}
+    for name, address in {**pages, "merge": review.at}.items():
+        page.goto(address)
+        page.screenshot(path=folder / f"{name}-{width}-{scheme}.png", full_page=True)
+        wrong += problems(page, name, width)
+    long = "src/" + "a_very_long_name_" * 8 + ".py"
+    other = review.git.commit({**BEFORE, "src/app.py": "o\n", long: "x"}, review.base)
+    review.git.refs[f"{ORIGIN}main"] = other
+    page.goto(review.at)
+    page.screenshot(path=folder / f"conflict-{width}-{scheme}.png", full_page=True)
+    wrong += problems(page, "conflict", width)
+    assert wrong == []
