@@ -16,7 +16,7 @@ from django.utils.module_loading import import_string
 from runs.domain.ports import Lab, Steady
 from runs.models import Settings
 from runs.outside import processes
-from runs.outside.agents import AgentFiles, AgentLogin
+from runs.outside.agents import AgentFiles, AgentLogin, AgentRegistry
 from runs.outside.git import Git
 from runs.outside.notifier import AppriseNotifier
 from runs.outside.notify import DatagramBell
@@ -48,6 +48,7 @@ def real_lab() -> Lab:
         trust=AgentFiles(environ),
         login=AgentLogin(environ),
         notifier=AppriseNotifier(environ),
+        registry=AgentRegistry(environ),
         now=_now,
         steady=_steady,
         pause=time.sleep,

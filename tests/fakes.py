@@ -336,6 +336,18 @@ class FakeLogin:
         return self.answer
 
 
+class FakeRegistry:
+    """`Registry` in a dictionary: ids by worktree."""
+
+    def __init__(self) -> None:
+        self.ids: dict[str, str] = {}
+        self.asked = 0
+
+    def find(self, pattern: str, field: str, worktree: str, env: Mapping[str, str]) -> str:
+        self.asked += 1
+        return self.ids.get(worktree, "") if pattern and field else ""
+
+
 @dataclass
 class FakeNotifier:
     """`Notifier` that remembers; knows addresses of json:// and http:// only, like a local server."""
@@ -377,6 +389,7 @@ class World:
         self.trust = FakeTrust()
         self.login = FakeLogin()
         self.notifier = FakeNotifier()
+        self.registry = FakeRegistry()
         self.tracker = MemoryTracker()
         self.dead_processes: set[str] = set()
         self.lab = Lab(
@@ -389,6 +402,7 @@ class World:
             trust=self.trust,
             login=self.login,
             notifier=self.notifier,
+            registry=self.registry,
             now=self.clock,
             steady=self.clock.steady,
             pause=lambda seconds: None,

@@ -16,7 +16,7 @@ from runs.domain.ports import Lab, Steady
 from runs.domain.states import ProjectState
 from runs.models import AgentProfile, Project, Settings
 from runs.outside import processes
-from runs.outside.agents import AgentFiles, AgentLogin
+from runs.outside.agents import AgentFiles, AgentLogin, AgentRegistry
 from runs.outside.git import Git
 from runs.outside.notifier import AppriseNotifier
 from runs.outside.tmux import TmuxSessions
@@ -72,6 +72,7 @@ class RealWorld:
             trust=AgentFiles(self.environ),
             login=AgentLogin(self.environ),
             notifier=AppriseNotifier(self.environ, timeout=10.0),
+            registry=AgentRegistry(self.environ),
             now=lambda: datetime.now(UTC) + self.offset + self.jump,
             steady=self._steady,
             pause=time.sleep,

@@ -145,6 +145,7 @@ class AgentProfileAdmin(TellingAdmin):
     form = AgentProfileForm
     formfield_overrides = {
         models.JSONField: {"widget": _SOME_LINES},
+        models.URLField: {"assume_scheme": "https"},
         EncryptedJSONField: {
             "widget": _SOME_LINES,
             "form_class": EnvironmentField,
@@ -157,6 +158,10 @@ class AgentProfileAdmin(TellingAdmin):
         (None, {"fields": ["name", "mode"]}),
         ("How it is started", {"fields": ["argv", "env", "trust", "output", "resume_argv"]}),
         ("What may be chosen", {"fields": ["model_names", "efforts"]}),
+        (
+            "Its own page of a session",
+            {"fields": ["link_files", "link_field", "link_url", "link_generic"]},
+        ),
         ("Is it logged in?", {"fields": ["login_command", "login_argv"]}),
     ]
 

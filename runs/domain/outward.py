@@ -24,6 +24,16 @@ class Login(Protocol):
         """Ask the agent now, in its own environment; None when it could not be asked (LAB-68)."""
 
 
+class Registry(Protocol):
+    """The files in which an agent notes its own sessions."""
+
+    def find(self, pattern: str, field: str, worktree: str, env: Mapping[str, str]) -> str:
+        """The id under which the agent knows the session in a worktree; empty while there is none.
+
+        `env` is what the agent's profile adds to the environment: it may move the agent's home.
+        """
+
+
 class Notifier(Protocol):
     """Tells people and programs outside. Every call is bounded; no error holds part of an address."""
 

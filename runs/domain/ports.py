@@ -16,7 +16,7 @@ from typing import Protocol
 from runs.domain.history import History
 from runs.domain.keeping import Keeping
 from runs.domain.merging import Merging
-from runs.domain.outward import Login, Notifier, Trust
+from runs.domain.outward import Login, Notifier, Registry, Trust
 from runs.domain.paths import Paths
 from trackers.base import Tracker
 
@@ -287,6 +287,7 @@ class Lab:
     trust: Trust
     login: Login
     notifier: Notifier
+    registry: Registry
     now: Callable[[], datetime]
     steady: Callable[[], Steady]
     pause: Callable[[float], None]

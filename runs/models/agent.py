@@ -99,6 +99,33 @@ class AgentProfile(models.Model):
             "code behind it. Empty: no log-in from the browser."
         ),
     )
+    link_files = models.CharField(
+        "session files",
+        max_length=300,
+        blank=True,
+        help_text=(
+            "Where the agent notes its sessions, as a pattern such as ~/.agent/sessions/*.json. A "
+            "JSON object in them that names the worktree holds the id of the session."
+        ),
+    )
+    link_field = models.CharField(
+        "name of the id",
+        max_length=60,
+        blank=True,
+        help_text="Under which name the id stands there.",
+    )
+    link_url = models.CharField(
+        "session link",
+        max_length=400,
+        blank=True,
+        help_text="The agent's own page of a session, with {id} in it. Empty: it has none.",
+    )
+    link_generic = models.URLField(
+        "general link",
+        max_length=400,
+        blank=True,
+        help_text="Shown when the session was not found within 30 seconds.",
+    )
     is_logged_in = models.BooleanField(null=True, blank=True, editable=False)
     login_checked_at = models.DateTimeField(null=True, blank=True, editable=False)
 
@@ -122,7 +149,7 @@ class AgentProfile(models.Model):
         wrong |= self._too_long("efforts", EFFORT_CHARACTERS)
         if not isinstance(self.env, dict) or not _is_strings(list(self.env.values())):
             wrong["env"] = "Write a JSON object whose values are strings."
-        wrong = {**self._wrong_of_one_shots(), **wrong}
+        wrong = {**self._wrong_of_one_shots(), **self._wrong_of_links(), **wrong}
         if wrong:
             raise ValidationError(wrong)
 
@@ -134,6 +161,17 @@ class AgentProfile(models.Model):
         if self.output and self.mode != self.Mode.ONE_SHOT:
             text = "Only a one-shot program can be read; an interactive one has a screen."
             wrong["output"] = text
+        return wrong
+
+    def _wrong_of_links(self) -> dict[str, str]:
+        wrong: dict[str, str] = {}
+        url = self.link_url
+        if url and not (url.startswith("https://") and "{id}" in url):
+            wrong["link_url"] = "Write an address with https and {id} in it."
+        if url and not self.link_files:
+            wrong["link_files"] = "Say in which files the id is found."
+        if url and not self.link_field:
+            wrong["link_field"] = "Say under which name the id is found."
         return wrong
 
     def _too_long(self, field: str, most: int) -> dict[str, str]:

@@ -51,6 +51,10 @@ class AgentTold(models.Model):
     result_subtype = models.CharField(max_length=100, blank=True, default="")
     is_error = models.BooleanField(default=False)
     api_status = models.BigIntegerField(null=True, blank=True)
+    link_waits = models.BooleanField(
+        default=False, help_text="The link into the agent's own page is still being looked for."
+    )
+    deep_link = models.CharField(max_length=700, blank=True, default="")
     message_id = models.CharField(max_length=100, blank=True, default="")
     output_read = models.BigIntegerField(default=0)
     output_skips = models.BooleanField(default=False)

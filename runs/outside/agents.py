@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import threading
@@ -9,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from runs.domain import linking
 from runs.domain.ports import SeamError
-from runs.outside import shell
+from runs.outside import files, shell
 
 LOGIN_TIMEOUT = 10.0
+SESSION_FILES, SESSION_BYTES = 200, 256_000
 _KEY_TAIL = 20  # what Claude Code itself remembers of a key that was approved
 
 
@@ -72,6 +75,34 @@ class AgentLogin:
             return shell.run(command, timeout=LOGIN_TIMEOUT, env={**self._env, **env}).status == 0
         except SeamError:
             return None
+
+
+class AgentRegistry:
+    """`Registry`: reads the newest of the agent's own files; none of them can hold us up."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def find(self, pattern: str, field: str, worktree: str, env: Mapping[str, str]) -> str:
+        home = env.get("HOME") or self._environ.get("HOME", "")
+        if pattern == "~" or pattern.startswith("~/"):
+            pattern = f"{glob.escape(home)}{pattern[1:]}"
+        if not pattern.startswith("/") or not field:
+            return ""
+        found = sorted(map(Path, glob.iglob(pattern)), key=_changed, reverse=True)  # noqa: PTH207
+        for path in found[:SESSION_FILES]:
+            text = files.read_small(path, SESSION_BYTES)
+            ident = linking.find_id(text, worktree, field) if text else ""
+            if ident:
+                return ident
+        return ""
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -34,6 +34,8 @@ UNSHOWN = (
         "mode",
         "output",
         "resume_argv",
+        "link_waits",
+        "deep_link",
         "agent_session",
         "agent_model",
         "agent_note",

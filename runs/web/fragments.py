@@ -247,7 +247,8 @@ def _told(part: Project | Run | Screen | None) -> object:
             return (*shown, *opened, *auto)
         case Run():
             ended = (part.state, part.outcome, part.settled_at)
-            return (*ended, part.head, part.pull_number, part.reading.report)
+            link = (part.link_waits, part.deep_link)
+            return (*ended, *link, part.head, part.pull_number, part.reading.report)
         case Screen():
             return (part.text, part.live, part.error)
     return None

@@ -12,7 +12,7 @@ from django.db.models import F
 from runs.domain.ports import Lab, SeamError
 from runs.domain.states import NoticeKind
 from runs.models import Host, Run
-from runs.work import announce, listening, looking
+from runs.work import announce, links, listening, looking
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +40,7 @@ def glance(lab: Lab, runs: Sequence[Run]) -> int:
     )
     changed += listening.listen(lab, [run for run in runs if run.output])
     changed += sum([_keep_commit(lab, run) for run in runs])
+    changed += links.look_up(lab, runs)
     if changed:
         Host.objects.filter(name=lab.host).update(looked=F("looked") + 1)
     return changed

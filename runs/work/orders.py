@@ -28,6 +28,8 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         mode=run.mode,
         output=run.output,
         resume_argv=run.resume_argv,
+        link_waits=bool(profile.link_url or profile.link_generic),
+        deep_link="",
     )
     values = {
         "prompt": prompt,

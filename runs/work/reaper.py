@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 
 LAST_WORDS_LINES = 200
 LAST_WORDS_BYTES = 60_000
+FORGOTTEN: Mapping[str, object] = {"link_waits": False, "deep_link": ""}  # LAB-45
 
 
 def marker(lab: Lab, run: Run) -> str:
@@ -171,7 +172,7 @@ def _mark(lab: Lab, run: Run, fate: WorktreeFate, warning: str, seen: dict[str, 
         won = (
             Run.objects.unsettled()
             .filter(pk=run.pk)
-            .update(settled_at=lab.now(), worktree_fate=fate, warning=warning, **seen)
+            .update(settled_at=lab.now(), worktree_fate=fate, warning=warning, **FORGOTTEN, **seen)
         )
         if won:
             announce.tell(lab, NoticeKind.RUN_REAPED, _told(run, fate, warning), run=run)
