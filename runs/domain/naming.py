@@ -25,7 +25,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 # Bounded, since anybody can make a session or a branch: a number that no column holds is no run.
 _SLOT = re.compile(r"(?=[0-9]{1,6}\Z)0*[1-9][0-9]*", re.ASCII)
 _LABEL = re.compile(r"afk-(auto-)?((?=[0-9]{1,18}\Z)0*[1-9][0-9]*)", re.ASCII)
-_BRANCH = re.compile(r"[a-z]+/[A-Za-z0-9_][A-Za-z0-9._/~-]{0,190}", re.ASCII)
+_BRANCH = re.compile(r"(?:afk|lab)/[^\x00-\x20\x7f~^:?*\[\\]{1,190}")
 _CLAIM = re.compile(r"afk/([1-9][0-9]{0,17})", re.ASCII)
 
 
@@ -95,7 +95,8 @@ def branch_for(key: str) -> str:
 
 def is_managed(branch: str) -> bool:
     """Whether a branch is the product's to remove: under `afk/` or `lab/`, and nothing odd (LAB-114)."""
-    return branch.startswith(MANAGED) and bool(_BRANCH.fullmatch(branch)) and ".." not in branch
+    is_name = bool(_BRANCH.fullmatch(branch)) and not branch.endswith(("/", "."))
+    return is_name and not any(odd in branch for odd in ("..", "//", "/.", "@{"))
 
 
 def claimed_key(branch: str) -> str | None:

@@ -15,7 +15,6 @@ from runs.domain.ports import SeamError
 from runs.outside import shell
 from runs.outside.git import QUICK, Git, failed
 
-HOLD_SECONDS = 20.0
 _STEP = 0.05
 _MANY = 200
 _FIELDS = "--format=%(refname:strip=2)%00%(objectname)%00%(committerdate:unix)%00%(worktreepath)"
@@ -25,6 +24,7 @@ class GitKept:
     """`Keeping` (domain/keeping.py), except for what rescues need (`GitRescues`)."""
 
     _git: Git
+    hold_seconds = 20.0
 
     @contextlib.contextmanager
     def hold(self, repo: Path) -> Iterator[None]:
@@ -34,7 +34,7 @@ class GitKept:
         except OSError as error:
             raise SeamError(f"{repo} cannot be written: {error.strerror}") from error
         with lock:
-            until = time.monotonic() + HOLD_SECONDS
+            until = time.monotonic() + self.hold_seconds
             while not _locked(lock.fileno()):
                 if time.monotonic() > until:
                     raise SeamError("kept work of this project is being tidied; try again")

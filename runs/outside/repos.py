@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from runs.domain import naming
+from runs.domain.keeping import RESCUES
 from runs.domain.ports import SeamError, Taken
 from runs.outside import files
 from runs.outside.git import QUICK, Git, failed
@@ -115,7 +116,9 @@ class GitRepos:
         """Branches of agents may be the only copy of their work, so they are never deleted here."""
         if not repo.exists():
             return
-        if self._git(repo, "for-each-ref", "--count=1", "refs/heads", timeout=QUICK).stdout.strip():
+        if self._git(
+            repo, "for-each-ref", "--count=1", "refs/heads", RESCUES, timeout=QUICK
+        ).stdout.strip():
             kept = repo.with_name(f"{repo.name}.kept-{stamp}")
             trees = self._git(repo, "worktree", "list", "--porcelain", timeout=QUICK).stdout
             repo.rename(kept)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django.http import Http404
 from django.template.loader import render_to_string
+from django.utils.text import slugify
 
 from runs.domain import ages
 from runs.domain.ports import Lab
@@ -20,7 +22,11 @@ RESCUES = 50
 def strip(lab: Lab, project: Project, page: int, can_act: bool) -> Mapping[str, Any]:
     """The list of parked branches as a page, a fragment and the answer to an act show it."""
     found = parked.listing(lab, project, page)
-    rows = [{"entry": entry, "age": ages.short(lab.now() - entry.at)} for entry in found.entries]
+    ids = _ids([entry.branch for entry in found.entries])
+    rows = [
+        {"entry": entry, "id": name, "age": ages.short(lab.now() - entry.at)}
+        for name, entry in zip(ids, found.entries, strict=True)
+    ]
     return {
         "project": project,
         "listing": found,
@@ -28,6 +34,17 @@ def strip(lab: Lab, project: Project, page: int, can_act: bool) -> Mapping[str, 
         "can_act": can_act,
         "now": lab.now(),
     }
+
+
+def _ids(branches: Sequence[str]) -> list[str]:
+    """A name for each row in the page, alike at each refresh; no two rows have the same."""
+    slugs = [slugify(branch) for branch in branches]
+    return [
+        slug
+        if slugs.count(slug) == 1
+        else f"{slug}-{hashlib.sha256(branch.encode()).hexdigest()[:8]}"
+        for slug, branch in zip(slugs, branches, strict=True)
+    ]
 
 
 def strip_html(lab: Lab, project: Project, page: int, can_act: bool) -> str:

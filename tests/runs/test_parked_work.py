@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from threading import Thread
 
 import pytest
+from django.db import connections
 
+from runs.domain import naming
 from runs.domain.ports import SeamError
 from runs.models import Notice, Parked, Project, Rescue, Run, Settings
-from runs.work import census, discard, disk, prune, restore, sweep, tick
+from runs.work import census, discard, disk, prune, restore, starts, sweep, tick
 from runs.work.stop import stop
 from tests.real import git
 from tests.runs.stories import look, press_start, start
@@ -184,8 +188,6 @@ def test_a_discard_that_is_killed_in_the_middle_goes_on_when_it_is_pressed_again
 
             return die
 
-    from dataclasses import replace
-
     with pytest.raises(Killed):
         discard.discard(replace(real.lab, repos=Dying()), project, "afk/7", "anna")
     assert _heads(real, project) == ["afk/7"]
@@ -351,7 +353,10 @@ def test_the_first_tick_after_a_start_tidies_orphans_before_it_starts_anything(r
     real.repos.force_remove(project.repo(real.paths), Path(merged.worktree))
     Run.objects.filter(issue_key__in=["7", "8"]).delete()
     sweep.forget_reconciled(real.lab)
+    asked = starts.request(real.lab, project, "anna", "9")
     look(real)
+    asked.refresh_from_db()
+    assert asked.run is not None, asked.text
     assert not Path(clean.worktree).exists()
     assert Path(dirty.worktree).is_dir()
     assert sorted(_heads(real, project)) == ["afk/7", "afk/8"]
@@ -451,3 +456,100 @@ def test_an_unreadable_repository_keeps_the_old_numbers(world):
     world.repos.broken_list = "git for-each-ref failed"
     assert census.take(world.lab, project) is None
     assert Project.objects.get().parked == 3
+
+
+@pytest.mark.parametrize(
+    ("branch", "expected"),
+    [
+        pytest.param("afk/7", True, id="a claim"),
+        pytest.param("afk/7-restored", True, id="a restored claim"),
+        pytest.param("lab/try~1", False, id="no name that git takes"),
+        pytest.param("lab/über+x", True, id="any letters"),
+        pytest.param("afk/a/b", True, id="below"),
+        pytest.param("afk/", False, id="the prefix alone"),
+        pytest.param("laboratory/x", False, id="another prefix"),
+        pytest.param("afk", False, id="no prefix"),
+        pytest.param("main", False, id="main"),
+        pytest.param("afk/../heads/main", False, id="a way out"),
+        pytest.param("afk/*", False, id="a pattern"),
+        pytest.param("afk/x y", False, id="a space"),
+        pytest.param("afk/x\n", False, id="a line end"),
+        pytest.param("refs/heads/afk/7", False, id="a full name"),
+        pytest.param("afk/" + "x" * 300, False, id="too long to store"),
+    ],
+)
+@pytest.mark.row("LAB-114", level="pure")
+def test_only_branches_under_the_managed_prefixes_are_managed(branch, expected):
+    assert naming.is_managed(branch) is expected
+
+
+def test_of_many_who_discard_at_once_one_does_and_the_others_are_told(real):
+    """Threads here are processes elsewhere: the lock is the system's and each opens it anew."""
+    project = real.project()
+    run = _stopped(real, project)
+    (Path(run.worktree) / "new.txt").write_text("not committed")
+    answers: list[str] = []
+
+    def press(by: str) -> None:
+        try:
+            discard.discard(real.lab, project, "afk/7", by)
+            answers.append("done")
+        except discard.DiscardRefused as refused:
+            answers.append(refused.code)
+        finally:
+            connections.close_all()
+
+    people = [Thread(target=press, args=(f"person {n}",)) for n in range(4)]
+    for one in people:
+        one.start()
+    for one in people:
+        one.join(60)
+    assert sorted(answers) == ["done", "gone", "gone", "gone"]
+    assert Rescue.objects.count() == 1
+    assert Notice.objects.filter(kind="work.discarded").count() == 1
+
+
+def test_a_discard_never_takes_the_branch_of_a_start_that_came_in_between(real):
+    """The branch is found, then somebody else discards it and a new run starts; then we go on."""
+    project = real.project()
+    _stopped(real, project)
+    theirs = []
+
+    class Slow:
+        """Git whose answer is old by the time it is used."""
+
+        def __getattr__(self, name):
+            act = getattr(real.repos, name)
+            if name != "branches" or theirs:
+                return act
+
+            def late(*args, **more):
+                found = act(*args, **more)
+                theirs.append(True)
+                git(
+                    project.repo(real.paths),
+                    "worktree",
+                    "remove",
+                    "--force",
+                    str(found[0].worktree),
+                )
+                git(project.repo(real.paths), "branch", "-D", "afk/7")
+                theirs.append(press_start(real, project).run)
+                return found
+
+            return late
+
+    with pytest.raises(discard.DiscardRefused) as refused:
+        discard.discard(replace(real.lab, repos=Slow()), project, "afk/7", "anna")
+    assert refused.value.code == "owned"
+    assert Path(theirs[1].worktree).is_dir()
+    assert _heads(real, project) == ["afk/7"]
+
+
+def test_a_repository_that_somebody_holds_is_not_waited_for_without_end(real):
+    real.repos.hold_seconds = 0.2
+    project = real.project()
+    _stopped(real, project)
+    with real.repos.hold(project.repo(real.paths)), pytest.raises(SeamError, match="try again"):
+        discard.discard(real.lab, project, "afk/7", "anna")
+    assert _heads(real, project) == ["afk/7"]

@@ -13,8 +13,9 @@ from playwright.sync_api import expect
 from runs.domain.history import Change
 from runs.domain.states import ProjectState
 from runs.models import Run
+from runs.work import rescue
 from tests import make
-from tests.fakes import World
+from tests.fakes import FakeTree, World
 from tests.web import board_rows as rows
 from tests.web.browsing import OpenPage
 from tests.web.test_pages_text import PATCH
@@ -69,6 +70,12 @@ def addresses(world: World, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> d
     ]
     monkeypatch.setattr(world.repos, "changes", lambda path, fork, head="": changes)
     monkeypatch.setattr(world.repos, "patch", lambda path, fork, limit, head="": PATCH)
+    tree = world.lab.paths.worktrees / "demo-77"
+    tree.mkdir(parents=True)
+    repo = project.repo(world.lab.paths)
+    world.repos.heads[repo] = {"afk/77": "a" * 40, "afk/a-long-name" * 8: "b" * 40}
+    world.repos.trees[tree] = FakeTree("afk/77", "a" * 40, is_dirty=True)
+    kept = rescue.keep(world.lab, project, "afk/77", "a" * 40, tree, why="a test", always=True)
     starting = make.a_run(project, "8", slot=8, state="starting", started_at=None)
     waiting = make.a_run(
         project,
@@ -121,6 +128,7 @@ def addresses(world: World, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> d
         "dead run": f"/runs/{dead.pk}/", "runs": "/runs/", "add project": "/projects/new", "settings": "/settings/",
         "not found": "/nowhere", "issues": f"/projects/{project.pk}/issues/",
         "api": "/api/",
+        "parked": f"/projects/{project.pk}/parked/", "rescue": f"/projects/{project.pk}/rescues/{kept.pk}/",
     }  # fmt: skip
 
 
