@@ -34,10 +34,15 @@ def offer_tick() -> None:
 
 @db_periodic_task(_always, expires=OFFER_SECONDS)
 def post() -> None:
-    """Notices for the outside, each asked for as work of its own; log-ins and sessions of people that ended."""
+    """Notices for the outside: written down, and their sending asked for as work of its own."""
     deliveries.post(lab())
-    logins.sweep(lab())
+
+
+@db_periodic_task(_always, expires=OFFER_SECONDS)
+def tend() -> None:
+    """Sessions beside the runs: those that people drive, and log-ins that nobody finished."""
     manual.watch(lab())
+    logins.sweep(lab())
 
 
 @close_db
@@ -70,8 +75,14 @@ def open_session(session_id: int) -> None:
 
 @close_db
 def deliver(delivery_id: int) -> None:
-    """Send one notice to the outside."""
-    _long("deliver", delivery_id, deliveries.carry_out)
+    """Send notices to the outside. Busy already: nothing is lost, `post` asks again in seconds."""
+    room = settings.HUEY.rooms["deliver"]
+    if not room.acquire(blocking=False):
+        return
+    try:
+        deliveries.drain(lab(), delivery_id)
+    finally:
+        room.release()
 
 
 @close_db

@@ -247,7 +247,7 @@ class Queue(Protocol):
         """Carry out the start of a session that a person drives."""
 
     def deliver(self, delivery_id: int) -> None:
-        """Send one notice to the outside."""
+        """Send one notice to the outside, and what else is due."""
 
     def ping(self, healthy: bool) -> None:
         """Tell whoever watches labsite from outside how the last tick went."""

@@ -25,24 +25,42 @@ logger = logging.getLogger(__name__)
 AT_ONCE = 500
 KEPT = timedelta(days=30)
 LONGEST_SEND = timedelta(minutes=2)
+DRAIN_SECONDS = 15.0
 STEP_SECONDS = 0.1
 
 
-def post(lab: Lab) -> int:
-    """Write down what is to be sent and ask for what is due; how many sends were asked for."""
+def post(lab: Lab) -> bool:
+    """Write down what is to be sent, and ask once for everything that is due; whether it did."""
     addresses = list(NoticeAddress.objects.filter(user__is_active=True).select_related("user"))
     if not addresses:
-        return 0
+        return False
     while _collect(lab, addresses):
         pass
     _take_back(lab)
+    first = _next(lab)
+    if first is not None:
+        lab.queue.deliver(first)
+    return first is not None
+
+
+def drain(lab: Lab, first: int) -> None:
+    """Send one delivery and then whatever else is due, for a bounded time; the rest is asked again.
+
+    One after another, so that a service that hangs holds up no more than one worker; what was
+    tried least goes first, so that it does not hold up the others for long either.
+    """
+    began = lab.steady().seconds
+    due: int | None = first
+    while due is not None and lab.steady().seconds - began < DRAIN_SECONDS:
+        carry_out(lab, due)
+        due = _next(lab)
+
+
+def _next(lab: Lab) -> int | None:
     due = Delivery.objects.filter(
-        state=Delivering.WAITING, next_at__lte=lab.now(), address__in=addresses
+        state=Delivering.WAITING, next_at__lte=lab.now(), address__user__is_active=True
     )
-    waiting = list(due.order_by("next_at", "pk").values_list("pk", flat=True)[:AT_ONCE])
-    for pk in waiting:
-        lab.queue.deliver(pk)
-    return len(waiting)
+    return due.order_by("tries", "next_at", "pk").values_list("pk", flat=True).first()
 
 
 def carry_out(lab: Lab, delivery_id: int) -> None:

@@ -44,7 +44,7 @@ def work(world: World, lab: Lab | None = None) -> None:
     """What the periodic task and the queue do."""
     deliveries.post(lab or world.lab)
     while world.queue.deliveries:
-        deliveries.carry_out(lab or world.lab, world.queue.deliveries.pop(0))
+        deliveries.drain(lab or world.lab, world.queue.deliveries.pop(0))
 
 
 def titles(world: World) -> list[str]:
@@ -210,6 +210,24 @@ def test_two_senders_of_one_delivery_send_it_once(
     assert len(world.queue.deliveries) == 2
     work(world)
     assert len(titles(world)) == 1
+
+
+def test_a_hundred_notices_are_asked_for_once_and_sent_in_bounded_time(
+    world: World, project: Project, address: NoticeAddress
+) -> None:
+    for number in range(100):
+        pauses(world, project, f"number {number}")
+    deliveries.post(world.lab)
+    assert len(world.queue.deliveries) == 1
+
+    class Slow:
+        def send(self, *args: str) -> None:
+            world.clock.forward(seconds=5)
+
+    deliveries.drain(replace(world.lab, notifier=Slow()), world.queue.deliveries.pop())
+    assert Delivery.objects.filter(state="sent").count() == 3
+    work(world)
+    assert Delivery.objects.filter(state="sent").count() == 100
 
 
 def test_a_kill_between_writing_and_asking_loses_nothing(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from labsite.queue import SPARE, LabHuey, Looks, rooms
+from runs.domain.ports import Steady
 from tests.fakes import World
 
 
@@ -73,6 +75,39 @@ def test_hanging_work_leaves_workers_free_for_ticks_and_for_the_other_kind_of_wo
         assert ticked.wait(5)
         assert other_done.wait(5)
         assert not started.acquire(blocking=False)
+    finally:
+        hang.set()
+
+
+def test_a_notifier_that_hangs_holds_up_one_worker_and_fills_no_queue(
+    huey, consumer, world: World, settings
+):
+    from runs import tasks
+
+    settings.HUEY = huey
+    hang, started, ticked = threading.Event(), threading.Semaphore(0), threading.Event()
+
+    moments = iter(range(0, 100_000, 1000))
+
+    def slow() -> Steady:
+        """What a sending asks first; the second time it is told that its time is up."""
+        started.release()
+        hang.wait(10)
+        return Steady("boot", next(moments))
+
+    settings.RUNS_LAB = lambda: replace(world.lab, steady=slow)
+    huey.verbs |= {"deliver": tasks.deliver, "tick": lambda number: ticked.set()}
+    for number in range(30):
+        huey.ask("deliver", number)
+    try:
+        assert started.acquire(timeout=5)
+        huey.ask("tick", 1)
+        assert ticked.wait(5)
+        assert not started.acquire(blocking=False)
+        deadline = time.monotonic() + 5
+        while len(huey) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert len(huey) == 0
     finally:
         hang.set()
 
