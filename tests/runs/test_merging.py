@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,9 @@ from django.db import connection
 from runs.domain.merging import MergeKind
 from runs.domain.ports import SeamError
 from runs.domain.states import NoticeKind
-from runs.models import Notice, Project
+from runs.models import Notice, Project, Run
 from runs.outside.worktrees import GitWorktrees
-from runs.work import mergeable, merging, pulls
+from runs.work import mergeable, merging, pulls, sweep
 from runs.work.merging import Merged, MergeRefused
 from tests.desk import Desk
 from tests.real import RealWorld, git
@@ -394,6 +395,24 @@ def test_a_project_whose_origin_is_ours_is_merged_there(real: RealWorld, tmp_pat
     assert git(origin, "rev-parse", "main") == head
     assert git(source, "rev-parse", "main") != head  # the checkout is the operator's own
     assert git(source, "status", "--porcelain") == ""
+
+
+@pytest.mark.row("LAB-139", level="real")
+@pytest.mark.parametrize("goes_on", [False, True], ids=["forward", "merge commit"])
+def test_after_a_merge_the_branch_is_collected_by_the_sweep(review: Review, goes_on: bool) -> None:
+    at = review.real.lab.now()
+    Run.objects.update(
+        state="ended", outcome="succeeded", ended_at=at, settled_at=at, worktree=str(review.tree)
+    )
+    if goes_on:
+        review.go_on()
+    sweep.carry_out(review.lab, review.project.pk)
+    claims = lambda: review.real.repos.claims(review.repo)  # noqa: E731
+    assert claims() == {"7"}
+    review.merge()
+    review.real.offset += timedelta(minutes=10)
+    sweep.carry_out(review.lab, review.project.pk)
+    assert claims() == frozenset()
 
 
 def test_what_is_not_there_is_not_found(review: Review) -> None:
