@@ -20,13 +20,14 @@ NEEDS = 12
 _ACTIONS = {
     NeedKind.LATE: ("runs:settings", "Look"),
     NeedKind.CLONE: ("runs:project", "Look"),
-    NeedKind.PAUSED: ("runs:project", "Look"),
+    NeedKind.PAUSED: ("runs:streak-reset", "Reset"),
     NeedKind.REFUSED: ("runs:project", "Look"),
     NeedKind.PULL: ("runs:pull", "Review"),
     NeedKind.RUN: ("runs:run", "Look"),
     NeedKind.UNTIDY: ("runs:run", "Look"),
     NeedKind.PARKED: ("runs:parked", "Look"),
 }
+_POSTED = {NeedKind.PAUSED: "runs:project"}  # and where those are led who may only look
 _NEUTRAL = (Outcome.STOPPED, Outcome.NO_CHANGE, Outcome.OBSOLETE)
 
 
@@ -41,6 +42,7 @@ class Need:
     why: str
     url: str
     label: str
+    post: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,5 +144,7 @@ def _run(run: Run, ago: timedelta) -> RunNeeds:
 
 def _with_action(need: rules.Need) -> Need:
     name, label = _ACTIONS[need.kind]
-    url = addresses.of(name, *need.about)
-    return Need(need.id, need.tone, need.title, need.what, need.why, url, label)
+    url, post = addresses.of(name, *need.about), ""
+    if need.kind in _POSTED:
+        url, post = addresses.of(_POSTED[need.kind], *need.about), url
+    return Need(need.id, need.tone, need.title, need.what, need.why, url, label, post)

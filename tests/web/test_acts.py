@@ -128,6 +128,11 @@ ACTS: dict[str, Callable[[Stage], object]] = {
     "project-retry": lambda s: s.failed_clone("project-retry"),
     "project-remove": lambda s: s.failed_clone("project-remove"),
     "settings": lambda s: s.post("settings", {"agent": str(s.agent.pk)}),
+    "auto": lambda s: s.of_project("auto", {"is_on": "on"}),
+    "streak-reset": lambda s: (
+        Project.objects.update(streak=3),
+        s.of_project("streak-reset"),
+    ),
     "issue-new": lambda s: s.of_project("issue-new", {"title": "Add retries"}),
     "issue-edit": lambda s: s.of_project("issue-edit", {"title": "Other"}, s.issue()),
     "issue-comment": lambda s: s.of_project("issue-comment", {"comment": "Why?"}, s.issue()),

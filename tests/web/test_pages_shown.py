@@ -134,6 +134,14 @@ def test_pull_requests_and_unpushed_work_wait_for_a_person(anna: Client, world: 
     assert (
         queries.overview(world.lab).needs.rows[0].what == "is paused after 3 failed runs in a row"
     )
+    at = f"/projects/{project.pk}/reset"
+    assert f'hx-post="{at}"' in anna.get("/").content.decode()
+    vera = Client()
+    vera.force_login(make.a_user("vera", operator=False))
+    assert at not in vera.get("/").content.decode()
+    html = anna.post(at, headers={"HX-Request": "true"}).content.decode()
+    assert 'hx-target="#needs-you"' in html
+    assert "is paused" not in html
     assert "2 parked branches" in needs.rows[2].why
     page = text_of(anna.get("/"))
     assert f"/projects/{project.pk}/pulls/{number}/" in anna.get("/").content.decode()
