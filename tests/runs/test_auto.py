@@ -475,7 +475,7 @@ def test_two_sweeps_at_once_make_one_run(world: World, project: Project) -> None
     assert len(world.queue.launches) == 1
 
 
-@pytest.mark.row("LAB-99", level="contract")
+@pytest.mark.row("LAB-99", "X-09", level="real")
 def test_twenty_failures_at_once_are_counted_one_by_one(world: World, project: Project) -> None:
     runs = [make.a_run(project, str(number), slot=number) for number in range(1, 21)]
     go = threading.Barrier(20)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.db import connections
 
-from runs.models import Notice, Run, Settings
+from runs.models import Notice, Project, Run, Settings
 from runs.work import tick
 from runs.work.stop import stop, stop_all
 from tests.real import git
@@ -47,6 +47,7 @@ def test_stop_keeps_even_a_clean_worktree(real):
 @pytest.mark.row("LAB-48", "LAB-47", level="real")
 def test_a_stopped_run_is_never_classified_later(real):
     run = start(real, real.project())
+    Project.objects.update(streak=1)
     stop(real.lab, run, "anna")
     asked = real.memory.calls["pulls"]
     real.offset = timedelta(minutes=105)
@@ -54,6 +55,7 @@ def test_a_stopped_run_is_never_classified_later(real):
         look(real)
     run.refresh_from_db()
     assert run.outcome == "stopped"
+    assert Project.objects.get().streak == 1
     assert real.memory.calls["pulls"] == asked
     assert list(Notice.objects.filter(kind="run.ended").values_list("outcome", flat=True)) == [
         "stopped"
@@ -114,6 +116,7 @@ def test_stop_all_is_neutral_for_every_run_of_one_project(real):
     for _ in range(3):
         look(real)
     assert set(Run.objects.filter(project=project).values_list("outcome", flat=True)) == {"stopped"}
+    assert set(Project.objects.values_list("streak", flat=True)) == {0}
     assert real.session_names() == [spared.session]
 
 

@@ -30,7 +30,7 @@ THREE = "1:ended:died 2:ended:died 3:ended:died"
 
 
 @pytest.mark.row("LAB-79", "LAB-80", "LAB-94", "LAB-95", "LAB-96", "LAB-97", level="browser")
-@pytest.mark.row("LAB-100", "LAB-103", "LAB-44", level="browser")
+@pytest.mark.row("LAB-100", "LAB-103", "LAB-44", "X-18", level="browser")
 def test_automatic_work_goes_on_until_it_pauses_and_again_after_reset(story, tab):
     story.up()
     _make_demo(story)
