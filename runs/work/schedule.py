@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from runs.domain import budgets
@@ -12,6 +13,7 @@ from runs.work import filling, sweep
 
 LOOK, GLANCE, FILL = "look", "glance", "fill"
 GLANCE_EVERY = timedelta(seconds=5)
+_NAMES = {LOOK: "Runs are looked at", FILL: "Automatic work is started", sweep.SWEEP: "Tidying up"}
 
 
 def intervals(settings: Settings) -> Mapping[str, timedelta]:
@@ -41,6 +43,26 @@ def next_times(lab: Lab) -> Mapping[str, datetime]:
     """When each activity of this host is due next."""
     rows = Due.objects.filter(host__name=lab.host)
     return dict(rows.values_list("activity", "next_at"))
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One activity's own clock. Both times are None before its first turn."""
+
+    name: str
+    every: timedelta
+    last_at: datetime | None
+    next_at: datetime | None
+
+
+def turns(lab: Lab, settings: Settings) -> list[Turn]:
+    """When each activity had its last turn on this host and has its next (LAB-81)."""
+    stored = next_times(lab)
+    return [
+        Turn(_NAMES[name], every, at - every if (at := stored.get(name)) else None, at)
+        for name, every in intervals(settings).items()
+        if name in _NAMES
+    ]
 
 
 def store(host_id: int, done: set[str], settings: Settings, now: datetime) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -11,14 +12,18 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from runs.domain import launching
 from runs.domain.ports import SeamError
 from runs.domain.states import Outcome, RunKind, RunState
+from runs.domain.waiting import Candidate, Queue, Room, Want
 from runs.models import Due, Notice, Project, Run, Settings, StartRequest
 from runs.web import hints
 from runs.work import auto, launch, outcomes, starts, tick
 from tests import make
-from tests.fakes import World
+from tests.fakes import START, World
+from trackers import registry
 from trackers.base import Unreachable
+from trackers.builtin import store
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -499,3 +504,53 @@ def in_threads(act: Callable[[], None], number: int) -> None:
     for thread in threads:
         thread.join(30)
     assert not any(thread.is_alive() for thread in threads)
+
+
+def a_crowd(projects: int, issues: int) -> None:
+    """Automatic projects on the built-in tracker; every fifth issue waits for another."""
+    agent = make.an_agent()
+    for number in range(projects):
+        root = store.create_root(f"p{number}")
+        made = make.a_project(
+            f"p{number}", tracker="builtin", tracker_root=root, is_auto=True, agent=agent
+        )
+        for key in range(1, issues + 1):
+            body = "" if key % 5 else f"## Blocked by\n- #{key - 1}"
+            store.create_issue(
+                root,
+                title="t",
+                body=body,
+                author="ada",
+                labels=[made.ready_label],
+                at=START,
+            )
+
+
+@pytest.mark.parametrize("size", [1, 12])
+def test_a_launch_pass_asks_the_database_as_often_for_one_project_as_for_twelve(
+    world: World, size: int, django_assert_max_num_queries: Any
+) -> None:
+    """Nothing starts here, since each start is a transaction of its own."""
+    Settings.current()
+    a_crowd(size, size)
+    Settings.objects.update(session_cap=1)
+    world.sessions.appear("p0~9~afk-99")
+    lab = replace(world.lab, tracker_for=registry.tracker)
+    tick.tick(lab, force=True)
+    with django_assert_max_num_queries(26):
+        assert tick.tick(lab, force=True).errors == []
+    assert Run.objects.filter(kind="auto").count() == 0
+    assert set(Project.objects.values_list("claimable", flat=True)) == {size - size // 5}
+
+
+def test_deciding_for_five_hundred_projects_of_twenty_issues_takes_less_than_a_second() -> None:
+    """Pure, so that only this process's own time counts; `bench.launch` tells the figure."""
+    ready = [Candidate(str(key)) for key in range(1, 21)]
+    queues = [
+        Queue(True, ready, {"1"}, (), project=number, want=Want(is_on=True))
+        for number in range(500)
+    ]
+    began = time.process_time()
+    picked = launching.fill(queues, Room((), 0, 500))
+    assert time.process_time() - began < 1
+    assert len(picked) == 500

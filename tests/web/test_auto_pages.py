@@ -132,6 +132,18 @@ def test_zero_is_grey_and_the_click_looks_for_itself(
     assert Run.objects.get(kind="manual").issue_key == "7"
 
 
+@pytest.mark.row("LAB-81", level="contract")
+def test_the_settings_page_shows_each_clock_of_its_own(
+    anna: Client, project: Project, world: World
+) -> None:
+    Settings.objects.update(tick_seconds=20, launch_seconds=60)
+    assert "every 1 min, not yet" in text_of(anna.get("/settings/"))
+    tick.tick(world.lab)
+    shown = text_of(anna.get("/settings/")).partition('id="turns"')[2]
+    assert "Runs are looked at</dt><dd>every 20 s, last" in shown
+    assert "Automatic work is started</dt><dd>every 1 min, last" in shown
+
+
 def test_the_page_says_why_each_ready_issue_is_not_running(
     anna: Client, project: Project, world: World
 ) -> None:

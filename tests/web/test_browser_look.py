@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from runs.domain.history import Change
 from runs.domain.states import ProjectState
-from runs.models import Run
+from runs.models import Project, Run
 from runs.work import rescue
 from tests import make
 from tests.fakes import FakeTree, World
@@ -121,12 +121,17 @@ def addresses(world: World, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> d
         "cloning", state=ProjectState.CLONING, clone_progress="Receiving objects:  45% (450/1000)"
     )
     assert dead is not None
+    counted = {"claimable": 2, "counted_by": world.lab.process}
+    fields = {"is_auto": True, "streak": 3, "last_failure": told, **counted}
+    Project.objects.filter(pk=project.pk).update(**fields)
+    Project.objects.filter(name="other-0").update(**{**fields, "streak": 0})
     return {
         "overview": "/", "project": f"/projects/{project.pk}/", "failed project": f"/projects/{failed.pk}/",
         "cloning project": f"/projects/{cloning.pk}/", "live run": f"/runs/{live.pk}/", "starting run": f"/runs/{starting.pk}/",
         "waiting run": f"/runs/{waiting.pk}/", "run that told": f"/runs/{told.pk}/",
         "dead run": f"/runs/{dead.pk}/", "runs": "/runs/", "add project": "/projects/new", "settings": "/settings/",
         "not found": "/nowhere", "issues": f"/projects/{project.pk}/issues/",
+        "why not": f"/projects/{project.pk}/waiting", "automatic": f"/projects/{project.pk + 1}/",
         "api": "/api/",
         "parked": f"/projects/{project.pk}/parked/", "rescue": f"/projects/{project.pk}/rescues/{kept.pk}/",
     }  # fmt: skip

@@ -12,7 +12,7 @@ from runs.web import access, answers
 from runs.web.access import look, username
 from runs.web.forms import ChoiceForm
 from runs.web.views.project import form_page
-from runs.work import choices
+from runs.work import choices, schedule
 
 SAVED = "New sessions use this from now on. Sessions that run keep what they have."
 
@@ -32,7 +32,8 @@ def settings(request: HttpRequest) -> HttpResponse:
         if form.is_valid() and _stored(form, username(request)):
             return answers.done(request, {}, reverse("runs:settings"), SAVED)
     nothing = "Nothing was changed."
-    return form_page(request, form, "settings.html", "settings-form", nothing, limits=current)
+    facts = {"limits": current, "turns": schedule.turns(wiring.lab(), current)}
+    return form_page(request, form, "settings.html", "settings-form", nothing, **facts)
 
 
 def _stored(form: ChoiceForm, by: str) -> bool:
