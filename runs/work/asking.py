@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from concurrent.futures import TimeoutError as Overdue
 from typing import TypeVar
 
+from django.db import DatabaseError
+
 from runs.domain.ports import Lab
 from trackers.base import Ability, Tracker, TrackerError
+
+logger = logging.getLogger(__name__)
 
 DEADLINE_SECONDS = 10.0
 
@@ -77,6 +82,14 @@ def _keep(
         answer = call()
     except TrackerError as error:
         found.update({(kind, root): str(error) for root in roots})
+        return
+    except DatabaseError:
+        raise
+    except Exception as error:
+        # A mistake in one adapter must not keep other projects from their work (LAB-87).
+        logger.exception("tracker was not asked", extra={"tracker": kind})
+        text = f"labsite made a mistake ({type(error).__name__}); it is in the log"
+        found.update({(kind, root): text for root in roots})
         return
     for root in roots:
         value = answer.get(root)

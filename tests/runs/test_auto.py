@@ -247,7 +247,7 @@ def test_logged_out_claims_nothing(world: World, project: Project, answer: bool 
     assert started() == [("7", "auto")]
 
 
-@pytest.mark.row("LAB-89", "LAB-44", "LAB-75", level="contract")
+@pytest.mark.row("LAB-89", "LAB-44", "LAB-75", "C-55", level="contract")
 def test_only_kept_branches_start_nothing_however_often_it_is_looked(
     world: World, project: Project
 ) -> None:
@@ -554,3 +554,37 @@ def test_deciding_for_five_hundred_projects_of_twenty_issues_takes_less_than_a_s
     picked = launching.fill(queues, Room((), 0, 500))
     assert time.process_time() - began < 1
     assert len(picked) == 500
+
+
+class Remote:
+    """A forge: asked beside the others, in a thread of its own."""
+
+    abilities = frozenset[str]()
+
+    def __init__(self, inner: Any, mistake: Exception | None = None) -> None:
+        self._inner, self._mistake = inner, mistake
+
+    def queues(self, labels: Mapping[str, str]) -> Any:
+        if self._mistake is not None:
+            raise self._mistake
+        return self._inner.queues(labels)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+@pytest.mark.row("LAB-87", level="contract")
+@pytest.mark.parametrize(
+    "mistake", [Unreachable("It answered 500."), KeyError("id")], ids=["no answer", "a bug of ours"]
+)
+def test_one_kind_of_tracker_never_keeps_another_from_its_work(
+    world: World, project: Project, mistake: Exception
+) -> None:
+    a_project(world, "forged", tracker="forge")
+    broken = {"memory": world.tracker, "forge": Remote(world.tracker, mistake)}
+    report = tick.tick(replace(world.lab, tracker_for=broken.get), force=True)
+    assert [run.project.name for run in Run.objects.all()] == ["demo"]
+    assert ["forged" in error for error in report.errors] == [True]
+    healed = {**broken, "forge": Remote(world.tracker)}
+    tick.tick(replace(world.lab, tracker_for=healed.get), force=True)
+    assert [run.project.name for run in Run.objects.order_by("pk")] == ["demo", "forged"]
