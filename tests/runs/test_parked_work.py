@@ -553,3 +553,39 @@ def test_a_repository_that_somebody_holds_is_not_waited_for_without_end(real):
     with real.repos.hold(project.repo(real.paths)), pytest.raises(SeamError, match="try again"):
         discard.discard(real.lab, project, "afk/7", "anna")
     assert _heads(real, project) == ["afk/7"]
+
+
+@pytest.mark.row("LAB-113", level="real")
+def test_a_sweep_never_takes_a_fresh_branch_for_the_merged_one_that_it_listed(real):
+    """Listed as merged, then discarded and started anew: the new branch looks merged and clean."""
+    project = real.project()
+    run = _stopped(real, project)
+    _commit(run), _merge(run)
+    real.repos.fetch(project.repo(real.paths))
+    fresh: list[Run] = []
+
+    class Late:
+        """A tracker whose answer comes after a whole discard and start."""
+
+        def __getattr__(self, name):
+            return getattr(real.memory, name)
+
+        def pulls(self, heads):
+            if not fresh:
+                discard.discard(real.lab, project, "afk/7", "anna")
+                fresh.append(press_start(real, project).run)
+            return real.memory.pulls(heads)
+
+    sweep.collect(replace(real.lab, tracker_for=lambda kind: Late()), project)
+    assert Path(fresh[0].worktree).is_dir()
+    assert _heads(real, project) == ["afk/7"]
+
+
+def test_a_restore_leaves_the_name_of_a_run_that_has_no_branch_yet(real):
+    project = real.project()
+    run = _stopped(real, project)
+    kept = discard.discard(real.lab, project, "afk/7", "anna")
+    Run.objects.filter(pk=run.pk).update(
+        outcome="", state="starting", ended_at=None, settled_at=None
+    )
+    assert restore.restore(real.lab, kept, "anna") == "afk/7-restored"
