@@ -201,6 +201,20 @@ def test_a_late_answer_changes_nothing_that_another_try_has_said(
     assert (row.state, row.error, row.tries) == ("sent", "", 2)
 
 
+def test_a_late_answer_does_not_end_the_try_that_goes_on(
+    world: World, project: Project, address: NoticeAddress
+) -> None:
+    pauses(world, project)
+    deliveries.post(world.lab)
+
+    class Slow:
+        def send(self, *args: str) -> None:
+            Delivery.objects.update(tries=2)
+
+    deliveries.carry_out(replace(world.lab, notifier=Slow()), world.queue.deliveries.pop())
+    assert Delivery.objects.get().state == "sending"
+
+
 def test_two_senders_of_one_delivery_send_it_once(
     world: World, project: Project, address: NoticeAddress
 ) -> None:

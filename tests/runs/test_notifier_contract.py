@@ -110,6 +110,9 @@ def test_a_refusal_is_told_without_the_address(real: Notifier, listener: Listene
     listener.status = 404
     with pytest.raises(SeamError) as refused:
         real.send(f"json://user77:secret77@{listener.at}/token77", "t", "x")
+    with pytest.raises(SeamError) as unreached:
+        real.send("json://127.0.0.77:1/token77", "t", "x")
+    assert "77" not in str(unreached.value)
     with pytest.raises(SeamError) as unheard:
         real.ping(f"http://{listener.at}/token77")
     assert "404" in str(refused.value)
