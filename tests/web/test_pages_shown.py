@@ -316,4 +316,4 @@ def test_a_kept_claim_tells_how_it_is_given_back(anna, world, outcome, fate, sho
         make.a_project(), outcome=outcome, worktree="/state/worktrees/demo-7", worktree_fate=fate
     )
     page = anna.get(f"/runs/{run.pk}/").content.decode()
-    assert ("branch -D afk/7" in page) is shown
+    assert ("discard it under Parked" in page) is shown
