@@ -248,6 +248,33 @@ def test_of_several_that_merge_at_once_exactly_one_does(review: Review) -> None:
     assert [by for _, by in review.told(NoticeKind.PULL_MERGED)] == [review.pull.merge_by]
 
 
+def test_who_comes_second_in_the_last_moment_is_told_and_pushes_nothing(review: Review) -> None:
+    at = review.real.lab.now()
+
+    class Late(GitWorktrees):
+        def commits(self, *asked):  # type: ignore[no-untyped-def]
+            store.begin_merge(
+                review.project.tracker_root,
+                review.number,
+                by="bert",
+                commit="b" * 40,
+                base="main",
+                ends=("", review.head),
+                at=at,
+                lapsed=at - mergeable.LAPSE,
+            )
+            return super().commits(*asked)
+
+        def push_commit(self, *asked):  # type: ignore[no-untyped-def]
+            raise AssertionError("two were pushing at once")
+
+    review.with_repos(Late)
+    with pytest.raises(MergeRefused, match="bert is merging it just now") as error:
+        review.merge()
+    assert error.value.code == "busy"
+    assert review.pull.merge_by == "bert"
+
+
 def test_a_base_that_moves_meanwhile_is_merged_as_it_is_then(review: Review) -> None:
     moved: list[str] = []
 
