@@ -44,6 +44,7 @@ RULED = {
     "comment_new",
     "pull_comment_new",
     "settings_choose",
+    "parked_discard",
 }
 
 # A copy: schemathesis changes what it is given.
