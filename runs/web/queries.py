@@ -235,12 +235,14 @@ def driven(lab: Lab, project: Project) -> list[Driven]:
     """Sessions that people drive, and for a day those that left something to be told. One query."""
     lately = Q(ended_at__gt=lab.now() - timedelta(days=1)) & ~Q(warning="")
     rows = ManualSession.objects.filter(Q(settled_at=None) | lately, project=project)
-    return [Driven(row, _attach(lab, row)) for row in rows[:DRIVEN]]
+    return [with_attach(lab, row) for row in rows[:DRIVEN]]
 
 
-def _attach(lab: Lab, row: ManualSession) -> str:
+def with_attach(lab: Lab, row: ManualSession) -> Driven:
+    """A session with the command that leads into it, while it is live on this host."""
     is_live = row.state == PersonState.LIVE and row.host == lab.host
-    return shlex.join(lab.sessions.attach_command(row.session)) if is_live else ""
+    attach = shlex.join(lab.sessions.attach_command(row.session)) if is_live else ""
+    return Driven(row, attach)
 
 
 def why_not(picture: Board, project: Project) -> str:

@@ -24,6 +24,7 @@ from runs.web.api import (
     projects,
     pulls,
     runs,
+    sessions,
     settings_api,
     timeline_api,
 )
@@ -76,6 +77,7 @@ api.add_router("projects", projects.router)
 api.add_router("projects", issues.router)
 api.add_router("projects", pulls.router)
 api.add_router("projects", runs.of_project)
+api.add_router("projects", sessions.router)
 api.add_router("projects", kept_api.router)
 api.add_router("runs", runs.router)
 api.add_router("timeline", timeline_api.router)

@@ -26,6 +26,7 @@ _REF = re.compile(r"#/components/schemas/(\w+)")
 EXPECTED = replies.ALWAYS - {404}
 METHODS = ("get", "post", "put", "patch", "delete")
 EXAMPLES: Mapping[str, Any] = {
+    "label": "try it",
     "source": "/home/me/shop",
     "title": "Add a retry",
     "body": "Why, and what done means.",
@@ -228,6 +229,7 @@ def _curl(method: str, url: str, body: Mapping[str, Any]) -> str:
     address = (
         url.replace("{project_id}", "1")
         .replace("{run_id}", "1")
+        .replace("{session_id}", "1")
         .replace("{rescue_id}", "1")
         .replace("{number}", "1")
     )

@@ -68,7 +68,9 @@ def filled(project: Project, world: World) -> Project:
 
 def ask(program: Program, method: str, path: str, project: Project) -> Any:
     run = Run.objects.order_by("pk").first()
-    address = path.format(project_id=project.pk, number=1, run_id=run.pk if run else 1, rescue_id=1)
+    address = path.format(
+        project_id=project.pk, number=1, run_id=run.pk if run else 1, rescue_id=1, session_id=1
+    )
     return program.send(method, address, BODIES.get((method, path)))
 
 

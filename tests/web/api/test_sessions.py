@@ -1,0 +1,48 @@
+"""Sessions that people drive, over the API."""
+
+from __future__ import annotations
+
+import pytest
+
+from runs.models import ManualSession, Project, Settings
+from runs.work import manual
+from tests import make
+from tests.fakes import World
+from tests.web.api.program import Program
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.row("LAB-126", level="contract"),
+]
+
+
+@pytest.fixture
+def driven(world: World, project: Project) -> Project:
+    Settings.current()
+    Project.objects.update(agent=make.an_agent())
+    world.queue.open = lambda pk: manual.carry_out(world.lab, pk)  # type: ignore[method-assign]
+    return project
+
+
+def test_a_session_is_started_listed_and_stopped(program: Program, driven: Project) -> None:
+    address = f"/projects/{driven.pk}/sessions"
+    made = program.post(address, {"label": "try it"})
+    assert made.status_code == 201
+    told = made.json()
+    assert (told["label"], told["state"], told["by"]) == ("try_it-20261121-1200", "live", "anna")
+    assert "attach" in told["attach"]
+    assert [one["id"] for one in program.get(address).json()["items"]] == [told["id"]]
+    ended = program.post(f"{address}/{told['id']}/stop").json()
+    assert (ended["state"], ended["attach"], ended["warning"]) == ("ended", "", "")
+    assert program.post(f"{address}/{told['id']}/stop").status_code == 409
+    assert program.post(f"{address}/999/stop").status_code == 404
+    assert program.get(address).json() == {"items": []}
+
+
+def test_what_cannot_be_is_refused(program: Program, looking: Program, driven: Project) -> None:
+    address = f"/projects/{driven.pk}/sessions"
+    assert looking.post(address, {}).status_code == 403
+    assert program.post(address, {"label": "x" * 33}).status_code == 422
+    Project.objects.update(state="cloning")
+    assert program.post(address, {}).status_code == 409
+    assert not ManualSession.objects.exists()
