@@ -16,14 +16,13 @@ from django.db.models import F, Field, IntegerField, Q, QuerySet
 from django.db.models.expressions import RawSQL
 
 from runs.domain import budgets
+from runs.domain.needing import PullNeeds
 from runs.domain.ports import Lab
-from runs.domain.states import PersonState, ProjectState, RunState
+from runs.domain.states import PersonState, RunState
 from runs.models import Host, ManualSession, Project, Run, Settings
 from runs.web import addresses, waiting
 from runs.work import timeline
-from trackers.builtin.models import Issue
 
-READY_LIMIT = 400
 HEAVY = ("prompt", "last_words")
 UNSHOWN = (
     *HEAVY,
@@ -46,7 +45,6 @@ UNSHOWN = (
     *("message_id", "output_read", "output_skips"),
 )
 
-Ready = tuple[Project, int, str]
 T = TypeVar("T")
 
 
@@ -128,6 +126,7 @@ class Board:
     runs: Sequence[Run]
     ready: Sequence[ReadyIssue]
     by_id: Mapping[int, Project] = field(default_factory=dict)
+    pulls: Sequence[PullNeeds] = ()
 
     @cached_property
     def active(self) -> list[Run]:
@@ -167,16 +166,16 @@ def _grouped(pairs: Iterable[tuple[int, T]]) -> Mapping[int, list[T]]:
     return groups
 
 
-def load(lab: Lab, recent: int = 0, *, with_parked: bool = False) -> Board:
+def load(lab: Lab, recent: int = 0, *, with_waiting: bool = False) -> Board:
     """The shared picture, with the `recent` newest runs of any state. Four queries.
 
-    `with_parked`: projects carry what their parked branches hold that origin does not.
+    `with_waiting`: also open pull requests, and what parked branches hold that origin does not.
     """
     facts = load_facts(lab)
     rows = _projects()
-    projects = list(waiting.with_unpushed(rows) if with_parked else rows)
+    projects = list(waiting.with_unpushed(rows) if with_waiting else rows)
     by_id = {project.pk: project for project in projects}
-    issues = _ready(projects)
+    issues, pulls = waiting.of_trackers(projects, with_pulls=with_waiting)
     runs = _runs(recent, issues)
     for run in runs:
         if run.project_id in by_id:
@@ -186,7 +185,7 @@ def load(lab: Lab, recent: int = 0, *, with_parked: bool = False) -> Board:
         ReadyIssue(project, number, title, (project.pk, str(number)) in taken)
         for project, number, title in issues
     ]
-    return Board(facts, projects, runs, ready, by_id)
+    return Board(facts, projects, runs, ready, by_id, pulls)
 
 
 def _projects() -> QuerySet[Project]:
@@ -233,7 +232,7 @@ def _driven(lab: Lab) -> RawSQL:
     return RawSQL(sql, [lab.host, PersonState.ENDED], IntegerField())  # noqa: S611
 
 
-def _runs(recent: int, issues: Sequence[Ready]) -> list[Run]:
+def _runs(recent: int, issues: Sequence[waiting.Ready]) -> list[Run]:
     """Active runs, the newest ones, and those that claim one of these issues, in one query.
 
     Each part is found by its own index, so that the query does not grow with history.
@@ -246,30 +245,3 @@ def _runs(recent: int, issues: Sequence[Ready]) -> list[Run]:
     if recent:
         wanted |= Q(pk__in=Run.objects.order_by("-pk").values("pk")[:recent])
     return list(Run.objects.filter(wanted).defer(*UNSHOWN).order_by("-pk"))
-
-
-def _ready(projects: Sequence[Project]) -> list[Ready]:
-    """Open issues with their project's ready label, in the order of the launch pass (C-17)."""
-    by_root = {
-        int(project.tracker_root): project
-        for project in projects
-        if project.tracker == "builtin"
-        and project.tracker_root.isdigit()
-        and project.state == ProjectState.READY
-    }
-    if not by_root:
-        return []
-    rows = (
-        Issue.objects.filter(
-            is_open=True,
-            root_id__in=by_root,
-            labels__name__in={project.ready_label for project in by_root.values()},
-        )
-        .order_by("number", "root_id")
-        .values_list("root_id", "number", "title", "labels__name")[:READY_LIMIT]
-    )
-    return [
-        (by_root[root], number, title)
-        for root, number, title, label in rows
-        if label == by_root[root].ready_label
-    ]

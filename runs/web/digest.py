@@ -9,7 +9,7 @@ from statistics import median
 
 from runs.domain import budgets
 from runs.domain import needing as rules
-from runs.domain.needing import NeedKind, ProjectNeeds, PullNeeds, RunNeeds
+from runs.domain.needing import NeedKind, ProjectNeeds, RunNeeds
 from runs.domain.states import Outcome
 from runs.models import Project, Run
 from runs.web import addresses
@@ -98,14 +98,14 @@ def stats(picture: Board) -> Stats:
     )
 
 
-def needs(picture: Board, pulls: Sequence[PullNeeds] = ()) -> Needs:
+def needs(picture: Board) -> Needs:
     """What a person has to look at, the most urgent first, each with its one action."""
     now = picture.facts.now
     found = rules.needs(
         rules.Picture(
             is_late=picture.facts.is_late,
             projects=[_project(one) for one in picture.projects],
-            pulls=pulls,
+            pulls=picture.pulls,
             runs=[
                 _run(run, now - run.ended_at) for run in picture.runs if run.ended_at is not None
             ],

@@ -14,7 +14,7 @@ from django.db.models import Q, QuerySet
 from runs.domain.ports import Lab
 from runs.domain.states import PersonState, ProjectState
 from runs.models import ManualSession, Notice, Project, Run
-from runs.web import addresses, board, digest, hints, waiting
+from runs.web import addresses, board, digest, hints
 from runs.web.board import Board, ReadyIssue, RunRow
 
 RECENT = 200
@@ -136,14 +136,14 @@ def frame_of_project(lab: Lab, project_id: int) -> Frame | None:
 
 
 def overview(lab: Lab) -> Overview:
-    """Everything the overview shows. Six queries."""
-    picture = board.load(lab, recent=RECENT, with_parked=True)
+    """Everything the overview shows. Five queries."""
+    picture = board.load(lab, recent=RECENT, with_waiting=True)
     notices = Notice.objects.filter(is_news=True)[:ACTIVITY]
     counts = hints.of(lab, picture.projects)
     return Overview(
         picture,
         digest.stats(picture),
-        digest.needs(picture, waiting.pulls(picture)),
+        digest.needs(picture),
         [picture.row(run) for run in picture.active],
         picture.free,
         [_join(picture, notice) for notice in notices],

@@ -1,24 +1,24 @@
-"""What waits for a person beyond runs: open pull requests, and parked work that was never pushed."""
+"""What waits beside the runs: ready issues, open pull requests, and parked work never pushed."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery, Sum
-from django.db.models.functions import Left
+from django.db.models import CharField, Count, F, OuterRef, QuerySet, Subquery, Sum, Value
 
 from runs.domain.needing import PullNeeds
+from runs.domain.states import ProjectState
+from runs.models import Project
 from runs.models.kept import Parked
 from trackers.base import PullState
-from trackers.builtin.models import PullRequest
+from trackers.builtin.models import Issue, PullRequest
 
-if TYPE_CHECKING:
-    from runs.models import Project
-    from runs.web.board import Board
-
+READY_LIMIT = 400
 MOST = 30
 SHOWN_TITLE = 200
+
+Ready = tuple[Project, int, str]
 
 
 def with_unpushed(rows: QuerySet[Project]) -> QuerySet[Project]:
@@ -31,20 +31,50 @@ def with_unpushed(rows: QuerySet[Project]) -> QuerySet[Project]:
     return rows.annotate(unpushed=of(Sum("unpushed")), parked_ahead=of(Count("pk")))
 
 
-def pulls(picture: Board) -> list[PullNeeds]:
-    """The newest open pull requests of the built-in trackers. One query."""
+def of_trackers(
+    projects: Sequence[Project], *, with_pulls: bool
+) -> tuple[list[Ready], list[PullNeeds]]:
+    """What the built-in trackers list for these projects, in one query.
+
+    Open issues with their project's ready label, in the order of the launch pass (C-17); with
+    `with_pulls` the newest open pull requests too.
+    """
     by_root = {
         int(one.tracker_root): one
-        for one in picture.projects
+        for one in projects
         if one.tracker == "builtin" and one.tracker_root.isdigit()
     }
-    return [
-        PullNeeds(by_root[root].pk, by_root[root].name, number, title)
-        for root, number, title in _open(by_root)
+    usable = {root: one for root, one in by_root.items() if one.state == ProjectState.READY}
+    if not by_root:
+        return [], []
+    rows = _ready(usable)
+    if with_pulls:
+        rows = rows.union(_open(by_root), all=True)
+    listed = list(rows.order_by("place", "number", "root")[: READY_LIMIT + MOST])
+    ready = [
+        (usable[root], number, title)
+        for place, root, number, title, label in listed
+        if place and label == usable[root].ready_label
     ]
+    pulls = [
+        PullNeeds(by_root[root].pk, by_root[root].name, number, title[:SHOWN_TITLE])
+        for place, root, number, title, _ in reversed(listed)
+        if not place
+    ]
+    return ready, pulls
 
 
-def _open(roots: Collection[int]) -> QuerySet[PullRequest, tuple[int, int, str]]:
+def _ready(by_root: Mapping[int, Project]) -> QuerySet[Any, Any]:
+    """Issues that carry the ready label of any of these projects."""
+    labels = {project.ready_label for project in by_root.values()}
+    rows = Issue.objects.filter(is_open=True, root__in=by_root, labels__name__in=labels)
+    shown = rows.annotate(place=Value(1), label=F("labels__name"))
+    return shown.order_by().values_list("place", "root", "number", "title", "label")
+
+
+def _open(roots: Collection[int]) -> QuerySet[Any, Any]:
+    """The newest open pull requests, in the columns of ready issues."""
     rows = PullRequest.objects.filter(state=PullState.OPEN, root__in=roots)
-    newest = rows.annotate(shown=Left("title", SHOWN_TITLE)).order_by("-created_at")
-    return newest.values_list("root", "number", "shown")[:MOST]
+    newest = PullRequest.objects.filter(pk__in=rows.order_by("-created_at").values("pk")[:MOST])
+    shown = newest.annotate(place=Value(0), label=Value("", CharField()))
+    return shown.order_by().values_list("place", "root", "number", "title", "label")

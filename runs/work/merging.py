@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from runs.domain import merging as rules
 from runs.domain import writing
@@ -79,22 +81,31 @@ def merge(
     raise MergeRefused("moved", text)
 
 
-def recover(lab: Lab) -> int:
-    """Finish or take back merges that were interrupted; returns how many were finished."""
-    lapsed = lab.now() - mergeable.LAPSE
-    rows = PullRequest.objects.exclude(state=PullState.MERGED)
+def recover(lab: Lab, project: Project) -> int:
+    """Finish or take back interrupted merges of a project; how many were finished.
+
+    A part of the sweep, which waits for the network as a tick must not. Raises SeamError when
+    origin does not answer; then everything stays as it is.
+    """
+    if project.tracker != "builtin" or not project.tracker_root.isdigit():
+        return 0
+    waiting = interrupted(lab.now()).filter(root_id=int(project.tracker_root))
+    if not waiting.exists():
+        return 0
+    origin.freshen(lab, project)
     done = 0
-    for pull in rows.filter(merge_at__isnull=False, merge_at__lt=lapsed)[:5]:
-        project = Project.objects.filter(tracker="builtin", tracker_root=str(pull.root_id)).first()
-        if project is None:
-            continue
+    for pull in waiting:
         try:
-            origin.freshen(lab, project)
-            done += _finish_interrupted(lab, project, pull) is not None
-        except (SeamError, MergeRefused) as error:
-            # Could not tell: neither finished nor taken back.
+            done += bool(_finish_interrupted(lab, project, pull))
+        except MergeRefused as error:
             logger.info("merge was left as it is", extra={"pull": pull.pk, "error": str(error)})
     return done
+
+
+def interrupted(now: datetime) -> QuerySet[PullRequest]:
+    """Pull requests whose merge was begun so long ago that nobody can still be at it."""
+    rows = PullRequest.objects.exclude(state=PullState.MERGED)
+    return rows.filter(merge_at__isnull=False, merge_at__lt=now - mergeable.LAPSE)
 
 
 def _check(facts: MergeFacts, pull: PullRequest, head: str, into: str) -> None:

@@ -11,7 +11,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import CharField, Q
+from django.db.models.functions import Cast
 
 from runs.domain import naming
 from runs.domain.keeping import Branch
@@ -19,7 +20,7 @@ from runs.domain.ports import Lab, SeamError, Sighting
 from runs.domain.states import NoticeKind, ProjectState
 from runs.domain.teardown import MergeFacts, is_merged
 from runs.models import Due, Host, Project
-from runs.work import announce, census, disk, guard, origin, owners, prune, restore
+from runs.work import announce, census, disk, guard, merging, origin, owners, prune, restore
 from runs.work.guard import Piece
 from runs.work.owners import Remembered
 from trackers.base import PullState, TrackerError
@@ -65,7 +66,9 @@ def ask(lab: Lab) -> int:
     A project without parked work only hears of its default branch and its disk use, once an hour.
     """
     long_ago = lab.now() - EMPTY_EVERY
+    begun = merging.interrupted(lab.now()).values(as_text=Cast("root", CharField()))
     wanted = Q(parked=None) | Q(parked__gt=0) | Q(swept_at=None) | Q(swept_at__lt=long_ago)
+    wanted |= Q(tracker="builtin", tracker_root__in=begun)
     found = Project.objects.usable().filter(wanted).values_list("pk", flat=True)
     for pk in found:
         lab.queue.sweep(pk)
@@ -82,6 +85,7 @@ def carry_out(lab: Lab, project_id: int) -> None:
         return
     project = Project.objects.get(pk=project_id)
     steps: tuple[Callable[[Lab, Project], object], ...] = (
+        merging.recover,
         origin.freshen,
         collect,
         restore.adopt,

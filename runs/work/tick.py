@@ -23,7 +23,6 @@ from runs.work import (
     judge,
     launch,
     lease,
-    merging,
     pings,
     projects,
     reaper,
@@ -126,7 +125,6 @@ def _work(
         report.started = _launch(lab, settings, sightings, held, number, due, report)
     if LOOK in due and not project:
         projects.recover(lab)
-        merging.recover(lab)
     if sweep.SWEEP in due and not project:
         sweep.ask(lab)
     working = [run for run in runs if run.is_active and run.state == RunState.WORKING]

@@ -15,7 +15,7 @@ from runs.domain.ports import SeamError
 from runs.domain.states import NoticeKind
 from runs.models import Notice, Project, Run
 from runs.outside.worktrees import GitWorktrees
-from runs.work import mergeable, merging, pulls, sweep, tick
+from runs.work import mergeable, merging, pulls, sweep
 from runs.work.merging import Merged, MergeRefused
 from tests.desk import Desk
 from tests.real import RealWorld, git
@@ -331,12 +331,15 @@ def killed(review: Review, kind: type) -> None:
     assert (review.pull.state, review.pull.merge_by) == ("open", "anna")
 
 
-def test_a_kill_after_the_push_is_finished_by_the_next_tick(review: Review) -> None:
+def test_a_kill_after_the_push_is_finished_by_the_next_sweep(review: Review) -> None:
     killed(review, KilledAfter)
-    assert merging.recover(review.lab) == 0  # somebody may still be at it
+    assert merging.recover(review.lab, review.project) == 0  # somebody may still be at it
+    Project.objects.update(parked=0, swept_at=review.lab.now())
+    assert sweep.ask(review.lab) == 0
     review.real.offset += 2 * mergeable.LAPSE
-    tick.tick(review.lab, force=True)
-    assert merging.recover(review.lab) == 0
+    assert sweep.ask(review.lab) == 1
+    sweep.carry_out(review.lab, review.real.queue.sweeps.pop())
+    assert merging.recover(review.lab, review.project) == 0
     assert (review.pull.state, review.pull.merge_by) == ("merged", "anna")
     assert not Issue.objects.get(number=review.issue).is_open
     assert len(review.told(NoticeKind.PULL_MERGED)) == 1
@@ -359,7 +362,7 @@ def test_a_kill_before_the_push_is_taken_back(review: Review) -> None:
     assert said.kind is MergeKind.BUSY
 
     review.real.offset += 2 * mergeable.LAPSE
-    assert merging.recover(review.lab) == 0
+    assert merging.recover(review.lab, review.project) == 0
     assert (review.pull.state, review.pull.merge_by, review.pull.merge_at) == ("open", "", None)
     review.merge(by="bert")
     assert review.pull.merge_by == "bert"
@@ -369,10 +372,11 @@ def test_a_merge_of_which_nothing_is_known_stays_noted(review: Review) -> None:
     killed(review, KilledAfter)
     review.real.offset += 2 * mergeable.LAPSE
     review.origin.rename(review.real.folder / "away")
-    assert merging.recover(review.lab) == 0
+    with pytest.raises(SeamError):
+        merging.recover(review.lab, review.project)
     assert review.pull.merge_by == "anna"
     (review.real.folder / "away").rename(review.origin)
-    assert merging.recover(review.lab) == 1
+    assert merging.recover(review.lab, review.project) == 1
 
 
 def test_a_push_without_an_answer_is_asked_after(review: Review) -> None:

@@ -276,7 +276,7 @@ def test_a_tick_costs_the_same_number_of_queries_for_1_and_for_50_runs(
             _live(world, project, str(number))
         world.sessions.text = dict.fromkeys(world.sessions.all, "working")
         tick.tick(world.lab, force=True)
-        with django_assert_max_num_queries(16) as seen:
+        with django_assert_max_num_queries(15) as seen:
             tick.tick(world.lab, force=True)
         counts.append(len(seen))
     assert counts[0] == counts[1]

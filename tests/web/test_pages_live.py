@@ -127,7 +127,7 @@ def test_pages_cost_a_fixed_number_of_queries(
     assert run is not None
     assert ended is not None
     costs = {
-        "/": 6,
+        "/": 5,
         f"/projects/{project.pk}/": 7,
         f"/runs/{run.pk}/": 6,
         f"/runs/{ended.pk}/": 6,
