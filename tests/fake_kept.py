@@ -42,7 +42,9 @@ class FakeKept:
         self.listed += 1
         if self.broken_list:
             raise SeamError(self.broken_list)
-        where = {tree.branch: str(path) for path, tree in self.trees.items()}
+        where = {
+            tree.branch: str(path) for path, tree in self.trees.items() if tree.repo in (None, repo)
+        }
         return [
             Branch(name, tip, AT, where.get(name, ""))
             for name, tip in self.heads.get(repo, {}).items()
@@ -94,9 +96,9 @@ class FakeKept:
             raise Taken(f"the branch {branch} is there already")
         self.heads.setdefault(repo, {})[branch] = notes["tip"]
         if path is not None:
-            self._plant(path, branch, notes["tip"], is_dirty=bool(notes.get("dirty")))
+            self._plant(repo, path, branch, notes["tip"], is_dirty=bool(notes.get("dirty")))
 
-    def _plant(self, path: Path, branch: str, tip: str, is_dirty: bool) -> None:
+    def _plant(self, repo: Path, path: Path, branch: str, tip: str, is_dirty: bool) -> None:
         raise NotImplementedError
 
     def force_remove(self, repo: Path, path: Path) -> None:

@@ -149,6 +149,7 @@ class FakeTree:
     fork_point: str
     is_dirty: bool | None = False
     commits: int = 0
+    repo: Path | None = None  # None: of whatever repository is asked
 
 
 class FakeRepos(FakeHistory, FakeKept):
@@ -224,11 +225,11 @@ class FakeRepos(FakeHistory, FakeKept):
         if branch in self._branches(repo) or path.exists():
             raise Taken(f"the branch {branch} is there already")
         self._branches(repo)[branch] = commit
-        self.trees[path] = FakeTree(branch, commit)
+        self.trees[path] = FakeTree(branch, commit, repo=repo)
         path.mkdir(parents=True)
 
-    def _plant(self, path: Path, branch: str, tip: str, is_dirty: bool) -> None:
-        self.trees[path] = FakeTree(branch, tip, is_dirty)
+    def _plant(self, repo: Path, path: Path, branch: str, tip: str, is_dirty: bool) -> None:
+        self.trees[path] = FakeTree(branch, tip, is_dirty, repo=repo)
         path.mkdir(parents=True)
 
     def remove_worktree(self, repo: Path, path: Path) -> None:
