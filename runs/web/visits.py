@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from django.contrib.auth.models import User
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponseBase
 
 from runs import wiring
@@ -56,7 +57,10 @@ def _note(request: HttpRequest) -> None:
         return
     if not returning.is_due(_moment(noted) if noted else None, now):
         return
-    since = visits.note(request.user, now)
+    try:
+        since = visits.note(request.user, now)
+    except (OperationalError, InterfaceError):
+        return  # a page that only reads is shown nevertheless; the next one notes it
     session[SEEN] = now.timestamp()
     if since is not None:
         session[AWAY] = [since.timestamp(), now.timestamp()]

@@ -1,13 +1,13 @@
 """Merges pull requests of the built-in tracker. Origin's branch is the truth; rows follow it.
 
 Who merges what is noted before the branch is moved, so that a merge which was interrupted is
-finished, or taken back, by whoever looks next: the button, or the next tick.
+finished, or taken back, by whoever looks next: the button, or the sweep.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -25,8 +25,6 @@ from runs.work.issues import root_of
 from trackers.base import PullState
 from trackers.builtin import queries, store
 from trackers.builtin.models import PullRequest
-
-logger = logging.getLogger(__name__)
 
 TRIES = 3
 COMMITS = 250
@@ -95,10 +93,8 @@ def recover(lab: Lab, project: Project) -> int:
     origin.freshen(lab, project)
     done = 0
     for pull in waiting:
-        try:
+        with suppress(MergeRefused):  # closed meanwhile, or taken over: theirs to tell
             done += bool(_finish_interrupted(lab, project, pull))
-        except MergeRefused as error:
-            logger.info("merge was left as it is", extra={"pull": pull.pk, "error": str(error)})
     return done
 
 

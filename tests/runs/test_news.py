@@ -12,12 +12,15 @@ from tests.fakes import World
 from tests.make import a_project, a_run
 
 STEPS = {NoticeKind.RUN_STEP, NoticeKind.RUN_OUTPUT}
+LOGINS = {NoticeKind.PERSON_IN, NoticeKind.PERSON_OUT}
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("kind", list(NoticeKind))
-def test_everything_but_the_steps_of_a_run_is_news(world: World, kind: NoticeKind) -> None:
+def test_everything_but_the_steps_of_a_run_and_logins_is_news(
+    world: World, kind: NoticeKind
+) -> None:
     run = a_run(a_project())
     with transaction.atomic():
         announce.tell(world.lab, kind, "it happened", run=run)
-    assert Notice.objects.get().is_news is (kind not in STEPS)
+    assert Notice.objects.get().is_news is (kind not in STEPS | LOGINS)

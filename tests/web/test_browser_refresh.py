@@ -142,7 +142,8 @@ def test_an_unread_error_holds_refreshes_back_until_it_is_dismissed(
     assert counted.during(12) == 0
     page.get_by_role("button", name="Dismiss").click()
     expect(page.get_by_role("alert")).to_have_count(0)
-    assert counted.during(1) == 1
+    with page.expect_request(lambda asked: asked.url.endswith("/live")):
+        page.clock.run_for(1000)
 
 
 @pytest.mark.row("LAB-130", level="browser")
