@@ -10,11 +10,13 @@ from importlib import import_module
 
 from labsite.env import WrongSetting, state_dir
 
-WITHOUT_DJANGO = {
+WITHOUT_DJANGO = {  # or with one that they set up themselves
     "up": "labsite.supervisor",
     "doctor": "labsite.doctor.main",
     "backup": "labsite.backup.save",
     "restore": "labsite.backup.load",
+    "watch": "labsite.watch.main",
+    "wait": "labsite.wait.main",
 }
 # Commands that a script may give before the first `./lab up`; they need readable tables.
 FIRST_COMMANDS = ("prepare", "createsuperuser", "changepassword", "demo", "tick", "api_token")

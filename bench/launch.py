@@ -7,7 +7,6 @@ import gc
 import tempfile
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import crowd, figures
@@ -31,7 +30,7 @@ def measure(projects: int, issues: int) -> None:
     from runs.domain import launching
     from runs.domain.launching import Room
     from runs.models import Settings
-    from runs.work import facts, filling
+    from runs.work import facts, filling, watches
     from tests.fakes import World
     from trackers import registry
 
@@ -39,8 +38,10 @@ def measure(projects: int, issues: int) -> None:
     world.lab = replace(world.lab, tracker_for=registry.tracker)
     fill(projects, issues)
     settings = Settings.current()
-    _, wishing = filling.waiting(datetime.now(UTC), kicked=False)
+    wishing = filling.waiting().lacking
     assert len(wishing) == projects
+    for project in wishing:
+        watches.store(world.lab, project, watches.SWITCH)
     queues = facts.gather(world.lab, settings, wishing)
     empty, full = Room((), 0, CAP), Room((), 0, projects * issues)
     name = f"{projects} projects of {issues} ready issues"

@@ -16,8 +16,9 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 from bench import figures
-from tests.story.conftest import FLAGS
-from tests.web.daphne_fixture import Served, free_port
+from tests.chromium import ARGUMENTS
+from tests.ports import free_port
+from tests.web.daphne_fixture import Served
 from tests.web.test_feed_served import PROJECT
 
 GAP_SECONDS = 0.15
@@ -117,7 +118,9 @@ def everything(served: Served, sockets: int, events: int, history: int) -> None:
     served.do(PROJECT)
     cookie = served.cookie()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=ARGUMENTS
+        )
         context = browser.new_context()
         context.add_cookies(served.browser_cookies(cookie))
         measure(served, context.new_page(), cookie, sockets, range(events), "")

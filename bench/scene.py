@@ -12,10 +12,11 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 
+from tests.chromium import ARGUMENTS
 from tests.house.conftest import OPERATOR
 from tests.house.product import ROOT, lab
 from tests.repositories import git
-from tests.story.conftest import FLAGS, PASSWORD, Story
+from tests.story.conftest import PASSWORD, Story
 
 AGENT = ROOT / "bench" / "agent.py"
 SETUP = f"""
@@ -73,7 +74,7 @@ def scene(folder: Path, files: int, issues: int) -> Iterator[tuple[Story, Page]]
             time.sleep(0.2)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(
-                executable_path=shutil.which("chromium"), args=FLAGS
+                executable_path=shutil.which("chromium"), args=ARGUMENTS
             )
             page = browser.new_page()
             page.goto(f"{story.url}/login/")

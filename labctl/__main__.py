@@ -9,11 +9,15 @@ sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noq
 
 
 def main(arguments: list[str]) -> int:
-    """Run one command; 0 done, 1 refused or failed, 2 wrong arguments."""
+    """Run one command; 0 done, 1 refused or failed, 2 wrong arguments. `hook` has its own codes."""
     if arguments[:1] == ["wake"]:
         from labctl import wake
 
         return wake.run(arguments[1:])
+    if arguments[:1] == ["hook"]:
+        from labctl import hook
+
+        return hook.run(arguments[1:])
     from labctl import commands
 
     return commands.run(arguments)

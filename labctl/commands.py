@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
 import sys
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
-from labctl import show
-from labctl.client import Client, Failed
-
-
-class WrongArguments(Exception):
-    """The command line does not say enough; the text says what is missing."""
+from labctl import groups, show
+from labctl.client import Failed
+from labctl.session import WrongArguments, as_json, client, read
 
 
 def run(arguments: list[str]) -> int:
@@ -45,49 +39,65 @@ def run(arguments: list[str]) -> int:
 
 def issue_view(options: argparse.Namespace, env: Mapping[str, str]) -> str:
     """`labctl issue view`."""
-    answer = _client(env).call("GET", f"/agent/issues/{_key(options, env)}")
-    return _json(answer) if options.json else show.issue(answer)
+    answer = client(env).call("GET", f"/agent/issues/{_key(options, env)}")
+    return as_json(answer) if options.json else show.issue(answer)
 
 
 def issue_list(options: argparse.Namespace, env: Mapping[str, str]) -> str:
     """`labctl issue list`."""
-    found = _client(env).call("GET", "/agent/issues")["issues"]
-    return _json(found) if options.json else show.issues(found)
+    found = client(env).call("GET", "/agent/issues")["issues"]
+    return as_json(found) if options.json else show.issues(found)
 
 
 def issue_comment(options: argparse.Namespace, env: Mapping[str, str]) -> str:
     """`labctl issue comment`."""
     key = _key(options, env)
-    body = options.message if options.message is not None else _read(options.file)
-    _client(env).call("POST", f"/agent/issues/{key}/comments", {"body": body})
+    body = options.message if options.message is not None else read(options.file)
+    client(env).call("POST", f"/agent/issues/{key}/comments", {"body": body})
     return f"Commented on #{key}."
 
 
 def pr_create(options: argparse.Namespace, env: Mapping[str, str]) -> str:
     """`labctl pr create`."""
-    body = options.body if options.body_file is None else _read(options.body_file)
+    body = options.body if options.body_file is None else read(options.body_file)
     title = options.title if options.title is not None else _last_subject()
     request = {"title": title, "body": body or "", "base": options.base}
-    answer = _client(env).call("POST", "/agent/pull", request)
-    return _json(answer) if options.json else show.pull(answer)
+    answer = client(env).call("POST", "/agent/pull", request)
+    return as_json(answer) if options.json else show.pull(answer)
 
 
 def pr_view(options: argparse.Namespace, env: Mapping[str, str]) -> str:
     """`labctl pr view`."""
-    answer = _client(env).call("GET", "/agent/pull")
-    return _json(answer) if options.json else show.pull(answer)
+    answer = client(env).call("GET", "/agent/pull")
+    return as_json(answer) if options.json else show.pull(answer)
 
 
 def pr_comment(options: argparse.Namespace, env: Mapping[str, str]) -> str:
     """`labctl pr comment`."""
-    body = options.message if options.message is not None else _read(options.file)
-    answer = _client(env).call("POST", "/agent/pull/comments", {"body": body})
+    body = options.message if options.message is not None else read(options.file)
+    answer = client(env).call("POST", "/agent/pull/comments", {"body": body})
     return f"Commented on pull request #{answer.get('number')}."
+
+
+def done(options: argparse.Namespace, env: Mapping[str, str]) -> str:
+    """`labctl done`. What is missing is an error, so that an agent goes on."""
+    answer = client(env).call("POST", "/agent/done")
+    if answer.get("is_done") is False:
+        raise Failed(show.missing(answer))
+    return show.delivered(answer)
+
+
+def git_credential(options: argparse.Namespace, env: Mapping[str, str]) -> str:
+    """`labctl git-credential`, called by git's helper with the words of git's question."""
+    answer = client(env).call("POST", "/agent/git-credential", {"prompt": options.prompt})
+    return str(answer.get("password", ""))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="labctl", description="Issues and the pull request of this run.", allow_abbrev=False
+        prog="labctl",
+        description="Issues, task groups, and the pull request of this run.",
+        allow_abbrev=False,
     )
     parser.set_defaults(json=False)
     things = parser.add_subparsers(metavar="COMMAND", required=True)
@@ -123,7 +133,16 @@ def _parser() -> argparse.ArgumentParser:
     for part in (view, listed, create, shown):
         part.add_argument("--json", action="store_true", help="print JSON")
 
+    finished = things.add_parser("done", help="say that the work is pushed, without pull requests")
+    finished.set_defaults(act=done)
+
+    asked = things.add_parser("git-credential")
+    asked.set_defaults(act=git_credential)
+    asked.add_argument("prompt")
+
+    groups.add(things)
     things.add_parser("wake", help="ask labsite to look at this project now")
+    things.add_parser("hook", help="called by the agent's own hooks: task-completed, idle")
     return parser
 
 
@@ -136,35 +155,11 @@ def _add_text(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _client(env: Mapping[str, str]) -> Client:
-    """The client of this session. The token comes out of a private file, never out of argv."""
-    folder, address = env.get("LAB_RUN_FOLDER", ""), env.get("LAB_ADDRESS_FILE", "")
-    if not folder or not address:
-        raise Failed("labctl works inside a session that labsite started; this is none.")
-    try:
-        token = (Path(folder) / "token").read_text(encoding="ascii").strip()
-    except (OSError, ValueError) as error:
-        raise Failed("The token of this run cannot be read, so labsite cannot be asked.") from error
-    return Client(Path(address), token)
-
-
 def _key(options: argparse.Namespace, env: Mapping[str, str]) -> str:
     key = (options.number or env.get("LAB_ISSUE", "")).removeprefix("#")
     if not key:
         raise WrongArguments("which issue? Write its number.")
     return quote(key, safe="")
-
-
-def _read(name: str | None) -> str:
-    """The text of a file, or of standard input for `-` and when something is piped in."""
-    try:
-        if name not in (None, "-"):
-            return Path(str(name)).read_bytes().decode("utf-8", "replace")
-        if name is None and sys.stdin.isatty():
-            raise WrongArguments("what to write? Use -m TEXT or -F FILE.")
-        return sys.stdin.buffer.read().decode("utf-8", "replace")
-    except OSError as error:
-        raise WrongArguments(f"{name} cannot be read: {error.strerror}.") from error
 
 
 def _last_subject() -> str:
@@ -182,7 +177,3 @@ def _last_subject() -> str:
 def _text(word: str) -> str:
     """An argument as text, whatever the locale of the session made of it."""
     return os.fsencode(word).decode("utf-8", "replace")
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=2)

@@ -59,6 +59,22 @@ def pull(found: Mapping[str, Any]) -> str:
     return "\n".join(parts).rstrip()
 
 
+def delivered(found: Mapping[str, Any]) -> str:
+    """What labsite found when an agent said that it was done."""
+    if found.get("is_done"):
+        return f"labsite sees it: {line(found.get('proven'))}. You are done; stop here."
+    return (
+        "labsite keeps your word and looks again by itself: git or origin did not answer just now. "
+        "You can stop here."
+    )
+
+
+def missing(found: Mapping[str, Any]) -> str:
+    """What is missing still."""
+    lacks = "\n".join(f"  there is {line(one)}" for one in found.get("missing", ()))
+    return f"Not done yet:\n{lacks}\nPut that right, then run labctl done again."
+
+
 def _place(comment: Mapping[str, Any]) -> str:
     if not comment.get("path"):
         return ""

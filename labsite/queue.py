@@ -20,6 +20,7 @@ from huey.consumer import Consumer, Scheduler, Worker
 OFFER_SECONDS = 5
 SPARE = 2
 NOTICES = 1
+CHECKS, ENOUGH = 2, 8
 MANY = 4
 MOST_LOOKS = 200
 DATAGRAM_BYTES = 4096
@@ -72,9 +73,11 @@ class WakeConsumer(Consumer):
         if self.periodic:
             self._looker = threading.Thread(target=self._look, name="Look", daemon=True)
             self._looker.start()
+            threading.Thread(target=self.huey.watch, name="Signals", daemon=True).start()
 
     def stop(self, graceful: bool = False) -> None:
         self.stop_flag.set()
+        self.huey.is_stopping = True
         self.huey.ring(everyone=True)
         self.huey.looks.stop()
         super().stop(graceful)
@@ -144,9 +147,11 @@ class Looks:
 def rooms(workers: int) -> dict[str, threading.BoundedSemaphore]:
     """How many of each long task may run at once; one of each at the least.
 
-    Clones and sweeps, which nobody waits for at a button, share one room.
+    Clones and sweeps, which nobody waits for at a button, share one room. Validations, which may
+    take hours, have their own.
     """
-    long = max(2, workers - SPARE - NOTICES)
+    checks = CHECKS if workers > ENOUGH else 1
+    long = max(2, workers - SPARE - NOTICES - checks)
     clones = 2 if long >= MANY else 1
     fetching = threading.BoundedSemaphore(clones)
     return {
@@ -154,6 +159,7 @@ def rooms(workers: int) -> dict[str, threading.BoundedSemaphore]:
         "sweep": fetching,
         "launch": threading.BoundedSemaphore(long - clones),
         "deliver": threading.BoundedSemaphore(NOTICES),
+        "validate": threading.BoundedSemaphore(checks),
     }
 
 
@@ -173,6 +179,7 @@ class LabHuey(SqliteHuey):
         self.wake_path: Path | None = None
         self.more_wake_path: Path | None = None
         self.rooms = rooms(1)
+        self.is_stopping = False
         self.looks = Looks()
         self.verbs: dict[str, Callable[[int], None]] = {}
         super().__init__(*args, **kwargs)
@@ -216,3 +223,6 @@ class LabHuey(SqliteHuey):
 
     def on_look(self, project: str) -> None:
         """Look at one project now; replaced by `runs.tasks`."""
+
+    def watch(self) -> None:
+        """Ask for looks as events come in, beside the scheduler; replaced by `runs.tasks`."""

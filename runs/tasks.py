@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from datetime import datetime
@@ -13,13 +14,36 @@ from huey.contrib.djhuey import close_db, db_periodic_task
 from labsite.queue import OFFER_SECONDS
 from runs.domain import naming
 from runs.domain.ports import Lab
+from runs.outside.signal_poll import SignalPoll
 from runs.wiring import lab
-from runs.work import deliveries, logins, manual, pings, projects, sweep, tick
+from runs.work import (
+    checking,
+    deliveries,
+    fixers,
+    logins,
+    manual,
+    mirror,
+    pings,
+    projects,
+    quota,
+    seen,
+    sweep,
+    tick,
+    validations,
+)
 from runs.work import launch as launching
+
+logger = logging.getLogger(__name__)
 
 LEASE_WAIT_SECONDS = 5.0
 LEASE_STEP_SECONDS = 0.02
-_SHARED = {"open": "launch", "ping": "deliver"}
+_SHARED = {
+    "open": "launch",
+    "fix": "launch",
+    "ping": "deliver",
+    "refresh": "deliver",
+    "mirror": "deliver",
+}
 
 
 def _always(_now: datetime) -> bool:
@@ -40,8 +64,9 @@ def post() -> None:
 
 @db_periodic_task(_always, expires=OFFER_SECONDS)
 def tend() -> None:
-    """Sessions beside the runs: those that people drive, and log-ins that nobody finished."""
+    """Beside the runs: sessions that people drive, validations, log-ins that nobody finished."""
     manual.watch(lab())
+    validations.tend(lab())
     logins.sweep(lab())
 
 
@@ -92,9 +117,42 @@ def ping(healthy: int) -> None:
 
 
 @close_db
+def validate(validation_id: int) -> None:
+    """Carry out a validation. All rooms taken: nothing is lost, `tend` asks again in seconds.
+
+    A worker that is told to end lets go of it, and the next one begins it anew.
+    """
+    room = settings.HUEY.rooms["validate"]
+    if not room.acquire(blocking=False):
+        return
+    try:
+        checking.carry_out(lab(), validation_id, lambda: settings.HUEY.is_stopping)
+    finally:
+        room.release()
+
+
+@close_db
+def fix(fixer_id: int) -> None:
+    """Carry out the start of a fixer. Shares the room of launches."""
+    _long("fix", fixer_id, fixers.carry_out)
+
+
+@close_db
 def sweep_project(project_id: int) -> None:
     """Fetch a project and collect what was merged."""
     _long("sweep", project_id, sweep.carry_out)
+
+
+@close_db
+def refresh(project_id: int) -> None:
+    """Ask a tracker again for what pages show of it. Shares the room of the notices."""
+    _long("refresh", project_id, seen.refresh)
+
+
+@close_db
+def mirror_run(run_id: int) -> None:
+    """Write on the tracker how a run stands. Shares the room of the notices."""
+    _long("mirror", run_id, mirror.carry_out)
 
 
 def _long(verb: str, number: int, carry_out: Callable[[Lab, int], None]) -> None:
@@ -108,7 +166,11 @@ def _long(verb: str, number: int, carry_out: Callable[[Lab, int], None]) -> None
         huey.ask(verb, number, delay=1)
         return
     try:
-        carry_out(lab(), number)
+        outside = lab()
+        try:
+            carry_out(outside, number)
+        finally:
+            quota.settle(outside)  # pages tell soon what was asked of a forge
     finally:
         room.release()
 
@@ -122,12 +184,25 @@ def on_wake(text: str) -> None:
         settings.HUEY.looks.ask(project)
 
 
+def watch_signals() -> None:
+    """Look at a project as soon as there is a new signal file of it; by time where nobody tells."""
+    root = settings.PATHS.signals()
+    try:
+        from runs.outside.signal_watch import SignalWatch
+
+        SignalWatch(root, on_wake).run()
+    except (ImportError, OSError) as error:
+        logger.warning("signal files are looked at by time only", extra={"error": str(error)})
+    SignalPoll(root, on_wake).run()
+
+
 def _connect(huey: Any) -> None:
     """Tell the queue where to listen and whom to ask."""
     huey.wake_path = settings.PATHS.worker_socket
     huey.more_wake_path = settings.PATHS.more_worker_socket(os.getpid())
     huey.on_wake = on_wake
     huey.on_look = look
+    huey.watch = watch_signals
     huey.verbs |= {
         "launch": launch,
         "clone": clone,
@@ -135,7 +210,8 @@ def _connect(huey: Any) -> None:
         "deliver": deliver,
         "ping": ping,
     }
-    huey.verbs["sweep"] = sweep_project
+    huey.verbs |= {"sweep": sweep_project, "refresh": refresh, "mirror": mirror_run}
+    huey.verbs |= {"validate": validate, "fix": fix}
 
 
 _connect(settings.HUEY)

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from django.conf import settings
 from django.utils.module_loading import import_string
@@ -17,12 +17,20 @@ from runs.domain.ports import Lab, Steady
 from runs.models import Settings
 from runs.outside import processes
 from runs.outside.agents import AgentFiles, AgentLogin, AgentRegistry
+from runs.outside.bd import BdCommand
+from runs.outside.checks import LocalChecks
+from runs.outside.forges import Trackers
 from runs.outside.git import Git
 from runs.outside.notifier import AppriseNotifier
 from runs.outside.notify import DatagramBell
+from runs.outside.signal_files import SignalFolders
 from runs.outside.tmux import TmuxSessions
 from runs.outside.worktrees import GitWorktrees
-from trackers import registry
+from trackers.registry import Tools
+
+if TYPE_CHECKING:
+    from runs.domain.paths import Paths
+    from trackers.http.client import Client
 
 
 def lab() -> Lab:
@@ -32,17 +40,29 @@ def lab() -> Lab:
     return cast("Callable[[], Lab]", make)()
 
 
+def made() -> Lab | None:
+    """The same if it was made already: for what happens after every request."""
+    chosen = getattr(settings, "RUNS_LAB", None)
+    if callable(chosen):
+        return cast("Lab", chosen())
+    return real_lab() if real_lab.cache_info().currsize else None
+
+
 @functools.cache
 def real_lab() -> Lab:
     """tmux, git and trackers of this machine."""
     paths = settings.PATHS
     environ = dict(os.environ)
     git = Git(environ, paths.bin, _git_timeout)
+    tools = Tools(now=_now, client=lambda: _client(paths), runner=BdCommand(environ))
+    trackers = Trackers(tools, time.monotonic)
     return Lab(
         host=settings.SESSION_HOST,
         paths=paths,
         sessions=TmuxSessions(paths, environ),
         repos=GitWorktrees(git),
+        checks=LocalChecks(environ),
+        signals=SignalFolders(),
         queue=TaskQueue(DatagramBell(paths)),
         bell=DatagramBell(paths),
         trust=AgentFiles(environ),
@@ -52,10 +72,18 @@ def real_lab() -> Lab:
         now=_now,
         steady=_steady,
         pause=time.sleep,
-        tracker_for=functools.cache(registry.tracker),
+        tracker_for=trackers.tracker_for,
+        forges=trackers,
         process=processes.name_of(os.getpid()),
         is_process_alive=processes.is_alive,
     )
+
+
+def _client(paths: Paths) -> Client:
+    """Made when a forge is first asked: who has none pays nothing for the HTTP library."""
+    from trackers.http.making import over_network
+
+    return over_network(paths.answers, _now)
 
 
 class TaskQueue:
@@ -83,8 +111,24 @@ class TaskQueue:
     def ping(self, healthy: bool) -> None:
         settings.HUEY.ask("ping", int(healthy))
 
+    def validate(self, validation_id: int) -> None:
+        settings.HUEY.ask("validate", validation_id)
+        self._bell.work()
+
+    def fix(self, fixer_id: int) -> None:
+        settings.HUEY.ask("fix", fixer_id, priority=5)
+        self._bell.work()
+
     def sweep(self, project_id: int) -> None:
         settings.HUEY.ask("sweep", project_id)
+        self._bell.work()
+
+    def refresh(self, project_id: int) -> None:
+        settings.HUEY.ask("refresh", project_id)
+        self._bell.work()
+
+    def mirror(self, run_id: int) -> None:
+        settings.HUEY.ask("mirror", run_id)
         self._bell.work()
 
 

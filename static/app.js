@@ -124,6 +124,7 @@
   /* ---- the socket ---- */
 
   let newest = null;
+  let frames = 0;
 
   function state(tone, text) {
     const shown = document.getElementById("link-state");
@@ -150,6 +151,15 @@
   function heard(event) {
     const id = event.detail.message.json?.id;
     if (Number.isInteger(id) && id > (newest ?? -1)) newest = id;
+    frames += 1;
+  }
+
+  /* What was asked for before a frame came may show how things were before it. */
+  function dropOlder(event) {
+    const { ctx } = event.detail;
+    if (!isRefresh(ctx) || ctx.frames === frames) return;
+    event.preventDefault();
+    if (!ctx.response.raw.bodyUsed) ctx.response.raw.body?.cancel();
   }
 
   /* ---- morphs: unchanged times are left alone, so that nothing flickers ---- */
@@ -243,6 +253,7 @@
   });
   on("htmx:before:request", ({ detail: { ctx } }) => {
     running.add(ctx);
+    ctx.frames = frames;
     if (ctx.request.method !== "GET") hurry();
   });
   on("htmx:finally:request", ({ detail: { ctx } }) => {
@@ -251,6 +262,8 @@
   });
   on("htmx:response:error", ({ detail: { ctx } }) => refused(ctx));
   on("htmx:error", ({ detail: { ctx } }) => { if (ctx && !ctx.response) unanswered(ctx); });
+  on("htmx:before:response", dropOlder);
+  on("htmx:before:swap", dropOlder);
   on("htmx:before:swap", remember);
   on("htmx:after:swap", () => { tick(); follow(); show(); });
   on("htmx:after:ws:connection", opened);

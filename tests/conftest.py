@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,29 @@ from tests.real import RealWorld
 
 # With one of these a test's outcome can depend on the database.
 DATABASE_FIXTURES = frozenset({"db", "transactional_db", "served", "used", "once_used"})
+# With one of these a test starts programs, whose whole way is walked on SQLite. On PostgreSQL too
+# only where what is shown rests on the database, which its mark says.
+PROGRAM_FIXTURES = frozenset({"real", "served", "used", "once_used", "browser"})
+BOTH = "both_databases"
+# What asks the database no question that one answers otherwise than the other: not there at all.
+ANY = "any_database"
+
+
+# Nothing that is imported and collected is garbage; looking through it again and again took as
+# long as making it.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--database-bound",
         action="store_true",
-        help="only tests that depend on the database, and none in a browser",
+        help="only tests that depend on the database; of those that start programs the marked ones",
     )
 
 
@@ -35,9 +52,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_database_bound(item: pytest.Item) -> bool:
+    if item.get_closest_marker(ANY) is not None:
+        return False
     fixtures = set(getattr(item, "fixturenames", ()))
-    needs = item.get_closest_marker("django_db") is not None or fixtures & DATABASE_FIXTURES
-    return bool(needs) and "browser" not in fixtures
+    if fixtures & PROGRAM_FIXTURES:
+        return item.get_closest_marker(BOTH) is not None
+    return item.get_closest_marker("django_db") is not None or bool(fixtures & DATABASE_FIXTURES)
 
 
 # How fast examples come is a matter of the machine; a busy one makes no test wrong.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runs.domain import naming
+from runs.domain.checking import Check, Checked
 from runs.domain.paths import Paths
 from runs.domain.ports import (
     Exit,
@@ -22,8 +24,14 @@ from runs.domain.ports import (
     Taken,
     UnfitAddress,
 )
+from runs.domain.states import ForgeKind
 from tests.fake_history import FakeHistory
 from tests.fake_kept import FakeKept
+from tests.fake_signals import FakeSignals
+from trackers.account import Account
+from trackers.base import Finding
+from trackers.http.meter import Meter
+from trackers.keys import KeyRule
 from trackers.memory import MemoryTracker
 
 if TYPE_CHECKING:
@@ -67,6 +75,7 @@ class FakeSessions:
         self.outputs: dict[Path, bytes] = {}
         self.broken = ""
         self.typed: list[tuple[str, str]] = []
+        self.interrupted: list[str] = []
         self.broken_start = ""
         self.broken_kill = ""
         self.vanish_at_once = False
@@ -98,6 +107,12 @@ class FakeSessions:
             raise SeamError(self.broken_kill)
         if name in self.all and self.all[name].marker == marker:
             del self.all[name]
+
+    def interrupt(self, name: str, marker: str) -> None:
+        self._ask()
+        _refuse_odd(name, marker)
+        if name in self.all and self.all[name].marker == marker:
+            self.interrupted.append(name)
 
     def forget(self, folder: Path) -> None:
         pass
@@ -203,10 +218,11 @@ class FakeRepos(FakeHistory, FakeKept):
     def remote_url(self, path: Path) -> str | None:
         return None
 
-    def claims(self, repo: Path) -> frozenset[str]:
+    def claims(self, repo: Path, keys: KeyRule = KeyRule.NUMBER) -> frozenset[str]:
         if self.broken_claims:
             raise SeamError(self.broken_claims)
-        return frozenset(key for name in self._branches(repo) if (key := naming.claimed_key(name)))
+        found = (naming.claimed_key(name, keys) for name in self._branches(repo))
+        return frozenset(key for key in found if key)
 
     def upstream(self, repo: Path, branch: str) -> str:
         return "f" * 40
@@ -284,6 +300,16 @@ class FakeQueue:
     opened: list[int] = field(default_factory=list)
     pings: list[bool] = field(default_factory=list)
     sweeps: list[int] = field(default_factory=list)
+    validations: list[int] = field(default_factory=list)
+    fixes: list[int] = field(default_factory=list)
+    refreshes: list[int] = field(default_factory=list)
+    mirrors: list[int] = field(default_factory=list)
+
+    def validate(self, validation_id: int) -> None:
+        self.validations.append(validation_id)
+
+    def fix(self, fixer_id: int) -> None:
+        self.fixes.append(fixer_id)
 
     def launch(self, run_id: int) -> None:
         self.launches.append(run_id)
@@ -302,6 +328,50 @@ class FakeQueue:
 
     def sweep(self, project_id: int) -> None:
         self.sweeps.append(project_id)
+
+    def refresh(self, project_id: int) -> None:
+        self.refreshes.append(project_id)
+
+    def mirror(self, run_id: int) -> None:
+        self.mirrors.append(run_id)
+
+
+class FakeChecks:
+    """`Checks` that start nothing: `answers` by command line, exit status 0 where there is none."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Checked] = {}
+        self.programs: set[str] | None = None
+        self.ran: list[Check] = []
+        self.ended: list[str] = []
+        self.printed: dict[tuple[Path, str], bytes] = {}
+        self.broken = ""
+        self.meanwhile: Callable[[Check], None] = lambda check: None
+
+    def run(self, check: Check, goes_on: Callable[[], bool]) -> Checked:
+        if self.broken:
+            raise SeamError(self.broken)
+        self.ran.append(check)
+        if self.programs is not None and check.argv[0] not in self.programs:
+            return Checked(None, 0.0, trouble="No such file or directory")
+        self.meanwhile(check)
+        if not goes_on():
+            return Checked(None, 0.0, is_given_up=True)
+        found = self.answers.get(shlex.join(check.argv), Checked(0, 0.5))
+        self.printed[check.folder, check.name] = found.tail.encode()
+        return found
+
+    def end(self, mark: str) -> None:
+        if self.broken:
+            raise SeamError(self.broken)
+        self.ended.append(mark)
+
+    def output(self, folder: Path, name: str, start: int, limit: int) -> Output | None:
+        kept = self.printed.get((folder, name))
+        if kept is None:
+            return None
+        begin = start if start >= 0 else max(0, len(kept) + start)
+        return Output(kept[begin : begin + limit], len(kept), START)
 
 
 @dataclass
@@ -378,6 +448,46 @@ class FakeNotifier:
             raise UnfitAddress("no such address")
 
 
+class FakeForges:
+    """`Forges` in a dictionary: kinds by address."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, ForgeKind] = {}
+        self.findings: list[Finding] = [Finding("issues", True, "Issues can be read.")]
+        self.tried: list[tuple[str, str, str]] = []
+        self.forgotten = 0
+        self.broken = ""
+        self.book: Meter | None = None
+        self.accounts: dict[str, Account] = {}
+        self.sold: list[str] = []
+
+    def recognise(self, web: str) -> ForgeKind | None:
+        if self.broken:
+            raise SeamError(self.broken)
+        return self.kinds.get(web)
+
+    def try_out(
+        self, kind: ForgeKind, account: Account, repository: str, label: str
+    ) -> Sequence[Finding]:
+        self.tried.append((kind, repository, label))
+        return self.findings
+
+    def forget(self) -> None:
+        self.forgotten += 1
+
+    def meter(self) -> Meter | None:
+        return self.book
+
+    def git_token(self, account: Account, owner: str, name: str) -> str:
+        if self.broken:
+            raise SeamError(self.broken)
+        self.sold.append(f"{owner}/{name}")
+        return f"ghs_{account.app_id}_{len(self.sold)}"
+
+    def account_of(self, root: str) -> Account | None:
+        return self.accounts.get(root.partition("/")[0])
+
+
 class World:
     """A whole fake outside and the `Lab` made of it."""
 
@@ -386,18 +496,23 @@ class World:
         self.sessions = FakeSessions(self.clock)
         self.repos = FakeRepos()
         self.queue = FakeQueue()
+        self.checks = FakeChecks()
+        self.signals = FakeSignals()
         self.bell = FakeBell()
         self.trust = FakeTrust()
         self.login = FakeLogin()
         self.notifier = FakeNotifier()
         self.registry = FakeRegistry()
         self.tracker = MemoryTracker()
+        self.forges = FakeForges()
         self.dead_processes: set[str] = set()
         self.lab = Lab(
             host="local",
             paths=Paths(state),
             sessions=self.sessions,
             repos=self.repos,
+            checks=self.checks,
+            signals=self.signals,
             queue=self.queue,
             bell=self.bell,
             trust=self.trust,
@@ -408,6 +523,7 @@ class World:
             steady=self.clock.steady,
             pause=lambda seconds: None,
             tracker_for={"memory": self.tracker}.get,
+            forges=self.forges,
             process="boot:1:1",
             is_process_alive=lambda name: name not in self.dead_processes,
         )

@@ -7,8 +7,9 @@ from typing import Any
 from django.contrib.auth.models import User
 
 from runs.domain import naming
+from runs.domain.grouping import TaskStatus
 from runs.domain.states import Outcome, ProjectState, RunKind, RunState
-from runs.models import AgentProfile, Project, Run
+from runs.models import AgentProfile, Project, Run, Task, TaskGroup
 from tests.fakes import START
 
 
@@ -30,8 +31,9 @@ def a_project(name: str = "demo", **fields: Any) -> Project:
     fields.setdefault("tracker_root", name)
     fields.setdefault("default_branch", "main")
     fields.setdefault("created_at", START)
+    fields.setdefault("url", "/nowhere")
     return Project.objects.create(
-        name=name, slug=naming.sanitise(name), source="/nowhere", url="/nowhere", **fields
+        name=name, slug=naming.sanitise(name), source="/nowhere", **fields
     )
 
 
@@ -50,3 +52,24 @@ def a_run(project: Project, key: str = "7", *, slot: int = 1, **fields: Any) -> 
         fields.setdefault("settled_at", START)
         fields.setdefault("outcome", Outcome(outcome))
     return Run.objects.create(project=project, host="local", issue_key=key, slot=slot, **fields)
+
+
+def a_group(project: Project, name: str = "wave", tasks: int = 0, **fields: Any) -> TaskGroup:
+    """An open group with so many pending tasks, whose keys count from 1."""
+    group = TaskGroup.objects.create(project=project, name=name, **{"made_at": START} | fields)
+    Task.objects.bulk_create(
+        Task(group=group, key=str(n), subject=f"Part {n}") for n in range(1, tasks + 1)
+    )
+    return group
+
+
+def a_task(
+    group: TaskGroup, key: str, status: TaskStatus = TaskStatus.PENDING, **fields: Any
+) -> Task:
+    """A task of a group; one in progress is fa-1's."""
+    if status is TaskStatus.IN_PROGRESS:
+        fields = {"owner": "fa-1", "claim": 1, "claimed_at": START} | fields
+    if status is TaskStatus.COMPLETED:
+        fields = {"completed_at": START} | fields
+    subject = fields.pop("subject", f"Part {key}")
+    return Task.objects.create(group=group, key=key, subject=subject, status=status, **fields)

@@ -17,15 +17,21 @@ from runs.domain.states import ProjectState
 from runs.models import AgentProfile, Project, Settings
 from runs.outside import processes
 from runs.outside.agents import AgentFiles, AgentLogin, AgentRegistry
+from runs.outside.bd import BdCommand
+from runs.outside.checks import LocalChecks
+from runs.outside.forges import Trackers
 from runs.outside.git import Git
 from runs.outside.notifier import AppriseNotifier
+from runs.outside.signal_files import SignalFolders
 from runs.outside.tmux import TmuxSessions
 from runs.outside.worktrees import GitWorktrees
 from runs.work import launch, projects
 from tests.fakes import FakeBell, FakeQueue
 from tests.repositories import IDENTITY, a_checkout, git
-from trackers import registry
+from tests.trackers import bd
+from trackers.base import Tracker
 from trackers.memory import MemoryTracker
+from trackers.registry import Tools
 
 __all__ = ["IDENTITY", "IDLE", "RealWorld", "a_checkout", "git"]
 
@@ -60,6 +66,11 @@ class RealWorld:
         self.queue = FakeQueue()
         self.bell = FakeBell()
         self.memory = MemoryTracker()
+        self._beads: dict[str, bd.Beads] = {}
+        self.trackers = Trackers(
+            Tools(now=lambda: self.lab.now(), runner=BdCommand(bd.environ(self.environ))),
+            time.monotonic,
+        )
         self.sessions = TmuxSessions(self.paths, self.environ)
         self.repos = GitWorktrees(Git(self.environ, self.paths.bin, lambda: self.git_timeout))
         self.lab = Lab(
@@ -67,6 +78,8 @@ class RealWorld:
             paths=self.paths,
             sessions=self.sessions,
             repos=self.repos,
+            checks=LocalChecks(self.environ),
+            signals=SignalFolders(),
             queue=self.queue,
             bell=self.bell,
             trust=AgentFiles(self.environ),
@@ -76,10 +89,14 @@ class RealWorld:
             now=lambda: datetime.now(UTC) + self.offset + self.jump,
             steady=self._steady,
             pause=time.sleep,
-            tracker_for=lambda kind: self.memory if kind == "memory" else registry.tracker(kind),
+            tracker_for=self._tracker_for,
+            forges=self.trackers,
             process=processes.name_of(os.getpid()),
             is_process_alive=processes.is_alive,
         )
+
+    def _tracker_for(self, kind: str) -> Tracker | None:
+        return self.memory if kind == "memory" else self.trackers.tracker_for(kind)
 
     def _steady(self) -> Steady:
         return Steady(processes.boot(), time.monotonic() + self.offset.total_seconds())
@@ -97,10 +114,18 @@ class RealWorld:
         if tracker == "memory":
             self.memory.add_root(name)
             project.tracker, project.tracker_root = "memory", name
+        if tracker == "beads":
+            project.tracker, project.tracker_root = "beads", self.beads(name).root
         project.agent = AgentProfile.objects.create(name=f"Agent of {name}", argv=argv or IDLE)
         project.save()
         Settings.current()
         return project
+
+    def beads(self, name: str = "demo") -> bd.Beads:
+        """The folder of beads of a project; made when it is first asked for."""
+        if name not in self._beads:
+            self._beads[name] = bd.Beads(self.folder / f"{name}-beads")
+        return self._beads[name]
 
     def work(self) -> None:
         """Carry out everything that was asked of the queue."""
@@ -137,7 +162,7 @@ class RealWorld:
             *(command or ("sleep", "600")),
         )
 
-    def until(self, happened, seconds: float = 10.0) -> None:  # type: ignore[no-untyped-def]
+    def until(self, happened, seconds: float = 30.0) -> None:  # type: ignore[no-untyped-def]
         """Wait for something outside that no clock of ours drives, such as a process that ends."""
         deadline = time.monotonic() + seconds
         while not happened():

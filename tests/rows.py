@@ -24,7 +24,7 @@ SATISFIES = {
     "real": {"real", "browser"},
     "browser": {"browser"},
 }
-_LINE = re.compile(r"^\| ([A-Z]+-\d+) \| (.+) \|$", re.MULTILINE)
+_LINE = re.compile(r"^\| ((?:[A-Z]+-)+\d+) \| (.+) \|$", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -12,32 +12,56 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from trackers.errors import NotFound, NotUnderstood, RateLimited, Refused, TrackerError, Unreachable
 
-class TrackerError(Exception):
-    """A tracker did not give the answer. None of these ever ends a run."""
-
-
-class Unreachable(TrackerError):
-    """No usable answer; asking again may help."""
-
-
-class Refused(TrackerError):
-    """The tracker said no; a person has to do something."""
-
-
-class NotFound(TrackerError):
-    """There is no such issue or pull request."""
+__all__ = [
+    "Ability",
+    "Check",
+    "CheckState",
+    "Comment",
+    "Finding",
+    "Issue",
+    "NewIssue",
+    "NewPull",
+    "NotFound",
+    "NotUnderstood",
+    "Place",
+    "Pull",
+    "PullState",
+    "RateLimited",
+    "Refused",
+    "Side",
+    "Tracker",
+    "TrackerError",
+    "Unreachable",
+    "best_pull",
+    "counts",
+]
 
 
 class Ability(StrEnum):
-    """What an adapter can do beyond reading; undeclared abilities are hidden and refused.
+    """What an adapter can do beyond reading issues; undeclared abilities are hidden and refused.
 
-    *Local* adapters answer from this process without waiting, so a tick asks them first.
+    *Local* adapters answer from this process without waiting, so a tick asks them first. One
+    without *pulls* has no pull requests: commits are its done signal (C-07). *Blockers*: it knows
+    by itself what an issue waits for. *Status*: it has a status of its own for work that goes on.
+    *Hooks*: it can tell us that something changed. *Milestones*: its issues name theirs.
     """
 
-    COMMENT = "comment"
-    CREATE_PULL = "create_pull"
     LOCAL = "local"
+    PULLS = "pulls"
+    COMMENT = "comment"
+    LABEL = "label"
+    CLOSE = "close"
+    CREATE_ISSUE = "create_issue"
+    CREATE_LABEL = "create_label"
+    CREATE_PULL = "create_pull"
+    CHECKS = "checks"
+    MERGE = "merge"
+    BLOCKERS = "blockers"
+    STATUS = "status"
+    HOOKS = "hooks"
+    MILESTONES = "milestones"
 
 
 class PullState(StrEnum):
@@ -90,6 +114,7 @@ class Issue:
     comments: tuple[Comment, ...] = ()
     url: str = ""
     ready_by: str | None = None
+    milestone: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +131,7 @@ class Pull:
     head_commit: str = ""
     is_fork: bool = False
     created_at: datetime | None = None
+    merge_commit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +148,56 @@ class NewPull:
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class NewIssue:
+    """An issue to be written. `author` is who asked for it; a forge shows its own account."""
+
+    title: str
+    body: str = ""
+    labels: tuple[str, ...] = ()
+    author: str = ""
+
+
+class CheckState(StrEnum):
+    """How one check of a commit stands."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    RUNNING = "running"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check that a forge ran on a commit; `url` is where its log is."""
+
+    name: str
+    state: CheckState
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a connection test looked at; `ok` is None where it could not tell."""
+
+    name: str
+    ok: bool | None
+    text: str
+
+
 class Tracker(Protocol):
-    """One kind of tracker. Every method raises TrackerError when it could not tell."""
+    """One kind of tracker. Every method raises TrackerError when it could not tell.
+
+    What needs an ability raises Refused where it is not declared.
+    """
 
     kind: str
     abilities: frozenset[Ability]
 
     def queues(self, labels: Mapping[str, str]) -> Mapping[str, Sequence[Issue] | None]:
-        """Open issues that carry their root's ready label, lowest number first (C-17).
+        """Open issues that carry their root's ready label, in the tracker's own order (C-17).
 
         Asked for many roots at once: `labels` maps a root to its label; None where that root
-        alone could not be read. With author, `ready_by`, and a text that names other issues.
+        alone could not be read; `trouble` says why. With author, `ready_by`, and a text that names other issues.
         """
 
     def still_open(
@@ -140,24 +205,83 @@ class Tracker(Protocol):
     ) -> Mapping[str, Sequence[Issue] | None]:
         """Those of the named issues that exist and are open, of many roots at once, as above."""
 
+    def blockers(
+        self, keys: Mapping[str, Collection[str]]
+    ) -> Mapping[str, Mapping[str, Collection[str]] | None]:
+        """Which open issues the tracker itself says each named one waits for; Ability.BLOCKERS.
+
+        Those that wait for none are left out. None where that root alone could not be read.
+        """
+
+    def trouble(self, root: str) -> TrackerError | None:
+        """Why a root could not be read when it was asked for last, as far as that is known."""
+
     def open_issues(self, root: str) -> Sequence[Issue]:
-        """Every open issue, lowest number first."""
+        """Every open issue, in the order of `queues`."""
+
+    def open_count(self, root: str) -> int:
+        """How many issues are open."""
 
     def issue(self, root: str, key: str) -> Issue:
         """One issue with its comments. Raises NotFound."""
 
     def pulls(self, heads: Mapping[str, Collection[str]]) -> Mapping[str, Sequence[Pull] | None]:
-        """Pull requests in any state whose head is one of the given branches.
+        """Pull requests in any state whose head is one of the given branches; Ability.PULLS.
 
         Asked for many roots at once: `heads` maps a root to its branches, the answer maps it
         to its pull requests, or to None where that root alone could not be read (LAB-13).
         """
 
+    def pull(self, root: str, number: int) -> Pull:
+        """One pull request; needs Ability.PULLS. Raises NotFound."""
+
     def comment(self, root: str, key: str, author: str, body: str) -> None:
         """Write a comment; needs Ability.COMMENT. Raises NotFound, Refused."""
 
+    def add_label(self, root: str, key: str, label: str) -> None:
+        """Let an issue carry a label; no error when it does. Needs Ability.LABEL."""
+
+    def remove_label(self, root: str, key: str, label: str) -> None:
+        """Take a label off an issue; no error when it is not there. Needs Ability.LABEL."""
+
+    def close(self, root: str, key: str) -> None:
+        """Close an issue; no error when it is closed. Needs Ability.CLOSE."""
+
+    def claim(self, root: str, key: str) -> None:
+        """Mark a free issue as worked on; needs Ability.STATUS.
+
+        Raises Refused when it is not free, and NotFound: then nothing was written.
+        """
+
+    def set_status(self, root: str, key: str, is_working: bool) -> None:
+        """Say that an issue is being worked on, or no more. Needs Ability.STATUS."""
+
+    def create_issue(self, root: str, new: NewIssue) -> Issue:
+        """Write an issue; needs Ability.CREATE_ISSUE. Raises Refused for unknown labels."""
+
+    def labels(self, root: str) -> Collection[str]:
+        """The labels that issues of this root can carry."""
+
+    def create_label(self, root: str, label: str) -> None:
+        """Make a label; no error when it is there. Needs Ability.CREATE_LABEL."""
+
     def create_pull(self, root: str, new: NewPull) -> Pull:
         """Open a pull request; needs Ability.CREATE_PULL. Raises Refused."""
+
+    def checks(self, root: str, commit: str) -> Sequence[Check]:
+        """What the tracker's own checks say of a commit; needs Ability.CHECKS."""
+
+    def merge(self, root: str, number: int, head_commit: str) -> str:
+        """Merge a pull request if its head still is `head_commit`; returns the merge commit.
+
+        Needs Ability.MERGE. Raises Refused, with the tracker's reason, when it does not let it.
+        """
+
+    def examine(self, root: str, label: str) -> Sequence[Finding]:
+        """Try what labsite needs of this root and say in words what is missing.
+
+        Never raises: what could not be tried is a finding too. Changes nothing.
+        """
 
 
 def best_pull(pulls: Sequence[Pull], head: str) -> Pull | None:

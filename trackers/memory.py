@@ -1,7 +1,6 @@
 """A tracker in memory: the fake as an equal of the real ones, held to the same contract tests.
 
-Entries are plain dicts, as a forge would send them, so that reading them one by one and leaving
-out the broken ones is real here too (LAB-34).
+Entries are plain dicts, so that leaving out the broken ones is real here too (LAB-34).
 """
 
 from __future__ import annotations
@@ -9,13 +8,14 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from trackers.base import (
     Ability,
-    Comment,
+    Check,
+    Finding,
     Issue,
+    NewIssue,
     NewPull,
     NotFound,
     Pull,
@@ -24,22 +24,15 @@ from trackers.base import (
     TrackerError,
     Unreachable,
 )
+from trackers.limited import Limited
+from trackers.shelf import Shelf, read_issue, read_pull
 
 EVERY_ROOT = "*"
 
 Asked = TypeVar("Asked")
 
 
-@dataclass
-class Shelf:
-    """What one root holds, in the order in which it is listed."""
-
-    issues: list[dict[str, Any]] = field(default_factory=list)
-    pulls: list[dict[str, Any]] = field(default_factory=list)
-    next_number: int = 1
-
-
-class MemoryTracker:
+class MemoryTracker(Limited):
     """Implements the seam on dicts; can be told to fail, and counts what it was asked."""
 
     kind = "memory"
@@ -84,6 +77,10 @@ class MemoryTracker:
         """Answer again."""
         self._errors.clear()
 
+    def block(self, root: str, key: str, *by: str) -> None:
+        """Say that an issue waits for others."""
+        self.shelves[root].blockers[key] = by
+
     # The seam.
 
     def queues(self, labels: Mapping[str, str]) -> Mapping[str, Sequence[Issue] | None]:
@@ -98,10 +95,29 @@ class MemoryTracker:
         self._count("still_open")
         return self._of_each(keys, lambda issue, wanted: issue.key in wanted)
 
+    def blockers(
+        self, keys: Mapping[str, Collection[str]]
+    ) -> Mapping[str, Mapping[str, Collection[str]] | None]:
+        """What `block` said, as far as those issues are open; None for a root that fails."""
+        self._count("blockers")
+        self._needs(Ability.BLOCKERS)
+        if EVERY_ROOT in self._errors:
+            raise self._errors[EVERY_ROOT]
+        return {root: self._blockers(root, asked) for root, asked in keys.items()}
+
+    def trouble(self, root: str) -> TrackerError | None:
+        """What made it fail."""
+        return self._errors.get(root)
+
     def open_issues(self, root: str) -> Sequence[Issue]:
         """Every open issue, lowest number first."""
         self._count("open_issues")
-        return self._open(root)
+        return self._shelf(root).open_issues()
+
+    def open_count(self, root: str) -> int:
+        """How many issues are open."""
+        self._count("open_count")
+        return len(self._shelf(root).open_issues())
 
     def issue(self, root: str, key: str) -> Issue:
         """One issue with its comments. Raises NotFound."""
@@ -118,11 +134,102 @@ class MemoryTracker:
             raise self._errors[EVERY_ROOT]
         return {root: self._pulls(root, branches) for root, branches in heads.items()}
 
+    def pull(self, root: str, number: int) -> Pull:
+        """One pull request. Raises NotFound."""
+        self._count("pull")
+        self._needs(Ability.PULLS)
+        pull = read_pull(self._shelf(root).pull_entry(number))
+        if pull is None:
+            raise NotFound(f"There is no pull request {number}.")
+        return pull
+
     def comment(self, root: str, key: str, author: str, body: str) -> None:
         """Add a comment. Raises NotFound, Refused."""
         self._count("comment")
         self._needs(Ability.COMMENT)
         self._entry(root, key)["comments"].append({"author": author, "body": body})
+
+    def add_label(self, root: str, key: str, label: str) -> None:
+        """Let an issue carry a label."""
+        self._count("add_label")
+        self._needs(Ability.LABEL)
+        entry = self._entry(root, key)
+        entry["labels"] = {*entry.get("labels", ()), label}
+
+    def remove_label(self, root: str, key: str, label: str) -> None:
+        """Take a label off an issue."""
+        self._count("remove_label")
+        self._needs(Ability.LABEL)
+        entry = self._entry(root, key)
+        entry["labels"] = {*entry.get("labels", ())} - {label}
+
+    def close(self, root: str, key: str) -> None:
+        """Close an issue."""
+        self._count("close")
+        self._needs(Ability.CLOSE)
+        self._entry(root, key)["is_open"] = False
+
+    def claim(self, root: str, key: str) -> None:
+        """Note that an issue is being worked on. Raises Refused when it is already."""
+        self._count("claim")
+        self._needs(Ability.STATUS)
+        self._shelf(root).claim(key)
+
+    def set_status(self, root: str, key: str, is_working: bool) -> None:
+        """Note whether an issue is being worked on."""
+        self._count("set_status")
+        self._needs(Ability.STATUS)
+        self._shelf(root).set_status(key, is_working)
+
+    def create_issue(self, root: str, new: NewIssue) -> Issue:
+        """List a new issue. Raises Refused for a label that is not there."""
+        self._count("create_issue")
+        self._needs(Ability.CREATE_ISSUE)
+        unknown = set(new.labels) - set(self._shelf(root).all_labels())
+        if unknown:
+            raise Refused(f"There is no label {sorted(unknown)[0]}.")
+        key = self.add_issue(
+            root, new.title, body=new.body, author=new.author, labels=set(new.labels)
+        )
+        return self.issue(root, key)
+
+    def labels(self, root: str) -> Collection[str]:
+        """Labels that were made or are carried."""
+        self._count("labels")
+        return self._shelf(root).all_labels()
+
+    def create_label(self, root: str, label: str) -> None:
+        """Make a label."""
+        self._count("create_label")
+        self._needs(Ability.CREATE_LABEL)
+        self._shelf(root).labels.add(label)
+
+    def checks(self, root: str, commit: str) -> Sequence[Check]:
+        """The checks that a test set for a commit."""
+        self._count("checks")
+        self._needs(Ability.CHECKS)
+        return self._shelf(root).checks.get(commit, ())
+
+    def merge(self, root: str, number: int, head_commit: str) -> str:
+        """Mark as merged. Raises Refused when it is not open or its head moved."""
+        self._count("merge")
+        self._needs(Ability.MERGE)
+        with self._lock:
+            return self._shelf(root).merge(number, head_commit)
+
+    def examine(self, root: str, label: str) -> Sequence[Finding]:
+        """Whether it answers, and whether the ready label is there."""
+        self._count("examine")
+        try:
+            has_label = label in self._shelf(root).all_labels()
+        except TrackerError as error:
+            return [Finding("issues", None, str(error))]
+        return [
+            Finding("issues", True, "Issues can be read."),
+            Finding(
+                "label", has_label, f"The label {label} is {'' if has_label else 'not '}there."
+            ),
+        ]
 
     def create_pull(self, root: str, new: NewPull) -> Pull:
         """Open a pull request. Raises Refused when its branch has an open one."""
@@ -140,15 +247,7 @@ class MemoryTracker:
                 body=new.body,
                 head_commit=new.head_commit,
             )
-        return Pull(
-            number=number,
-            head=new.head,
-            state=PullState.OPEN,
-            title=new.title,
-            base=new.base,
-            body=new.body,
-            head_commit=new.head_commit,
-        )
+        return self.pull(root, number)
 
     def _count(self, call: str) -> None:
         with self._lock:
@@ -156,7 +255,7 @@ class MemoryTracker:
 
     def _needs(self, ability: Ability) -> None:
         if ability not in self.abilities:
-            raise Refused(f"This tracker cannot do that: {ability.value}.")
+            raise Refused(f"This tracker cannot do that: {ability.value.replace('_', ' ')}.")
 
     def _shelf(self, root: str) -> Shelf:
         error = self._errors.get(root) or self._errors.get(EVERY_ROOT)
@@ -167,14 +266,13 @@ class MemoryTracker:
         return self.shelves[root]
 
     def _entry(self, root: str, key: str) -> dict[str, Any]:
-        for entry in self._shelf(root).issues:
-            if entry.get("key") == key:
-                return entry
-        raise NotFound(f"There is no issue {key}.")
+        return self._shelf(root).issue_entry(key)
 
-    def _open(self, root: str) -> list[Issue]:
-        issues = [issue for entry in self._shelf(root).issues if (issue := read_issue(entry))]
-        return sorted((issue for issue in issues if issue.is_open), key=lambda i: int(i.key))
+    def _blockers(self, root: str, keys: Collection[str]) -> Mapping[str, Collection[str]] | None:
+        try:
+            return self._shelf(root).blocked(keys)
+        except TrackerError:
+            return None
 
     def _of_each(
         self, asked: Mapping[str, Asked], fits: Callable[[Issue, Asked], bool]
@@ -184,7 +282,9 @@ class MemoryTracker:
         found: dict[str, Sequence[Issue] | None] = {}
         for root, wanted in asked.items():
             try:
-                found[root] = [issue for issue in self._open(root) if fits(issue, wanted)]
+                found[root] = [
+                    issue for issue in self._shelf(root).open_issues() if fits(issue, wanted)
+                ]
             except TrackerError:
                 found[root] = None
         return found
@@ -196,30 +296,3 @@ class MemoryTracker:
             return None
         pulls = [pull for entry in entries if (pull := read_pull(entry))]
         return [pull for pull in pulls if pull.head in branches]
-
-
-def read_issue(entry: Mapping[str, Any]) -> Issue | None:
-    """The issue of an entry, or None when its number is none (LAB-34)."""
-    key = str(entry.get("key", ""))
-    if not (key.isascii() and key.isdigit()) or not isinstance(entry.get("title"), str):
-        return None
-    return Issue(
-        key=str(int(key)),
-        title=entry["title"],
-        body=entry.get("body", ""),
-        author=entry.get("author", ""),
-        labels=tuple(sorted(entry.get("labels", ()))),
-        is_open=entry.get("is_open", True),
-        ready_by=entry.get("ready_by"),
-        comments=tuple(Comment(**comment) for comment in entry.get("comments", ())),
-    )
-
-
-def read_pull(entry: Mapping[str, Any]) -> Pull | None:
-    """The pull request of an entry, or None when it has no head, number or known state."""
-    state, head, number = entry.get("state"), entry.get("head"), entry.get("number")
-    if state not in list(PullState) or not isinstance(head, str) or not isinstance(number, int):
-        return None
-    known = ("title", "base", "body", "head_commit", "is_fork", "created_at")
-    more = {name: entry[name] for name in known if name in entry}
-    return Pull(number=number, head=head, state=PullState(state), **more)

@@ -19,7 +19,18 @@ ELSEWHERE = frozenset(
 )
 MADE_AGAIN = frozenset(
     {"queue.sqlite3", "queue.sqlite3-wal", "queue.sqlite3-shm", "queue.sqlite3-journal"}
-    | {"static", "static.stamp", "bin", "feed", "clones", "tmux.conf", "tmux.sock", "worker.sock"}
+    | {
+        "static",
+        "static.stamp",
+        "bin",
+        "feed",
+        "clones",
+        "answers",
+        "signals",
+        "tmux.conf",
+        "tmux.sock",
+        "worker.sock",
+    }
     | {"address", "up.lock", "setup.token", "setup.new"}
 )
 # Dead with the session that they were for, and secret.

@@ -10,11 +10,13 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 AGENTS_AT_ONCE = 8
+BD_SECONDS = 3.0  # three commands a project, well within the time of all facts
 
 
 def main() -> int:
@@ -29,20 +31,20 @@ def main() -> int:
     except WrongSetting as error:
         print(error, file=sys.stderr)
         return 3
-    print(json.dumps(_told()))
+    print(json.dumps(told()))
     return 0
 
 
-def _told() -> dict[str, dict[str, Any]]:
+def told() -> dict[str, dict[str, Any]]:
     """Every fact. Without a database only that; what waiting changes may break is left out."""
-    told = {"database": _answer(_database)}
-    if "error" in told["database"]:
-        return told
-    told["migrations"] = _answer(_migrations)
-    is_behind = bool(told["migrations"].get("value", {}).get("waiting"))
-    questions = (_tick, _open_files, _runs, _projects, _secrets, _agents)
+    facts = {"database": _answer(_database)}
+    if "error" in facts["database"]:
+        return facts
+    facts["migrations"] = _answer(_migrations)
+    is_behind = bool(facts["migrations"].get("value", {}).get("waiting"))
+    questions = (_tick, _open_files, _runs, _projects, _secrets, _agents, _beads)
     answers = {question.__name__.strip("_"): _answer(question) for question in questions}
-    return told | {
+    return facts | {
         name: answer for name, answer in answers.items() if not (is_behind and "error" in answer)
     }
 
@@ -108,7 +110,8 @@ def _runs() -> dict[str, Any]:
     """Sessions and worktrees that rows of this host stand for."""
     from django.conf import settings
 
-    from runs.models import Run
+    from runs.models import Project, Run
+    from trackers.keys import KeyRule
 
     ours = Run.objects.filter(host=settings.SESSION_HOST)
     return {
@@ -118,6 +121,7 @@ def _runs() -> dict[str, Any]:
             | {*ours.unsettled().values_list("session", flat=True)}
         ),
         "worktrees": sorted({*ours.exclude(worktree="").values_list("worktree", flat=True)}),
+        "words": sorted(p.slug for p in Project.objects.all() if p.keys is KeyRule.WORD),
     }
 
 
@@ -182,6 +186,42 @@ def _agents() -> list[dict[str, Any]]:
     profiles: Iterable[AgentProfile] = list(AgentProfile.objects.all())
     with ThreadPoolExecutor(AGENTS_AT_ONCE) as pool:
         return list(pool.map(look, profiles))
+
+
+def _beads() -> dict[str, Any]:
+    """What `bd` calls itself, how many projects are on it, and why some cannot be read."""
+    from datetime import UTC, datetime
+
+    from runs.domain.states import TrackerKind
+    from runs.models import Project
+    from runs.outside.bd import BdCommand
+    from trackers.base import Finding
+    from trackers.beads.adapter import BeadsTracker
+    from trackers.beads.runner import Ended
+
+    run = BdCommand(os.environ)
+
+    def soon(argv: Sequence[str], cwd: Path, seconds: float, env: Mapping[str, str]) -> Ended:
+        return run(argv, cwd, min(seconds, BD_SECONDS), env)
+
+    tracker = BeadsTracker(soon, lambda: datetime.now(UTC))
+
+    def look(project: Project) -> Sequence[Finding]:
+        return tracker.examine(project.tracker_root, project.ready_label)
+
+    projects = list(Project.objects.usable().filter(tracker=TrackerKind.BEADS).order_by("name"))
+    with ThreadPoolExecutor(AGENTS_AT_ONCE) as pool:
+        found = dict(zip([one.name for one in projects], pool.map(look, projects), strict=True))
+    bad = {
+        name: [one.text for one in seen if one.ok is False and one.name != "keys"]
+        for name, seen in found.items()
+    }
+    said = [one.text for seen in found.values() for one in seen if one.name == "bd" and one.ok]
+    return {
+        "said": said[0].rpartition("answers: ")[2] if said else "",
+        "projects": len(projects),
+        "trouble": {name: texts[0] for name, texts in bad.items() if texts},
+    }
 
 
 if __name__ == "__main__":

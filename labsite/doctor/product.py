@@ -7,6 +7,7 @@ from typing import Any
 
 from labsite.doctor.lines import Line, ok, warning, wrong
 from runs.domain import naming
+from trackers.keys import KeyRule
 
 SHOWN = 5
 
@@ -74,6 +75,21 @@ def agents(found: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
             yield ok("agent", f"{name}: {agent['found']}, {login}")
 
 
+def beads(facts: Mapping[str, Any]) -> Iterator[Line]:
+    """One line when a project keeps its issues in beads, none when no one does."""
+    trouble: Mapping[str, str] = facts["trouble"]
+    texts = list(dict.fromkeys(trouble.values()))
+    if texts:
+        names = [[name for name, why in trouble.items() if why == text] for text in texts]
+        seen = [f"{_some(some)}: {text}" for some, text in zip(names, texts, strict=True)]
+        advice = "docs/trackers/beads.md says what labsite needs; its runs go on meanwhile."
+        yield wrong("beads", "; ".join(seen), advice)
+    elif facts["projects"]:
+        number = facts["projects"]
+        what = "1 project" if number == 1 else f"{number} projects"
+        yield ok("beads", f"{facts['said']}, {what} can be read")
+
+
 def secrets(unreadable: int) -> Line:
     """Whether tokens and variables survived a change of the key."""
     if unreadable:
@@ -86,7 +102,7 @@ def sessions(runs: Mapping[str, Sequence[str]], live: Sequence[str] | None) -> L
     """Sessions and rows against each other; `live` is None when tmux could not tell."""
     if live is None:
         return warning("sessions", "tmux could not tell", "See the line of tmux_server.")
-    stray = [name for name in live if naming.parse_session(name) and name not in runs["known"]]
+    stray = [name for name in live if name not in runs["known"] and _is_run(name, runs["words"])]
     lost = [name for name in runs["working"] if name not in live]
     if stray:
         seen = f"sessions without a run: {_some(stray)}"
@@ -112,6 +128,12 @@ def repositories(broken: Mapping[str, str], count: int) -> Iterator[Line]:
         yield wrong("repository", f"{name}: {why}", "Restore a backup, or add the project anew.")
     if not broken:
         yield ok("repository", f"{count} can be read")
+
+
+def _is_run(name: str, words: Sequence[str]) -> bool:
+    """`words` are the projects whose keys are words."""
+    is_word = naming.session_project(name) in words
+    return naming.parse_session(name, KeyRule.WORD if is_word else KeyRule.NUMBER) is not None
 
 
 def _some(names: Sequence[str]) -> str:

@@ -7,7 +7,17 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from runs.models import Host, Notice, Run, StartRequest, Tick
+from runs.models import (
+    Fixer,
+    Host,
+    Notice,
+    Run,
+    StartRequest,
+    Tick,
+    Validation,
+    WatchSession,
+    Workflow,
+)
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
@@ -48,9 +58,9 @@ class RunAdmin(ReadOnlyAdmin):
 
 @admin.register(Notice)
 class NoticeAdmin(ReadOnlyAdmin):
-    list_display = ["at", "kind", "project", "run", "text", "by"]
+    list_display = ["at", "kind", "project", "run", "watch", "text", "by"]
     list_filter = ["kind", "project"]
-    list_select_related = ["project", "run"]
+    list_select_related = ["project", "run", "watch"]
     search_fields = ["text", "by"]
 
 
@@ -80,3 +90,55 @@ class StartRequestAdmin(ReadOnlyAdmin):
     list_display = ["at", "project", "by", "wanted_key", "answer", "text", "run"]
     list_filter = ["answer", "project"]
     list_select_related = ["project", "run"]
+
+
+@admin.register(WatchSession)
+class WatchSessionAdmin(ReadOnlyAdmin):
+    list_display = [
+        *("id", "project", "is_auto", "phase", "completed", "failed", "code", "reason"),
+        *("opened_by", "opened_at", "ended_at"),
+    ]
+    list_filter = ["phase", "code", "is_auto", "project"]
+    list_select_related = ["project"]
+    search_fields = ["opened_by", "asked_by"]
+
+
+@admin.register(Validation)
+class ValidationAdmin(ReadOnlyAdmin):
+    list_display = [
+        *("id", "project", "session", "number", "count", "state", "reason", "began_at", "ended_at"),
+    ]
+    list_filter = ["state", "project"]
+    list_select_related = ["project", "session"]
+    search_fields = ["reason", "commit"]
+    # Its mark makes a process count as one of its commands.
+    exclude = ["mark"]
+
+
+@admin.register(Fixer)
+class FixerAdmin(ReadOnlyAdmin):
+    list_display = [
+        "id",
+        "project",
+        "validation",
+        "number",
+        "branch",
+        "end",
+        "asked_at",
+        "ended_at",
+    ]
+    list_filter = ["end", "project"]
+    list_select_related = ["project", "validation"]
+    search_fields = ["branch"]
+    exclude = ["mark"]
+
+
+@admin.register(Workflow)
+class WorkflowAdmin(ReadOnlyAdmin):
+    list_display = [
+        *("id", "project", "name", "state", "note", "ceiling_seconds"),
+        *("started_by", "started_at", "ended_at"),
+    ]
+    list_filter = ["state", "project"]
+    list_select_related = ["project"]
+    search_fields = ["name", "started_by"]

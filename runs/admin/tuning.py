@@ -11,9 +11,11 @@ from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
+from runs import wiring
 from runs.admin.telling import TellingAdmin
 from runs.models import AgentProfile, Project, Settings
 from runs.models.secret import HIDDEN, EncryptedJSONField, Secret, SecretField, SecretValues
+from runs.work import pacing
 
 
 class SecretEntry(forms.CharField):
@@ -61,6 +63,7 @@ class SettingsAdmin(TellingAdmin):
                 "fields": [
                     "tick_seconds",
                     "launch_seconds",
+                    "watch_seconds",
                     "run_budget_minutes",
                     "git_timeout_seconds",
                     "refresh_seconds",
@@ -72,6 +75,7 @@ class SettingsAdmin(TellingAdmin):
             "Kept work",
             {"fields": ["sweep_minutes", "rescue_days", "output_days", "disk_quota_mb"]},
         ),
+        ("Forges", {"fields": ["people_percent"]}),
         ("New sessions", {"fields": ["agent", "model", "effort"]}),
         ("The outside", {"fields": ["public_address", "ping_url", "ping_failures"]}),
     ]
@@ -176,8 +180,15 @@ class ProjectAdmin(TellingAdmin):
     fields = [
         *("name", "state", "source", "agent", "run_budget_minutes", "ready_label"),
         *("parallel_runs", "trusted", "disk_quota_mb"),
+        *("checks", "check_minutes", "fix_attempts"),
+        "signals",
     ]
     readonly_fields = ["name", "state", "source"]
+
+    def save_model(self, request: HttpRequest, obj: models.Model, form: Any, change: bool) -> None:
+        """What may start may have changed, however seldom its tracker is asked."""
+        super().save_model(request, obj, form, change)
+        pacing.wake(wiring.lab(), obj.pk)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -41,6 +41,16 @@ def is_due(now: datetime, next_at: datetime | None, interval: timedelta) -> bool
     return next_at is None or now >= next_at or next_at - now > interval
 
 
+def next_turn(now: datetime, due_at: datetime, interval: timedelta) -> datetime:
+    """When it is due after a turn now that was due at `due_at`: an interval after that time.
+
+    So a turn that comes a little late makes no other late. One that comes much too late, or from
+    a wrong clock, starts the intervals anew.
+    """
+    after = due_at + interval
+    return after if now < after <= now + interval else now + interval
+
+
 def is_late(now: datetime, last_at: datetime | None, interval: timedelta) -> bool:
     """Whether the last tick is older than two intervals, so that a page must say so (X-13)."""
     return last_at is None or age(now, last_at) > 2 * interval

@@ -40,13 +40,26 @@ class Topic:
 
 
 _NEEDS = "What needs you"
+_WATCH = "Watch sessions"
+_GROUPS = "Task groups"
 _HOUSE = "The machine and its surroundings"
 _ENDS = "How runs end"
 _KINDS: tuple[tuple[NoticeKind, str, str], ...] = (
     (NoticeKind.AUTO_PAUSED, "automatic runs paused themselves", _NEEDS),
+    (NoticeKind.WATCH_FAILED, "a watch session failed", _NEEDS),
+    (NoticeKind.WORKFLOW_HELD, "a composite workflow waits for a person", _NEEDS),
+    (NoticeKind.MONITOR_INVESTIGATE, "a task of a group is stalled: investigate", _NEEDS),
     (NoticeKind.PULL_OPENED, "a pull request waits for you", _NEEDS),
     (NoticeKind.RUN_TROUBLED, "an agent waits or cannot go on", _NEEDS),
     (NoticeKind.LOGIN_CHANGED, "an agent was logged in or out", _NEEDS),
+    (NoticeKind.VALIDATION_FIXED, "a fix of a validation waits to be merged", _NEEDS),
+    (NoticeKind.WATCH_OPENED, "a watch session was opened", _WATCH),
+    (NoticeKind.WATCH_ENDED, "a watch session ended without a failure", _WATCH),
+    (NoticeKind.WATCH_POLL_FAILED, "a watch session could not ask its tracker", _WATCH),
+    (NoticeKind.VALIDATION_PASSED, "a validation passed", _WATCH),
+    (NoticeKind.VALIDATION_FAILED, "a validation failed", _WATCH),
+    (NoticeKind.MONITOR_CHECKPOINT, "a checkpoint of a task group, nothing stalled", _GROUPS),
+    (NoticeKind.MONITOR_ENDED, "a monitor of a task group ended", _GROUPS),
     (NoticeKind.PROJECT_WARNED, "a tracker or repository refuses", _HOUSE),
     (NoticeKind.PROJECT_FAILED, "a project could not be cloned", _HOUSE),
     (NoticeKind.DISK_WARNED, "the disk fills up", _HOUSE),
@@ -57,7 +70,11 @@ TOPICS: tuple[Topic, ...] = (
     *(Topic(f"{ENDED}.{o.value}", f"a run ended: {o.words}", _ENDS) for o in Outcome),
 )
 # Quiet by default: only what stops the work until somebody comes.
-AT_FIRST = (NoticeKind.AUTO_PAUSED.value, NoticeKind.DISK_WARNED.value)
+AT_FIRST = (
+    NoticeKind.AUTO_PAUSED.value,
+    NoticeKind.WATCH_FAILED.value,
+    NoticeKind.DISK_WARNED.value,
+)
 
 
 def topic_of(kind: str, outcome: str) -> str:

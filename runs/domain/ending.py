@@ -1,7 +1,7 @@
 """Why a run died, in a sentence: what its program said at the end, and how it ended (C-47).
 
 That it died is decided elsewhere, and never by its word: a program of either mode that is gone
-without a pull request died, whatever it says of itself and whatever its exit status is.
+without its done signal died, whatever it says of itself and whatever its exit status is.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Ending:
     report: Report | None = None
 
 
-def why_dead(ending: Ending) -> str:
-    """The reason of an outcome *died*."""
-    return f"{_what(ending)}, and there is no pull request"
+def why_dead(ending: Ending, missing: str = "no pull request") -> str:
+    """The reason of an outcome *died*; `missing` is what its done signal lacks, as "no …"."""
+    return f"{_what(ending)}, and there is {missing}"
 
 
 def exit_words(status: int | None, signal: int | None) -> str:

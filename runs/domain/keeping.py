@@ -85,6 +85,12 @@ class Keeping(Protocol):
         the ref keeps everything.
         """
 
+    def add_detached(self, repo: Path, path: Path, commit: str) -> None:
+        """Make a clean worktree at a commit, on no branch, in place of whatever is there.
+
+        Only for folders that are nobody's work. Raises SeamError.
+        """
+
     def force_remove(self, repo: Path, path: Path) -> None:
         """Remove a worktree whatever it holds; one that is gone is fine. Raises SeamError."""
 

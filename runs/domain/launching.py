@@ -94,6 +94,25 @@ def claimable(queue: Queue) -> list[Candidate]:
     return [issue for issue in queue.ready or () if not any(waiting.of_issue(queue, issue))]
 
 
+def hopeful(queue: Queue) -> list[Candidate]:
+    """What is wanted and could start, or may for all that anybody could tell; in order.
+
+    A blocker that nobody could name settles nothing: could not tell ends no session.
+    """
+    return [
+        issue
+        for issue in queue.ready or ()
+        if queue.want.includes(issue.key)
+        and all(found.why is Why.BLOCK_UNKNOWN for found in waiting.of_issue(queue, issue))
+    ]
+
+
+def held(queue: Queue, room: Room) -> str:
+    """What keeps the first of these from starting, as a sentence; empty when nothing does."""
+    found = [waiting.obstacles(queue, issue, room) for issue in hopeful(queue)[:1]]
+    return found[0][0].text if found and found[0] else ""
+
+
 def fill(queues: Sequence[Queue], room: Room) -> list[tuple[Queue, Start]]:
     """What starts without a person: one issue a project in turn, until nothing may (LAB-82, LAB-85).
 
@@ -146,7 +165,9 @@ def _first(queue: Queue, room: Room) -> Candidate | None:
 
 def _after(queue: Queue, key: str) -> Queue:
     """The queue when this issue runs."""
-    return replace(queue, active={*queue.active, key}, auto_alive=queue.auto_alive + 1)
+    active = {*queue.active, key}
+    want = queue.want.after_one()
+    return replace(queue, active=active, auto_alive=queue.auto_alive + 1, want=want)
 
 
 def _wanted(queue: Queue) -> str | Refusal:

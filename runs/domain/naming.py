@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from runs.domain.states import RunKind
+from trackers.keys import MARKER, KeyRule, is_key
 
 BRANCH_PREFIX = "afk/"
 PERSON_PREFIX = "lab/"
@@ -24,9 +25,11 @@ _WORD = re.compile(r"[A-Za-z0-9_~-]+", re.ASCII)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 # Bounded, since anybody can make a session or a branch: a number that no column holds is no run.
 _SLOT = re.compile(r"(?=[0-9]{1,6}\Z)0*[1-9][0-9]*", re.ASCII)
-_LABEL = re.compile(r"afk-(auto-)?((?=[0-9]{1,18}\Z)0*[1-9][0-9]*)", re.ASCII)
+_NUMBERED = re.compile(r"afk-(auto-)?((?=[0-9]{1,18}\Z)0*[1-9][0-9]*)", re.ASCII)
+_WORDED = re.compile(r"afk-(auto-)?([A-Za-z0-9_-]+)", re.ASCII)
+_DOT = "__"  # tmux turns a dot in a name into one underscore; no key holds two of them
 _BRANCH = re.compile(r"(?:afk|lab)/[^\x00-\x20\x7f~^:?*\[\\]{1,190}")
-_CLAIM = re.compile(r"afk/([1-9][0-9]{0,17})", re.ASCII)
+_FIX = re.compile(r"lab/fix-[0-9]+-[0-9]+-[0-9]{8}-[0-9]{4}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +49,15 @@ def sanitise(text: str) -> str:
 
 def session_name(project: str, slot: int, key: str, kind: RunKind) -> str:
     """The tmux session name of a run, in the form of C-04: project, slot, label."""
-    marker = "auto-" if kind is RunKind.AUTO else ""
-    return f"{sanitise(project)}{SEPARATOR}{slot}{SEPARATOR}afk-{marker}{sanitise(key)}"
+    marker = MARKER if kind is RunKind.AUTO else ""
+    said = sanitise(key.replace(".", _DOT))
+    return f"{sanitise(project)}{SEPARATOR}{slot}{SEPARATOR}afk-{marker}{said}"
 
 
-def parse_session(name: str) -> RunName | None:
+def parse_session(name: str, keys: KeyRule = KeyRule.NUMBER) -> RunName | None:
     """The run that a session name stands for, or None when it is not a run (LAB-01 to LAB-05).
 
-    Both `project~slot~afk-7` and the short `project~afk-7` are read (C-04). Never raises.
+    `keys` is what the keys of the project's tracker look like (C-53). Both `project~slot~afk-7` and the short `project~afk-7` are read (C-04). Never raises.
     """
     project, boundary, rest = name.partition(SEPARATOR)
     if not boundary or not project or sanitise(project) != project:
@@ -63,11 +67,17 @@ def parse_session(name: str) -> RunName | None:
         slot_text, label = "", rest
     elif not _SLOT.fullmatch(slot_text):
         return None
-    found = _LABEL.fullmatch(label)
-    if found is None:
+    found = (_NUMBERED if keys is KeyRule.NUMBER else _WORDED).fullmatch(label)
+    key = _key_said(found[2], keys) if found is not None else None
+    if found is None or key is None:
         return None
     kind = RunKind.AUTO if found[1] else RunKind.MANUAL
-    return RunName(project, int(slot_text) if slot_text else None, str(int(found[2])), kind)
+    return RunName(project, int(slot_text) if slot_text else None, key, kind)
+
+
+def may_be_run(name: str) -> bool:
+    """Whether a session name is that of a run by one rule or the other; cheap, for a first look."""
+    return any(parse_session(name, rule) for rule in KeyRule)
 
 
 def is_word(text: str) -> bool:
@@ -99,10 +109,10 @@ def is_managed(branch: str) -> bool:
     return is_name and not any(odd in branch for odd in ("..", "//", "/.", "@{"))
 
 
-def claimed_key(branch: str) -> str | None:
-    """The issue that a branch claims; None unless it is exactly `afk/<digits>` (LAB-74)."""
-    found = _CLAIM.fullmatch(branch)
-    return found[1] if found else None
+def claimed_key(branch: str, keys: KeyRule = KeyRule.NUMBER) -> str | None:
+    """The issue that a branch claims; None unless it is exactly `afk/<key>` (LAB-74, C-53)."""
+    key = branch.removeprefix(BRANCH_PREFIX)
+    return key if key != branch and is_key(key, keys) else None
 
 
 def person_label(text: str, now: datetime, taken: Collection[str]) -> str:
@@ -129,16 +139,45 @@ def person_session(project: str, label: str) -> str:
     return f"{sanitise(project)}{SEPARATOR}{label}"
 
 
+def fix_label(validation: int, attempt: int, now: datetime) -> str:
+    """The label of a fixer; with the time, so that a database that begins anew repeats none."""
+    return f"fix-{validation}-{attempt}-{now:%Y%m%d-%H%M}"
+
+
+def is_fix(branch: str) -> bool:
+    """Whether a branch holds what a fixer made."""
+    return bool(_FIX.fullmatch(branch))
+
+
+def check_folder(project: str, validation: int) -> str:
+    """The folder of a validation's worktree; no other worktree's name holds a dot."""
+    return f"{sanitise(project)}.check-{validation}"
+
+
 def rescue_name(branch: str, stamp: str) -> str:
     """The last part of a rescue ref: when, and of what."""
     return f"{stamp}-{sanitise(branch)}"
 
 
 def worktree_name(project: str, key: str) -> str:
-    """The folder of a run's worktree; never holds `~`, which stalls agents (LAB-71, C-05)."""
+    """The folder of a run's worktree; never holds `~`, which stalls agents (LAB-71, C-05).
+
+    A key that is a word comes after a dot: no project has one in its name, so that project `a`
+    with key `b-c` and project `a-b` with another key never share a folder.
+    """
+    if is_key(key, KeyRule.WORD):
+        return f"{sanitise(project)}.{key}"
     return f"{sanitise(project)}-{sanitise(key)}"
 
 
 def marker(state: str, run_id: int) -> str:
     """The mark that every process of a run carries in its environment; unique across state folders."""
     return f"{hashlib.sha256(state.encode()).hexdigest()[:12]}-{run_id}"
+
+
+def _key_said(text: str, keys: KeyRule) -> str | None:
+    """The key that a session name says; numbers come without leading zeros."""
+    if keys is KeyRule.NUMBER:
+        return str(int(text))
+    key = text.replace(_DOT, ".")
+    return key if is_key(key, keys) else None

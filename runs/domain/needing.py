@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import IntEnum
 
+from runs.domain import watching
+from runs.domain.stalling import Fate
 from runs.domain.states import Outcome, ProjectState
+from runs.domain.watch_session import Reason
 
 BAD = (Outcome.DIED, Outcome.TIMED_OUT, Outcome.FAILED, Outcome.REJECTED)
 TOLD_FOR = timedelta(days=1)
@@ -19,11 +22,50 @@ class NeedKind(IntEnum):
     LATE = 0
     CLONE = 1
     PAUSED = 2
-    REFUSED = 3
-    PULL = 4
-    RUN = 5
-    UNTIDY = 6
-    PARKED = 7
+    STALLED = 3
+    REFUSED = 4
+    WATCH = 5
+    MONITOR = 6
+    WORKFLOW = 7
+    GROUP = 8
+    PULL = 9
+    RUN = 10
+    UNTIDY = 11
+    PARKED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class WatchNeeds:
+    """The newest watch session of a project, which has ended. `is_stalled`: Resume goes on (C-29)."""
+
+    id: int
+    code: int
+    reason: str
+    ago: timedelta
+    is_stalled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNeeds:
+    """A task group whose checkpoint said to investigate and still does, or whose monitor failed.
+
+    `stalled` names the tasks; `fates` is what comes of them when nobody comes.
+    """
+
+    id: int
+    name: str
+    stalled: tuple[str, ...] = ()
+    fates: frozenset[Fate] = frozenset()
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowNeeds:
+    """A workflow that goes on when a person says so, and why (C-25)."""
+
+    id: int
+    name: str
+    note: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +81,20 @@ class ProjectNeeds:
     streak: int = 0
     unpushed: int = 0
     parked: int = 0
+    watch: WatchNeeds | None = None
+    groups: Sequence[GroupNeeds] = ()
+    workflows: Sequence[WorkflowNeeds] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PullNeeds:
-    """An open pull request."""
+    """An open pull request; `url` is where it is reviewed, empty for our own pages."""
 
     project: int
     name: str
     number: int
     title: str
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +123,10 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One thing that a person has to look at. `about`: ids of what its one action is about."""
+    """One thing that a person has to look at.
+
+    `about`: ids of what its one action is about; `url`: where that is, when it is elsewhere.
+    """
 
     kind: NeedKind
     id: str
@@ -86,6 +135,7 @@ class Need:
     what: str
     why: str
     about: tuple[int, ...] = field(default=())
+    url: str = ""
 
 
 def needs(picture: Picture) -> list[Need]:
@@ -124,11 +174,50 @@ def _of_project(project: ProjectNeeds) -> Iterator[Need]:
         yield _need(NeedKind.PAUSED, project, "bad", what, why)
     if project.warning and project.state != ProjectState.FAILED:
         yield _need(NeedKind.REFUSED, project, "warn", "needs a look", project.warning)
+    if project.watch is not None:
+        yield from _of_watch(project, project.watch)
+    for group in project.groups:
+        yield _of_group(project, group)
+    for workflow in project.workflows:
+        yield _of_workflow(project, workflow)
     if project.unpushed:
         branches = _count(project.parked, "parked branch", "parked branches")
         why = f"On {branches}. Push or discard what they hold; they are kept until then."
         commits = _count(project.unpushed, "commit", "commits")
         yield _need(NeedKind.PARKED, project, "warn", f"has {commits} that origin does not", why)
+
+
+def _of_watch(project: ProjectNeeds, watch: WatchNeeds) -> Iterator[Need]:
+    if watch.is_stalled:
+        why = "Nothing starts by itself until you press Resume. What runs goes on."
+        yield _need(NeedKind.STALLED, project, "bad", "is stopped: tracker unreachable", why)
+    elif watch.code in watching.FAILED and watch.ago <= TOLD_FOR:
+        what = f"watch session {watch.id} ended with {watch.code}: {watch.reason}"
+        ident, about = f"need-watch-{project.id}", (project.id, watch.id)
+        why = _WATCH_WHY.get(watch.reason, "")
+        yield Need(NeedKind.WATCH, ident, "bad", project.name, what, why, about)
+
+
+def _of_group(project: ProjectNeeds, group: GroupNeeds) -> Need:
+    about = (project.id, group.id)
+    if not group.stalled:
+        what = f"group {group.name}: its monitor failed"
+        why = f"{group.error.rstrip('.')}. No result was recorded; nothing of the work was touched."
+        ident = f"need-monitor-{group.id}"
+        return Need(NeedKind.MONITOR, ident, "bad", project.name, what, why, about)
+    what = f"group {group.name}: {_count(len(group.stalled), 'task is', 'tasks are')} stalled"
+    fate = next(text for fate, text in _FATES.items() if fate in group.fates)
+    why = f"{', '.join(group.stalled)}. {fate}"
+    return Need(NeedKind.GROUP, f"need-group-{group.id}", "warn", project.name, what, why, about)
+
+
+def _of_workflow(project: ProjectNeeds, workflow: WorkflowNeeds) -> Need:
+    what = f"workflow {workflow.name} waits for you"
+    why = (
+        f"{workflow.note.rstrip('.')}. Start that phase again or stop it; waiting uses up no time."
+    )
+    ident, about = f"need-workflow-{workflow.id}", (project.id, workflow.id)
+    return Need(NeedKind.WORKFLOW, ident, "bad", project.name, what, why, about)
 
 
 def _need(kind: NeedKind, project: ProjectNeeds, tone: str, what: str, why: str) -> Need:
@@ -140,7 +229,8 @@ def _of_pull(pull: PullNeeds) -> Need:
     ident = f"need-pull-{pull.project}-{pull.number}"
     title = f"{pull.name} #{pull.number}"
     what = "waits for your review"
-    return Need(NeedKind.PULL, ident, "good", title, what, pull.title, (pull.project, pull.number))
+    about = (pull.project, pull.number)
+    return Need(NeedKind.PULL, ident, "good", title, what, pull.title, about, pull.url)
 
 
 def _of_run(run: RunNeeds) -> Iterator[Need]:
@@ -161,6 +251,23 @@ def _reason(run: RunNeeds) -> str:
     return f"{reason[:1].upper()}{reason[1:]}.{kept}" if reason else kept.strip()
 
 
+_WATCH_WHY: Mapping[str, str] = {
+    Reason.VALIDATION_FAILED: "What was delivered does not pass together. It is all kept; look at "
+    "what the commands said.",
+    Reason.ISSUES_FAILED: "Look at the runs that failed or could not start. Their work is kept.",
+    Reason.POLL_FAILED: "The tracker gave no answer three times in a row. Runs were left as they "
+    "were; start another session once it answers.",
+}
+
+
+# Of several tasks that is told which asks most of a person.
+_FATES: Mapping[Fate, str] = {
+    Fate.ONLY_WARNED: "Nothing is given back until a person does.",
+    Fate.FOLLOWS_RUN: "Look at the run that it follows.",
+    Fate.GIVEN_BACK: "Given back by itself after a while.",
+}
+
+
 def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
@@ -168,6 +275,7 @@ def _count(number: int, one: str, many: str) -> str:
 _NAMES = {
     NeedKind.CLONE: "project",
     NeedKind.PAUSED: "paused",
+    NeedKind.STALLED: "stalled",
     NeedKind.REFUSED: "project",
     NeedKind.PARKED: "parked",
 }

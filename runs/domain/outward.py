@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from runs.domain.states import ForgeKind
+from trackers.account import Account
+from trackers.base import Finding
+
+if TYPE_CHECKING:
+    from trackers.http.meter import Meter
 
 
 class Trust(Protocol):
@@ -45,3 +52,27 @@ class Notifier(Protocol):
 
     def ping(self, url: str) -> None:
         """Ask for a web address, for whoever counts how long ago that was. Raises SeamError."""
+
+
+class Forges(Protocol):
+    """What is asked of forges beside the questions of `Tracker`."""
+
+    def recognise(self, web: str) -> ForgeKind | None:
+        """What kind of forge is at an address; None when it is none. Raises SeamError."""
+
+    def try_out(
+        self, kind: ForgeKind, account: Account, repository: str, label: str
+    ) -> Sequence[Finding]:
+        """A connection test with an account that is not kept yet; never raises."""
+
+    def forget(self) -> None:
+        """An account was changed here: look it up again before the next question."""
+
+    def meter(self) -> Meter | None:
+        """What this process asked of forges, in memory; None while it asked nothing."""
+
+    def git_token(self, account: Account, owner: str, name: str) -> str:
+        """A token with which git may use one repository for some minutes. Raises SeamError."""
+
+    def account_of(self, root: str) -> Account | None:
+        """The account with which a root of a forge is asked, as last read."""

@@ -45,6 +45,15 @@ class Paths:
         return self.state / "runs"
 
     @property
+    def validations(self) -> Path:
+        """One private folder a validation: what its commands printed."""
+        return self.state / "validations"
+
+    def signals(self, project: str = "", group: str = "") -> Path:
+        """Signal files: one folder a project (its slug), and in it one a task group."""
+        return self.state / "signals" / project / group
+
+    @property
     def bin(self) -> Path:
         """Put first on the PATH of every session; holds `labctl`."""
         return self.state / "bin"
@@ -96,6 +105,11 @@ class Paths:
         return self.state / "demo"
 
     @property
+    def answers(self) -> Path:
+        """Answers of forges with what proves them current; losing it only costs quota."""
+        return self.state / "answers"
+
+    @property
     def static_stamp(self) -> Path:
         """Says from which files the static files were collected."""
         return self.state / "static.stamp"
@@ -108,6 +122,10 @@ class Paths:
     def run_folder(self, run_id: int) -> Path:
         """The private folder of one run."""
         return self.run_folders / str(run_id)
+
+    def fixer_folder(self, fixer_id: int) -> Path:
+        """The private folder of one fixer's session."""
+        return self.run_folders / f"fix-{fixer_id}"
 
     def feed_socket(self, process_id: int) -> Path:
         """The socket of one web process; short names, since the system limits them."""

@@ -13,12 +13,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from runs.domain.checking import Checks
 from runs.domain.history import History
+from runs.domain.inward import Bell, Queue
 from runs.domain.keeping import Keeping
 from runs.domain.merging import Merging
-from runs.domain.outward import Login, Notifier, Registry, Trust
+from runs.domain.outward import Forges, Login, Notifier, Registry, Trust
 from runs.domain.paths import Paths
+from runs.domain.signalling import Signals
 from trackers.base import Tracker
+from trackers.keys import KeyRule
 
 
 class SeamError(Exception):
@@ -119,6 +123,9 @@ class Sessions(Protocol):
         alone. Raises SeamError when something of the run still lives afterwards.
         """
 
+    def interrupt(self, name: str, marker: str) -> None:
+        """Pass Ctrl-C on; no error when it is gone or not marked so (MALA-W-50). Raises SeamError."""
+
     def forget(self, folder: Path) -> None:
         """Remove the secrets of an ended session from its folder; never raises."""
 
@@ -186,8 +193,8 @@ class Repos(History, Keeping, Merging, Protocol):
     def remote_url(self, path: Path) -> str | None:
         """The URL of a checkout's `origin`, or None when it has none. Raises SeamError."""
 
-    def claims(self, repo: Path) -> frozenset[str]:
-        """Keys of the issues that a local branch claims (LAB-73). Raises SeamError."""
+    def claims(self, repo: Path, keys: KeyRule = KeyRule.NUMBER) -> frozenset[str]:
+        """Keys of that form whose issues a local branch claims (LAB-73). Raises SeamError."""
 
     def add_worktree(self, repo: Path, path: Path, branch: str, commit: str) -> None:
         """Claim: make branch and worktree at a commit in one command.
@@ -234,38 +241,6 @@ class Repos(History, Keeping, Merging, Protocol):
         """Whether a pushed commit holds anything that origin's base does not. Raises SeamError."""
 
 
-class Queue(Protocol):
-    """Long work is asked for here; each is also a row that a tick can find again."""
-
-    def launch(self, run_id: int) -> None:
-        """Carry out a run in *starting*."""
-
-    def clone(self, project_id: int) -> None:
-        """Carry out the clone of a new project."""
-
-    def open(self, session_id: int) -> None:
-        """Carry out the start of a session that a person drives."""
-
-    def deliver(self, delivery_id: int) -> None:
-        """Send one notice to the outside, and what else is due."""
-
-    def ping(self, healthy: bool) -> None:
-        """Tell whoever watches labsite from outside how the last tick went."""
-
-    def sweep(self, project_id: int) -> None:
-        """Fetch a project and collect what was merged."""
-
-
-class Bell(Protocol):
-    """Hints between processes. They carry no data, and losing one costs only time."""
-
-    def timeline(self) -> None:
-        """Tell every web process that the timeline has something new."""
-
-    def look(self, project: str) -> None:
-        """Ask the worker for a tick of one project (its session name part) now."""
-
-
 @dataclass(frozen=True, slots=True)
 class Steady:
     """A clock that nobody can set: seconds since a boot, the time asleep included."""
@@ -282,6 +257,8 @@ class Lab:
     paths: Paths
     sessions: Sessions
     repos: Repos
+    checks: Checks
+    signals: Signals
     queue: Queue
     bell: Bell
     trust: Trust
@@ -292,5 +269,6 @@ class Lab:
     steady: Callable[[], Steady]
     pause: Callable[[float], None]
     tracker_for: Callable[[str], Tracker | None]
+    forges: Forges
     process: str
     is_process_alive: Callable[[str], bool | None]

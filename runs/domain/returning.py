@@ -21,6 +21,7 @@ _ORDER = (
     Outcome.REJECTED,
     Outcome.LIMIT_REACHED,
     Outcome.STOPPED,
+    Outcome.INTERRUPTED,
     Outcome.NO_CHANGE,
     Outcome.OBSOLETE,
 )

@@ -28,6 +28,7 @@ class Outcome(StrEnum):
     LIMIT_REACHED = "limit_reached"
     FAILED = "failed"
     STOPPED = "stopped"
+    INTERRUPTED = "interrupted"
 
     @property
     def words(self) -> str:
@@ -41,6 +42,23 @@ class PersonState(StrEnum):
     STARTING = "starting"
     LIVE = "live"
     ENDED = "ended"
+
+
+class ValidationState(StrEnum):
+    """How a validation stands. *Nothing to check* counts as passed and is never shown as such."""
+
+    RUNNING = "running"
+    PASSED = "passed"
+    FAILED = "failed"
+    NOTHING = "nothing to check"
+    CANCELLED = "cancelled"
+
+
+class ValidationStep(StrEnum):
+    """What a validation is at: its commands run, or an agent tries to mend what failed."""
+
+    CHECKING = "checking"
+    FIXING = "fixing"
 
 
 class RunKind(StrEnum):
@@ -65,6 +83,42 @@ class ProjectState(StrEnum):
     CLONING = "cloning"
     READY = "ready"
     FAILED = "failed"
+
+
+class TrackerKind(StrEnum):
+    """Where a project's issues are; each has an adapter in `trackers` (X-01)."""
+
+    BUILTIN = "builtin"
+    GITEA = "gitea"
+    GITHUB = "github"
+    BEADS = "beads"
+
+
+class ForgeKind(StrEnum):
+    """The forges among the trackers; Forgejo speaks Gitea's API."""
+
+    GITEA = TrackerKind.GITEA.value
+    GITHUB = TrackerKind.GITHUB.value
+
+    @property
+    def label(self) -> str:
+        return {"gitea": "Gitea or Forgejo", "github": "GitHub"}[self.value]
+
+
+class Mirror(StrEnum):
+    """What labsite writes on a tracker about its runs; never read again (C-33)."""
+
+    OFF = "off"
+    STATUS = "status"
+    COMMENTS = "comments"
+
+    @property
+    def label(self) -> str:
+        return {
+            "off": "nothing",
+            "status": "status",
+            "comments": "status and comments",
+        }[self.value]
 
 
 class AgentState(StrEnum):
@@ -155,6 +209,30 @@ class NoticeKind(StrEnum):
     AUTO_CHANGED = "auto.changed"
     AUTO_PAUSED = "auto.paused"
     STREAK_RESET = "streak.reset"
+    WATCH_OPENED = "watch.opened"
+    WATCH_ASKED = "watch.asked"
+    WATCH_IDLE = "watch.idle"
+    WATCH_POLL_FAILED = "watch.poll_failed"
+    WATCH_ENDED = "watch.ended"
+    WATCH_FAILED = "watch.failed"
+    GROUP_MADE = "group.made"
+    GROUP_CLOSED = "group.closed"
+    TASK_ADDED = "task.added"
+    TASK_CLAIMED = "task.claimed"
+    TASK_COMPLETED = "task.completed"
+    TASK_HANDED_BACK = "task.handed_back"
+    TASK_RELEASED = "task.released"
+    TASK_SENT_BACK = "task.sent_back"
+    MONITOR_STARTED = "monitor.started"
+    MONITOR_PROGRESS = "monitor.progress"
+    MONITOR_CHECKPOINT = "monitor.checkpoint"
+    MONITOR_INVESTIGATE = "monitor.investigate"
+    MONITOR_WARNED = "monitor.warned"
+    MONITOR_ENDED = "monitor.ended"
+    WORKFLOW_STARTED = "workflow.started"
+    WORKFLOW_PHASE = "workflow.phase"
+    WORKFLOW_HELD = "workflow.held"
+    WORKFLOW_ENDED = "workflow.ended"
     WORK_DISCARDED = "work.discarded"
     WORK_RESCUED = "work.rescued"
     WORK_RESTORED = "work.restored"
@@ -162,6 +240,12 @@ class NoticeKind(StrEnum):
     DISK_WARNED = "disk.warned"
     SESSION_STARTED = "session.started"
     SESSION_ENDED = "session.ended"
+    VALIDATION_BEGAN = "validation.began"
+    VALIDATION_STEP = "validation.step"
+    VALIDATION_ENDED = "validation.ended"
+    VALIDATION_PASSED = "validation.passed"
+    VALIDATION_FAILED = "validation.failed"
+    VALIDATION_FIXED = "validation.fixed"
     LOGIN_CHANGED = "login.changed"
     DELIVERY_FAILED = "delivery.failed"
 
@@ -169,11 +253,20 @@ class NoticeKind(StrEnum):
     def is_news(self) -> bool:
         """Whether pages of many runs tell it.
 
-        The steps of one run are told on its own page, and who logged in in the audit only.
+        The steps of one run, validation or task group and the idleness of a session are told on
+        their own pages, and who logged in in the audit only.
         """
         return self not in (
             NoticeKind.RUN_STEP,
             NoticeKind.RUN_OUTPUT,
+            NoticeKind.WATCH_IDLE,
+            NoticeKind.VALIDATION_STEP,
+            NoticeKind.TASK_ADDED,
+            NoticeKind.TASK_CLAIMED,
+            NoticeKind.TASK_COMPLETED,
+            NoticeKind.TASK_HANDED_BACK,
+            NoticeKind.MONITOR_PROGRESS,
+            NoticeKind.MONITOR_WARNED,
             NoticeKind.PERSON_IN,
             NoticeKind.PERSON_OUT,
         )

@@ -12,24 +12,27 @@ from runs.domain.states import Outcome
 class RunFacts:
     """What was seen of a run. None means "could not tell" and never ends anything.
 
-    `has_pull`: an open or merged pull request has exactly the run's branch as its head.
+    `is_done`: the done signal of the run's tracker is there (C-07): an open or merged pull request
+    has exactly the run's branch as its head, or its commits prove the delivery (evidence.py).
     `alive`: the session exists and its program runs. `age` and `budget`: wall time.
+    `was_interrupted`: a person aborted its watch session, so that its end is no death (MALA-W-50).
     """
 
-    has_pull: bool | None
+    is_done: bool | None
     alive: bool | None
     age: timedelta
     budget: timedelta
+    was_interrupted: bool = False
 
 
 def verdict(facts: RunFacts) -> Outcome | None:
     """The outcome that the facts prove, or None while the run goes on (LAB-14, 15, 20 to 26)."""
-    if facts.alive is None or facts.has_pull is None:
+    if facts.alive is None or facts.is_done is None:
         return None
-    if facts.has_pull:
+    if facts.is_done:
         return Outcome.SUCCEEDED
     if not facts.alive:
-        return Outcome.DIED
+        return Outcome.INTERRUPTED if facts.was_interrupted else Outcome.DIED
     if facts.age >= facts.budget:
         return Outcome.TIMED_OUT
     return None

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from runs.domain import streak
 from runs.domain.blocking import FREE, Block
 from runs.domain.states import ProjectState
+from runs.domain.want import NOTHING, Want
+from trackers.keys import KeyRule, why_unfit
 
 
 class Why(StrEnum):
@@ -26,12 +29,14 @@ class Why(StrEnum):
     LOGIN_UNKNOWN = "login_unknown"
     RUNNING = "running"
     CLAIMED = "claimed"
+    UNFIT_KEY = "unfit_key"
     BLOCKED = "blocked"
     CYCLE = "cycle"
     BLOCK_UNKNOWN = "block_unknown"
     NOT_TRUSTED = "not_trusted"
     SWITCHED_OFF = "switched_off"
     NOT_WANTED = "not_wanted"
+    AT_LIMIT = "at_limit"
     PAUSED = "paused"
     RETRIED_LATER = "retried_later"
     PROJECT_FULL = "project_full"
@@ -55,6 +60,7 @@ class Act(StrEnum):
     CHOOSE_AGENT = "choose_agent"
     LOG_IN = "log_in"
     CLONE = "clone"
+    RENAME = "rename"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +91,7 @@ class Candidate:
     author: str = ""
     ready_by: str | None = None
     block: Block = FREE
-
-
-@dataclass(frozen=True, slots=True)
-class Want:
-    """What a project wants started by itself: nothing, everything that is ready, or only these."""
-
-    is_on: bool = False
-    only: frozenset[str] | None = None
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +115,13 @@ class Queue:
     agent: str = ""
     is_logged_in: bool | None = True
     trusted: Collection[str] = ()
-    want: Want = Want()
+    want: Want = NOTHING
     streak: int = 0
     waits: bool = False
     auto_alive: int = 0
     parallel: int = 1
+    asked_again_at: datetime | None = None
+    keys: KeyRule = KeyRule.NUMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +196,11 @@ def of_issue(queue: Queue, issue: Candidate) -> Iterator[Obstacle]:
         change = Change(Act.DISCARD, f"Discard {branch}", branch)
         text = f"The branch {branch} of an earlier run is kept and claims the issue."
         yield Obstacle(Why.CLAIMED, text, change)
+    if unfit := why_unfit(issue.key, queue.keys):
+        text = f"Its key cannot name a branch and a session: {unfit}."
+        yield Obstacle(
+            Why.UNFIT_KEY, text, Change(Act.RENAME, "Give it another key on its tracker")
+        )
     yield from _blocks(issue)
     if not _is_trusted(queue, issue):
         text = (
@@ -255,9 +261,14 @@ def _of_automatic_work(queue: Queue, issue: Candidate) -> Iterator[Obstacle]:
     if not queue.want.is_on:
         change = Change(Act.TURN_ON, "Turn automatic work on")
         yield _auto(Why.SWITCHED_OFF, "Automatic work of this project is off.", change)
-    elif queue.want.only is not None and issue.key not in queue.want.only:
+    elif not queue.want.includes(issue.key):
         change = Change(Act.START, f"Start #{issue.key}", issue.key)
-        yield _auto(Why.NOT_WANTED, "What runs here does not include this issue.", change)
+        text = "What runs here does not include this issue, or has worked on it already."
+        yield _auto(Why.NOT_WANTED, text, change)
+    elif queue.want.most is not None and queue.want.most < 1:
+        change = Change(Act.START, f"Start #{issue.key}", issue.key)
+        text = "The watch session starts no more issues: its limit is reached."
+        yield _auto(Why.AT_LIMIT, text, change)
     if streak.is_paused(queue.streak):
         text = f"Automatic work is paused: {queue.streak} runs in a row failed."
         yield _auto(Why.PAUSED, text, Change(Act.RESET, "Reset the streak"))

@@ -5,35 +5,60 @@ from __future__ import annotations
 from runs.models.access import ApiToken, Passkey, Tries
 from runs.models.agent import AgentProfile, LoginAttempt
 from runs.models.delivery import Delivery, NoticeAddress, Outbox
+from runs.models.forge import Forge
+from runs.models.group import Task, TaskGroup, Worker
+from runs.models.hook import HookDelivery
 from runs.models.host import Due, Host, Tick
 from runs.models.kept import Parked, Rescue
 from runs.models.manual import ManualSession
+from runs.models.monitor import Checkpoint, Monitor, MonitorPreset
 from runs.models.project import Project
+from runs.models.quota import Quota, QuotaHour
 from runs.models.run import Run
+from runs.models.sent import Sent
 from runs.models.settings import Settings
 from runs.models.start import StartRequest
 from runs.models.timeline import Notice
+from runs.models.validation import Fixer, Validation
 from runs.models.visit import Visit
+from runs.models.watch import WatchSession
+from runs.models.workflow import Workflow, WorkflowPhase
 
 __all__ = [
     "AgentProfile",
     "ApiToken",
+    "Checkpoint",
     "Delivery",
     "Due",
+    "Fixer",
+    "Forge",
+    "HookDelivery",
     "Host",
     "LoginAttempt",
     "ManualSession",
+    "Monitor",
+    "MonitorPreset",
     "Notice",
     "NoticeAddress",
     "Outbox",
     "Parked",
     "Passkey",
     "Project",
+    "Quota",
+    "QuotaHour",
     "Rescue",
     "Run",
+    "Sent",
     "Settings",
     "StartRequest",
+    "Task",
+    "TaskGroup",
     "Tick",
     "Tries",
+    "Validation",
     "Visit",
+    "WatchSession",
+    "Worker",
+    "Workflow",
+    "WorkflowPhase",
 ]

@@ -6,21 +6,34 @@ import re
 from collections.abc import Collection
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F
 
 from runs.domain import streak
+from runs.domain.checking import UnfitCommands, read_commands
 from runs.domain.paths import Paths
-from runs.domain.states import ProjectState
+from runs.domain.states import Mirror, ProjectState
 from runs.models.agent import AgentProfile
+from runs.models.forge import Forge
 from runs.models.quick import QuickRows
 from runs.models.secret import SecretField
+from runs.models.seen import Seen
+from trackers.keys import KeyRule, rule_of
 
 if TYPE_CHECKING:
     from runs.models.settings import Settings
+
+
+def fit_commands(text: str) -> None:
+    """Refuse a list of commands that could not be run as it is written."""
+    try:
+        read_commands(text)
+    except UnfitCommands as error:
+        raise ValidationError(str(error)) from error
 
 
 class ProjectQuerySet(models.QuerySet["Project"]):
@@ -40,7 +53,7 @@ class ProjectQuerySet(models.QuerySet["Project"]):
         return self.order_by(F("last_opened_at").desc(nulls_last=True), "name")
 
 
-class Project(QuickRows):
+class Project(Seen, QuickRows):
     """A repository that runs are started for. `slug` is its part of session and folder names."""
 
     name = models.CharField(max_length=60, unique=True)
@@ -65,8 +78,31 @@ class Project(QuickRows):
     error = models.TextField(blank=True)
     warning = models.TextField(blank=True, help_text="What could not be read at the last look.")
     tracker = models.CharField(max_length=20, blank=True, default="builtin")
-    tracker_root = models.CharField(max_length=200, blank=True)
-    ready_label = models.CharField(max_length=60, default="ready-for-agent")
+    tracker_root = models.CharField(max_length=500, blank=True)
+    builtin_root = models.CharField(
+        max_length=20,
+        blank=True,
+        default="",
+        editable=False,
+        help_text="What labsite kept itself, while the project's issues are elsewhere.",
+    )
+    forge = models.ForeignKey(Forge, null=True, blank=True, on_delete=models.PROTECT)
+    ready_label = models.CharField(
+        max_length=60,
+        blank=True,
+        default="ready-for-agent",
+        help_text="Issues with this label may be started. Empty, on beads: whatever bd calls ready.",
+    )
+    working_label = models.CharField(
+        max_length=60, blank=True, default="", help_text="Set while a run works. Empty: none."
+    )
+    mirror = models.CharField(
+        max_length=10,
+        choices=[(m.value, m.label) for m in Mirror],
+        default=Mirror.OFF,
+        help_text="What labsite writes on the tracker by itself. Nothing depends on it.",
+    )
+    hook_secret = SecretField(blank=True, default="", editable=False)
     agent = models.ForeignKey(AgentProfile, null=True, blank=True, on_delete=models.SET_NULL)
     run_budget_minutes = models.PositiveIntegerField(
         "run budget (minutes)",
@@ -99,6 +135,35 @@ class Project(QuickRows):
         default=1,
         validators=[MinValueValidator(1), MaxValueValidator(100)],
         help_text="Most automatic runs of this project at a time. From 1 to 100.",
+    )
+    checks = models.TextField(
+        "validation commands",
+        blank=True,
+        default="",
+        max_length=20_000,
+        validators=[fit_commands],
+        help_text="One a line, in this order, each run without a shell in a clean worktree. The "
+        "first that fails ends the validation. Empty: nothing is checked.",
+    )
+    check_minutes = models.PositiveIntegerField(
+        "time limit of a command (minutes)",
+        default=30,
+        validators=[MinValueValidator(1), MaxValueValidator(1440)],
+        help_text="A validation command that takes longer is ended and has failed. From 1 to 1440.",
+    )
+    fix_attempts = models.PositiveIntegerField(
+        "fixer attempts",
+        default=2,
+        validators=[MaxValueValidator(10)],
+        help_text="How often an agent may try to mend a failed validation. From 0 to 10.",
+    )
+    signals = models.BooleanField(
+        "completion by signal files",
+        default=True,
+        help_text=(
+            "Monitors of task groups notice the end within seconds by files that workers leave. "
+            "Off: they list the tasks, which takes up to half a minute longer."
+        ),
     )
     trusted = models.TextField(
         "trusted authors",
@@ -143,6 +208,11 @@ class Project(QuickRows):
                 name="project_streak_not_negative",
                 condition=models.Q(streak__gte=0, failed_starts__gte=0),
             ),
+            # Elsewhere no label would mean every open issue.
+            models.CheckConstraint(
+                name="project_needs_ready_label",
+                condition=~models.Q(ready_label="") | models.Q(tracker="beads"),
+            ),
         ]
 
     def __str__(self) -> str:
@@ -155,6 +225,18 @@ class Project(QuickRows):
         return settings.run_budget
 
     @property
+    def commands(self) -> list[list[str]]:
+        """The validation commands as argument lists."""
+        return read_commands(self.checks)
+
+    @property
+    def git_token(self) -> str:
+        """The credential of git over https: its own, or that of its forge (X-05)."""
+        if self.token or self.forge_id is None or self.forge is None:
+            return cast("str", self.token)
+        return self.forge.git_token(self.url)
+
+    @property
     def is_paused(self) -> bool:
         """Whether too many runs failed in a row for anything to start by itself (LAB-95)."""
         return streak.is_paused(self.streak)
@@ -163,6 +245,11 @@ class Project(QuickRows):
     def trusted_names(self) -> Collection[str]:
         """Whose issues may start by themselves; empty when anyone's may."""
         return frozenset(name.casefold() for name in re.split(r"[\s,;]+", self.trusted) if name)
+
+    @property
+    def keys(self) -> KeyRule:
+        """What the keys of its tracker look like (C-53)."""
+        return rule_of(self.tracker)
 
     def repo(self, paths: Paths) -> Path:
         """The bare reference repository; its heads are the claims."""

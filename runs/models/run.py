@@ -12,6 +12,7 @@ from runs.domain.states import Outcome, RunKind, RunState, WorktreeFate
 from runs.models.project import Project
 from runs.models.quick import QuickRows
 from runs.models.told import AgentTold
+from runs.models.watch import WatchSession
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -62,6 +63,14 @@ class Run(AgentTold, QuickRows):
     effort = models.CharField(max_length=40, blank=True)
     prompt = models.TextField(blank=True)
     started_by = models.CharField(max_length=150, blank=True)
+    watch = models.ForeignKey(
+        WatchSession,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="runs",
+        help_text="The watch session that started it.",
+    )
     mark = models.CharField(
         max_length=64,
         blank=True,
@@ -74,6 +83,9 @@ class Run(AgentTold, QuickRows):
     claimed_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(
         null=True, blank=True, help_text="The budget clock starts here (C-19)."
+    )
+    interrupted_at = models.DateTimeField(
+        null=True, blank=True, help_text="A person aborted; it has ten seconds to end by itself."
     )
     ended_at = models.DateTimeField(null=True, blank=True)
     settled_at = models.DateTimeField(null=True, blank=True)
@@ -92,8 +104,17 @@ class Run(AgentTold, QuickRows):
     exit_status = models.IntegerField(null=True, blank=True)
     exit_signal = models.IntegerField(null=True, blank=True)
     exited_at = models.DateTimeField(null=True, blank=True)
+    look_asked_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its agent said that it is done (labctl done)."
+    )
+    proven = models.CharField(
+        max_length=200, blank=True, help_text="What its commits proved at the last look."
+    )
     pull_number = models.PositiveIntegerField(null=True, blank=True)
     pull_url = models.CharField(max_length=500, blank=True)
+    mirrored = models.CharField(
+        max_length=10, blank=True, default="", help_text="What was last written on the tracker."
+    )
     worktree_fate = models.CharField(
         max_length=10,
         blank=True,

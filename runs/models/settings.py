@@ -31,6 +31,9 @@ class Settings(models.Model):
     launch_seconds = _number(
         45, 5, 3600, "launch interval (seconds)", "How often automatic work is started."
     )
+    watch_seconds = _number(
+        60, 5, 3600, "watch interval (seconds)", "How often a watch session asks for ready issues."
+    )
     run_budget_minutes = _number(
         45,
         1,
@@ -58,6 +61,13 @@ class Settings(models.Model):
     )
     output_days = _number(
         30, 1, 3650, "output kept (days)", "How long the folder of an ended run is kept."
+    )
+    people_percent = _number(
+        40,
+        0,
+        95,
+        "share of the quota for people (percent)",
+        "Of what a forge allows in an hour, so much is left alone by questions that nobody waits for.",
     )
     disk_quota_mb = models.PositiveIntegerField(
         "disk quota (MB)",
@@ -128,6 +138,10 @@ class Settings(models.Model):
     @property
     def launch_interval(self) -> timedelta:
         return timedelta(seconds=self.launch_seconds)
+
+    @property
+    def watch_interval(self) -> timedelta:
+        return timedelta(seconds=self.watch_seconds)
 
     @classmethod
     def current(cls) -> Settings:

@@ -6,8 +6,10 @@ from django.db import models
 from django.db.models import Q
 
 from runs.domain.states import NoticeKind
+from runs.models.group import TaskGroup
 from runs.models.project import Project
 from runs.models.run import Run
+from runs.models.watch import WatchSession
 
 
 def kinds() -> list[tuple[str, str]]:
@@ -22,6 +24,17 @@ class Notice(models.Model):
     kind = models.CharField(max_length=30, choices=kinds)
     project = models.ForeignKey(Project, null=True, blank=True, on_delete=models.CASCADE)
     run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.CASCADE)
+    group = models.ForeignKey(
+        TaskGroup, null=True, blank=True, on_delete=models.CASCADE, db_index=False
+    )
+    watch = models.ForeignKey(
+        WatchSession,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        db_index=False,
+        help_text="The watch session that it is part of.",
+    )
     issue_key = models.CharField(max_length=60, blank=True)
     text = models.TextField()
     by = models.CharField(
@@ -37,6 +50,12 @@ class Notice(models.Model):
         indexes = [
             models.Index(name="notice_of_run", fields=["run", "-id"]),
             models.Index(name="notice_of_project", fields=["project", "-id"]),
+            models.Index(
+                name="notice_of_group", fields=["group", "-id"], condition=Q(group__isnull=False)
+            ),
+            models.Index(
+                name="notice_of_watch", fields=["watch", "-id"], condition=Q(watch__isnull=False)
+            ),
             # A busy product writes many steps between two pieces of news.
             models.Index(name="notice_news", fields=["-id"], condition=Q(is_news=True)),
             models.Index(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -23,11 +26,21 @@ _CAREFUL = (
 _NO_KEEPER = ("-c", "credential.helper=")
 _SCOPES = ("local", "worktree")
 _OFF = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
-# For the product the token comes in the environment, inside a session from the run's private file.
-_ASKPASS = """#!/bin/sh
-secret=${LAB_GIT_TOKEN:-$(cat "$LAB_RUN_FOLDER/git-token")}
+# For the product the token comes in the environment, inside a session from the run's private file;
+# where there is none that lasts, labsite is asked for it, once git knows the user. In a session it
+# is for the server of the project alone: a repository may name others, as submodules do.
+_ASKPASS = r"""#!/bin/sh
+secret=$LAB_GIT_TOKEN
+if [ -z "$secret" ] && [ -r "$LAB_RUN_FOLDER/git-token" ]; then
+    scheme=${1%%://*} host=${1#*://}
+    scheme=${scheme##*[!a-z]} host=${host%%[/\'\" ]*}
+    [ "${LAB_GIT_PLACE:-$scheme://${host##*@}}" = "$scheme://${host##*@}" ] || exit 1
+    secret=$(cat "$LAB_RUN_FOLDER/git-token")
+elif [ -z "$secret" ]; then
+    case "$1" in *://*@*) exec "${0%/*}/labctl" git-credential "$1";; esac
+fi
 case "$secret" in *:*) user=${secret%%:*}; secret=${secret#*:};; *) user=x-access-token;; esac
-case "$1" in Username*) printf '%s\\n' "$user";; *) printf '%s\\n' "$secret";; esac
+case "$1" in Username*) printf '%s\n' "$user";; *) printf '%s\n' "$secret";; esac
 """
 
 
@@ -126,10 +139,18 @@ class Git:
         """A token reaches git through a helper and the environment, never through argv (X-05)."""
         if not token:
             return {**self._env, "GIT_ASKPASS": "true"}
-        if not self._helper.exists():
-            self._helper.write_text(_ASKPASS)
-            self._helper.chmod(0o700)
+        self._keep_helper()
         return {**self._env, "GIT_ASKPASS": str(self._helper), "LAB_GIT_TOKEN": token}
+
+    def _keep_helper(self) -> None:
+        """Written in one step, so that no git reads half of it; an older version gives way."""
+        with contextlib.suppress(FileNotFoundError):
+            if self._helper.read_text() == _ASKPASS:
+                return
+        fresh = self._helper.with_name(f".git-askpass-{os.getpid()}-{threading.get_ident()}")
+        fresh.write_text(_ASKPASS)
+        fresh.chmod(0o700)
+        fresh.replace(self._helper)
 
 
 def failed(command: str, done: shell.Finished, token: str = "") -> SeamError:

@@ -91,6 +91,17 @@ class GitKept:
                 raise failed("worktree", done)
         self._git.ask(repo, "worktree", "prune", timeout=QUICK)
 
+    def add_detached(self, repo: Path, path: Path, commit: str) -> None:
+        self.force_remove(repo, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        done = self._git(
+            repo,
+            *("worktree", "add", "-q", "--detach", "--", str(path), commit),
+            looks_at_files=True,
+        )
+        if done.status != 0:
+            raise failed("worktree", done)
+
     def delete_branch(self, repo: Path, branch: str, tip: str) -> None:
         self._git.ask(repo, "update-ref", "-d", f"refs/heads/{branch}", tip, timeout=QUICK)
 

@@ -28,6 +28,11 @@ class DatagramBell:
         _ring(self._paths.worker_socket, project.encode())
 
 
+def is_heard(path: Path) -> bool:
+    """Whether a process listens on a socket, such as the worker that ticks."""
+    return path.exists() and _ring(path, b"")
+
+
 def _ring_all(folder: Path) -> None:
     """Ring each process that has a socket in a folder, and tidy the sockets of killed ones."""
     try:

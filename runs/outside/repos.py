@@ -11,6 +11,7 @@ from runs.domain.keeping import RESCUES
 from runs.domain.ports import SeamError, Taken
 from runs.outside import files
 from runs.outside.git import QUICK, Git, failed
+from trackers.keys import KeyRule
 
 PROBE = 20.0
 FETCHES = 4
@@ -145,7 +146,7 @@ class GitRepos:
         done = self._git(path, "config", "--get", "remote.origin.url", timeout=QUICK)
         return done.stdout.strip() or None
 
-    def claims(self, repo: Path) -> frozenset[str]:
+    def claims(self, repo: Path, keys: KeyRule = KeyRule.NUMBER) -> frozenset[str]:
         text = self._git.ask(
             repo,
             "for-each-ref",
@@ -153,8 +154,8 @@ class GitRepos:
             f"refs/heads/{naming.BRANCH_PREFIX}",
             timeout=QUICK,
         )
-        keys = (naming.claimed_key(line) for line in text.splitlines())
-        return frozenset(key for key in keys if key)
+        found = (naming.claimed_key(line, keys) for line in text.splitlines())
+        return frozenset(key for key in found if key)
 
     def upstream(self, repo: Path, branch: str) -> str:
         tip = self.tip(repo, f"refs/remotes/origin/{branch}")

@@ -73,13 +73,32 @@ def run(
         is_whole = reading.until(time.monotonic() + timeout)
     finally:
         if not is_whole:
-            _end_group(process)
+            end_group(process)
         # Not before: a program whose words nobody reads dies of that instead of tidying up.
         reading.close()
     if not is_whole and not reading.is_cut:
         raise SeamError(f"{_shown(argv)} gave no answer within {timeout:g} seconds")
     status = 0 if reading.is_cut else process.returncode
     return Finished(status, _text(reading.out), _words(reading.err), reading.is_cut)
+
+
+Process = subprocess.Popen[bytes]
+
+
+def start(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Process:
+    """A program in a process group of its own, whose two outputs are one pipe.
+
+    Whoever starts it bounds it and ends its group. Raises OSError when it cannot be started.
+    """
+    return subprocess.Popen(
+        argv,
+        cwd=cwd,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
 
 
 def check(
@@ -216,8 +235,8 @@ class _Reading:
             self._on_stderr(text)
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """TERM first: git removes its lock files then, and leaves them when it is killed at once."""
+def end_group(process: Process) -> None:
+    """End a process and its group. TERM first: git removes its lock files then, and leaves them when it is killed at once."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)

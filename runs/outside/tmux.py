@@ -21,10 +21,8 @@ SHORT = 80
 COMMAND_BYTES = 15_000  # tmux 3.3a refuses messages of 16 KB as "command too long"
 COLUMNS, ROWS, SCROLLBACK = 160, 48, 10000
 _NO_SERVER = (
-    "no server running",
-    "error connecting to",
-    "server exited unexpectedly",
-    "lost server",
+    *("no server running", "error connecting to", "server exited unexpectedly", "lost server"),
+    "no current target",  # a server without any session, as one is while it ends
 )
 _NO_SESSION = ("can't find session", "can't find pane", "session not found")
 _OF_OUR_TERMINAL = frozenset(
@@ -126,15 +124,23 @@ class TmuxSessions:
         """A session of that name which somebody else has marked is not the one that was meant."""
         _refuse_odd(name, marker)
         family = processes.family(marker)
-        done = self._tmux(
-            *("if-shell", "-F", "-t", f"={name}:", f"#{{==:#{{{sightings.MARK}}},{marker}}}"),
-            f"kill-session -t ={name}",
-            timeout=2 * self.timeout,
-        )
-        gone = done.status == 0 or any(text in done.stderr for text in (*_NO_SESSION, *_NO_SERVER))
-        processes.end_marked(marker, family)
-        if not gone:
-            raise SeamError(shell.words(["tmux", "kill-session"], done))
+        try:
+            self._if_marked(name, marker, f"kill-session -t ={name}")
+        finally:
+            processes.end_marked(marker, family)
+
+    def interrupt(self, name: str, marker: str) -> None:
+        """As a key: a program that reads keys decides, any other gets SIGINT with its children."""
+        _refuse_odd(name, marker)
+        self._if_marked(name, marker, f"send-keys -t ={name}: C-c")
+
+    def _if_marked(self, name: str, marker: str, command: str) -> None:
+        """Give a session that carries a marker a command; no error when it is gone."""
+        argv = ("if-shell", "-F", "-t", f"={name}:", f"#{{==:#{{{sightings.MARK}}},{marker}}}")
+        done = self._tmux(*argv, command, timeout=2 * self.timeout)
+        gone = any(text in done.stderr for text in (*_NO_SESSION, *_NO_SERVER))
+        if done.status != 0 and not gone:
+            raise SeamError(shell.words(["tmux", command.split()[0]], done))
 
     def forget(self, folder: Path) -> None:
         for name in ("token", "git-token", "order.json"):

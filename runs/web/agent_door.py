@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import RequestDataTooBig
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
+from pydantic import BaseModel, ValidationError
 
 from runs.domain import tokens
 from runs.models import Run
 from runs.web import refusals
 from runs.web.refusals import Denied
+from trackers.account import awaited
 
 BODY_BYTES = 1_500_000
 
+Shape = TypeVar("Shape", bound=BaseModel)
 View = Callable[..., JsonResponse]
 
 
@@ -36,7 +39,8 @@ def door(**views: View) -> View:
             view = views.get(request.method or "")
             if view is None:
                 raise Denied(405, "wrong_method", f"This address answers {' and '.join(views)}.")
-            return view(request, run_of(request), **kwargs)
+            with awaited():
+                return view(request, run_of(request), **kwargs)
         except Exception as error:  # the edge: an agent never gets a traceback
             return _refusal(refusals.denial(error))
 
@@ -62,6 +66,24 @@ def run_of(request: HttpRequest) -> Run:
 
 def texts(request: HttpRequest, *names: str) -> Mapping[str, str]:
     """These fields of the JSON that was sent; a missing one is empty. Raises Denied."""
+    sent = _sent(request)
+    found = {name: sent.get(name, "") for name in names}
+    if not all(isinstance(value, str) for value in found.values()):
+        raise Denied(400, "bad_request", f"Each of {', '.join(names)} has to be a text.")
+    return found
+
+
+def shaped(request: HttpRequest, shape: type[Shape]) -> Shape:
+    """The JSON that was sent in one of the shapes of the HTTP API. Raises Denied."""
+    try:
+        return shape.model_validate(_sent(request))
+    except ValidationError as error:
+        said = error.errors()[0]
+        name = ".".join(map(str, said["loc"]))
+        raise Denied(422, "invalid", f"{name}: {said['msg']}. Nothing was done.") from error
+
+
+def _sent(request: HttpRequest) -> dict[str, Any]:
     try:
         data = request.body
     except RequestDataTooBig as error:
@@ -74,10 +96,7 @@ def texts(request: HttpRequest, *names: str) -> Mapping[str, str]:
         raise Denied(400, "bad_request", "The request is not JSON.") from error
     if not isinstance(sent, dict):
         raise Denied(400, "bad_request", "The request is not a JSON object.")
-    found = {name: sent.get(name, "") for name in names}
-    if not all(isinstance(value, str) for value in found.values()):
-        raise Denied(400, "bad_request", f"Each of {', '.join(names)} has to be a text.")
-    return found
+    return sent
 
 
 def _refusal(denied: Denied) -> JsonResponse:

@@ -1,7 +1,7 @@
 """What every page knows: the settings in force, the projects, the active runs, the ready issues.
 
 Four queries whatever the number of rows. Ready issues are read from the built-in tracker's own
-tables; forges and git are never asked while a page is rendered.
+tables, those of forges from what was heard last; nobody is asked while a page is rendered.
 """
 
 from __future__ import annotations
@@ -12,15 +12,23 @@ from datetime import datetime
 from functools import cached_property
 from typing import TypeVar
 
-from django.db.models import F, Field, IntegerField, Q, QuerySet
+from django.db.models import (
+    BooleanField,
+    ExpressionWrapper,
+    F,
+    Field,
+    IntegerField,
+    Q,
+    QuerySet,
+)
 from django.db.models.expressions import RawSQL
 
 from runs.domain import budgets
 from runs.domain.needing import PullNeeds
 from runs.domain.ports import Lab
-from runs.domain.states import PersonState, RunState
+from runs.domain.states import PersonState, RunState, TrackerKind
 from runs.models import Host, ManualSession, Project, Run, Settings
-from runs.web import addresses, waiting
+from runs.web import addresses, group_needs, waiting, watched, workflow_needs
 from runs.work import timeline
 
 HEAVY = ("prompt", "last_words")
@@ -68,24 +76,24 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class ReadyIssue:
-    """An open issue of the built-in tracker that carries its project's ready label."""
+    """An open issue that carries its project's ready label; of a forge, as it was heard last."""
 
     project: Project
-    number: int
+    key: str
     title: str
     is_claimed: bool
-
-    @property
-    def key(self) -> str:
-        return str(self.number)
+    elsewhere: str = ""
 
     @property
     def ref(self) -> str:
-        return f"{self.project.name} #{self.number}"
+        return f"{self.project.name} #{self.key}"
 
     @property
     def url(self) -> str:
-        return addresses.of("runs:issue", self.project.pk, self.number)
+        """Its page: on the forge, or ours; beads have none, so there is why it does not run."""
+        if self.project.tracker == TrackerKind.BUILTIN:
+            return addresses.of("runs:issue", self.project.pk, int(self.key))
+        return self.elsewhere or addresses.of("runs:waiting", self.project.pk)
 
     @property
     def start_url(self) -> str:
@@ -169,11 +177,15 @@ def _grouped(pairs: Iterable[tuple[int, T]]) -> Mapping[int, list[T]]:
 def load(lab: Lab, recent: int = 0, *, with_waiting: bool = False) -> Board:
     """The shared picture, with the `recent` newest runs of any state. Four queries.
 
-    `with_waiting`: also open pull requests, and what parked branches hold that origin does not.
+    `with_waiting`: also open pull requests, what parked branches hold that origin does not, how
+    watch sessions ended, and whether a task group or a workflow may need somebody.
     """
     facts = load_facts(lab)
     rows = _projects()
-    projects = list(waiting.with_unpushed(rows) if with_waiting else rows)
+    if with_waiting:
+        rows = group_needs.with_suspects(watched.with_last(waiting.with_unpushed(rows)))
+        rows = workflow_needs.with_held(rows)
+    projects = list(rows)
     by_id = {project.pk: project for project in projects}
     issues, pulls = waiting.of_trackers(projects, with_pulls=with_waiting)
     runs = _runs(recent, issues)
@@ -182,8 +194,8 @@ def load(lab: Lab, recent: int = 0, *, with_waiting: bool = False) -> Board:
             run.project = by_id[run.project_id]
     taken = {(run.project_id, run.issue_key) for run in runs if run.is_active or run.did_start}
     ready = [
-        ReadyIssue(project, number, title, (project.pk, str(number)) in taken)
-        for project, number, title in issues
+        ReadyIssue(project, key, title, (project.pk, key) in taken, url)
+        for project, key, title, url in issues
     ]
     return Board(facts, projects, runs, ready, by_id, pulls)
 
@@ -191,7 +203,9 @@ def load(lab: Lab, recent: int = 0, *, with_waiting: bool = False) -> Board:
 def _projects() -> QuerySet[Project]:
     """Last opened first, each with what was heard last of its own agent's login."""
     agent = {"agent_name": F("agent__name"), "agent_logged_in": F("agent__is_logged_in")}
-    return Project.objects.defer("token").recent_first().annotate(**agent)
+    secret = ExpressionWrapper(~Q(hook_secret=""), BooleanField())
+    rows = Project.objects.defer("token", "hook_secret").recent_first()
+    return watched.with_open(rows.annotate(**agent, has_hook_secret=secret))
 
 
 def load_facts(lab: Lab) -> Facts:
@@ -238,8 +252,8 @@ def _runs(recent: int, issues: Sequence[waiting.Ready]) -> list[Run]:
     Each part is found by its own index, so that the query does not grow with history.
     """
     claims = Run.objects.filter(
-        project__in={project.pk for project, _, _ in issues},
-        issue_key__in={str(number) for _, number, _ in issues},
+        project__in={project.pk for project, *_ in issues},
+        issue_key__in={key for _, key, *_ in issues},
     )
     wanted = Q(pk__in=Run.objects.active().values("pk")) | Q(pk__in=claims.values("pk"))
     if recent:

@@ -13,7 +13,7 @@ from django.utils.functional import SimpleLazyObject
 from runs import wiring
 from runs.domain.states import ProjectState
 from runs.models import Project
-from runs.web import access, addresses, board
+from runs.web import access, addresses, board, watched
 from runs.web.board import Board
 
 SECTIONS = {
@@ -25,6 +25,9 @@ SECTIONS = {
     "token-new": "account",
     "passkey-new": "account",
     "agent-login": "settings",
+    "forges": "settings",
+    "forge": "settings",
+    "forge-new": "settings",
     "notices": "account",
     "notice-address": "account",
     "notice-address-new": "account",
@@ -136,12 +139,15 @@ def _nav(picture: Board, project: Project) -> NavProject:
         return NavProject(project.pk, project.name, "", "cloning")
     tone = "warn" if project.warning else "live" if live else ""
     ready = len(picture.free_of(project))
-    return NavProject(project.pk, project.name, tone, _note(live, ready, project.parked or 0))
+    note = watched.short(project) or _note(live, ready, project)
+    return NavProject(project.pk, project.name, tone, note)
 
 
-def _note(live: int, ready: int, parked: int) -> str:
+def _note(live: int, ready: int, project: Project) -> str:
     if ready:
         return f"{ready} ready"
     if live:
         return f"{live} live"
-    return f"{parked} parked" if parked else "idle"
+    if getattr(project, "open_watch", None) is not None:
+        return "watching"
+    return f"{project.parked} parked" if project.parked else "idle"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from statistics import median
 
 from runs.domain import budgets
 from runs.domain import needing as rules
-from runs.domain.needing import NeedKind, ProjectNeeds, RunNeeds
+from runs.domain.needing import GroupNeeds, NeedKind, ProjectNeeds, RunNeeds, WorkflowNeeds
 from runs.domain.states import Outcome
 from runs.models import Project, Run
-from runs.web import addresses
+from runs.web import addresses, group_needs, watched, workflow_needs
 from runs.web.board import Board
 
 NEEDS = 12
@@ -21,14 +21,20 @@ _ACTIONS = {
     NeedKind.LATE: ("runs:settings", "Look"),
     NeedKind.CLONE: ("runs:project", "Look"),
     NeedKind.PAUSED: ("runs:streak-reset", "Reset"),
+    NeedKind.STALLED: ("runs:watch-resume", "Resume"),
     NeedKind.REFUSED: ("runs:project", "Look"),
+    NeedKind.WATCH: ("runs:watch-session", "Look"),
+    NeedKind.MONITOR: ("runs:group", "Look"),
+    NeedKind.WORKFLOW: ("runs:workflow", "Look"),
+    NeedKind.GROUP: ("runs:group", "Look"),
     NeedKind.PULL: ("runs:pull", "Review"),
     NeedKind.RUN: ("runs:run", "Look"),
     NeedKind.UNTIDY: ("runs:run", "Look"),
     NeedKind.PARKED: ("runs:parked", "Look"),
 }
-_POSTED = {NeedKind.PAUSED: "runs:project"}  # and where those are led who may only look
-_NEUTRAL = (Outcome.STOPPED, Outcome.NO_CHANGE, Outcome.OBSOLETE)
+# And where those are led who may only look.
+_POSTED = {NeedKind.PAUSED: "runs:project", NeedKind.STALLED: "runs:project"}
+_NEUTRAL = (Outcome.STOPPED, Outcome.INTERRUPTED, Outcome.NO_CHANGE, Outcome.OBSOLETE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +107,15 @@ def stats(picture: Board) -> Stats:
 def needs(picture: Board) -> Needs:
     """What a person has to look at, the most urgent first, each with its one action."""
     now = picture.facts.now
+    groups = group_needs.by_project(picture.projects, now)
+    held = workflow_needs.by_project(picture.projects)
     found = rules.needs(
         rules.Picture(
             is_late=picture.facts.is_late,
-            projects=[_project(one) for one in picture.projects],
+            projects=[
+                _project(one, now, groups.get(one.pk, ()), held.get(one.pk, ()))
+                for one in picture.projects
+            ],
             pulls=picture.pulls,
             runs=[
                 _run(run, now - run.ended_at) for run in picture.runs if run.ended_at is not None
@@ -114,7 +125,12 @@ def needs(picture: Board) -> Needs:
     return Needs([_with_action(need) for need in found[:NEEDS]], len(found))
 
 
-def _project(project: Project) -> ProjectNeeds:
+def _project(
+    project: Project,
+    now: datetime,
+    groups: Sequence[GroupNeeds],
+    workflows: Sequence[WorkflowNeeds],
+) -> ProjectNeeds:
     unpushed, parked = getattr(project, "unpushed", None), getattr(project, "parked_ahead", None)
     return ProjectNeeds(
         project.pk,
@@ -126,6 +142,9 @@ def _project(project: Project) -> ProjectNeeds:
         streak=project.streak,
         unpushed=unpushed or 0,
         parked=parked or 0,
+        watch=watched.needs(project, now),
+        groups=groups,
+        workflows=workflows,
     )
 
 
@@ -144,7 +163,7 @@ def _run(run: Run, ago: timedelta) -> RunNeeds:
 
 def _with_action(need: rules.Need) -> Need:
     name, label = _ACTIONS[need.kind]
-    url, post = addresses.of(name, *need.about), ""
+    url, post = need.url or addresses.of(name, *need.about), ""
     if need.kind in _POSTED:
         url, post = addresses.of(_POSTED[need.kind], *need.about), url
     return Need(need.id, need.tone, need.title, need.what, need.why, url, label, post)

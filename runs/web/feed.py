@@ -34,6 +34,17 @@ def patience(before: float, is_waiting: bool) -> float:
     return PACE_SECONDS if before >= SAFETY_SECONDS else min(SAFETY_SECONDS / 2, before * 2)
 
 
+async def heard(rung: asyncio.Event, seconds: float) -> None:
+    """Wait until somebody rings or time is up.
+
+    Not with `wait_for`, which in Python 3.11 goes on as if nothing had happened when it is
+    cancelled in the moment of a ring: a stopped tailer lived on without its reader.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await rung.wait()
+
+
 class Follower:
     """Somebody who reads the timeline alone and is rung whenever it has grown."""
 
@@ -48,8 +59,7 @@ class Follower:
 
         Read after it returns, not before: what was told meanwhile has rung already.
         """
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._rung.wait(), seconds)
+        await heard(self._rung, seconds)
         self._rung.clear()
 
 
@@ -101,7 +111,6 @@ class Tail:
         self._joining: dict[Watcher, None] = {}
         self._members: dict[Watcher, None] = {}
         self._due: set[Audience] = set()
-        self._changed: set[Audience] = set()
         self._has_new_rights = False
         self._patience = SAFETY_SECONDS
         self._sent: dict[Audience, dict[str, str]] = {}
@@ -139,8 +148,7 @@ class Tail:
                 has_published = False
             if has_published:
                 await asyncio.sleep(PACE_SECONDS)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._rung.wait(), self._patience)
+            await heard(self._rung, self._patience)
 
     async def _round(self) -> bool:
         """Read what is new, let newcomers in, publish what changed. True when it published."""
@@ -157,7 +165,6 @@ class Tail:
             await self._publish(audience, cursor)
         watched = {watcher.audience for watcher in self._members}
         self._due &= watched
-        self._changed &= watched
         self._sent = {
             audience: sent for audience, sent in self._sent.items() if audience in watched
         }
@@ -173,18 +180,20 @@ class Tail:
             news = await self.reader.news(self._cursor)
             self._cursor, is_all = news.newest, news.is_all
             self._has_new_rights |= news.is_about_people
-            self._changed |= {w.audience for w in self._members if w.audience.topic in news.topics}
-        self._due |= self._changed
+            for watcher in self._members:
+                if watcher.audience.topic in news.topics:
+                    watcher.has_missed = True
+                    self._due.add(watcher.audience)
         self._patience = patience(self._patience, news.is_waiting)
         return self._cursor
 
     async def _welcome(self, cursor: int) -> None:
-        """Turn newcomers into members, and have rendered what they need."""
+        """Turn newcomers into members, have rendered what they missed, and see that a page is there."""
         missed: dict[int, frozenset[str] | None] = {}
         for watcher in list(self._joining):
             topics = await self._missed(watcher.last, cursor, missed)
-            watcher.wants_all = topics is None or watcher.audience.topic in topics
-            if watcher.wants_all or watcher.audience not in self._sent:
+            watcher.has_missed = topics is None or watcher.audience.topic in topics
+            if watcher.has_missed or watcher.audience not in self._sent:
                 self._due.add(watcher.audience)
             # It may have left while the timeline was read.
             if watcher in self._joining:
@@ -227,8 +236,10 @@ class Tail:
         watcher.end(code)
 
     async def _publish(self, audience: Audience, cursor: int) -> None:
-        """Render once and put into every box what differs from what this audience has.
+        """Render once and put into every box what differs from what this audience was sent.
 
+        A watcher's first frame is the whole page, once something has happened: what its browser
+        was served is not known here, and what was stored while this renders is not on it.
         When that fails the audience stays due, and the next round tries again.
         """
         try:
@@ -242,11 +253,11 @@ class Tail:
             for watcher in watchers:
                 self._end(watcher, GONE)
             return
-        # An audience that is rendered for the first time has the page as its browser loaded it.
-        known = self._sent.get(audience, {} if audience in self._changed else regions)
+        known = self._sent.get(audience, {})
         news = {name: html for name, html in regions.items() if known.get(name) != html}
         self._sent[audience] = regions
-        self._changed.discard(audience)
         for watcher in watchers:
-            watcher.offer(cursor, regions if watcher.wants_all else news)
-            watcher.wants_all = False
+            watcher.offer(
+                cursor, news if watcher.has_page else regions if watcher.has_missed else {}
+            )
+            watcher.has_page |= watcher.has_missed

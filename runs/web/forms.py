@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from django import forms
+from django.urls import reverse_lazy
 
 from runs.domain.states import NoticeKind, Outcome
 from runs.models import AgentProfile, Settings
@@ -20,7 +21,16 @@ class ProjectForm(forms.Form):
         label="Repository",
         max_length=500,
         help_text="A folder on this machine, or a clone URL: https, ssh or file.",
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+        widget=forms.TextInput(
+            attrs={
+                "autocomplete": "off",
+                "spellcheck": "false",
+                "hx-post": reverse_lazy("runs:project-trackers"),
+                "hx-trigger": "change",
+                "hx-target": "#project-trackers",
+                "hx-swap": "outerHTML",
+            }
+        ),
         error_messages={"required": "Write a path or a clone URL."},
     )
     name = forms.CharField(

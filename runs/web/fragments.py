@@ -22,11 +22,15 @@ from runs.web import (
     board,
     chrome,
     diff,
+    group_pages,
     hints,
+    live_parts,
     queries,
     run_rows,
     steps,
     terminal,
+    watch_pages,
+    watched,
 )
 from runs.web.board import Facts
 from runs.work import looking
@@ -35,47 +39,6 @@ from runs.work.looking import Screen
 Context = dict[str, Any]
 
 SECONDS = 600  # what a page says of the last day is looked at anew this often
-
-CHROME = {
-    "nav-projects": "_nav_projects",
-    "nav-live": "_nav_live",
-    "tick-age": "_tick_age",
-    "worker-late": "_worker_late",
-    "logged-out": "_logged_out",
-}
-OVERVIEW = {
-    "stats": "_stats",
-    "needs-you": "_needs_you",
-    "running": "_running",
-    "up-next": "_up_next",
-    "activity": "_activity",
-    "projects": "_projects",
-    "start-menu": "_start_menu",
-}
-PROJECT = {
-    "project-head": "_project_head",
-    "start-control": "_start_control",
-    "project-state": "_project_state",
-    "project-auto": "_project_auto",
-    "project-running": "_project_running",
-    "project-sessions": "_project_sessions",
-    "project-ready": "_project_ready",
-    "project-recent": "_project_recent",
-    "project-activity": "_project_activity",
-    "parked-count": "_parked_count",
-}
-RUN = {
-    "run-head": "_run_head",
-    "run-act": "_run_act",
-    "attach-box": "_attach",
-    "steps": "_steps",
-    "budget": "_budget",
-    "agent-box": "_agent",
-    "timeline": "_timeline",
-    "prompt": "_prompt",
-    "exit": "_exit",
-}
-SEEN = {"terminal": "_terminal", "changes": "_changes"}
 
 
 def regions(topic: str, can_act: bool, request: HttpRequest | None = None) -> dict[str, str] | None:
@@ -103,6 +66,8 @@ def page_context(topic: str, can_act: bool, request: HttpRequest | None = None) 
     }
     if kind == "run":
         context |= _of_run(wiring.lab(), page, asked=request is not None)
+    elif kind == "watch":
+        context |= page.facts
     return context
 
 
@@ -119,7 +84,8 @@ def version(topic: str) -> str:
         run = Run.objects.filter(pk=ident).first()
         screen = looking.terminal(lab, run) if run is not None else None
         return _tag(topic, facts, run, screen)
-    return _tag(topic, facts, *Project.objects.defer("token").order_by("pk"))
+    rows = watched.with_open(Project.objects.defer("token", "hook_secret"))
+    return _tag(topic, facts, *rows.order_by("pk"))
 
 
 def version_of(topic: str, context: Context) -> str:
@@ -138,6 +104,10 @@ def topics_of(notice: Notice) -> set[str]:
         topics |= {f"project:{notice.project_id}", f"issues:{notice.project_id}"}
     if notice.run_id is not None:
         topics.add(f"run:{notice.run_id}")
+    if notice.watch_id is not None:
+        topics.add(f"watch:{notice.watch_id}")
+    if notice.group_id is not None:
+        topics.add(f"group:{notice.group_id}")
     return topics
 
 
@@ -157,6 +127,8 @@ def here(request: HttpRequest) -> str:
         return f"project:{match.kwargs['project_id']}"
     if match.url_name == "run":
         return f"run:{match.kwargs['run_id']}"
+    if match.url_name == "group":
+        return f"group:{match.kwargs['group_id']}"
     return "overview"
 
 
@@ -178,9 +150,13 @@ def after_stop(request: HttpRequest, run: Run) -> dict[str, str]:
 
 def _rendered(topic: str, context: Context) -> dict[str, str]:
     return {
-        name: render_to_string(f"_partials/{template}.html", context)
-        for name, template in {**CHROME, **_templates(topic, context)}.items()
+        name: render_to_string(_file(template), context)
+        for name, template in {**live_parts.CHROME, **_templates(topic, context)}.items()
     }
+
+
+def _file(template: str) -> str:
+    return f"{template}.html" if "/" in template else f"_partials/{template}.html"
 
 
 def _split(topic: str) -> tuple[str, int]:
@@ -191,8 +167,10 @@ def _split(topic: str) -> tuple[str, int]:
 def _templates(topic: str, context: Context) -> dict[str, str]:
     kind, _ = _split(topic)
     if kind == "run":
-        return RUN | {name: made for name, made in SEEN.items() if name in context}
-    return {"overview": OVERVIEW, "project": PROJECT}.get(kind, {})
+        return live_parts.RUN | {
+            name: made for name, made in live_parts.SEEN.items() if name in context
+        }
+    return live_parts.OF.get(kind, {})
 
 
 def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
@@ -244,7 +222,8 @@ def _told(part: Project | Run | Screen | None) -> object:
             shown = (part.pk, part.state, part.clone_progress, part.warning, part.ready_label)
             auto = (part.is_auto, part.streak, part.parallel_runs, part.retry_at)
             opened = (part.run_budget_minutes, part.last_opened_at, part.parked)
-            return (*shown, *opened, *auto)
+            watch = getattr(part, "watch_seen", None), getattr(part, "open_watch", None)
+            return (*shown, *opened, *auto, *watch, part.tracker, part.hooked_at)
         case Run():
             ended = (part.state, part.outcome, part.settled_at)
             link = (part.link_waits, part.deep_link)
@@ -258,6 +237,8 @@ _MAKERS: Mapping[str, Callable[[Lab, int], Any]] = {
     "overview": lambda lab, _: queries.overview(lab),
     "project": queries.project,
     "run": queries.run,
+    "group": group_pages.group,
     "issues": queries.frame_of_project,
+    "watch": watch_pages.pushed,
     "chrome": lambda lab, _: queries.frame(lab),
 }

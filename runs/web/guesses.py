@@ -28,6 +28,11 @@ def question(request: HttpRequest) -> None:
     throttle.attempt(wiring.lab(), throttle.question_doors(caller.address(request)))
 
 
+def wrong_hook(request: HttpRequest) -> None:
+    """Count a webhook's delivery whose signature is wrong. Raises TooManyTries."""
+    throttle.attempt(wiring.lab(), throttle.hook_doors(caller.address(request)))
+
+
 def was_right(doors: list[Door]) -> None:
     throttle.was_right(wiring.lab(), doors)
 

@@ -48,27 +48,47 @@ Facts = Callable[[], dict[str, Any]]
 
 
 def page(
-    request: HttpRequest, project: Project, template: str, facts: Facts, live: str, *more: Any
+    request: HttpRequest,
+    project: Project,
+    template: str,
+    facts: Facts,
+    live: str,
+    *more: Any,
+    mark: str = "",
+    topic: str = "",
+    status: int | None = None,
 ) -> HttpResponse:
     """A page whose parts refresh from the address named `live`, unless its facts name another.
 
     The tag is read before the facts: a change in between is then shown by the next refresh.
+    `mark` changes with what a page shows and no timeline tells; `topic` is what a page of its own
+    listens to.
     """
-    frame = {"topic": topic_of(project), "version": _tag(request, project)}
+    frame = {"topic": topic or topic_of(project), "version": _tag(request, project, mark)}
     query = f"?{request.GET.urlencode()}" if request.GET else ""
     frame["live_url"] = reverse(f"runs:{live}", args=[project.pk, *more]) + query
-    status = 200 if request.method == "GET" else 422
+    status = status or (200 if request.method == "GET" else 422)
     return answers.fresh(render(request, template, {**frame, **facts()}, status=status))
 
 
 def refresh(
-    request: HttpRequest, project: Project, parts: Mapping[str, str], facts: Facts
+    request: HttpRequest,
+    project: Project,
+    parts: Mapping[str, str],
+    facts: Facts,
+    mark: str | None = "",
 ) -> HttpResponse:
-    """The parts as they are now, or 304 when nothing has changed since the tag that was sent."""
-    tag = _tag(request, project)
+    """The parts as they are now, or 304 when nothing has changed since the tag that was sent.
+
+    Without a mark (None) they are always sent.
+    """
+    if mark is None:
+        found = regions(request, project, parts, facts)
+        return answers.fresh(HttpResponse(answers.partials(found)))
+    tag = _tag(request, project, mark)
     if request.headers.get("HX-PTag") == tag:
         return answers.fresh(HttpResponse(status=304))
-    found = _rendered(request, project, parts, facts)
+    found = regions(request, project, parts, facts)
     return answers.fresh(HttpResponse(answers.partials(found), headers={"HX-PTag": tag}))
 
 
@@ -81,7 +101,7 @@ def changed(
     text: str = "",
 ) -> HttpResponse:
     """The answer to an act that worked: the parts as they are now, or 303 back (LAB-132)."""
-    return answers.done(request, _rendered(request, project, parts, facts), back, text)
+    return answers.done(request, regions(request, project, parts, facts), back, text)
 
 
 def refused(
@@ -100,12 +120,13 @@ def topic_of(project: Project) -> str:
     return f"issues:{project.pk}"
 
 
-def _tag(request: HttpRequest, project: Project) -> str:
+def _tag(request: HttpRequest, project: Project, mark: str = "") -> str:
     """Changes with whatever is told of the project, and with what the reader may do."""
-    return f"{fragments.version(topic_of(project))}{'a' if may_act(request.user) else 'l'}"
+    rights = "a" if may_act(request.user) else "l"
+    return f"{fragments.version(topic_of(project))}{mark}{rights}"
 
 
-def _rendered(
+def regions(
     request: HttpRequest, project: Project, parts: Mapping[str, str], facts: Facts
 ) -> dict[str, str]:
     """The frame and these parts, by the ids of their elements."""

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from django.http import Http404, QueryDict
 
-from runs.domain.states import ProjectState
+from runs.domain.states import ProjectState, TrackerKind
 from runs.models import Project, Run
 from trackers.base import TrackerError
 from trackers.builtin import queries
@@ -60,11 +60,21 @@ def read_filter(sent: QueryDict) -> Filter:
     )
 
 
+class Elsewhere(Http404):
+    """The issues of this project are on a tracker that labsite keeps not itself."""
+
+    def __init__(self, project: Project) -> None:
+        super().__init__("labsite keeps no issues for this project.")
+        self.project = project
+
+
 def project_of(project_id: int) -> Project:
-    """A project whose issues labsite keeps itself, else 404."""
-    project = Project.objects.filter(pk=project_id).defer("token").first()
-    if project is None or project.tracker != "builtin":
-        raise Http404("labsite keeps no issues for this project.")
+    """A project whose issues labsite keeps itself, else 404; for others as `Elsewhere`."""
+    project = Project.objects.filter(pk=project_id).defer("token", "hook_secret").first()
+    if project is None:
+        raise Http404("There is no such project.")
+    if project.tracker != TrackerKind.BUILTIN:
+        raise Elsewhere(project)
     return project
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from runs.web.views import agent_api, issues, pulls, review
+from runs.web.elsewhere import kept_here
+from runs.web.views import agent_api, agent_groups, issues, pulls, review
 
 issue_patterns = [
     path("", issues.issue_list, name="issues"),
@@ -38,12 +39,26 @@ agent_patterns = [
     path("issues", agent_api.issue_list, name="agent-issues"),
     path("issues/<str:key>/comments", agent_api.comments, name="agent-comments"),
     path("issues/<str:key>", agent_api.issue, name="agent-issue"),
+    path("done", agent_api.done, name="agent-done"),
+    path("git-credential", agent_api.git_credential, name="agent-git-credential"),
     path("pull/comments", agent_api.pull_comments, name="agent-pull-comments"),
     path("pull", agent_api.pull, name="agent-pull"),
+    path("groups", agent_groups.groups_door, name="agent-groups"),
+    path("groups/<str:name>", agent_groups.group, name="agent-group"),
+    path("groups/<str:name>/close", agent_groups.close, name="agent-group-close"),
+    path("groups/<str:name>/watch", agent_groups.watch, name="agent-group-watch"),
+    path("groups/<str:name>/tasks", agent_groups.tasks_door, name="agent-tasks"),
+    path("groups/<str:name>/claim", agent_groups.claim, name="agent-claim"),
+    path("groups/<str:name>/tasks/<str:key>/done", agent_groups.done, name="agent-task-done"),
+    path(
+        "groups/<str:name>/tasks/<str:key>/release",
+        agent_groups.release,
+        name="agent-task-release",
+    ),
     path("<path:rest>", agent_api.nothing),
 ]
 urlpatterns = [
-    path("projects/<int:project_id>/issues/", include(issue_patterns)),
-    path("projects/<int:project_id>/pulls/", include(pull_patterns)),
+    path("projects/<int:project_id>/issues/", include(kept_here("issues", issue_patterns))),
+    path("projects/<int:project_id>/pulls/", include(kept_here("pulls", pull_patterns))),
     path("agent/", include(agent_patterns)),
 ]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
+from runs.domain.states import NoticeKind
 from runs.models import Notice
 from runs.web import addresses, words
 
 LINES_KEPT = 8192
 TEXT_CHARACTERS = 220
+LINED = (NoticeKind.MONITOR_CHECKPOINT, NoticeKind.MONITOR_INVESTIGATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +35,29 @@ class NoticeLine:
     at: str
     clock: str
     since: str
+    times: int = 1
 
 
-def html(notice: Notice, now: datetime, bare: bool) -> SafeString:
-    """The line as HTML; `bare` on the page of the run itself, which needs no name and shows times."""
-    return _rendered(line(notice, now, bare))
+def html(
+    notice: Notice, now: datetime, bare: bool, near: bool = False, times: int = 1
+) -> SafeString:
+    """The line as HTML; `bare` on the page of the run itself, which needs no name and shows times.
+
+    `near` on the page of its watch session, which names the issue alone; `times`: so often in a row.
+    """
+    return _rendered(replace(line(notice, now, bare, near), times=times))
 
 
-def line(notice: Notice, now: datetime, bare: bool) -> NoticeLine:
+def line(notice: Notice, now: datetime, bare: bool, near: bool = False) -> NoticeLine:
     """What the line of an entry shows at a moment."""
-    url, about = ("", "") if bare else _about(notice)
+    url, about = ("", "") if bare else _nearby(notice) if near else _about(notice)
     return NoticeLine(
         pk=notice.pk,
         tone=words.notice_tone(notice.kind, notice.outcome),
         url=url,
         about=about,
         outcome=words.outcome_words(notice.outcome),
-        text=words.one_line(notice.text, TEXT_CHARACTERS),
+        text=words.one_line(_joined(notice), TEXT_CHARACTERS),
         by=notice.by if notice.by not in notice.text else "",
         at=words.iso(notice.at),
         clock=words.clock(notice.at) if bare else "",
@@ -65,7 +73,22 @@ def _about(notice: Notice) -> tuple[str, str]:
     name = f"{notice.project.name}{key}"
     if notice.run_id is not None:
         return addresses.of("runs:run", notice.run_id), name
+    if notice.watch_id is not None:
+        return addresses.of("runs:watch-session", notice.project_id, notice.watch_id), name
+    if notice.group_id is not None:
+        return addresses.of("runs:group", notice.project_id, notice.group_id), name
     return addresses.of("runs:project", notice.project_id), name
+
+
+def _nearby(notice: Notice) -> tuple[str, str]:
+    if notice.run_id is None:
+        return "", ""
+    return addresses.of("runs:run", notice.run_id), f"#{notice.issue_key}"
+
+
+def _joined(notice: Notice) -> str:
+    """The text; of a checkpoint its lines stay apart, though on one."""
+    return " · ".join(notice.text.splitlines()) if notice.kind in LINED else notice.text
 
 
 @lru_cache(maxsize=LINES_KEPT)

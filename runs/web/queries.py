@@ -12,16 +12,31 @@ from datetime import timedelta
 from django.db.models import Q, QuerySet
 
 from runs.domain.ports import Lab
-from runs.domain.states import PersonState, ProjectState
-from runs.models import ManualSession, Notice, Project, Run
-from runs.web import addresses, board, digest, hints
+from runs.domain.states import ProjectState
+from runs.models import Notice, Project, Run
+from runs.web import (
+    addresses,
+    board,
+    digest,
+    driven,
+    group_card,
+    hints,
+    tracker_card,
+    watch_card,
+    watched,
+)
 from runs.web.board import Board, ReadyIssue, RunRow
+from runs.web.driven import Driven
+from runs.web.group_card import GroupCard
+from runs.web.tracker_card import Card
+from runs.web.watch_card import WatchCard
+from runs.web.watch_forms import WatchForm
+from runs.web.watched import Watched
 
 RECENT = 200
 ACTIVITY = 14
 PAGE = 50
 TIMELINE = 200
-DRIVEN = 50
 HEAVY = board.HEAVY
 
 
@@ -46,14 +61,6 @@ class StartChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Driven:
-    """A session that a person drives, and the command that leads into it."""
-
-    row: ManualSession
-    attach: str
-
-
-@dataclass(frozen=True, slots=True)
 class Overview:
     board: Board
     stats: digest.Stats
@@ -62,6 +69,7 @@ class Overview:
     next: Sequence[ReadyIssue]
     notices: Sequence[Notice]
     projects: Sequence[StartChoice]
+    watching: Sequence[Watched]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +83,10 @@ class ProjectPage:
     refusal: str
     fetch_command: str
     sessions: Sequence[Driven]
+    card: Card
+    watch: WatchCard | None
+    watch_form: WatchForm
+    groups: Sequence[GroupCard]
     hint: int | None = None
 
     @property
@@ -82,6 +94,16 @@ class ProjectPage:
         """What failed last, when it is among the runs that are shown."""
         shown = (row.run for row in self.recent)
         return next((run for run in shown if run.pk == self.project.last_failure_id), None)
+
+    @property
+    def to_stop(self) -> int:
+        """What Stop all would end; 0 where each session has a Stop of its own, which is enough.
+
+        A fixer has none: it is offered for one alone (LAB-51).
+        """
+        fixers = self.watch.fixers if self.watch is not None else 0
+        own = len(self.running) + sum(one.row.is_open for one in self.sessions)
+        return own + fixers if fixers or own > 1 else 0
 
     @property
     def budget(self) -> timedelta:
@@ -136,7 +158,10 @@ def frame_of_project(lab: Lab, project_id: int) -> Frame | None:
 
 
 def overview(lab: Lab) -> Overview:
-    """Everything the overview shows. Five queries."""
+    """Everything the overview shows. Five queries.
+
+    Two more while a task group may need somebody, one more while a workflow is held.
+    """
     picture = board.load(lab, recent=RECENT, with_waiting=True)
     notices = Notice.objects.filter(is_news=True)[:ACTIVITY]
     counts = hints.of(lab, picture.projects)
@@ -151,27 +176,36 @@ def overview(lab: Lab) -> Overview:
             StartChoice(one, len(picture.free_of(one)), why_not(picture, one), counts.get(one.pk))
             for one in picture.projects
         ],
+        watched.lines(picture.projects),
     )
 
 
 def project(lab: Lab, project_id: int) -> ProjectPage | None:
-    """Everything one project's page shows; None when there is no such project. Seven queries."""
+    """Everything one project's page shows; None when there is no such project.
+
+    Nine queries, and three more for one on a forge.
+    """
     picture = board.load(lab)
     found = picture.by_id.get(project_id)
     if found is None:
         return None
+    running = [picture.row(run) for run in picture.active_of(found)]
     recent = Run.objects.filter(project=found).exclude(outcome="").defer(*board.HEAVY)[:15]
     notices = Notice.objects.filter(project=found, is_news=True)[:ACTIVITY]
     return ProjectPage(
         picture,
         found,
         picture.ready_of(found),
-        [picture.row(run) for run in picture.active_of(found)],
+        running,
         [picture.row(_with(found, run)) for run in recent],
         [_join(picture, notice) for notice in notices],
         why_not(picture, found),
         fetch_command(lab, found),
-        driven(lab, found),
+        driven.of(lab, found),
+        tracker_card.of(lab, found, picture.facts.settings),
+        watch_card.of(found, picture.facts.settings, running),
+        WatchForm(),
+        group_card.open_of(found),
         hints.of(lab, [found]).get(found.pk),
     )
 
@@ -229,20 +263,6 @@ def fetch_command(lab: Lab, project: Project) -> str:
     origin = str(project.origin(lab.paths))
     words = ["git", "-C", project.source, "pull", "--ff-only", origin, project.default_branch]
     return shlex.join(words)
-
-
-def driven(lab: Lab, project: Project) -> list[Driven]:
-    """Sessions that people drive, and for a day those that left something to be told. One query."""
-    lately = Q(ended_at__gt=lab.now() - timedelta(days=1)) & ~Q(warning="")
-    rows = ManualSession.objects.filter(Q(settled_at=None) | lately, project=project)
-    return [with_attach(lab, row) for row in rows[:DRIVEN]]
-
-
-def with_attach(lab: Lab, row: ManualSession) -> Driven:
-    """A session with the command that leads into it, while it is live on this host."""
-    is_live = row.state == PersonState.LIVE and row.host == lab.host
-    attach = shlex.join(lab.sessions.attach_command(row.session)) if is_live else ""
-    return Driven(row, attach)
 
 
 def why_not(picture: Board, project: Project) -> str:

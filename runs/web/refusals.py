@@ -14,9 +14,14 @@ from runs.domain.ports import SeamError
 from runs.domain.trouble import database_words
 from runs.work.auto import AutoRefused
 from runs.work.choices import ChoiceRefused
+from runs.work.forges import ForgeRefused
+from runs.work.groups import GroupRefused, NameTaken
 from runs.work.issues import IssueRefused
+from runs.work.monitors import AlreadyWatched, MonitorRefused
 from runs.work.projects import ProjectRefused
 from runs.work.pulls import PullRefused
+from runs.work.switching import SwitchRefused
+from runs.work.tasks import TaskRefused
 from runs.work.tuning import TuningRefused
 from trackers.base import NotFound, Refused, TrackerError
 
@@ -42,6 +47,16 @@ _MEANING: tuple[tuple[tuple[type[Exception], ...], int, str, str], ...] = (
 )
 
 
+_AT_A_FIELD = (
+    IssueRefused,
+    PullRefused,
+    ProjectRefused,
+    ChoiceRefused,
+    ForgeRefused,
+    SwitchRefused,
+)
+
+
 class Denied(Exception):
     """The answer is no: an HTTP status, a code for programs, a sentence, and one for each field."""
 
@@ -61,7 +76,9 @@ def denial(error: Exception) -> Denied:
         return error
     if isinstance(error, TuningRefused):
         return Denied(422, INVALID, str(error), error.fields)
-    if isinstance(error, IssueRefused | PullRefused | ProjectRefused | ChoiceRefused):
+    if isinstance(error, GroupRefused | TaskRefused | MonitorRefused):
+        return _of_group(error)
+    if isinstance(error, _AT_A_FIELD):
         return Denied(422, INVALID, error.text, {error.field: error.text})
     if isinstance(error, OperationalError | InterfaceError):
         return Denied(503, "busy", database_words(str(error)))
@@ -70,6 +87,20 @@ def denial(error: Exception) -> Denied:
             return Denied(status, code, text or str(error))
     logger.error("a program's request failed", exc_info=error)
     return Denied(500, "failed", _MISTAKE)
+
+
+def _of_group(error: GroupRefused | TaskRefused | MonitorRefused) -> Denied:
+    """What was asked for wrongly names its fields; what makes no sense now has a code."""
+    match error:
+        case NameTaken():
+            return Denied(409, "name_taken", str(error), error.fields)
+        case AlreadyWatched():
+            return Denied(409, "already_watched", str(error))
+        case TaskRefused() if not error.fields:
+            return Denied(409, error.code, str(error))
+    if not error.fields:
+        return Denied(409, "refused", str(error))
+    return Denied(422, INVALID, str(error), error.fields)
 
 
 def too_big() -> Denied:

@@ -105,7 +105,8 @@ class TopicSocket(AsyncWebsocketConsumer):
         try:
             audience = await self._audience()
             with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(self._last), self._hello_seconds)
+                async with asyncio.timeout(self._hello_seconds):
+                    await asyncio.shield(self._last)
             last = self._last.result() if self._last.done() else None
             while True:
                 audience, last = await self._push(audience, last), None

@@ -1,4 +1,4 @@
-"""The way of a run in five steps: claimed, worktree, agent, pull request, reaped."""
+"""The way of a run in five steps: claimed, worktree, agent, delivery, reaped."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from runs.domain.budgets import Spent
 from runs.domain.states import Outcome, RunState, WorktreeFate
 from runs.models import Run
 from runs.web import words
+from trackers.keys import KeyRule
 
 Mark = Literal["", "now", "done", "bad"]
 
@@ -67,9 +68,19 @@ def _agent(run: Run, spent: Spent) -> Step:
 
 
 def _pull(run: Run) -> Step:
+    if run.project.keys is KeyRule.WORD:
+        return _delivery(run)
     if run.pull_number is not None:
         return Step("Pull request", "done", f"number {run.pull_number}")
     return Step("Pull request", "", "waiting" if run.is_active else "none")
+
+
+def _delivery(run: Run) -> Step:
+    """Where commits are the done signal: what they prove so far."""
+    if run.outcome == Outcome.SUCCEEDED:
+        return Step("Delivered", "done", run.proven)
+    so_far = run.proven or (f"{run.commits} committed" if run.commits else "")
+    return Step("Delivery", "", so_far or ("waiting" if run.is_active else "none"))
 
 
 def _reaped(run: Run) -> Step:

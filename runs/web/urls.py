@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from runs.web import account_urls, issue_urls, kept_urls, people_urls
+from runs.web import (
+    account_urls,
+    forge_urls,
+    group_urls,
+    issue_urls,
+    kept_urls,
+    people_urls,
+    watch_urls,
+    workflow_urls,
+)
 from runs.web.views import (
     audit,
     auto,
@@ -38,6 +47,7 @@ run_patterns = [
     path("<int:run_id>/", run.run, name="run"),
     path("<int:run_id>/live", run.run_live, name="run-live"),
     path("<int:run_id>/stop", run.stop, name="stop"),
+    path("<int:run_id>/pull", run.pull, name="run-pull"),
 ]
 urlpatterns = [
     path("", overview.overview, name="overview"),
@@ -55,7 +65,11 @@ urlpatterns = [
     path("settings/agents/<int:profile_id>/login/code", logins.code, name="agent-login-code"),
     path("settings/agents/<int:profile_id>/login/end", logins.end, name="agent-login-end"),
     *account_urls.urlpatterns,
+    *forge_urls.urlpatterns,
     *issue_urls.urlpatterns,
     *people_urls.urlpatterns,
     *kept_urls.urlpatterns,
+    *watch_urls.urlpatterns,
+    *group_urls.urlpatterns,
+    *workflow_urls.urlpatterns,
 ]

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import CharField, Count, F, OuterRef, QuerySet, Subquery, Sum, Value
 
 from runs.domain.needing import PullNeeds
-from runs.domain.states import ProjectState
+from runs.domain.states import ProjectState, TrackerKind
 from runs.models import Project
 from runs.models.kept import Parked
 from trackers.base import PullState
@@ -18,7 +18,7 @@ READY_LIMIT = 400
 MOST = 30
 SHOWN_TITLE = 200
 
-Ready = tuple[Project, int, str]
+Ready = tuple[Project, str, str, str]  # with key, title, and address where it is elsewhere
 
 
 def with_unpushed(rows: QuerySet[Project]) -> QuerySet[Project]:
@@ -34,15 +34,43 @@ def with_unpushed(rows: QuerySet[Project]) -> QuerySet[Project]:
 def of_trackers(
     projects: Sequence[Project], *, with_pulls: bool
 ) -> tuple[list[Ready], list[PullNeeds]]:
-    """What the built-in trackers list for these projects, in one query.
+    """What waits in these projects: one query for built-in trackers, none for the others.
 
     Open issues with their project's ready label, in the order of the launch pass (C-17); with
-    `with_pulls` the newest open pull requests too.
+    `with_pulls` the newest open pull requests too. Of other trackers what was heard last.
     """
+    ready, pulls = _of_builtin(projects, with_pulls=with_pulls)
+    elsewhere = [one for one in projects if one.tracker not in ("", TrackerKind.BUILTIN)]
+    heard = [
+        (one, str(key), str(title), str(url))
+        for one in elsewhere
+        if one.state == ProjectState.READY
+        for key, title, url in one.queue_seen
+    ]
+    if heard:
+        ready = sorted([*ready, *heard], key=_number)
+    if with_pulls:
+        pulls += [
+            PullNeeds(one.pk, one.name, int(number), str(title), str(url))
+            for one in elsewhere
+            for number, _, title, url in one.pulls_seen
+        ]
+    return ready, pulls
+
+
+def _number(ready: Ready) -> int:
+    """Lowest number first across projects; words keep their tracker's own order, at the end."""
+    key = ready[1]
+    return int(key) if key.isascii() and key.isdigit() else READY_LIMIT**3
+
+
+def _of_builtin(
+    projects: Sequence[Project], *, with_pulls: bool
+) -> tuple[list[Ready], list[PullNeeds]]:
     by_root = {
         int(one.tracker_root): one
         for one in projects
-        if one.tracker == "builtin" and one.tracker_root.isdigit()
+        if one.tracker == TrackerKind.BUILTIN and one.tracker_root.isdigit()
     }
     usable = {root: one for root, one in by_root.items() if one.state == ProjectState.READY}
     if not by_root:
@@ -52,7 +80,7 @@ def of_trackers(
         rows = rows.union(_open(by_root), all=True)
     listed = list(rows.order_by("place", "number", "root")[: READY_LIMIT + MOST])
     ready = [
-        (usable[root], number, title)
+        (usable[root], str(number), title, "")
         for place, root, number, title, label in listed
         if place and label == usable[root].ready_label
     ]

@@ -32,7 +32,8 @@ class Watcher:
         self.session = session
         self.person = person
         self.last = last
-        self.wants_all = False
+        self.has_missed = False
+        self.has_page = False
         self._regions: dict[str, str] = {}
         self._newest = 0
         self._code: int | None = None

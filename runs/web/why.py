@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from runs.domain.launching import Waiting
-from runs.domain.waiting import Act, Change, Obstacle
+from runs.domain.states import TrackerKind
+from runs.domain.waiting import Act, Candidate, Change, Obstacle
 from runs.models import Project, Settings
 from runs.web import addresses
 from trackers.builtin.adapter import number_of
@@ -49,32 +50,40 @@ def rows(project: Project, settings: Settings, waiting: Sequence[Waiting]) -> li
         Row(
             one.issue.key,
             one.issue.title,
-            [_line(project, agent, failed) for failed in one.failed],
-            [button(project, agent, change) for change in one.changes],
+            [_line(project, agent, one.issue, failed) for failed in one.failed],
+            [button(project, agent, one.issue, change) for change in one.changes],
         )
         for one in waiting
     ]
 
 
-def button(project: Project, agent: int | None, change: Change) -> Button:
+def button(project: Project, agent: int | None, issue: Candidate, change: Change) -> Button:
     """The button that makes a change, or leads to where it is made."""
     press = _PRESSES.get(change.act)
     if press is not None:
         url, name, value = press
         sent = value or change.target
         return Button(change.text, addresses.of(url, project.pk), True, name, sent if name else "")
+    if change.act in (Act.CLOSE, Act.EDIT) and project.tracker != TrackerKind.BUILTIN:
+        return Button(change.text, _elsewhere(issue, change.target))
     return Button(change.text, _link(project, agent, change))
 
 
-def _line(project: Project, agent: int | None, failed: Obstacle) -> Line:
-    return Line(failed.text, failed.why, button(project, agent, failed.change))
+def _line(project: Project, agent: int | None, issue: Candidate, failed: Obstacle) -> Line:
+    return Line(failed.text, failed.why, button(project, agent, issue, failed.change))
+
+
+def _elsewhere(issue: Candidate, key: str) -> str:
+    """Where an issue of the same tracker is, when addresses there end in the key."""
+    place, _, last = issue.url.rpartition("/")
+    return f"{place}/{key}" if place and last == issue.key else ""
 
 
 def _link(project: Project, agent: int | None, change: Change) -> str:
     match change.act:
-        case Act.CLOSE:
+        case Act.CLOSE if project.tracker == "builtin":
             return addresses.of("runs:issue", project.pk, number_of(change.target))
-        case Act.EDIT:
+        case Act.EDIT if project.tracker == "builtin":
             return addresses.of("runs:issue-edit", project.pk, number_of(change.target))
         case Act.DISCARD:
             return addresses.of("runs:parked", project.pk)

@@ -28,6 +28,22 @@ _KIND_TONES = {
     NoticeKind.PULL_OPENED: "good",
     NoticeKind.RUN_STARTED: "live",
     NoticeKind.RUN_ADOPTED: "live",
+    NoticeKind.WATCH_OPENED: "live",
+    NoticeKind.WORKFLOW_STARTED: "live",
+    NoticeKind.WORKFLOW_HELD: "bad",
+    NoticeKind.WATCH_POLL_FAILED: "warn",
+    NoticeKind.WATCH_FAILED: "bad",
+    NoticeKind.TASK_CLAIMED: "live",
+    NoticeKind.TASK_COMPLETED: "good",
+    NoticeKind.TASK_RELEASED: "warn",
+    NoticeKind.TASK_SENT_BACK: "warn",
+    NoticeKind.MONITOR_STARTED: "live",
+    NoticeKind.MONITOR_CHECKPOINT: "info",
+    NoticeKind.MONITOR_INVESTIGATE: "warn",
+    NoticeKind.MONITOR_WARNED: "warn",
+    NoticeKind.VALIDATION_PASSED: "good",
+    NoticeKind.VALIDATION_FAILED: "bad",
+    NoticeKind.VALIDATION_FIXED: "good",
 }
 
 
@@ -44,6 +60,12 @@ def duration(length: timedelta) -> str:
         return f"{hours} h {minutes} min" if minutes and hours < 10 else f"{hours} h"
     days = hours // 24
     return f"{days} day" if days == 1 else f"{days} days"
+
+
+def threshold(length: timedelta) -> str:
+    """A length that somebody set, as it was set: 20 s, 1.5 min, 90 min."""
+    seconds = length.total_seconds()
+    return f"{seconds:g} s" if seconds < 60 else f"{round(seconds / 60, 2):g} min"
 
 
 def iso(when: datetime) -> str:

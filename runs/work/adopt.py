@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from django.db import IntegrityError, transaction
 
 from runs.domain import naming
-from runs.domain.adopting import adoptable
+from runs.domain.adopting import adoptable, maybe_adoptable
 from runs.domain.ports import Lab, Sighting
 from runs.domain.states import NoticeKind, RunState
 from runs.models import Project, Run
-from runs.work import announce
+from runs.work import announce, following
 from trackers.base import Ability, TrackerError
 
 MARK_CHARACTERS = 64
@@ -29,17 +29,15 @@ def adopt(
     An issue that has an active run already is left alone (LAB-07), and so is every session
     whose name is not that of a run (LAB-03, LAB-06).
     """
-    names = adoptable(sightings, {run.session for run in known}, project)
-    if not names:
+    held = {run.session for run in known}
+    parts = maybe_adoptable(sightings, held, project)
+    if not parts:
         return []
-    projects = {
-        p.slug: p
-        for p in Project.objects.usable().filter(slug__in={n.project for n in names.values()})
-    }
+    projects = {p.slug: p for p in Project.objects.usable().filter(slug__in=parts)}
+    names = adoptable(sightings, held, {slug: p.keys for slug, p in projects.items()})
     adopted = [
         _adopt_one(lab, projects[parsed.project], sightings[name], parsed)
         for name, parsed in names.items()
-        if parsed.project in projects
     ]
     return [run for run in adopted if run is not None]
 
@@ -70,6 +68,7 @@ def _adopt_one(lab: Lab, project: Project, seen: Sighting, name: naming.RunName)
                 f"session {session} was found running and is watched from now on",
                 run=run,
             )
+            following.started(lab, run)
     except IntegrityError:
         return None
     return run

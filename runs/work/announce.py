@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import transaction
 
 from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind
-from runs.models import Notice, Project, Run
+from runs.models import Notice, Project, Run, TaskGroup
 
 
 def tell(
@@ -16,24 +18,26 @@ def tell(
     *,
     project: Project | None = None,
     run: Run | None = None,
+    group: TaskGroup | None = None,
+    watch_id: int | None = None,
     issue_key: str = "",
     by: str = "",
     outcome: str = "",
 ) -> Notice:
     """Write one timeline row in the caller's transaction; browsers are woken after its commit.
 
-    Raises TransactionManagementError outside a transaction: a row that is not tied to its
-    change could tell of something that never happened.
+    What is told of a run is told of its watch session too. Raises TransactionManagementError
+    outside a transaction: a row that is not tied to its change could tell of something that never
+    happened.
     """
-    if not transaction.get_connection().in_atomic_block:
-        raise transaction.TransactionManagementError(
-            "a notice is written in the transaction of its change"
-        )
+    _refuse_loose()
     notice = Notice.objects.create(
         at=lab.now(),
         kind=kind,
-        project=run.project if run is not None else project,
+        project=_project(project, run, group),
         run=run,
+        group=group,
+        watch_id=run.watch_id if run is not None else watch_id,
         issue_key=run.issue_key if run is not None else issue_key,
         text=text,
         by=by,
@@ -42,3 +46,36 @@ def tell(
     )
     transaction.on_commit(lambda: lab.bell.timeline(), robust=True)
     return notice
+
+
+def tell_all(lab: Lab, told: Sequence[tuple[NoticeKind, str, TaskGroup]]) -> None:
+    """`tell` for several things of groups that nobody did by hand, in their order, at once."""
+    _refuse_loose()
+    if not told:
+        return
+    now = lab.now()
+    Notice.objects.bulk_create(
+        Notice(
+            at=now,
+            kind=kind,
+            project_id=group.project_id,
+            group=group,
+            text=text,
+            is_news=kind.is_news,
+        )
+        for kind, text, group in told
+    )
+    transaction.on_commit(lambda: lab.bell.timeline(), robust=True)
+
+
+def _refuse_loose() -> None:
+    if not transaction.get_connection().in_atomic_block:
+        raise transaction.TransactionManagementError(
+            "a notice is written in the transaction of its change"
+        )
+
+
+def _project(project: Project | None, run: Run | None, group: TaskGroup | None) -> Project | None:
+    if run is not None:
+        return run.project
+    return group.project if group is not None else project

@@ -1,96 +1,131 @@
-"""Asks several trackers side by side under one deadline; nobody waits for a slow one."""
+"""The one door for questions to trackers about many projects: side by side, under one deadline.
+
+Nobody waits for a slow tracker, and a mistake in one adapter keeps no other project from its work.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from concurrent.futures import TimeoutError as Overdue
+from contextvars import copy_context
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TypeVar
 
 from django.db import DatabaseError
 
 from runs.domain.ports import Lab
-from trackers.base import Ability, Tracker, TrackerError
+from trackers.base import Ability, RateLimited, Tracker, TrackerError
 
 logger = logging.getLogger(__name__)
 
 DEADLINE_SECONDS = 10.0
+HANDS = 8
 
 Value = TypeVar("Value")
 Wanted = TypeVar("Wanted")
-Answers = dict[tuple[str, str], Value | str]
+Root = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Why a tracker gave no answer; `until` is when it may be asked again, if it said so."""
+
+    text: str
+    until: datetime | None = None
+
+
+Answers = dict[Root, Value | Silence]
+Question = Callable[[Tracker, Mapping[str, Wanted]], Mapping[str, Value | None]]
 
 
 def ask_roots(
-    lab: Lab,
-    wanted: Mapping[tuple[str, str], Wanted],
-    question: Callable[[Tracker, Mapping[str, Wanted]], Mapping[str, Value | None]],
+    lab: Lab, wanted: Mapping[Root, Wanted], question: Question[Wanted, Value]
 ) -> Answers[Value]:
-    """One question to each kind of tracker about all its roots; a text where there is no answer.
+    """One question about every root, which `wanted` names by kind; a Silence where no answer came.
 
-    `wanted` is named by kind and root. Local trackers are asked in this thread.
+    Roots of a kind that labsite cannot drive are left out.
+    """
+    found: Answers[Value] = {}
+    for some in stream(lab, wanted, question):
+        found |= some
+    return found
+
+
+def stream(
+    lab: Lab, wanted: Mapping[Root, Wanted], question: Question[Wanted, Value]
+) -> Iterator[Answers[Value]]:
+    """The same, as the answers come: local trackers first, all roots of a kind at once.
+
+    Each root of another one is asked for by itself, in a thread: it fails with its own reason and
+    is late alone (LAB-13).
     """
     groups: dict[str, dict[str, Wanted]] = defaultdict(dict)
     for (kind, root), one in wanted.items():
         groups[kind][root] = one
-    found: Answers[Value] = {}
-    remote: dict[str, Callable[[], Mapping[str, Value | None]]] = {}
+    remote: dict[Root, Callable[[], Answers[Value]]] = {}
     for kind, roots in groups.items():
-        tracker = lab.tracker_for(kind)
+        tracker = lab.tracker_for(kind) if kind else None
         if tracker is None:
             continue
         if Ability.LOCAL in tracker.abilities:
-            _keep(found, kind, roots, lambda t=tracker, r=roots: question(t, r))  # type: ignore[misc]
-        else:
-            remote[kind] = lambda t=tracker, r=roots: question(t, r)  # type: ignore[misc]
+            yield _asked(kind, tracker, roots, question)
+            continue
+        for root, one in roots.items():
+            remote[kind, root] = _later(kind, tracker, {root: one}, question)
     if remote:
-        _ask_remote(found, groups, remote)
-    return found
+        yield from _side_by_side(remote)
 
 
-def _ask_remote(
-    found: Answers[Value],
-    groups: Mapping[str, Mapping[str, object]],
-    calls: Mapping[str, Callable[[], Mapping[str, Value | None]]],
-) -> None:
-    pool = ThreadPoolExecutor(max_workers=len(calls), thread_name_prefix="queue")
-    asked: dict[Future[Mapping[str, Value | None]], str] = {
-        pool.submit(call): kind for kind, call in calls.items()
+def _later(
+    kind: str, tracker: Tracker, roots: Mapping[str, Wanted], question: Question[Wanted, Value]
+) -> Callable[[], Answers[Value]]:
+    return lambda: _asked(kind, tracker, roots, question)
+
+
+def _side_by_side(
+    calls: Mapping[Root, Callable[[], Answers[Value]]],
+) -> Iterator[Answers[Value]]:
+    pool = ThreadPoolExecutor(min(HANDS, len(calls)), thread_name_prefix="tracker")
+    asked: dict[Future[Answers[Value]], Root] = {
+        pool.submit(copy_context().run, call): at for at, call in calls.items()
     }
     waiting = set(calls)
     try:
         for future in as_completed(asked, timeout=DEADLINE_SECONDS):
-            kind = asked[future]
-            waiting.discard(kind)
-            _keep(found, kind, groups[kind], future.result)
+            waiting.discard(asked[future])
+            yield future.result()
     except Overdue:
-        for kind in waiting:
-            found |= {(kind, root): "it gave no answer in time" for root in groups[kind]}
+        yield {at: Silence("it gave no answer in time") for at in waiting}
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _keep(
-    found: Answers[Value],
-    kind: str,
-    roots: Sequence[str] | Mapping[str, object],
-    call: Callable[[], Mapping[str, Value | None]],
-) -> None:
+def _asked(
+    kind: str, tracker: Tracker, roots: Mapping[str, Wanted], question: Question[Wanted, Value]
+) -> Answers[Value]:
     try:
-        answer = call()
+        answer = question(tracker, roots)
     except TrackerError as error:
-        found.update({(kind, root): str(error) for root in roots})
-        return
+        return {(kind, root): _silence(error) for root in roots}
     except DatabaseError:
         raise
     except Exception as error:
-        # A mistake in one adapter must not keep other projects from their work (LAB-87).
         logger.exception("tracker was not asked", extra={"tracker": kind})
         text = f"labsite made a mistake ({type(error).__name__}); it is in the log"
-        found.update({(kind, root): text for root in roots})
-        return
-    for root in roots:
-        value = answer.get(root)
-        found[kind, root] = "it could not be read" if value is None else value
+        return {(kind, root): Silence(text) for root in roots}
+    return {(kind, root): _value(tracker, root, answer.get(root)) for root in roots}
+
+
+def _value(tracker: Tracker, root: str, value: Value | None) -> Value | Silence:
+    if value is not None:
+        return value
+    error = tracker.trouble(root)
+    return _silence(error) if error is not None else Silence("it could not be read")
+
+
+def _silence(error: TrackerError) -> Silence:
+    return Silence(str(error), error.until if isinstance(error, RateLimited) else None)

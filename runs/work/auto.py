@@ -7,7 +7,7 @@ from django.db import transaction
 from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind, ProjectState
 from runs.models import Project
-from runs.work import announce
+from runs.work import announce, pacing, watches
 
 
 class AutoRefused(Exception):
@@ -23,15 +23,12 @@ def switch(lab: Lab, project: Project, *, is_on: bool, by: str) -> bool:
         _check(project)
     with transaction.atomic():
         rows = Project.objects.filter(pk=project.pk, is_auto=not is_on)
-        kicked: dict[str, object] = (
-            {"kicked_at": lab.now(), "failed_starts": 0, "retry_at": None}
-            if is_on
-            else {"kicked_at": None}
-        )
-        changed = rows.update(is_auto=is_on, **kicked)
+        fresh: dict[str, object] = {"failed_starts": 0, "retry_at": None} if is_on else {}
+        changed = rows.update(is_auto=is_on, **fresh)
         if changed:
             text = "automatic work was turned on" if is_on else "automatic work was turned off"
             announce.tell(lab, NoticeKind.AUTO_CHANGED, text, project=project, by=by)
+            watches.switched(lab, project, is_on=is_on, by=by)
             if is_on:
                 transaction.on_commit(lambda: lab.bell.look(project.slug), robust=True)
     return bool(changed)
@@ -49,8 +46,9 @@ def reset(lab: Lab, project: Project, *, by: str) -> bool:
         if not before.streak and before.retry_at is None:
             return False
         Project.objects.filter(pk=project.pk).update(
-            streak=0, last_failure=None, failed_starts=0, retry_at=None, kicked_at=lab.now()
+            streak=0, last_failure=None, failed_starts=0, retry_at=None
         )
+        pacing.wake(lab, project.pk)
         text = f"the failure streak was reset from {before.streak} to 0"
         announce.tell(lab, NoticeKind.STREAK_RESET, text, project=project, by=by)
         transaction.on_commit(lambda: lab.bell.look(project.slug), robust=True)

@@ -11,27 +11,26 @@ from runs.domain import budgets
 from runs.domain.budgets import ClockReading
 from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind
-from runs.models import Host, Rescue, Run
-from runs.work import announce, lease
+from runs.models import Fixer, Host, Monitor, Rescue, Run, Validation
+from runs.work import announce, composing, lease
 
 DRIFT = 1.0
 TRIES = 3
 
 
-def heed(lab: Lab, number: int) -> datetime:
-    """The moment by which this tick judges ages; raises lease.Lost.
+def heed(lab: Lab, host: Host) -> datetime:
+    """The moment by which this tick, which has just taken its lease, judges ages; raises lease.Lost.
 
     When the clock was set since the last tick, what counts time of this host is set with it: a
     run that has worked for ten minutes has worked for ten minutes before and after (X-15).
     """
     now, after = _read(lab)
-    host = Host.objects.get(name=lab.host)
     before = ClockReading(host.clock_boot, host.clock_apart)
     moved = budgets.jump(before, after)
     if before.boot == after.boot and abs(after.apart - before.apart) < DRIFT:
         return now
     with transaction.atomic():
-        lease.keep(lab, number)
+        lease.keep(lab, host.lease_number)
         Host.objects.filter(pk=host.pk).update(clock_boot=after.boot, clock_apart=after.apart)
         if moved:
             _set(lab, moved)
@@ -51,7 +50,15 @@ def _set(lab: Lab, moved: timedelta) -> None:
     runs = Run.objects.filter(host=lab.host, settled_at=None)
     runs.filter(outcome="").update(started_at=F("started_at") + moved)
     runs.update(launch_deadline=F("launch_deadline") + moved)
+    fixers = Fixer.objects.filter(host=lab.host, end="")
+    fixers.update(asked_at=F("asked_at") + moved, started_at=F("started_at") + moved)
+    checks = Validation.objects.running().filter(host=lab.host)
+    checks.update(not_before=F("not_before") + moved, beat_at=F("beat_at") + moved)
+    watched = Monitor.objects.running().filter(host=lab.host)
+    times = ("started_at", "look_at", "pass_at", "check_at")
+    watched.update(**{name: F(name) + moved for name in times}, version=F("version") + 1)
     Rescue.objects.update(expires_at=F("expires_at") + moved)
+    composing.clock_set(lab.host, moved)
     way = "forward" if moved > budgets.ZERO else "back"
     text = (
         f"the clock of this machine was set {way} by {_words(abs(moved))}; the time that running "

@@ -14,7 +14,7 @@ from django.db import transaction
 from runs.domain.ports import Lab, SeamError
 from runs.domain.states import NoticeKind, ProjectState
 from runs.models import Project
-from runs.work import announce
+from runs.work import announce, credentials
 
 CLONE_SECONDS = 3600.0
 PATIENCE = timedelta(seconds=90)
@@ -75,11 +75,10 @@ def _clone(lab: Lab, project: Project, made: list[Path]) -> str:
         url = str(origin)
         Project.objects.filter(pk=project.pk).update(url=url)
     _make_room(lab, repo, made)
-    lab.repos.create(repo, url, project.token)
-    lab.repos.fetch(
-        repo, project.token, progress=_ProgressLine(lab, project), timeout=CLONE_SECONDS
-    )
-    return lab.repos.default_branch(repo, project.token)
+    token = credentials.of_git(lab, project)
+    lab.repos.create(repo, url, token)
+    lab.repos.fetch(repo, token, progress=_ProgressLine(lab, project), timeout=CLONE_SECONDS)
+    return lab.repos.default_branch(repo, token)
 
 
 def _make_room(lab: Lab, repo: Path, made: list[Path]) -> None:
@@ -135,6 +134,7 @@ def _end(
                 f"is ready, default branch {default_branch}",
                 project=project,
             )
+            transaction.on_commit(lambda: lab.queue.refresh(project.pk), robust=True)
         elif won:
             announce.tell(
                 lab, NoticeKind.PROJECT_FAILED, f"could not be cloned: {error}", project=project

@@ -149,6 +149,10 @@ def _write(lab: Lab, notice: Notice, address: NoticeAddress) -> None:
 def _path(notice: Notice) -> str:
     if notice.run_id:
         return f"runs/{notice.run_id}/"
+    if notice.watch_id:
+        return f"projects/{notice.project_id}/watch/{notice.watch_id}/"
+    if notice.group_id:
+        return f"projects/{notice.project_id}/groups/{notice.group_id}/"
     return f"projects/{notice.project_id}/" if notice.project_id else ""
 
 

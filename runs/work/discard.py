@@ -10,7 +10,7 @@ from runs.domain import naming
 from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind
 from runs.models import Project, Rescue
-from runs.work import announce, census, guard, owners, rescue
+from runs.work import announce, census, guard, owners, pacing, rescue
 
 
 class DiscardRefused(Exception):
@@ -65,9 +65,10 @@ def _check_place(lab: Lab, path: Path | None) -> None:
 
 
 def _tell(lab: Lab, project: Project, branch: str, by: str) -> None:
-    key = naming.claimed_key(branch) or ""
+    key = naming.claimed_key(branch, project.keys) or ""
     free = f"; issue {key} can be claimed again" if key else ""
     with transaction.atomic():
         text = f"{branch} was discarded with its worktree{free}"
         announce.tell(lab, NoticeKind.WORK_DISCARDED, text, project=project, issue_key=key, by=by)
+        pacing.wake(lab, project.pk)
         transaction.on_commit(lambda: lab.bell.look(project.slug), robust=True)

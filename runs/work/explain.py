@@ -12,6 +12,7 @@ from runs.domain.ports import Lab, SeamError
 from runs.domain.waiting import Queue
 from runs.models import Project, Settings
 from runs.work import facts, logins, taking
+from trackers.account import awaited
 
 logger = logging.getLogger(__name__)
 
@@ -22,7 +23,8 @@ def explain(lab: Lab, project: Project) -> tuple[Queue, Sequence[Waiting]]:
     Asks tracker, git, tmux and the agent now, each with its time limit; starts nothing.
     """
     settings = Settings.current()
-    (queue,) = facts.gather(lab, settings, [project])
+    with awaited():
+        (queue,) = facts.gather(lab, settings, [project])
     agent = project.agent or settings.agent
     if agent is not None:
         queue = replace(queue, is_logged_in=logins.known(lab, agent))

@@ -8,25 +8,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from runs.domain import blocking
 from runs.domain.blocking import Block
 from runs.domain.ports import Lab, SeamError
 from runs.domain.states import RunKind
-from runs.domain.waiting import Candidate, Queue, Want
+from runs.domain.waiting import Candidate, Queue
 from runs.models import Project, Run, Settings
-from runs.work import asking
+from runs.work import asking, waiting_for, wanting
+from runs.work.asking import Silence
 from trackers.base import Issue
 
 CLAIMS_SECONDS = 10.0
-BLOCKER_ROUNDS = 8
-
-Root = tuple[str, str]
-Waits = dict[Root, dict[str, tuple[str, ...]]]
-
-
-def want_of(project: Project) -> Want:
-    """What a project wants started by itself. The only place that knows what stands behind it."""
-    return Want(is_on=project.is_auto)
+UNASKED = Silence("")
 
 
 def gather(
@@ -44,16 +36,21 @@ def gather(
     """
     silent = {} if silent is None else silent
     answers = _ready(lab, projects)
-    waits, unknown = _waits(lab, answers)
     active, automatic = _active()
-    began = lab.steady().seconds
+    claimed = _all_claims(lab, projects, answers, silent)
+    free = {
+        (project.tracker, project.tracker_root, issue.key)
+        for project in projects
+        for issue in _listed(answers, project)
+        if issue.key not in active[project.pk] | (claimed[project.pk][0] or frozenset())
+    }
+    waits = waiting_for.ask(lab, answers, free)
+    wants = wanting.of(projects)
     queues = []
     for project in projects:
-        issues = answers.get((project.tracker, project.tracker_root, project.ready_label), "")
-        ready, tracker_error = (None, issues) if isinstance(issues, str) else (issues, "")
-        if lab.steady().seconds - began > CLAIMS_SECONDS:
-            silent.setdefault(project.pk, "others took too long; it is asked again")
-        claims, git_error = _claims(lab, project, silent) if ready else (frozenset(), "")
+        issues = answers.get(_place(project), UNASKED)
+        ready, silence = (None, issues) if isinstance(issues, Silence) else (issues, UNASKED)
+        claims, git_error = claimed[project.pk]
         root = (project.tracker, project.tracker_root)
         agent = project.agent or settings.agent
         queues.append(
@@ -61,22 +58,24 @@ def gather(
                 has_tracker=bool(project.tracker) and lab.tracker_for(project.tracker) is not None,
                 ready=None
                 if ready is None
-                else [_candidate(one, waits[root], root in unknown) for one in ready],
+                else [_candidate(one, waits.block_of(root, one.key)) for one in ready],
                 claims=claims,
                 active=active[project.pk],
                 wanted=wanted,
-                tracker_error=tracker_error,
+                tracker_error=silence.text,
+                asked_again_at=silence.until,
                 git_error=git_error,
                 project=project.pk,
                 state=project.state,
                 has_agent=agent is not None,
                 agent=agent.name if agent is not None else "",
                 trusted=project.trusted_names,
-                want=want_of(project),
+                want=wants[project.pk],
                 streak=project.streak,
                 waits=project.retry_at is not None and lab.now() < project.retry_at,
                 auto_alive=automatic[project.pk],
                 parallel=project.parallel_runs,
+                keys=project.keys,
             )
         )
     return queues
@@ -84,13 +83,13 @@ def gather(
 
 def _ready(
     lab: Lab, projects: Sequence[Project]
-) -> dict[tuple[str, str, str], Sequence[Issue] | str]:
-    """The ready issues by kind, root and label; a text where the tracker did not answer.
+) -> dict[tuple[str, str, str], Sequence[Issue] | Silence]:
+    """The ready issues by kind, root and label; a Silence where the tracker did not answer.
 
     Projects that share a root under different labels are asked for one label at a time.
     """
     asked = {(p.tracker, p.tracker_root, p.ready_label) for p in projects if p.tracker}
-    found: dict[tuple[str, str, str], Sequence[Issue] | str] = {}
+    found: dict[tuple[str, str, str], Sequence[Issue] | Silence] = {}
     while asked:
         labels = {(kind, root): label for kind, root, label in sorted(asked)}
         answers = asking.ask_roots(lab, labels, lambda tracker, some: tracker.queues(some))
@@ -99,45 +98,37 @@ def _ready(
     return found
 
 
-def _waits(
-    lab: Lab, answers: Mapping[tuple[str, str, str], Sequence[Issue] | str]
-) -> tuple[Waits, set[Root]]:
-    """What each open issue waits for, by root; and the roots that did not say what is open.
-
-    Issues that are only named are asked for too, and what those name, so that a circle is seen.
-    """
-    waits: Waits = defaultdict(dict)
-    for (kind, root, _), issues in answers.items():
-        for issue in () if isinstance(issues, str) else issues:
-            waits[kind, root][issue.key] = blocking.references(issue.body)
-    unknown: set[Root] = set()
-    asked: dict[Root, set[str]] = defaultdict(set)
-    for _ in range(BLOCKER_ROUNDS):
-        named = {root: _named(known) - asked[root] for root, known in waits.items()}
-        named = {root: keys for root, keys in named.items() if keys and root not in unknown}
-        if not named:
-            break
-        found = asking.ask_roots(lab, named, lambda tracker, some: tracker.still_open(some))
-        for place, open_ones in found.items():
-            asked[place] |= named[place]
-            if isinstance(open_ones, str):
-                unknown.add(place)
-            else:
-                waits[place] |= {one.key: blocking.references(one.body) for one in open_ones}
-    return waits, unknown
+def _place(project: Project) -> tuple[str, str, str]:
+    return project.tracker, project.tracker_root, project.ready_label
 
 
-def _named(known: Mapping[str, tuple[str, ...]]) -> set[str]:
-    """Keys that are named and not known to be open yet."""
-    return {key for keys in known.values() for key in keys} - known.keys()
+def _listed(
+    answers: Mapping[tuple[str, str, str], Sequence[Issue] | Silence], project: Project
+) -> Sequence[Issue]:
+    """The ready issues of a project; none where its tracker did not answer."""
+    issues = answers.get(_place(project), UNASKED)
+    return () if isinstance(issues, Silence) else issues
 
 
-def _candidate(issue: Issue, waits: Mapping[str, tuple[str, ...]], is_unknown: bool) -> Candidate:
-    names = waits.get(issue.key, ())
-    block = blocking.block_of(issue.key, waits)
-    if is_unknown and not set(names) <= waits.keys():
-        block = Block(by=None)
-    return Candidate(issue.key, issue.title, issue.author, issue.ready_by, block)
+def _all_claims(
+    lab: Lab,
+    projects: Sequence[Project],
+    answers: Mapping[tuple[str, str, str], Sequence[Issue] | Silence],
+    silent: dict[int, str],
+) -> dict[int, tuple[frozenset[str] | None, str]]:
+    """The claims of each project that has a ready issue; those that come too late are asked later."""
+    began = lab.steady().seconds
+    found: dict[int, tuple[frozenset[str] | None, str]] = {}
+    for project in projects:
+        if lab.steady().seconds - began > CLAIMS_SECONDS:
+            silent.setdefault(project.pk, "others took too long; it is asked again")
+        has_any = bool(_listed(answers, project))
+        found[project.pk] = _claims(lab, project, silent) if has_any else (frozenset(), "")
+    return found
+
+
+def _candidate(issue: Issue, block: Block) -> Candidate:
+    return Candidate(issue.key, issue.title, issue.author, issue.ready_by, block, issue.url)
 
 
 def _claims(
@@ -147,7 +138,7 @@ def _claims(
     if project.pk in silent:
         return None, silent[project.pk]
     try:
-        return lab.repos.claims(project.repo(lab.paths)), ""
+        return lab.repos.claims(project.repo(lab.paths), project.keys), ""
     except SeamError as error:
         silent[project.pk] = str(error)
         return None, str(error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,40 +16,55 @@ from runs.domain.launching import Start
 from runs.domain.ports import Lab, Sighting
 from runs.domain.states import ProjectState, RunKind
 from runs.domain.waiting import Queue
-from runs.models import AgentProfile, Project, Run, Settings, StartRequest
-from runs.work import facts, lease, logins, taking
+from runs.domain.want import Want
+from runs.domain.watch_session import Request, Validation
+from runs.models import AgentProfile, Project, Run, Settings, StartRequest, WatchSession
+from runs.work import facts, lease, logins, pacing, polling, seen, taking, watching
 
 logger = logging.getLogger(__name__)
 
 MUTE_FOR = timedelta(minutes=2)
+_USABLE = Q(state=ProjectState.READY) & ~Q(tracker="")
 
 
-_WISHES = Q(state=ProjectState.READY, is_auto=True, streak__lt=streak.PAUSE_AT) & ~Q(tracker="")
+def _is_without_session() -> Q:
+    """The switch is on and no session is there, nor one that a person has to resume (C-28, C-29)."""
+    sessions = WatchSession.objects.filter(project=OuterRef("pk"))
+    is_served = Exists(sessions.filter(Q(ended_at=None) | Q(needs_resume=True)))
+    return Q(_USABLE, is_auto=True) & ~Q(is_served)
 
 
-def is_wishing() -> bool:
-    """Whether any project may want something started by itself (LAB-86)."""
-    return Project.objects.filter(_WISHES).exists()
+def is_wishing(now: datetime, *, looks_anew: bool) -> bool:
+    """Whether a session may have something to do; with `looks_anew` or has to be opened (LAB-86)."""
+    if WatchSession.objects.due(now).exists():
+        return True
+    return looks_anew and Project.objects.filter(_is_without_session()).exists()
 
 
-def waiting(now: datetime, *, kicked: bool) -> tuple[bool, list[Project]]:
-    """Whether a person waits for a start, and the projects that may start something. One query.
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What a launch pass is for: a person who waits, projects whose switch lacks its session, and
+    those of which a webhook told since their tracker was asked last."""
 
-    Those whose last start is longest ago come first. With `kicked` only those for which somebody
-    wants it now (LAB-80, LAB-97).
-    """
-    wishes = _WISHES & (Q(retry_at=None) | Q(retry_at__lte=now))
-    if kicked:
-        wishes &= Q(kicked_at__isnull=False)
+    is_asked: bool
+    lacking: Sequence[Project] = ()
+    woken: Sequence[int] = ()
+
+
+def waiting() -> Wishes:
+    """What there is to do for a launch pass beside the sessions. One query."""
+    woken = Q(hooked_at__gt=F("queue_asked_at")) | Q(hooked_at__isnull=False, queue_asked_at=None)
     requests = StartRequest.objects.filter(project=OuterRef("pk"), answer="")
-    rows = (
-        Project.objects.annotate(is_asked=Exists(requests), wishes=wishes)
-        .filter(Q(is_asked=True) | Q(wishes=True))
-        .select_related("agent")
-        .order_by(F("last_opened_at").asc(nulls_first=True), "pk")
+    rows = Project.objects.annotate(
+        is_asked=Exists(requests), lacks=_is_without_session(), is_woken=Q(_USABLE) & woken
     )
-    found: list[Any] = list(rows)  # the annotations are no fields of the model
-    return any(one.is_asked for one in found), [one for one in found if one.wishes]
+    wanted = Q(is_asked=True) | Q(lacks=True) | Q(is_woken=True)
+    found: list[Any] = list(rows.filter(wanted))  # the annotations are no fields of the model
+    return Wishes(
+        any(one.is_asked for one in found),
+        [one for one in found if one.lacks],
+        [one.pk for one in found if one.is_woken],
+    )
 
 
 def fill(
@@ -58,36 +73,61 @@ def fill(
     sightings: Mapping[str, Sighting] | None,
     number: int,
     held: Collection[str],
-    projects: Sequence[Project],
+    sessions: Sequence[WatchSession],
     errors: list[str],
 ) -> int:
-    """Start what these projects want and what the caps allow; how many runs were taken.
+    """Ask the queues of these sessions and start what they may and the caps allow; how many.
 
     Runs under the lease of a tick after every person's request was answered: drain before fill.
     Reaching the cap is no error (LAB-85); what one project's tracker or git does not say skips
-    that project alone (LAB-87). Raises lease.Lost.
+    that project alone (LAB-87). A tracker that has to be waited for is asked once an interval, and
+    seldom while its webhook works and nothing waits (MALA-W-76). Raises lease.Lost.
     """
-    if not projects:
+    if not sessions:
         return 0
     began = lab.now()
-    queues = facts.gather(lab, settings, projects)
+    claimed = polling.claim(lab, settings, sessions)
+    projects = pacing.due(lab, settings, [_wanted(one, settings) for one in claimed])
+    polling.hold_back(lab, [one for one in claimed if one.project not in projects])
+    if not projects:
+        return 0
     by_id = {project.pk: project for project in projects}
+    by_project = {one.project_id: one for one in claimed if one.project_id in by_id}
+    queues = facts.gather(lab, settings, projects)
+    may = polling.answered(lab, settings, list(by_project.values()), queues, number, errors)
+    queues = [replace(queue, want=_narrowed(queue, may)) for queue in queues]
     room = taking.room(lab, settings, sightings, held)
     queues = _with_logins(lab, settings, by_id, queues, room)
     started: dict[int, set[str]] = {}
     for queue, start in launching.fill(queues, room):
         lease.keep(lab, number)
-        project = by_id[queue.project]
-        if _take(lab, settings, project, queue, start, number, errors):
-            started.setdefault(project.pk, set()).add(start.key)
+        session = by_project[queue.project]
+        if _take(lab, settings, session, queue, start, number, errors):
+            started.setdefault(queue.project, set()).add(start.key)
+    idle = [queue for queue in queues if queue.project in may and queue.project not in started]
+    why = dict.fromkeys(by_project, "")
+    why |= {queue.project: launching.held(queue, room) for queue in idle}
+    polling.note_held(by_project, why)
     _keep_hints(lab, by_id, queues, started)
+    seen.keep_queues(lab, projects, queues, began)
     # Whose git hangs is left out for a while, so that it cannot keep others from theirs.
     mute = [queue.project for queue in queues if queue.claims is None]
     if mute:
         Project.objects.filter(pk__in=mute).update(retry_at=began + MUTE_FOR)
-    Project.objects.filter(pk__in=by_id, kicked_at__lte=began).update(kicked_at=None)
     errors += [f"{by_id[q.project].name}: {why}" for q in queues for why in _silent(q)]
     return sum(len(keys) for keys in started.values())
+
+
+def _wanted(row: Any, settings: Settings) -> pacing.Wanted:
+    every = watching.of(row, settings).terms.poll_every
+    return pacing.Wanted(row.project, every, row.is_live)
+
+
+def _narrowed(queue: Queue, may: Mapping[int, int | None]) -> Want:
+    """What a session may start after its step: nothing unless it said so."""
+    if queue.project not in may:
+        return replace(queue.want, is_on=False)
+    return replace(queue.want, most=may[queue.project])
 
 
 def hint_of(project: Project) -> int | None:
@@ -134,15 +174,16 @@ def _with_login(
 def _take(
     lab: Lab,
     settings: Settings,
-    project: Project,
+    session: WatchSession,
     queue: Queue,
     start: Start,
     number: int,
     errors: list[str],
 ) -> bool:
-    """Store one automatic run, unless the project does not want it any more (LAB-84, LAB-90)."""
+    """Store one automatic run, unless its session does not want it any more (LAB-84, LAB-90)."""
+    project = session.project
     title = next((one.title for one in queue.ready or () if one.key == start.key), "")
-    asked = taking.Asked(RunKind.AUTO, "", lab.now(), _still_wanted)
+    asked = taking.Asked(RunKind.AUTO, "", lab.now(), _still_wanted, session)
     try:
         taking.take(lab, settings, project, start, title, asked, number)
     except (taking.NotWantedAnyMore, IntegrityError) as error:
@@ -162,11 +203,20 @@ def _take(
 def _still_wanted(run: Run) -> bool:
     """Asked in the storing transaction, which holds the project from here on: a switch that was
     turned meanwhile counts, and so does a failure that was recorded meanwhile."""
-    rows = Project.objects.filter(_WISHES, pk=run.project_id)
-    if not rows.update(kicked_at=None):
+    Project.objects.hold(run.project_id)
+    rows = Project.objects.filter(_USABLE, pk=run.project_id, streak__lt=streak.PAUSE_AT)
+    parallel = rows.values_list("parallel_runs", flat=True).first()
+    # Another host may have begun a validation since, which waits for no run that comes after it.
+    sessions = WatchSession.objects.open().filter(
+        pk=run.watch_id or 0, request=Request.NONE, reason="", validation=Validation.NONE
+    )
+    if parallel is None or not sessions.update(version=F("version") + 1):
         return False
-    alive = Run.objects.active().filter(project_id=run.project_id, kind=RunKind.AUTO).count()
-    return alive <= rows.values_list("parallel_runs", flat=True).get()
+    alive = Run.objects.active().filter(project_id=run.project_id, kind=RunKind.AUTO)
+    limit, completed = sessions.values_list("limit", "completed").get()
+    if limit is not None and completed + alive.filter(watch=run.watch_id).count() > limit:
+        return False
+    return alive.count() <= parallel
 
 
 def _keep_hints(
@@ -180,6 +230,7 @@ def _keep_hints(
     for queue in queues:
         project = projects[queue.project]
         is_known = queue.ready is not None and queue.claims is not None
+        is_known &= not any(one.block.by is None for one in queue.ready or ())
         left = len(launching.claimable(queue)) - len(started.get(queue.project, ()))
         count = left if is_known else None
         if (project.claimable, project.counted_by) != (count, lab.process):

@@ -9,6 +9,7 @@ from pathlib import Path
 from django.db import connection, transaction
 from django.db.models import F
 
+from runs.domain.evidence import SHORT
 from runs.domain.ports import Lab, SeamError
 from runs.domain.states import NoticeKind
 from runs.models import Host, Run
@@ -89,11 +90,10 @@ def _keep_commit(lab: Lab, run: Run) -> bool:
         logger.info("progress was not read", extra={"run_id": run.pk, "error": str(error)})
         return False
     with transaction.atomic():
-        if (
-            not Run.objects.working()
-            .filter(pk=run.pk)
-            .update(head=progress.head, commits=progress.commits)
-        ):
+        rows = Run.objects.working().filter(pk=run.pk)
+        if not rows.update(head=progress.head, commits=progress.commits):
             return False
+        # What was proven before this commit says nothing of it.
+        rows.exclude(proven="").exclude(proven__contains=progress.head[:SHORT]).update(proven="")
         announce.tell(lab, NoticeKind.RUN_STEP, f"commit {progress.head[:7]} {subject}", run=run)
     return True

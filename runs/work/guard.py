@@ -31,12 +31,16 @@ class TornDown:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One branch and its worktree, if it has one, with what the product remembers of it."""
+    """One branch and its worktree, if it has one, with what the product remembers of it.
+
+    `stays`: the branch is not deleted even when it was merged.
+    """
 
     branch: str
     path: Path | None = None
     fork_point: str = ""
     merged_heads: frozenset[str] = frozenset()
+    stays: bool = False
 
 
 def tear_down(
@@ -93,9 +97,9 @@ def _tear_down(
     if path is not None and not is_ours(lab, path):
         return TornDown(warning=f"{path} is not a worktree that labsite made, so it was left alone")
     held = _is_ancestor(lab, project, repo, tip)
-    merged = is_merged(
-        MergeFacts(tip, piece.fork_point, held, _is_claim(piece.branch), piece.merged_heads)
-    )
+    is_claim = _is_claim(project, piece.branch)
+    facts = MergeFacts(tip, piece.fork_point, held, is_claim, piece.merged_heads)
+    merged = False if piece.stays else is_merged(facts)
     is_there = path is not None and path.exists()
     rule = guarded(is_there, unsaved(lab, path, piece.branch) if path else False, merged)
     if not (rule.remove_worktree or rule.delete_branch) or (spare and not rule.delete_branch):
@@ -135,5 +139,5 @@ def _is_ancestor(lab: Lab, project: Project, repo: Path, tip: str) -> bool | Non
         return None
 
 
-def _is_claim(branch: str) -> bool:
-    return naming.claimed_key(branch) is not None
+def _is_claim(project: Project, branch: str) -> bool:
+    return naming.claimed_key(branch, project.keys) is not None

@@ -10,7 +10,7 @@ from runs.domain import writing
 from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind
 from runs.models import Project, Run
-from runs.work import announce
+from runs.work import announce, elsewhere
 from trackers.base import Ability, Refused
 from trackers.builtin import store
 
@@ -79,6 +79,9 @@ def comment(
         body = writing.comment(body)
     except writing.WrongText as error:
         raise IssueRefused(error.field, error.text) from error
+    if Ability.LOCAL not in tracker.abilities:
+        elsewhere.comment(lab, project, key, body=body, by=by, run=run)
+        return
     with transaction.atomic():
         Project.objects.hold(project.pk)
         issue = tracker.issue(project.tracker_root, key)

@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from concurrent.futures import TimeoutError as Overdue
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-
-from django.db import transaction
+from functools import partial
 
 from runs.domain import budgets
 from runs.domain.ending import Ending, why_dead
+from runs.domain.evidence import Evidence, wants_look
 from runs.domain.ports import Lab, Sighting
-from runs.domain.states import NoticeKind, Outcome, RunState
+from runs.domain.states import Outcome, RunState
 from runs.domain.verdict import RunFacts, verdict
-from runs.models import Project, Run, Settings, told
-from runs.work import announce, listening, outcomes, reaper
-from trackers.base import Ability, Pull, PullState, Tracker, TrackerError, best_pull, counts
+from runs.models import Run, Settings, told
+from runs.work import asking, done_signal, listening, noting, outcomes, proving, reaper
+from runs.work.asking import Root, Silence
+from runs.work.done_signal import Signal
+from runs.work.seen import note_pulls
+from trackers.base import Pull
 
 logger = logging.getLogger(__name__)
-
-DEADLINE_SECONDS = 10.0
-URL_CHARACTERS = 500  # a longer one would be cut and lead nowhere
-
-Answer = Mapping[str, Sequence[Pull] | None]
 
 
 def judge(
@@ -41,22 +37,21 @@ def judge(
 
     Local trackers are asked first and their runs settled first; the others are asked side by
     side under one deadline, and what has not answered by then is "could not tell" (LAB-12,
-    LAB-13). Ages are those at `now`, when the clock was known to be right.
+    LAB-13): no error of a tracker ever ends a run. Ages are those at `now`, when the clock was
+    known to be right.
     """
     working = [run for run in runs if run.state == RunState.WORKING]
     if sightings is None or not working:
         return []
     ended: list[Run] = []
-    for group, answer in _ask(lab, working, errors):
-        for run in group:
-            pulls = answer.get(run.project.tracker_root)
-            try:
-                seen = sightings.get(run.session)
-                if _judge_one(lab, settings, run, pulls, seen, lease, now):
-                    ended.append(run)
-            except Exception as error:
-                logger.exception("run was not judged", extra={"run_id": run.pk})
-                errors.append(f"run {run.pk} could not be judged: {error!r}")
+    for run, signal_of in _signals(lab, settings, working, sightings, errors, now):
+        try:
+            signal, seen = signal_of(), sightings.get(run.session)
+            if _judge_one(lab, settings, run, signal, seen, lease, now):
+                ended.append(run)
+        except Exception as error:
+            logger.exception("run was not judged", extra={"run_id": run.pk})
+            errors.append(f"run {run.pk} could not be judged: {error!r}")
     return ended
 
 
@@ -64,61 +59,38 @@ def _judge_one(
     lab: Lab,
     settings: Settings,
     run: Run,
-    pulls: Sequence[Pull] | None,
+    signal: Signal,
     sighting: Sighting | None,
     lease: int,
     now: datetime,
 ) -> bool:
-    pull = best_pull(_of_this_run(run, pulls), run.branch) if pulls is not None else None
     facts = RunFacts(
-        has_pull=None if pulls is None else counts(pull),
+        is_done=signal.is_done,
         alive=sighting is not None and sighting.alive,
         age=budgets.age(now, run.started_at),
         budget=run.project.budget(settings),
+        was_interrupted=run.interrupted_at is not None,
     )
     outcome = verdict(facts)
     if outcome is None:
         return False
-    seen: dict[str, object] = {}
-    if outcome is Outcome.SUCCEEDED and pull is not None:
-        seen = {
-            "pull_number": pull.number,
-            "pull_url": pull.url if len(pull.url) <= URL_CHARACTERS else "",
-        }
+    seen: dict[str, object] = dict(signal.seen)
     if not facts.alive:
         seen |= reaper.seen_exit(sighting, reaper.exit_file(lab, run))
+    reason = signal.proof
     if outcome is Outcome.DIED:
-        last, reason = _death(lab, run, seen)
+        last, reason = _death(lab, run, seen, signal.missing)
         seen |= last
-    else:
-        reason = _reason(outcome, facts, pull)
+    elif outcome is Outcome.TIMED_OUT:
+        reason = f"{signal.missing} after {minutes(facts.budget)}"
+    elif outcome is Outcome.INTERRUPTED:
+        reason = "its watch session was aborted, and it ended when it was interrupted; work is kept"
     return outcomes.record(lab, run, outcome, reason, lease=lease, seen=seen)
 
 
-def _of_this_run(run: Run, pulls: Sequence[Pull]) -> list[Pull]:
-    """Without what was merged of an earlier run of the same issue before this one began.
-
-    An open one counts whenever it was made: it is the delivery that waits (LAB-77).
-    """
-    if run.is_adopted:
-        return list(pulls)
-    return [
-        pull
-        for pull in pulls
-        if pull.state is not PullState.MERGED
-        or pull.created_at is None
-        or pull.created_at >= run.requested_at
-    ]
-
-
-def _reason(outcome: Outcome, facts: RunFacts, pull: Pull | None) -> str:
-    """The evidence in one sentence."""
-    if outcome is Outcome.SUCCEEDED and pull is not None:
-        return f"pull request {pull.number} is {pull.state}"
-    return f"no pull request after {minutes(facts.budget)}"
-
-
-def _death(lab: Lab, run: Run, seen: Mapping[str, object]) -> tuple[Mapping[str, object], str]:
+def _death(
+    lab: Lab, run: Run, seen: Mapping[str, object], missing: str
+) -> tuple[Mapping[str, object], str]:
     """What a dead program told up to its end, and why the run died (C-47).
 
     Its word explains and decides nothing: the tracker was asked after it was seen dead.
@@ -131,7 +103,7 @@ def _death(lab: Lab, run: Run, seen: Mapping[str, object]) -> tuple[Mapping[str,
         number if isinstance(number, int) else None,
         reading.report if reading is not None else None,
     )
-    return (told.columns(reading) if reading is not None else {}), why_dead(ending)
+    return (told.columns(reading) if reading is not None else {}), why_dead(ending, missing)
 
 
 def minutes(length: timedelta) -> str:
@@ -140,82 +112,57 @@ def minutes(length: timedelta) -> str:
     return f"{whole} min"
 
 
-def _ask(lab: Lab, runs: Sequence[Run], errors: list[str]) -> Iterator[tuple[list[Run], Answer]]:
-    """One call per kind of tracker; yields local answers first, then the others as they come."""
-    groups: dict[str, list[Run]] = defaultdict(list)
+def _signals(
+    lab: Lab,
+    settings: Settings,
+    runs: Sequence[Run],
+    sightings: Mapping[str, Sighting],
+    errors: list[str],
+    now: datetime,
+) -> Iterator[tuple[Run, Callable[[], Signal]]]:
+    """The done signal of each run as the answers come; git and trackers are asked side by side."""
+    kinds = {run.project_id: proving.is_wanted(lab, run.project) for run in runs}
+    by_commits = [run for run in runs if kinds[run.project_id]]
+    to_prove = [run for run in by_commits if _wants_look(settings, run, sightings, now)]
+    proofs = proving.begin(lab, to_prove)
+    for group, pulls in _ask(lab, [run for run in runs if not kinds[run.project_id]], errors):
+        yield from ((run, partial(done_signal.of_pulls, run, pulls)) for run in group)
+    for run, found in proofs():
+        yield run, partial(_signal_of, run, found, errors)
+
+
+def _signal_of(run: Run, found: Evidence, errors: list[str]) -> Signal:
+    signal = done_signal.of_evidence(run, found)
+    if signal.is_done is None:
+        errors.append(f"run {run.pk}: git did not say whether {run.branch} is delivered")
+    elif not signal.is_done and run.look_asked_at is not None:
+        proving.use_up(run, found)
+    return signal
+
+
+def _wants_look(
+    settings: Settings, run: Run, sightings: Mapping[str, Sighting], now: datetime
+) -> bool:
+    seen = sightings.get(run.session)
+    is_over = budgets.age(now, run.started_at) >= run.project.budget(settings)
+    return wants_look(seen is not None and seen.alive, run.look_asked_at is not None, is_over)
+
+
+def _ask(
+    lab: Lab, runs: Sequence[Run], errors: list[str]
+) -> Iterator[tuple[list[Run], Sequence[Pull] | None]]:
+    """The pull requests of each project's runs, as its tracker answers; None: could not tell."""
+    groups: dict[Root, list[Run]] = defaultdict(list)
     for run in runs:
-        groups[run.project.tracker].append(run)
-    remote: dict[str, Tracker] = {}
-    for kind, group in groups.items():
-        tracker = lab.tracker_for(kind) if kind else None
-        if tracker is None:
-            continue
-        if Ability.LOCAL in tracker.abilities:
-            yield group, _pulls(lab, tracker, group, errors)
-        else:
-            remote[kind] = tracker
-    if remote:
-        yield from _ask_remote(lab, groups, remote, errors)
-
-
-def _ask_remote(
-    lab: Lab, groups: Mapping[str, list[Run]], trackers: Mapping[str, Tracker], errors: list[str]
-) -> Iterator[tuple[list[Run], Answer]]:
-    pool = ThreadPoolExecutor(max_workers=len(trackers), thread_name_prefix="tracker")
-    asked: dict[Future[Answer], str] = {
-        pool.submit(trackers[kind].pulls, _heads(groups[kind])): kind for kind in trackers
-    }
-    try:
-        for future in as_completed(asked, timeout=DEADLINE_SECONDS):
-            group = groups[asked[future]]
-            yield group, _noted(lab, group, _outcome_of(future, errors))
-    except Overdue:
-        errors.append("a tracker gave no answer in time")
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _outcome_of(future: Future[Answer], errors: list[str]) -> Answer:
-    try:
-        return future.result()
-    except TrackerError as error:
-        errors.append(f"tracker: {error}")
-        return {}
-
-
-def _pulls(lab: Lab, tracker: Tracker, group: list[Run], errors: list[str]) -> Answer:
-    try:
-        answer = tracker.pulls(_heads(group))
-    except TrackerError as error:
-        errors.append(f"tracker {tracker.kind}: {error}")
-        answer = {}
-    return _noted(lab, group, answer)
-
-
-def _heads(group: Sequence[Run]) -> dict[str, list[str]]:
-    heads: dict[str, list[str]] = defaultdict(list)
-    for run in group:
-        heads[run.project.tracker_root].append(run.branch)
-    return heads
-
-
-def _noted(lab: Lab, group: Sequence[Run], answer: Answer) -> Answer:
-    """Show on each project whether its tracker could be read; told once, and once when it is back."""
-    for project in {run.project_id: run.project for run in group}.values():
-        could = answer.get(project.tracker_root) is not None
-        if could == bool(project.warning):
-            _note(lab, project, could)
-    return answer
-
-
-def _note(lab: Lab, project: Project, could: bool) -> None:
-    text = (
-        ""
-        if could
-        else "The tracker could not be read, so runs are left as they are. It is asked again."
-    )
-    with transaction.atomic():
-        Project.objects.filter(pk=project.pk).update(warning=text)
-        kind = NoticeKind.PROJECT_RECOVERED if could else NoticeKind.PROJECT_WARNED
-        announce.tell(lab, kind, text or "the tracker answers again", project=project)
-    project.warning = text
+        groups[run.project.tracker, run.project.tracker_root].append(run)
+    heads = {root: [run.branch for run in group] for root, group in groups.items()}
+    for some in asking.stream(lab, heads, lambda tracker, roots: tracker.pulls(roots)):
+        for root, answer in some.items():
+            silence = answer if isinstance(answer, Silence) else None
+            if silence is not None:
+                errors.append(f"tracker of {groups[root][0].project.name}: {silence.text}")
+            for project in {run.project_id: run.project for run in groups[root]}.values():
+                noting.note(lab, project, silence)
+                if not isinstance(answer, Silence):
+                    note_pulls(lab, project, heads[root], answer)
+            yield groups[root], None if isinstance(answer, Silence) else answer

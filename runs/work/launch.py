@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
+from types import MappingProxyType
 
 from django.db import InterfaceError, OperationalError, transaction
 
@@ -20,7 +21,18 @@ from runs.domain.ports import Lab, SeamError, Sighting, Taken
 from runs.domain.recovery import Recovery, StartFacts, recovery
 from runs.domain.states import AnswerCode, NoticeKind, Outcome, RunState
 from runs.models import Project, Run, Settings, StartRequest, connections
-from runs.work import announce, listening, logins, looking, orders, origin, outcomes, reaper
+from runs.work import (
+    announce,
+    listening,
+    logins,
+    looking,
+    mirror,
+    orders,
+    origin,
+    outcomes,
+    reaper,
+)
+from trackers.base import TrackerError
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +74,7 @@ def carry_out(lab: Lab, run_id: int) -> None:
     except Undecided as error:
         logger.warning("second look failed", extra={"run_id": run.pk, "error": str(error)})
         _leave_to_tick(lab, run)
-    except (StartFailed, SeamError) as error:
+    except (StartFailed, SeamError, TrackerError) as error:
         give_up(lab, run, str(error), getattr(error, "code", AnswerCode.START_FAILED))
     except (OperationalError, InterfaceError) as error:
         logger.warning("start was not stored", extra={"run_id": run.pk, "error": str(error)})
@@ -79,7 +91,13 @@ def _leave_to_tick(lab: Lab, run: Run) -> None:
         Run.objects.starting().filter(pk=run.pk).update(launch_deadline=lab.now())
 
 
-def give_up(lab: Lab, run: Run, why: str, code: AnswerCode = AnswerCode.START_FAILED) -> None:
+def give_up(
+    lab: Lab,
+    run: Run,
+    why: str,
+    code: AnswerCode = AnswerCode.START_FAILED,
+    seen: Mapping[str, object] = MappingProxyType({}),
+) -> None:
     """Roll back a start that never came to a live session, so that the issue is selectable again.
 
     First the traces, then the row: while the roll-back lasts the row still keeps others out.
@@ -98,7 +116,7 @@ def give_up(lab: Lab, run: Run, why: str, code: AnswerCode = AnswerCode.START_FA
         left = f" Rolling back failed too, and is tried again at every tick: {error}"
     with transaction.atomic():
         text = f"did not start: {why}{left}"
-        if outcomes.record(lab, run, Outcome.FAILED, text, seen={"launcher": ""}):
+        if outcomes.record(lab, run, Outcome.FAILED, text, seen={**seen, "launcher": ""}):
             StartRequest.objects.filter(run=run).update(answer=code, text=f"{why}{left}")
     if run.outcome == Outcome.FAILED and not left:
         Run.objects.filter(pk=run.pk).update(worktree="")
@@ -121,7 +139,8 @@ def recover(lab: Lab, run: Run, sightings: Mapping[str, Sighting] | None) -> Non
             _mark_working(lab, run)
     elif step is Recovery.ROLL_BACK:
         why = "labsite was interrupted while it made the session; it left nothing behind"
-        give_up(lab, run, why)
+        # Nobody could start it, and nobody tried in vain: its watch session may take it again.
+        give_up(lab, run, why, seen={"claimed_at": None})
 
 
 def _facts(lab: Lab, run: Run, sightings: Mapping[str, Sighting] | None) -> StartFacts:
@@ -175,7 +194,10 @@ def _fetch(lab: Lab, run: Run) -> None:
 
 
 def _claim(lab: Lab, run: Run) -> None:
-    """Branch and worktree. What is about to be made is stored first, so that it can be undone."""
+    """Branch and worktree, then the tracker's own mark, without which neither stays (C-02).
+
+    What is about to be made is stored first, so that it can be undone.
+    """
     path = _worktree(lab, run)
     repo = run.project.repo(lab.paths)
     commit = lab.repos.upstream(repo, run.project.default_branch)
@@ -186,6 +208,8 @@ def _claim(lab: Lab, run: Run) -> None:
     except Taken as error:
         _keep(run, fork_point="", worktree="")
         raise StartFailed(str(error)) from error
+    if not mirror.claim(lab, run):
+        raise NoLongerWanted
     with transaction.atomic():
         Run.objects.filter(pk=run.pk).update(claimed_at=lab.now())
         text = f"claimed: branch {run.branch} at {commit[:7]}, worktree made"
@@ -249,6 +273,7 @@ def _mark_working(lab: Lab, run: Run) -> None:
             announce.tell(
                 lab, NoticeKind.RUN_STARTED, f"agent started in session {run.session}", run=run
             )
+            mirror.ask(lab, run)
     if not won:
         raise NoLongerWanted
 

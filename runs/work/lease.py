@@ -32,6 +32,12 @@ def is_free(held: Held, now: datetime) -> bool:
 
 def acquire(lab: Lab) -> int | None:
     """Take the lease of this host; its number, or None when another tick holds it."""
+    host = take(lab)
+    return None if host is None else host.lease_number
+
+
+def take(lab: Lab) -> Host | None:
+    """`acquire`, giving the host as it was read with its new number."""
     host = Host.objects.get_or_create(name=lab.host)[0]
     held = Held(host.lease_owner, host.lease_expires_at, lab.is_process_alive(host.lease_owner))
     was_ours = (lab.process, lab.host, host.lease_number) in _OVER
@@ -42,7 +48,8 @@ def acquire(lab: Lab) -> int | None:
         lease_owner=lab.process, lease_number=number, lease_expires_at=lab.now() + LENGTH
     )
     _OVER.discard((lab.process, lab.host, number))
-    return number if won else None
+    host.lease_number = number
+    return host if won else None
 
 
 def note_over(lab: Lab, number: int) -> None:

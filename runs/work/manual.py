@@ -17,7 +17,7 @@ from runs.domain import budgets, commands, naming, tokens
 from runs.domain.ports import Lab, Order, SeamError, Sighting, Taken
 from runs.domain.states import AgentMode, NoticeKind, PersonState, ProjectState
 from runs.models import AgentProfile, ManualSession, Project, Settings
-from runs.work import announce, lease, logins, manual_ends, taking
+from runs.work import announce, credentials, lease, logins, manual_ends, taking
 
 logger = logging.getLogger(__name__)
 
@@ -175,8 +175,9 @@ def _make(lab: Lab, row: ManualSession) -> None:
     if logins.ask(lab, profile) is False:
         raise SessionRefused(f"{profile.name} is not logged in on this machine. Log in first")
     repo = project.repo(lab.paths)
-    lab.repos.fetch(repo, project.token, url=project.url)
-    branch = lab.repos.default_branch(repo, project.token, project.url)
+    token = credentials.of_git(lab, project)
+    lab.repos.fetch(repo, token, url=project.url)
+    branch = lab.repos.default_branch(repo, token, project.url)
     commit = lab.repos.upstream(repo, branch)
     path = lab.paths.worktrees / naming.worktree_name(project.slug, row.label)
     row.worktree, row.fork_point = str(path), commit

@@ -20,7 +20,7 @@ from runs.domain.merging import MergeCommit, MergeFacts, MergeKind, Way
 from runs.domain.ports import Lab, Moved, Rejected, SeamError
 from runs.domain.states import NoticeKind
 from runs.models import Project
-from runs.work import announce, mergeable, origin
+from runs.work import announce, credentials, mergeable, origin
 from runs.work.issues import root_of
 from trackers.base import PullState
 from trackers.builtin import queries, store
@@ -151,7 +151,8 @@ def _merge(lab: Lab, project: Project, pull: PullRequest, facts: MergeFacts, by:
         raise _lost(queries.pull(root, pull.number))
     repo = project.repo(lab.paths)
     try:
-        lab.repos.push_commit(repo, facts.into, commit, seen, project.token, project.url)
+        token = credentials.of_git(lab, project)
+        lab.repos.push_commit(repo, facts.into, commit, seen, token, project.url)
     except Moved:
         store.drop_merge(root, pull.number, commit=commit)
         raise
@@ -186,7 +187,7 @@ def _settle_unknown(
     When origin does not say either, the note stays and a later look settles it.
     """
     repo = project.repo(lab.paths)
-    found = lab.repos.pushed(repo, facts.into, project.token, project.url)
+    found = lab.repos.pushed(repo, facts.into, credentials.of_git(lab, project), project.url)
     if found != commit:
         store.drop_merge(project.tracker_root, pull.number, commit=commit)
         raise SeamError(

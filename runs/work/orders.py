@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from runs.domain import commands, tokens
 from runs.domain.ports import Lab, Order
 from runs.models import AgentProfile, Run, Settings
-from runs.work import reaper
+from runs.work import credentials, proving, reaper
+from trackers.keys import evidence_of
 
 
 def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order:
     """The order for a run's session; its token starts to count, its task is kept on the row (LAB-62)."""
     folder = lab.paths.run_folder(run.pk)
+    names = evidence_of(run.project.tracker, run.issue_key)
     prompt = commands.task_text(
-        key=run.issue_key, title=run.issue_title, branch=run.branch, base=run.project.default_branch
+        key=run.issue_key,
+        title=run.issue_title,
+        branch=run.branch,
+        base=run.project.default_branch,
+        evidence=names[0] if proving.is_wanted(lab, run.project) else "",
     )
     token = tokens.new_token()
     files = {"token": token, "prompt.md": prompt}
-    if run.project.token:
-        files["git-token"] = str(run.project.token)
+    if run.project.git_token:
+        files["git-token"] = str(run.project.git_token)
     env = {**_session_env(lab, run, folder), **{str(k): str(v) for k, v in profile.env.items()}}
     run.mode, run.output, run.resume_argv = profile.mode, profile.output, profile.resume_argv
     Run.objects.filter(pk=run.pk).update(
@@ -59,8 +66,25 @@ def _session_env(lab: Lab, run: Run, folder: Path) -> dict[str, str]:
         "LAB_ADDRESS_FILE": str(lab.paths.address),
         "LAB_WAKE_SOCKET": str(lab.paths.worker_socket),
         "LAB_PROJECT": run.project.slug,
+        "LAB_SIGNALS": str(lab.paths.signals(run.project.slug)),
+        "LAB_WORKTREE": run.worktree,
         "LAB_ISSUE": run.issue_key,
         "LAB_BRANCH": run.branch,
         "GIT_TERMINAL_PROMPT": "0",
-        **({"GIT_ASKPASS": str(lab.paths.bin / "git-askpass")} if run.project.token else {}),
+        **_git_env(lab, run),
+    }
+
+
+def _git_env(lab: Lab, run: Run) -> dict[str, str]:
+    """How git gets its password. One that does not last is kept by no helper that would store it."""
+    parts = urlsplit(run.project.url)
+    ask = {"GIT_ASKPASS": str(lab.paths.bin / "git-askpass")}
+    if parts.scheme in ("http", "https"):
+        ask["LAB_GIT_PLACE"] = f"{parts.scheme}://{parts.netloc}"
+    if not credentials.is_asked_for(run.project):
+        return ask if run.project.git_token else {}
+    return ask | {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"credential.{parts.scheme}://{parts.netloc}.helper",
+        "GIT_CONFIG_VALUE_0": "",
     }

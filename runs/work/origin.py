@@ -9,7 +9,7 @@ from django.db import transaction
 from runs.domain.ports import Lab, SeamError
 from runs.domain.states import NoticeKind
 from runs.models import Project
-from runs.work import announce
+from runs.work import announce, credentials
 
 
 def freshen(lab: Lab, project: Project) -> str:
@@ -25,8 +25,9 @@ def freshen(lab: Lab, project: Project) -> str:
         except SeamError as error:
             warning = f"the checkout could not be read, so labsite's own origin was used: {error}"
     repo = project.repo(lab.paths)
-    lab.repos.fetch(repo, project.token, url=project.url)
-    branch = lab.repos.default_branch(repo, project.token, project.url)
+    token = credentials.of_git(lab, project)
+    lab.repos.fetch(repo, token, url=project.url)
+    branch = lab.repos.default_branch(repo, token, project.url)
     if branch != project.default_branch:
         project.default_branch = branch
         with transaction.atomic():

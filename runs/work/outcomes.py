@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 
-from runs.domain import streak
+from runs.domain import streak, watching
 from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind, Outcome, RunKind, RunState
 from runs.domain.streak import Move
-from runs.models import Host, Project, Run
-from runs.work import announce
+from runs.models import Host, Project, Run, WatchSession
+from runs.work import announce, following, mirror
 
 
 def record(
@@ -29,8 +29,8 @@ def record(
 
     `lease` is the number of the tick's lease: a tick that lost it can no longer end anything.
     `seen` are further facts to keep, such as the pull request that proves a success. The run's
-    token dies here, and the project's streak moves (LAB-93). Effects (session, worktree) come
-    after, by `reaper.settle`.
+    token dies here, the project's streak moves (LAB-93), and its watch session counts it once
+    (MALA-W-21). Effects (session, worktree) come after, by `reaper.settle`.
     """
     rows = Run.objects.active().filter(pk=run.pk)
     if lease is not None:
@@ -47,15 +47,18 @@ def record(
         if won:
             announce.tell(lab, NoticeKind.RUN_ENDED, reason, run=run, by=by, outcome=outcome)
             _count(lab, run, outcome)
+            mirror.ask(lab, run)
     if won:
         run.refresh_from_db()
     return bool(won)
 
 
 def _count(lab: Lab, run: Run, outcome: Outcome) -> None:
-    """Move the streak of the run's project in the transaction of its outcome (LAB-92, LAB-99)."""
+    """Move streak, counters and tasks in the transaction of the outcome (LAB-92, LAB-99, MALA-W-21)."""
     rows = Project.objects.filter(pk=run.project_id)
-    did_start = Run.objects.filter(pk=run.pk, started_at__isnull=False).exists()
+    facts = Run.objects.annotate(has_tasks=Exists(following.of(OuterRef("pk"))))
+    *known, has_tasks = facts.values_list("started_at", "claimed_at", "has_tasks").get(pk=run.pk)
+    did_start, was_claimed = (at is not None for at in known)
     moved = streak.move(outcome, did_start)
     if moved is Move.CLEARS:
         rows.update(streak=0, last_failure=None, failed_starts=0, retry_at=None)
@@ -66,6 +69,24 @@ def _count(lab: Lab, run: Run, outcome: Outcome) -> None:
         rows.update(failed_starts=F("failed_starts") + 1)
         failed = rows.values_list("failed_starts", flat=True).get()
         rows.update(retry_at=lab.now() + streak.wait_after(failed))
+    if has_tasks:
+        following.ended(lab, run, outcome)
+    if run.watch_id is not None:
+        _count_in_session(run.watch_id, outcome, did_start, was_claimed)
+
+
+def _count_in_session(session: int, outcome: Outcome, did_start: bool, was_claimed: bool) -> None:
+    """Tell the session that started the run; whatever the end, it has one active run less."""
+    more: dict[str, object] = {}
+    is_success = watching.counts(outcome, did_start)
+    if is_success is not None:
+        # The queue may hold what this completion set free (MALA-W-05).
+        more = {"completed": F("completed") + 1, "next_poll_at": None}
+        more["failed"] = F("failed") + int(not is_success)  # PostgreSQL adds no boolean
+    elif outcome is Outcome.FAILED and was_claimed:
+        more = {"unstarted": F("unstarted") + 1}
+    rows = WatchSession.objects.open().filter(pk=session)
+    rows.update(look_at=None, version=F("version") + 1, **more)
 
 
 def _tell_of_pause(lab: Lab, run: Run, outcome: Outcome) -> None:
@@ -78,4 +99,11 @@ def _tell_of_pause(lab: Lab, run: Run, outcome: Outcome) -> None:
         f"{paused}: {project.streak} runs in a row failed, the last one on issue {run.issue_key} "
         f"{outcome.words}. Look at it, then press Reset"
     )
-    announce.tell(lab, NoticeKind.AUTO_PAUSED, text, project=project, issue_key=run.issue_key)
+    announce.tell(
+        lab,
+        NoticeKind.AUTO_PAUSED,
+        text,
+        project=project,
+        watch_id=run.watch_id,
+        issue_key=run.issue_key,
+    )

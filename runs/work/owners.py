@@ -10,7 +10,7 @@ from django.db.models import Q
 from runs.domain import naming
 from runs.domain.ports import Sighting
 from runs.domain.states import Outcome
-from runs.models import ManualSession, Project, Rescue, Run
+from runs.models import Fixer, ManualSession, Project, Rescue, Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +35,18 @@ def owned(project: Project, sightings: Mapping[str, Sighting] | None = None) -> 
     """
     unsettled = Q(outcome="") | Q(settled_at=None)
     rows = Run.objects.filter(unsettled, project=project).values_list("branch", flat=True)
-    parsed = [naming.parse_session(name) for name in sightings or {}]
+    parsed = [naming.parse_session(name, project.keys) for name in sightings or {}]
     found = {
         naming.branch_for(name.key) for name in parsed if name and name.project == project.slug
     }
     people = ManualSession.objects.filter(project=project, settled_at=None)
-    return frozenset(rows) | found | frozenset(people.values_list("branch", flat=True))
+    fixers = Fixer.objects.filter(project=project, settled_at=None)
+    beside = [*people.values_list("branch", flat=True), *fixers.values_list("branch", flat=True)]
+    return frozenset(rows) | found | frozenset(beside)
 
 
 def remembered(project: Project) -> Mapping[str, Remembered]:
-    """What is remembered of each branch by its newest run or its session, in two queries."""
+    """What is remembered of each branch by its newest run, its session or its fixer."""
     rows = (
         Run.objects.filter(project=project)
         .order_by("pk")
@@ -52,7 +54,8 @@ def remembered(project: Project) -> Mapping[str, Remembered]:
     )
     people = ManualSession.objects.filter(project=project)
     driven = people.values_list("branch", "fork_point", "worktree")
-    found = {row[0]: Remembered(row[1], row[2]) for row in driven}
+    mended = Fixer.objects.filter(project=project).values_list("branch", "fork_point", "worktree")
+    found = {row[0]: Remembered(row[1], row[2]) for row in (*driven, *mended)}
     return found | {row[0]: Remembered(row[1], row[2], row[3], row[4]) for row in rows}
 
 

@@ -16,7 +16,8 @@ from runs.domain.ports import Lab, SeamError
 from runs.models import Parked, Project, Rescue
 from runs.work import census, owners
 from runs.work.owners import Remembered
-from trackers.base import Pull, TrackerError, best_pull
+from trackers.account import awaited
+from trackers.base import Ability, Pull, TrackerError, best_pull
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +117,7 @@ def _entry(
     pull = best_pull(pulls, one.name)
     return Entry(
         branch=one.name,
-        key=naming.claimed_key(one.name) or "",
+        key=naming.claimed_key(one.name, project.keys) or "",
         at=one.at,
         path=str(path or ""),
         is_dirty=_maybe(lambda: lab.repos.is_dirty(Path(path))) if path else None,
@@ -141,11 +142,14 @@ def _maybe(ask: Callable[[], T]) -> T | None:
 def _pulls(lab: Lab, project: Project, some: Sequence[Branch]) -> tuple[Sequence[Pull], str]:
     """The pull requests of a page of branches, in one call (LAB-121)."""
     tracker = lab.tracker_for(project.tracker) if project.tracker else None
-    if tracker is None or not some:
+    if tracker is None or Ability.PULLS not in tracker.abilities or not some:
         return [], ""
     root = project.tracker_root
     try:
-        found = tracker.pulls({root: [one.name for one in some]}).get(root)
+        with awaited():
+            found = tracker.pulls({root: [one.name for one in some]}).get(root)
     except TrackerError as error:
         return [], str(error)
-    return (found, "") if found is not None else ([], "The tracker could not be read.")
+    if found is not None:
+        return found, ""
+    return [], str(tracker.trouble(root) or "The tracker could not be read.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,9 +12,9 @@ from django.db.models import Q
 from runs.domain import naming
 from runs.domain.ports import Lab, SeamError
 from runs.domain.sources import Source, WrongSource, name_from, read_source, resolved, split_login
-from runs.domain.states import NoticeKind, ProjectState
-from runs.models import Project
-from runs.work import announce
+from runs.domain.states import Mirror, NoticeKind, ProjectState, TrackerKind
+from runs.models import Forge, Project
+from runs.work import announce, credentials, forges
 from runs.work.cloning import PATIENCE, carry_out_clone
 from trackers.builtin import store
 
@@ -21,6 +22,7 @@ __all__ = [
     "ProjectRefused",
     "add",
     "carry_out_clone",
+    "read_address",
     "recover",
     "remove_failed",
     "retry",
@@ -28,6 +30,8 @@ __all__ = [
 
 SOURCE_CHARACTERS = 500
 QUEUE_LOSS = timedelta(seconds=5)
+
+_NO_LABEL = {"ready_label": ""}  # what is ready there, bd says itself
 
 
 class ProjectRefused(ValueError):
@@ -39,14 +43,43 @@ class ProjectRefused(ValueError):
         self.text = text
 
 
-def add(lab: Lab, *, name: str, source: str, token: str, by: str) -> Project:
+def add(
+    lab: Lab,
+    *,
+    name: str,
+    source: str,
+    token: str,
+    by: str,
+    tracker: str = TrackerKind.BUILTIN,
+    forge: Forge | None = None,
+) -> Project:
     """Add a project; its clone goes on in the worker. Raises ProjectRefused, then nothing was made.
 
     The source is asked before anything is stored, so that a wrong URL, a refused credential or
-    an empty repository is an answer at the field and not a failed project.
+    an empty repository is an answer at the field and not a failed project. With a `forge` its
+    issues are where its repository is, and git may use the forge's credential (C-42).
     """
     name = name.strip() or name_from(source)
     slug = _free_slug(name)
+    read, url, login = read_address(lab, source)
+    if max(len(url), len(read.text)) > SOURCE_CHARACTERS:
+        raise ProjectRefused("source", f"Use at most {SOURCE_CHARACTERS} characters.")
+    token = token or login
+    place = _place(tracker, forge, read, url)
+    used = token
+    try:
+        used = token or credentials.of_forge(lab, forge, url)
+        branch = lab.repos.probe(url or read.text, used)
+    except SeamError as error:
+        raise _explained(error, used) from error
+    return _store(lab, name, slug, read, url, token, branch, place, by)
+
+
+def read_address(lab: Lab, source: str) -> tuple[Source, str, str]:
+    """What was typed, the URL that is its origin, and a credential out of that URL.
+
+    The URL is empty for a folder without an origin. Raises ProjectRefused.
+    """
     try:
         read = read_source(source)
     except WrongSource as error:
@@ -54,14 +87,7 @@ def add(lab: Lab, *, name: str, source: str, token: str, by: str) -> Project:
     if read.is_path:
         read = Source(str(_folder(read.text)), is_path=True)
     url, login = split_login(_origin(lab, read))
-    if max(len(url), len(read.text)) > SOURCE_CHARACTERS:
-        raise ProjectRefused("source", f"Use at most {SOURCE_CHARACTERS} characters.")
-    token = token or login
-    try:
-        branch = lab.repos.probe(url or read.text, token)
-    except SeamError as error:
-        raise _explained(error, token) from error
-    return _store(lab, name, slug, read, url, token, branch, by)
+    return read, url, login
 
 
 def retry(lab: Lab, project: Project, by: str) -> bool:
@@ -85,7 +111,7 @@ def remove_failed(lab: Lab, project: Project, by: str) -> bool:
         if failed is None or failed.runs.exists():
             return False
         failed.delete()
-        if project.tracker == "builtin":
+        if project.tracker == TrackerKind.BUILTIN:
             store.drop_root(project.tracker_root)
         announce.tell(lab, NoticeKind.PROJECT_FAILED, f"{project.name} was removed", by=by)
     return True
@@ -106,6 +132,34 @@ def recover(lab: Lab) -> None:
     )
     for pk in Project.objects.filter(lost, state=ProjectState.CLONING).values_list("pk", flat=True):
         lab.queue.clone(pk)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the issues are. The built-in tracker's root is made with the project."""
+
+    tracker: str
+    root: str = ""
+    forge: Forge | None = None
+
+
+def _place(tracker: str, forge: Forge | None, source: Source, url: str) -> _Place:
+    """Raises ProjectRefused for a tracker that this source cannot have."""
+    if forge is not None:
+        try:
+            return _Place(forge.kind, forges.root_at(forge, url), forge)
+        except forges.ForgeRefused as error:
+            raise ProjectRefused(error.field, error.text) from error
+    if tracker == TrackerKind.BEADS:
+        if not (source.is_path and (Path(source.text) / ".beads").is_dir()):
+            text = (
+                "beads keeps its issues in a folder .beads; give the path of a repository with one."
+            )
+            raise ProjectRefused("tracker", text)
+        return _Place(tracker, source.text)
+    if tracker in ("", TrackerKind.BUILTIN):
+        return _Place(tracker)
+    raise ProjectRefused("forge", "Choose the account with which the forge is asked.")
 
 
 def _free_slug(name: str) -> str:
@@ -171,8 +225,10 @@ def _store(
     url: str,
     token: str,
     branch: str,
+    place: _Place,
     by: str,
 ) -> Project:
+    is_builtin = place.tracker == TrackerKind.BUILTIN
     try:
         with transaction.atomic():
             project = Project.objects.create(
@@ -183,9 +239,12 @@ def _store(
                 is_hosted=not url,
                 token=token,
                 default_branch=branch,
-                tracker="builtin",
-                tracker_root=store.create_root(name),
+                tracker=place.tracker,
+                tracker_root=store.create_root(name) if is_builtin else place.root,
+                forge=place.forge,
+                mirror=Mirror.STATUS if place.tracker == TrackerKind.BEADS else Mirror.OFF,
                 created_at=lab.now(),
+                **_NO_LABEL if place.tracker == TrackerKind.BEADS else {},
             )
             announce.tell(
                 lab,

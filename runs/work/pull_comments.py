@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from django.db import transaction
 
 from runs.domain import patches, writing
 from runs.domain.ports import Lab
-from runs.domain.states import NoticeKind
-from runs.models import Project, Run
-from runs.work import announce, comparing
-from trackers.base import Place, Refused, Side
+from runs.domain.states import ForgeKind, NoticeKind, TrackerKind
+from runs.models import Notice, Project, Run
+from runs.work import announce, comparing, elsewhere
+from trackers.account import awaited
+from trackers.base import Ability, Place, Refused, Side
 from trackers.builtin import queries, store
 from trackers.builtin.models import PullComment, PullRequest
 
 QUOTE = 400
+SAME_WORDS = timedelta(minutes=5)
 SHOWN_PATH = 60
 
 
@@ -46,12 +49,14 @@ def comment(
     `commit` is the head at which the line was seen. The same words of the same author at the same
     place, sent again, are kept once. Raises PullRefused, NotFound, Refused, SeamError.
     """
-    if project.tracker != "builtin":
-        raise Refused("This project keeps its pull requests on a tracker of its own.")
     try:
         body = writing.comment(body)
     except writing.WrongText as error:
         raise PullRefused(error.field, error.text) from error
+    if project.tracker != TrackerKind.BUILTIN:
+        if path or line is not None:
+            raise PullRefused("line", "Lines of this pull request are commented on at its tracker.")
+        return _comment_elsewhere(lab, project, number, body, by, run)
     pull = queries.pull(project.tracker_root, number)
     place = None
     if path or line is not None:
@@ -70,9 +75,33 @@ def comment(
     return key
 
 
+def _comment_elsewhere(
+    lab: Lab, project: Project, number: int, body: str, by: str, run: Run | None
+) -> int:
+    """A pull request of a forge is commented on as its issue of the same number."""
+    if project.tracker not in list(ForgeKind):
+        raise Refused("This project keeps its pull requests on a tracker of its own.")
+    tracker = elsewhere.able(lab, project, Ability.COMMENT)
+    words = elsewhere.signed(project, body, by)
+    kind, text = (
+        NoticeKind.PULL_COMMENTED,
+        f"comment on pull request {number}: {writing.one_line(body)}",
+    )
+    lately = Notice.objects.filter(
+        project=project, kind=kind, text=text, by=by, at__gt=lab.now() - SAME_WORDS
+    )
+    with awaited(), elsewhere.alone(lab, project, "pull comment", str(number), words):
+        if lately.exists():
+            return number
+        tracker.comment(project.tracker_root, str(number), by, words)
+        with transaction.atomic():
+            announce.tell(lab, kind, text, project=project, run=run, by=by)
+    return number
+
+
 def comments(project: Project, number: int) -> Sequence[PullComment]:
     """The comments of a pull request, oldest first. Raises NotFound, Refused."""
-    if project.tracker != "builtin":
+    if project.tracker != TrackerKind.BUILTIN:
         return ()
     return queries.pull_comments(queries.pull(project.tracker_root, number))
 

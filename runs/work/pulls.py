@@ -12,8 +12,8 @@ from runs.domain.comparing import Ends
 from runs.domain.ports import Lab, SeamError
 from runs.domain.recovery import BranchFacts, is_left_over
 from runs.domain.states import NoticeKind
-from runs.models import Project, Run
-from runs.work import announce, comparing, mergeable
+from runs.models import Notice, Project, Run
+from runs.work import announce, comparing, credentials, elsewhere, mergeable
 from runs.work.pull_comments import PullRefused, comment, comments
 from trackers.base import (
     Ability,
@@ -45,6 +45,8 @@ def create(lab: Lab, run: Run, *, title: str, body: str = "", base: str = "", by
     if standing is None:
         new = _request(lab, run, title, body, base, by)
         standing = _open(lab, tracker, run, new)
+    elif Ability.LOCAL not in tracker.abilities:
+        _tell_once(lab, run, standing, by or run.agent)
     _look_after_commit(lab, run.project)
     return standing
 
@@ -90,6 +92,12 @@ def _keep_ends(project: Project, number: int, ends: Ends) -> None:
 
 def _able(lab: Lab, project: Project) -> Tracker:
     tracker = lab.tracker_for(project.tracker)
+    if tracker is not None and Ability.PULLS not in tracker.abilities:
+        raise PullRefused(
+            "tracker",
+            "This project has no pull requests. Name the issue in a commit message, push the "
+            "branch, then run: labctl done",
+        )
     if tracker is None or Ability.CREATE_PULL not in tracker.abilities:
         raise PullRefused(
             "tracker", "labsite cannot open pull requests on this project's tracker; use its own."
@@ -113,7 +121,8 @@ def _pulls(tracker: Tracker, run: Run) -> Sequence[Pull]:
     root = run.project.tracker_root
     found = tracker.pulls({root: [run.branch]})[root]
     if found is None:
-        raise Unreachable("The project's tracker could not be read just now. Try again.")
+        why = tracker.trouble(root)
+        raise why or Unreachable("The project's tracker could not be read just now. Try again.")
     return found
 
 
@@ -162,14 +171,16 @@ def _base(lab: Lab, run: Run, base: str) -> str:
         return project.default_branch
     if base == run.branch or not _BRANCH.fullmatch(base) or ".." in base:
         raise PullRefused("base", "A pull request cannot go into that branch. Leave --base out.")
-    if lab.repos.pushed(project.repo(lab.paths), base, project.token, project.url) is None:
+    token = credentials.of_git(lab, project)
+    if lab.repos.pushed(project.repo(lab.paths), base, token, project.url) is None:
         raise PullRefused("base", f"origin has no branch {base}. Leave --base out.")
     return base
 
 
 def _pushed(lab: Lab, run: Run) -> str:
     project = run.project
-    commit = lab.repos.pushed(project.repo(lab.paths), run.branch, project.token, project.url)
+    token = credentials.of_git(lab, project)
+    commit = lab.repos.pushed(project.repo(lab.paths), run.branch, token, project.url)
     if commit is None:
         raise PullRefused(
             "head",
@@ -185,7 +196,7 @@ def _is_ahead(lab: Lab, project: Project, commit: str, base: str) -> bool:
     try:
         return lab.repos.is_ahead(repo, commit, base)
     except SeamError:
-        lab.repos.fetch(repo, project.token, url=project.url)
+        lab.repos.fetch(repo, credentials.of_git(lab, project), url=project.url)
         return lab.repos.is_ahead(repo, commit, base)
 
 
@@ -213,19 +224,46 @@ def _is_left_over(lab: Lab, run: Run, pushed: str) -> bool:
 
 
 def _open(lab: Lab, tracker: Tracker, run: Run, new: NewPull) -> Pull:
-    """Store it and tell of it. The second of two that ask at once gets the first one's."""
+    """Store it and tell of it. The second of two that ask at once gets the first one's.
+
+    Elsewhere it is opened first and told after, since nothing waits for a network in a transaction.
+    """
     try:
+        if Ability.LOCAL not in tracker.abilities:
+            return _open_elsewhere(lab, tracker, run, new)
         with transaction.atomic():
             _check_active(run)
             pull = tracker.create_pull(run.project.tracker_root, new)
-            text = f"pull request {pull.number} opened: {writing.one_line(new.title)}"
-            announce.tell(lab, NoticeKind.PULL_OPENED, text, run=run, by=new.author)
+            _tell_opened(lab, run, pull, new.author)
     except Refused:
         standing = _standing(tracker, run)
         if standing is None:
             raise
         return standing
     return pull
+
+
+def _open_elsewhere(lab: Lab, tracker: Tracker, run: Run, new: NewPull) -> Pull:
+    _check_active(run)
+    with elsewhere.alone(lab, run.project, "pull request", new.head):
+        standing = _standing(tracker, run)
+        pull = standing or tracker.create_pull(run.project.tracker_root, new)
+    _tell_once(lab, run, pull, new.author)
+    return pull
+
+
+def _tell_once(lab: Lab, run: Run, pull: Pull, by: str) -> None:
+    """Also of one that was opened before labsite was interrupted, or by the agent itself."""
+    with transaction.atomic():
+        Project.objects.hold(run.project_id)
+        told = Notice.objects.filter(run=run, kind=NoticeKind.PULL_OPENED)
+        if not told.filter(text__startswith=f"pull request {pull.number} opened").exists():
+            _tell_opened(lab, run, pull, by)
+
+
+def _tell_opened(lab: Lab, run: Run, pull: Pull, by: str) -> None:
+    text = f"pull request {pull.number} opened: {writing.one_line(pull.title)}"
+    announce.tell(lab, NoticeKind.PULL_OPENED, text, run=run, by=by)
 
 
 def _look_after_commit(lab: Lab, project: Project) -> None:

@@ -72,7 +72,12 @@ def keep(
         )
         text = f"{branch} was kept whole before it goes: {why}; can be restored for {_days(until - now)}"
         announce.tell(
-            lab, NoticeKind.WORK_RESCUED, text, project=project, issue_key=_key(branch), by=by
+            lab,
+            NoticeKind.WORK_RESCUED,
+            text,
+            project=project,
+            issue_key=_key(project, branch),
+            by=by,
         )
     return made
 
@@ -106,8 +111,8 @@ def _notes(
     }
 
 
-def _key(branch: str) -> str:
-    return naming.claimed_key(branch) or ""
+def _key(project: Project, branch: str) -> str:
+    return naming.claimed_key(branch, project.keys) or ""
 
 
 def _days(length: timedelta) -> str:

@@ -46,7 +46,7 @@ def restore(lab: Lab, found: Rescue, by: str) -> str:
             Rescue.objects.waiting().filter(pk=fresh.pk).update(
                 restored_at=lab.now(), restored_as=name, restored_by=by
             )
-            key = naming.claimed_key(name) or ""
+            key = naming.claimed_key(name, project.keys) or ""
             other = "" if name == fresh.branch else f", since {fresh.branch} is taken"
             text = f"{fresh.branch} was restored as {name}{other}; it is parked again"
             announce.tell(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import BooleanField, Exists, ExpressionWrapper
+
 from runs.domain import budgets
 from runs.domain.ports import Lab
-from runs.models import Due, Run, Settings
+from runs.models import Due, Monitor, Run, Settings, Workflow
 from runs.work import filling, sweep
 
-LOOK, GLANCE, FILL = "look", "glance", "fill"
+LOOK, GLANCE, FILL, MONITORS = "look", "glance", "fill", "monitors"
 GLANCE_EVERY = timedelta(seconds=5)
 _NAMES = {LOOK: "Runs are looked at", FILL: "Automatic work is started", sweep.SWEEP: "Tidying up"}
 
@@ -22,21 +24,40 @@ def intervals(settings: Settings) -> Mapping[str, timedelta]:
     return {**every, GLANCE: GLANCE_EVERY, sweep.SWEEP: timedelta(minutes=settings.sweep_minutes)}
 
 
-def due(lab: Lab, settings: Settings) -> set[str]:
-    """What is due now, from one indexed query; nothing that would find nothing to do (LAB-86)."""
-    now, stored = lab.now(), next_times(lab)
-    found = {
+def due(lab: Lab, settings: Settings, wanted: Collection[str] = ()) -> set[str]:
+    """What is due now or wanted anyway; nothing that would find nothing to do (LAB-86).
+
+    A watch session knows by itself when its poll or its grace is due, or that it was woken, and a
+    monitor when its next pass or check is. Workflows are stepped with the monitors.
+    """
+    now = lab.now()
+    stored, has_monitors = _stored(lab, now)
+    found = {*wanted} | {
         name
         for name, every in intervals(settings).items()
         if budgets.is_due(now, stored.get(name), every)
     }
-    if FILL in found and LOOK not in found and not filling.is_wishing():
-        found.discard(FILL)
+    if LOOK not in found:
+        is_wishing = filling.is_wishing(now, looks_anew=FILL in found)
+        found = found | {FILL} if is_wishing else found - {FILL}
     if found == {GLANCE} and not Run.objects.working().filter(host=lab.host).exists():
-        return set()
+        found = set()
+    if has_monitors:
+        found = found | {MONITORS}
     if sweep.RECONCILE not in stored:
         found |= {LOOK, sweep.RECONCILE}
     return found
+
+
+def _stored(lab: Lab, now: datetime) -> tuple[Mapping[str, datetime], bool]:
+    """Next times, and whether a monitor or a workflow is due, in one query, asked every few seconds."""
+    monitors, workflows = Monitor.objects.due(lab.host, now), Workflow.objects.due(lab.host, now)
+    either = Exists(monitors) | Exists(workflows)
+    has_monitors = ExpressionWrapper(either, output_field=BooleanField())
+    found = list(
+        Due.objects.filter(host__name=lab.host).values_list("activity", "next_at", has_monitors)
+    )
+    return {name: at for name, at, _ in found}, not found or found[0][2]
 
 
 def next_times(lab: Lab) -> Mapping[str, datetime]:

@@ -12,7 +12,8 @@ from runs.domain.launching import Queue, Refusal, Start, decide_start
 from runs.domain.ports import Lab, Sighting
 from runs.domain.states import AnswerCode, NoticeKind, RunKind, RunState
 from runs.models import Project, Run, Settings, StartRequest
-from runs.work import announce, facts, lease, taking
+from runs.work import announce, facts, lease, seen, taking
+from trackers.account import awaited
 
 PATIENCE = timedelta(minutes=2)
 STEP_SECONDS = 0.02
@@ -90,7 +91,10 @@ def _answer(
         refuse(lab, asked, Refusal(AnswerCode.EXPIRED, text))
         return False
     # Asked fresh: ready issues of the tracker, claims of git (LAB-57).
-    (queue,) = facts.gather(lab, settings, [asked.project], asked.wanted_key, silent)
+    began = lab.now()
+    with awaited():
+        (queue,) = facts.gather(lab, settings, [asked.project], asked.wanted_key, silent)
+    seen.keep_queues(lab, [asked.project], [queue], began)
     decision = decide_start(queue, taking.room(lab, settings, sightings, held))
     if isinstance(decision, Refusal):
         refuse(lab, asked, decision)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from runs.domain.ports import Lab
 from runs.domain.states import Outcome
 from runs.models import Project, Run
-from runs.work import manual_ends, outcomes, reaper
+from runs.work import manual_ends, outcomes, reaper, validation_ends
 
 
 def stop(lab: Lab, run: Run, by: str) -> bool:
@@ -30,7 +30,10 @@ def stop(lab: Lab, run: Run, by: str) -> bool:
 def stop_all(lab: Lab, project: Project, by: str) -> int:
     """Stop every run of one project, each by the same neutral Stop (LAB-51, C-40).
 
-    Sessions that people drive are ended too, each as its own Stop does it.
+    Sessions that people drive are ended too, each as its own Stop does it, and agents that mend a
+    failed validation, which then has failed.
     """
     runs = Run.objects.active().filter(project=project).select_related("project")
-    return sum(stop(lab, run, by) for run in runs) + manual_ends.stop_all(lab, project, by)
+    stopped = sum(stop(lab, run, by) for run in runs)
+    stopped += validation_ends.stop_fixers(lab, project, by)
+    return stopped + manual_ends.stop_all(lab, project, by)

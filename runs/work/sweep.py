@@ -6,7 +6,7 @@ The tick only asks for the runtime sweep; it is an ordinary task, since it waits
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,10 +20,27 @@ from runs.domain.ports import Lab, SeamError, Sighting
 from runs.domain.states import NoticeKind, ProjectState
 from runs.domain.teardown import MergeFacts, is_merged
 from runs.models import Due, Host, Project
-from runs.work import announce, census, disk, guard, merging, origin, owners, prune, restore
+from runs.work import (
+    announce,
+    asking,
+    census,
+    disk,
+    guard,
+    merging,
+    mirror,
+    origin,
+    owners,
+    pacing,
+    proving,
+    prune,
+    restore,
+    seen,
+    signalling,
+)
+from runs.work.asking import Silence
 from runs.work.guard import Piece
 from runs.work.owners import Remembered
-from trackers.base import PullState, TrackerError
+from trackers.base import Ability, PullState, TrackerError
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +68,10 @@ def reconcile(
             _reconcile(lab, project, sightings, keep)
         except SeamError as error:
             errors.append(f"parked work of {project.name} was not reconciled: {error}")
+    try:
+        signalling.sweep_gone(lab)
+    except SeamError as error:
+        errors.append(f"signal files of deleted projects were not removed: {error}")
     host = Host.objects.get(name=lab.host)
     Due.objects.update_or_create(host=host, activity=RECONCILE, defaults={"next_at": lab.now()})
 
@@ -93,6 +114,8 @@ def carry_out(lab: Lab, project_id: int) -> None:
         prune.prune,
         census.take,
         disk.measure,
+        signalling.sweep,
+        mirror.catch_up,
     )
     for step in steps:
         try:
@@ -105,18 +128,21 @@ def carry_out(lab: Lab, project_id: int) -> None:
 def collect(lab: Lab, project: Project) -> list[str]:
     """Remove merged branches and their clean worktrees; everything else is left (LAB-111).
 
+    What a fixer made is left too, until a person discards it.
+
     Raises SeamError when sessions or branches could not be listed; then nothing is removed.
     """
-    found = census.parked(lab, project)
+    found = [one for one in census.parked(lab, project) if not naming.is_fix(one.name)]
     sightings = lab.sessions.look()
     known = owners.remembered(project)
     heads = _merged_heads(lab, project, found)
     held = lab.repos.merged(project.repo(lab.paths), project.default_branch, naming.MANAGED)
-    pieces = [_piece(lab, one, known, heads) for one in found]
+    stay = _open_claims(lab, project, found)
+    pieces = [_piece(lab, one, known, heads, one.name in stay) for one in found]
     gone = [
         piece.branch
         for one, piece in zip(found, pieces, strict=True)
-        if is_merged(_facts(one, piece, held))
+        if is_merged(_facts(project, one, piece, held))
         and _tear_down(lab, project, piece, sightings, "it was merged", spare=True)
     ]
     if gone:
@@ -130,17 +156,18 @@ def collect(lab: Lab, project: Project) -> list[str]:
 def _reconcile(
     lab: Lab, project: Project, sightings: Mapping[str, Sighting], keep: Callable[[], None]
 ) -> None:
-    found = census.parked(lab, project)
+    found = [one for one in census.parked(lab, project) if not naming.is_fix(one.name)]
     known, restored = owners.remembered(project), owners.restored(project)
     try:
         held = lab.repos.merged(project.repo(lab.paths), project.default_branch, naming.MANAGED)
     except SeamError as error:
         logger.warning("merged branches are unknown", extra={"error": str(error)})
         held = frozenset()
+    claims = _claims(project, found) if proving.is_wanted(lab, project) else {}
     changed: list[str] = []
     for one in found:
-        piece = _piece(lab, one, known, {})
-        merged = is_merged(_facts(one, piece, held))
+        piece = _piece(lab, one, known, {}, one.name in claims)
+        merged = is_merged(_facts(project, one, piece, held))
         stays = one.name in restored or (piece.branch in known and known[one.name].keeps_worktree)
         if merged or (piece.path is not None and not stays):
             keep()
@@ -158,14 +185,17 @@ def _piece(
     one: Branch,
     known: Mapping[str, Remembered],
     heads: Mapping[str, frozenset[str]],
+    stays: bool,
 ) -> Piece:
     fork = known[one.name].fork_point if one.name in known else ""
     path: Path | None = census.worktree_of(lab, one, known)
-    return Piece(one.name, path, fork, heads.get(one.name, frozenset()))
+    return Piece(one.name, path, fork, heads.get(one.name, frozenset()), stays)
 
 
-def _facts(one: Branch, piece: Piece, held: frozenset[str]) -> MergeFacts:
-    is_claim = naming.claimed_key(one.name) is not None
+def _facts(project: Project, one: Branch, piece: Piece, held: frozenset[str]) -> MergeFacts:
+    is_claim = naming.claimed_key(one.name, project.keys) is not None
+    if piece.stays:
+        held = frozenset()
     return MergeFacts(one.tip, piece.fork_point, one.name in held, is_claim, piece.merged_heads)
 
 
@@ -189,19 +219,50 @@ def _tear_down(
     return done.removed_worktree or done.deleted_branch
 
 
+def _claims(project: Project, found: Sequence[Branch]) -> dict[str, str]:
+    """The issues that these branches claim, by branch."""
+    keys = {one.name: naming.claimed_key(one.name, project.keys) for one in found}
+    return {branch: key for branch, key in keys.items() if key}
+
+
+def _open_claims(lab: Lab, project: Project, found: Sequence[Branch]) -> Collection[str]:
+    """Branches that have to stay although they were merged: nobody has closed their issue.
+
+    Only where a merge closes no issue, since there are no pull requests: without its branch the
+    issue would be started once more (C-10). All of them stay when the tracker did not answer.
+    """
+    claims = _claims(project, found) if proving.is_wanted(lab, project) else {}
+    if not claims:
+        return ()
+    place = (project.tracker, project.tracker_root)
+    answers = asking.ask_roots(
+        lab, {place: set(claims.values())}, lambda tracker, some: tracker.still_open(some)
+    )
+    still = answers.get(place, Silence("no tracker"))
+    if isinstance(still, Silence):
+        return claims
+    open_keys = {one.key for one in still}
+    return [branch for branch, key in claims.items() if key in open_keys]
+
+
 def _merged_heads(
     lab: Lab, project: Project, found: Sequence[Branch]
 ) -> Mapping[str, frozenset[str]]:
     """Heads of merged pull requests by branch, in one call; none when the tracker does not say."""
     tracker = lab.tracker_for(project.tracker) if project.tracker else None
-    if tracker is None or not found:
+    if tracker is None or Ability.PULLS not in tracker.abilities:
         return {}
-    root = project.tracker_root
+    if found and pacing.is_remote(lab, project) and not pacing.are_pulls_due(lab, project):
+        return {}
+    root, began = project.tracker_root, lab.now()
     try:
-        pulls = tracker.pulls({root: [one.name for one in found]}).get(root)
+        asked = {root: [one.name for one in found]}
+        pulls = tracker.pulls(asked).get(root) if found else ()
     except TrackerError as error:
         logger.info("merged requests are unknown", extra={"error": str(error)})
         return {}
+    if pulls is not None:
+        seen.keep_pulls(lab, project, pulls, began)
     heads: dict[str, set[str]] = {}
     for pull in pulls or ():
         if pull.state is PullState.MERGED and pull.head_commit and not pull.is_fork:

@@ -12,8 +12,9 @@ from runs.domain import naming, tokens
 from runs.domain.launching import Room, Start
 from runs.domain.ports import Lab, Sighting
 from runs.domain.states import NoticeKind, RunKind, RunState
-from runs.models import Host, ManualSession, Project, Run, Settings
-from runs.work import announce, lease
+from runs.models import Fixer, Host, ManualSession, Project, Run, Settings, WatchSession
+from runs.work import announce, following, lease
+from trackers.keys import rule_of
 
 
 class NotWantedAnyMore(Exception):
@@ -28,6 +29,7 @@ class Asked:
     by: str
     at: datetime
     confirm: Callable[[Run], bool]
+    watch: WatchSession | None = None
 
 
 def take(
@@ -63,17 +65,28 @@ def take(
             model=settings.model if is_general else "",
             effort=settings.effort if is_general else "",
             started_by=asked.by,
+            watch=asked.watch,
             requested_at=asked.at,
         )
         if not asked.confirm(run):
             raise NotWantedAnyMore
-        Project.objects.filter(pk=project.pk).update(last_opened_at=lab.now())
+        # The issue was read on this tracker; on another one its key means something else.
+        same = {"tracker": project.tracker, "tracker_root": project.tracker_root}
+        if not Project.objects.filter(pk=project.pk, **same).update(last_opened_at=lab.now()):
+            raise NotWantedAnyMore
         text = f"taken into slot {start.slot}"
         if asked.kind is RunKind.AUTO:
-            text = f"{text} by automatic work"
+            text = f"{text} by {_starter(asked.watch)}"
         announce.tell(lab, NoticeKind.RUN_STARTING, text, run=run, by=asked.by)
+        following.started(lab, run)
         transaction.on_commit(lambda: lab.queue.launch(run.pk), robust=True)
     return run
+
+
+def _starter(watch: WatchSession | None) -> str:
+    if watch is None or watch.is_auto:
+        return "automatic work"
+    return f"watch session {watch.pk}"
 
 
 def room(
@@ -86,25 +99,28 @@ def room(
 
     A session of `held` counts as long as its run is active: it may have come to life after the
     sessions were looked at, when it is neither seen nor *starting* any more. Other hosts count by
-    their active runs and by their sessions that people drive.
+    their active runs and by their sessions of people and fixers.
     """
     active = list(Run.objects.active().values_list("host", "session", "slot", "state"))
     ours = [(session, slot, state) for host, session, slot, state in active if host == lab.host]
     taken = {slot for _, slot, _ in ours if slot}
     host_cap = Host.objects.filter(name=lab.host).values_list("session_cap", flat=True).first()
-    driven = list(ManualSession.objects.filter(ended_at=None).values_list("host", "session"))
+    driven = [
+        *ManualSession.objects.filter(ended_at=None).values_list("host", "session"),
+        *Fixer.objects.filter(ended_at=None).values_list("host", "session"),
+    ]
     mine = {session for host, session in driven if host == lab.host}
     elsewhere = len(active) - len(ours) + len(driven) - len(mine)
     if sightings is None:
         return Room(taken, None, settings.session_cap, elsewhere, host_cap)
-    slugs = set(Project.objects.values_list("slug", flat=True))
+    slugs = dict(Project.objects.values_list("slug", "tracker"))
     live = {
         name
         for name, seen in sightings.items()
         if seen.alive and naming.session_project(name) in slugs
     }
     for name in live:
-        parsed = naming.parse_session(name)
+        parsed = naming.parse_session(name, rule_of(slugs[naming.session_project(name) or ""]))
         if parsed is not None and parsed.slot:
             taken.add(parsed.slot)
     starting = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import Enum
+from enum import Enum, unique
 
 from django.db import transaction
 from django.utils.crypto import salted_hmac
@@ -24,6 +24,7 @@ QUARTER = timedelta(minutes=15)
 PRUNED_AT_ONCE = 500
 
 
+@unique  # two of one limit would be one kind, and count together
 class Kind(Enum):
     """What is counted: one person's name from one address, or everything from one address."""
 
@@ -31,6 +32,8 @@ class Kind(Enum):
     ADDRESS = Limit(30, QUARTER)
     # Every one leaves a session behind, so these are not given back.
     PASSKEY_QUESTION = Limit(60, QUARTER)
+    # Deliveries that nobody signed; apart from people, who may share the forge's address.
+    HOOK = Limit(20, QUARTER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +70,11 @@ def doors(address: str, name: str = "") -> list[Door]:
 def question_doors(address: str) -> list[Door]:
     """What counts a question for a passkey that somebody from this address has asked for."""
     return [Door(Kind.PASSKEY_QUESTION, address)]
+
+
+def hook_doors(address: str) -> list[Door]:
+    """What counts a webhook's delivery from this address whose signature is wrong."""
+    return [Door(Kind.HOOK, address)]
 
 
 def attempt(lab: Lab, tried: Iterable[Door]) -> None:

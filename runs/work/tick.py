@@ -18,19 +18,25 @@ from runs.models import Host, Run, Settings, Tick, connections
 from runs.work import (
     adopt,
     clock,
+    composing,
     filling,
     glance,
     judge,
     launch,
     lease,
+    monitoring,
     pings,
     projects,
+    quota,
     reaper,
     schedule,
+    seen,
     starts,
     sweep,
+    watches,
+    watching,
 )
-from runs.work.schedule import FILL, LOOK
+from runs.work.schedule import FILL, LOOK, MONITORS
 
 logger = logging.getLogger(__name__)
 
@@ -64,8 +70,7 @@ def tick(lab: Lab, project: str = "", force: bool = False) -> Report:
     """Do what is due on this host; `project` (its slug) or `force` ask for a look now.
 
     Returns at once when nothing is due, and reports a skip when another tick holds the lease
-    (LAB-17). Never raises for what the outside does; without its database it is blind and does
-    nothing.
+    (LAB-17). Never raises for what the outside does; without its database it does nothing.
     """
     try:
         return _tick(lab, project, force)
@@ -76,18 +81,18 @@ def tick(lab: Lab, project: str = "", force: bool = False) -> Report:
 
 def _tick(lab: Lab, project: str, force: bool) -> Report:
     settings = Settings.current()
-    due = schedule.due(lab, settings)
-    if force or project:
-        due |= {LOOK, FILL} if force else {LOOK}
+    wanted = {LOOK, FILL} if force else {LOOK} if project else set[str]()
+    due = schedule.due(lab, settings, wanted)
     if not due:
         return Report(did=False)
-    number = lease.acquire(lab)
-    if number is None:
+    host = lease.take(lab)
+    if host is None:
         return _skipped(lab, is_periodic=not project)
+    number = host.lease_number
     began = time.perf_counter()
     report = Report()
     try:
-        _work(lab, settings, number, due, project, report)
+        _work(lab, settings, host, due, project, report, force)
     except lease.Lost:
         report.errors.append("the lease was lost; another tick goes on")
     except NO_DATABASE as error:
@@ -97,6 +102,7 @@ def _tick(lab: Lab, project: str, force: bool) -> Report:
         report.errors.append(f"the tick was cut short by a mistake of labsite: {error!r}")
     finally:
         connections.renew()
+        quota.settle(lab)
         try:
             _finish(lab, settings, number, due, project, report, began)
         except NO_DATABASE:
@@ -106,10 +112,34 @@ def _tick(lab: Lab, project: str, force: bool) -> Report:
 
 
 def _work(
-    lab: Lab, settings: Settings, number: int, due: set[str], project: str, report: Report
+    lab: Lab,
+    settings: Settings,
+    host: Host,
+    due: set[str],
+    project: str,
+    report: Report,
+    force: bool,
+) -> None:
+    """Monitors first: they ask for nothing outside, and wait for nobody."""
+    now = clock.heed(lab, host)
+    if project or MONITORS in due:
+        monitoring.look(lab, host.lease_number, report.errors, project)
+        composing.look(lab, host.lease_number, report.errors)
+    if due != {MONITORS}:
+        _look_around(lab, settings, host.lease_number, due, project, report, force, now)
+
+
+def _look_around(
+    lab: Lab,
+    settings: Settings,
+    number: int,
+    due: set[str],
+    project: str,
+    report: Report,
+    force: bool,
+    now: datetime,
 ) -> None:
     """Rows first, then sessions: what ends in between is known and not taken for something new."""
-    now = clock.heed(lab, number)
     known = _runs(lab)
     held = {run.session for run in known if run.is_active and run.state == RunState.STARTING}
     sightings = _look(lab, report)
@@ -122,13 +152,15 @@ def _work(
             report.adopted, runs = len(found), [*runs, *found]
         _judge(lab, settings, number, runs, sightings, report, now)
     if due & {LOOK, FILL}:
-        report.started = _launch(lab, settings, sightings, held, number, due, report)
+        report.started = _launch(lab, settings, sightings, held, number, report, force)
     if LOOK in due and not project:
         projects.recover(lab)
     if sweep.SWEEP in due and not project:
         sweep.ask(lab)
+        seen.ask(lab)
+        quota.prune(lab)
     working = [run for run in runs if run.is_active and run.state == RunState.WORKING]
-    if working and not project and _any_alive(working, sightings):
+    if not project and any(run.session in (sightings or {}) for run in working):
         glance.glance(lab, working)
 
 
@@ -205,22 +237,24 @@ def _launch(
     sightings: Mapping[str, Sighting] | None,
     held: Collection[str],
     number: int,
-    due: set[str],
     report: Report,
+    force: bool,
 ) -> int:
-    """Drain before fill: what ended has freed its slot, then people's requests, then auto work."""
-    is_asked, wishing = filling.waiting(lab.now(), kicked=FILL not in due)
-    if not is_asked and not wishing:
+    """Drain before fill: what ended has freed its slot, then people's requests, then sessions."""
+    wishes = filling.waiting()
+    for project in wishes.lacking:
+        watches.store(lab, project, watches.SWITCH)
+    sessions = watching.look(lab, settings, number, report.errors, now_all=force)
+    # What a session asks for now is not asked for twice.
+    for project_id in set(wishes.woken) - {one.project_id for one in sessions}:
+        lab.queue.refresh(project_id)
+    if not wishes.is_asked and not sessions:
         return 0
     if report.settled:
         sightings = _look(lab, report)
     held = set(held)
-    started = starts.launch_pass(lab, settings, sightings, number, held) if is_asked else 0
-    return started + filling.fill(lab, settings, sightings, number, held, wishing, report.errors)
-
-
-def _any_alive(runs: Sequence[Run], sightings: Mapping[str, Sighting] | None) -> bool:
-    return sightings is not None and any(run.session in sightings for run in runs)
+    started = starts.launch_pass(lab, settings, sightings, number, held) if wishes.is_asked else 0
+    return started + filling.fill(lab, settings, sightings, number, held, sessions, report.errors)
 
 
 def _skipped(lab: Lab, is_periodic: bool) -> Report:

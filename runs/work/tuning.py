@@ -16,6 +16,7 @@ from runs.work import announce
 NUMBERS = (
     "tick_seconds",
     "launch_seconds",
+    "watch_seconds",
     "run_budget_minutes",
     "session_cap",
     "git_timeout_seconds",
@@ -24,6 +25,7 @@ NUMBERS = (
     "sweep_minutes",
     "rescue_days",
     "output_days",
+    "people_percent",
     "disk_quota_mb",
 )
 

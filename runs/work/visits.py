@@ -10,31 +10,36 @@ from django.contrib.auth.models import User
 from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
-from runs.domain import returning
+from runs.domain import returning, watching
 from runs.domain.returning import Ended, Summary
 from runs.domain.states import NoticeKind
-from runs.models import Notice, Run
+from runs.models import Notice, Run, WatchSession
 from runs.models.visit import Visit
+from runs.work import group_ends
+from runs.work.group_ends import GroupEnds
 
 SHOWN = 8
 SHOWN_PAUSES = 5
-HEAVY = ("prompt", "last_words", "project__token")
+SECRET = ("project__token", "project__hook_secret")
+HEAVY = ("prompt", "last_words", *SECRET)
 _TOLD = Q(tokens_in__isnull=False) | Q(tokens_out__isnull=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """What ended between two visits: the numbers, the newest runs, and the projects that paused."""
+    """What ended between two visits: the numbers, the newest runs, what paused, failed, and groups."""
 
     since: datetime
     until: datetime
     summary: Summary
     runs: Sequence[Run]
     pauses: Sequence[Notice]
+    watches: Sequence[WatchSession]
+    groups: GroupEnds
 
     @property
     def is_empty(self) -> bool:
-        return not (self.summary.runs or self.pauses)
+        return not (self.summary.runs or self.pauses or self.watches or self.groups)
 
     @property
     def more(self) -> int:
@@ -52,18 +57,23 @@ def note(user: User, now: datetime) -> datetime | None:
 
 
 def away(since: datetime, until: datetime) -> Away:
-    """What ended in that time. Three queries, each by its own index."""
+    """What ended in that time. Seven queries, each by its own index."""
     begin = returning.begin(since, until)
     ended = Run.objects.exclude(outcome="").filter(ended_at__gt=begin, ended_at__lte=until)
     ended = ended.filter(started_at__isnull=False)
     newest = ended.select_related("project").defer(*HEAVY).order_by("-ended_at", "-id")
     pauses = Notice.objects.filter(kind=NoticeKind.AUTO_PAUSED, at__gt=begin, at__lte=until)
+    failed = WatchSession.objects.filter(
+        ended_at__gt=begin, ended_at__lte=until, code__in=watching.FAILED
+    )
     return Away(
         since,
         until,
         returning.summary(_sums(ended)),
         list(newest[:SHOWN]),
         list(pauses.select_related("project").order_by("-at")[:SHOWN_PAUSES]),
+        list(failed.select_related("project").defer(*SECRET).order_by("-ended_at")[:SHOWN_PAUSES]),
+        group_ends.between(begin, until),
     )
 
 

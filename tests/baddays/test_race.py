@@ -22,6 +22,7 @@ PROCESSES, ACTS, ISSUES = 4, 250, 6
 AGENT = ["sleep", "600"]
 
 
+@pytest.mark.both_databases
 def test_a_thousand_starts_stops_and_ticks_of_four_processes_keep_every_promise(real):
     for name in ("alpha", "beta", "gamma"):
         project = real.project(name, argv=AGENT, tracker="builtin")

@@ -64,6 +64,7 @@ def _tmux(story, *argv: str) -> str:  # type: ignore[no-untyped-def]
     return done.stdout
 
 
+@pytest.mark.any_database
 def test_a_running_product_says_so_and_goes_on_when_its_folder_is_back(story):
     """Real processes; one of them is even killed while the folder is away."""
     product = story.up()

@@ -83,7 +83,7 @@ def test_a_second_ctrl_c_ends_a_stubborn_child_at_once(tmp_path: Path) -> None:
     assert "Stopping" in process.stderr.readline()
     assert not is_gone(pid)
     process.send_signal(signal.SIGINT)
-    assert process.wait(5) == 0
+    assert process.wait(30) == 0
     assert is_gone(pid)
     process.communicate()
 
@@ -93,7 +93,7 @@ def test_a_child_that_crashes_again_and_again_is_started_ever_later(tmp_path: Pa
     assert process.stderr is not None
     said = [process.stderr.readline().strip() for _ in range(3)]
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=10)
+    process.communicate(timeout=30)
     assert said == [
         f"The child process ended with status 3; it is started again in {delay} s."
         for delay in ("0.2", "0.4", "0.8")
@@ -106,7 +106,7 @@ def test_a_killed_supervisor_takes_its_child_along(tmp_path: Path) -> None:
     process.kill()
     process.wait()
     try:
-        until(lambda: is_gone(pid), 5)
+        until(lambda: is_gone(pid))
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -16,6 +16,7 @@ from tests.house.product import Product, is_gone, lab, until
 Start = Callable[..., Product]
 
 
+@pytest.mark.both_databases
 def test_up_prints_one_line_with_the_address_and_on_the_first_start_the_set_up_link(
     start: Start, tmp_path: Path
 ) -> None:
@@ -49,7 +50,7 @@ def test_ctrl_c_ends_web_and_worker_and_the_exit_code_is_0(start: Start) -> None
     children = product.children()
     assert set(children) == {"web", "worker"}
     product.press_ctrl_c()
-    assert product.wait(15) == 0
+    assert product.wait() == 0
     assert all(is_gone(pid) for pid in children.values())
     assert "Traceback" not in product.log
     assert not Paths(product.state).address.exists()
@@ -59,7 +60,7 @@ def test_sigterm_ends_it_as_cleanly(start: Start) -> None:
     product = start()
     children = product.children()
     product.process.send_signal(signal.SIGTERM)
-    assert product.wait(15) == 0
+    assert product.wait() == 0
     assert all(is_gone(pid) for pid in children.values())
 
 
@@ -86,7 +87,7 @@ def test_children_do_not_outlive_a_killed_supervisor(start: Start) -> None:
     product = start()
     children = product.children()
     product.process.kill()
-    until(lambda: all(is_gone(pid) for pid in children.values()), 25)
+    until(lambda: all(is_gone(pid) for pid in children.values()))
 
 
 @pytest.mark.row("LAB-135", level="real")

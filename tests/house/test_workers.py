@@ -105,6 +105,7 @@ def hands(used: Path) -> Iterator[Hands]:
     subprocess.run(["tmux", "-S", socket, "kill-server"], capture_output=True, check=False)
 
 
+@pytest.mark.both_databases
 @pytest.mark.row("X-09", "LAB-58", level="real")
 @pytest.mark.parametrize("workers", [1, 2])
 def test_many_starters_never_start_twice_never_pass_the_cap_and_lose_no_count(

@@ -6,7 +6,6 @@ import http.server
 import json
 import resource
 import socket
-import statistics
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import pytest
 
 from labctl.client import PATIENCE, Client, Failed
 from tests.labctl.session import COMMAND, Session
+from tests.ports import free_port
 
 ISSUES = {"issues": [{"key": "1", "title": "One", "labels": []}]}
 
@@ -68,12 +68,6 @@ def servers() -> Iterator[list[Stub]]:
     yield made
     for server in made:
         server.close()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_a_restart_on_another_port_strands_nobody(session: Session, servers: list[Stub]) -> None:
@@ -180,7 +174,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(session: Session, servers: li
     process.stdout.close()
     assert process.stderr is not None
     assert process.stderr.read() == ""
-    process.wait(10)
+    process.wait(30)
     process.stderr.close()
 
 
@@ -240,18 +234,24 @@ def spent_by(*argv: str) -> float:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "times"),
-    [(["wake", "--socket", "/nowhere", "demo"], 4), (["issue", "list"], 7)],
+    ("arguments", "floor", "times"),
+    [
+        (["wake", "--socket", "/nowhere", "demo"], "pass", 4),
+        (["issue", "list"], "import argparse, http.client, json", 2),
+    ],
     ids=["wake", "issue list"],
 )
-def test_it_costs_few_times_what_python_itself_costs(arguments: list[str], times: float) -> None:
-    # Beside a floor in turns, so that neither a slow machine nor a busy one is what is measured.
+def test_it_costs_few_times_what_python_itself_costs(
+    arguments: list[str], floor: str, times: float
+) -> None:
+    # Beside a floor in turns, so that no slow machine is what is measured; the least of each, since
+    # what else a busy one does can only add to what a program spends.
     pairs = [
-        (spent_by(COMMAND[0], "-I", "-S", "-c", "pass"), spent_by(*COMMAND, *arguments))
+        (spent_by(COMMAND[0], "-I", "-S", "-c", floor), spent_by(*COMMAND, *arguments))
         for _ in range(9)
     ]
-    floor, spent = (statistics.median(values) for values in zip(*pairs, strict=True))
-    assert spent < times * floor
+    least, spent = (min(values) for values in zip(*pairs, strict=True))
+    assert spent < times * least
 
 
 def test_it_needs_nothing_but_the_standard_library() -> None:

@@ -56,6 +56,7 @@ def _everything(state: Path) -> dict[str, tuple[int, bytes]]:
     }
 
 
+@pytest.mark.both_databases
 def test_a_used_and_stopped_product_is_fine_and_stays_untouched(used: Path) -> None:
     before = _everything(used)
     code, checks = _doctor(used)
@@ -133,6 +134,7 @@ def test_a_reference_into_nothing_is_told(used: Path) -> None:
     assert "runs_due" in _lines(_doctor(used)[1], "wrong")["database"]
 
 
+@pytest.mark.both_databases
 def test_an_older_database_waits_for_its_changes(used: Path) -> None:
     databases.ask(
         used, "delete from django_migrations where app = 'runs' and name = '0005_api_token'"
@@ -140,6 +142,7 @@ def test_an_older_database_waits_for_its_changes(used: Path) -> None:
     assert "runs.0005_api_token" in _lines(_doctor(used)[1], "warning")["migrations"]
 
 
+@pytest.mark.both_databases
 def test_a_newer_database_is_wrong(used: Path) -> None:
     databases.ask(
         used,

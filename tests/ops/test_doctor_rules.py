@@ -196,7 +196,12 @@ def test_agents(agent: dict[str, Any], status: Status) -> None:
     assert [line.status for line in product.agents([agent])] == [status]
 
 
-RUNS = {"working": ["demo~1~afk-7"], "known": ["demo~1~afk-7", "demo~2~afk-8"], "worktrees": []}
+RUNS = {
+    "working": ["demo~1~afk-7"],
+    "known": ["demo~1~afk-7", "demo~2~afk-8"],
+    "worktrees": [],
+    "words": [],
+}
 
 
 @pytest.mark.parametrize(
@@ -223,6 +228,34 @@ def test_worktrees_repositories_and_secrets() -> None:
     assert [line.status for line in product.repositories({}, 3)] == [OK]
     assert [line.status for line in product.repositories({"demo": "bad object"}, 3)] == [WRONG]
     assert (product.secrets(0).status, product.secrets(2).status) == (OK, WARNING)
+
+
+NO_BD = "The command bd is not installed where labsite looks for programs."
+
+
+@pytest.mark.parametrize(
+    ("trouble", "status", "seen"),
+    [
+        pytest.param({}, OK, "bd version 1.2, 3 projects can be read", id="fine"),
+        pytest.param({"demo": NO_BD}, WRONG, f"demo: {NO_BD}", id="missing"),
+        pytest.param(
+            {"demo": NO_BD, "web": NO_BD}, WRONG, f"demo, web: {NO_BD}", id="once for all"
+        ),
+        pytest.param(
+            {"demo": "no beads database", "web": "database is locked"},
+            WRONG,
+            "demo: no beads database; web: database is locked",
+            id="each its own",
+        ),
+    ],
+)
+def test_beads_is_one_line(trouble: dict[str, str], status: Status, seen: str) -> None:
+    (line,) = product.beads({"said": "bd version 1.2", "projects": 3, "trouble": trouble})
+    assert (line.status, line.seen) == (status, seen)
+
+
+def test_without_a_project_on_beads_nothing_is_said_of_it() -> None:
+    assert list(product.beads({"said": "", "projects": 0, "trouble": {}})) == []
 
 
 def test_only_what_is_wrong_fails_the_call() -> None:

@@ -21,6 +21,7 @@ import pytest
 
 from tests.house.conftest import OPERATOR
 from tests.house.product import ROOT, Product, lab, until
+from tests.ports import free_port
 
 PAGE = (ROOT / "docs" / "operating.md").read_text()
 NAME = "lab.example.org"
@@ -140,12 +141,6 @@ class Site:
         return connection.getresponse()
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.fixture(params=[_nginx, _caddy], ids=["nginx", "caddy"])
 def site(
     request: pytest.FixtureRequest, start: Callable[..., Product], tmp_path: Path
@@ -157,7 +152,7 @@ def site(
     folder = tmp_path / "proxy"
     folder.mkdir()
     _certificate(folder)
-    port = _free_port()
+    port = free_port()
     argv = request.param(folder, urllib.parse.urlsplit(product.url).netloc, port)
     with (folder / "said").open("wb") as said:
         process = subprocess.Popen(
@@ -257,12 +252,19 @@ def _streams_at_once(site: Site) -> None:
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze here")
 def test_systemd_understands_the_units(tmp_path: Path) -> None:
     units = re.findall(r"```ini\n(.*?)```", PAGE, re.DOTALL)
-    assert len(units) == 3
+    assert len(units) == 4
     program = tmp_path / "lab"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     for name, text in zip(
-        ("labsite.service", "labsite-backup.service", "labsite-backup.timer"), units, strict=True
+        (
+            "labsite.service",
+            "labsite-watch.service",
+            "labsite-backup.service",
+            "labsite-backup.timer",
+        ),
+        units,
+        strict=True,
     ):
         text = text.replace("/srv/labsite/app/lab", str(program))
         text = text.replace("/srv/labsite/app", str(tmp_path)).replace("User=labsite\n", "")

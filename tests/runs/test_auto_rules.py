@@ -11,7 +11,8 @@ from runs.domain.blocking import Block, block_of, references
 from runs.domain.launching import Candidate, Queue, Refusal, Room, decide_start, explain, fill
 from runs.domain.states import AnswerCode, Outcome
 from runs.domain.streak import Move
-from runs.domain.waiting import Act, Want, Why, obstacles
+from runs.domain.waiting import Act, Why, obstacles
+from runs.domain.want import Want
 
 ROOM = Room(taken={1}, occupied=1, cap=6)
 FULL = Room(taken={1}, occupied=1, cap=1)
@@ -41,6 +42,7 @@ def a_queue(**changes):
         pytest.param(Outcome.FAILED, True, Move.ADDS, id="loop code 1"),
         pytest.param(Outcome.LIMIT_REACHED, True, Move.ADDS, id="loop code 2"),
         pytest.param(Outcome.STOPPED, True, Move.LEAVES, id="a person's stop"),
+        pytest.param(Outcome.INTERRUPTED, True, Move.LEAVES, id="a person's abort"),
         pytest.param(Outcome.STOPPED, False, Move.LEAVES, id="stopped before it started"),
         pytest.param(Outcome.FAILED, False, Move.LEAVES, id="a failed start"),
     ],
@@ -292,3 +294,88 @@ def test_what_the_page_tells_is_what_the_launch_pass_does():
 def test_claimable_is_ready_minus_claimed():
     queue = a_queue(ready=[Candidate(key) for key in "789"], claims={"8"})
     assert [issue.key for issue in launching.claimable(queue)] == ["7", "9"]
+
+
+@pytest.mark.row("MALA-W-07", "MALA-W-10", level="pure")
+@pytest.mark.parametrize(
+    ("want", "keys"),
+    [
+        pytest.param(Want(is_on=True, most=1), ["7"], id="one more"),
+        pytest.param(Want(is_on=True, most=0), [], id="no more"),
+        pytest.param(Want(is_on=True, most=5), ["7", "8"], id="more than there is"),
+        pytest.param(Want(is_on=True, without=frozenset("7")), ["8"], id="worked on already"),
+        pytest.param(Want(is_on=True, only=frozenset("8")), ["8"], id="only one"),
+    ],
+)
+def test_a_session_wants_no_more_than_its_limit_and_nothing_twice(want, keys):
+    started = fill([a_queue(want=want, parallel=5)], Room((), 0, 9))
+    assert [start.key for _, start in started] == keys
+
+
+@pytest.mark.row("MALA-W-07", level="pure")
+def test_at_the_limit_a_person_may_start_the_rest():
+    (seven, _) = explain(a_queue(want=Want(is_on=True, most=0), parallel=5), ROOM)
+    assert [failed.why for failed in seven.failed] == [Why.AT_LIMIT]
+    assert [change.act for change in seven.changes] == [Act.START]
+
+
+UNTRUSTED = Candidate("7", author="mallory")
+UNKNOWN_BLOCK = Candidate("7", block=Block(None))
+BLOCKED = Candidate("7", block=Block(("3",)))
+
+
+@pytest.mark.row("MALA-W-01", "MALA-W-23", level="pure")
+@pytest.mark.parametrize(
+    ("changes", "room", "keys", "held"),
+    [
+        pytest.param({}, ROOM, ["7", "8"], "", id="starts"),
+        pytest.param({"ready": []}, ROOM, [], "", id="nothing ready: a batch ends"),
+        pytest.param({"claims": {"7", "8"}}, ROOM, [], "", id="claimed: a batch ends"),
+        pytest.param({"ready": [BLOCKED]}, ROOM, [], "", id="blocked: a batch ends"),
+        pytest.param(
+            {"ready": [UNTRUSTED], "trusted": ("anna",)}, ROOM, [], "", id="untrusted: a batch ends"
+        ),
+        pytest.param(
+            {"want": Want(is_on=True, without=frozenset({"7", "8"}))},
+            ROOM,
+            [],
+            "",
+            id="worked on already: a batch ends",
+        ),
+        pytest.param(
+            {"ready": [UNKNOWN_BLOCK]},
+            ROOM,
+            ["7"],
+            "The tracker did not say whether what it waits for is open.",
+            id="nobody could say what blocks it: waits",
+        ),
+        pytest.param(
+            {"is_logged_in": False, "agent": "Claude"},
+            ROOM,
+            ["7", "8"],
+            "Claude is not logged in.",
+            id="logged out: waits for a person",
+        ),
+        pytest.param(
+            {"has_agent": False}, ROOM, ["7", "8"], "No agent is chosen.", id="no agent: waits"
+        ),
+        pytest.param(
+            {"claims": None, "git_error": "hung"},
+            ROOM,
+            ["7", "8"],
+            "git could not list the claims: hung.",
+            id="git does not answer: waits",
+        ),
+        pytest.param(
+            {},
+            FULL,
+            ["7", "8"],
+            "All 1 slots are taken. A slot is free again when a run ends or is stopped.",
+            id="the cap: waits",
+        ),
+    ],
+)
+def test_what_keeps_a_session_open_and_what_holds_it_up(changes, room, keys, held):
+    queue = a_queue(**changes)
+    assert [one.key for one in launching.hopeful(queue)] == keys
+    assert launching.held(queue, room) == held

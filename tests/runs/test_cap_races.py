@@ -15,6 +15,7 @@ from runs.models import Project, Run, Settings, StartRequest
 from runs.work import launch, lease, starts, tick
 from tests import make
 from tests.fakes import FakeSessions, World
+from trackers.keys import KeyRule
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -130,7 +131,7 @@ def test_a_repository_that_hangs_is_asked_once_in_a_pass_and_again_in_the_next(
     asked: list[Path] = []
 
     class Hanging:
-        def claims(self, repo: Path) -> frozenset[str]:
+        def claims(self, repo: Path, keys: KeyRule = KeyRule.NUMBER) -> frozenset[str]:
             asked.append(repo)
             raise SeamError("git for-each-ref gave no answer within 15 seconds")
 

@@ -51,3 +51,11 @@ def test_there_is_one_row_of_settings():
     Settings.current()
     with pytest.raises(IntegrityError), transaction.atomic():
         Settings.objects.create(pk=2)
+
+
+@pytest.mark.django_db
+def test_only_beads_go_without_a_ready_label():
+    make.a_project("words", tracker="beads", ready_label="")
+    for tracker in ("builtin", "github", "gitea", ""):
+        with pytest.raises(IntegrityError), transaction.atomic():
+            make.a_project("numbers", tracker=tracker, ready_label="")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from runs.domain import naming
 from runs.domain.states import RunKind
+from trackers.keys import KeyRule
 
 
 @pytest.mark.row("LAB-01", "LAB-02", level="pure")
@@ -121,6 +122,52 @@ def test_the_project_of_a_session_is_all_before_the_first_boundary(session, proj
 )
 def test_only_the_exact_branch_is_a_claim(branch, key):
     assert naming.claimed_key(branch) == key
+
+
+WORDS = ("bd-a1b2", "bd-a1b2.3", "my_project-x1.2.10", "gt--abc", "auto2-1")
+
+
+@pytest.mark.row("C-53", level="pure")
+@pytest.mark.parametrize("kind", RunKind)
+@pytest.mark.parametrize("key", WORDS)
+def test_a_word_is_read_back_from_session_and_branch(key, kind):
+    session = naming.session_name("de.mo", 2, key, kind)
+
+    assert naming.is_word(session), "tmux would change it"
+    assert naming.parse_session(session, KeyRule.WORD) == naming.RunName("de_mo", 2, key, kind)
+    assert naming.claimed_key(naming.branch_for(key), KeyRule.WORD) == key
+    assert naming.is_managed(naming.branch_for(key))
+    assert naming.parse_session(session) is None
+    assert naming.claimed_key(naming.branch_for(key)) is None
+
+
+@pytest.mark.row("C-53", "LAB-03", level="pure")
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("afk", "afk-", "afk-x", "afk-0", "afk-7", "afk--1", "afk-1x", "AFK-bd-1", "notafk-bd-1"),
+        *("afk-auto", "afk-auto-0", "afk-autox", "afk-auto-auto-1", "afk-bd-a_", "afk-bd-a___b"),
+        *("afk-feature-20260608-1530", "afk-bd-a1.2", "afk-bd-ä", "afk-bd-1\n"),
+    ],
+)
+def test_what_is_no_key_of_words_is_no_run_there(label):
+    assert naming.parse_session(f"demo~2~{label}", KeyRule.WORD) is None
+
+
+@pytest.mark.row("C-53", "LAB-74", level="pure")
+@pytest.mark.parametrize(
+    "branch",
+    ["afk/", "afk/7", "afk/x", "afk/bd-1/x", "afk/bd-1..2", "afk/auto-1", "lab/bd-1", "bd-1"],
+)
+def test_what_is_no_branch_of_a_word_claims_nothing(branch):
+    assert naming.claimed_key(branch, KeyRule.WORD) is None
+
+
+@pytest.mark.row("C-53", level="pure")
+def test_no_two_projects_share_the_folder_of_a_word():
+    assert naming.worktree_name("demo", "bd-a1.2") == "demo.bd-a1.2"
+    assert naming.worktree_name("demo-bd", "7") == "demo-bd-7"
+    assert naming.worktree_name("demo", "bd-7") == "demo.bd-7"
 
 
 @pytest.mark.row("LAB-71", level="pure")

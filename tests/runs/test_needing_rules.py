@@ -6,9 +6,29 @@ from datetime import timedelta
 
 import pytest
 
-from runs.domain.needing import Need, NeedKind, Picture, ProjectNeeds, PullNeeds, RunNeeds, needs
+from runs.domain.needing import (
+    GroupNeeds,
+    Need,
+    NeedKind,
+    Picture,
+    ProjectNeeds,
+    PullNeeds,
+    RunNeeds,
+    WatchNeeds,
+    WorkflowNeeds,
+    needs,
+)
+from runs.domain.stalling import Fate
 
 HOUR = timedelta(hours=1)
+
+
+def watched(code: int, reason: str, ago: timedelta = HOUR, **more: bool) -> ProjectNeeds:
+    return ProjectNeeds(1, "a", watch=WatchNeeds(5, code, reason, ago, **more))
+
+
+def grouped(**facts):
+    return ProjectNeeds(1, "a", groups=(GroupNeeds(3, "wave", **facts),))
 
 
 def told(**facts) -> list[tuple[NeedKind, str, str]]:
@@ -43,7 +63,47 @@ def told(**facts) -> list[tuple[NeedKind, str, str]]:
             [(NeedKind.PARKED, "a", "has 1 commit that origin does not")],
             id="unpushed",
         ),
+        pytest.param(
+            {"projects": [watched(1, "issues failed")]},
+            [(NeedKind.WATCH, "a", "watch session 5 ended with 1: issues failed")],
+            id="a watch session with failed issues",
+        ),
+        pytest.param(
+            {"projects": [watched(3, "poll failed")]},
+            [(NeedKind.WATCH, "a", "watch session 5 ended with 3: poll failed")],
+            id="a watch session whose tracker gave no answer",
+        ),
+        pytest.param(
+            {"projects": [watched(0, "queue empty"), watched(130, "interrupted")]},
+            [],
+            id="watch sessions that ended well or were interrupted",
+        ),
+        pytest.param(
+            {"projects": [watched(1, "validation failed", 25 * HOUR)]},
+            [],
+            id="a watch session that failed the day before",
+        ),
+        pytest.param(
+            {"projects": [watched(3, "poll failed", 90 * HOUR, is_stalled=True)]},
+            [(NeedKind.STALLED, "a", "is stopped: tracker unreachable")],
+            id="the switch waits for Resume, for as long as it takes",
+        ),
         pytest.param({"projects": [ProjectNeeds(1, "a", parked=4)]}, [], id="parked and pushed"),
+        pytest.param(
+            {"projects": [grouped(stalled=("#2 x",), fates=frozenset({Fate.GIVEN_BACK}))]},
+            [(NeedKind.GROUP, "a", "group wave: 1 task is stalled")],
+            id="a task of a group is stalled",
+        ),
+        pytest.param(
+            {"projects": [grouped(error="no table")]},
+            [(NeedKind.MONITOR, "a", "group wave: its monitor failed")],
+            id="a monitor failed",
+        ),
+        pytest.param(
+            {"projects": [ProjectNeeds(1, "a", workflows=(WorkflowNeeds(3, "release", "why"),))]},
+            [(NeedKind.WORKFLOW, "a", "workflow release waits for you")],
+            id="a workflow that is held",
+        ),
         pytest.param(
             {"pulls": [PullNeeds(1, "a", 4, "Add retries")]},
             [(NeedKind.PULL, "a #4", "waits for your review")],
@@ -112,15 +172,29 @@ def test_each_need_has_its_own_id() -> None:
         Picture(
             is_late=True,
             projects=[
-                ProjectNeeds(1, "a", warning="w", is_paused=True, streak=3, unpushed=1, parked=1)
+                ProjectNeeds(1, "a", warning="w", is_paused=True, streak=3, unpushed=1, parked=1),
+                watched(1, "issues failed"),
+                watched(3, "poll failed", is_stalled=True),
             ],
             pulls=[PullNeeds(1, "a", 1, "t")],
             runs=[RunNeeds(1, "a #1", "died", HOUR, warning="w")],
         )
     )
-    assert len({need.id for need in found}) == len(found) == 7
+    assert len({need.id for need in found}) == len(found) == 9
 
 
 def test_the_reason_is_a_sentence_and_says_what_was_kept() -> None:
     run = RunNeeds(1, "a", "died", HOUR, reason="exit status 1", is_kept=True)
     assert needs(Picture(runs=[run]))[0].why == "Exit status 1. Worktree and branch are kept."
+
+
+def test_of_several_stalled_tasks_is_said_what_asks_most_of_a_person():
+    fates = frozenset({Fate.GIVEN_BACK, Fate.ONLY_WARNED})
+    found = needs(Picture(projects=[grouped(stalled=("#2 x", "#3 y"), fates=fates)]))
+    assert [(one.what, one.why, one.about) for one in found] == [
+        (
+            "group wave: 2 tasks are stalled",
+            "#2 x, #3 y. Nothing is given back until a person does.",
+            (1, 3),
+        )
+    ]

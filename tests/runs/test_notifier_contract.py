@@ -112,14 +112,15 @@ def test_a_refusal_is_told_without_the_address(real: Notifier, listener: Listene
         real.send(f"json://user77:secret77@{listener.at}/token77", "t", "x")
     with pytest.raises(SeamError) as unreached:
         real.send("json://127.0.0.77:1/token77", "t", "x")
-    assert "77" not in str(unreached.value)
     with pytest.raises(SeamError) as unheard:
         real.ping(f"http://{listener.at}/token77")
     assert "404" in str(refused.value)
     assert "404" in str(unheard.value)
     for error in (refused, unheard):
         assert not isinstance(error.value, UnfitAddress)
-        assert "77" not in str(error.value)
+    for error in (refused, unreached, unheard):
+        for part in ("user77", "secret77", "token77", "127.0.0.77", listener.at):
+            assert part not in str(error.value)
 
 
 def test_a_service_that_drips_is_given_up_and_leaves_no_process(listener: Listener) -> None:

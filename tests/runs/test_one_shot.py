@@ -355,7 +355,7 @@ def _looked(real, run, happened):  # type: ignore[no-untyped-def]
         run.refresh_from_db()
         return bool(happened())
 
-    real.until(seen, 15)
+    real.until(seen)
 
 
 @pytest.mark.row("C-47", "LAB-21", level="real")

@@ -273,7 +273,9 @@ def test_a_password_in_a_checkouts_url_becomes_the_encrypted_token(real, tmp_pat
     assert project.token == kept
     with connection.cursor() as cursor:
         cursor.execute("select * from runs_project")
-        assert "s3c" not in str(cursor.fetchall())
+        stored = str(cursor.fetchall())
+    # What is encrypted is random letters, which hold a short word by chance.
+    assert not {word for word in ("s3c/ret", "s3c%2Fret") if word in stored}
     assert "s3c" not in (project.repo(real.paths) / "config").read_text()
 
 

@@ -60,7 +60,7 @@ def test_a_pull_request_is_success_and_keeps_branch_and_commits(real, state):
     assert run.worktree not in git(repo, "worktree", "list")
     tip = git(repo, "rev-parse", "refs/heads/afk/7")
     assert git(Path(project.url), "rev-parse", "refs/heads/afk/7") == tip
-    assert set(real.memory.calls) <= {"queues", "pulls"}
+    assert set(real.memory.calls) <= {"queues", "pulls", "blockers"}
 
 
 def test_the_changes_of_a_run_can_be_read_after_its_worktree_is_gone(real):
@@ -111,8 +111,11 @@ def test_a_session_killed_from_outside_is_a_death_and_its_work_is_kept(real):
 
 
 def test_the_page_can_say_why_a_run_died(real):
-    script = ["sh", "-c", "echo compiling; sleep 1; echo out of credit; exit 7", "{prompt}"]
+    go = real.folder / "go"
+    waits = f"while [ ! -e {go} ]; do sleep 0.05; done"
+    script = ["sh", "-c", f"echo compiling; {waits}; echo out of credit; exit 7", "{prompt}"]
     run = start(real, real.project(argv=script))
+    go.touch()
     real.until(lambda: not real.sessions.look()[run.session].alive)
     look(real)
     run = _again(run)

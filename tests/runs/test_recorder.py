@@ -157,10 +157,11 @@ def _is_launcher(pid: int) -> bool:
 
 def test_a_pane_that_nobody_reads_does_not_hold_the_agent_up(real):
     """The tmux server is stopped: its terminals take nothing more."""
-    code = f"time.sleep(0.5)\nfor _ in range(40): say({lines(x.claude_says('x' * 50_000))})\nopen('through', 'w').close(); time.sleep(600)"
+    code = f"while not os.path.exists('go'): time.sleep(0.02)\nfor _ in range(40): say({lines(x.claude_says('x' * 50_000))})\nopen('through', 'w').close(); time.sleep(600)"
     begin(real, code)
     server = int(real.tmux("display-message", "-p", "#{pid}"))
     os.kill(server, signal.SIGSTOP)
+    (real.folder / "go").touch()
     try:
         real.until((real.folder / "through").exists)
     finally:

@@ -7,13 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from runs.domain.adopting import adoptable
+from runs.domain.adopting import adoptable, maybe_adoptable
 from runs.domain.ports import Sighting
 from runs.domain.recovery import BranchFacts, Recovery, StartFacts, is_left_over, recovery
 from runs.models import Run, StartRequest
 from runs.work import adopt, lease, starts, tick
 from tests import make
 from tests.runs.stories import ready
+from trackers.keys import KeyRule
 
 SECOND = timedelta(seconds=1)
 UNTAKEN = StartFacts(
@@ -90,30 +91,59 @@ def _sightings(*names: str, alive: bool = True) -> dict[str, Sighting]:
     return {name: Sighting(name, alive) for name in names}
 
 
+DEMO = {"demo": KeyRule.NUMBER}
+
+
 @pytest.mark.row("LAB-01", "LAB-03", "LAB-06", level="pure")
 @pytest.mark.parametrize(
-    ("sightings", "held", "project", "expected"),
+    ("sightings", "held", "rules", "expected"),
     [
-        pytest.param(_sightings("demo~1~afk-7"), set(), "", ["demo~1~afk-7"], id="nobody's"),
-        pytest.param(_sightings("demo~1~afk-7"), {"demo~1~afk-7"}, "", [], id="held by a row"),
+        pytest.param(_sightings("demo~1~afk-7"), set(), DEMO, ["demo~1~afk-7"], id="nobody's"),
+        pytest.param(_sightings("demo~1~afk-7"), {"demo~1~afk-7"}, DEMO, [], id="held by a row"),
         pytest.param(
             _sightings("demo~1~afk-7", "demo~2~afk-8"),
             {"demo~1~afk-7"},
-            "",
+            DEMO,
             ["demo~2~afk-8"],
             id="one held, one not",
         ),
-        pytest.param(_sightings("demo~1~afk-7", alive=False), set(), "", [], id="ended"),
-        pytest.param(_sightings("demo~review-1", "x"), set(), "", [], id="no name of a run"),
-        pytest.param(_sightings("demo~1~afk-7"), set(), "shop", [], id="another project's"),
+        pytest.param(_sightings("demo~1~afk-7", alive=False), set(), DEMO, [], id="ended"),
+        pytest.param(_sightings("demo~review-1", "x"), set(), DEMO, [], id="no name of a run"),
         pytest.param(
-            _sightings("shop~1~afk-7", "demo~1~afk-7"), set(), "shop", ["shop~1~afk-7"], id="ours"
+            _sightings("demo~1~afk-7"), set(), {"shop": KeyRule.NUMBER}, [], id="another project's"
         ),
-        pytest.param({}, set(), "", [], id="nothing at all"),
+        pytest.param(
+            _sightings("shop~1~afk-7", "demo~1~afk-7"),
+            set(),
+            {"shop": KeyRule.NUMBER},
+            ["shop~1~afk-7"],
+            id="ours",
+        ),
+        pytest.param({}, set(), DEMO, [], id="nothing at all"),
+        pytest.param(_sightings("demo~1~afk-bd-a1"), set(), DEMO, [], id="a word for numbers"),
+        pytest.param(
+            _sightings("demo~1~afk-bd-a1__2", "demo~2~afk-7"),
+            set(),
+            {"demo": KeyRule.WORD},
+            ["demo~1~afk-bd-a1__2"],
+            id="a number for words",
+        ),
     ],
 )
-def test_only_live_run_sessions_that_no_row_holds_are_adopted(sightings, held, project, expected):
-    assert list(adoptable(sightings, held, project)) == expected
+def test_only_live_run_sessions_that_no_row_holds_are_adopted(sightings, held, rules, expected):
+    assert list(adoptable(sightings, held, rules)) == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "project", "expected"),
+    [
+        (["demo~1~afk-7", "shop~afk-bd-a1", "x", "demo~review-1"], "", {"demo", "shop"}),
+        (["demo~1~afk-7", "shop~afk-bd-a1"], "shop", {"shop"}),
+        (["demo~afk-x", "demo~afk-feature-20260608-1530"], "", set()),
+    ],
+)
+def test_a_first_look_names_the_projects_that_may_have_a_session_to_adopt(names, project, expected):
+    assert maybe_adoptable(_sightings(*names), set(), project) == expected
 
 
 @pytest.mark.django_db(transaction=True)
@@ -145,7 +175,7 @@ def test_a_pass_that_lost_its_lease_stores_no_run(world, when):
         look = world.sessions.look
         world.sessions.look = lambda: (take_over(), look())[1]
     else:
-        world.repos.claims = lambda repo: (take_over(), claims(repo))[1]
+        world.repos.claims = lambda *asked: (take_over(), claims(*asked))[1]
     report = tick.tick(world.lab, project="demo")
     assert report.errors == ["the lease was lost; another tick goes on"]
     assert not Run.objects.exists()

@@ -25,7 +25,7 @@ YOUNG, AT, OVER = BUDGET - SECOND, BUDGET, BUDGET + timedelta(hours=1)
 )
 @pytest.mark.row("LAB-14", "LAB-15", level="pure")
 @pytest.mark.parametrize(
-    ("has_pull", "alive", "age", "expected"),
+    ("is_done", "alive", "age", "expected"),
     [
         pytest.param(False, True, YOUNG, None, id="alive, no pull, young: goes on"),
         pytest.param(True, True, YOUNG, Outcome.SUCCEEDED, id="pull and alive"),
@@ -45,8 +45,22 @@ YOUNG, AT, OVER = BUDGET - SECOND, BUDGET, BUDGET + timedelta(hours=1)
         pytest.param(None, None, OVER, None, id="nothing known"),
     ],
 )
-def test_the_outcome_is_what_the_facts_prove(has_pull, alive, age, expected):
-    assert verdict(RunFacts(has_pull, alive, age, BUDGET)) is expected
+def test_the_outcome_is_what_the_facts_prove(is_done, alive, age, expected):
+    assert verdict(RunFacts(is_done, alive, age, BUDGET)) is expected
+
+
+@pytest.mark.row("MALA-W-50", level="pure")
+@pytest.mark.parametrize(
+    ("has_pull", "alive", "expected"),
+    [
+        pytest.param(False, False, Outcome.INTERRUPTED, id="it gave way"),
+        pytest.param(True, False, Outcome.SUCCEEDED, id="a pull request beats everything"),
+        pytest.param(None, False, None, id="could not tell"),
+        pytest.param(False, True, None, id="it has ten seconds"),
+    ],
+)
+def test_the_end_of_an_interrupted_run_is_no_death(has_pull, alive, expected):
+    assert verdict(RunFacts(has_pull, alive, YOUNG, BUDGET, was_interrupted=True)) is expected
 
 
 @pytest.mark.row("C-03", level="pure")
@@ -295,3 +309,20 @@ def test_what_git_must_never_see_is_refused_with_a_sentence(text):
 def test_a_name_is_proposed_from_the_source():
     assert name_from("git@forge.example:me/shop.git") == "shop"
     assert name_from("/home/me/shop/") == "shop"
+
+
+@pytest.mark.parametrize(
+    ("now", "due", "after"),
+    [
+        pytest.param(0, 0, 30, id="in time"),
+        pytest.param(4, 0, 30, id="a little late makes the next no later"),
+        pytest.param(29, 0, 30, id="nearly too late"),
+        pytest.param(30, 0, 60, id="an interval late: anew"),
+        pytest.param(3600, 0, 3630, id="much too late: anew"),
+        pytest.param(0, 10, 30, id="too early: anew"),
+        pytest.param(0, 9999, 30, id="from a wrong clock: anew"),
+    ],
+)
+def test_the_next_turn_is_an_interval_after_the_last_was_due(now, due, after):
+    found = budgets.next_turn(START + now * SECOND, START + due * SECOND, 30 * SECOND)
+    assert found == START + after * SECOND

@@ -86,6 +86,36 @@ def test_screens_leave_out_what_is_gone(sessions, tmp_path):
     assert set(sessions.screens(["nobody", "demo~1~afk-7", "demo~2~afk-8"])) == {"demo~1~afk-7"}
 
 
+CAUGHT = [
+    sys.executable,
+    "-uc",
+    "import time\ntry:\n print('ready')\n time.sleep(600)\nexcept KeyboardInterrupt:\n raise SystemExit(5)",
+]
+
+
+@pytest.mark.row("MALA-W-50", level="real")
+def test_an_interrupt_reaches_the_program_of_the_marked_session_alone(real, tmp_path):
+    mine, other = an_order(tmp_path, argv=CAUGHT), an_order(tmp_path, "demo~2~afk-8", CAUGHT)
+    for order in (mine, other):
+        real.sessions.start(order)
+        real.until(lambda: "ready" in real.sessions.screens([order.session])[order.session])  # noqa: B023
+    real.sessions.interrupt(mine.session, other.marker)
+    real.sessions.interrupt(other.session, other.marker)
+    real.until(lambda: not real.sessions.look()[other.session].alive)
+    # tmux may never tell the status of a program that ended by a key; the product reads its own note.
+    real.until(lambda: real.sessions.exit_of(other.folder) is not None)
+    assert real.sessions.exit_of(other.folder).status == 5
+    assert real.sessions.look()[mine.session].alive
+
+
+def test_an_interrupt_of_a_session_that_is_gone_is_no_error(sessions, tmp_path):
+    sessions.interrupt("demo~1~afk-7", "mark")
+    sessions.start(an_order(tmp_path))
+    sessions.interrupt("demo~1~afk-7", "of-somebody-else")
+    sessions.interrupt("demo~2~afk-8", "mark")
+    assert sessions.look()["demo~1~afk-7"].alive
+
+
 def test_killing_foo_leaves_foobar(sessions, tmp_path):
     sessions.start(an_order(tmp_path, "foo~1~afk-1"))
     sessions.start(an_order(tmp_path, "foo~1~afk-11"))
@@ -114,6 +144,15 @@ def test_a_name_or_mark_that_is_more_than_a_word_is_refused(sessions, tmp_path, 
         sessions.kill(name, marker)
     with pytest.raises(SeamError):
         sessions.start(Order(name, tmp_path / "order", tmp_path, IDLE, marker=marker))
+
+
+@pytest.mark.row("LAB-16", level="real")
+def test_a_server_without_a_session_is_no_sessions_and_no_error(real):
+    real.by_hand("demo~1~afk-7")
+    real.tmux("set-option", "-s", "exit-empty", "off")
+    real.tmux("kill-session", "-t", "=demo~1~afk-7")
+    assert real.sessions.look() == {}
+    real.sessions.kill("demo~1~afk-7", "")
 
 
 def test_a_session_made_by_hand_has_no_mark_and_ends_only_as_such(real):

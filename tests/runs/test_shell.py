@@ -10,6 +10,7 @@ import pytest
 
 from runs.domain.ports import SeamError
 from runs.outside import shell
+from tests.house.product import until
 
 
 def _python(code: str) -> list[str]:
@@ -26,10 +27,10 @@ def _is_gone(pid: int) -> bool:
 @pytest.mark.parametrize("on_stderr", [None, lambda text: None], ids=["plain", "followed"])
 def test_a_program_that_ended_is_not_waited_for_because_of_what_it_left_behind(on_stderr):
     began = time.monotonic()
-    argv = ["sh", "-c", "echo out; echo err >&2; sleep 5 & exit 3"]
-    done = shell.run(argv, timeout=4, on_stderr=on_stderr)
+    argv = ["sh", "-c", "echo out; echo err >&2; sleep 15 & exit 3"]
+    done = shell.run(argv, timeout=14, on_stderr=on_stderr)
     assert (done.status, done.stdout, done.stderr) == (3, "out\n", "err\n")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("on_stderr", [None, lambda text: None], ids=["plain", "followed"])
@@ -46,7 +47,7 @@ def test_output_beyond_the_limit_ends_the_program_and_is_marked_as_cut():
     began = time.monotonic()
     done = shell.run(_python(code), timeout=20, limit=100_000)
     assert (done.is_cut, len(done.stdout), done.status) == (True, 100_000, 0)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
     assert len(shell.check(_python(code), timeout=20, limit=500)) == 500
 
 
@@ -59,8 +60,8 @@ def test_a_program_that_takes_too_long_may_tidy_up_before_it_is_killed(tmp_path:
     lock = tmp_path / "index.lock"
     lock.touch()
     code = f"trap 'rm {lock}; exit 1' TERM; while true; do sleep 0.05; done"
-    with pytest.raises(SeamError, match=r"no answer within 0\.5 seconds"):
-        shell.run(["sh", "-c", code], timeout=0.5)
+    with pytest.raises(SeamError, match=r"no answer within 1 seconds"):
+        shell.run(["sh", "-c", code], timeout=1)
     assert not lock.exists()
 
 
@@ -69,23 +70,31 @@ def test_a_program_that_does_not_listen_is_killed_with_its_children(tmp_path: Pa
     code = f"trap '' TERM; sleep 60 & echo $$ $! > {pids}; wait; sleep 60"
     began = time.monotonic()
     with pytest.raises(SeamError, match="no answer"):
-        shell.run(["sh", "-c", code], timeout=0.5)
-    assert time.monotonic() - began < 5
-    time.sleep(0.1)
-    assert all(_is_gone(int(pid)) for pid in pids.read_text().split())
+        shell.run(["sh", "-c", code], timeout=1)
+    assert time.monotonic() - began < 20
+    until(lambda: all(_is_gone(int(pid)) for pid in pids.read_text().split()), seconds=10)
 
 
 def test_a_program_that_closes_its_output_is_still_held_to_its_time():
     began = time.monotonic()
     with pytest.raises(SeamError, match="no answer"):
         shell.run(["sh", "-c", "exec >&- 2>&-; sleep 60"], timeout=0.5)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
-def test_a_quiet_program_is_reported_as_still_going_on(monkeypatch):
+def test_a_quiet_program_is_reported_as_still_going_on(monkeypatch, tmp_path: Path):
+    """It goes on until it was reported three times."""
     monkeypatch.setattr(shell, "SIGN_OF_LIFE", 0.2)
     heard: list[str] = []
-    shell.run(["sh", "-c", "sleep 1; echo done >&2"], timeout=10, on_stderr=heard.append)
+    go = tmp_path / "go"
+
+    def hear(text: str) -> None:
+        heard.append(text)
+        if heard.count("") == 3:
+            go.touch()
+
+    code = f"while [ ! -e {go} ]; do sleep 0.05; done; echo done >&2"
+    shell.run(["sh", "-c", code], timeout=30, on_stderr=hear)
     assert heard.count("") >= 3
     assert heard[-1] == "done\n"
 
@@ -113,7 +122,8 @@ def test_no_pipe_stays_open():
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(5):
         shell.run(["sh", "-c", "echo x; sleep 1 & exit 0"], timeout=5)
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    # Fewer are there when something of an earlier test was tidied away meanwhile.
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
 def test_what_a_failed_program_said_can_be_kept_by_every_database() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,21 +11,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from runs.domain.paths import Paths
 from tests import databases
+from tests.chromium import browser
 from tests.house.conftest import OPERATOR
 from tests.house.product import ROOT, Product, environment, lab
 
-FLAGS = [
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+__all__ = ["browser"]
+
 PASSWORD = OPERATOR["DJANGO_SUPERUSER_PASSWORD"]
 
 
@@ -98,17 +92,6 @@ def story(with_anna: Path, tmp_path: Path) -> Iterator[Story]:
     made = Story(databases.copy(with_anna, tmp_path / "state"))
     yield made
     made.close()
-
-
-# A module's, not the session's: Playwright keeps an event loop running, and while it does,
-# no asynchronous test can run in this process.
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ def test_the_worker_alone_reaps_with_no_web_and_no_browser(story):
         until(lambda: story.sessions() == ["demo~1~afk-1"])
         until(lambda: story.shell(RUNS) == "1:working:")
         story.shell(PULL)
-        until(lambda: story.sessions() == [], seconds=15)
+        until(lambda: story.sessions() == [])
         assert story.shell(RUNS) == "1:ended:succeeded"
     finally:
         worker.terminate()
@@ -74,7 +74,7 @@ def test_agents_outlive_the_product_and_are_settled_once_after_its_return(story)
         check=True,
     )
     story.up()
-    until(lambda: story.shell(RUNS) == "1:working: 2:ended:died", seconds=30)
+    until(lambda: story.shell(RUNS) == "1:working: 2:ended:died")
     assert story.sessions() == ["demo~1~afk-1"]
     told = "from runs.models import Notice; print(Notice.objects.filter(kind='run.ended').count())"
     assert story.shell(told) == "1"
@@ -100,7 +100,7 @@ def test_a_worker_killed_in_the_middle_of_a_launch_leaves_nothing_half_made(stor
     until(lambda: story.shell(RUNS) == "1:starting:")
     os.kill(story.product.children()["worker"], signal.SIGKILL)
     flag.unlink()
-    until(lambda: story.shell(RUNS) == "1:ended:failed", seconds=30)
+    until(lambda: story.shell(RUNS) == "1:ended:failed")
     assert git(repo, "for-each-ref", "refs/heads/afk") == ""
     assert story.sessions() == []
     story.shell(ASK)
@@ -124,7 +124,7 @@ def test_a_worker_killed_in_the_middle_of_a_reap_is_completed(story):
         "outcomes.record(lab(), Run.objects.get(), Outcome.SUCCEEDED, 'pull request 4 is open')"
     )
     os.kill(stopped, signal.SIGKILL)
-    until(lambda: story.sessions() == [], seconds=30)
+    until(lambda: story.sessions() == [])
     settled = "from runs.models import Run; r = Run.objects.get(); print(r.worktree_fate, r.settled_at is not None)"
     until(lambda: story.shell(settled) == "removed True")
 
@@ -140,10 +140,10 @@ def test_a_web_process_killed_under_an_open_page_misses_nothing(story, tab):
     os.kill(story.product.children()["web"], signal.SIGKILL)
     story.shell(ASK)
     until(lambda: story.sessions() == ["demo~1~afk-1"])
-    expect(page.locator("article.run")).to_have_count(1, timeout=20_000)
+    expect(page.locator("article.run")).to_have_count(1)
     expect(page.locator("#activity")).to_contain_text("agent started")
     expect(page.locator("#activity")).to_contain_text("taken into slot 1")
-    expect(page.locator("#link-state")).to_have_text("live", timeout=20_000)
+    expect(page.locator("#link-state")).to_have_text("live")
     assert page.evaluate("window.stayed === true")
 
 
@@ -160,7 +160,7 @@ def test_a_worker_that_is_gone_shows_on_every_page(story, tab):
     page = tab("/settings/")
     os.kill(story.product.children()["worker"], signal.SIGSTOP)
     try:
-        expect(page.locator("#worker-late")).to_contain_text("worker", timeout=25_000)
+        expect(page.locator("#worker-late")).to_contain_text("worker", timeout=60_000)
     finally:
         os.kill(story.product.children()["worker"], signal.SIGCONT)
-    expect(page.locator("#worker-late")).not_to_contain_text("worker", timeout=25_000)
+    expect(page.locator("#worker-late")).not_to_contain_text("worker", timeout=60_000)

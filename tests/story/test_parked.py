@@ -40,7 +40,7 @@ def test_stopped_work_is_parked_discarded_requeued_and_brought_back(story, tab):
     assert not tree.exists()
 
     story.shell(ASK)
-    until(lambda: story.shell(RUNS) == "1:ended:stopped 1:working:", seconds=30)
+    until(lambda: story.shell(RUNS) == "1:ended:stopped 1:working:")
     assert not (tree / "work.txt").exists()
 
     page.reload()
@@ -49,7 +49,7 @@ def test_stopped_work_is_parked_discarded_requeued_and_brought_back(story, tab):
     expect(page.locator("main")).to_contain_text("work.txt")
     page.get_by_role("button", name="Restore").click()
     expect(page.locator("main")).to_contain_text("restored as afk/1-restored")
-    back = story.paths.worktrees / "demo-1-restored"
+    back = story.paths.worktrees / "demo.1-restored"
     assert (back / "never committed.txt").read_text() == "not committed\n"
     assert git(back, "status", "--porcelain") == '?? "never committed.txt"'
     assert git(back, "log", "-1", "--format=%s") == "feat: work"

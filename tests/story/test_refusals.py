@@ -83,7 +83,7 @@ def test_the_cap_a_missing_tracker_and_an_adopted_run_show_on_the_pages(story, t
     ]
     subprocess.run(hand, check=True)
     page = tab("/projects/1/")
-    expect(page.locator("article.run")).to_contain_text("adopted", timeout=20_000)
+    expect(page.locator("article.run")).to_contain_text("adopted")
     page.locator("#start").click()
     expect(page.locator("article.run")).to_have_count(2)
     until(lambda: len(story.sessions()) == 2)

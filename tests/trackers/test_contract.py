@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import pytest
 
+from tests.trackers.forge_worlds import ForgeWorld
 from tests.trackers.worlds import READY, WORLDS, World
 from trackers.base import (
     Ability,
     Issue,
+    NewIssue,
     NewPull,
     NotFound,
     Pull,
     PullState,
     Refused,
+    Tracker,
     TrackerError,
     best_pull,
     counts,
@@ -24,8 +29,20 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(params=WORLDS)
-def world(request: pytest.FixtureRequest) -> World:
-    return WORLDS[request.param]()
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    """One tracker's world; a forge that was asked what it does not describe fails the test."""
+    made = WORLDS[request.param]()
+    yield made
+    if isinstance(made, ForgeWorld):
+        made.forge.check()
+
+
+@pytest.fixture
+def pulled(world: World) -> World:
+    """A world whose tracker has pull requests; that others refuse is shown below."""
+    if Ability.PULLS not in world.tracker.abilities:
+        pytest.skip("this tracker declares no pull requests")
+    return world
 
 
 def keys(issues: object) -> list[str]:
@@ -56,8 +73,10 @@ def test_the_queue_is_the_open_issues_with_the_label_lowest_number_first(world: 
     world.issue(root, 2, "not ready", labels=["bug"])
     world.issue(root, 4, "nearly", labels=["ready-for-agents"])
 
-    assert keys(ready_of(world, root)) == ["3", "5", "9", "12"]
-    assert keys(world.tracker.open_issues(root)) == ["2", "3", "4", "5", "9", "12"]
+    assert keys(ready_of(world, root)) == [world.key(n) for n in (3, 5, 9, 12)]
+    open_keys = [world.key(n) for n in (2, 3, 4, 5, 9, 12)]
+    assert keys(world.tracker.open_issues(root)) == open_keys
+    assert world.tracker.open_count(root) == len(open_keys)
     assert READY in ready_of(world, root)[0].labels
 
 
@@ -67,18 +86,24 @@ def test_a_queue_knows_only_its_own_root(world: World) -> None:
     world.issue(theirs, 1, "not ours", labels=[READY])
 
     assert keys(ready_of(world, ours)) == []
-    assert keys(world.tracker.open_issues(theirs)) == ["1"]
+    assert keys(world.tracker.open_issues(theirs)) == [world.key(1)]
 
 
 @pytest.mark.row("LAB-34", level="contract")
 def test_a_broken_entry_does_not_spoil_the_good_one(world: World) -> None:
     root = world.root("demo")
     world.issue(root, 7, "good", labels=[READY])
-    world.pull(root, "afk/7")
     world.break_an_issue(root)
+
+    assert keys(ready_of(world, root)) == [world.key(7)]
+
+
+@pytest.mark.row("LAB-34", level="contract")
+def test_a_broken_pull_request_does_not_spoil_the_good_one(pulled: World) -> None:
+    world, root = pulled, pulled.root("demo")
+    world.pull(root, "afk/7")
     world.break_a_pull(root, "afk/7")
 
-    assert keys(ready_of(world, root)) == ["7"]
     assert [pull.state for pull in pulls_of(world, root, "afk/7", "")] == [PullState.OPEN]
 
 
@@ -89,7 +114,7 @@ def test_a_tracker_that_is_gone_is_an_error_and_never_an_empty_queue(world: Worl
 
     for ask in (
         lambda: world.tracker.open_issues(root),
-        lambda: world.tracker.issue(root, "1"),
+        lambda: world.tracker.issue(root, world.key(1)),
         lambda: world.tracker.create_pull(root, NewPull("afk/1", "main", "t", "", "ada")),
     ):
         with pytest.raises(TrackerError):
@@ -103,16 +128,32 @@ def test_a_tracker_that_is_gone_is_an_error_and_never_an_empty_queue(world: Worl
 def test_an_issue_comes_with_its_comments_oldest_first(world: World) -> None:
     root = world.root("demo")
     world.issue(root, 7, "<script>alert(1)</script>", labels=["bug"])
-    world.tracker.comment(root, "7", "ada", "first\nline two")
-    world.tracker.comment(root, "7", "run 3", "second")
+    key = world.key(7)
+    world.remark(root, 7, "ada", "first\nline two")
+    world.remark(root, 7, "eve", "second")
 
-    issue = world.tracker.issue(root, "7")
+    issue = world.tracker.issue(root, key)
 
-    assert (issue.key, issue.title, issue.is_open) == ("7", "<script>alert(1)</script>", True)
+    assert (issue.key, issue.title, issue.is_open) == (key, "<script>alert(1)</script>", True)
     assert [(c.author, c.body) for c in issue.comments] == [
         ("ada", "first\nline two"),
-        ("run 3", "second"),
+        ("eve", "second"),
     ]
+
+
+@pytest.mark.row("LAB-35", level="contract")
+def test_our_comment_comes_after_the_others_with_its_whole_text(world: World) -> None:
+    """A forge shows its own account as the author."""
+    root = world.root("demo")
+    world.issue(root, 7, "demo")
+    world.remark(root, 7, "ada", "first")
+
+    world.tracker.comment(root, world.key(7), "run 3", "second\nline two")
+
+    first, ours = world.tracker.issue(root, world.key(7)).comments
+    assert (first.author, first.body) == ("ada", "first")
+    assert ours.body == "second\nline two"
+    assert ours.author
 
 
 @pytest.mark.row("LAB-35", level="contract")
@@ -131,7 +172,8 @@ def test_an_unknown_issue_is_not_found(world: World, key: str) -> None:
 
 
 @pytest.mark.row("LAB-29", level="contract")
-def test_only_exactly_the_asked_heads_are_listed(world: World) -> None:
+def test_only_exactly_the_asked_heads_are_listed(pulled: World) -> None:
+    world = pulled
     root = world.root("demo")
     for head in ("afk/6", "afk/63", "afk/7x", "AFK/7", "feature/7", "afk/77"):
         world.pull(root, head)
@@ -146,8 +188,9 @@ def test_only_exactly_the_asked_heads_are_listed(world: World) -> None:
     ("state", "is_done"), [("open", True), ("merged", True), ("closed", False)], ids=str
 )
 def test_all_states_are_listed_and_only_open_and_merged_count(
-    world: World, state: str, is_done: bool
+    pulled: World, state: str, is_done: bool
 ) -> None:
+    world = pulled
     root = world.root("demo")
     number = world.pull(root, "afk/7", state)
 
@@ -160,7 +203,8 @@ def test_all_states_are_listed_and_only_open_and_merged_count(
 
 @pytest.mark.row("LAB-33", level="contract")
 @pytest.mark.parametrize("live", ["open", "merged"])
-def test_the_live_one_counts_when_a_closed_one_shares_its_head(world: World, live: str) -> None:
+def test_the_live_one_counts_when_a_closed_one_shares_its_head(pulled: World, live: str) -> None:
+    world = pulled
     root = world.root("demo")
     world.pull(root, "afk/7", "closed")
     number = world.pull(root, "afk/7", live)
@@ -174,7 +218,8 @@ def test_the_live_one_counts_when_a_closed_one_shares_its_head(world: World, liv
 
 
 @pytest.mark.row("LAB-35", level="contract")
-def test_many_roots_are_asked_at_once_and_each_has_its_own_answer(world: World) -> None:
+def test_many_roots_are_asked_at_once_and_each_has_its_own_answer(pulled: World) -> None:
+    world = pulled
     ours, theirs, empty = world.root("ours"), world.root("theirs"), world.root("empty")
     world.pull(ours, "afk/7")
     world.pull(theirs, "afk/7", "merged")
@@ -195,7 +240,8 @@ def test_many_roots_are_asked_at_once_and_each_has_its_own_answer(world: World) 
 
 
 @pytest.mark.row("LAB-13", level="contract")
-def test_a_root_that_cannot_be_read_is_none_and_the_others_are_answered(world: World) -> None:
+def test_a_root_that_cannot_be_read_is_none_and_the_others_are_answered(pulled: World) -> None:
+    world = pulled
     good, bad = world.root("good"), world.root("bad")
     world.pull(good, "afk/7")
     world.lose(bad)
@@ -208,7 +254,8 @@ def test_a_root_that_cannot_be_read_is_none_and_the_others_are_answered(world: W
 
 
 @pytest.mark.row("LAB-35", level="contract")
-def test_a_new_pull_request_is_open_and_listed(world: World) -> None:
+def test_a_new_pull_request_is_open_and_listed(pulled: World) -> None:
+    world = pulled
     root = world.root("demo")
     new = NewPull("afk/7", "main", "Add retries", "Closes #7", "run 3", head_commit="a" * 40)
 
@@ -225,7 +272,8 @@ def test_a_new_pull_request_is_open_and_listed(world: World) -> None:
 
 
 @pytest.mark.row("LAB-35", level="contract")
-def test_a_branch_has_one_open_pull_request_and_any_number_of_ended_ones(world: World) -> None:
+def test_a_branch_has_one_open_pull_request_and_any_number_of_ended_ones(pulled: World) -> None:
+    world = pulled
     root = world.root("demo")
     world.pull(root, "afk/7", "closed")
     world.pull(root, "afk/7", "merged")
@@ -241,8 +289,46 @@ def test_a_branch_has_one_open_pull_request_and_any_number_of_ended_ones(world: 
 
 @pytest.mark.row("LAB-35", level="contract")
 def test_every_tracker_says_what_it_can_do(world: World) -> None:
-    assert world.tracker.abilities == {Ability.COMMENT, Ability.CREATE_PULL, Ability.LOCAL}
+    assert world.tracker.abilities <= set(Ability)
     assert world.tracker.kind
+
+
+REFUSED: dict[Ability, Callable[[Tracker, str, str], object]] = {
+    Ability.PULLS: lambda it, root, key: it.pulls({root: ["afk/7"]}),
+    Ability.COMMENT: lambda it, root, key: it.comment(root, key, "ada", "hello"),
+    Ability.LABEL: lambda it, root, key: it.add_label(root, key, READY),
+    Ability.CLOSE: lambda it, root, key: it.close(root, key),
+    Ability.CREATE_ISSUE: lambda it, root, key: it.create_issue(root, NewIssue("new")),
+    Ability.CREATE_LABEL: lambda it, root, key: it.create_label(root, READY),
+    Ability.CREATE_PULL: lambda it, root, key: it.create_pull(
+        root, NewPull("afk/1", "main", "t", "", "ada")
+    ),
+    Ability.CHECKS: lambda it, root, key: it.checks(root, "a" * 40),
+    Ability.MERGE: lambda it, root, key: it.merge(root, 1, "a" * 40),
+    Ability.BLOCKERS: lambda it, root, key: it.blockers({root: [key]}),
+    Ability.STATUS: lambda it, root, key: it.set_status(root, key, True),
+}
+
+
+@pytest.mark.row("X-01", level="contract")
+def test_what_a_tracker_does_not_declare_it_refuses(world: World) -> None:
+    root = world.root("demo")
+    world.issue(root, 7, "only")
+
+    for ability in REFUSED.keys() - world.tracker.abilities:
+        with pytest.raises(Refused, match="cannot do that"):
+            REFUSED[ability](world.tracker, root, world.key(7))
+
+
+def test_an_issue_names_its_milestone(world: World) -> None:
+    if Ability.MILESTONES not in world.tracker.abilities:
+        pytest.skip("this tracker declares no milestones")
+    root = world.root("demo")
+    for number in (3, 5):
+        world.issue(root, number, f"issue {number}", labels=[READY])
+    world.milestone(root, 5, "Version 2")
+
+    assert [one.milestone for one in world.tracker.open_issues(root)] == ["", "Version 2"]
 
 
 # The rule beside the seam, and what only the fake can show.

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import weakref
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Protocol
 
-from trackers.base import PullState, Tracker
+from runs.outside.bd import BdCommand
+from tests.trackers.bd import Beads, environ
+from tests.trackers.forge_worlds import FORGES, MORE_FORGES
+from trackers.base import Check, CheckState, PullState, Tracker
+from trackers.beads.adapter import BeadsTracker
 from trackers.builtin import store
 from trackers.builtin.adapter import BuiltinTracker
 from trackers.builtin.models import Issue, Label, PullRequest, Root
@@ -21,6 +29,7 @@ class World(Protocol):
 
     tracker: Tracker
 
+    def key(self, number: int) -> str: ...
     def root(self, name: str) -> str: ...
     def issue(
         self,
@@ -35,9 +44,20 @@ class World(Protocol):
     def lose(self, root: str) -> None: ...
     def break_an_issue(self, root: str) -> None: ...
     def break_a_pull(self, root: str, head: str) -> None: ...
+    def remark(self, root: str, number: int, author: str, body: str) -> None: ...
+    def milestone(self, root: str, number: int, title: str) -> None: ...
+    def block(self, root: str, number: int, by: int) -> None: ...
+    def check(self, root: str, commit: str, name: str, state: CheckState) -> None: ...
 
 
-class MemoryWorld:
+class _Numbered:
+    """Keys are numbers."""
+
+    def key(self, number: int) -> str:
+        return str(number)
+
+
+class MemoryWorld(_Numbered):
     """The fake."""
 
     def __init__(self) -> None:
@@ -64,8 +84,22 @@ class MemoryWorld:
         shelf = self.tracker.shelves[root]
         shelf.pulls[:0] = [{"number": 90, "state": "open"}, {"head": head, "state": "open"}]
 
+    def milestone(self, root: str, number: int, title: str) -> None:
+        self.tracker.shelves[root].issue_entry(str(number))["milestone"] = title
 
-class BuiltinWorld:
+    def remark(self, root: str, number: int, author: str, body: str) -> None:
+        self.tracker.comment(root, str(number), author, body)
+
+    def block(self, root: str, number: int, by: int) -> None:
+        before = self.tracker.shelves[root].blockers.get(str(number), ())
+        self.tracker.block(root, str(number), *before, str(by))
+
+    def check(self, root: str, commit: str, name: str, state: CheckState) -> None:
+        checks = self.tracker.shelves[root].checks
+        checks[commit] = (*checks.get(commit, ()), Check(name, state))
+
+
+class BuiltinWorld(_Numbered):
     """labsite's own tracker, on its tables."""
 
     def __init__(self) -> None:
@@ -126,5 +160,82 @@ class BuiltinWorld:
                 updated_at=AT,
             )
 
+    def milestone(self, root: str, number: int, title: str) -> None:
+        raise AssertionError("this tracker has no milestones")
 
-WORLDS = {"memory": MemoryWorld, "builtin": BuiltinWorld}
+    def remark(self, root: str, number: int, author: str, body: str) -> None:
+        self.tracker.comment(root, str(number), author, body)
+
+    def block(self, root: str, number: int, by: int) -> None:
+        raise AssertionError("labsite's own tracker knows no blockers")
+
+    def check(self, root: str, commit: str, name: str, state: CheckState) -> None:
+        raise AssertionError("labsite's own tracker runs no checks")
+
+
+class BeadsWorld:
+    """The `bd` command, on the double of its command line."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp())
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._places: dict[str, Beads] = {}
+        self.tracker = BeadsTracker(BdCommand(environ()), lambda: AT)
+
+    def key(self, number: int) -> str:
+        return f"bd-{number}"
+
+    def root(self, name: str) -> str:
+        place = Beads(self._folder / name)
+        self._places[place.root] = place
+        return place.root
+
+    def issue(
+        self,
+        root: str,
+        number: int,
+        title: str,
+        *,
+        labels: Sequence[str] = (),
+        is_open: bool = True,
+    ) -> None:
+        self._places[root].issue(
+            self.key(number),
+            title,
+            labels=list(labels),
+            status="open" if is_open else "closed",
+            created_at=f"2026-03-01T12:{number:02}:00Z",
+        )
+
+    def pull(self, root: str, head: str, state: str = "open") -> int:
+        raise AssertionError("beads has no pull requests")
+
+    def lose(self, root: str) -> None:
+        self._places[root].lose()
+
+    def break_an_issue(self, root: str) -> None:
+        self._places[root].spoil()
+
+    def break_a_pull(self, root: str, head: str) -> None:
+        """There are none."""
+
+    def milestone(self, root: str, number: int, title: str) -> None:
+        raise AssertionError("this tracker has no milestones")
+
+    def remark(self, root: str, number: int, author: str, body: str) -> None:
+        self.tracker.comment(root, self.key(number), author, body)
+
+    def block(self, root: str, number: int, by: int) -> None:
+        self._places[root].blocks(self.key(by), self.key(number))
+
+    def check(self, root: str, commit: str, name: str, state: CheckState) -> None:
+        raise AssertionError("beads runs no checks")
+
+
+WORLDS = {
+    "memory": MemoryWorld,
+    "builtin": BuiltinWorld,
+    "beads": BeadsWorld,
+    **FORGES,
+    **MORE_FORGES,
+}

@@ -11,6 +11,7 @@ from django.core.management.color import no_style
 from django.db import connection
 from hypothesis import strategies as some
 
+from labsite.database import chosen
 from runs.domain.ports import Lab
 from runs.models import Run, Settings
 from tests import make
@@ -21,6 +22,8 @@ from tests.walk.walk import OFTEN, Walk
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CAP, PROJECTS, ISSUES = 2, 2, 3
+# What an order of events breaks rests on the rules; on PostgreSQL a part of the days is enough.
+DAYS = 10 if chosen() else 30
 
 
 class FakeHands:
@@ -81,7 +84,7 @@ steps = some.lists(
 )
 
 
-@hypothesis.settings(max_examples=100, derandomize=True, deadline=None)
+@hypothesis.settings(max_examples=DAYS, derandomize=True, deadline=None)
 @hypothesis.given(steps=steps)
 def test_no_order_of_events_breaks_a_promise(
     steps: list[tuple[str, int, int]], tmp_path_factory: pytest.TempPathFactory

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ import pytest
 
 from runs.domain.paths import Paths
 from tests import databases
+from tests.ports import free_port
 from tests.web.socket_client import SocketClient
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,12 +53,6 @@ for line in sys.stdin:
     answers.write(json.dumps(answer, default=str) + "\\n")
     answers.flush()
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Served:

@@ -39,6 +39,7 @@ class SomePages:
         self.renders: list[tuple[str, bool]] = []
         self.gone: set[str] = set()
         self.broken = 0
+        self.meanwhile: Callable[[], object] | None = None
 
     def topics_of(self, notice: Notice) -> set[str]:
         return {"overview", notice.issue_key} if notice.issue_key else {"overview"}
@@ -50,6 +51,9 @@ class SomePages:
             self.broken -= 1
             raise RuntimeError("the page is broken")
         self.renders.append((topic, can_act))
+        if self.meanwhile is not None:
+            act, self.meanwhile = self.meanwhile, None
+            act()
         texts = Notice.objects.order_by("-pk").values_list("text", flat=True)[:5]
         button = '<button id="stop">Stop</button>' if can_act else ""
         return {"activity": f"<ul>{' '.join(texts)}</ul>", "actions": f"<p>{button}</p>"}
@@ -113,7 +117,7 @@ class House:
     ) -> WebsocketCommunicator:
         """An open page: connected, and it has said what it saw last."""
         opened = self.socket(cookie, topic)
-        assert (await opened.connect(5))[0]
+        assert (await opened.connect(20))[0]
         await opened.send_to(text_data=json.dumps({"last": last}))
         return opened
 
@@ -122,11 +126,11 @@ class House:
             await opened.disconnect()
 
 
-async def frame(page: WebsocketCommunicator, seconds: float = 5) -> dict[str, Any]:
+async def frame(page: WebsocketCommunicator, seconds: float = 20) -> dict[str, Any]:
     return json.loads(await page.receive_from(seconds))
 
 
-async def closing(page: WebsocketCommunicator, seconds: float = 5) -> int:
+async def closing(page: WebsocketCommunicator, seconds: float = 20) -> int:
     message = await page.receive_output(seconds)
     assert message["type"] == "websocket.close", message
     return message["code"]

@@ -12,9 +12,22 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import get_resolver, reverse
 
+from runs.domain.grouping import TaskStatus
 from runs.domain.states import NoticeKind, ProjectState
-from runs.models import AgentProfile, ApiToken, Notice, NoticeAddress, Project, Run, Settings
-from runs.work import api_tokens, auto, tick
+from runs.domain.watch_session import Terms
+from runs.models import (
+    AgentProfile,
+    ApiToken,
+    Forge,
+    Notice,
+    NoticeAddress,
+    Project,
+    Run,
+    Settings,
+    WatchSession,
+    Workflow,
+)
+from runs.work import api_tokens, auto, forges, monitors, tick, watches
 from tests import make
 from tests.fakes import World
 from tests.web import people
@@ -32,6 +45,10 @@ NO_ACTS = {
     "passkey-login-question",
     "away-dismiss",
     "notice-address-test",
+    "project-new-test",
+    "project-trackers",
+    "tracker-test",
+    "hook",  # no person: a forge
 }
 # They need a device, an agent's own login, or a stranger's link: shown by the tests of their files.
 ELSEWHERE = {
@@ -116,6 +133,49 @@ class Stage:
         self.post("notice-address-new", given)
         return NoticeAddress.objects.get()
 
+    def forge(self) -> Forge:
+        given = {"kind": "gitea", "web": "https://git.example", "credential": {"token": "t"}}
+        return forges.add(self.world.lab, name="Ours", by="anna", **given)
+
+    def watch(self) -> WatchSession:
+        return watches.open(self.world.lab, self.project, Terms(), by="anna")
+
+    def ask_watch(self, what: str) -> None:
+        session = self.watch()
+        Notice.objects.all().delete()
+        self.of_project(f"watch-{what}", {"sure": "yes"}, session.pk)
+
+    def of_group(self, name: str, data: Mapping[str, Any] | None = None) -> None:
+        """An act on a group whose one task is fa-1's."""
+        group = make.a_group(self.project)
+        task = make.a_task(group, "1", TaskStatus.IN_PROGRESS)
+        if name == "monitor-stop":
+            monitors.start(self.world.lab, group, by="anna")
+            Notice.objects.all().delete()
+        more = [task.pk] if name.startswith("task-") else []
+        self.of_project(name, data, group.pk, *more)
+
+    def workflow(self) -> Workflow:
+        make.a_group(self.project, "wave", tasks=1)
+        given = {"name": "release", "phases": "work: wave", "minutes": "90"}
+        self.of_project("workflows", given)
+        return Workflow.objects.get()
+
+    def held(self) -> None:
+        """A workflow whose phase failed, which Anna starts again."""
+        row, now = self.workflow(), self.world.clock.now
+        row.phases.update(state="error", ended_at=now)
+        Workflow.objects.update(state="held", held_at=now, look_at=None)
+        Notice.objects.all().delete()
+        self.of_project("workflow-restart", {}, row.pk, 1)
+
+    def resume(self) -> None:
+        auto.switch(self.world.lab, self.project, is_on=True, by="anna")
+        ended = {"phase": "ended", "code": 3, "reason": "poll failed", "needs_resume": True}
+        WatchSession.objects.update(ended_at=self.world.clock.now, **ended)
+        Notice.objects.all().delete()
+        self.of_project("watch-resume")
+
 
 LOGIN = {"username": "anna", "password": "correct horse battery"}
 SECRET = "an even longer secret"
@@ -133,6 +193,43 @@ ACTS: dict[str, Callable[[Stage], object]] = {
         Project.objects.update(streak=3),
         s.of_project("streak-reset"),
     ),
+    "group-new": lambda s: s.of_project("group-new", {"name": "wave", "preset": "work"}),
+    "group-from-issues": lambda s: s.of_project(
+        "group-from-issues", {"name": "wave", "preset": "work", "issues": str(s.issue())}
+    ),
+    "group-add": lambda s: s.of_group("group-add", {"tasks": "One"}),
+    "group-close": lambda s: s.of_group("group-close"),
+    "group-delete": lambda s: s.of_group("group-delete", {"sure": "yes"}),
+    "task-complete": lambda s: s.of_group("task-complete"),
+    "task-hand-back": lambda s: s.of_group("task-hand-back"),
+    "monitor-start": lambda s: s.of_group("monitor-start", {"quick": "yes"}),
+    "monitor-stop": lambda s: s.of_group("monitor-stop"),
+    "watches": lambda s: s.of_project("watches", {"is_watching": "on"}),
+    "watch-drain": lambda s: s.ask_watch("drain"),
+    "watch-abort": lambda s: s.ask_watch("abort"),
+    "watch-kill": lambda s: s.ask_watch("kill"),
+    "watch-resume": lambda s: s.resume(),
+    "workflows": lambda s: s.workflow(),
+    "workflow-stop": lambda s: s.of_project("workflow-stop", {}, s.workflow().pk),
+    "workflow-restart": lambda s: s.held(),
+    "checks": lambda s: s.of_project(
+        "checks", {"checks": "true", "check_minutes": "5", "fix_attempts": "1"}
+    ),
+    "tracker": lambda s: s.of_project(
+        "tracker", {"tracker": "builtin", "ready_label": "go", "mirror": "off"}
+    ),
+    "tracker-label": lambda s: (
+        Project.objects.update(ready_label="go"),
+        s.of_project("tracker-label"),
+    ),
+    "hook-secret": lambda s: s.of_project("hook-secret"),
+    "forge-new": lambda s: s.post(
+        "forge-new", {"kind": "gitea", "name": "A", "web": "https://a.example", "token": "t"}
+    ),
+    "forge": lambda s: s.post(
+        "forge", {"name": "Other", "web": "https://git.example"}, s.forge().pk
+    ),
+    "forge-remove": lambda s: s.post("forge-remove", {}, s.forge().pk),
     "issue-new": lambda s: s.of_project("issue-new", {"title": "Add retries"}),
     "issue-edit": lambda s: s.of_project("issue-edit", {"title": "Other"}, s.issue()),
     "issue-comment": lambda s: s.of_project("issue-comment", {"comment": "Why?"}, s.issue()),
@@ -189,7 +286,8 @@ def test_the_switch_and_the_reset_are_told(stage: Stage) -> None:
     Project.objects.update(streak=3)
     auto.reset(stage.world.lab, stage.project, by="anna")
     told = dict(Notice.objects.values_list("kind", "by"))
-    assert told == {NoticeKind.AUTO_CHANGED: "anna", NoticeKind.STREAK_RESET: "anna"}
+    kinds = (NoticeKind.AUTO_CHANGED, NoticeKind.STREAK_RESET, NoticeKind.WATCH_OPENED)
+    assert told == dict.fromkeys(kinds, "anna")
 
 
 def test_the_walk_knows_every_door_that_changes_something(stage: Stage) -> None:

@@ -10,7 +10,18 @@ from django.test import Client
 from django.urls import reverse
 
 from runs.domain.states import NoticeKind
-from runs.models import AgentProfile, Host, Notice, Project, Settings, StartRequest, Tick
+from runs.models import (
+    AgentProfile,
+    Fixer,
+    Host,
+    Notice,
+    Project,
+    Settings,
+    StartRequest,
+    Tick,
+    Validation,
+    WatchSession,
+)
 from tests import make
 from tests.fakes import World
 from tests.web.people import confirmed
@@ -20,11 +31,13 @@ pytestmark = pytest.mark.django_db
 SETTINGS = {
     "tick_seconds": 30,
     "launch_seconds": 45,
+    "watch_seconds": 60,
     "run_budget_minutes": 45,
     "session_cap": 6,
     "sweep_minutes": 10,
     "rescue_days": 14,
     "output_days": 30,
+    "people_percent": 40,
     "disk_quota_mb": 20480,
     "git_timeout_seconds": 60,
     "nofile_limit": 16384,
@@ -36,11 +49,13 @@ SETTINGS = {
 RANGES = [
     ("tick_seconds", 5, 600),
     ("launch_seconds", 5, 3600),
+    ("watch_seconds", 5, 3600),
     ("run_budget_minutes", 1, 10080),
     ("session_cap", 1, 500),
     ("sweep_minutes", 1, 1440),
     ("rescue_days", 1, 365),
     ("output_days", 1, 3650),
+    ("people_percent", 0, 95),
     ("git_timeout_seconds", 1, 3600),
     ("nofile_limit", 0, 1048576),
     ("refresh_seconds", 1, 60),
@@ -199,6 +214,9 @@ def test_a_project_has_a_budget_of_its_own(admin: Client) -> None:
         "run_budget_minutes": 30,
         "ready_label": "ready-for-agent",
         "parallel_runs": 1,
+        "check_minutes": 30,
+        "fix_attempts": 2,
+        "signals": "on",
     }
     assert admin.post(address, given).status_code == 302
     told = Notice.objects.get()
@@ -227,6 +245,8 @@ def test_saving_a_project_leaves_alone_what_the_worker_wrote_meanwhile(
             "run_budget_minutes": 30,
             "ready_label": "ready-for-agent",
             "parallel_runs": 1,
+            "check_minutes": 30,
+            "fix_attempts": 2,
         },
     )
     project.refresh_from_db()
@@ -243,7 +263,14 @@ def test_a_token_is_neither_shown_nor_taken_in_admin(admin: Client) -> None:
         assert "gAAAA" not in text
     admin.post(
         address,
-        {"run_budget_minutes": 5, "ready_label": "ready", "parallel_runs": 1, "token": "stolen"},
+        {
+            "run_budget_minutes": 5,
+            "ready_label": "ready",
+            "parallel_runs": 1,
+            "check_minutes": 30,
+            "fix_attempts": 2,
+            "token": "stolen",
+        },
     )
     project.refresh_from_db()
     assert project.token == "ghp_very-secret"
@@ -257,11 +284,24 @@ def test_projects_are_not_added_or_removed_here(admin: Client) -> None:
     assert Project.objects.exists()
 
 
-@pytest.mark.parametrize("model", ["run", "notice", "tick", "host", "startrequest"])
+HISTORY = ["run", "notice", "tick", "host", "startrequest", "watchsession", "validation", "fixer"]
+
+
+@pytest.mark.parametrize("model", HISTORY)
 def test_what_happened_can_be_read_and_not_changed(admin: Client, world: World, model: str) -> None:
     run = make.a_run(make.a_project())
     host = Host.objects.create(name="local")
+    now = world.clock.now
+    watch = WatchSession.objects.create(project=run.project, opened_at=now)
+    at = {"project": run.project, "host": "local", "number": 1, "mark": "secret-mark"}
+    validation = Validation.objects.create(
+        session=watch, count=1, minutes=1, most_fixers=1, began_at=now, **at
+    )
+    fixer = Fixer.objects.create(validation=validation, branch="lab/fix-1", asked_at=now, **at)
     rows = {
+        "watchsession": watch,
+        "validation": validation,
+        "fixer": fixer,
         "run": run,
         "host": host,
         "tick": Tick.objects.create(host=host, at=world.clock.now),
@@ -278,6 +318,7 @@ def test_what_happened_can_be_read_and_not_changed(admin: Client, world: World, 
     page = admin.get(change)
     assert page.status_code == 200
     assert 'name="_save"' not in page.content.decode()
+    assert "secret-mark" not in page.content.decode()
     assert admin.post(change, {"outcome": "succeeded", "text": "forged"}).status_code == 403
     assert admin.get(reverse(f"admin:runs_{model}_add")).status_code == 403
     delete = reverse(f"admin:runs_{model}_delete", args=[row.pk])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+import re
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from runs.domain.states import NoticeKind
-from runs.models import Project, Visit
+from runs.models import Checkpoint, Monitor, Project, TaskGroup, Visit, WatchSession
 from runs.work import visits
 from tests import make
 from tests.fakes import World
@@ -21,6 +22,7 @@ from tests.web import board_rows as rows
 
 pytestmark = pytest.mark.django_db
 TITLE = "While you were away"
+START = datetime(2026, 7, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -72,6 +74,92 @@ def test_whoever_comes_back_is_told_what_ended_how(
     assert "demo #1" not in card
     assert "demo #4" not in card
     assert TITLE in page(anna)  # until it is put away
+
+
+def test_a_watch_session_that_failed_is_told_and_others_are_not(
+    anna: Client, world: World, project: Project
+) -> None:
+    goes_away(anna, world, hours=2)
+    for code, reason in ((0, "queue empty"), (130, "interrupted"), (1, "issues failed")):
+        now = world.clock.now
+        session = WatchSession.objects.create(
+            project=project, phase="ended", code=code, reason=reason, opened_at=now, ended_at=now
+        )
+    world.clock.forward(hours=2)
+    html = page(anna)
+    card = html[html.index('id="away"') : html.index("Put away")]
+    assert f"watch session {session.pk} ended with 1: issues failed" in card
+    assert f'href="/projects/{project.pk}/watch/{session.pk}/"' in card
+    assert card.count("ended with") == 1
+
+
+def a_monitor(project: Project, name: str, state: str, at: datetime, **fields: Any) -> Monitor:
+    group, _ = TaskGroup.objects.get_or_create(
+        project=project, name=name, defaults={"made_at": START}
+    )
+    ended_at = None if state == "running" else at
+    look_at = at if ended_at is None else None
+    return Monitor.objects.create(
+        group=group,
+        host="here",
+        expected=4,
+        state=state,
+        started_at=at,
+        ended_at=ended_at,
+        look_at=look_at,
+        **fields,
+    )
+
+
+def investigates(monitor: Monitor, n: int, at: datetime, decision: str = "INVESTIGATE") -> None:
+    Checkpoint.objects.create(
+        monitor=monitor, n=n, at=at, completed=1, total=4, percentage=25, decision=decision
+    )
+
+
+def test_groups_that_ended_and_checkpoints_to_look_into_are_summed_up(
+    anna: Client, world: World, project: Project, django_assert_num_queries: Any
+) -> None:
+    before = world.clock.now
+    a_monitor(project, "old", "complete", before)
+    goes_away(anna, world, hours=2)
+    now = world.clock.now
+    a_monitor(project, "wave", "timed out", now, completed=["1"], incomplete=["2", "3", "4"])
+    a_monitor(project, "whole", "complete", now, completed=["1", "2"])
+    a_monitor(project, "broken", "error", now, error="no such table")
+    a_monitor(project, "left", "stopped", now, ended_by="ben")
+    a_monitor(project, "again", "error", now)
+    again = a_monitor(project, "again", "running", now)
+    for n, decision in enumerate(("INVESTIGATE", "INVESTIGATE", "CONTINUE"), 1):
+        investigates(again, n, now, decision)
+    world.clock.forward(hours=2)
+
+    html = page(anna)
+    card = html[html.index('id="away"') : html.index("Put away")]
+    said = " ".join(re.sub(r"<[^>]+>", " ", card).split())
+    for words in (
+        "4 groups ended: 1 complete, 1 timed out, 1 failed, 1 stopped.",
+        "demo group wave: timed out, 1 of 4 tasks completed",
+        "demo group whole: complete, 2 of 2 tasks completed",
+        "demo group broken: its monitor failed: no such table",
+        "demo group left: its monitor was stopped by ben",
+        "demo group again: 2 checkpoints asked for a look",
+    ):
+        assert words in said, (words, said)
+    assert said.count("group again") == 1
+    assert "group old" not in said
+    assert "0 runs" not in said
+    assert f'href="/projects/{project.pk}/groups/{again.group_id}/"' in card
+
+    for number in range(20):
+        a_monitor(project, f"more-{number}", "complete", now)
+        investigates(a_monitor(project, f"watched-{number}", "running", now), 1, now)
+    world.clock.forward(minutes=1)
+    # Session and user, the overview, what groups need somebody, this card.
+    with django_assert_num_queries(2 + 5 + 2 + 7):
+        html = page(anna)
+    assert "24 groups ended: 21 complete" in html
+    assert "and 18 more groups" in html
 
 
 @pytest.mark.row("LAB-132", level="contract")
@@ -153,9 +241,14 @@ def test_a_program_and_a_stranger_are_not_noted(world: World, operator: User) ->
 def test_what_ended_is_found_by_an_index(world: World, project: Project) -> None:
     with CaptureQueriesContext(connection) as asked:
         visits.away(rows.ago(hours=2), rows.ago(hours=0))
-    assert len(asked.captured_queries) == 3
+    assert len(asked.captured_queries) == 7
     for query, index in zip(
-        asked.captured_queries, ("run_ended", "run_ended", "notice_pause"), strict=True
+        asked.captured_queries,
+        (
+            *("run_ended", "run_ended", "notice_pause", "watch_ended"),
+            *("monitor_ended", "monitor_ended", "checkpoint_investigate"),
+        ),
+        strict=True,
     ):
         with connection.cursor() as cursor:
             cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}")

@@ -78,7 +78,7 @@ def _settings(world: World) -> str:
 
 ACTS = [
     Act("stop on the run page", _a_run, "#stop", "neither success nor failure"),
-    Act("stop all", _two_runs, "#stop-all", "Stopped 2 runs of demo", presses=2),
+    Act("stop all", _two_runs, "#stop-all", "Stopped 2 sessions of demo", presses=2),
     Act("start", _started, "#start", "takes issue 7 of demo"),
     Act("start, nothing ready", _startable(AnswerCode.NOTHING_READY, "Nothing is ready."), "#start", "Nothing is ready.", fails=True),
     Act("start, git failed", _startable(AnswerCode.SEAM_FAILED, "git said no."), "#start", "git said no.", fails=True),
@@ -162,7 +162,7 @@ def test_stop_in_a_list_shows_the_outcome_without_a_reload(
     page.get_by_role("button", name="Stop demo #7").click()
     expect(page.locator("#stats")).to_contain_text("0 of 6")
     expect(page.locator("#activity")).to_contain_text("stopped")
-    expect(page.locator(f"#run-{run.pk}")).to_have_count(0, timeout=4000)
+    expect(page.locator(f"#run-{run.pk}")).to_have_count(0)
     assert page.evaluate("window.same")
 
 

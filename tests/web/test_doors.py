@@ -17,7 +17,7 @@ from runs.web import access
 from tests import make
 from tests.fakes import World
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
 # Doors that are open to everyone on purpose: they let people in, or tell machines how we are.
 OPEN = {"login", "logout", "setup", "invite", "healthz", "readyz"}
@@ -27,8 +27,9 @@ OWN = {"away-dismiss", "confirm", "account", "password", "token-new", "token-rev
 OWN |= {"passkey-new", "passkey-add", "passkey-remove"}
 OWN |= {"passkey-confirm", "passkey-confirm-question"}
 OWN |= {"admin-login", "admin-password", "password_change"}
-# These doors ask for a token instead of a login, a run's or a person's; they have tests of their own.
-OTHER_KEYS = ("/agent/", "/api/v1/")
+# These doors ask for a token instead of a login, a run's or a person's, or for a forge's signature;
+# they have tests of their own.
+OTHER_KEYS = ("/agent/", "/api/v1/", "/hooks/")
 
 
 def _addresses(patterns: Any, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import APIResponse, Page, Route, expect
 
 from tests.web.browser_fixture import Tab
 from tests.web.daphne_fixture import Served
@@ -37,6 +37,34 @@ def test_what_the_worker_writes_appears_without_a_reload(
     for page in pages:
         _shows(page, "the checkpoint is reached", 2)
         assert page.evaluate("window.isSamePage") is True
+
+
+@pytest.mark.row("X-06", level="browser")
+def test_a_refresh_that_was_asked_for_before_a_push_does_not_undo_it(
+    served: Served, tab: Tab, run: int
+) -> None:
+    page = tab(f"/runs/{run}/", served.cookie())
+    page.wait_for_selector(LIVE)
+    held: list[tuple[Route, APIResponse]] = []
+    page.route("**/live", lambda route: held.append((route, route.fetch())))
+    # So that the answer is a whole one and not "nothing has changed".
+    served.do("Settings.objects.update(session_cap=7)")
+    page.evaluate("htmx.trigger('#live', 'lab:refresh')")
+    while not held:  # the callback runs while the page waits
+        page.wait_for_timeout(50)
+    route, answer = held[0]
+    assert "hx-partial" in answer.text()
+    served.do("tell('the checkpoint is reached', run=run)")
+    _shows(page, "the checkpoint is reached")
+    with page.expect_response("**/live"):
+        route.fulfill(response=answer)
+    page.wait_for_timeout(300)
+    _shows(page, "the checkpoint is reached")
+    page.unroute("**/live")
+    with page.expect_response("**/live") as asked:
+        page.evaluate("htmx.trigger('#live', 'lab:refresh')")
+    assert asked.value.status in (200, 304)
+    _shows(page, "the checkpoint is reached")
 
 
 @pytest.mark.row("X-07", level="browser")

@@ -35,6 +35,7 @@ def until(shown: str, page: SocketClient) -> list[dict[str, Any]]:
     return frames
 
 
+@pytest.mark.both_databases
 @pytest.mark.row("X-06", level="real")
 def test_what_another_process_writes_reaches_an_open_page_without_redis(
     served: Served, run: int
@@ -61,6 +62,7 @@ def test_a_lost_ring_costs_no_more_than_the_safety_poll(served: Served, run: int
         assert time.monotonic() - started < 2
 
 
+@pytest.mark.both_databases
 @pytest.mark.row("X-07", level="real")
 def test_a_page_that_comes_back_is_shown_the_three_events_it_missed(
     served: Served, run: int
@@ -78,6 +80,7 @@ def test_a_page_that_comes_back_is_shown_the_three_events_it_missed(
         assert text in back["content"]
 
 
+@pytest.mark.both_databases
 @pytest.mark.row("X-07", level="real")
 def test_nothing_is_lost_while_the_web_process_is_killed_and_restarted(
     served: Served, run: int
@@ -102,6 +105,7 @@ def test_nothing_is_lost_while_the_web_process_is_killed_and_restarted(
     assert len(list(served.paths.feed.iterdir())) <= 1
 
 
+@pytest.mark.both_databases
 @pytest.mark.row("X-07", level="real")
 def test_a_burst_of_two_thousand_events_ends_in_the_last_one_without_repeats(
     served: Served, run: int

@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from tests.web.daphne_fixture import Served
 
-FLAGS = [
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 EVIL = "<script>document.title='pwned'</script> & \"quotes\""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        found = shutil.which("chromium")
-        opened = playwright.chromium.launch(executable_path=found, args=FLAGS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
@@ -48,7 +28,7 @@ def a_page(browser: Browser, served: Served, *, scripts: bool = True) -> Page:
     context = browser.new_context(java_script_enabled=scripts)
     context.add_cookies(served.browser_cookies(served.cookie()))  # type: ignore[arg-type]
     page = context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(20_000)
     return page
 
 

@@ -15,8 +15,8 @@ from runs.work import logins
 from tests import make
 from tests.fakes import World
 from tests.web.browsing import OpenPage
+from tests.web.looking import look
 from tests.web.people import text_of
-from tests.web.test_people_look import look
 
 pytestmark = [pytest.mark.django_db, pytest.mark.row("LAB-133", level="contract")]
 
@@ -127,6 +127,7 @@ def test_in_a_browser_an_agent_is_logged_in(
     page = open_page("/", operator, width=width, color_scheme=scheme)
     wrong = look(page, "banner", scheme, width)
     page.locator("#logged-out").get_by_role("link", name="Log in").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Log in Test agent")
     wrong += look(page, "begin", scheme, width)
     page.get_by_role("button", name="Begin").click()
     expect(page.locator("#login-link")).to_have_attribute("href", "https://login.example/x")

@@ -14,8 +14,8 @@ from runs.work import manual
 from tests import make
 from tests.fakes import World
 from tests.web.browsing import OpenPage
+from tests.web.looking import look
 from tests.web.people import hx, text_of
-from tests.web.test_people_look import look
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -110,7 +110,7 @@ def test_the_page_asks_a_fixed_number_of_questions(
         anna.post(address(project))
     page = f"/projects/{project.pk}/"
     anna.get(page)
-    with django_assert_num_queries(8):
+    with django_assert_num_queries(11):
         anna.get(page)
 
 

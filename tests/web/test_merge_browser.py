@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
 from runs.domain.states import NoticeKind
 from runs.models import Project
@@ -15,8 +12,8 @@ from tests import make
 from tests.fakes import World
 from tests.web import board_rows as rows
 from tests.web.browsing import OpenPage
+from tests.web.looking import looks
 from tests.web.review_desk import BEFORE, ORIGIN, Review
-from tests.web.test_browser_look import TOO_SMALL, TOO_WIDE
 from trackers.builtin import store
 from trackers.builtin.models import Issue
 
@@ -30,15 +27,6 @@ def review(world: World) -> Review:
     made = Review(world)
     rows.a_tick(world)
     return made
-
-
-def problems(page: Page, name: str, width: int) -> list[object]:
-    found = Axe().run(page).response["violations"]
-    wrong: list[object] = [(name, v["id"], [n["html"] for n in v["nodes"][:3]]) for v in found]
-    wrong += [(name, "too wide", one) for one in page.evaluate(TOO_WIDE)]
-    if width < 600:
-        wrong += [(name, "too small", one) for one in page.evaluate(TOO_SMALL)]
-    return wrong
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
@@ -127,33 +115,25 @@ def missed(world: World, project: Project, operator: User) -> None:
     rows.tell(world, "x" * 300, NoticeKind.PULL_MERGED, project=project, by="anna")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, PHONE])
 def test_the_new_pages_are_accessible_and_fit(
     open_page: OpenPage,
     operator: User,
     world: World,
     review: Review,
-    width: int,
-    scheme: str,
-    request: pytest.FixtureRequest,
 ) -> None:
-    folder = Path(str(request.config.cache.mkdir("merge")))  # type: ignore[union-attr]
     project = review.project
-    page = open_page("/", operator, width=width, color_scheme=scheme)
+    page = open_page("/", operator)
     Project.objects.update(is_auto=True, streak=3)
     world.clock.forward(hours=8)
     missed(world, project, operator)
-    wrong = []
-    pages = {"overview": "/", "audit": "/audit/", "none": "/audit/?by=zoe&since=x"}
+    wrong: list[object] = []
+    pages = {"merge overview": "/", "audit": "/audit/", "audit none": "/audit/?by=zoe&since=x"}
     for name, address in {**pages, "merge": review.at}.items():
         page.goto(address)
-        page.screenshot(path=folder / f"{name}-{width}-{scheme}.png", full_page=True)
-        wrong += problems(page, name, width)
+        wrong += looks(page, name)
     long = "src/" + "a_very_long_name_" * 8 + ".py"
     other = review.git.commit({**BEFORE, "src/app.py": "o\n", long: "x"}, review.base)
     review.git.refs[f"{ORIGIN}main"] = other
     page.goto(review.at)
-    page.screenshot(path=folder / f"conflict-{width}-{scheme}.png", full_page=True)
-    wrong += problems(page, "conflict", width)
+    wrong += looks(page, "conflict")
     assert wrong == []

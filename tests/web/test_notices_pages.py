@@ -17,8 +17,9 @@ from runs.work import addresses, deliveries
 from tests import make
 from tests.fakes import START, World
 from tests.web.browsing import OpenPage
+from tests.web.looking import look
 from tests.web.people import confirmed, hx, text_of
-from tests.web.test_people_look import be_asked, look
+from tests.web.test_people_look import be_asked
 
 pytestmark = pytest.mark.django_db
 
@@ -176,8 +177,10 @@ def test_in_a_browser_an_address_is_added_tried_and_removed(
     page = open_page("/account/", operator, width=width, color_scheme=scheme)
     be_asked(page, START.isoformat())
     page.get_by_role("main").get_by_role("link", name="Notices").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Notices")
     wrong = look(page, "no notices", scheme, width)
     page.get_by_role("link", name="Add an address").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Add an address")
     page.get_by_label("Name").fill("my phone")
     page.get_by_label("Address", exact=True).fill("nonsense")
     page.get_by_label("a run ended: died").check()
@@ -194,6 +197,7 @@ def test_in_a_browser_an_address_is_added_tried_and_removed(
     expect(page.get_by_role("region", name="Table of deliveries")).to_contain_text("sent")
     wrong += look(page, "notices", scheme, width)
     page.get_by_role("link", name="Choose what my phone is told").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("my phone")
     wrong += look(page, "choose", scheme, width)
     page.go_back()
     remove = page.get_by_role("button", name="Remove my phone")

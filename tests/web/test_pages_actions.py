@@ -9,7 +9,17 @@ import pytest
 from django.test import Client
 
 from runs.domain.states import AnswerCode, ProjectState
-from runs.models import AgentProfile, Project, Run, Settings, StartRequest
+from runs.models import (
+    AgentProfile,
+    Fixer,
+    ManualSession,
+    Project,
+    Run,
+    Settings,
+    StartRequest,
+    Validation,
+    WatchSession,
+)
 from tests import make
 from tests.fakes import World
 from tests.web import board_rows as rows
@@ -102,11 +112,82 @@ def test_stop_all_stops_the_runs_of_one_project_only(anna: Client, world: World)
         world.sessions.appear(make.a_run(mine, number, slot=int(number)).session)
     kept = make.a_run(other, "1", slot=3)
     answer = hx(anna, f"/projects/{mine.pk}/stop-all", at=f"/projects/{mine.pk}/")
-    assert "Stopped 2 runs of foo" in text_of(answer)
+    assert "Stopped 2 sessions of foo" in text_of(answer)
     assert list(Run.objects.filter(outcome="")) == [kept]
     plain = anna.post(f"/projects/{mine.pk}/stop-all", follow=True)
     assert plain.redirect_chain == [(f"/projects/{mine.pk}/", 303)]
-    assert "Stopped 0 runs of foo" in text_of(plain)
+    assert "Stopped 0 sessions of foo" in text_of(plain)
+
+
+@pytest.mark.row("LAB-51", level="contract")
+@pytest.mark.parametrize(
+    ("runs", "driven", "fixers", "asks"),
+    [
+        pytest.param(0, 0, 0, "", id="nothing"),
+        pytest.param(1, 0, 0, "", id="one run has a Stop of its own"),
+        pytest.param(0, 1, 0, "", id="a session that a person drives too"),
+        pytest.param(2, 0, 0, "stop 2 sessions", id="two runs"),
+        pytest.param(1, 1, 0, "stop 2 sessions", id="a run and a driven session"),
+        pytest.param(1, 0, 1, "stop 2 sessions", id="a run and a fixer"),
+        pytest.param(0, 0, 1, "stop 1 session", id="a fixer alone"),
+    ],
+)
+def test_stop_all_is_offered_for_all_that_it_ends_and_has_no_stop_of_its_own(
+    anna: Client, world: World, runs: int, driven: int, fixers: int, asks: str
+) -> None:
+    project = rows.a_tracked_project()
+    make.a_run(project, "8", outcome="died")
+    a_fixer(project, end="was interrupted")
+    for number in range(runs):
+        make.a_run(project, str(number), slot=number + 1)
+    for number in range(driven):
+        drive(project, str(number))
+    for _ in range(fixers):
+        a_fixer(project)
+    html = text_of(anna.get(f"/projects/{project.pk}/"))
+    assert ('id="stop-all"' in html) is bool(asks)
+    if asks:
+        assert f'data-confirm="Press again: {asks}"' in html
+
+
+def drive(project: Project, label: str) -> ManualSession:
+    """A live session that a person drives."""
+    name = f"{project.slug}-{label}"
+    return ManualSession.objects.create(
+        project=project,
+        host="here",
+        label=label,
+        session=f"lab-{name}",
+        branch=f"lab/{label}",
+        state="live",
+        by="anna",
+        asked_at=rows.ago(hours=1),
+    )
+
+
+def a_fixer(project: Project, end: str = "") -> Fixer:
+    """An agent that mends the validation of the project's newest watch session, or did."""
+    now = rows.ago(hours=1)
+    session = WatchSession.objects.filter(project=project).first()
+    if session is None:
+        session = WatchSession.objects.create(project=project, opened_at=now)
+    number = session.validations.count() + 1
+    ended_at = now if end else None
+    validation = Validation.objects.create(
+        project=project,
+        session=session,
+        number=number,
+        count=number,
+        host="here",
+        state="failed" if end else "running",
+        minutes=5,
+        most_fixers=1,
+        began_at=now,
+        ended_at=ended_at,
+    )
+    return Fixer.objects.create(
+        validation=validation, project=project, number=1, asked_at=now, end=end, ended_at=ended_at
+    )
 
 
 @pytest.mark.row("LAB-132", level="contract")

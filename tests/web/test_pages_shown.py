@@ -87,7 +87,7 @@ def test_an_issue_that_a_run_has_claimed_is_not_up_next(world: World) -> None:
     make.a_run(project, str(second), outcome="died")
     make.a_run(project, str(third), outcome="failed", started_at=None)
     page = queries.overview(world.lab)
-    assert [issue.number for issue in page.next] == [third]
+    assert [issue.key for issue in page.next] == [str(third)]
     assert page.stats.claimed == 2
 
 

@@ -195,11 +195,16 @@ def test_a_diff_that_was_shown_before_is_shown_again_at_once() -> None:
     body = "".join(f"-old = {n}\n+new = {n}\n" for n in range(1000))
     patch = f"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1,1000 +1,1000 @@\n{body}"
     change = Change("a.py", "M", 1000, 1000)
+    began = time.thread_time()
     first = diff.file(change, patch, 1)
-    began = time.process_time()
-    again = diff.file(change, patch, 1)
+    by_hand = time.thread_time() - began
+    took = []
+    for _ in range(5):
+        began = time.thread_time()
+        again = diff.file(change, patch, 1)
+        took.append(time.thread_time() - began)
     assert len(again.rows) > 100_000
-    assert time.process_time() - began < 0.15
+    assert min(took) < by_hand / 4
     assert again.lines == first.lines
     other = diff.file(change, patch.replace("new = 7\n", "new = 8\n"), 1)
     assert other.lines != first.lines

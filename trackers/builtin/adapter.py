@@ -10,19 +10,43 @@ from django.db import DatabaseError
 from django.db.models import Case, F, FilteredRelation, Prefetch, Q, TextField, Value, When
 
 from trackers import base
-from trackers.base import Ability, NewPull, NotFound, Pull, PullState, Refused, Unreachable
+from trackers.base import (
+    Ability,
+    Finding,
+    NewIssue,
+    NewPull,
+    NotFound,
+    Pull,
+    PullState,
+    Refused,
+    TrackerError,
+    Unreachable,
+)
 from trackers.builtin import store
-from trackers.builtin.models import Issue, IssueComment, Root
+from trackers.builtin.models import Issue, IssueComment, Label, PullRequest, Root
+from trackers.limited import Limited
 
 _PULL = ("number", "head", "state", "title", "base", "body", "head_commit", "created_at")
 _STATES = frozenset(state.value for state in PullState)
 
 
-class BuiltinTracker:
+class BuiltinTracker(Limited):
     """Issues and pull requests in labsite's own database. A root is the key of a `Root` row."""
 
     kind = "builtin"
-    abilities = frozenset({Ability.COMMENT, Ability.CREATE_PULL, Ability.LOCAL})
+    # Its pull requests are merged by `runs.work.merging`, since only git can do that here.
+    abilities = frozenset(
+        {
+            Ability.LOCAL,
+            Ability.PULLS,
+            Ability.COMMENT,
+            Ability.LABEL,
+            Ability.CLOSE,
+            Ability.CREATE_ISSUE,
+            Ability.CREATE_LABEL,
+            Ability.CREATE_PULL,
+        }
+    )
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
@@ -63,6 +87,14 @@ class BuiltinTracker:
         """Every open issue, lowest number first."""
         return self._open(root)
 
+    def open_count(self, root: str) -> int:
+        """How many issues are open."""
+        key = store.root_id(root)
+        count = Issue.objects.filter(root_id=key, is_open=True).count()
+        if not count and not Root.objects.filter(pk=key).exists():
+            raise Refused("This project has no tracker of its own in labsite.")
+        return count
+
     def issue(self, root: str, key: str) -> base.Issue:
         """One issue with its comments. Raises NotFound."""
         comments = Prefetch("comments", IssueComment.objects.order_by("id"))
@@ -90,9 +122,57 @@ class BuiltinTracker:
                 mine.append(pull)
         return found
 
+    def pull(self, root: str, number: int) -> Pull:
+        """One pull request. Raises NotFound."""
+        rows = PullRequest.objects.filter(root_id=store.root_id(root), number=number)
+        for row in rows:
+            return _row_pull(row)
+        raise NotFound(f"There is no pull request {number}.")
+
     def comment(self, root: str, key: str, author: str, body: str) -> None:
         """Store a comment. Raises NotFound."""
         store.add_comment(root, number_of(key), author=author, body=body, at=self._now())
+
+    def add_label(self, root: str, key: str, label: str) -> None:
+        """Let an issue carry a label. Raises NotFound, Refused for a label that is not there."""
+        store.change_labels(root, number_of(key), add=[label], by="labsite", at=self._now())
+
+    def remove_label(self, root: str, key: str, label: str) -> None:
+        """Take a label off an issue. Raises NotFound."""
+        store.change_labels(root, number_of(key), remove=[label], by="labsite", at=self._now())
+
+    def close(self, root: str, key: str) -> None:
+        """Close an issue. Raises NotFound."""
+        store.set_open(root, number_of(key), is_open=False, at=self._now())
+
+    def create_issue(self, root: str, new: NewIssue) -> base.Issue:
+        """Store an issue. Raises Refused for a label that is not there."""
+        number = store.create_issue(
+            root,
+            title=new.title,
+            body=new.body,
+            author=new.author,
+            labels=new.labels,
+            at=self._now(),
+        )
+        return self.issue(root, str(number))
+
+    def labels(self, root: str) -> Collection[str]:
+        """The labels of a root."""
+        rows = Label.objects.filter(root_id=store.root_id(root))
+        return frozenset(rows.values_list("name", flat=True))
+
+    def create_label(self, root: str, label: str) -> None:
+        """Store a label."""
+        Label.objects.get_or_create(root_id=store.root_id(root), name=label)
+
+    def examine(self, root: str, label: str) -> Sequence[Finding]:
+        """It is labsite's own, so all there is to miss is its row."""
+        try:
+            count = self.open_count(root)
+        except TrackerError as error:
+            return [Finding("issues", False, str(error))]
+        return [Finding("issues", True, f"labsite keeps the issues itself; {count} are open.")]
 
     def create_pull(self, root: str, new: NewPull) -> Pull:
         """Store a pull request. Raises Refused when its branch has an open one."""
@@ -201,4 +281,9 @@ def _pull(row: Mapping[str, Any]) -> Pull | None:
     values = {name: row[f"asked__{name}"] for name in _PULL}
     if values["state"] not in _STATES or not values["head"]:
         return None
+    return Pull(**{**values, "state": PullState(values["state"])})
+
+
+def _row_pull(row: PullRequest) -> Pull:
+    values = {name: getattr(row, name) for name in (*_PULL, "merge_commit")}
     return Pull(**{**values, "state": PullState(values["state"])})

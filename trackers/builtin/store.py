@@ -112,6 +112,22 @@ def set_labels(root: str, number: int, *, labels: Collection[str], by: str, at: 
     return True
 
 
+def change_labels(
+    root: str,
+    number: int,
+    *,
+    add: Collection[str] = (),
+    remove: Collection[str] = (),
+    by: str,
+    at: datetime,
+) -> bool:
+    """Add and take off labels; False when nothing changed. Raises NotFound, Refused."""
+    with transaction.atomic():
+        names = {label.name for label in _issue(root, number).labels.all()}
+        labels = (names | set(add)) - set(remove)
+        return set_labels(root, number, labels=labels, by=by, at=at)
+
+
 def create_pull(root: str, new: NewPull, *, at: datetime) -> int:
     """Store an open pull request and return its number. Raises Refused for a second one."""
     try:

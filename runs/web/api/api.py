@@ -18,8 +18,10 @@ from ninja.operation import Operation
 from runs import wiring
 from runs.web.api import (
     audit_api,
+    groups_api,
     issues,
     kept_api,
+    monitors_api,
     problems,
     projects,
     pulls,
@@ -27,6 +29,9 @@ from runs.web.api import (
     sessions,
     settings_api,
     timeline_api,
+    tracker_api,
+    watches_api,
+    workflows_api,
 )
 from runs.web.api.gate import Gate, StrictJson
 from runs.web.refusals import Denied
@@ -79,6 +84,13 @@ api.add_router("projects", pulls.router)
 api.add_router("projects", runs.of_project)
 api.add_router("projects", sessions.router)
 api.add_router("projects", kept_api.router)
+api.add_router("projects", tracker_api.router)
+api.add_router("forges", tracker_api.accounts)
+api.add_router("projects", watches_api.router)
+api.add_router("projects", workflows_api.router)
+api.add_router("projects", groups_api.router)
+api.add_router("projects", monitors_api.router)
+api.add_router("presets", monitors_api.presets)
 api.add_router("runs", runs.router)
 api.add_router("timeline", timeline_api.router)
 api.add_router("audit", audit_api.router)

@@ -57,7 +57,7 @@ def _never_null(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
 
 
-def _absent(**limits: Any) -> Any:
+def absent(**limits: Any) -> Any:
     return Field(default=None, json_schema_extra=_never_null, **limits)
 
 
@@ -79,7 +79,7 @@ class Paging(BaseModel):
     """Which rows of a list: `next` of one answer is `cursor` of the next question."""
 
     limit: int = Field(50, ge=1, le=MOST_ROWS)
-    cursor: int | None = _absent(ge=0, le=BIGGEST_ID)
+    cursor: int | None = absent(ge=0, le=BIGGEST_ID)
 
 
 class IssueFilter(Paging):
@@ -96,7 +96,7 @@ class RunFilter(Paging):
     outcome: Annotated[str, AfterValidator(_known_outcome)] | None = Field(
         None, json_schema_extra=_one_of
     )
-    project: int | None = _absent(ge=1, le=BIGGEST_ID)
+    project: int | None = absent(ge=1, le=BIGGEST_ID)
     issue: str = Field("", max_length=60, pattern=NO_NUL)
 
 
@@ -105,24 +105,24 @@ class Following(BaseModel):
 
     after: int = Field(0, ge=0, le=BIGGEST_ID)
     limit: int = Field(50, ge=1, le=MOST_ROWS)
-    project: int | None = _absent(ge=1, le=BIGGEST_ID)
+    project: int | None = absent(ge=1, le=BIGGEST_ID)
 
 
 class AuditFilter(Paging):
     """What is left out narrows nothing. `text` is looked for in the entry's words."""
 
     by: str = Field("", max_length=150, pattern=NO_NUL)
-    kind: NoticeKind | None = _absent()
-    project: int | None = _absent(ge=1, le=BIGGEST_ID)
-    since: Day | None = _absent()
-    until: Day | None = _absent()
+    kind: NoticeKind | None = absent()
+    project: int | None = absent(ge=1, le=BIGGEST_ID)
+    since: Day | None = absent()
+    until: Day | None = absent()
     text: str = Field("", max_length=200, pattern=NO_NUL)
 
 
 class From(BaseModel):
     """Where a stream begins; without it, with what comes next."""
 
-    after: int | None = _absent(ge=0, le=BIGGEST_ID)
+    after: int | None = absent(ge=0, le=BIGGEST_ID)
 
 
 class NewProject(Given):
@@ -131,6 +131,8 @@ class NewProject(Given):
     source: Annotated[str, Field(min_length=1, max_length=500, pattern=NO_NUL)]
     name: Name = ""
     token: Address = ""
+    tracker: Literal["builtin", "beads"] = "builtin"
+    forge: Annotated[int, WHOLE, Field(ge=1, le=BIGGEST_ID)] | None = None
 
 
 class NewIssue(Given):

@@ -70,6 +70,11 @@ def check_tuning(token: ApiToken) -> None:
         raise Denied(403, "not_allowed", access.ONLY_ADMINS)
 
 
+def check_administering(token: ApiToken) -> None:
+    """Accounts on forges and secrets of webhooks are minded by admins. Raises Denied."""
+    check_tuning(token)
+
+
 def check_query(request: HttpRequest, declared: frozenset[str]) -> None:
     """Every part of the query means something, and is said once. Raises Denied."""
     wrong = {

@@ -35,6 +35,10 @@ EXAMPLES: Mapping[str, Any] = {
     "state": "closed",
     "agent": 1,
     "session_cap": 4,
+    "kind": "gitea",
+    "name": "Robot",
+    "web": "https://git.example.org",
+    "tracker": "builtin",
 }
 
 
@@ -226,11 +230,5 @@ def _curl(method: str, url: str, body: Mapping[str, Any]) -> str:
         names = body.get("required") or list(body.get("properties", {}))[:1]
         sent = {name: EXAMPLES.get(name, 30) for name in names}
         lines += ['-H "Content-Type: application/json"', f"-d '{json.dumps(sent)}'"]
-    address = (
-        url.replace("{project_id}", "1")
-        .replace("{run_id}", "1")
-        .replace("{session_id}", "1")
-        .replace("{rescue_id}", "1")
-        .replace("{number}", "1")
-    )
+    address = re.sub(r"\{\w+\}", "1", url)
     return " \\\n  ".join([*lines, address])

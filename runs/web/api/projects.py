@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Query, Router, Status
 
-from runs.models import AgentProfile, Project, Settings
+from runs.models import AgentProfile, Forge, Project, Settings
 from runs.web.access import username
 from runs.web.api import asked, replies, shapes, showing
 from runs.web.api.ids import ProjectId
@@ -22,7 +22,7 @@ agents = Router(tags=["Agents"])
 
 def project_of(project_id: int) -> Project:
     """The project. Raises NotFound."""
-    found = Project.objects.filter(pk=project_id).defer("token").first()
+    found = Project.objects.filter(pk=project_id).defer("token", "hook_secret").first()
     if found is None:
         raise NotFound(f"There is no project {project_id}.")
     return found
@@ -31,7 +31,11 @@ def project_of(project_id: int) -> Project:
 @router.get("", response=replies.look(shapes.Projects), summary="List projects")
 def project_list(request: HttpRequest, wanted: Query[asked.Paging]) -> shapes.Projects:
     """Projects in the order in which they were added."""
-    rows = Project.objects.filter(pk__gt=wanted.cursor or 0).defer("token").order_by("pk")
+    rows = (
+        Project.objects.filter(pk__gt=wanted.cursor or 0)
+        .defer("token", "hook_secret")
+        .order_by("pk")
+    )
     page, last = showing.cut(list(rows[: wanted.limit + 1]), wanted.limit)
     return shapes.Projects(
         items=[showing.project(row) for row in page], next=last.pk if last else None
@@ -40,8 +44,16 @@ def project_list(request: HttpRequest, wanted: Query[asked.Paging]) -> shapes.Pr
 
 @router.post("", response=replies.given(shapes.Project, 201), summary="Add a project")
 def project_new(request: HttpRequest, given: asked.NewProject) -> Status[Any]:
-    """Add a project by a path or a clone URL; its clone goes on in the worker."""
-    added = projects.add(lab(), **given.model_dump(), by=username(request))
+    """Add a project by a path or a clone URL; its clone goes on in the worker.
+
+    With `forge`, an account, its issues are where its repository is.
+    """
+    told = given.model_dump()
+    pk = told.pop("forge")
+    forge = Forge.objects.filter(pk=pk).first() if pk is not None else None
+    if pk is not None and forge is None:
+        raise projects.ProjectRefused("forge", f"There is no account {pk}.")
+    added = projects.add(lab(), **told, forge=forge, by=username(request))
     return Status(201, showing.project(added))
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from pydantic import BaseModel
 
 from runs.domain.merging import MergeKind
 from runs.web.api.shapes import Comment
-from trackers.base import PullState
+from trackers.base import Check, CheckState, PullState
+from trackers.base import Pull as Told
 
 
 class PullRow(BaseModel):
@@ -73,3 +75,34 @@ class PullComments(BaseModel):
 class Pulls(BaseModel):
     items: list[PullRow]
     next: int | None
+
+
+class PullCheck(BaseModel):
+    """One check of a forge; `url` is where its log is, or empty."""
+
+    name: str
+    state: CheckState
+    url: str
+
+
+class RunPull(BaseModel):
+    """A run's pull request where it is, and the checks of its head."""
+
+    number: int
+    title: str
+    state: PullState
+    url: str
+    head: str
+    base: str
+    head_commit: str
+    checks: list[PullCheck] | None
+    trouble: str
+
+
+def run_pull(pull: Told, checks: Sequence[Check] | None, trouble: str) -> RunPull:
+    """As a tracker told of it."""
+    rows = None
+    if checks is not None:
+        rows = [PullCheck(name=one.name, state=one.state, url=one.url) for one in checks]
+    names = ("number", "title", "state", "url", "head", "base", "head_commit")
+    return RunPull(**{name: getattr(pull, name) for name in names}, checks=rows, trouble=trouble)

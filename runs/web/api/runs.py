@@ -11,12 +11,12 @@ from runs.domain.states import AnswerCode
 from runs.models import Run, Settings
 from runs.web import queries, start_answers
 from runs.web.access import username
-from runs.web.api import asked, replies, shapes, showing
+from runs.web.api import asked, pull_shapes, replies, shapes, showing
 from runs.web.api.ids import ProjectId, RunId
 from runs.web.api.projects import project_of
 from runs.web.refusals import Denied
 from runs.wiring import lab
-from runs.work import starts, stop
+from runs.work import pull_checks, starts, stop
 from trackers.base import NotFound
 
 router = Router(tags=["Runs"])
@@ -43,6 +43,18 @@ def run_list(request: HttpRequest, wanted: Query[asked.RunFilter]) -> shapes.Run
 def run_show(request: HttpRequest, run_id: RunId) -> shapes.Run:
     """One run with its task and the end of its screen."""
     return _shown(run_id)
+
+
+@router.get(
+    "/{int:run_id}/pull", response=replies.look(pull_shapes.RunPull), summary="Show a run's pull"
+)
+def run_pull(request: HttpRequest, run_id: RunId) -> pull_shapes.RunPull:
+    """The run's pull request as its tracker tells of it now, and what was checked on its head.
+
+    `checks` is null where they could not be read, and `trouble` says why.
+    """
+    looked = pull_checks.look(lab(), _run(run_id))
+    return pull_shapes.run_pull(looked.pull, looked.checks, looked.trouble)
 
 
 @router.post("/{int:run_id}/stop", response=replies.act(shapes.Run), summary="Stop a run")

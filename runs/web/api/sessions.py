@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from runs.domain.states import PersonState
 from runs.models import ManualSession
-from runs.web import queries
+from runs.web import driven
 from runs.web.access import username
 from runs.web.api import replies
 from runs.web.api.asked import NO_NUL, Given
@@ -54,7 +54,7 @@ class Sessions(BaseModel):
 @router.get("/{int:project_id}/sessions", response=replies.look(Sessions), summary="List sessions")
 def session_list(request: HttpRequest, project_id: ProjectId) -> Sessions:
     """Those that are live, and for a day those that left something to be told."""
-    return Sessions(items=[_shown(one) for one in queries.driven(lab(), project_of(project_id))])
+    return Sessions(items=[_shown(one) for one in driven.of(lab(), project_of(project_id))])
 
 
 @router.post(
@@ -93,10 +93,10 @@ def session_stop(request: HttpRequest, project_id: ProjectId, session_id: RunId)
 
 
 def _of(row: ManualSession) -> Session:
-    return _shown(queries.with_attach(lab(), row))
+    return _shown(driven.with_attach(lab(), row))
 
 
-def _shown(one: queries.Driven) -> Session:
+def _shown(one: driven.Driven) -> Session:
     row = one.row
     return Session(
         id=row.pk,

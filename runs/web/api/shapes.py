@@ -188,6 +188,7 @@ class RunRow(BaseModel):
     used_seconds: Annotated[int, Field(ge=0, description="Wall time used; never below 0.")]
     budget_seconds: Annotated[int, Field(ge=0, description="Wall time allowed.")]
     commits: int
+    proven: str
     pull_number: int | None
     pull_url: str
     exit_status: int | None
@@ -225,13 +226,17 @@ class Stopped(BaseModel):
 
 
 class Entry(BaseModel):
-    """One entry of the timeline. `by` is empty where the product itself did it."""
+    """One entry of the timeline. `by` is empty where the product itself did it.
+
+    `watch` is the watch session that it is part of; its runs are too.
+    """
 
     id: int
     at: datetime
     kind: NoticeKind
     project: int | None
     run: int | None
+    watch: int | None
     issue: str
     text: str
     by: str

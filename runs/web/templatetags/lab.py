@@ -9,10 +9,11 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from runs import wiring
-from runs.models import Notice
-from runs.web import code, notice_rows, run_rows, words
+from runs.models import Notice, Project
+from runs.web import code, group_card, notice_rows, run_rows, tracker_card, words
 from runs.web import markdown as markdown_text
 from runs.web.board import RunRow
+from trackers.base import Ability
 
 register = template.Library()
 
@@ -35,6 +36,12 @@ def duration(length: timedelta | None) -> str:
 
 
 @register.filter
+def threshold(length: timedelta) -> str:
+    """A length that somebody set, exactly."""
+    return words.threshold(length)
+
+
+@register.filter
 def tone(outcome: str) -> str:
     """The colour class of an outcome."""
     return words.outcome_tone(outcome)
@@ -43,6 +50,12 @@ def tone(outcome: str) -> str:
 @register.filter
 def outcome_words(outcome: str) -> str:
     return words.outcome_words(outcome)
+
+
+@register.filter
+def monitor_tone(state: str) -> str:
+    """The colour class of how a monitor of a task group stands."""
+    return group_card.tone(state)
 
 
 @register.filter
@@ -57,10 +70,22 @@ def one_line(text: str, length: int = 160) -> str:
     return words.one_line(text, length)
 
 
+@register.filter
+def can_have_pulls(project: Project) -> bool:
+    """Whether its tracker knows pull requests, as far as that can be told."""
+    return not tracker_card.lacks(wiring.lab(), project, Ability.PULLS)
+
+
 @register.simple_tag(takes_context=True)
-def notice_line(context: template.Context, notice: Notice, bare: bool = False) -> SafeString:
-    """The line of a timeline entry; `bare` on the page of its own run."""
-    return notice_rows.html(notice, _now(context), bare)
+def notice_line(
+    context: template.Context,
+    notice: Notice,
+    bare: bool = False,
+    near: bool = False,
+    times: int = 1,
+) -> SafeString:
+    """The line of a timeline entry; `bare` on the page of its own run, `near` on its session's."""
+    return notice_rows.html(notice, _now(context), bare, near, times)
 
 
 @register.simple_tag(takes_context=True)

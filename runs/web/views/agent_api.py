@@ -7,18 +7,20 @@ from typing import Any
 from django.http import HttpRequest, JsonResponse
 from django.urls import reverse
 
+from runs.domain import evidence
 from runs.domain.ports import Lab
 from runs.models import Run
 from runs.web.agent_door import door, texts
+from runs.web.refusals import Denied
 from runs.wiring import lab
-from runs.work import issues, pulls
+from runs.work import credentials, issues, proving, pulls
 from trackers.base import Issue, NotFound, Pull, Refused, Tracker
 from trackers.builtin.models import PullComment
 
 
 def _whoami(request: HttpRequest, run: Run) -> JsonResponse:
     project = run.project
-    return _answer(
+    return answer(
         run=run.pk,
         project=project.slug,
         issue=run.issue_key,
@@ -30,39 +32,63 @@ def _whoami(request: HttpRequest, run: Run) -> JsonResponse:
 
 def _list(request: HttpRequest, run: Run) -> JsonResponse:
     found = _tracker(lab(), run).open_issues(run.project.tracker_root)
-    return _answer(issues=[_row(issue) for issue in found])
+    return answer(issues=[_row(issue) for issue in found])
 
 
 def _view(request: HttpRequest, run: Run, key: str) -> JsonResponse:
     found = _tracker(lab(), run).issue(run.project.tracker_root, key)
     comments = [{"author": c.author, "body": c.body} for c in found.comments]
-    return _answer(**_row(found), body=found.body, comments=comments)
+    return answer(**_row(found), body=found.body, comments=comments)
 
 
 def _comment(request: HttpRequest, run: Run, key: str) -> JsonResponse:
     body = texts(request, "body")["body"]
-    issues.comment(lab(), run.project, key, body=body, by=_name(run), run=run)
-    return _answer(status=201, key=key)
+    issues.comment(lab(), run.project, key, body=body, by=name_of(run), run=run)
+    return answer(status=201, key=key)
 
 
 def _show_pull(request: HttpRequest, run: Run) -> JsonResponse:
     found = _own_pull(run)
-    return _answer(**_pull(request, run, found))
+    return answer(**_pull(request, run, found))
 
 
 def _comment_pull(request: HttpRequest, run: Run) -> JsonResponse:
     body = texts(request, "body")["body"]
     found = _own_pull(run)
-    pulls.comment(lab(), run.project, found.number, body=body, by=_name(run), run=run)
-    return _answer(status=201, number=found.number)
+    pulls.comment(lab(), run.project, found.number, body=body, by=name_of(run), run=run)
+    return answer(status=201, number=found.number)
 
 
 def _create_pull(request: HttpRequest, run: Run) -> JsonResponse:
     sent = texts(request, "title", "body", "base")
     made = pulls.create(
-        lab(), run, title=sent["title"], body=sent["body"], base=sent["base"], by=_name(run)
+        lab(), run, title=sent["title"], body=sent["body"], base=sent["base"], by=name_of(run)
     )
-    return _answer(status=201, **_pull(request, run, made))
+    return answer(status=201, **_pull(request, run, made))
+
+
+def _done(request: HttpRequest, run: Run) -> JsonResponse:
+    """The agent says that it is done; the answer says what is proven and what is missing (C-07)."""
+    try:
+        found = proving.ask(lab(), run, name_of(run))
+    except proving.NothingToProve as error:
+        text = (
+            "This project has pull requests, and one is what ends a run: labctl pr create. "
+            "Nothing was stored."
+        )
+        raise Denied(409, "has_pulls", text) from error
+    words = proving.branch_of(lab(), run).words
+    return answer(
+        is_done=evidence.is_delivered(found),
+        proven=evidence.told(found),
+        missing=evidence.lacking(found, run.branch, words),
+    )
+
+
+def _git_credential(request: HttpRequest, run: Run) -> JsonResponse:
+    """The password for git, which asked with these words, at the project's own forge alone."""
+    prompt = texts(request, "prompt")["prompt"]
+    return answer(password=str(credentials.answer(lab(), run.project, prompt)))
 
 
 def _nothing(request: HttpRequest, run: Run, rest: str) -> JsonResponse:
@@ -74,11 +100,13 @@ issue_list = door(GET=_list)
 issue = door(GET=_view)
 comments = door(POST=_comment)
 pull_comments = door(POST=_comment_pull)
+done = door(POST=_done)
 pull = door(GET=_show_pull, POST=_create_pull)
+git_credential = door(POST=_git_credential)
 nothing = door(GET=_nothing, POST=_nothing)
 
 
-def _answer(status: int = 200, **content: Any) -> JsonResponse:
+def answer(status: int = 200, **content: Any) -> JsonResponse:
     return JsonResponse(content, status=status, headers={"Cache-Control": "no-store"})
 
 
@@ -106,7 +134,7 @@ def _tracker(outside: Lab, run: Run) -> Tracker:
     return tracker
 
 
-def _name(run: Run) -> str:
+def name_of(run: Run) -> str:
     """The author of what an agent writes; says which run it was."""
     return f"{run.agent or 'agent'}, run {run.pk}"
 

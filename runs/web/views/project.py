@@ -10,17 +10,24 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from runs import wiring
+from runs.domain.states import TrackerKind
 from runs.models import Project
-from runs.web import answers, fragments, live
+from runs.web import answers, fragments, live, tracker_pages
 from runs.web.access import act, look, username
+from runs.web.forge_forms import chosen_of
 from runs.web.forms import ProjectForm
-from runs.work import projects
+from runs.work import projects, recognising, seen
+from runs.work.recognising import Offer
+
+WHERE = "Say where the issues of this repository are."
+WHERE_ELSE = "Choose where the issues are: what you chose is not offered for this repository."
 
 
 @require_GET
 @look
 def project(request: HttpRequest, project_id: int) -> HttpResponse:
     topic = f"project:{project_id}"
+    seen.look_at(wiring.lab(), project_id)
     return live.page(request, "project.html", topic, "runs:project-live", project_id)
 
 
@@ -34,15 +41,37 @@ def project_live(request: HttpRequest, project_id: int) -> HttpResponse:
 @act
 def project_new(request: HttpRequest) -> HttpResponse:
     """Add a project; what is wrong is said at its field, and then nothing was made."""
-    form = ProjectForm(request.POST or None)
+    form = ProjectForm(
+        request.POST or None, initial={"source": request.GET.get("source", "")[:500]}
+    )
+    source = str(form["source"].value() or "")[:500]
+    # A link that somebody follows makes labsite ask nobody.
+    may_ask = request.method == "POST"
+    offer = recognising.offer(wiring.lab(), source, may_ask=may_ask) if source else Offer()
+    chosen = request.POST.get("tracker", "")
     if request.method == "POST" and form.is_valid():
-        try:
-            added = projects.add(wiring.lab(), **form.cleaned_data, by=username(request))
-        except projects.ProjectRefused as refused:
-            form.add_error(refused.field if refused.field in form.fields else None, refused.text)
-        else:
+        added = _added(request, form, offer, chosen)
+        if added is not None:
             return answers.elsewhere(request, reverse("runs:project", args=[added.pk]))
-    return form_page(request, form, "project_new.html", "project-form", "Nothing was added.")
+    facts = tracker_pages.new_project(request, offer, source, chosen)
+    nothing = "Nothing was added."
+    return form_page(request, form, "project_new.html", "project-form", nothing, **facts)
+
+
+def _added(request: HttpRequest, form: ProjectForm, offer: Offer, chosen: str) -> Project | None:
+    """The new project; None with the reason at its field. Where there is a choice, it is asked."""
+    meant = chosen_of(offer, chosen) if offer.is_choice else (TrackerKind.BUILTIN.value, None)
+    if meant is None:
+        form.add_error(None, WHERE if not chosen else WHERE_ELSE)
+        return None
+    tracker, forge = meant
+    try:
+        return projects.add(
+            wiring.lab(), **form.cleaned_data, tracker=tracker, forge=forge, by=username(request)
+        )
+    except projects.ProjectRefused as refused:
+        form.add_error(refused.field if refused.field in form.fields else None, refused.text)
+        return None
 
 
 @require_POST

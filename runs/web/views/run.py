@@ -10,7 +10,7 @@ from django.views.decorators.http import require_GET, require_POST
 from runs import wiring
 from runs.domain.states import Outcome
 from runs.models import Project, Run
-from runs.web import access, answers, chrome, fragments, live, queries
+from runs.web import access, answers, chrome, fragments, live, queries, run_pull
 from runs.web.access import act, look, username
 from runs.web.forms import RunFilter
 from runs.work import stop as work
@@ -28,6 +28,14 @@ def run(request: HttpRequest, run_id: int) -> HttpResponse:
 @look
 def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
     return live.refresh(request, f"run:{run_id}")
+
+
+@require_GET
+@look
+def pull(request: HttpRequest, run_id: int) -> HttpResponse:
+    """The run's pull request on its forge, with what was checked there; asked for now."""
+    context = run_pull.of(wiring.lab(), run_id)
+    return answers.fresh(render(request, "run_pull.html", dict(context)))
 
 
 @require_GET
@@ -67,10 +75,10 @@ def stop(request: HttpRequest, run_id: int) -> HttpResponse:
 @require_POST
 @act
 def stop_all(request: HttpRequest, project_id: int) -> HttpResponse:
-    """End every run of one project, each by the same neutral Stop (LAB-51)."""
+    """End every session of one project, each run by the same neutral Stop (LAB-51)."""
     project = get_object_or_404(Project, pk=project_id)
     number = work.stop_all(wiring.lab(), project, username(request))
-    text = f"Stopped {number} run{'' if number == 1 else 's'} of {project.name}. Worktrees and branches are kept."
+    text = f"Stopped {number} session{'' if number == 1 else 's'} of {project.name}. Worktrees and branches of runs are kept."
     topic = fragments.here(request)
     regions = fragments.regions(topic, True, request) if answers.is_htmx(request) else {}
     return answers.done(request, regions or {}, reverse("runs:project", args=[project_id]), text)

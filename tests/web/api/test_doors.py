@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from datetime import timedelta
 from io import BytesIO
 from typing import Any
@@ -26,8 +27,9 @@ from tests.web.api.program import V1, Program, a_token, denied
 from trackers.builtin import store
 from trackers.builtin.models import Issue
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
+GROUP = "/projects/{project_id}/groups/{group_id}"
 BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/projects"): {"source": "/x"},
     ("POST", "/projects/{project_id}/issues"): {"title": "t"},
@@ -36,10 +38,25 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/projects/{project_id}/pulls/{number}/comments"): {"body": "b"},
     ("PUT", "/projects/{project_id}/issues/{number}/labels"): {"labels": []},
     ("PUT", "/projects/{project_id}/issues/{number}/state"): {"state": "closed"},
+    ("POST", "/projects/{project_id}/watch"): {},
+    ("POST", "/projects/{project_id}/workflows"): {
+        "name": "w",
+        "phases": [{"name": "p", "group": "g"}],
+    },
+    ("POST", "/projects/{project_id}/groups"): {"name": "other"},
+    ("POST", "/projects/{project_id}/groups/from-issues"): {"name": "other", "issues": ["1"]},
+    ("POST", f"{GROUP}/tasks"): {"tasks": [{"subject": "s"}]},
+    ("POST", f"{GROUP}/claim"): {"worker": "ash"},
+    ("POST", f"{GROUP}/tasks/{{key}}/complete"): {},
+    ("POST", f"{GROUP}/tasks/{{key}}/release"): {},
+    ("POST", f"{GROUP}/monitors"): {},
     ("PUT", "/projects/{project_id}/auto"): {"is_auto": True},
     ("POST", "/projects/{project_id}/runs"): {},
     ("PATCH", "/settings"): {"session_cap": 3},
     ("PUT", "/settings/agent"): {"agent": 1},
+    ("POST", "/forges"): {"kind": "gitea", "name": "n", "web": "https://x.example", "token": "t"},
+    ("PUT", "/forges/{forge_id}"): {"name": "n", "web": "https://x.example"},
+    ("PUT", "/projects/{project_id}/tracker"): {"tracker": "builtin", "ready_label": "go"},
 }
 
 
@@ -68,9 +85,8 @@ def filled(project: Project, world: World) -> Project:
 
 def ask(program: Program, method: str, path: str, project: Project) -> Any:
     run = Run.objects.order_by("pk").first()
-    address = path.format(
-        project_id=project.pk, number=1, run_id=run.pk if run else 1, rescue_id=1, session_id=1
-    )
+    known = {"project_id": project.pk, "run_id": run.pk if run else 1}
+    address = path.format_map(defaultdict(lambda: 1, known))
     return program.send(method, address, BODIES.get((method, path)))
 
 
@@ -194,6 +210,8 @@ def test_wrong_methods_and_addresses(program: Program, filled: Project) -> None:
     for address in (
         "/",
         "/nothing",
+        "/%0A",
+        "/projects/%0A/groups/1/tasks",
         "/runs/x",
         "/runs/0",
         "/runs/-1",

@@ -71,6 +71,7 @@ def test_a_lost_ring_costs_no_more_than_the_safety_poll(served: Served) -> None:
         assert time.monotonic() - started < 2
 
 
+@pytest.mark.both_databases
 def test_a_stream_is_resumed_by_the_last_id_without_loss_or_repeats(web: Served) -> None:
     _, token = token_of(web)
     seen: list[int] = []

@@ -1,0 +1,139 @@
+"""A watch session in words: what is stored of it, what is seen, what a step may ask for (MALA-W)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import IntEnum, StrEnum
+
+POLL_EVERY = timedelta(seconds=60)
+VALIDATE_EVERY = 10
+
+
+class Phase(StrEnum):
+    """What a session is doing, as its page says it (MALA-W-73)."""
+
+    WORKING = "working"
+    IDLE = "idle"
+    PAUSED = "paused"
+    WAITING = "waiting for active runs"
+    VALIDATING = "validating"
+    DRAINING = "draining"
+    ENDED = "ended"
+
+
+class Request(IntEnum):
+    """What a person asked for; a later one only ever outranks an earlier one (C-13)."""
+
+    NONE = 0
+    DRAIN = 1
+    ABORT = 2
+    KILL = 3
+
+
+class Reason(StrEnum):
+    """Why a session ended."""
+
+    QUEUE_EMPTY = "queue empty"
+    LIMIT_REACHED = "limit reached"
+    VALIDATION_FAILED = "validation failed"
+    ISSUES_FAILED = "issues failed"
+    POLL_FAILED = "poll failed"
+    INTERRUPTED = "interrupted"
+
+
+class Validation(StrEnum):
+    """How the validation that the session asked for stands."""
+
+    NONE = ""
+    RUNNING = "running"
+    PASSED = "passed"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a session was started with. None: no limit, no validation before the end.
+
+    One that the project's switch opened asks nothing while paused and tells no idleness: nobody
+    waits for it, and it may stay open for months.
+    """
+
+    is_watching: bool = False
+    limit: int | None = None
+    every: int | None = None
+    poll_every: timedelta = POLL_EVERY
+    is_auto: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What is stored of a session.
+
+    `unstarted` are issues that it claimed and whose agent could not be started (MALA-W-23).
+    `threshold` is the count at which the next validation is due, `validated` the one of the last.
+    `ending` is why it is about to end; what was decided first stays. `idle_noted_at` is empty
+    while it is not idle.
+    """
+
+    terms: Terms
+    phase: Phase = Phase.WORKING
+    completed: int = 0
+    failed: int = 0
+    unstarted: int = 0
+    threshold: int | None = None
+    validated: int = 0
+    poll_failures: int = 0
+    next_poll_at: datetime | None = None
+    idle_noted_at: datetime | None = None
+    ending: Reason | None = None
+    code: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Poll:
+    """The answer of one ready query: how many may start, None when it failed.
+
+    `blocked` is the number of open issues that are not ready; None when nobody knows.
+    """
+
+    ready: int | None
+    blocked: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is seen now. `poll` is there only in the step that follows a `Do.POLL`."""
+
+    now: datetime
+    active: int = 0
+    poll: Poll | None = None
+    validation: Validation = Validation.NONE
+    request: Request = Request.NONE
+    asked_at: datetime | None = None
+    is_paused: bool = False
+
+
+class Do(StrEnum):
+    """The one act that a step asks for."""
+
+    WAIT = "wait"
+    POLL = "ask the ready queue"
+    START = "start runs"
+    VALIDATE = "validate"
+    CANCEL = "interrupt the active runs"
+    KILL = "kill the active runs"
+    END = "end"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The session as it is to be stored, the act, and a notice to tell.
+
+    `most`: how many runs may start at most, None when only the caps bound it.
+    """
+
+    session: Session
+    do: Do = Do.WAIT
+    most: int | None = None
+    notice: str = ""

@@ -1,0 +1,42 @@
+"""The page of a run's pull request on a forge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http import Http404
+
+from runs.domain import pull_checks
+from runs.domain.ports import Lab
+from runs.models import Run
+from runs.work import pull_checks as work
+from trackers.base import CheckState, PullState, TrackerError
+
+MOST = 100
+TONES = {CheckState.PASSED: "good", CheckState.FAILED: "bad", CheckState.RUNNING: "info"}
+OF_PULL = {PullState.MERGED: "good", PullState.OPEN: "info", PullState.CLOSED: ""}
+
+
+def of(lab: Lab, run_id: int) -> Mapping[str, Any]:
+    """Everything on it; what the forge did not tell is said in words. Raises Http404."""
+    run = Run.objects.for_board().filter(pk=run_id).exclude(pull_number=None).first()
+    if run is None:
+        raise Http404
+    try:
+        looked = work.look(lab, run)
+    except TrackerError as error:
+        return {"run": run, "project": run.project, "error": str(error)}
+    checks = looked.checks or ()
+    worst = pull_checks.worst(checks)
+    return {
+        "run": run,
+        "project": run.project,
+        "pull": looked.pull,
+        "pull_tone": OF_PULL[looked.pull.state],
+        "trouble": looked.trouble,
+        "rows": [(one, TONES[one.state]) for one in checks[:MOST]],
+        "left_out": max(0, len(checks) - MOST),
+        "words": pull_checks.in_words(checks),
+        "tone": TONES[worst] if worst else "",
+    }

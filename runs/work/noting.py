@@ -1,0 +1,39 @@
+"""Shows on a project whether its tracker could be read; told once, and once when it is back."""
+
+from __future__ import annotations
+
+from django.db import transaction
+
+from runs.domain.ports import Lab
+from runs.domain.states import NoticeKind
+from runs.models import Project
+from runs.work import announce
+from runs.work.asking import Silence
+
+MOST = 300
+
+
+def note(lab: Lab, project: Project, silence: Silence | None) -> None:
+    """Keep why a tracker did not answer, or that it did. Writes only what is new (LAB-13, C-29)."""
+    text = "" if silence is None else words(silence)
+    if text == project.warning:
+        return
+    is_new = bool(text) != bool(project.warning)
+    with transaction.atomic():
+        Project.objects.filter(pk=project.pk).update(warning=text)
+        if is_new:
+            kind = NoticeKind.PROJECT_WARNED if text else NoticeKind.PROJECT_RECOVERED
+            announce.tell(lab, kind, text or "the tracker answers again", project=project)
+    project.warning = text
+
+
+def words(silence: Silence) -> str:
+    """What a person reads of it: what is the matter, what was not harmed, when it is asked again."""
+    if silence.until is not None:
+        return (
+            "The tracker takes no more questions from labsite for a while, so runs are left as "
+            f"they are. It is asked again at {silence.until:%H:%M} UTC."
+        )
+    said = silence.text[:MOST].rstrip(".")
+    why = f" ({said})" if said else ""
+    return f"The tracker could not be read{why}, so runs are left as they are. It is asked again."

@@ -1,0 +1,159 @@
+"""Remembers what trackers told of ready issues and pull requests, so that pages ask nobody.
+
+Hints only: whatever starts or ends something asks anew.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from runs.domain import naming
+from runs.domain.ports import Lab, SeamError
+from runs.domain.states import ProjectState, TrackerKind
+from runs.domain.waiting import Candidate, Queue
+from runs.models import Project, Run, Settings
+from runs.work import asking, noting, pacing, proving
+from runs.work.asking import Silence
+from trackers.base import Ability, Issue, Pull, PullState
+
+logger = logging.getLogger(__name__)
+
+MOST = 30
+TITLE = 200
+URL = 500
+STALE = timedelta(seconds=45)
+COLUMNS = ("queue_seen", "queue_count", "queue_seen_at", "queue_asked_at")
+
+
+def keep_queues(
+    lab: Lab, projects: Collection[Project], queues: Sequence[Queue], began: datetime
+) -> None:
+    """Keep the ready issues of trackers that have to be waited for; one statement, or none.
+
+    `began` is when they were asked: a hook that came since then wakes once more.
+    While nothing of a project runs, its warning follows from here; else the judge minds it, if
+    it asks the tracker at all.
+    """
+    by_id = {project.pk: project for project in projects}
+    changed = []
+    for queue in queues:
+        project = by_id[queue.project]
+        if not pacing.is_remote(lab, project):
+            continue
+        silence = Silence(queue.tracker_error, queue.asked_again_at)
+        _take_down(lab, project, silence if queue.ready is None else queue.ready, began)
+        if not queue.active or proving.is_wanted(lab, project):
+            noting.note(lab, project, silence if queue.ready is None else None)
+        changed.append(project)
+    if changed:
+        Project.objects.bulk_update(changed, COLUMNS)
+
+
+def keep_pulls(lab: Lab, project: Project, pulls: Sequence[Pull], began: datetime) -> None:
+    """Keep the open pull requests of branches that labsite manages; a merged or closed one leaves."""
+    if not pacing.is_remote(lab, project):
+        return
+    listed = [_shown(pull) for pull in pulls if _waits(pull)]
+    Project.objects.filter(pk=project.pk).update(
+        pulls_seen=sorted(listed, reverse=True)[:MOST], pulls_seen_at=began
+    )
+
+
+def note_pulls(lab: Lab, project: Project, heads: Collection[str], pulls: Sequence[Pull]) -> None:
+    """What the judge saw of some branches: an open pull request waits for a review from now on."""
+    others = [one for one in project.pulls_seen if one[1] not in heads]
+    mine = [_shown(pull) for pull in pulls if _waits(pull)]
+    listed = sorted([*others, *mine], reverse=True)[:MOST]
+    if listed == project.pulls_seen or not pacing.is_remote(lab, project):
+        return
+    project.pulls_seen = listed
+    Project.objects.filter(pk=project.pk).update(pulls_seen=listed)
+
+
+def refresh(lab: Lab, project_id: int) -> None:
+    """Ask for the ready issues and the pull requests of one project, as far as that is due.
+
+    An ordinary task, for projects that nothing is started in by itself. Safe to repeat.
+    """
+    project = Project.objects.filter(pk=project_id, state=ProjectState.READY).first()
+    if project is None or not pacing.is_remote(lab, project):
+        return
+    settings = Settings.current()
+    is_live = Run.objects.active().filter(project=project).exists()
+    if pacing.is_due(lab, settings, project, is_live=is_live):
+        _refresh_queue(lab, project, is_live=is_live)
+    if pacing.are_pulls_due(lab, project):
+        _refresh_pulls(lab, project)
+
+
+def look_at(lab: Lab, project_id: int) -> None:
+    """Somebody looks at a project: have what is old asked for again, and wait for nothing."""
+    before = lab.now() - STALE
+    stale = Q(queue_asked_at=None) | Q(queue_asked_at__lt=before)
+    remote = Project.objects.usable().exclude(tracker__in=["", TrackerKind.BUILTIN])
+    if remote.filter(stale, pk=project_id).exists():
+        lab.queue.refresh(project_id)
+
+
+def ask(lab: Lab) -> None:
+    """Ask for a refresh of every project whose tracker has to be waited for."""
+    remote = Project.objects.usable().exclude(tracker__in=["", TrackerKind.BUILTIN])
+    for pk in remote.values_list("pk", flat=True):
+        lab.queue.refresh(pk)
+
+
+def _refresh_queue(lab: Lab, project: Project, *, is_live: bool) -> None:
+    root, began = (project.tracker, project.tracker_root), lab.now()
+    found = asking.ask_roots(
+        lab, {root: project.ready_label}, lambda one, some: one.queues(some)
+    ).get(root, Silence(""))
+    _take_down(lab, project, found, began)
+    Project.objects.bulk_update([project], COLUMNS)
+    if not is_live or proving.is_wanted(lab, project):
+        noting.note(lab, project, found if isinstance(found, Silence) else None)
+    lab.bell.timeline()
+
+
+def _take_down(
+    lab: Lab, project: Project, found: Sequence[Issue | Candidate] | Silence, began: datetime
+) -> None:
+    """What was heard, on the object; the columns are for the caller to store."""
+    project.queue_asked_at = began
+    if isinstance(found, Silence):
+        return
+    project.queue_seen = [[one.key, one.title[:TITLE], one.url[:URL]] for one in found[:MOST]]
+    project.queue_count, project.queue_seen_at = len(found), lab.now()
+
+
+def _refresh_pulls(lab: Lab, project: Project) -> None:
+    tracker = lab.tracker_for(project.tracker)
+    if tracker is None or Ability.PULLS not in tracker.abilities:
+        return
+    began = lab.now()
+    try:
+        claims = lab.repos.claims(project.repo(lab.paths))
+    except SeamError as error:
+        logger.info("claims were not listed", extra={"error": str(error)})
+        return
+    if not claims:
+        keep_pulls(lab, project, [], began)
+        return
+    root = (project.tracker, project.tracker_root)
+    heads = {root: [naming.branch_for(key) for key in sorted(claims)]}
+    found = asking.ask_roots(lab, heads, lambda one, some: one.pulls(some))
+    pulls = found.get(root, Silence(""))
+    if not isinstance(pulls, Silence):
+        keep_pulls(lab, project, pulls, began)
+        lab.bell.timeline()
+
+
+def _waits(pull: Pull) -> bool:
+    return pull.state is PullState.OPEN and not pull.is_fork and naming.is_managed(pull.head)
+
+
+def _shown(pull: Pull) -> list[object]:
+    return [pull.number, pull.head[:TITLE], pull.title[:TITLE], pull.url[:URL]]

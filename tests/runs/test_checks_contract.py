@@ -1,0 +1,225 @@
+"""The commands of a project: the fake and real processes answer alike; hostile ones on real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from runs.domain.checking import Check, Checked
+from runs.domain.ports import SeamError
+from runs.outside import checks as real_checks
+from runs.outside import processes
+from runs.outside.checks import LocalChecks
+from tests.fakes import FakeChecks
+
+MARK = "validation-of-a-test"
+
+
+def always() -> bool:
+    return True
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+@pytest.fixture
+def order(tmp_path: Path):  # type: ignore[no-untyped-def]
+    """Makes orders for commands in one folder, marked as nobody else's."""
+    (tmp_path / "tree").mkdir()
+    mark = f"{MARK}-{os.getpid()}-{tmp_path.name}"
+
+    def made(argv: list[str], seconds: float = 20, secrets: tuple[str, ...] = ()) -> Check:
+        limit = timedelta(seconds=seconds)
+        return Check(argv, tmp_path / "tree", tmp_path / "out", "0-1.txt", mark, limit, secrets)
+
+    yield made
+    processes.end_marked(mark)
+
+
+@pytest.fixture
+def local() -> LocalChecks:
+    return LocalChecks({**os.environ, "LAB_SECRET_KEY": "s3cret-of-labsite"})
+
+
+@pytest.fixture(params=["fake", pytest.param("real", id="processes")])
+def checks(request, local):  # type: ignore[no-untyped-def]
+    if request.param == "real":
+        return local
+    fake = FakeChecks()
+    fake.programs = {"sh"}
+    fake.answers["sh -c 'echo no; exit 3'"] = Checked(3, 0.1, "no\n")
+    fake.answers["sh -c 'echo yes'"] = Checked(0, 0.1, "yes\n")
+    return fake
+
+
+def text_of(checks, check: Check, start: int = 0, limit: int = 10_000_000) -> str:  # type: ignore[no-untyped-def]
+    found = checks.output(check.folder, check.name, start, limit)
+    return "" if found is None else found.data.decode()
+
+
+@pytest.mark.parametrize(("line", "status"), [("echo yes", 0), ("echo no; exit 3", 3)])
+def test_a_command_gives_its_status_and_what_it_printed(checks, order, line, status) -> None:  # type: ignore[no-untyped-def]
+    check = order(["sh", "-c", line])
+    found = checks.run(check, always)
+    said = "yes\n" if status == 0 else "no\n"
+    assert (found.status, found.signal, found.tail, found.trouble) == (status, None, said, "")
+    assert text_of(checks, check) == said
+    assert text_of(checks, check, -2, 1) == said[-2]
+    assert checks.output(check.folder, "0-2.txt", 0, 10) is None
+
+
+def test_a_program_that_is_not_there_is_an_answer(checks, order) -> None:  # type: ignore[no-untyped-def]
+    found = checks.run(order(["no-such-program-anywhere"]), always)
+    assert found.status is None
+    assert found.trouble == "No such file or directory"
+
+
+def test_a_command_that_is_not_wanted_any_more_is_given_up(checks, order) -> None:  # type: ignore[no-untyped-def]
+    found = checks.run(order(["sh", "-c", "sleep 60"]), lambda: False)
+    assert found.is_given_up
+    assert found.status is None
+
+
+def test_ending_what_is_not_there_is_fine(checks) -> None:  # type: ignore[no-untyped-def]
+    checks.end("a-mark-that-nobody-has")
+
+
+def test_both_outputs_come_in_their_order_while_the_command_runs(local, order, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    code = (
+        "import sys, time, pathlib\n"
+        "print('one', flush=True); print('two', file=sys.stderr, flush=True)\n"
+        "while not pathlib.Path('go').exists(): time.sleep(0.01)\n"
+        "print('three')"
+    )
+    check = order(python(code))
+    seen: list[str] = []
+
+    def look() -> bool:
+        seen.append(text_of(local, check))
+        if seen[-1] == "one\ntwo\n":
+            (check.cwd / "go").touch()
+        return True
+
+    found = local.run(check, look)
+    assert (found.status, found.tail) == (0, "one\ntwo\nthree\n")
+    assert "one\ntwo\n" in seen
+
+
+def test_a_command_over_its_time_is_ended_with_all_it_started(local, order) -> None:  # type: ignore[no-untyped-def]
+    """One child stays in its group, one leaves it, one ignores TERM."""
+    line = "sleep 61 & setsid sleep 62 & trap '' TERM; echo ready; while :; do sleep 0.1; done"
+    check = order(["sh", "-c", line], seconds=0.5)
+    began = time.monotonic()
+    found = local.run(check, always)
+    assert found.is_over_time
+    assert (found.status, found.signal) == (None, None)
+    assert time.monotonic() - began < 15
+    assert processes.marked(check.mark) == []
+
+
+def test_a_child_that_stays_behind_is_ended_and_fails_nothing(local, order) -> None:  # type: ignore[no-untyped-def]
+    check = order(["sh", "-c", "setsid sleep 63 & echo done"])
+    began = time.monotonic()
+    assert local.run(check, always).status == 0
+    assert time.monotonic() - began < 10
+    assert processes.marked(check.mark) == []
+
+
+def test_a_signal_is_told(local, order) -> None:  # type: ignore[no-untyped-def]
+    found = local.run(order(python("import os; os.kill(os.getpid(), 11)")), always)
+    assert (found.status, found.signal) == (None, signal.SIGSEGV)
+
+
+def test_nothing_of_our_own_reaches_a_command(local, order) -> None:  # type: ignore[no-untyped-def]
+    names = ("LAB_SECRET_KEY", "DJANGO_SETTINGS_MODULE", "VIRTUAL_ENV", "GIT_DIR")
+    check = order(python("import os; print(dict(os.environ)); print(os.getcwd())"))
+    os.environ["GIT_DIR"] = "/nowhere"
+    try:
+        found = LocalChecks({**os.environ, "LAB_SECRET_KEY": "s3cret"}).run(check, always)
+    finally:
+        del os.environ["GIT_DIR"]
+    assert not any(f"'{name}'" in found.tail for name in names)
+    assert "'CI': 'true'" in found.tail
+    assert "'GIT_TERMINAL_PROMPT': '0'" in found.tail
+    assert found.tail.endswith(f"{check.cwd}\n")
+
+
+def test_nobody_answers_a_question(local, order) -> None:  # type: ignore[no-untyped-def]
+    assert local.run(order(["cat"]), always).status == 0
+
+
+def test_secrets_are_in_no_output(local, order) -> None:  # type: ignore[no-untyped-def]
+    code = (
+        "import sys, time\n"
+        "sys.stdout.write('tok'); sys.stdout.flush(); time.sleep(0.2)\n"
+        "print('en-of-forge and https://me:hunter2@forge.example/x')\n"
+        "sys.stdout.write('y' * 200_000 + 'token-of-forge')"
+    )
+    check = order(python(code), secrets=("token-of-forge", "me"))
+    found = local.run(check, always)
+    whole = text_of(local, check)
+    assert found.status == 0
+    for text in (whole, found.tail):
+        assert "token-of-forge" not in text
+        assert "hunter2" not in text
+    assert whole.startswith("[hidden] and https://[hidden]@forge.example/x\n")
+    assert whole.endswith("y[hidden]")
+
+
+def test_the_record_is_bounded_and_keeps_its_end(local, order, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    check = order(python("for n in range(900_000): print('line', n)\nprint('the failure')"), 60)
+    found = local.run(check, always)
+    whole = text_of(local, check)
+    assert found.status == 0
+    assert real_checks.FULL < len(whole) < real_checks.FULL + real_checks.LAST + 1000
+    assert whole.startswith("line 0\nline 1\n")
+    assert "what was printed here is not kept" in whole
+    assert whole.endswith("line 899999\nthe failure\n")
+    assert found.tail.endswith("the failure\n")
+    assert len(found.tail) == real_checks.TAIL_CHARACTERS
+
+
+def test_what_is_printed_is_private(local, order) -> None:  # type: ignore[no-untyped-def]
+    check = order(["sh", "-c", "echo x"])
+    local.run(check, always)
+    assert (check.folder / check.name).stat().st_mode & 0o777 == 0o600
+    assert check.folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_lies_there_already_is_not_followed(local, order, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    check = order(["sh", "-c", "echo x"])
+    check.folder.mkdir()
+    (check.folder / check.name).symlink_to(tmp_path / "elsewhere")
+    assert local.run(check, always).status == 0
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_trouble(local, order, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    check = order(["sh", "-c", "echo x"])
+    (tmp_path / "out").write_text("a file")
+    with pytest.raises(SeamError, match="could not be written"):
+        local.run(check, always)
+
+
+def test_a_command_of_a_killed_worker_is_found_by_its_mark(local, order) -> None:  # type: ignore[no-untyped-def]
+    """What a worker that died left running is ended before the commands run again."""
+    check = order(["sh", "-c", "sleep 64"])
+    left = subprocess.Popen(
+        ["sleep", "65"], env={**os.environ, processes.MARKER: check.mark}, start_new_session=True
+    )
+    child = left.pid
+    deadline = time.monotonic() + 10
+    while processes.marked(check.mark) != [child] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert processes.marked(check.mark) == [child]
+    local.end(check.mark)
+    assert processes.marked(check.mark) == []
+    left.wait(10)

@@ -1,0 +1,92 @@
+"""When the ready queue of a forge is asked for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from runs.domain import polling
+from runs.domain.polling import BY_HOOK, BY_QUOTA, PollFacts
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+S45, MIN4, MIN30 = timedelta(seconds=45), timedelta(minutes=4), timedelta(minutes=30)
+
+
+def _ago(**delta: float) -> datetime:
+    return NOW - timedelta(**delta)
+
+
+QUIET = {"has_work": False, "issues_hooked_at": _ago(days=1)}
+
+
+def _facts(**more: Any) -> PollFacts:
+    """Asked and answered a minute ago."""
+    told = {"asked_at": _ago(minutes=1), "seen_at": _ago(minutes=1), **more}
+    return PollFacts(**{"interval": S45, "pace": S45, **told})
+
+
+@pytest.mark.row("MALA-W-76", level="pure")
+@pytest.mark.parametrize(
+    ("facts", "every", "why"),
+    [
+        pytest.param(_facts(), S45, "", id="plain"),
+        pytest.param(_facts(pace=MIN4), MIN4, BY_QUOTA, id="short of quota"),
+        pytest.param(_facts(**QUIET), MIN30, BY_HOOK, id="hooks, nothing waits"),
+        pytest.param(_facts(**QUIET, pace=MIN30 * 2), MIN30 * 2, BY_HOOK, id="hooks, no quota"),
+        pytest.param(
+            _facts(issues_hooked_at=_ago(days=1), has_work=True), S45, "", id="hooks and work"
+        ),
+        pytest.param(
+            _facts(has_work=False, hooked_at=_ago(days=1)),
+            S45,
+            "",
+            id="hooks that tell of no issues",
+        ),
+        pytest.param(_facts(issues_hooked_at=_ago(days=1)), S45, "", id="hooks, work not counted"),
+        pytest.param(_facts(**QUIET, has_live=True), S45, "", id="hooks and a live run"),
+        pytest.param(_facts(**QUIET, seen_at=None), S45, "", id="hooks, never answered"),
+        pytest.param(
+            _facts(has_work=False, issues_hooked_at=_ago(days=7)), S45, "", id="no hook for a week"
+        ),
+        pytest.param(
+            _facts(has_work=False, issues_hooked_at=_ago(days=6, hours=23)),
+            MIN30,
+            BY_HOOK,
+            id="just",
+        ),
+        pytest.param(_facts(has_work=False), S45, "", id="no hooks, nothing waits"),
+    ],
+)
+def test_how_often_it_is_asked(facts: PollFacts, every: timedelta, why: str) -> None:
+    assert polling.cadence(facts, NOW) == polling.Cadence(every, why)
+
+
+@pytest.mark.row("MALA-W-76", level="pure")
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        pytest.param(_facts(asked_at=None, seen_at=None), True, id="never asked"),
+        pytest.param(_facts(asked_at=_ago(seconds=45)), True, id="an interval ago"),
+        pytest.param(_facts(asked_at=_ago(seconds=43)), True, id="a pass that came early"),
+        pytest.param(_facts(asked_at=_ago(seconds=20)), False, id="twice within one interval"),
+        pytest.param(_facts(asked_at=_ago(seconds=-600)), True, id="the clock was set back"),
+        pytest.param(_facts(pace=MIN4), False, id="slowed by the quota"),
+        pytest.param(_facts(pace=MIN4, asked_at=_ago(minutes=4)), True, id="slowed, and over"),
+        pytest.param(_facts(**QUIET, asked_at=_ago(minutes=20)), False, id="trusted to the hook"),
+        pytest.param(_facts(**QUIET, asked_at=_ago(minutes=30)), True, id="trusted long enough"),
+        pytest.param(
+            _facts(has_work=False, hooked_at=_ago(seconds=1), asked_at=_ago(seconds=10)),
+            True,
+            id="woken by a hook",
+        ),
+        pytest.param(
+            _facts(has_work=False, hooked_at=_ago(seconds=1), asked_at=_ago(seconds=4)),
+            False,
+            id="woken by a heap of hooks",
+        ),
+    ],
+)
+def test_when_it_is_asked(facts: PollFacts, expected: bool) -> None:
+    assert polling.is_due(facts, NOW) is expected

@@ -1,0 +1,171 @@
+"""The command that follows a session, without its process: what it says when things go from under it."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.db import transaction
+
+from labsite.beside.presses import Presses
+from labsite.beside.refused import Refusal
+from labsite.watch.follow import CODE_GONE, MOST_ENTRIES, Follower
+from labsite.watch.lines import HumanLines, State, Summary, Told
+from labsite.watch.main import step_of, watch
+from labsite.watch.refused import NotYet
+from runs.domain.states import NoticeKind
+from runs.domain.watch_session import Request
+from runs.models import Project
+from runs.work import announce, watches
+from tests.fakes import World
+from tests.runs.watch_day import BATCH, WATCH, Day
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Lines:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.states: list[State] = []
+        self.summaries: list[Summary] = []
+
+    def opened(self, session: int, project: str) -> None:
+        self.texts.append(f"session of {project}")
+
+    def told(self, one: Told) -> None:
+        self.texts.append(one.text)
+
+    def state(self, state: State) -> None:
+        self.states.append(state)
+
+    def summary(self, summary: Summary) -> None:
+        self.summaries.append(summary)
+
+
+@pytest.fixture
+def day(world: World) -> Day:
+    return Day(world, "1", "2")
+
+
+def test_a_project_that_is_deleted_meanwhile_is_said_in_one_sentence(
+    day: Day, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = Lines()
+    follower = Follower.open("demo", WATCH, lines)
+    day.tick()
+    assert follower.news() is None
+    assert follower.news() is None
+    Project.objects.filter(pk=day.project.pk).delete()
+    assert follower.news() == CODE_GONE == 1
+    said = capsys.readouterr()
+    assert (
+        (said.out + said.err)
+        .strip()
+        .endswith("The project was removed, and its watch session with it.")
+    )
+    assert lines.summaries == []
+
+
+def test_another_session_of_the_project_is_never_told_as_its_own(day: Day) -> None:
+    lines = Lines()
+    follower = Follower.open("demo", BATCH, lines)
+    day.tick()
+    day.ends("1").tick().ends("2").tick()
+    day.ready("3")
+    day.opens(WATCH)
+    assert follower.news() == 0
+    assert [line.completed for line in lines.summaries] == [2]
+    assert not [text for text in lines.texts if f"watch session {day.session.pk} " in text]
+    assert [text for text in lines.texts if "ended with 0" in text]
+
+
+def test_a_project_that_is_cloned_is_waited_for_and_an_unknown_one_is_named(day: Day) -> None:
+    Project.objects.update(state="cloning")
+    with pytest.raises(NotYet):
+        Follower.open("DEMO", WATCH, Lines())
+    with pytest.raises(Refusal, match=r"no project other\. There is: demo"):
+        Follower.open("other", WATCH, Lines())
+    assert watches.open_of(day.project) is None
+
+
+@pytest.mark.row("MALA-W-52", "C-13", level="contract")
+def test_each_press_asks_for_more_however_late_it_comes(day: Day) -> None:
+    """No clock is asked: what counts is how often it was pressed."""
+    presses = Presses()
+    follower = Follower.open("demo", WATCH, Lines())
+    day.tick()
+    asked = []
+    for wait in (0, 6, 600, 1):
+        day.world.clock.forward(seconds=wait)
+        assert presses.take() == 0
+        presses.count += 1
+        follower.ask(step_of(presses.take()))
+        asked.append(Request(day.session.request).name)
+    assert asked == ["DRAIN", "ABORT", "KILL", "KILL"]
+    assert day.tick().end == (130, "interrupted")
+
+
+def test_two_presses_at_once_are_the_second(day: Day) -> None:
+    presses = Presses()
+    presses.count += 2
+    assert step_of(presses.take()) is Request.ABORT
+    assert presses.take() == 0
+
+
+class NoPrograms:
+    """Somebody else runs a worker."""
+
+    def prepare(self) -> None: ...
+    def tend(self) -> None: ...
+
+
+@pytest.mark.row("MALA-W-71", level="contract")
+def test_who_presses_before_the_session_is_open_opens_none(day: Day) -> None:
+    Project.objects.update(state="cloning")
+    presses = Presses()
+    presses.count += 1
+    programs: Any = NoPrograms()
+    assert watch("demo", WATCH, Lines(), programs, presses) == 130
+    assert watches.open_of(day.project) is None
+
+
+def test_what_was_told_in_heaps_is_told_to_the_end_before_the_summary(day: Day) -> None:
+    lines = Lines()
+    follower = Follower.open("demo", BATCH, lines)
+    day.tick()
+    with transaction.atomic():
+        for number in range(2 * MOST_ENTRIES):
+            kind = NoticeKind.VALIDATION_STEP
+            announce.tell(day.lab, kind, f"step {number}", project=day.project, watch_id=day.session.pk)  # fmt: skip
+    day.ends("1").tick().ends("2").tick()
+    assert follower.news() == 0
+    assert f"step {2 * MOST_ENTRIES - 1}" in lines.texts
+    assert "ended with 0" in lines.texts[-1]
+
+
+def test_a_terminal_says_once_what_holds_a_session_up(day: Day) -> None:
+    out = StringIO()
+    follower = Follower.open("demo", BATCH, HumanLines(out))
+    day.project.agent.login_command = ["agent", "status"]
+    day.project.agent.save()
+    day.world.login.answer = False
+    for _ in range(3):
+        day.wait(60, every=10)
+        assert follower.news() is None
+    said = "Something is ready, and nothing starts. Test agent is not logged in.\n"
+    assert out.getvalue().count(said) == 1
+
+
+def test_a_killed_session_with_completions_is_not_said_to_have_none(day: Day) -> None:
+    out = StringIO()
+    follower = Follower.open("demo", BATCH, HumanLines(out))
+    day.tick()
+    day.ends("1")
+    follower.ask(Request.KILL)
+    day.tick()
+    assert follower.news() == 130
+    assert "130: interrupted" in out.getvalue()
+    assert "validated  never\n" in out.getvalue()

@@ -1,0 +1,216 @@
+"""`./lab watch` as a person or a script starts it: a real process, real signals, the code it exits with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.story.commands import Command, alive, refuses, started
+
+SET_UP = """
+import sys
+from runs.models import AgentProfile, Project, Settings
+from runs.wiring import lab
+from runs.work import demo
+from trackers.builtin.models import Issue
+demo.make(lab(), 'anna')
+AgentProfile.objects.filter(name='Demo agent').update(env={{'DEMO_PAUSE': '0'}})
+Settings.objects.update_or_create(pk=1, defaults={{'tick_seconds': 5, 'watch_seconds': 5}})
+scripts = {scripts!r}
+for issue, script in zip(Issue.objects.order_by('number'), scripts):
+    Issue.objects.filter(pk=issue.pk).update(body=f'demo-agent: {{script}}')
+Issue.objects.filter(number__gt=len(scripts)).update(is_open=False)
+Project.objects.update(checks={checks!r}, **{project!r})
+"""
+RUNS = "from runs.models import Run; print(' '.join(f'{r.issue_key}:{r.outcome}' for r in Run.objects.order_by('pk')))"
+STUBBORN = """
+import sys
+from runs.models import AgentProfile, Project
+code = 'import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); print(1, flush=True); time.sleep(600)'
+Project.objects.update(agent=AgentProfile.objects.create(name='stubborn', argv=[sys.executable, '-c', code, '{prompt}']))
+"""
+PHASE = "from runs.models import WatchSession; print(WatchSession.objects.get().phase)"
+WORK = "work"
+IDLE = "print here; idle"
+
+
+def set_up(story, *scripts: str, checks: str = "", **project: object) -> None:
+    """The demo project with these scripts as its ready issues; the command clones it."""
+    story.shell(SET_UP.format(scripts=scripts, checks=checks, project=project))
+
+
+@pytest.fixture
+def watch(story) -> Iterator[Callable[..., Command]]:
+    with started(story, "watch") as go:
+        yield go
+
+
+@pytest.mark.row("MALA-W-40", "MALA-W-41", "MALA-W-42", "MALA-W-43", "MALA-W-69", level="real")
+@pytest.mark.parametrize(
+    ("argv", "text"),
+    [
+        *[
+            pytest.param(
+                [f"--{name}", value], f"Error: --{name} must be at least 1", id=f"{name} {value}"
+            )
+            for name in ("max-issues", "validate-every")
+            for value in ("0", "-1", "x", "1.5", "")
+        ],
+        pytest.param(["--interval", "5"], "unrecognized arguments: --interval 5", id="no interval"),
+    ],
+)
+def test_wrong_arguments_end_it_with_two_before_anything_was_made(tmp_path, argv, text):
+    refuses(tmp_path / "state", "watch", "demo", *argv, says=text)
+
+
+@pytest.mark.row("MALA-W-42", "MALA-W-12", level="real")
+def test_an_unknown_project_and_a_second_session_end_it_with_two(story, watch):
+    set_up(story)
+    assert watch("nothing").ends() == 2
+    first = watch("demo", "--watch")
+    first.says("Idle: no ready issues. Polling in 5s...")
+
+    second = Command(story, "watch", "demo")
+
+    assert second.ends() == 2
+    assert "open watch session" in second.err
+    assert first.process.poll() is None
+
+    # A closed terminal leaves the session open and none of the programs behind.
+    first.hang_up()
+    assert first.ends() == 129
+    assert story.shell(PHASE) == "idle"
+    assert not alive(story)
+
+
+@pytest.mark.row("MALA-W-01", "MALA-W-67", level="real")
+def test_it_works_off_what_is_ready_with_a_worker_of_its_own_and_exits_with_nought(story, watch):
+    set_up(story, WORK, WORK)
+
+    command = watch("demo", "--json")
+
+    assert command.ends(120) == 0, command.err
+    lines = [json.loads(line) for line in command.out.splitlines()]
+    assert lines[0] == {"event": "opened", "session": 1, "project": "demo"}
+    last = lines[-1]
+    assert (last["event"], last["code"], last["reason"]) == ("ended", 0, "queue empty")
+    assert (last["completed"], last["failed"], last["validations"]) == (2, 0, ["nothing to check"])
+    assert "No worker runs" in command.err
+    assert story.shell(RUNS) == "1:succeeded 2:succeeded"
+    assert story.sessions() == []
+    assert not alive(story)
+
+
+@pytest.mark.row("MALA-W-72", "C-44", level="real")
+def test_a_failed_issue_is_code_one_with_its_own_reason(story, watch):
+    set_up(story, WORK, "print here; sleep 3; exit 3")
+
+    command = watch("demo")
+
+    assert command.ends(120) == 1, command.err
+    assert "1: issues failed" in command.out
+    assert "2 completed: 1 passed, 1 failed" in command.out
+
+
+@pytest.mark.row("MALA-W-68", "MALA-W-35", level="real")
+def test_a_failed_validation_is_code_one(story, watch):
+    set_up(story, WORK, checks="false", fix_attempts=0)
+
+    command = watch("demo")
+
+    assert command.ends(120) == 1, command.err
+    assert "1: validation failed" in command.out
+
+
+@pytest.mark.row("MALA-W-70", "MALA-W-57", level="real")
+def test_three_failed_polls_are_code_three(story, watch):
+    set_up(story, tracker="beads", tracker_root=str(story.state / "nothing"))
+
+    command = watch("demo", "--watch")
+
+    assert command.ends(120) == 3, command.err
+    assert "3: poll failed" in command.out
+
+
+@pytest.mark.row("MALA-W-71", "MALA-W-46", "MALA-W-53", level="real")
+def test_ctrl_c_while_idle_ends_it_at_once_with_130(story, watch):
+    set_up(story)
+    command = watch("demo", "--watch")
+    command.says("Idle: no ready issues. Polling in 5s...")
+
+    command.press()
+
+    assert command.ends(30) == 130
+    assert "validated  never" in command.out
+
+
+@pytest.mark.row("MALA-W-45", "MALA-W-71", "C-13", level="real")
+def test_ctrl_c_while_it_works_waits_for_the_run_and_its_validation(story, watch):
+    set_up(story, f"sleep 10; {WORK}", WORK, checks="true")
+    command = watch("demo", "--watch")
+    command.says("issue 1: agent started")
+
+    command.press()
+    command.says("Draining")
+
+    assert command.ends(120) == 130
+    assert story.shell(RUNS) == "1:succeeded"
+    assert "validated  passed" in command.out
+    assert "started again" not in command.err  # Ctrl-C reached the command alone
+
+
+@pytest.mark.row("MALA-W-47", level="real")
+def test_ctrl_c_during_a_validation_lets_it_come_to_its_end(story, watch):
+    set_up(story, WORK, checks="sleep 6")
+    command = watch("demo", "--watch", "--validate-every", "1")
+    command.says("validation 1", seconds=120)
+
+    command.press()
+
+    assert command.ends(60) == 130
+    assert "validated  passed" in command.out
+
+
+@pytest.mark.row("MALA-W-50", level="real")
+def test_ctrl_c_twice_interrupts_the_runs(story, watch):
+    set_up(story, IDLE)
+    command = watch("demo", "--watch")
+    command.says("issue 1: first output")
+
+    command.press()
+    command.says("Draining")
+    command.press()
+
+    assert command.ends(60) == 130
+    assert story.shell(RUNS) == "1:interrupted"
+    assert story.sessions() == []
+
+
+@pytest.mark.row("MALA-W-51", level="real")
+def test_ctrl_c_three_times_kills_an_agent_that_does_not_listen(story, watch):
+    set_up(story, WORK)
+    story.shell(STUBBORN)
+    command = watch("demo", "--watch")
+    command.says("issue 1: first output")
+
+    for said in ("Draining", "Aborting", "Killing"):
+        command.press()
+        command.says(said)
+
+    assert command.ends(30) == 130
+    assert story.sessions() == []
+
+
+def test_with_a_running_product_it_starts_nothing_and_killing_it_ends_no_session(story, watch):
+    story.up()
+    set_up(story)
+    command = watch("demo", "--watch")
+    command.says("Idle: no ready issues")
+    assert "No worker runs" not in command.err
+
+    command.process.kill()
+    command.process.wait(30)
+
+    assert story.shell(PHASE) == "idle"

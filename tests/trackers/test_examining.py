@@ -1,0 +1,280 @@
+"""The connection test of each forge: what is missing is named in the forge's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.trackers.forge import Double, Gitea, GitHub, faults
+from tests.trackers.forge.visitor import a_client
+from tests.trackers.stand import FORGES, READY, ROOT, Stand, a_stand, tracker_on
+from tests.trackers.test_github import ALL, app_on
+from trackers.account import Account
+from trackers.base import Finding
+from trackers.forges.github import GitHubTracker
+
+
+@pytest.fixture(params=FORGES)
+def stand(request: pytest.FixtureRequest) -> Stand:
+    made = a_stand(FORGES[request.param]())
+    made.repo.label(READY)
+    return made
+
+
+def found(stand: Stand) -> dict[str, Finding]:
+    return {one.name: one for one in stand.tracker.examine(ROOT, READY)}
+
+
+def verdicts(stand: Stand) -> dict[str, bool | None]:
+    return {name: one.ok for name, one in found(stand).items()}
+
+
+def test_all_is_well_and_nothing_was_written(stand: Stand) -> None:
+    told = found(stand)
+
+    assert [one.ok for one in told.values()].count(False) == 0
+    assert told["account"].text.endswith("knows labsite as bot.")
+    assert told["repository"].text.endswith("shows acme/shop.")
+    assert told["issues"].ok is told["pull requests"].ok is told["ready label"].ok is True
+    assert {line.method for line in stand.forge.log} == {"GET"}
+    assert all(stand.token not in one.text for one in told.values())
+    stand.forge.check()
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "ok", "says"),
+    [
+        pytest.param(
+            lambda s: s.repo.labels.clear(),
+            "ready label",
+            False,
+            f"no label “{READY}” yet",
+            id="label",
+        ),
+        pytest.param(
+            lambda s: setattr(s.repo, "has_issues", False),
+            "issues",
+            False,
+            "Issues are switched off",
+            id="issues off",
+        ),
+        pytest.param(
+            lambda s: setattr(s.repo, "is_archived", True),
+            "repository",
+            False,
+            "is archived",
+            id="archived",
+        ),
+        pytest.param(
+            lambda s: s.repo.roles.update(bot="read"),
+            "writing",
+            False,
+            "may read acme/shop, but not write to it",
+            id="role",
+        ),
+        pytest.param(
+            lambda s: s.repo.roles.clear(), "repository", False, "Either there is no", id="hidden"
+        ),
+        pytest.param(
+            lambda s: s.forge.rename(s.repo, "acme/store"),
+            "repository",
+            True,
+            "is called acme/store by now",
+            id="renamed",
+        ),
+        pytest.param(lambda s: s.forge.tokens.clear(), "account", False, "not accept", id="token"),
+        pytest.param(
+            lambda s: s.forge.faults.add(faults.status(503), times=99, path="/pulls"),
+            "pull requests",
+            None,
+            "503",
+            id="passing trouble",
+        ),
+    ],
+)
+def test_what_is_missing_is_found(
+    stand: Stand, change: Callable[[Stand], object], name: str, ok: bool | None, says: str
+) -> None:
+    change(stand)
+
+    told = found(stand)
+
+    assert told[name].ok is ok
+    assert says in told[name].text
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [faults.drop(), faults.html(), faults.truncated(), faults.limited("60"), faults.wrong_types()],
+    ids=["dropped", "a web page", "truncated", "limit", "wrong types"],
+)
+def test_it_never_raises(stand: Stand, fault: faults.Fault) -> None:
+    stand.forge.faults.add(fault, times=faults.FOREVER)
+
+    assert not all(one.ok for one in found(stand).values())
+
+
+def test_a_root_that_names_nothing(stand: Stand) -> None:
+    for root in ("", "x", "9/acme/shop", "1/../shop"):
+        assert [(one.name, one.ok) for one in stand.tracker.examine(root, READY)] == [
+            ("account", False)
+        ]
+
+
+def test_without_a_token_only_what_everybody_sees(stand: Stand) -> None:
+    stand.repo.is_private = False
+    nobody = Stand(stand.forge, stand.repo, tracker_on(stand.forge, ""), "")
+
+    told = verdicts(nobody)
+
+    assert told["account"] is None
+    assert told["repository"] is told["issues"] is True
+    assert told["writing"] is False
+
+
+# GitHub.
+
+
+def a_token(forge: Double, permissions: dict[str, str]) -> Stand:
+    """A stand with a fine-grained token or one with scopes."""
+    stand = a_stand(forge)
+    stand.repo.label(READY)
+    token = forge.token("bot", kind="fine-grained", permissions=permissions)
+    return Stand(forge, stand.repo, tracker_on(forge, token), token)
+
+
+def test_a_fine_grained_token_that_lacks_one_is_told_its_name(github: GitHub) -> None:
+    told = found(a_token(github, {"metadata": "read", "issues": "read"}))
+
+    assert told["issues"].ok is True
+    assert told["pull requests"].ok is False
+    assert "“Pull requests: read”" in told["pull requests"].text
+    assert told["writing"].ok is None
+    assert "“Issues: read and write”" in told["writing"].text
+
+
+def test_an_installation_that_lacks_some_is_told_their_names(github: GitHub) -> None:
+    stand = app_on(github, {**ALL, "contents": "read", "checks": ""})
+    stand.repo.label(READY)
+
+    told = found(stand)
+
+    assert told["account"].text == "api.github.test knows GitHub App 12, installation 34."
+    assert told["writing"].ok is False
+    assert "“Contents: read and write”, “Checks: read”" in told["writing"].text
+
+
+def test_an_installation_with_all_of_them(github: GitHub) -> None:
+    stand = app_on(github)
+    stand.repo.label(READY)
+
+    assert verdicts(stand) == {
+        "account": True,
+        "repository": True,
+        "issues": True,
+        "pull requests": True,
+        "writing": True,
+        "ready label": True,
+    }
+
+
+def test_a_token_that_has_no_person_will_do(github: GitHub) -> None:
+    stand = a_stand(github)
+    token = github.token("labsite[bot]", kind="installation", permissions=ALL)
+
+    told = found(Stand(github, stand.repo, tracker_on(github, token), token))
+
+    assert told["account"].ok is True
+    assert told["issues"].ok is told["pull requests"].ok is True
+
+
+def test_a_classic_token_without_its_scope(github: GitHub) -> None:
+    stand = a_stand(github)
+    narrow = faults.Fault(
+        change=lambda asked, told: told.with_headers(x_oauth_scopes="gist, read:user")
+    )
+    github.faults.add(narrow, times=faults.FOREVER, path="/user")
+
+    told = found(stand)["writing"]
+
+    assert (told.ok, told.text) == (False, "The token lacks the scope “repo”.")
+
+
+@pytest.mark.parametrize(("version", "ok"), [("3.17.2", True), ("3.8.1", False)])
+def test_how_old_an_enterprise_server_is(version: str, ok: bool) -> None:
+    forge = GitHub(enterprise=True)
+    stand = a_stand(forge)
+    old = faults.Fault(
+        change=lambda asked, told: told.with_headers(x_github_enterprise_version=version)
+    )
+    forge.faults.add(old, times=faults.FOREVER, path="/meta")
+
+    told = found(stand)["version"]
+
+    assert told.ok is ok
+    assert f"GitHub Enterprise {version.rpartition('.')[0]}" in told.text
+
+
+def test_a_key_in_place_of_a_token_stays_unsaid(github: GitHub) -> None:
+    github.repo("acme/shop")
+    account = Account(github.api, "ghp_bad\ntoken")
+    tracker = GitHubTracker(a_client(github), lambda: {"1": account}, github.now)
+
+    told = tracker.examine(ROOT, READY)
+
+    assert [one.ok for one in told] == [False]
+    assert "ghp_bad" not in told[0].text
+
+
+# Gitea.
+
+
+def test_a_scope_that_is_missing_is_named(gitea: Gitea) -> None:
+    told = found(a_token(gitea, {"repository": "read", "user": "read"}))
+
+    assert told["repository"].ok is True
+    assert told["issues"].ok is False
+    assert "“read:issue”" in told["issues"].text
+    assert told["pull requests"].ok is True
+
+
+def test_a_token_that_does_not_say_whose_it_is_will_do(gitea: Gitea) -> None:
+    told = found(a_token(gitea, {"repository": "write", "issue": "write"}))
+
+    assert told["account"].ok is True
+    assert told["account"].text == "gitea.test accepts the token, but does not say whose it is."
+    assert told["writing"].ok is None
+    assert "“write:issue”" in told["writing"].text
+
+
+@pytest.mark.parametrize(
+    ("forge", "ok", "says"),
+    [
+        (lambda: Gitea(), True, "This is Gitea 1.23.0."),
+        (lambda: Gitea(forgejo=True), True, "This is Forgejo 11.0.1+gitea-1.23.0."),
+        (lambda: Gitea(version="1.19.4"), False, "labsite is written for Gitea 1.20 and later"),
+    ],
+    ids=["Gitea", "Forgejo", "old"],
+)
+def test_which_server_it_is(forge: Callable[[], Gitea], ok: bool, says: str) -> None:
+    told = found(a_stand(forge()))["version"]
+
+    assert told.ok is ok
+    assert says in told.text
+
+
+def test_an_address_that_is_no_gitea(gitea: Gitea) -> None:
+    stand = a_stand(gitea)
+    gitea.faults.add(faults.status(404), times=faults.FOREVER)
+
+    assert [(one.name, one.ok) for one in stand.tracker.examine(ROOT, READY)] == [("version", None)]
+    assert "Is the address right?" in found(stand)["version"].text
+
+
+def test_pull_requests_that_are_switched_off(gitea: Gitea) -> None:
+    stand = a_stand(gitea)
+    stand.repo.has_pulls = False
+
+    assert found(stand)["pull requests"].ok is False
+    assert stand.pulls("afk/7") is None

@@ -1,0 +1,64 @@
+"""How a page looks: one way for all tests to find what axe complains of, what is cut, what is too small."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+# Names a folder to keep pictures of the pages in, for people who look at them.
+PICTURES = os.environ.get("TEST_PICTURES", "")
+
+DESK, PHONE = 1440, 390
+
+TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
+  [...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1
+    && !e.closest(".term, .table-scroll, .code-scroll, .hide, .skip")).map(e => e.outerHTML.slice(0, 100))"""
+TOO_SMALL = """() => [...document.querySelectorAll("a.btn, button, select, input, summary, .nav.main a")]
+  .filter(e => e.offsetParent && e.getBoundingClientRect().height < 43.5).map(e => e.outerHTML.slice(0, 100))"""
+
+
+AXE = Axe().axe_script
+VIOLATIONS = """async rules => (await axe.run({resultTypes: ["violations"],
+    ...(rules.length ? {runOnly: {type: "rule", values: rules}} : {})})).violations
+  .map(one => [one.id, one.nodes.slice(0, 3).map(node => node.html)])"""
+
+
+def look(page: Page, name: str, scheme: str, width: int, *rules: str) -> list[object]:
+    """What is wrong with the page that is open, once all of it is there; of axe only these rules.
+
+    After a press that leads to another page, wait for something that only the other one has:
+    until its answer came, the page that is open is the one before.
+    """
+    page.wait_for_load_state()
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE)
+    wrong: list[object] = [(name, width, scheme, *one) for one in page.evaluate(VIOLATIONS, rules)]
+    wrong += [(name, "too wide", one) for one in page.evaluate(TOO_WIDE)]
+    if width < 600:
+        wrong += [(name, "too small", one) for one in page.evaluate(TOO_SMALL)]
+    if PICTURES:
+        path = Path(PICTURES) / f"{name.replace(' ', '-')}-{width}-{scheme}.png"
+        page.screenshot(path=path, full_page=True)
+    return wrong
+
+
+def looks(page: Page, name: str) -> list[object]:
+    """`look` at the open page light and dark, on a desk and on a phone: it is loaded but once.
+
+    What a page holds depends on neither, and in the dark only colours differ. The width comes
+    back as it was.
+    """
+    before = page.viewport_size
+    wrong: list[object] = []
+    for width in (DESK, PHONE):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme="light", reduced_motion="reduce")
+        wrong += look(page, name, "light", width)
+        page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+        wrong += look(page, name, "dark", width, "color-contrast", "link-in-text-block")
+    assert before is not None
+    page.set_viewport_size(before)
+    return wrong

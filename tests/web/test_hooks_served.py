@@ -1,0 +1,94 @@
+"""The door for webhooks in the real web process: raw HTTP, bodies in pieces, and the worker's bell."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from runs.domain.hooks import MOST_BYTES
+from tests.web.daphne_fixture import Served
+
+PREPARE = """
+from runs.domain.states import ProjectState
+from runs.work import forges, hooks
+Settings.current()
+forge = forges.add(lab, name="Ours", kind="gitea", web="https://git.example",
+                   credential={"token": "t"}, by="anna")
+project = Project.objects.create(
+    name="demo", slug="demo", source="/x", url="/x", tracker="gitea", forge=forge,
+    tracker_root=f"{forge.pk}/lab/demo", state=ProjectState.READY, created_at=lab.now())
+result = hooks.make_secret(lab, project, by="anna")
+"""
+
+
+@pytest.fixture
+def secret(served: Served) -> str:
+    return str(served.do(PREPARE))
+
+
+@pytest.fixture
+def bell(served: Served) -> Iterator[socket.socket]:
+    """The worker's ear."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as box:
+        box.bind(str(served.paths.worker_socket))
+        box.settimeout(5)
+        yield box
+
+
+def post(served: Served, secret: str, body: bytes, delivery: str, *, whole: bool) -> Any:
+    """Send a delivery, its body whole or in pieces of unannounced length; status and answer."""
+    signed = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    size = f"Content-Length: {len(body)}" if whole else "Transfer-Encoding: chunked"
+    head = (
+        "POST /hooks/demo/ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n"
+        f"Content-Type: application/json\r\n{size}\r\nX-Gitea-Event: issues\r\n"
+        f"X-Gitea-Delivery: {delivery}\r\nX-Gitea-Signature: {signed}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as line:
+        line.sendall(head.encode())
+        if whole:
+            line.sendall(body)
+        else:
+            for start in range(0, len(body), 65_536):
+                piece = body[start : start + 65_536]
+                line.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+            line.sendall(b"0\r\n\r\n")
+        told = b""
+        while piece := line.recv(65_536):
+            told += piece
+    top, _, content = told.partition(b"\r\n\r\n")
+    return int(top.split()[1]), json.loads(content)
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["length announced", "in pieces"])
+def test_a_delivery_is_answered_at_once_and_rings_the_worker(
+    served: Served, secret: str, bell: socket.socket, whole: bool
+) -> None:
+    status, told = post(served, secret, b"{}", "one", whole=whole)
+    assert (status, told["code"]) == (200, "woke"), told
+    assert bell.recv(4096) == b"demo"
+    took = []
+    for body, delivery in ((b"[1]", "more"), (b"[2]", "another"), (b"[]", "two")):
+        began = time.monotonic()
+        assert post(served, secret, body, delivery, whole=whole)[1]["code"] == "woke"
+        took.append(time.monotonic() - began)
+    assert min(took) < 1
+    assert post(served, secret, b"[]", "two", whole=whole)[1]["code"] == "seen"
+    assert post(served, "wrong", b"[]", "two", whole=whole)[0] == 403
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["length announced", "in pieces"])
+def test_a_body_beyond_the_bound_is_refused_however_it_comes(
+    served: Served, secret: str, whole: bool
+) -> None:
+    status, told = post(served, secret, b"x" * (MOST_BYTES + 1), "big", whole=whole)
+    assert (status, told["code"]) == (413, "too_big")
+    assert post(served, secret, b"x" * MOST_BYTES, "fits", whole=whole)[0] == 200
+    assert secret not in served.log()

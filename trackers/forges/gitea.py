@@ -1,0 +1,181 @@
+"""Gitea and Forgejo behind the seam."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from trackers.account import Account, Purpose
+from trackers.base import Check, Finding, Issue, NotFound, Pull, Refused
+from trackers.forges import gitea_examining, gitea_pulls, gitea_reading, reading
+from trackers.forges.acting import LABEL_COLOUR, ActingTracker
+from trackers.forges.dialect import GITEA, Need
+from trackers.forges.naming import is_commit, number_of
+from trackers.forges.visit import Visit
+from trackers.forges.waiting import Hint
+from trackers.http.client import Answer, Client
+
+# In the order in which they are taken, of those that the repository allows.
+_MERGES = {
+    "merge": "allow_merge_commits",
+    "squash": "allow_squash_merge",
+    "rebase": "allow_rebase",
+}
+
+
+class GiteaTracker(ActingTracker):
+    """Issues and pull requests on Gitea or Forgejo."""
+
+    kind = "gitea"
+    dialect = GITEA
+
+    def __init__(
+        self,
+        client: Client,
+        accounts: Callable[[], Mapping[str, Account]],
+        now: Callable[[], datetime],
+    ) -> None:
+        super().__init__(client, accounts, now)
+        self._memories: dict[tuple[str, str], gitea_pulls.Memory] = {}
+        self._waits = {}
+
+    def open_count(self, root: str) -> int:
+        """How many issues are open; Gitea says it beside any page of the list."""
+        visit, params = self._visit(root), self._list_params("")
+        leaf = visit.leaf("issues", purpose=Purpose.QUEUE, need=Need.READ_ISSUES, params=params)
+        if leaf.total is not None:
+            return leaf.total
+        return len(self._listed(visit, "", Purpose.QUEUE)[0])
+
+    def comment(self, root: str, key: str, author: str, body: str) -> None:
+        """Write a comment. Gitea answers 500 where there is no such issue, so that is asked first."""
+        self._entry(self._visit(root), number_of(key), Purpose.READ)
+        super().comment(root, key, author, body)
+
+    def remove_label(self, root: str, key: str, label: str) -> None:
+        """Take a label off an issue, by the number that it has there. Raises NotFound, Refused."""
+        visit, number = self._visit(root), number_of(key)
+        carried = reading.told(self._entry(visit, number, Purpose.READ), "labels")
+        for known in _numbers(carried, [label]).values():
+            self._to_issue(visit, number, "DELETE", "labels", known, json=None, expect=(204,))
+
+    def labels(self, root: str) -> Collection[str]:
+        """The labels of the repository, and of the organisation that it belongs to."""
+        visit = self._visit(root)
+        entries = [*self._own_labels(visit), *self._shared_labels(visit)]
+        return frozenset(name for entry in entries if (name := reading.text(entry, "name")))
+
+    def create_label(self, root: str, label: str) -> None:
+        """Make a label; Gitea itself would make a second one of the same name. Raises Refused."""
+        if label in self.labels(root):
+            return
+        visit = self._visit(root)
+        answer = visit.send(
+            "POST",
+            "labels",
+            json={"name": label, "color": f"#{LABEL_COLOUR}"},
+            need=Need.WRITE_ISSUES,
+            expect=(201, 422),
+        )
+        if answer.status == 422:
+            raise Refused(
+                f"{visit.host} does not make a label “{label}”: {reading.said(answer.data)}"
+            )
+
+    def checks(self, root: str, commit: str) -> Sequence[Check]:
+        """The newest status of each name. Raises NotFound for what is no whole commit."""
+        visit = self._visit(root)
+        if not is_commit(commit):
+            raise NotFound(f"{commit[:60]} is not the name of a commit.")
+        entries = visit.every(
+            "commits", commit, "statuses", purpose=Purpose.READ, need=Need.READ_CHECKS
+        )
+        return gitea_reading.checks(entries)
+
+    def examine(self, root: str, label: str) -> Sequence[Finding]:
+        """Try what labsite needs of this root, in words. Never raises."""
+        return gitea_examining.examine(lambda: self._visit(root), label, lambda: self.labels(root))
+
+    def _read_issue(self, entry: Any) -> Issue | None:
+        return gitea_reading.issue(entry)
+
+    def _read_pull(self, entry: Any) -> Pull | None:
+        return gitea_reading.pull(entry)
+
+    def _list_params(self, label: str) -> Mapping[str, str]:
+        params = {"state": "open", "type": "issues"}
+        return {**params, "labels": label} if label else params
+
+    def _has_label(self, issue: Issue, label: str) -> bool:
+        return label in issue.labels
+
+    def _comments(self, visit: Visit, number: int) -> Sequence[Any]:
+        """All at once: Gitea does not page them."""
+        found = visit.get("issues", number, "comments", purpose=Purpose.READ, need=Need.READ_ISSUES)
+        return found if isinstance(found, list) else ()
+
+    def _pulls(self, visit: Visit, root: str, heads: Collection[str]) -> Sequence[Pull]:
+        memory = self._remembered(self._memories, visit, root, gitea_pulls.Memory)
+        return gitea_pulls.pulls(visit, memory, heads, self._now)
+
+    def _opened(self, visit: Visit, root: str, entry: Any) -> None:
+        memory = self._remembered(self._memories, visit, root, gitea_pulls.Memory)
+        memory.heads.learn(gitea_pulls.seen([entry]))
+
+    def _blocked_by(self, visit: Visit, number: int) -> Sequence[Any]:
+        return visit.every(
+            "issues", number, "dependencies", purpose=Purpose.BLOCKERS, need=Need.READ_ISSUES
+        )
+
+    def _blocker(self, visit: Visit, entry: Any) -> str | None:
+        return gitea_reading.blocker(entry, str(visit.repository))
+
+    def _hint(self, entry: Any) -> Hint:
+        return Hint(None, reading.moment(entry, "updated_at"))
+
+    def _label_words(self, visit: Visit, names: Sequence[str]) -> list[int]:
+        """Numbers: older servers know nothing else, and all drop a label that they do not know."""
+        known = _numbers(self._own_labels(visit), names)
+        if len(known) < len(set(names)):
+            known = {**_numbers(self._shared_labels(visit), names), **known}
+        for name in names:
+            if name not in known:
+                raise Refused(f"There is no label “{name}” in {visit.repository}.")
+        return [known[name] for name in names]
+
+    def _own_labels(self, visit: Visit) -> Sequence[Any]:
+        return visit.every("labels", purpose=Purpose.READ, need=Need.READ_ISSUES)
+
+    def _shared_labels(self, visit: Visit) -> Sequence[Any]:
+        """Labels of the organisation; none for a person, or where the token may not see them."""
+        try:
+            found = visit.beside("/orgs", visit.repository.owner, "labels", params={"limit": 50})
+        except Refused:
+            return ()
+        return found.data if found.status == 200 and isinstance(found.data, list) else ()
+
+    def _merged(self, visit: Visit, number: int, head_commit: str) -> Answer:
+        about = visit.get(purpose=Purpose.READ, need=Need.SEE)
+        allowed = [style for style, field in _MERGES.items() if reading.told(about, field) is True]
+        usual = reading.text(about, "default_merge_style")
+        style = usual if usual in allowed or not allowed else allowed[0]
+        return visit.send(
+            "POST",
+            "pulls",
+            number,
+            "merge",
+            json={"Do": style or "merge", "head_commit_id": head_commit},
+            need=Need.MERGE,
+            expect=(200, 404, 405, 409),
+        )
+
+
+def _numbers(entries: Any, names: Sequence[str]) -> dict[str, int]:
+    """The numbers of labels by name."""
+    found: dict[str, int] = {}
+    for entry in entries if isinstance(entries, list) else ():
+        name, known = reading.text(entry, "name"), reading.number(entry, "id")
+        if name in names and known is not None:
+            found.setdefault(name, known)
+    return found

@@ -1,0 +1,272 @@
+"""One repository on one forge, asked in the name of one account."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote
+
+from trackers.account import Account, Purpose
+from trackers.errors import NotFound, NotUnderstood, Refused
+from trackers.forges import reading
+from trackers.forges.dialect import Dialect, Need
+from trackers.forges.naming import Repository, repository_of
+from trackers.http.client import Answer, Client
+from trackers.http.paging import Page, after
+
+_ODD = (401, 404, 410)
+_MOVED = (301, 302, 307, 308)
+_AREAS = {"issues": "issues", "labels": "issues", "pulls": "pull requests"}
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One page of a list; `total` is how long the forge says that the list is."""
+
+    items: list[Any]
+    has_more: bool
+    total: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Asks for things of a repository, and says in plain words why they were not given."""
+
+    client: Client
+    dialect: Dialect
+    account: Account
+    repository: Repository
+    on_refused: Callable[[], None] = _nothing
+
+    @property
+    def host(self) -> str:
+        """The forge, as people call it."""
+        return self.account.host
+
+    def get(
+        self,
+        *parts: str | int,
+        purpose: Purpose,
+        need: Need,
+        params: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """The data of one thing. Raises NotFound where the repository is there and the thing is not."""
+        answer = self._call("GET", parts, purpose=purpose, need=need, params=params)
+        if answer.status in (404, 410) and parts:
+            self._explain_missing(answer, parts, purpose, need)
+        return answer.data
+
+    def send(
+        self,
+        method: str,
+        *parts: str | int,
+        json: Any,
+        need: Need,
+        expect: Collection[int],
+    ) -> Answer:
+        """The answer to an act, whose status is one of `expect`; otherwise as `get`."""
+        answer = self._act(method, parts, json, need, {*expect, *_MOVED})
+        if answer.status in _MOVED:
+            answer = self._renamed()._act(method, parts, json, need, expect)
+        if answer.status in (404, 410) and answer.status not in expect:
+            raise self._why_not(answer, parts, need)
+        return answer
+
+    def _act(
+        self,
+        method: str,
+        parts: tuple[str | int, ...],
+        json: Any,
+        need: Need,
+        expect: Collection[int],
+    ) -> Answer:
+        return self._call(method, parts, purpose=Purpose.WRITE, need=need, json=json, expect=expect)
+
+    def every(
+        self,
+        *parts: str | int,
+        purpose: Purpose,
+        need: Need,
+        params: Mapping[str, str | int] | None = None,
+        within: str = "",
+    ) -> list[Any]:
+        """A list read to its end. `within` names it where it is inside of an object."""
+        pages = self.client.pages(
+            self.account,
+            self.repository.path(*parts),
+            purpose=purpose,
+            params={**(params or {}), self.dialect.size_name: self.dialect.size},
+            size=self.dialect.size,
+            headers=self.dialect.headers,
+            within=within,
+            scheme=self.dialect.scheme,
+        )
+        try:
+            return [item for page in pages for item in page]
+        except NotFound:
+            # The client does not tell 404 and 410 apart; asking once more does.
+            self.get(*parts, purpose=purpose, need=need, params=params)
+            raise
+        except Refused as error:
+            raise self._refused(error, need) from error
+
+    def leaf(
+        self,
+        *parts: str | int,
+        purpose: Purpose,
+        need: Need,
+        params: Mapping[str, str | int],
+        number: int = 1,
+        first: int = 0,
+        size: int = 0,
+    ) -> Leaf:
+        """One page of a list, by its number; `first` is how many the first page held."""
+        size = size or self.dialect.size
+        asked = {**params, self.dialect.size_name: size}
+        if number > 1:
+            asked["page"] = number
+        answer = self._call("GET", parts, purpose=purpose, need=need, params=asked)
+        if answer.status in (404, 410):
+            self._explain_missing(answer, parts, purpose, need)
+        items = answer.data
+        if not isinstance(items, list):
+            raise NotUnderstood(f"{self.host} answered with something that is no list.")
+        page = Page(
+            number, len(items), first or len(items), size, answer.headers, answer.was_unchanged
+        )
+        return Leaf(items, after(page) is not None, total(answer.headers))
+
+    def _call(
+        self,
+        method: str,
+        parts: tuple[str | int, ...],
+        *,
+        purpose: Purpose,
+        need: Need,
+        params: Mapping[str, Any] | None = None,
+        json: Any = None,
+        expect: Collection[int] = (200,),
+    ) -> Answer:
+        try:
+            answer = self.client.call(
+                self.account,
+                method,
+                self.repository.path(*parts),
+                purpose=purpose,
+                params=params,
+                json=json,
+                headers=self.dialect.headers,
+                expect={*expect, *_ODD},
+                scheme=self.dialect.scheme,
+            )
+        except Refused as error:
+            raise self._refused(error, need) from error
+        self.accepted(answer)
+        if answer.status in (404, 410) and not parts:
+            raise self._hidden()
+        return answer
+
+    def beside(
+        self, *parts: str, purpose: Purpose = Purpose.READ, params: Mapping[str, Any] | None = None
+    ) -> Answer:
+        """The answer about something outside of the repository, whatever its status says.
+
+        The first part is a path as it is, the others are quoted. Raises for a limit, and for
+        trouble on the way.
+        """
+        path = parts[0] + "".join(f"/{quote(part, safe='')}" for part in parts[1:])
+        return self.client.call(
+            self.account,
+            "GET",
+            path,
+            purpose=purpose,
+            params=params,
+            headers=self.dialect.headers,
+            expect=(200, 400, 401, 404, 405, 410),
+            scheme=self.dialect.scheme,
+        )
+
+    def _why_not(self, answer: Answer, parts: tuple[str | int, ...], need: Need) -> Refused:
+        """Why an act was answered as if its object were missing. Raises NotFound when it is."""
+        if answer.status == 410:
+            self._explain_missing(answer, parts, Purpose.READ, need)
+        about = self.get(purpose=Purpose.READ, need=Need.SEE)
+        if len(parts) > 1:
+            self.get(*parts[:2], purpose=Purpose.READ, need=Need.SEE)
+        elif reading.told(about, f"has_{parts[0]}") is False:
+            return self._switched_off("Issues")
+        return Refused(
+            f"{self.host} does not let this account write to {self.repository}. "
+            f"To {need.value}, it takes {self.dialect.needs[need]}.",
+            answer.status,
+        )
+
+    def accepted(self, answer: Answer) -> None:
+        """Raises Refused when the forge did not accept the token."""
+        if answer.status == 401:
+            said = reading.said(answer.data).rstrip(".") or "it gives no reason"
+            raise self._not_accepted(f"{self.host} does not accept labsite's token: {said}.")
+
+    def _not_accepted(self, text: str) -> Refused:
+        self.on_refused()
+        renew = "It may have expired or been revoked; a new one has to be given in the settings."
+        return Refused(f"{text} {renew}", 401)
+
+    def _renamed(self) -> Visit:
+        """The same under the repository's new name; a client never repeats an act by itself."""
+        told = self.get(purpose=Purpose.READ, need=Need.SEE)
+        owner, _, name = reading.text(told, "full_name").partition("/")
+        found = repository_of(f"{self.repository.forge}/{owner}/{name}")
+        if found is None or found == self.repository:
+            raise Refused(f"{self.host} says that {self.repository} has moved, but not where.")
+        return replace(self, repository=found)
+
+    def _explain_missing(
+        self, answer: Answer, parts: tuple[str | int, ...], purpose: Purpose, need: Need
+    ) -> None:
+        """Always raises: switched off, hidden altogether, or just this one thing is not there."""
+        if answer.status == 410 and "delete" not in reading.said(answer.data).lower():
+            raise self._switched_off("Issues")
+        about = self.get(purpose=purpose, need=Need.SEE)
+        area = _AREAS.get(str(parts[0]), "")
+        if area and reading.told(about, f"has_{area.replace(' ', '_')}") is False:
+            raise self._switched_off(area.capitalize())
+        if len(parts) == 1:
+            raise Refused(
+                f"{self.host} shows {self.repository} to this account, but not its {parts[0]}. "
+                f"To {need.value}, it takes {self.dialect.needs[need]}."
+            )
+        raise NotFound(f"{self.repository} on {self.host} has no such thing.")
+
+    def _switched_off(self, area: str) -> Refused:
+        return Refused(
+            f"{area} are switched off in {self.repository} on {self.host}. They can be switched "
+            "on in the settings of the repository."
+        )
+
+    def _hidden(self) -> Refused:
+        return Refused(
+            f"{self.host} does not show {self.repository} to this account. Either there is no "
+            "repository of that name, or the account may not see it: it has to be given access "
+            f"to the repository, and its token {self.dialect.needs[Need.SEE]}."
+        )
+
+    def _refused(self, error: Refused, need: Need) -> Refused:
+        """The client's refusal, and what it takes where that is a permission."""
+        if error.status == 401:
+            return self._not_accepted(str(error))
+        if error.status != 403 or "archived" in str(error):
+            return error
+        takes = f"To {need.value}, it takes {self.dialect.needs[need]}."
+        return Refused(f"{error} {takes}", error.status)
+
+
+def total(headers: Mapping[str, str]) -> int | None:
+    """How long a forge says that a list is."""
+    told = headers.get("x-total-count", "").strip()
+    return int(told) if told.isascii() and told.isdigit() and len(told) < 10 else None

@@ -1,0 +1,110 @@
+"""The body of an answer: read and unpacked within a bound, then understood as JSON."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+MOST_BYTES = 10 * 1024 * 1024
+LONGEST_SAYING = 300
+NONSENSE = object()
+
+
+class TooBig(Exception):
+    """More came than is read."""
+
+
+class TooLate(Exception):
+    """The body was not there in time."""
+
+
+class Garbled(Exception):
+    """The bytes are not what the headers say."""
+
+
+def read(chunks: Iterable[bytes], encoding: str, is_late: Callable[[], bool], most: int) -> bytes:
+    """The unpacked body. Raises TooBig, TooLate, Garbled.
+
+    It is unpacked here and not by the HTTP library, which unpacks whole chunks whatever their
+    size; what a small answer could grow to is never held in memory.
+    """
+    unpack = _unpacker(encoding.strip().lower())
+    parts: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        if is_late():
+            raise TooLate
+        part = unpack(chunk, most + 1 - size)
+        size += len(part)
+        if size > most:
+            raise TooBig
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _unpacker(encoding: str) -> Callable[[bytes, int], bytes]:
+    if encoding in ("", "identity"):
+        return lambda chunk, most: chunk[:most]
+    if encoding not in ("gzip", "x-gzip"):
+        raise Garbled
+    unzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
+
+    def unpack(chunk: bytes, most: int) -> bytes:
+        try:
+            return unzip.decompress(chunk, most)
+        except zlib.error:
+            raise Garbled from None
+
+    return unpack
+
+
+def understood(body: bytes) -> Any:
+    """The data of a JSON body, None for an empty one, NONSENSE for what is no JSON.
+
+    Not an error: a decoder's error holds the whole text, which may hold a secret.
+    """
+    if not body.strip():
+        return None
+    try:
+        data = json.loads(body, parse_constant=_no_number)
+        return _storable(data) if b"\\u" in body else data
+    except (ValueError, RecursionError):
+        return NONSENSE
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(text)
+
+
+def _storable(data: Any) -> Any:
+    """The same data without halves of letters and letters 0, which no database keeps."""
+    if isinstance(data, str):
+        return data.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+    if isinstance(data, list):
+        return [_storable(each) for each in data]
+    if isinstance(data, dict):
+        return {_storable(name): _storable(each) for name, each in data.items()}
+    return data
+
+
+def without(body: bytes, secret: str) -> bytes:
+    """An error's body without the credential, should a forge repeat it: its words are quoted."""
+    return body.replace(secret.encode(), b"[secret]") if secret else body
+
+
+def saying(data: Any, secret: str) -> str:
+    """What an answer says went wrong, as one short line without the credential."""
+    if not isinstance(data, dict):
+        return ""
+    errors = data.get("errors")
+    more = errors if isinstance(errors, list) else []
+    texts = [data.get("message")]
+    texts += [each.get("message") if isinstance(each, dict) else each for each in more]
+    told = dict.fromkeys(text.strip() for text in texts if isinstance(text, str) and text.strip())
+    line = " ".join(" ".join(told).split())
+    line = "".join(letter for letter in line if letter.isprintable())
+    if secret:
+        line = line.replace(secret, "[secret]")
+    return line[:LONGEST_SAYING].rstrip(".")

@@ -1,0 +1,45 @@
+"""How many calls one host gets at a time: a few, and never all of them for polling."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from trackers.account import Purpose
+
+AT_ONCE = 4
+POLLS_AT_ONCE = 3
+
+
+@dataclass(frozen=True)
+class _Door:
+    calls: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(AT_ONCE))
+    polls: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(POLLS_AT_ONCE))
+
+
+class Doors:
+    """One door for each host; a call waits at it, but never beyond its deadline."""
+
+    def __init__(self, steady: Callable[[], float]) -> None:
+        self._steady = steady
+        self._doors: dict[str, _Door] = {}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def through(self, host: str, purpose: Purpose, deadline: float) -> Iterator[bool]:
+        """Whether there was room in time. People's calls pass where polls wait."""
+        with self._lock:
+            door = self._doors.setdefault(host, _Door())
+        wanted = (door.polls, door.calls) if purpose.is_polling else (door.calls,)
+        held: list[threading.Semaphore] = []
+        try:
+            for each in wanted:
+                if not each.acquire(timeout=max(0.0, deadline - self._steady())):
+                    break
+                held.append(each)
+            yield len(held) == len(wanted)
+        finally:
+            for each in held:
+                each.release()
