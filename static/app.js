@@ -1,10 +1,9 @@
-/* What the pages need beside htmx: the rhythm of refreshes, ticking times, and a few small manners. */
+/* What the pages need beside htmx: the rhythm of refreshes, ticking times, the socket and the terminal. */
 (() => {
   "use strict";
 
   const FAST = 1000;          // while something starts, and after an action
   const FAST_FOR = 10000;
-  const ARMED_FOR = 5000;     // an armed button lapses
   const GONE = { 4401: "You are logged out. Log in again to go on.", 4404: "What this page shows is no longer there." };
 
   const body = () => document.body;
@@ -180,68 +179,6 @@
     if (followed.get(screen) ?? true) screen.scrollTop = screen.scrollHeight;
   });
 
-  /* ---- buttons ---- */
-
-  const lapses = new WeakMap();
-
-  function disarm(button) {
-    clearTimeout(lapses.get(button));
-    if (!button.hasAttribute("data-armed")) return;
-    button.textContent = button.dataset.armed;
-    button.removeAttribute("data-armed");
-  }
-
-  function arm(button) {
-    button.dataset.armed = button.textContent;
-    button.textContent = button.dataset.confirm;
-    lapses.set(button, setTimeout(() => disarm(button), ARMED_FOR));
-  }
-
-  /* Before htmx and before the form hear of it: the first press only arms. */
-  function pressed(event) {
-    const button = event.target.closest?.("button[data-confirm]");
-    all("[data-armed]").forEach((other) => { if (other !== button) disarm(other); });
-    if (!button) return;
-    if (button.hasAttribute("data-armed")) return disarm(button);
-    event.preventDefault();
-    event.stopImmediatePropagation();
-    arm(button);
-  }
-
-  async function copy(button) {
-    const source = document.querySelector(button.dataset.copy);
-    if (!source) return;
-    try {
-      await navigator.clipboard.writeText(source.textContent);
-      said(button, "Copied");
-    } catch {
-      getSelection().selectAllChildren(source);
-      said(button, document.execCommand("copy") ? "Copied" : "Selected");
-    }
-  }
-
-  function said(button, text) {
-    button.dataset.said ??= button.textContent;
-    button.textContent = text;
-    setTimeout(() => { button.textContent = button.dataset.said; }, 2000);
-  }
-
-  function clicked(event) {
-    const button = event.target.closest?.("button, summary");
-    all("details.menu[open]").forEach((menu) => {
-      if (!menu.contains(event.target) || button?.closest(".list")) menu.open = false;
-    });
-    if (!button) return;
-    if (button.hasAttribute("data-dismiss")) button.closest(".banner").remove();
-    if (button.dataset.copy) copy(button);
-  }
-
-  function keyed(event) {
-    if (event.key !== "Escape") return;
-    all("[data-armed]").forEach(disarm);
-    all("details.menu[open]").forEach((menu) => { menu.open = false; menu.querySelector("summary").focus(); });
-  }
-
   /* ---- wiring ---- */
 
   const on = (name, act) => document.addEventListener(name, act);
@@ -269,9 +206,6 @@
   on("htmx:after:ws:connection", opened);
   on("htmx:ws:close", closed);
   on("htmx:before:ws:message", heard);
-  document.addEventListener("click", pressed, true);
-  on("click", clicked);
-  on("keydown", keyed);
   on("visibilitychange", beat);
   // A toggle does not bubble, and only opening asks for anything.
   document.addEventListener("toggle", ({ target }) => {

@@ -238,3 +238,36 @@ def test_the_start_button_of_an_issue_names_that_issue(
     page.get_by_role("button", name=re.compile(r"Start (demo )?(#2|this issue)")).first.click()
     expect(page.locator("#banner")).to_contain_text("Nothing is ready.")
     assert StartRequest.objects.get().wanted_key == "2"
+
+
+@pytest.mark.parametrize("what", ["link", "button"])
+def test_a_press_counts_although_the_page_moves_before_the_release(
+    open_page: OpenPage, operator: User, world: World, what: str
+) -> None:
+    """The banner of an answer comes in above what somebody is just pressing."""
+    page = open_page(_a_run(world), operator)
+    target = page.locator("#main a[href='/runs/?project=1']" if what == "link" else "#stop")
+    before = target.bounding_box()
+    assert before is not None
+    page.mouse.move(before["x"] + 5, before["y"] + 5)
+    page.mouse.down()
+    page.evaluate("document.getElementById('banner').style = 'display: block; height: 300px'")
+    after = target.bounding_box()
+    assert after is not None and after["y"] > before["y"] + 200
+    page.mouse.up()
+    if what == "link":
+        expect(page).to_have_url(re.compile(r"/runs/\?project=1$"))
+    else:
+        expect(page.locator("#banner")).to_contain_text("Stopped.")
+
+
+def test_a_drag_is_not_a_press(open_page: OpenPage, operator: User, world: World) -> None:
+    page = open_page(_a_run(world), operator)
+    at = page.locator("#stop").bounding_box()
+    assert at is not None
+    page.mouse.move(at["x"] + 5, at["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(at["x"] + 5, at["y"] + 200)
+    page.mouse.up()
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert Run.objects.get().state == "working"
