@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count, Exists, Max, OuterRef
+from django.db.models import Case, Count, Exists, Max, OuterRef, When
 
 from runs.domain.grouping import Decision, MonitorState
 from runs.models import Checkpoint, Monitor
@@ -18,6 +18,8 @@ _WORDS: Mapping[str, str] = {
     MonitorState.ERROR: "failed",
     MonitorState.STOPPED: "stopped",
 }
+# Few are shown of many, and a person who comes back looks for these.
+_BAD_FIRST = Case(When(state__in=(MonitorState.ERROR, MonitorState.TIMED_OUT), then=0), default=1)
 _SECRET = ("group__project__token", "group__project__hook_secret")
 
 
@@ -53,7 +55,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class GroupEnds:
-    """How many ended in each way, the newest of them, and those that asked for a look."""
+    """How many ended in each way, some of them, and those that asked for a look."""
 
     counts: Sequence[tuple[str, int]]
     ended: Sequence[Ended]
@@ -72,8 +74,9 @@ class GroupEnds:
 
 
 def between(begin: datetime, until: datetime) -> GroupEnds:
-    """What came after `begin` and not after `until`. Three queries, each by its own index.
+    """What came after `begin` and not after `until`, what went badly first.
 
+    Three queries, each by its own index.
     A group that is watched again has not ended.
     """
     later = Monitor.objects.filter(group=OuterRef("group"), pk__gt=OuterRef("pk"))
@@ -91,9 +94,10 @@ def between(begin: datetime, until: datetime) -> GroupEnds:
         "monitor__group__name",
     )
     asked = groups.annotate(times=Count("pk"), last=Max("at")).order_by("-last")
-    newest = ended.select_related("group__project").defer(*_SECRET).order_by("-ended_at", "-id")
+    some = ended.select_related("group__project").defer(*_SECRET)
+    some = some.order_by(_BAD_FIRST, "-ended_at", "-id")
     return GroupEnds(
         [(said, by_state[one]) for one, said in _WORDS.items() if one in by_state],
-        [Ended(row) for row in newest[:SHOWN]],
+        [Ended(row) for row in some[:SHOWN]],
         [Investigated(*row) for row in asked[:SHOWN]],
     )

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth.models import User
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
 from django.db.models.functions import Coalesce
 
-from runs.domain import returning, watching
+from runs.domain import needing, returning, watching
 from runs.domain.returning import Ended, Summary
 from runs.domain.states import NoticeKind
 from runs.models import Notice, Run, WatchSession
@@ -22,12 +22,14 @@ SHOWN = 8
 SHOWN_PAUSES = 5
 SECRET = ("project__token", "project__hook_secret")
 HEAVY = ("prompt", "last_words", *SECRET)
+# Few are shown of many, and a person who comes back looks for these.
+_BAD_FIRST = Case(When(outcome__in=needing.BAD, then=0), default=1)
 _TOLD = Q(tokens_in__isnull=False) | Q(tokens_out__isnull=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """What ended between two visits: the numbers, the newest runs, what paused, failed, and groups."""
+    """What ended between two visits: the numbers, some runs, what paused, failed, and groups."""
 
     since: datetime
     until: datetime
@@ -57,11 +59,11 @@ def note(user: User, now: datetime) -> datetime | None:
 
 
 def away(since: datetime, until: datetime) -> Away:
-    """What ended in that time. Seven queries, each by its own index."""
+    """What ended in that time, what went badly first. Seven queries, each by its own index."""
     begin = returning.begin(since, until)
     ended = Run.objects.exclude(outcome="").filter(ended_at__gt=begin, ended_at__lte=until)
     ended = ended.filter(started_at__isnull=False)
-    newest = ended.select_related("project").defer(*HEAVY).order_by("-ended_at", "-id")
+    some = ended.select_related("project").defer(*HEAVY)
     pauses = Notice.objects.filter(kind=NoticeKind.AUTO_PAUSED, at__gt=begin, at__lte=until)
     failed = WatchSession.objects.filter(
         ended_at__gt=begin, ended_at__lte=until, code__in=watching.FAILED
@@ -70,7 +72,7 @@ def away(since: datetime, until: datetime) -> Away:
         since,
         until,
         returning.summary(_sums(ended)),
-        list(newest[:SHOWN]),
+        list(some.order_by(_BAD_FIRST, "-ended_at", "-id")[:SHOWN]),
         list(pauses.select_related("project").order_by("-at")[:SHOWN_PAUSES]),
         list(failed.select_related("project").defer(*SECRET).order_by("-ended_at")[:SHOWN_PAUSES]),
         group_ends.between(begin, until),

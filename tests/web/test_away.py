@@ -76,6 +76,21 @@ def test_whoever_comes_back_is_told_what_ended_how(
     assert TITLE in page(anna)  # until it is put away
 
 
+def test_what_went_badly_is_shown_before_what_is_newer_and_went_well(
+    anna: Client, world: World, project: Project
+) -> None:
+    goes_away(anna, world, hours=2)
+    ended(project, world, "1", "timed_out")
+    for number in range(2, 12):
+        world.clock.forward(minutes=1)
+        ended(project, world, str(number), "succeeded")
+    ended(project, world, "12", "died")
+    html = page(anna)
+    card = html[html.index('id="away"') : html.index("Put away")]
+    assert re.findall(r"demo #(\d+)", card) == ["12", "1", "11", "10", "9", "8", "7", "6"]
+    assert "and 4 more runs" in html
+
+
 def test_a_watch_session_that_failed_is_told_and_others_are_not(
     anna: Client, world: World, project: Project
 ) -> None:
@@ -151,6 +166,7 @@ def test_groups_that_ended_and_checkpoints_to_look_into_are_summed_up(
     assert "0 runs" not in said
     assert f'href="/projects/{project.pk}/groups/{again.group_id}/"' in card
 
+    now = world.clock.now
     for number in range(20):
         a_monitor(project, f"more-{number}", "complete", now)
         investigates(a_monitor(project, f"watched-{number}", "running", now), 1, now)
@@ -159,6 +175,9 @@ def test_groups_that_ended_and_checkpoints_to_look_into_are_summed_up(
     with django_assert_num_queries(2 + 5 + 2 + 7):
         html = page(anna)
     assert "24 groups ended: 21 complete" in html
+    card = html[html.index('id="away"') : html.index("Put away")]
+    places = [card.index(f"group {name}:") for name in ("broken", "wave", "more-19")]
+    assert places == sorted(places)
     assert "and 18 more groups" in html
 
 
