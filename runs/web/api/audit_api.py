@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from django.http import HttpRequest
-from ninja import Query, Router
+from ninja import Query
 
 from runs.web import access
 from runs.web.api import asked, replies, shapes, showing
 from runs.web.api.gate import token_of
+from runs.web.api.router import Router
 from runs.web.refusals import Denied
 from runs.work import audit
 from runs.work.audit import Wanted

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Query, Router, Status
+from ninja import Query, Status
 
 from runs.web.access import username
 from runs.web.api import asked, replies, shapes, showing
 from runs.web.api.ids import Number, ProjectId
 from runs.web.api.projects import project_of
+from runs.web.api.router import Router
 from runs.wiring import lab
 from runs.work import issues
 from runs.work.issues import IssueRefused, root_of

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from django.http import HttpRequest
-from ninja import Path, Query, Router
+from ninja import Path, Query
 
 from runs.models import Rescue
 from runs.web.access import username
 from runs.web.api import asked, kept_shapes, replies, showing
 from runs.web.api.ids import ProjectId
 from runs.web.api.projects import project_of
+from runs.web.api.router import Router
 from runs.web.kept_shown import STATUS
 from runs.web.refusals import Denied
 from runs.wiring import lab

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from django.http import HttpRequest
-from ninja import Path, Query, Router, Status
+from ninja import Path, Query, Status
 
 from runs.models import Checkpoint, Monitor
 from runs.web.access import username
@@ -14,6 +14,7 @@ from runs.web.api import replies, showing
 from runs.web.api.asked import BIGGEST_ID, Paging
 from runs.web.api.groups_api import ONE, GroupId, group_of
 from runs.web.api.ids import ProjectId
+from runs.web.api.router import Router
 from runs.web.refusals import Denied
 from runs.wiring import lab
 from runs.work import monitors

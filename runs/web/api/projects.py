@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Query, Router, Status
+from ninja import Query, Status
 
 from runs.models import AgentProfile, Forge, Project, Settings
 from runs.web.access import username
 from runs.web.api import asked, replies, shapes, showing
 from runs.web.api.ids import ProjectId
+from runs.web.api.router import Router
 from runs.web.refusals import Denied
 from runs.wiring import lab
 from runs.work import auto, explain, projects

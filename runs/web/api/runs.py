@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Query, Router, Status
+from ninja import Query, Status
 
 from runs.domain.states import AnswerCode
 from runs.models import Run, Settings
@@ -14,6 +14,7 @@ from runs.web.access import username
 from runs.web.api import asked, pull_shapes, replies, shapes, showing
 from runs.web.api.ids import ProjectId, RunId
 from runs.web.api.projects import project_of
+from runs.web.api.router import Router
 from runs.web.refusals import Denied
 from runs.wiring import lab
 from runs.work import pull_checks, starts, stop

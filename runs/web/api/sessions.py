@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated
 
 from django.http import HttpRequest
-from ninja import Router, Status
+from ninja import Status
 from pydantic import BaseModel, Field
 
 from runs.domain.states import PersonState
@@ -17,6 +17,7 @@ from runs.web.api import replies
 from runs.web.api.asked import NO_NUL, Given
 from runs.web.api.ids import ProjectId, RunId
 from runs.web.api.projects import project_of
+from runs.web.api.router import Router
 from runs.web.refusals import Denied
 from runs.wiring import lab
 from runs.work import manual, manual_ends

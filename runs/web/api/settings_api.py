@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Router
 
 from runs.models import Settings
 from runs.web import access
 from runs.web.access import username
 from runs.web.api import asked, replies, shapes, showing
 from runs.web.api.gate import check_tuning, token_of
+from runs.web.api.router import Router
 from runs.wiring import lab
 from runs.work import choices, tuning
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from django.http import HttpRequest
-from ninja import Path, Query, Router, Status
+from ninja import Path, Query, Status
 
 from runs.models import Forge, HookDelivery, Project, Settings
 from runs.web import forge_pages, tracker_card
@@ -14,6 +14,7 @@ from runs.web.api import asked, replies, showing, tracker_shapes
 from runs.web.api.gate import check_administering, token_of
 from runs.web.api.ids import ProjectId
 from runs.web.api.projects import project_of
+from runs.web.api.router import Router
 from runs.web.refusals import Denied
 from runs.wiring import lab
 from runs.work import forges, hooks, switching

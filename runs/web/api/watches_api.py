@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
-from ninja import Query, Router, Status
+from ninja import Query, Status
 from pydantic import BaseModel, Field
 
 from runs.domain.watch_session import Request as Asked
@@ -19,6 +19,7 @@ from runs.web.api import replies, showing
 from runs.web.api.asked import BIGGEST_NUMBER, WHOLE, Given, Paging
 from runs.web.api.ids import ProjectId, RunId
 from runs.web.api.projects import project_of
+from runs.web.api.router import Router
 from runs.web.api.validation_shapes import Validations, validation
 from runs.web.refusals import INVALID, Denied
 from runs.wiring import lab

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated
 
 from django.http import HttpRequest
-from ninja import Query, Router, Status
+from ninja import Query, Status
 from pydantic import BaseModel, Field
 
 from runs.domain.composing import PhaseState, WorkflowState
@@ -17,6 +17,7 @@ from runs.web.api import replies, showing
 from runs.web.api.asked import BIGGEST_NUMBER, NO_NUL, WHOLE, Given, Paging
 from runs.web.api.ids import Number, ProjectId, RunId
 from runs.web.api.projects import project_of
+from runs.web.api.router import Router
 from runs.web.refusals import INVALID, Denied
 from runs.wiring import lab
 from runs.work import workflows
