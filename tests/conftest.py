@@ -10,8 +10,9 @@ from typing import Any
 import hypothesis
 import pytest
 from django.contrib.auth.models import User
+from django.test import TransactionTestCase
 
-from tests import make
+from tests import emptying, make
 from tests.fakes import World
 from tests.real import RealWorld
 
@@ -65,6 +66,13 @@ hypothesis.settings.register_profile(
     "labsite", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("labsite")
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", emptying.after_test)
+        yield
 
 
 @pytest.fixture

@@ -7,14 +7,13 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from django.core.management.color import no_style
 from django.db import connection
 from hypothesis import strategies as some
 
 from labsite.database import chosen
 from runs.domain.ports import Lab
 from runs.models import Run, Settings
-from tests import make
+from tests import emptying, make
 from tests.fakes import World
 from tests.walk import walk
 from tests.walk.walk import OFTEN, Walk
@@ -89,18 +88,8 @@ steps = some.lists(
 def test_no_order_of_events_breaks_a_promise(
     steps: list[tuple[str, int, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    empty()
+    emptying.empty(connection)
     day = a_walk(tmp_path_factory.mktemp("walk"))
     for name, which, fuse in steps:
         day.act(name, which, fuse)
     day.rest()
-
-
-def empty() -> None:
-    """The rows of another example go away."""
-    ours = [
-        name
-        for name in connection.introspection.table_names()
-        if name.startswith(("runs_", "builtin_"))
-    ]
-    connection.ops.execute_sql_flush(connection.ops.sql_flush(no_style(), ours))
