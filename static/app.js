@@ -59,6 +59,7 @@
   const running = new Set();
   let fastUntil = 0;
   let last = 0;
+  let loaded = 0;
   let isOut = false;
 
   const hurry = () => { fastUntil = Date.now() + FAST_FOR; };
@@ -73,6 +74,18 @@
     if (!live || Date.now() - last < period() || !mayRefresh()) return;
     last = Date.now();
     htmx.trigger(live, "lab:refresh");
+  }
+
+  /* What nobody pushes, since it is elsewhere: asked for seldom, and only while somebody looks. */
+  const asked = new Map();
+
+  function askAgain() {
+    if (document.hidden || isOut || running.size > 0) return;
+    all("[data-again]").forEach((part) => {
+      if (Date.now() - (asked.get(part.id) ?? loaded) < 1000 * Number(part.dataset.again)) return;
+      asked.set(part.id, Date.now());
+      htmx.trigger(part, "lab:again");
+    });
   }
 
   /* ---- the banner ---- */
@@ -105,16 +118,17 @@
   }
 
   const isRefresh = (context) => context?.sourceElement?.id === "live";
+  const isUnasked = (context) => isRefresh(context) || context?.sourceElement?.hasAttribute("data-again");
 
   function unanswered(context) {
-    if (isRefresh(context)) return state("", "not reachable, trying again");
+    if (isUnasked(context)) return state("", "not reachable, trying again");
     note("labsite did not answer. Whether it was done is not known: look at the page before you try again.");
   }
 
   function refused(context) {
     if (/<hx-partial/i.test(context.text || "")) return;
     const status = context.response.status;
-    if (isRefresh(context)) return state("", `refresh failed (${status})`);
+    if (isUnasked(context)) return state("", `refresh failed (${status})`);
     if (status === 403) note("labsite did not trust this request; the page may be too old. Nothing was changed. Reload the page and try again.");
     else if (status === 404) note("That is no longer there. Nothing was changed. Reload the page.");
     else note(`labsite answered with an error (${status}). It is in the log; running agents are not touched. Look at the page before you try again.`);
@@ -215,10 +229,11 @@
   on("DOMContentLoaded", () => {
     if (body().dataset.now) ahead = Date.now() - Number(body().dataset.now);
     if (body().dataset.last) newest = Number(body().dataset.last);
-    last = Date.now();
+    loaded = last = Date.now();
     tick();
     follow();
     setInterval(tick, 1000);
     setInterval(beat, 250);
+    setInterval(askAgain, 1000);
   });
 })();

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from trackers.base import Check, CheckState
+from trackers.base import Check, CheckState, PullState
 
+MOVES_SECONDS, RESTS_SECONDS = 30, 120
 _FIRST = (CheckState.FAILED, CheckState.RUNNING, CheckState.PASSED)
 
 
@@ -29,3 +30,17 @@ def in_words(checks: Sequence[Check]) -> str:
 def worst(checks: Sequence[Check]) -> CheckState | None:
     """The state that stands for all; None without any."""
     return min((one.state for one in checks), key=_FIRST.index, default=None)
+
+
+def again_seconds(state: PullState | None, checks: Sequence[Check] | None) -> int | None:
+    """When to look again at a pull request that somebody has before them; None when it is over.
+
+    Soon while checks run or have not begun, else seldom: a commit, a merge, or an answer may come.
+    None for what the tracker did not tell.
+    """
+    if state in (PullState.MERGED, PullState.CLOSED):
+        return None
+    if checks is None:
+        return RESTS_SECONDS
+    moves = not checks or any(one.state == CheckState.RUNNING for one in checks)
+    return MOVES_SECONDS if moves else RESTS_SECONDS

@@ -1,4 +1,4 @@
-"""The page of a run's pull request on a forge."""
+"""The page of a run's pull request on a forge, and its refresh."""
 
 from __future__ import annotations
 
@@ -23,15 +23,17 @@ def of(lab: Lab, run_id: int) -> Mapping[str, Any]:
     run = Run.objects.for_board().filter(pk=run_id).exclude(pull_number=None).first()
     if run is None:
         raise Http404
+    found = {"run": run, "project": run.project, "asked_at": lab.now()}
     try:
         looked = work.look(lab, run)
     except TrackerError as error:
-        return {"run": run, "project": run.project, "error": str(error)}
+        again = pull_checks.again_seconds(None, None)
+        return {**found, "error": str(error), "again": again}
     checks = looked.checks or ()
     worst = pull_checks.worst(checks)
     return {
-        "run": run,
-        "project": run.project,
+        **found,
+        "again": pull_checks.again_seconds(looked.pull.state, looked.checks),
         "pull": looked.pull,
         "pull_tone": OF_PULL[looked.pull.state],
         "trouble": looked.trouble,

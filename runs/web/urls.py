@@ -48,6 +48,7 @@ run_patterns = [
     path("<int:run_id>/live", run.run_live, name="run-live"),
     path("<int:run_id>/stop", run.stop, name="stop"),
     path("<int:run_id>/pull", run.pull, name="run-pull"),
+    path("<int:run_id>/pull/live", run.pull_live, name="run-pull-live"),
 ]
 urlpatterns = [
     path("", overview.overview, name="overview"),

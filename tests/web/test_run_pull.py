@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from playwright.sync_api import expect
 
 from runs.domain import pull_checks
 from runs.models import Run, Settings
 from tests import make
 from tests.fakes import World
 from tests.web.api.program import Program, denied
+from tests.web.browsing import OpenPage
 from tests.web.people import text_of
-from trackers.base import Ability, Check, CheckState, Unreachable
+from trackers.base import Ability, Check, CheckState, PullState, Unreachable
 from trackers.memory import MemoryTracker
 
 pytestmark = pytest.mark.django_db
@@ -103,11 +105,13 @@ def test_what_the_tracker_does_not_tell_is_said_and_ends_nothing(
 
 def test_who_may_not_look_and_what_is_not_there(client: Client, viewer: Any, run: Run) -> None:
     assert client.get(f"/runs/{run.pk}/pull").status_code == 302
+    assert client.get(f"/runs/{run.pk}/pull/live").status_code == 302
     client.force_login(viewer)
     assert client.post(f"/runs/{run.pk}/pull").status_code == 405
     Run.objects.update(pull_number=None, pull_url="")
-    assert client.get(f"/runs/{run.pk}/pull").status_code == 404
-    assert client.get("/runs/99/pull").status_code == 404
+    for end in ("pull", "pull/live"):
+        assert client.get(f"/runs/{run.pk}/{end}").status_code == 404
+        assert client.get(f"/runs/99/{end}").status_code == 404
 
 
 def test_programs_get_the_same(operator: User, world: World, run: Run) -> None:
@@ -135,3 +139,45 @@ def test_programs_get_the_same(operator: User, world: World, run: Run) -> None:
 def test_checks_in_words(states: list[CheckState], words: str, worst: CheckState | None) -> None:
     checks = [Check(f"c{n}", state) for n, state in enumerate(states)]
     assert (pull_checks.in_words(checks), pull_checks.worst(checks)) == (words, worst)
+
+
+@pytest.mark.parametrize(
+    ("state", "checks", "seconds"),
+    [
+        pytest.param(PullState.OPEN, [], 30, id="not begun"),
+        pytest.param(PullState.OPEN, [FAILED, RUNNING], 30, id="some run"),
+        pytest.param(PullState.OPEN, [FAILED, PASSED], 120, id="all ran"),
+        pytest.param(PullState.OPEN, None, 120, id="checks not told"),
+        pytest.param(None, None, 120, id="nothing told"),
+        pytest.param(PullState.MERGED, [RUNNING], None, id="merged"),
+        pytest.param(PullState.CLOSED, [], None, id="closed"),
+    ],
+)
+def test_when_it_is_looked_at_again(
+    state: PullState | None, checks: list[CheckState] | None, seconds: int | None
+) -> None:
+    told = None if checks is None else [Check(f"{n}", one) for n, one in enumerate(checks)]
+    assert pull_checks.again_seconds(state, told) == seconds
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.row("X-06", level="browser")
+def test_it_follows_its_checks_while_somebody_looks_and_asks_nobody_when_it_is_over(
+    open_page: OpenPage, viewer: User, world: World, run: Run
+) -> None:
+    page = open_page(f"/runs/{run.pk}/pull", viewer, clock=True)
+    expect(page.locator("#run-pull")).to_contain_text("1 running")
+    shelf = world.tracker.shelves["demo"]
+    shelf.checks[HEAD] = (Check("build", PASSED),)
+    page.clock.run_for(29_000)
+    assert asked(world) == [1, 1]
+    page.clock.run_for(3_000)
+    expect(page.locator("#run-pull .pill").nth(1)).to_have_text("passed")
+    page.clock.run_for(60_000)
+    assert asked(world) == [2, 2]
+
+    shelf.pulls[0]["state"] = "merged"
+    page.get_by_role("link", name="Look again").click()
+    expect(page.locator("#run-pull .pill").first).to_have_text("merged")
+    page.clock.run_for(600_000)
+    assert asked(world) == [3, 3]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.template.loader import render_to_string
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
@@ -36,6 +37,15 @@ def pull(request: HttpRequest, run_id: int) -> HttpResponse:
     """The run's pull request on its forge, with what was checked there; asked for now."""
     context = run_pull.of(wiring.lab(), run_id)
     return answers.fresh(render(request, "run_pull.html", dict(context)))
+
+
+@require_GET
+@look
+def pull_live(request: HttpRequest, run_id: int) -> HttpResponse:
+    """The same, asked for again; only while somebody has the page before them."""
+    context = dict(run_pull.of(wiring.lab(), run_id))
+    part = render_to_string("_partials/_run_pull.html", context, request)
+    return answers.fresh(HttpResponse(answers.partials({"run-pull": part})))
 
 
 @require_GET
