@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from labsite import loading
 from labsite.env import WrongSetting, state_dir
 
 WITHOUT_DJANGO = {  # or with one that they set up themselves
@@ -38,8 +39,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _django(argv: Sequence[str]) -> int:
-    from django.core.management import execute_from_command_line
-
     from labsite import database
     from labsite.mend import mend
     from runs.domain.paths import Paths
@@ -49,9 +48,16 @@ def _django(argv: Sequence[str]) -> int:
         on_server = bool(database.chosen())
         mend(paths, on_server)
         if argv[1] != "prepare" and (on_server or not paths.database.exists()):
-            execute_from_command_line([argv[0], "prepare"])
-    execute_from_command_line(list(argv))
+            _execute([argv[0], "prepare"])
+    _execute(argv)
     return 0
+
+
+def _execute(argv: Sequence[str]) -> None:
+    loading.set_up()
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(list(argv))
 
 
 if __name__ == "__main__":

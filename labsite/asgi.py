@@ -5,22 +5,24 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from channels.routing import ProtocolTypeRouter, URLRouter
-from channels.sessions import SessionMiddlewareStack
-from django.core.asgi import get_asgi_application
+from labsite.loading import undisturbed
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "labsite.settings")
-django_application = get_asgi_application()
+with undisturbed():
+    from channels.routing import ProtocolTypeRouter, URLRouter
+    from channels.sessions import SessionMiddlewareStack
+    from django.core.asgi import get_asgi_application
+    from django.urls import re_path
 
-# What follows needs the apps to be ready.
-from django.urls import re_path  # noqa: E402
+    django_application = get_asgi_application()
 
-from runs.web import fragments  # noqa: E402
-from runs.web.api.stream import TimelineStream  # noqa: E402
-from runs.web.feed import Feed  # noqa: E402
-from runs.web.feed_reader import Reader  # noqa: E402
-from runs.web.sockets import SameOriginOnly, socket_urls  # noqa: E402
-from runs.wiring import lab  # noqa: E402
+    # What follows needs the apps to be ready.
+    from runs.web import fragments
+    from runs.web.api.stream import TimelineStream
+    from runs.web.feed import Feed
+    from runs.web.feed_reader import Reader
+    from runs.web.sockets import SameOriginOnly, socket_urls
+    from runs.wiring import lab
 
 feed = Feed(
     reader=lambda: Reader(fragments, lab().now),

@@ -22,12 +22,11 @@ BD_SECONDS = 3.0  # three commands a project, well within the time of all facts
 def main() -> int:
     """Print the facts. 3 and one sentence when a setting cannot be meant."""
     os.environ["DJANGO_SETTINGS_MODULE"] = "labsite.looking"
+    from labsite import loading
     from labsite.env import WrongSetting
 
     try:
-        import django
-
-        django.setup()
+        loading.set_up()
     except WrongSetting as error:
         print(error, file=sys.stderr)
         return 3

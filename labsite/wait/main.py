@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from labsite import env, preflight
+from labsite import env, loading, preflight
 from labsite.beside.presses import CODE_HUNG_UP, CODE_INTERRUPTED, Presses
 from labsite.beside.programs import Programs
 from labsite.beside.refused import Refusal
@@ -61,9 +61,7 @@ def _wait(
 ) -> int:
     programs.prepare()
     # Here, not above: arguments are checked before anything is read or made.
-    import django
-
-    django.setup()
+    loading.set_up()
     from labsite.wait.follow import Follower, group_named
 
     lines = JsonLines(sys.stdout) if given.json else HumanLines(sys.stdout)

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from labsite import env, preflight
+from labsite import env, loading, preflight
 from labsite.beside.presses import CODE_HUNG_UP, CODE_INTERRUPTED, Presses
 from labsite.beside.programs import Programs
 from labsite.beside.refused import Refusal
@@ -65,9 +65,7 @@ def watch(project: str, terms: Terms, lines: Lines, programs: Programs, presses:
     programs.prepare()
     say_once = functools.cache(say)
     # Here, not above: arguments are checked before anything is read or made.
-    import django
-
-    django.setup()
+    loading.set_up()
     from labsite.watch.follow import Follower
 
     follower = None
