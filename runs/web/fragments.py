@@ -14,7 +14,7 @@ from django.urls import Resolver404, resolve
 
 from runs import wiring
 from runs.domain.ports import Lab
-from runs.domain.states import Outcome, WorktreeFate
+from runs.domain.states import NoticeKind, Outcome, WorktreeFate
 from runs.models import Notice, Project, Run
 from runs.web import (
     agent_panel,
@@ -98,7 +98,13 @@ def version_of(topic: str, context: Context) -> str:
 
 
 def topics_of(notice: Notice) -> set[str]:
-    """The pages that a timeline entry concerns. The frame of every page counts as one."""
+    """The pages that a timeline entry concerns. The frame of every page counts as one.
+
+    What each pass of a monitor repeats concerns the page of its group alone: a board of many
+    groups would be rendered all the time, and show the same.
+    """
+    if notice.kind == NoticeKind.MONITOR_PROGRESS:
+        return {f"group:{notice.group_id}"}
     topics = {"overview", "chrome"}
     if notice.project_id is not None:
         topics |= {f"project:{notice.project_id}", f"issues:{notice.project_id}"}

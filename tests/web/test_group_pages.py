@@ -307,6 +307,8 @@ def test_what_is_told_of_a_group_is_pushed_to_its_page(world: World, project: Pr
     assert "Checkpoint 1 — Work" in pushed["group-checkpoints"]
     assert set(live_parts.GROUP) <= set(pushed)
     assert fragments.regions("group:99", True) is None
+    repeated = tell(world.lab, group, NoticeKind.MONITOR_PROGRESS, "Work progress: 1/4 tasks")
+    assert fragments.topics_of(repeated) == {f"group:{group.pk}"}
 
 
 def test_a_refresh_is_304_until_something_is_told(
