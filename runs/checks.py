@@ -8,8 +8,10 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
+OURS = "labsite"
 
-@register()
+
+@register(OURS)
 def queue_is_a_queue(app_configs: Any, **kwargs: Any) -> Sequence[CheckMessage]:
     """Immediate mode outside tests means that web requests do the worker's work."""
     if settings.HUEY.immediate and not getattr(settings, "IS_TEST", False):
@@ -23,7 +25,7 @@ def queue_is_a_queue(app_configs: Any, **kwargs: Any) -> Sequence[CheckMessage]:
     return []
 
 
-@register()
+@register(OURS)
 def database_is_safe(app_configs: Any, **kwargs: Any) -> Sequence[CheckMessage]:
     """SQLite without immediate transactions loses writes under load (stack.md section 3)."""
     database: dict[str, Any] = settings.DATABASES["default"]
@@ -40,7 +42,7 @@ def database_is_safe(app_configs: Any, **kwargs: Any) -> Sequence[CheckMessage]:
     return []
 
 
-@register()
+@register(OURS)
 def no_channel_layer_in_memory(app_configs: Any, **kwargs: Any) -> Sequence[CheckMessage]:
     """An in-memory layer drops every push that another process sends (stack.md section 2)."""
     layers = getattr(settings, "CHANNEL_LAYERS", {})

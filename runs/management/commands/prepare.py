@@ -6,15 +6,18 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.checks import Tags
-from django.core.checks.registry import registry
-from django.core.management import call_command
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 from django.urls import reverse
 
-from runs.management import servers, state_files
+from runs.checks import OURS
+from runs.management import servers, state_files, tables
 from runs.wiring import lab
 from runs.work import setup, sweep, timeline
+
+# What the environment can make wrong. The rest is right or wrong with the code, and to look at it
+# here would load every page, which the web process does next anyway.
+OF_SETTINGS = (OURS, Tags.caches, Tags.compatibility, Tags.files, Tags.staticfiles)
 
 
 class Command(BaseCommand):
@@ -30,10 +33,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Safe to run twice, and while the product runs."""
-        self._check_but_addresses()
+        self.check(tags=OF_SETTINGS)
         servers.wait()
         try:
-            call_command("migrate", interactive=False, verbosity=0)
+            tables.bring_up_to_date()
         except DatabaseError as error:
             raise SystemExit(
                 f"The database {servers.name()} could not be brought up to date: "
@@ -45,18 +48,6 @@ class Command(BaseCommand):
         state_files.collect_static(lab().paths)
         if options["print_setup_path"]:
             self.stdout.write(_setup_path())
-
-    def _check_but_addresses(self) -> None:
-        """Those of the addresses load every page, which the web process does next anyway.
-
-        Not by `tags`: that leaves out checks without one, ours among them.
-        """
-        every = registry.registered_checks
-        registry.registered_checks = {one for one in every if Tags.urls not in one.tags}
-        try:
-            self.check()
-        finally:
-            registry.registered_checks = every
 
 
 def _setup_path() -> str:
