@@ -275,7 +275,7 @@ def test_a_tmux_that_does_not_answer_keeps_no_killed_session_open(world: World) 
 @pytest.mark.row("MALA-W-56", "MALA-W-57", level="contract")
 def test_an_hour_of_garbage_is_three_polls_and_code_three(world: World) -> None:
     day = Day(world, "1").fails(NotUnderstood("It is not JSON."))
-    day.opens().wait(3600, every=5)
+    day.opens().wait(300, every=5).wait(3300, every=60)
     assert (day.end, day.polls, day.validations) == ((3, "poll failed"), 3, [])
     assert (len(day.told("watch.poll_failed")), day.told("watch.idle")) == (3, [])
     world.tracker.heal()

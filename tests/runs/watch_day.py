@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from runs.domain.states import Outcome, ValidationState
 from runs.domain.validating import Verdict
 from runs.domain.watch_session import Request, Terms
-from runs.models import Notice, Project, Run, Settings, Validation, WatchSession
+from runs.models import (
+    Due,
+    Monitor,
+    Notice,
+    Project,
+    Run,
+    Settings,
+    Validation,
+    WatchSession,
+    Workflow,
+)
 from runs.work import launch, outcomes, tick, validation_ends, watches
 from tests import make
 from tests.fakes import World
@@ -52,10 +62,34 @@ class Day:
         return self
 
     def wait(self, seconds: int, every: int = 1) -> Day:
+        """Time passes. After a tick that found nothing due the next ones come when a stored time has.
+
+        Nothing else changes rows meanwhile, so those in between would find nothing either.
+        """
+        quiet_until: datetime | None = None
         for _ in range(0, seconds, every):
-            self.world.clock.forward(seconds=every)
+            now = self.world.clock.forward(seconds=every)
+            if quiet_until is None or now >= quiet_until:
+                self.tick()
+                quiet_until = None if self.report.did else self._next_stored_time()
+        return self
+
+    def wait_with_all_ticks(self, seconds: int) -> Day:
+        """Time passes with a tick in each second, due or not."""
+        for _ in range(seconds):
+            self.world.clock.forward(seconds=1)
             self.tick()
         return self
+
+    def _next_stored_time(self) -> datetime | None:
+        now = self.world.clock.now
+        times = [
+            *Due.objects.filter(next_at__gt=now).values_list("next_at", flat=True),
+            *WatchSession.objects.filter(look_at__gt=now).values_list("look_at", flat=True),
+            *Monitor.objects.filter(look_at__gt=now).values_list("look_at", flat=True),
+            *Workflow.objects.filter(look_at__gt=now).values_list("look_at", flat=True),
+        ]
+        return min(times, default=None)
 
     def ends(self, *keys: str, outcome: Outcome = Outcome.SUCCEEDED) -> Day:
         """The runs of these issues come to their end; then there is a tick."""
