@@ -29,7 +29,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from labsite.database import chosen
 from runs.models import Project, Run
 from runs.web.api.api import description
-from runs.work import groups, monitors, tasks
+from runs.work import groups, monitors, starts, tasks
 from tests import make
 from tests.fakes import World
 from tests.web.api.program import a_token
@@ -73,8 +73,10 @@ schema.app = get_wsgi_application()
 
 
 @pytest.fixture
-def house(world: World, project: Project) -> None:
+def house(world: World, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of each thing under the id 1, so that many requests find something."""
+    # No worker answers a start here; that shows after 5 looks as well as after 250.
+    monkeypatch.setattr(starts, "STEP_SECONDS", 1.0)
     agent = make.an_agent(model_names=["big"])
     Project.objects.filter(pk=project.pk).update(agent=agent)
     store.create_issue(
