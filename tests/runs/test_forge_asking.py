@@ -66,6 +66,9 @@ def _pass_by(world: World) -> None:
         tick.tick(world.lab)
 
 
+# What is counted in ten minutes are calls over HTTP. That a poll is claimed once, which rests on the
+# database, is shown on both by tests/runs/test_watch_ends.py.
+@pytest.mark.any_database
 @pytest.mark.row("MALA-W-76", "LAB-12", level="contract")
 def test_ten_idle_minutes_cost_one_conditional_call_a_project_and_interval(
     world: World, forge: Double
@@ -87,6 +90,7 @@ def test_ten_idle_minutes_cost_one_conditional_call_a_project_and_interval(
     forge.check()
 
 
+@pytest.mark.any_database
 @pytest.mark.row("MALA-W-76", level="contract")
 def test_nothing_is_asked_where_webhooks_work_and_nothing_is_live(
     world: World, forge: Double

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.trackers.forge_worlds import ForgeWorld
-from tests.trackers.worlds import READY, WORLDS, World
+from tests.trackers.worlds import EACH, READY, WORLDS, World
 from trackers.base import (
     Ability,
     Issue,
@@ -28,7 +28,7 @@ from trackers.registry import tracker as tracker_of
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture(params=WORLDS)
+@pytest.fixture(params=EACH)
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     """One tracker's world; a forge that was asked what it does not describe fails the test."""
     made = WORLDS[request.param]()

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+import pytest
+
 from runs.outside.bd import BdCommand
 from tests.trackers.bd import Beads, environ
 from tests.trackers.forge_worlds import FORGES, MORE_FORGES
@@ -239,3 +241,9 @@ WORLDS = {
     **FORGES,
     **MORE_FORGES,
 }
+# Only the built-in tracker keeps its things in the database; the others' are in memory, files and
+# forges, so that they show nothing more on PostgreSQL.
+EACH = [
+    pytest.param(name, marks=[] if name == "builtin" else pytest.mark.any_database)
+    for name in WORLDS
+]
