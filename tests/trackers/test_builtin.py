@@ -185,7 +185,8 @@ def test_the_questions_of_a_tick_cost_the_same_for_one_row_and_for_fifty(
     world = BuiltinWorld()
     roots = [world.root(f"project {n}") for n in range(size)]
     for root in roots:
-        for number in range(1, size + 1):
+        # Fifty issues in one of fifty projects: a question for each issue or project would show.
+        for number in range(1, (size if root == roots[0] else 2) + 1):
             world.issue(root, number, "an issue", labels=[READY] if number < 3 else [])
         world.pull(root, "afk/7")
 
