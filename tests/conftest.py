@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,12 @@ from typing import Any
 import hypothesis
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import TransactionTestCase
 
-from tests import emptying, make
+from labsite.database import chosen
+from runs.domain.paths import Paths
+from tests import emptying, make, prepared
 from tests.fakes import World
 from tests.real import RealWorld
 
@@ -66,6 +70,24 @@ hypothesis.settings.register_profile(
     "labsite", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("labsite")
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb() -> bool:
+    """The database is there before Django makes it: see the next one."""
+    return not chosen()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    django_db_modify_db_settings_parallel_suffix: None,
+    django_db_keepdb: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Start from the tables that the run's processes share; on PostgreSQL Django makes them."""
+    if django_db_keepdb:
+        made = Paths(prepared.migrated(tmp_path_factory)).database
+        shutil.copyfile(made, connection.settings_dict["TEST"]["NAME"])
 
 
 @pytest.fixture(scope="session")
