@@ -8,7 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 
-OURS = "labsite"
+from runs.check_tags import OURS
 
 
 @register(OURS)

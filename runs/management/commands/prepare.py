@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand
 from django.db import DatabaseError
 from django.urls import reverse
 
-from runs.checks import OURS
+from runs.check_tags import OURS
 from runs.management import servers, state_files, tables
 from runs.wiring import lab
 from runs.work import setup, sweep, timeline
