@@ -9,11 +9,27 @@ from enum import StrEnum
 
 
 class RunState(StrEnum):
-    """Where a run stands. *Starting* holds the issue and a slot before anything exists on disk."""
+    """Where a run stands.
+
+    *Starting* holds the issue and a slot before anything exists on disk. *Held* keeps issue, branch
+    and worktree while the agent's account cannot be used: no session, no slot, the budget rests.
+    """
 
     STARTING = "starting"
     WORKING = "working"
+    HELD = "held"
     ENDED = "ended"
+
+
+class Trouble(StrEnum):
+    """Why the service behind an agent refuses every call: the account's trouble, never the issue's."""
+
+    NONE = ""
+    LIMIT = "limit"
+    OVERLOAD = "overload"
+    LOGIN = "login"
+    CREDIT = "credit"
+    MODEL = "model"
 
 
 class Outcome(StrEnum):
@@ -196,6 +212,8 @@ class NoticeKind(StrEnum):
     RUN_OUTPUT = "run.output"
     RUN_TROUBLED = "run.troubled"
     RUN_GOES_ON = "run.goes_on"
+    RUN_HELD = "run.held"
+    RUN_RESUMED = "run.resumed"
     RUN_ENDED = "run.ended"
     RUN_REAPED = "run.reaped"
     RUN_WARNED = "run.warned"
@@ -247,6 +265,8 @@ class NoticeKind(StrEnum):
     VALIDATION_FAILED = "validation.failed"
     VALIDATION_FIXED = "validation.fixed"
     LOGIN_CHANGED = "login.changed"
+    AGENT_HELD = "agent.held"
+    AGENT_RELEASED = "agent.released"
     DELIVERY_FAILED = "delivery.failed"
 
     @property

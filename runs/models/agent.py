@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import Q
 
 from runs.domain.logging_in import LINK_CHARACTERS, LoginState
+from runs.domain.states import Trouble
 from runs.models.secret import HIDDEN, EncryptedJSONField
 
 PLACEHOLDERS = ("{prompt}", "{prompt_file}", "{model}", "{effort}", "{worktree}")
@@ -128,9 +129,39 @@ class AgentProfile(models.Model):
     )
     is_logged_in = models.BooleanField(null=True, blank=True, editable=False)
     login_checked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    is_found = models.BooleanField(
+        null=True, blank=True, editable=False, help_text="Whether its program is on this machine."
+    )
+    version = models.CharField(max_length=100, blank=True, default="", editable=False)
+    checked_at = models.DateTimeField(null=True, blank=True, editable=False)
+    hold = models.CharField(
+        max_length=12,
+        blank=True,
+        default="",
+        editable=False,
+        choices=[(t.value, t.value or "none") for t in Trouble],
+        help_text="Why nothing is started with it: the trouble of its account.",
+    )
+    hold_note = models.CharField(max_length=300, blank=True, default="", editable=False)
+    held_at = models.DateTimeField(null=True, blank=True, editable=False)
+    held_until = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When it is tried again."
+    )
+    holds = models.PositiveIntegerField(
+        default=0, editable=False, help_text="Holds in a row without work in between."
+    )
 
     class Meta:
         ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(
+                name="agent_held_iff_reason",
+                condition=(
+                    Q(hold="", held_at=None, held_until=None)
+                    | ~Q(hold="") & Q(held_at__isnull=False, held_until__isnull=False)
+                ),
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name

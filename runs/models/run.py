@@ -9,6 +9,7 @@ from django.db.models import Q
 
 from runs.domain import budgets, naming
 from runs.domain.states import Outcome, RunKind, RunState, WorktreeFate
+from runs.models.agent import AgentProfile
 from runs.models.project import Project
 from runs.models.quick import QuickRows
 from runs.models.told import AgentTold
@@ -59,6 +60,9 @@ class Run(AgentTold, QuickRows):
     worktree = models.CharField(max_length=500, blank=True)
     fork_point = models.CharField(max_length=64, blank=True)
     agent = models.CharField(max_length=60, blank=True)
+    profile = models.ForeignKey(
+        AgentProfile, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs"
+    )
     model = models.CharField(max_length=100, blank=True)
     effort = models.CharField(max_length=40, blank=True)
     prompt = models.TextField(blank=True)
@@ -86,6 +90,15 @@ class Run(AgentTold, QuickRows):
     )
     interrupted_at = models.DateTimeField(
         null=True, blank=True, help_text="A person aborted; it has ten seconds to end by itself."
+    )
+    held_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since when it waits for the agent's account."
+    )
+    rested_seconds = models.PositiveIntegerField(
+        default=0, help_text="Time in *held* so far, which the budget does not count."
+    )
+    resumes = models.PositiveIntegerField(
+        default=0, help_text="How often its agent was started again after it was held."
     )
     ended_at = models.DateTimeField(null=True, blank=True)
     settled_at = models.DateTimeField(null=True, blank=True)
@@ -141,6 +154,10 @@ class Run(AgentTold, QuickRows):
             ),
             models.CheckConstraint(
                 name="run_settled_only_after_outcome", condition=Q(settled_at=None) | ~Q(outcome="")
+            ),
+            models.CheckConstraint(
+                name="run_held_has_time",
+                condition=~Q(state=RunState.HELD) | Q(held_at__isnull=False),
             ),
             models.UniqueConstraint(
                 name="run_one_active_per_issue",

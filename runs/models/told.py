@@ -9,7 +9,7 @@ from django.db import models
 
 from runs.domain.record import Reading
 from runs.domain.reports import Report
-from runs.domain.states import AgentMode, AgentState, OutputKind
+from runs.domain.states import AgentMode, AgentState, OutputKind, Trouble
 
 TOLD = tuple(field.name for field in fields(Report))
 
@@ -51,6 +51,19 @@ class AgentTold(models.Model):
     result_subtype = models.CharField(max_length=100, blank=True, default="")
     is_error = models.BooleanField(default=False)
     api_status = models.BigIntegerField(null=True, blank=True)
+    began_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its program was first heard of at its task."
+    )
+    turn_ended_at = models.DateTimeField(
+        null=True, blank=True, help_text="When it last waited for a next word; none while it works."
+    )
+    trouble = models.CharField(
+        max_length=12,
+        blank=True,
+        default="",
+        choices=[(t.value, t.value or "none") for t in Trouble],
+        help_text="The trouble of its account that ended its last turn.",
+    )
     link_waits = models.BooleanField(
         default=False, help_text="The link into the agent's own page is still being looked for."
     )

@@ -62,6 +62,7 @@ def take(
             mark=tokens.new_mark(),
             branch=naming.branch_for(start.key),
             agent=profile.name if profile else "",
+            profile=profile,
             model=settings.model if is_general else "",
             effort=settings.effort if is_general else "",
             started_by=asked.by,
