@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -14,7 +13,6 @@ from runs.domain.reports import Report
 from runs.domain.states import AgentState
 
 _T = TypeVar("_T")
-_RESETS = re.compile(r"limit reached\|(\d{9,13})")
 
 
 def system(report: Report, entry: Entry, now: datetime) -> Report:
@@ -75,11 +73,9 @@ def result(report: Report, entry: Entry, now: datetime) -> Report:
     error = transcript.claude_error(entry)
     status = loose.count(entry, "api_error_status")
     found = reports.ended(report, loose.word(entry, "subtype"), error, status, now)
-    resets = _RESETS.search(error or "")
     return replace(
         found,
         agent_session=loose.word(entry, "session_id") or report.agent_session,
-        agent_until=loose.moment(int(resets[1])) if resets else found.agent_until,
         turns=_first(loose.count(entry, "num_turns"), report.turns),
         tokens_in=sum(part or 0 for part in parts) if parts[0] is not None else report.tokens_in,
         tokens_cached=_first(parts[2], report.tokens_cached),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from runs.domain.states import AgentState, NoticeKind
+from runs.domain import refusing, resets
+from runs.domain.states import AgentState, NoticeKind, Trouble
 
 LONGEST_WAIT = timedelta(days=8)
 _WAITS = {
@@ -15,10 +15,6 @@ _WAITS = {
     AgentState.RATE_LIMITED: "the agent is held up by a rate limit",
     AgentState.NEEDS_LOGIN: "the agent needs a login",
 }
-_LOGIN = re.compile(
-    r"please run /login|not logged in|invalid api key|oauth token|codex login", re.IGNORECASE
-)
-_LIMIT = re.compile(r"\b429\b|rate.?limit|usage.?limit|hit your limit", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +23,7 @@ class Report:
 
     `tokens_in` includes those from the cache. `agent_until`: when a waiting agent goes on.
     `result_subtype` is empty until the program has said how it ended; `message_id` counts turns.
+    `trouble`: its end was the account's trouble.
     """
 
     agent_session: str = ""
@@ -44,6 +41,7 @@ class Report:
     api_status: int | None = None
     message_id: str = ""
     last_line: str = ""
+    trouble: Trouble = Trouble.NONE
 
     @property
     def has_result(self) -> bool:
@@ -55,14 +53,20 @@ def at_work(report: Report) -> Report:
     """The agent works, so whatever it waited for is over."""
     if report.has_result:
         return report
-    return replace(report, agent_state=AgentState.WORKING, agent_note="", agent_until=None)
+    return replace(
+        report,
+        agent_state=AgentState.WORKING,
+        agent_note="",
+        agent_until=None,
+        trouble=Trouble.NONE,
+    )
 
 
 def waiting(report: Report, note: str, status: int | None, until: datetime | None) -> Report:
     """The agent tries again by itself; the status or the words say what it waits for."""
     if report.has_result:
         return report
-    state = trouble(status, note) or AgentState.RETRYING
+    state = refusing.state(refusing.of(note, status)) or AgentState.RETRYING
     return replace(report, agent_state=state, agent_note=note, agent_until=until, api_status=status)
 
 
@@ -73,17 +77,22 @@ def ended(
 
     The end of a limit that is still ahead is kept: it says when it is worth starting again.
     """
-    state = AgentState.FINISHED if error is None else trouble(status, error) or AgentState.FAILED
-    is_ahead = report.agent_until is not None and report.agent_until > now
-    is_limited = state is AgentState.RATE_LIMITED
+    found = refusing.of(error, status) if error is not None else Trouble.NONE
+    if subtype.startswith("error_max"):
+        found = Trouble.NONE  # a limit that its own arguments set
+    named = resets.told(error or "", now) if found else None
+    if named is None and found is Trouble.LIMIT and report.agent_until is not None:
+        named = report.agent_until if report.agent_until > now else None
+    state = AgentState.FINISHED if error is None else refusing.state(found) or AgentState.FAILED
     return replace(
         report,
         agent_state=state,
         agent_note=error or "",
-        agent_until=report.agent_until if is_limited and is_ahead else None,
+        agent_until=named,
         result_subtype=subtype or ("success" if error is None else "error"),
         is_error=error is not None,
         api_status=status,
+        trouble=found,
     )
 
 
@@ -104,15 +113,6 @@ def news(before: Report, after: Report) -> tuple[NoticeKind, str] | None:
         return NoticeKind.RUN_TROUBLED, f"{_WAITS[after.agent_state]}: {after.agent_note}"
     if before.agent_state.is_waiting and after.agent_state is AgentState.WORKING:
         return NoticeKind.RUN_GOES_ON, "the agent goes on"
-    return None
-
-
-def trouble(status: int | None, words: str) -> AgentState | None:
-    """What a refused call means for the run: log in, wait, or (None) neither."""
-    if status in (401, 403) or _LOGIN.search(words):
-        return AgentState.NEEDS_LOGIN
-    if status == 429 or _LIMIT.search(words):
-        return AgentState.RATE_LIMITED
     return None
 
 

@@ -25,6 +25,10 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Runs whose session was seen alive once and that have no outcome."""
         return self.filter(outcome="", state=RunState.WORKING)
 
+    def held(self) -> RunQuerySet:
+        """Runs that wait for their agent's account, without a session."""
+        return self.filter(outcome="", state=RunState.HELD)
+
     def starting(self) -> RunQuerySet:
         """Runs that hold issue and slot while their session is being made."""
         return self.filter(outcome="", state=RunState.STARTING)
@@ -205,5 +209,13 @@ class Run(AgentTold, QuickRows):
         return naming.session_project(self.session) or ""
 
     def spent(self, now: datetime, budget: timedelta) -> budgets.Spent:
-        """Wall time used and allowed (X-16); stands still once the run has ended."""
-        return budgets.Spent(budgets.age(self.ended_at or now, self.started_at), budget)
+        """Wall time used and allowed (X-16); stands still while it is held and once it has ended."""
+        return budgets.Spent(self.age(now), budget)
+
+    def age(self, now: datetime) -> timedelta:
+        """The wall time that counts for the budget: what it spent in *held* does not."""
+        until = self.ended_at or now
+        if self.held_at is not None:
+            until = min(until, self.held_at)
+        rested = timedelta(seconds=self.rested_seconds)
+        return max(budgets.ZERO, budgets.age(until, self.started_at) - rested)

@@ -78,8 +78,10 @@ class AgentTold(models.Model):
     @property
     def reading(self) -> Reading:
         """What was read so far, to go on from there."""
-        told = {name: getattr(self, name) for name in TOLD if name != "agent_state"}
-        report = Report(agent_state=AgentState(self.agent_state), **told)
+        words = ("agent_state", "trouble")
+        told = {name: getattr(self, name) for name in TOLD if name not in words}
+        state, trouble = AgentState(self.agent_state), Trouble(self.trouble)
+        report = Report(agent_state=state, trouble=trouble, **told)
         return Reading(report, self.output_read, self.output_skips)
 
     @property

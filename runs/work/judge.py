@@ -72,7 +72,7 @@ def _judge_one(
         was_interrupted=run.interrupted_at is not None,
     )
     outcome = verdict(facts)
-    if outcome is None:
+    if outcome is None or outcome is RunState.HELD:
         return False
     seen: dict[str, object] = dict(signal.seen)
     if not facts.alive:
