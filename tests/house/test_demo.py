@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import select
@@ -205,6 +206,22 @@ def test_all_three_pieces_of_work_fit_together(workplace: Workplace) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations((1, 2, 3))), ids=str)
+def test_the_issues_are_done_in_any_order_with_a_merge_after_each(
+    workplace: Workplace, order: tuple[int, ...]
+) -> None:
+    planned = demo.planned_issues()
+    for number in order:
+        issue = planned[number - 1]
+        process = workplace.agent(str(number), issue.title + issue.body)
+        _until_idle(process)
+        _end(process)
+        git(workplace.tree, "switch", "-q", "main")
+        git(workplace.tree, "merge", "-q", "--no-edit", f"afk/{number}")
+        git(workplace.tree, "push", "-q", "origin", "main")
+    assert len({workplace.pushed(str(number)) for number in order}) == 3
 
 
 def test_an_issue_that_the_script_does_not_know_is_written_down_and_delivered(
