@@ -96,5 +96,5 @@ def _part() -> str:
     """Which part of the product this process is, for the server's list of connections."""
     program = Path(sys.argv[0]).parent.name if sys.argv[0].endswith("__main__.py") else ""
     if program:
-        return "web" if program == "daphne" else program
+        return program
     return {"run_huey": "worker"}.get(command := (sys.argv[1:2] or [""])[0], command).strip()

@@ -20,7 +20,7 @@ def all_of(host: str, port: int, workers: int) -> list[tuple[str, Sequence[str]]
 
 def web_argv(host: str, port: int) -> list[str]:
     """Daphne without an access log; behind a proxy it believes the proxy's headers."""
-    argv = [sys.executable, "-m", "daphne", "-v", "0", "-b", host, "-p", str(port)]
+    argv = [sys.executable, "-m", "labsite.web", "-v", "0", "-b", host, "-p", str(port)]
     if env.flag("LAB_BEHIND_PROXY"):
         argv.append("--proxy-headers")
     return [*argv, "labsite.asgi:application"]

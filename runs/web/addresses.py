@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from urllib.parse import urlsplit
 
 from django.urls import reverse
 
@@ -13,3 +14,11 @@ KEPT = 20_000
 def of(name: str, *ids: int) -> str:
     """The address of a page by its name and the numbers in it."""
     return reverse(name, args=ids)
+
+
+def path_in(address: str) -> str:
+    """The path in an address that a browser sent; empty when it cannot be read as one."""
+    try:
+        return urlsplit(address).path
+    except ValueError:
+        return ""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Literal
-from urllib.parse import urlsplit
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.loader import render_to_string
 from django.utils.http import url_has_allowed_host_and_scheme
+
+from runs.web import addresses
 
 Level = Literal["error", "warning", "info", "success"]
 
@@ -89,7 +90,7 @@ def _page_before(request: HttpRequest, back: str) -> str:
     A form that came back with an error is on the address that it posts to, which shows nothing.
     """
     before = request.headers.get("Referer", "")
-    if urlsplit(before).path != request.path and url_has_allowed_host_and_scheme(
+    if addresses.path_in(before) != request.path and url_has_allowed_host_and_scheme(
         before, {request.get_host()}, require_https=request.is_secure()
     ):
         return before

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.sessions.models import Session
+from django.core.exceptions import DisallowedHost
 from django.db import transaction
 from django.http import HttpRequest
 
@@ -22,8 +23,12 @@ STRANGER_SECONDS = 600
 
 
 def site(request: HttpRequest) -> Site:
-    """The site that this browser is at, as passkeys are bound to it."""
-    return rules.site(request.scheme or "http", request.get_host())
+    """The site that this browser is at, as passkeys are bound to it. Raises DisallowedHost."""
+    host = request.get_host()
+    try:
+        return rules.site(request.scheme or "http", host)
+    except ValueError as error:
+        raise DisallowedHost(f"{host!r} names no port: {error}") from error
 
 
 def keep(request: HttpRequest, purpose: str, asked: Asked) -> None:

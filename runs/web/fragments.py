@@ -6,7 +6,6 @@ import hashlib
 import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.http import HttpRequest
 from django.template.loader import render_to_string
@@ -17,6 +16,7 @@ from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind, Outcome, WorktreeFate
 from runs.models import Notice, Project, Run
 from runs.web import (
+    addresses,
     agent_panel,
     answers,
     board,
@@ -124,7 +124,7 @@ def partials(found: Mapping[str, str]) -> str:
 
 def here(request: HttpRequest) -> str:
     """The topic of the page that an htmx request came from; the overview when unsure."""
-    path = urlsplit(request.headers.get("HX-Current-URL", "/")).path
+    path = addresses.path_in(request.headers.get("HX-Current-URL", "/"))
     try:
         match = resolve(path)
     except Resolver404:

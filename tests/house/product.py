@@ -121,8 +121,10 @@ class Product:
             with contextlib.suppress(OSError):
                 parent = int(stat.read_text().rpartition(")")[2].split()[1])
                 command = (stat.parent / "cmdline").read_bytes()
-                if parent == self.process.pid and (b"daphne" in command or b"run_huey" in command):
-                    name = "web" if b"daphne" in command else "worker"
+                if parent == self.process.pid and (
+                    b"labsite.web" in command or b"run_huey" in command
+                ):
+                    name = "web" if b"labsite.web" in command else "worker"
                     found.setdefault(name, []).append(int(stat.parent.name))
         return found
 

@@ -12,12 +12,13 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from labsite import programs
 from runs.domain.paths import Paths
 from tests import databases
 from tests.ports import free_port
@@ -74,21 +75,11 @@ class Served:
         self._web: subprocess.Popen[bytes] | None = None
         self._hand: subprocess.Popen[str] | None = None
 
-    def start(self) -> None:
-        """Start daphne and wait until it answers."""
-        argv = [
-            "daphne",
-            "-v",
-            "0",
-            "-b",
-            "127.0.0.1",
-            "-p",
-            str(self.port),
-            "labsite.asgi:application",
-        ]
+    def start(self, argv: Sequence[str] = ()) -> None:
+        """Start daphne, or `argv` in its place, and wait until it answers."""
         with (self.state / "web.log").open("ab") as log:
             self._web = subprocess.Popen(
-                [sys.executable, "-m", *argv],
+                argv or programs.web_argv("127.0.0.1", self.port),
                 cwd=ROOT,
                 env=self.environment,
                 stdout=log,

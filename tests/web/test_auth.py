@@ -184,6 +184,29 @@ def test_login_never_leads_to_another_site(client: Client, state: World) -> None
     assert client.post(reverse("runs:login"), given).url == "/"
 
 
+@pytest.mark.parametrize("wanted", ["/login/", "/login/?next=/login/", "/login/?next=/login/%3Fx"])
+def test_login_never_leads_back_to_itself(client: Client, state: World, wanted: str) -> None:
+    User.objects.create_user("ada", password=GOOD)
+    given = {"username": "ada", "password": GOOD, "next": wanted}
+    assert client.post(reverse("runs:login"), given).url == "/"
+    assert client.get(reverse("runs:login"), {"next": wanted}).url == "/"  # now logged in
+
+
+@pytest.mark.parametrize("port", ["99999", "0", "abc", "-1"])
+def test_a_host_with_a_port_that_cannot_be_is_a_bad_request(
+    client: Client, state: World, port: str
+) -> None:
+    answer = client.get(reverse("runs:login"), HTTP_HOST=f"127.0.0.1:{port}")
+    assert answer.status_code == (200 if port == "0" else 400)
+
+
+def test_an_address_that_cannot_be_read_leads_to_no_mistake(client: Client, state: World) -> None:
+    client.force_login(User.objects.create_superuser("ada", password=GOOD))
+    headers = {"HX-Request": "true", "HX-Current-URL": "http://[", "Referer": "http://["}
+    assert client.get("/", headers=headers).status_code == 200
+    assert client.post(reverse("runs:logout"), headers=headers).status_code < 500
+
+
 def test_a_wrong_password_is_told_without_saying_what_was_wrong(
     client: Client, state: World
 ) -> None:

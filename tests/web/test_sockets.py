@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -196,6 +197,24 @@ async def test_only_the_very_host_that_was_asked_for_is_the_same_origin(
     origin: str, host: str, is_ours: bool
 ) -> None:
     assert is_same_origin(origin, host) is is_ours
+
+
+@pytest.mark.parametrize(
+    ("origin", "is_ours"),
+    [
+        pytest.param("https://lab.example.org", True, id="named"),
+        pytest.param("https://a.team.example", True, id="named by a pattern"),
+        pytest.param("http://lab.example.org", False, id="without TLS"),
+        pytest.param("https://lab.example.org.evil.example", False, id="looks alike"),
+        pytest.param("https://team.example.evil.example", False, id="looks like the pattern"),
+    ],
+)
+async def test_a_page_behind_a_proxy_of_another_name_opens_its_socket_when_the_origin_is_trusted(
+    settings: Any, origin: str, is_ours: bool
+) -> None:
+    settings.CSRF_TRUSTED_ORIGINS = ["https://lab.example.org", "https://*.team.example"]
+    assert is_same_origin(origin, "127.0.0.1:8420") is is_ours
+    assert not is_same_origin(origin, "evil.example")
 
 
 async def test_a_first_message_is_understood_or_means_nothing() -> None:

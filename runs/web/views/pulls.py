@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from runs.domain.ports import SeamError
 from runs.models import Project
-from runs.web import answers, issue_live, issue_pages, pull_pages
+from runs.web import addresses, answers, issue_live, issue_pages, pull_pages
 from runs.web.access import act, look, username
 from runs.wiring import lab
 from runs.work import merging
@@ -119,6 +117,6 @@ def _acted(request: HttpRequest, project: Project, number: int, text: str) -> Ht
 
 def tab_of(request: HttpRequest) -> str:
     """The part of the pull request that the reader looks at."""
-    path = urlsplit(request.headers.get("HX-Current-URL", "")).path
+    path = addresses.path_in(request.headers.get("HX-Current-URL", ""))
     last = path.rstrip("/").rpartition("/")[2]
     return last if last in ("commits", "files") else "conversation"
