@@ -12,6 +12,7 @@ from django.conf import settings
 from huey.contrib.djhuey import close_db, db_periodic_task
 
 from labsite.queue import OFFER_SECONDS
+from runs.agents import checks
 from runs.domain import naming
 from runs.domain.ports import Lab
 from runs.outside.signal_poll import SignalPoll
@@ -43,6 +44,7 @@ _SHARED = {
     "ping": "deliver",
     "refresh": "deliver",
     "mirror": "deliver",
+    "check_agent": "deliver",
 }
 
 
@@ -68,6 +70,7 @@ def tend() -> None:
     manual.watch(lab())
     validations.tend(lab())
     logins.sweep(lab())
+    checks.sweep(lab())
 
 
 @close_db
@@ -129,6 +132,12 @@ def validate(validation_id: int) -> None:
         checking.carry_out(lab(), validation_id, lambda: settings.HUEY.is_stopping)
     finally:
         room.release()
+
+
+@close_db
+def check_agent(profile_id: int) -> None:
+    """Ask an agent's program for its version and login. Shares the room of the notices."""
+    _long("check_agent", profile_id, checks.carry_out)
 
 
 @close_db
@@ -211,7 +220,7 @@ def _connect(huey: Any) -> None:
         "ping": ping,
     }
     huey.verbs |= {"sweep": sweep_project, "refresh": refresh, "mirror": mirror_run}
-    huey.verbs |= {"validate": validate, "fix": fix}
+    huey.verbs |= {"validate": validate, "fix": fix, "check_agent": check_agent}
 
 
 _connect(settings.HUEY)

@@ -23,6 +23,7 @@ from runs.outside.forges import Trackers
 from runs.outside.git import Git
 from runs.outside.notifier import AppriseNotifier
 from runs.outside.notify import DatagramBell
+from runs.outside.programs import AgentPrograms
 from runs.outside.signal_files import SignalFolders
 from runs.outside.tmux import TmuxSessions
 from runs.outside.worktrees import GitWorktrees
@@ -67,6 +68,7 @@ def real_lab() -> Lab:
         bell=DatagramBell(paths),
         trust=AgentFiles(environ),
         login=AgentLogin(environ),
+        programs=AgentPrograms(environ, paths.bin),
         notifier=AppriseNotifier(environ),
         registry=AgentRegistry(environ),
         now=_now,
@@ -129,6 +131,14 @@ class TaskQueue:
 
     def mirror(self, run_id: int) -> None:
         settings.HUEY.ask("mirror", run_id)
+        self._bell.work()
+
+    def check_agent(self, profile_id: int) -> None:
+        settings.HUEY.ask("check_agent", profile_id)
+        self._bell.work()
+
+    def try_agent(self, trial_id: int) -> None:
+        settings.HUEY.ask("try_agent", trial_id)
         self._bell.work()
 
 

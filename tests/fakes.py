@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from runs.domain import naming
 from runs.domain.checking import Check, Checked
+from runs.domain.outward import Said
 from runs.domain.paths import Paths
 from runs.domain.ports import (
     Exit,
@@ -304,6 +305,8 @@ class FakeQueue:
     fixes: list[int] = field(default_factory=list)
     refreshes: list[int] = field(default_factory=list)
     mirrors: list[int] = field(default_factory=list)
+    checks: list[int] = field(default_factory=list)
+    trials: list[int] = field(default_factory=list)
 
     def validate(self, validation_id: int) -> None:
         self.validations.append(validation_id)
@@ -334,6 +337,12 @@ class FakeQueue:
 
     def mirror(self, run_id: int) -> None:
         self.mirrors.append(run_id)
+
+    def check_agent(self, profile_id: int) -> None:
+        self.checks.append(profile_id)
+
+    def try_agent(self, trial_id: int) -> None:
+        self.trials.append(trial_id)
 
 
 class FakeChecks:
@@ -405,6 +414,37 @@ class FakeLogin:
     def check(self, command: Sequence[str], env: Mapping[str, str]) -> bool | None:
         self.asked += 1
         return self.answer
+
+
+class FakePrograms:
+    """`Programs` in dictionaries: every program is there until `gone` names it."""
+
+    def __init__(self) -> None:
+        self.gone: set[str] = set()
+        self.answers: dict[str, Said] = {}
+        self.variables: dict[str, str] = {}
+        self.root = False
+        self.broken = ""
+        self.asked: list[Sequence[str]] = []
+
+    def find(self, program: str, env: Mapping[str, str]) -> str | None:
+        if program.startswith("/"):
+            return "" if program in self.gone else program
+        if "/" in program:
+            return None
+        return "" if not program or program in self.gone else f"/usr/bin/{program}"
+
+    def ask(self, argv: Sequence[str], env: Mapping[str, str]) -> Said:
+        self.asked.append(list(argv))
+        if self.broken or not self.find(argv[0], env):
+            raise SeamError(self.broken or f"{argv[0]} could not run: No such file or directory")
+        return self.answers.get(shlex.join(argv), Said(0, ""))
+
+    def variable(self, name: str, env: Mapping[str, str]) -> str:
+        return {**self.variables, **env}.get(name, "")
+
+    def is_root(self) -> bool:
+        return self.root
 
 
 class FakeRegistry:
@@ -501,6 +541,7 @@ class World:
         self.bell = FakeBell()
         self.trust = FakeTrust()
         self.login = FakeLogin()
+        self.programs = FakePrograms()
         self.notifier = FakeNotifier()
         self.registry = FakeRegistry()
         self.tracker = MemoryTracker()
@@ -517,6 +558,7 @@ class World:
             bell=self.bell,
             trust=self.trust,
             login=self.login,
+            programs=self.programs,
             notifier=self.notifier,
             registry=self.registry,
             now=self.clock,

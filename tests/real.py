@@ -22,6 +22,7 @@ from runs.outside.checks import LocalChecks
 from runs.outside.forges import Trackers
 from runs.outside.git import Git
 from runs.outside.notifier import AppriseNotifier
+from runs.outside.programs import AgentPrograms
 from runs.outside.signal_files import SignalFolders
 from runs.outside.tmux import TmuxSessions
 from runs.outside.worktrees import GitWorktrees
@@ -84,6 +85,7 @@ class RealWorld:
             bell=self.bell,
             trust=AgentFiles(self.environ),
             login=AgentLogin(self.environ),
+            programs=AgentPrograms(self.environ, self.paths.bin),
             notifier=AppriseNotifier(self.environ, timeout=10.0),
             registry=AgentRegistry(self.environ),
             now=lambda: datetime.now(UTC) + self.offset + self.jump,

@@ -38,6 +38,12 @@ class Queue(Protocol):
     def mirror(self, run_id: int) -> None:
         """Write on the tracker how a run stands, best effort."""
 
+    def check_agent(self, profile_id: int) -> None:
+        """Look whether an agent's program is there, which version, and logged in."""
+
+    def try_agent(self, trial_id: int) -> None:
+        """Carry out a trial of an agent."""
+
 
 class Bell(Protocol):
     """Hints between processes. They carry no data, and losing one costs only time."""

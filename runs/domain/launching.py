@@ -17,6 +17,8 @@ _CODES: Mapping[Why, AnswerCode] = {
     Why.NO_TRACKER: AnswerCode.NO_TRACKER,
     Why.TRACKER_FAILED: AnswerCode.TRACKER_FAILED,
     Why.CLAIMS_UNKNOWN: AnswerCode.SEAM_FAILED,
+    Why.NO_PROGRAM: AnswerCode.NO_PROGRAM,
+    Why.ROOT_REFUSED: AnswerCode.NO_PROGRAM,
     Why.LOGGED_OUT: AnswerCode.LOGGED_OUT,
     Why.BLOCK_UNKNOWN: AnswerCode.TRACKER_FAILED,
     Why.SESSIONS_UNKNOWN: AnswerCode.SEAM_FAILED,

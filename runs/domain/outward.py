@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -29,6 +30,37 @@ class Login(Protocol):
 
     def check(self, command: Sequence[str], env: Mapping[str, str]) -> bool | None:
         """Ask the agent now, in its own environment; None when it could not be asked (LAB-68)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How a program that was asked something ended, and what it printed."""
+
+    status: int
+    out: str
+    err: str = ""
+
+
+class Programs(Protocol):
+    """The programs of agents, as a session of this host would find and start them.
+
+    `env` is what the agent's profile adds to the environment of a session.
+    """
+
+    def find(self, program: str, env: Mapping[str, str]) -> str | None:
+        """The path of the program that a session would start; empty when there is none.
+
+        None when it cannot be told, as for a path that is relative to the worktree.
+        """
+
+    def ask(self, argv: Sequence[str], env: Mapping[str, str]) -> Said:
+        """Run a program for its answer, in an empty folder and bounded. Raises SeamError."""
+
+    def variable(self, name: str, env: Mapping[str, str]) -> str:
+        """The value that a variable has in a session; empty when it is not set."""
+
+    def is_root(self) -> bool:
+        """Whether sessions run as root."""
 
 
 class Registry(Protocol):

@@ -187,6 +187,7 @@ class AnswerCode(StrEnum):
     TRACKER_FAILED = "tracker_failed"
     SEAM_FAILED = "seam_failed"
     LOGGED_OUT = "logged_out"
+    NO_PROGRAM = "no_program"
     START_FAILED = "start_failed"
     EXPIRED = "expired"
 

@@ -25,6 +25,8 @@ class Why(StrEnum):
     NO_TRACKER = "no_tracker"
     TRACKER_FAILED = "tracker_failed"
     CLAIMS_UNKNOWN = "claims_unknown"
+    NO_PROGRAM = "no_program"
+    ROOT_REFUSED = "root_refused"
     LOGGED_OUT = "logged_out"
     LOGIN_UNKNOWN = "login_unknown"
     RUNNING = "running"
@@ -99,7 +101,8 @@ class Queue:
     """One project's side of a launch: ready issues in order, what is taken, what is wanted.
 
     `ready` is None when the tracker did not answer, `claims` when git did not, `is_logged_in` when
-    the agent could not be asked. `wanted` is the one issue that a person named.
+    the agent could not be asked. `wanted` is the one issue that a person named; `unfit` is why the
+    agent's program cannot be started on this machine.
     """
 
     has_tracker: bool
@@ -114,6 +117,7 @@ class Queue:
     has_agent: bool = True
     agent: str = ""
     is_logged_in: bool | None = True
+    unfit: Obstacle | None = None
     trusted: Collection[str] = ()
     want: Want = NOTHING
     streak: int = 0
@@ -167,7 +171,9 @@ def of_project(queue: Queue) -> Iterator[Obstacle]:
         change = Change(Act.CHOOSE_AGENT, "Choose an agent")
         yield Obstacle(Why.NO_AGENT, "No agent is chosen.", change)
     yield from _of_tracker_and_git(queue)
-    if queue.is_logged_in is False:
+    if queue.unfit is not None:
+        yield queue.unfit
+    elif queue.is_logged_in is False:
         change = Change(Act.LOG_IN, f"Log {queue.agent or 'the agent'} in", queue.agent)
         yield Obstacle(Why.LOGGED_OUT, f"{queue.agent or 'The agent'} is not logged in.", change)
     elif queue.is_logged_in is None:

@@ -19,6 +19,7 @@ from runs.models.sent import Sent
 from runs.models.settings import Settings
 from runs.models.start import StartRequest
 from runs.models.timeline import Notice
+from runs.models.trial import AgentTrial
 from runs.models.validation import Fixer, Validation
 from runs.models.visit import Visit
 from runs.models.watch import WatchSession
@@ -26,6 +27,7 @@ from runs.models.workflow import Workflow, WorkflowPhase
 
 __all__ = [
     "AgentProfile",
+    "AgentTrial",
     "ApiToken",
     "Checkpoint",
     "Delivery",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import Q
@@ -14,6 +17,11 @@ PLACEHOLDERS = ("{prompt}", "{prompt_file}", "{model}", "{effort}", "{worktree}"
 
 
 MODEL_CHARACTERS, EFFORT_CHARACTERS = 100, 40
+_CHECKED = ("argv", "env", "login_command")
+_UNCHECKED: Mapping[str, Any] = {
+    **{"is_found": None, "version": "", "checked_at": None},
+    **{"is_logged_in": None, "login_checked_at": None},
+}
 
 
 def _is_strings(value: object) -> bool:
@@ -165,6 +173,18 @@ class AgentProfile(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def save(self, **options: Any) -> None:
+        """Store it. What was found out about another program, environment or check is forgotten."""
+        before = AgentProfile.objects.filter(pk=self.pk).first() if self.pk else None
+        if before is not None and any(
+            getattr(before, name) != getattr(self, name) for name in _CHECKED
+        ):
+            for name, unknown in _UNCHECKED.items():
+                setattr(self, name, unknown)
+            if options.get("update_fields") is not None:
+                options["update_fields"] = {*options["update_fields"], *_UNCHECKED}
+        super().save(**options)
 
     def clean(self) -> None:
         """Refuse lists that could not be started, with a message at the field."""

@@ -17,6 +17,7 @@ STATUS: Mapping[AnswerCode, int] = {
     AnswerCode.TRACKER_FAILED: 502,
     AnswerCode.SEAM_FAILED: 500,
     AnswerCode.LOGGED_OUT: 409,
+    AnswerCode.NO_PROGRAM: 409,
     AnswerCode.START_FAILED: 500,
     AnswerCode.EXPIRED: 503,
 }

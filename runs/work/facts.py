@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from runs.agents import checks
 from runs.domain.blocking import Block
 from runs.domain.ports import Lab, SeamError
 from runs.domain.states import RunKind
@@ -69,6 +70,7 @@ def gather(
                 state=project.state,
                 has_agent=agent is not None,
                 agent=agent.name if agent is not None else "",
+                unfit=checks.obstacle(lab, agent) if agent is not None else None,
                 trusted=project.trusted_names,
                 want=wants[project.pk],
                 streak=project.streak,

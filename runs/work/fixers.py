@@ -13,6 +13,7 @@ from pathlib import Path
 
 from django.db import IntegrityError, transaction
 
+from runs.agents import checks
 from runs.domain import budgets, commands, naming, tokens, validating
 from runs.domain.ports import Lab, Order, SeamError, Sighting
 from runs.domain.states import NoticeKind, ValidationState, ValidationStep
@@ -137,6 +138,9 @@ def _start(lab: Lab, fixer: Fixer) -> None:
     profile = project.agent or settings.agent
     if profile is None:
         raise NotStarted("no agent is chosen")
+    unfit = checks.obstacle(lab, profile)
+    if unfit is not None:
+        raise NotStarted(unfit.text)
     if logins.ask(lab, profile) is False:
         raise NotStarted(f"{profile.name} is not logged in on this machine")
     path = lab.paths.worktrees / naming.worktree_name(

@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from django.db import InterfaceError, OperationalError, transaction
 
+from runs.agents import checks
 from runs.domain import naming
 from runs.domain.ending import did_run
 from runs.domain.ports import Lab, SeamError, Sighting, Taken
@@ -168,6 +169,9 @@ def _start(lab: Lab, run: Run) -> None:
     profile = run.project.agent or settings.agent
     if profile is None:
         raise StartFailed("no agent is chosen; choose one on the settings page")
+    unfit = checks.obstacle(lab, profile)
+    if unfit is not None:
+        raise StartFailed(unfit.text, AnswerCode.NO_PROGRAM)
     if logins.ask(lab, profile) is False:
         text = f"{profile.name} is not logged in on this machine. Log in, then start again."
         raise StartFailed(text, AnswerCode.LOGGED_OUT)

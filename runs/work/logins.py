@@ -6,6 +6,7 @@ import logging
 
 from django.db import IntegrityError, transaction
 
+from runs.agents import credentials
 from runs.domain import logging_in, tokens
 from runs.domain.logging_in import CHECK_FOR, OPEN_FOR, LoginFacts, LoginState
 from runs.domain.ports import Lab, Order, SeamError
@@ -41,8 +42,9 @@ def ask(lab: Lab, profile: AgentProfile) -> bool | None:
     """The same, asked now, as a start needs it (LAB-68). What changed is told."""
     if not profile.login_command:
         return True
-    answer = lab.login.check(profile.login_command, profile.env)
-    rows = AgentProfile.objects.filter(pk=profile.pk)
+    answer = credentials.is_logged_in(lab, profile)
+    # Who emptied the check meanwhile does not get the old answer.
+    rows = AgentProfile.objects.filter(pk=profile.pk, login_command=profile.login_command)
     with transaction.atomic():
         if answer is None:
             rows.update(is_logged_in=None, login_checked_at=lab.now())

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from django.db import IntegrityError, transaction
 
+from runs.agents import checks
 from runs.domain import budgets, commands, naming, tokens
 from runs.domain.ports import Lab, Order, SeamError, Sighting, Taken
 from runs.domain.states import AgentMode, NoticeKind, PersonState, ProjectState
@@ -40,6 +41,7 @@ def start(lab: Lab, project: Project, text: str, by: str) -> ManualSession:
         raise SessionRefused("This project has not been cloned yet. Nothing was started.")
     settings = Settings.current()
     profile = _profile(project, settings)
+    _refuse_unfit(lab, profile)
     number = _lease(lab)
     try:
         made = _store(lab, project, profile, settings, text, by)
@@ -124,6 +126,12 @@ def _profile(project: Project, settings: Settings) -> AgentProfile:
     return profile
 
 
+def _refuse_unfit(lab: Lab, profile: AgentProfile) -> None:
+    unfit = checks.obstacle(lab, profile)
+    if unfit is not None:
+        raise SessionRefused(f"{unfit.text} Nothing was started.")
+
+
 def _lease(lab: Lab) -> int:
     """The lease of the judge, so that slots are counted by one at a time."""
     for _ in range(int(LEASE_PATIENCE / LEASE_STEP)):
@@ -172,6 +180,7 @@ def _store(
 def _make(lab: Lab, row: ManualSession) -> None:
     project, settings = row.project, Settings.current()
     profile = _profile(project, settings)
+    _refuse_unfit(lab, profile)
     if logins.ask(lab, profile) is False:
         raise SessionRefused(f"{profile.name} is not logged in on this machine. Log in first")
     repo = project.repo(lab.paths)

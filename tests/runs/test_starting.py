@@ -130,7 +130,8 @@ def test_ten_presses_and_two_issues_give_one_session_each(real):
 
 @pytest.mark.row("LAB-59", level="real")
 def test_a_missing_agent_rolls_everything_back_and_the_issue_is_free_again(real):
-    project = real.project(argv=["no-such-agent", "{prompt}"])
+    # By a path in the worktree, so that nobody can tell before.
+    project = real.project(argv=["./no-such-agent", "{prompt}"])
     ready(real)
     for _ in range(2):
         asked = press_start(real, project)

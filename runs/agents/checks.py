@@ -1,0 +1,100 @@
+"""Whether an agent can be started on this machine: its program, its version, its login.
+
+Looking for the program costs no process, so it is done afresh before every start. Its version and
+login are asked by a task, since each starts a program.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from runs.agents import check_rules
+from runs.agents.check_rules import ProgramFacts
+from runs.domain.ports import Lab, SeamError
+from runs.domain.waiting import Obstacle
+from runs.models import AgentProfile
+from runs.work import logins
+
+logger = logging.getLogger(__name__)
+
+_SANDBOX = ("IS_SANDBOX", "CLAUDE_CODE_BUBBLEWRAP")
+
+
+def obstacle(lab: Lab, profile: AgentProfile) -> Obstacle | None:
+    """Why no session of this agent can start here, looked at now.
+
+    That it is gone, or there again, is stored for the pages.
+    """
+    found = _find(lab, profile)
+    if found is not None and (found == "" or profile.is_found is False):
+        _store_found(profile, found)
+    env = profile.env
+    return check_rules.obstacle(
+        ProgramFacts(
+            name=profile.name,
+            argv=profile.argv,
+            found=found,
+            is_root=lab.programs.is_root(),
+            is_sandbox=check_rules.is_sandbox(
+                {name: lab.programs.variable(name, env) for name in _SANDBOX}
+            ),
+        )
+    )
+
+
+def carry_out(lab: Lab, profile_id: int) -> None:
+    """Check one agent: found, version, logged in. Nothing when it was checked just now."""
+    profile = AgentProfile.objects.filter(pk=profile_id).first()
+    if profile is not None and check_rules.is_old(lab.now(), profile.checked_at):
+        check(lab, profile)
+
+
+def check(lab: Lab, profile: AgentProfile) -> None:
+    """The same now, however young the last answer is."""
+    found = _find(lab, profile)
+    _store_found(profile, found)
+    version = _version(lab, profile) if found else ""
+    if found != "":
+        logins.ask(lab, profile)
+    rows = AgentProfile.objects.filter(pk=profile.pk)
+    rows.update(version=version, checked_at=lab.now())
+    profile.version, profile.checked_at = version, lab.now()
+
+
+def sweep(lab: Lab) -> None:
+    """See which programs came and went. Starts no program."""
+    for profile in AgentProfile.objects.only("argv", "env", "is_found"):
+        _store_found(profile, _find(lab, profile))
+
+
+def ask_when_old(lab: Lab, *profiles: AgentProfile) -> None:
+    """Have these agents checked by the worker, unless somebody did so in the last minutes."""
+    for profile in profiles:
+        if check_rules.is_old(lab.now(), profile.checked_at):
+            lab.queue.check_agent(profile.pk)
+
+
+def ask_again(lab: Lab, profile: AgentProfile) -> None:
+    """Have an agent checked now, because a person pressed for it."""
+    AgentProfile.objects.filter(pk=profile.pk).update(checked_at=None)
+    lab.queue.check_agent(profile.pk)
+
+
+def _find(lab: Lab, profile: AgentProfile) -> str | None:
+    return lab.programs.find(profile.argv[0], profile.env) if profile.argv else ""
+
+
+def _store_found(profile: AgentProfile, found: str | None) -> None:
+    is_found = None if found is None else bool(found)
+    if profile.is_found is not is_found:
+        AgentProfile.objects.filter(pk=profile.pk).update(is_found=is_found)
+        profile.is_found = is_found
+
+
+def _version(lab: Lab, profile: AgentProfile) -> str:
+    try:
+        said = lab.programs.ask([profile.argv[0], "--version"], profile.env)
+    except SeamError as error:
+        logger.info("no version was told", extra={"error": str(error)})
+        return ""
+    return check_rules.version_of(said.out, said.err) if said.status == 0 else ""
