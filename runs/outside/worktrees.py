@@ -22,11 +22,12 @@ _UNTRACKED_LIMIT = 200
 # What a repository's own settings could change in a diff is said here, and it runs no program.
 _CAREFUL = (
     *("--no-ext-diff", "--no-textconv", "--no-color", "--no-relative", "--no-abbrev"),
-    *("--src-prefix=a/", "--dst-prefix=b/", "--unified=3", "--inter-hunk-context=0"),
+    *("--src-prefix=a/", "--dst-prefix=b/", "--inter-hunk-context=0"),
     *("--submodule=short", "--find-renames=50%", "-l400", "-O/dev/null", "--no-indent-heuristic"),
     *("--diff-algorithm=default", "--ignore-submodules=none", "--ws-error-highlight=none"),
 )
 _LIST = ("--raw", "--numstat", "-z")
+_PATCH = ("--patch", "--unified=3")  # with --unified a list would get the whole patch as well
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 
@@ -66,7 +67,7 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
         return [*found, *(Change(name, "?", None, None) for name in untracked)]
 
     def patch(self, path: Path, fork_point: str, limit: int, head: str = "") -> str:
-        done = self._diff(path, fork_point, head, "--patch", limit=limit)
+        done = self._diff(path, fork_point, head, *_PATCH, limit=limit)
         return _cut(done.stdout) if done.is_cut else done.stdout
 
     def patch_of(self, repo: Path, change: Change, limit: int) -> str:
@@ -79,7 +80,7 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
             return ""
         argv: tuple[str, ...]
         if old and new:
-            argv = ("diff", *_CAREFUL, "--patch", old, new)
+            argv = ("diff", *_CAREFUL, *_PATCH, old, new)
         else:
             argv = ("cat-file", "blob", old or new)
         done = self._git(repo, *argv, timeout=QUICK, limit=limit)

@@ -292,6 +292,16 @@ def test_a_branch_with_thousands_of_files_is_listed_and_more_is_refused_in_words
         repos.changes(folder, base, head)
 
 
+def test_a_lock_file_of_a_hundred_thousand_lines_is_one_file_in_the_list(tree):
+    repos, folder, base = tree
+    (folder / "x.lock").write_text(
+        "".join(f"package-{n} 1.2.3 sha512:{n:064}\n" for n in range(100_000))
+    )
+    head = _committed(folder)
+    (change,) = repos.changes(folder, base, head)
+    assert (change.path, change.added) == ("x.lock", 100_000)
+
+
 def test_a_worktree_in_the_middle_of_a_conflict_is_told(tree):
     repos, folder, base = tree
     git(folder, "checkout", "-q", "-b", "other")
