@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 _HEADING = re.compile(r"^ {0,3}#{1,6}(?:[ \t]+(?P<text>.*?))?(?:[ \t]+#+)?[ \t]*$")
 _TITLE = re.compile(r"blocked[ \t]+by:?", re.IGNORECASE)
+# No heading in Markdown, but meant as one, and read so elsewhere: better wait once too often.
+_TIGHT = re.compile(r"^ {0,3}#{1,6}blocked[ \t]+by:?(?:[ \t]+#+)?[ \t]*$", re.IGNORECASE)
 _FENCE = re.compile(r"^ {0,3}(```+|~~~+)")
 _REFERENCE = re.compile(r"(?<![\w/#&])#(\d{1,9})(?![\w])")
 
@@ -15,7 +17,8 @@ _REFERENCE = re.compile(r"(?<![\w/#&])#(\d{1,9})(?![\w])")
 def references(body: str) -> tuple[str, ...]:
     """The keys under every "Blocked by" heading, each once, in the order in which they stand.
 
-    The heading may be of any level and ends at the next one of any level. What stands in a code
+    The heading may be of any level, with or without a space after its signs, and its section ends
+    at the next heading of any level. What stands in a code
     block is an example, and so is `owner/name#5`, which is an issue of another place.
     """
     found: dict[str, None] = {}
@@ -30,7 +33,9 @@ def references(body: str) -> tuple[str, ...]:
             fence = mark[1]
             continue
         heading = _HEADING.match(line)
-        if heading:
+        if _TIGHT.match(line):
+            is_inside = True
+        elif heading:
             is_inside = bool(_TITLE.fullmatch((heading["text"] or "").strip()))
         elif is_inside:
             found |= dict.fromkeys(str(int(number)) for number in _REFERENCE.findall(line))

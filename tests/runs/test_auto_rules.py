@@ -88,7 +88,9 @@ BODIES = [
     pytest.param("## Blocked by\r\n- #5\r\n", ("5",), id="other line ends"),
     pytest.param("## Blocked by\n#007", ("7",), id="leading zeros"),
     pytest.param("## Blocked by\n#5a #x #", (), id="no numbers"),
-    pytest.param("##Blocked by\n#5", (), id="no heading without a space"),
+    pytest.param("###Blocked by\n#5", ("5",), id="without a space"),
+    pytest.param("##blocked by: ##\n#5\n## Notes\n#6", ("5",), id="without a space, closed"),
+    pytest.param("##Blocked by others\n#5", (), id="a longer one without a space"),
 ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Query, Status
 
-from runs.domain.states import AnswerCode
+from runs.domain.states import AnswerCode, RunState
 from runs.models import Run, Settings
 from runs.web import queries, start_answers
 from runs.web.access import username
@@ -74,8 +74,9 @@ def run_stop(request: HttpRequest, run_id: RunId) -> shapes.Run:
 def run_start(request: HttpRequest, project_id: ProjectId, given: asked.StartGiven) -> Status[Any]:
     """Start a run of the lowest ready issue, or of the one named, as the button does.
 
-    Waits up to 5 s. 201: an agent works. 202: the worker has not answered yet; the start is
-    written down, and the timeline tells how it went.
+    Waits up to 5 s. 201: an agent works. 202: not yet; with a run in the answer its worktree is
+    being made, without one the worker has not answered, and the start is written down. The timeline
+    tells how it went.
     """
     outside, project = lab(), project_of(project_id)
     row = starts.request(outside, project, username(request), given.issue or "")
@@ -88,7 +89,8 @@ def run_start(request: HttpRequest, project_id: ProjectId, given: asked.StartGiv
         shown = showing.run_row(row.run, outside.now(), Settings.current())
     if code is AnswerCode.PENDING:
         return Status(202, shapes.Started(code="", text=text, request=row.pk, run=shown))
-    return Status(201, shapes.Started(code="started", text=text, request=row.pk, run=shown))
+    status = 202 if row.run is not None and row.run.state == RunState.STARTING else 201
+    return Status(status, shapes.Started(code="started", text=text, request=row.pk, run=shown))
 
 
 @of_project.post(

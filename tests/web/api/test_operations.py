@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runs.domain.states import AnswerCode, Outcome, ProjectState
+from runs.domain.states import AnswerCode, Outcome, ProjectState, RunState
 from runs.models import AgentProfile, Notice, Project, Run, Settings, StartRequest
 from runs.work import projects
 from tests import make
@@ -385,6 +385,14 @@ def test_a_worker_that_is_away_is_202_and_the_start_is_written_down(
     assert (answer.json()["code"], answer.json()["request"]) == ("", asked.pk)
     assert answer.json()["run"] is None
     assert world.bell.looks == ["demo"]
+
+
+def test_a_run_that_is_still_being_made_is_202_with_the_run(program: Program, world: World) -> None:
+    run = make.a_run(make.a_project(), state=RunState.STARTING, started_at=None)
+    rows.answer_starts(world, AnswerCode.STARTED, "", run)
+    answer = program.post(f"/projects/{run.project_id}/runs", {})
+    assert answer.status_code == 202
+    assert (answer.json()["code"], answer.json()["run"]["id"]) == ("started", run.pk)
 
 
 def test_a_run_is_stopped_once(program: Program, world: World) -> None:
