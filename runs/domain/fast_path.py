@@ -68,8 +68,7 @@ def check(
     """
     label = options.label
     if isinstance(sentinel, Unreadable):
-        said = f"{label}: .all-done file corrupted, falling back to TaskList polling"
-        return Check(Next.FALL_BACK, (Event(Kind.FELL_BACK, said),))
+        return corrupted(options)
     if sentinel is not None:
         said = f"{label}: All {sentinel.total} signals received at {sentinel.at}"
         return Check(Next.FINISH, (Event(Kind.SIGNALS, said),))
@@ -81,6 +80,12 @@ def check(
         text = f"{label}: Progress: {signals or 0}/{expected} tasks signaled"
         return Check(Next.WAIT, (Event(Kind.SIGNALS, text),))
     return Check(Next.WAIT)
+
+
+def corrupted(options: Options) -> Check:
+    """What follows from a sentinel that is unreadable, or that the list of tasks contradicts."""
+    said = f"{options.label}: .all-done file corrupted, falling back to TaskList polling"
+    return Check(Next.FALL_BACK, (Event(Kind.FELL_BACK, said),))
 
 
 def entering(options: Options, *, is_fast: bool) -> str:

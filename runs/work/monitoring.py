@@ -94,7 +94,10 @@ def _look_at(lab: Lab, row: Monitor, now: datetime, *, is_woken: bool) -> Turn |
     if row.is_fast and (is_check_due or is_woken):
         found = _check(lab, row, row.checks + 1 if is_check_due else 0, elapsed)
         if found.next in (Next.FINISH, Next.TIME_OUT):
-            return _swept(lab, row, found, elapsed)
+            swept = _swept(lab, row, found)
+            if swept is not None:
+                return swept
+            found = fast_path.corrupted(row.options)
         turn = replace(turn, events=found.events)
         if is_check_due:
             after = budgets.next_turn(now, row.check_at or now, CHECK_EVERY)
@@ -120,14 +123,19 @@ def _check(lab: Lab, row: Monitor, number: int, elapsed: timedelta) -> Check:
     )
 
 
-def _swept(lab: Lab, row: Monitor, found: Check, elapsed: timedelta) -> Turn:
-    """All signals are there, or the time is up: the tasks are listed once, and that is the end."""
+def _swept(lab: Lab, row: Monitor, found: Check) -> Turn | None:
+    """All signals are there, or the time is up: the tasks are listed once, and that is the end.
+
+    None when the sentinel says that all is done and the list says otherwise: the list is right.
+    """
     absorbing.absorb(lab, row.group)
     is_late = found.next is Next.TIME_OUT
     result = grouping.split(_listed(lab, row), timed_out=is_late)
+    done = len(result.completed)
     memory, last = row.memory, tuple[Event, ...]()
-    if not is_late and len(result.completed) >= row.expected:
-        done = len(result.completed)
+    if not is_late and done < row.expected:
+        return None
+    if not is_late:
         memory, last = monitoring.closing(row.options, row.expected, memory, done)
     end = MonitorState.TIMED_OUT if is_late else MonitorState.COMPLETE
     return Turn((*found.events, *last), memory=memory, end=end, result=result)

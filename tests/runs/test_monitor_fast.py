@@ -50,7 +50,7 @@ def _lists_all(sql: str) -> bool:
     return 'FROM "runs_task" WHERE "runs_task"."group_id"' in sql and "ORDER BY" in sql
 
 
-@pytest.mark.row("RUNE-68", "RUNE-84", "C-23", level="contract")
+@pytest.mark.row("RUNE-68", "RUNE-84", level="contract")
 def test_the_sentinel_ends_it_after_one_listing(world: World) -> None:
     monitor = a_watched(world, 3, fast=True)
     tick.tick(world.lab)
@@ -67,8 +67,8 @@ def test_the_sentinel_ends_it_after_one_listing(world: World) -> None:
     assert not Task.objects.exclude(status=TaskStatus.COMPLETED).exists()
 
 
-@pytest.mark.row("C-23", level="contract")
-def test_what_the_sentinel_does_not_cover_is_incomplete(world: World) -> None:
+@pytest.mark.row("RUNE-69", "RUNE-68", level="contract")
+def test_a_sentinel_that_the_list_of_tasks_contradicts_ends_nothing(world: World) -> None:
     monitor = a_watched(world, 3, fast=True)
     Task.objects.filter(key="3").update(issue_key="7")
     folder = world.signals.folders[signalling.folder(world.lab, monitor.group)]
@@ -76,10 +76,15 @@ def test_what_the_sentinel_does_not_cover_is_incomplete(world: World) -> None:
     assert folder.sentinel is not None
     tick.tick(world.lab)
     monitor.refresh_from_db()
+    assert (monitor.state, monitor.is_fast) == (MonitorState.RUNNING, False)
+    said = "Work: .all-done file corrupted, falling back to TaskList polling"
+    assert told(NoticeKind.MONITOR_WARNED) == [said]
+    assert not told(NoticeKind.MONITOR_ENDED)
+    complete(monitor, "3")
+    passes(world, 1)
+    monitor.refresh_from_db()
     assert monitor.state == MonitorState.COMPLETE
-    assert monitor.result == Result(("1", "2"), ("3",), timed_out=False)
-    assert told(NoticeKind.MONITOR_ENDED) == ["Work completed: 2/3, 1 incomplete"]
-    assert not Checkpoint.objects.exists()
+    assert monitor.result == Result(("1", "2", "3"), (), timed_out=False)
 
 
 @pytest.mark.row("RUNE-69", level="contract")
@@ -102,7 +107,7 @@ def test_a_sentinel_that_cannot_be_read_is_told_and_the_tasks_are_listed(world: 
     assert world.signals.asked == asked
 
 
-@pytest.mark.row("RUNE-70", level="contract")
+@pytest.mark.row("RUNE-70", "C-23", level="contract")
 def test_the_timeout_counts_signals_and_lists_once(world: World) -> None:
     monitor = a_watched(world, 3, fast=True, timeout_seconds=60, poll_seconds=600)
     tick.tick(world.lab)
