@@ -11,6 +11,7 @@ import logging
 from runs.agents import check_rules
 from runs.agents.check_rules import ProgramFacts
 from runs.domain.ports import Lab, SeamError
+from runs.domain.states import AnswerCode
 from runs.domain.waiting import Obstacle
 from runs.models import AgentProfile
 from runs.work import logins
@@ -40,6 +41,17 @@ def obstacle(lab: Lab, profile: AgentProfile) -> Obstacle | None:
             ),
         )
     )
+
+
+def refusal(lab: Lab, profile: AgentProfile) -> tuple[str, AnswerCode] | None:
+    """Why a session of this agent may not be started, asked now; None when it may."""
+    unfit = obstacle(lab, profile)
+    if unfit is not None:
+        return unfit.text, AnswerCode.NO_PROGRAM
+    if logins.ask(lab, profile) is False:
+        text = f"{profile.name} is not logged in on this machine. Log in, then start again."
+        return text, AnswerCode.LOGGED_OUT
+    return None
 
 
 def carry_out(lab: Lab, profile_id: int) -> None:

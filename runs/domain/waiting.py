@@ -177,8 +177,7 @@ def of_project(queue: Queue) -> Iterator[Obstacle]:
         change = Change(Act.LOG_IN, f"Log {queue.agent or 'the agent'} in", queue.agent)
         yield Obstacle(Why.LOGGED_OUT, f"{queue.agent or 'The agent'} is not logged in.", change)
     elif queue.is_logged_in is None:
-        name = queue.agent or "The agent"
-        text = f"{name} did not say whether it is logged in."
+        text = f"{queue.agent or 'The agent'} did not say whether it is logged in."
         yield _wait(Why.LOGIN_UNKNOWN, text, only_auto=True)
 
 
@@ -186,11 +185,11 @@ def _of_tracker_and_git(queue: Queue) -> Iterator[Obstacle]:
     if not queue.has_tracker:
         yield _wait(Why.NO_TRACKER, "This project has no tracker that labsite can read.")
     elif queue.ready is None:
-        said = queue.tracker_error or "no reason given"
-        yield _wait(Why.TRACKER_FAILED, f"The tracker did not answer: {said}.")
+        text = f"The tracker did not answer: {queue.tracker_error or 'no reason given'}."
+        yield _wait(Why.TRACKER_FAILED, text)
     if queue.claims is None:
-        said = queue.git_error or "no reason given"
-        yield _wait(Why.CLAIMS_UNKNOWN, f"git could not list the claims: {said}.")
+        text = f"git could not list the claims: {queue.git_error or 'no reason given'}."
+        yield _wait(Why.CLAIMS_UNKNOWN, text)
 
 
 def of_issue(queue: Queue, issue: Candidate) -> Iterator[Obstacle]:
@@ -204,9 +203,8 @@ def of_issue(queue: Queue, issue: Candidate) -> Iterator[Obstacle]:
         yield Obstacle(Why.CLAIMED, text, change)
     if unfit := why_unfit(issue.key, queue.keys):
         text = f"Its key cannot name a branch and a session: {unfit}."
-        yield Obstacle(
-            Why.UNFIT_KEY, text, Change(Act.RENAME, "Give it another key on its tracker")
-        )
+        change = Change(Act.RENAME, "Give it another key on its tracker")
+        yield Obstacle(Why.UNFIT_KEY, text, change)
     yield from _blocks(issue)
     if not _is_trusted(queue, issue):
         text = (
@@ -268,13 +266,11 @@ def _of_automatic_work(queue: Queue, issue: Candidate) -> Iterator[Obstacle]:
         change = Change(Act.TURN_ON, "Turn automatic work on")
         yield _auto(Why.SWITCHED_OFF, "Automatic work of this project is off.", change)
     elif not queue.want.includes(issue.key):
-        change = Change(Act.START, f"Start #{issue.key}", issue.key)
         text = "What runs here does not include this issue, or has worked on it already."
-        yield _auto(Why.NOT_WANTED, text, change)
+        yield _auto(Why.NOT_WANTED, text, Change(Act.START, f"Start #{issue.key}", issue.key))
     elif queue.want.most is not None and queue.want.most < 1:
-        change = Change(Act.START, f"Start #{issue.key}", issue.key)
         text = "The watch session starts no more issues: its limit is reached."
-        yield _auto(Why.AT_LIMIT, text, change)
+        yield _auto(Why.AT_LIMIT, text, Change(Act.START, f"Start #{issue.key}", issue.key))
     if streak.is_paused(queue.streak):
         text = f"Automatic work is paused: {queue.streak} runs in a row failed."
         yield _auto(Why.PAUSED, text, Change(Act.RESET, "Reset the streak"))

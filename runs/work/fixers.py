@@ -19,7 +19,7 @@ from runs.domain.ports import Lab, Order, SeamError, Sighting
 from runs.domain.states import NoticeKind, ValidationState, ValidationStep
 from runs.domain.validating import Failure, FixEnd, FixFacts, Verdict
 from runs.models import AgentProfile, Fixer, Settings, Validation
-from runs.work import announce, fixer_ends, lease, logins, taking, validation_ends
+from runs.work import announce, fixer_ends, lease, taking, validation_ends
 
 logger = logging.getLogger(__name__)
 
@@ -138,11 +138,9 @@ def _start(lab: Lab, fixer: Fixer) -> None:
     profile = project.agent or settings.agent
     if profile is None:
         raise NotStarted("no agent is chosen")
-    unfit = checks.obstacle(lab, profile)
-    if unfit is not None:
-        raise NotStarted(unfit.text)
-    if logins.ask(lab, profile) is False:
-        raise NotStarted(f"{profile.name} is not logged in on this machine")
+    refused = checks.refusal(lab, profile)
+    if refused is not None:
+        raise NotStarted(refused[0])
     path = lab.paths.worktrees / naming.worktree_name(
         project.slug, fixer.branch.removeprefix("lab/")
     )

@@ -25,7 +25,6 @@ from runs.models import Project, Run, Settings, StartRequest, connections
 from runs.work import (
     announce,
     listening,
-    logins,
     looking,
     mirror,
     orders,
@@ -169,12 +168,9 @@ def _start(lab: Lab, run: Run) -> None:
     profile = run.project.agent or settings.agent
     if profile is None:
         raise StartFailed("no agent is chosen; choose one on the settings page")
-    unfit = checks.obstacle(lab, profile)
-    if unfit is not None:
-        raise StartFailed(unfit.text, AnswerCode.NO_PROGRAM)
-    if logins.ask(lab, profile) is False:
-        text = f"{profile.name} is not logged in on this machine. Log in, then start again."
-        raise StartFailed(text, AnswerCode.LOGGED_OUT)
+    refused = checks.refusal(lab, profile)
+    if refused is not None:
+        raise StartFailed(*refused)
     _fetch(lab, run)
     _claim(lab, run)
     lab.trust.approve(profile.trust, Path(run.worktree), profile.env)

@@ -18,7 +18,7 @@ from runs.domain import budgets, commands, naming, tokens
 from runs.domain.ports import Lab, Order, SeamError, Sighting, Taken
 from runs.domain.states import AgentMode, NoticeKind, PersonState, ProjectState
 from runs.models import AgentProfile, ManualSession, Project, Settings
-from runs.work import announce, credentials, lease, logins, manual_ends, taking
+from runs.work import announce, credentials, lease, manual_ends, taking
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +41,9 @@ def start(lab: Lab, project: Project, text: str, by: str) -> ManualSession:
         raise SessionRefused("This project has not been cloned yet. Nothing was started.")
     settings = Settings.current()
     profile = _profile(project, settings)
-    _refuse_unfit(lab, profile)
+    unfit = checks.obstacle(lab, profile)
+    if unfit is not None:
+        raise SessionRefused(f"{unfit.text} Nothing was started.")
     number = _lease(lab)
     try:
         made = _store(lab, project, profile, settings, text, by)
@@ -126,12 +128,6 @@ def _profile(project: Project, settings: Settings) -> AgentProfile:
     return profile
 
 
-def _refuse_unfit(lab: Lab, profile: AgentProfile) -> None:
-    unfit = checks.obstacle(lab, profile)
-    if unfit is not None:
-        raise SessionRefused(f"{unfit.text} Nothing was started.")
-
-
 def _lease(lab: Lab) -> int:
     """The lease of the judge, so that slots are counted by one at a time."""
     for _ in range(int(LEASE_PATIENCE / LEASE_STEP)):
@@ -180,9 +176,9 @@ def _store(
 def _make(lab: Lab, row: ManualSession) -> None:
     project, settings = row.project, Settings.current()
     profile = _profile(project, settings)
-    _refuse_unfit(lab, profile)
-    if logins.ask(lab, profile) is False:
-        raise SessionRefused(f"{profile.name} is not logged in on this machine. Log in first")
+    refused = checks.refusal(lab, profile)
+    if refused is not None:
+        raise SessionRefused(refused[0])
     repo = project.repo(lab.paths)
     token = credentials.of_git(lab, project)
     lab.repos.fetch(repo, token, url=project.url)
