@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-USAGE = "usage: labctl hook task-completed|idle [--group NAME] [--worker NAME] [--task KEY]"
+USAGE = "usage: labctl hook task-completed|idle [--group NAME] [--worker NAME] [--task KEY]\n       labctl hook session"
 MOST_BYTES = 1024 * 1024
 NAME_BYTES = 200
 MOST_TIMES = 5
@@ -29,6 +29,11 @@ GO_ON, SEND_BACK = 0, 2
 def run(arguments: Sequence[str]) -> int:
     """Handle one call of a hook."""
     try:
+        if list(arguments) == ["session"]:
+            from labctl import hook_session
+
+            hook_session.handle(os.environ, _payload())
+            return GO_ON
         given = _given(arguments)
         if given is None:
             print(USAGE, file=sys.stderr)

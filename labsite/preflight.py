@@ -131,10 +131,24 @@ def write_address(paths: Paths, url: str) -> None:
 
 
 def write_labctl(paths: Paths, python: str, root: Path) -> None:
-    """Put the agent's command where every session finds it."""
+    """Put the agent's command where every session finds it.
+
+    A login shell sets PATH anew, as Debian's /etc/profile does; bash reads the second file after
+    that, whatever kind of shell it is, since BASH_ENV names it.
+    """
     paths.bin.mkdir(mode=0o700, parents=True, exist_ok=True)
     command = f'exec {shlex.quote(python)} -I -S {shlex.quote(str(root / "labctl"))} "$@"'
     _write(paths.bin / "labctl", f"#!/bin/sh\n{command}\n", 0o700)
+    folder = shlex.quote(str(paths.bin))
+    lines = (
+        "# What BASH_ENV named before. Unset meanwhile, so that no file can name itself.",
+        "lab_bash_env=${LAB_BASH_ENV:-}",
+        "unset LAB_BASH_ENV",
+        'if [ -r "$lab_bash_env" ]; then . "$lab_bash_env"; export LAB_BASH_ENV=$lab_bash_env; fi',
+        "unset lab_bash_env",
+        f'case ":$PATH:" in *":"{folder}":"*) ;; *) export PATH={folder}:$PATH ;; esac',
+    )
+    _write(paths.bash_env, "\n".join([*lines, ""]), 0o600)
 
 
 def _write(path: Path, text: str, mode: int) -> None:

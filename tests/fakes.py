@@ -74,6 +74,7 @@ class FakeSessions:
         self.text: dict[str, str] = {}
         self.orders: dict[str, Order] = {}
         self.outputs: dict[Path, bytes] = {}
+        self.events: dict[Path, bytes] = {}
         self.broken = ""
         self.typed: list[tuple[str, str]] = []
         self.interrupted: list[str] = []
@@ -121,8 +122,10 @@ class FakeSessions:
     def exit_of(self, folder: Path) -> Exit | None:
         return None
 
-    def output(self, folder: Path, start: int, limit: int) -> Output | None:
-        kept = self.outputs.get(folder)
+    def output(
+        self, folder: Path, start: int, limit: int, record: str = "output.jsonl"
+    ) -> Output | None:
+        kept = (self.outputs if record == "output.jsonl" else self.events).get(folder)
         if kept is None:
             return None
         begin = start if start >= 0 else max(0, len(kept) + start)

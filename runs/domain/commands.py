@@ -26,8 +26,12 @@ def fill(template: Sequence[str], values: Mapping[str, str]) -> list[str]:
     return argv
 
 
-def task_text(*, key: str, title: str, branch: str, base: str, evidence: str = "") -> str:
+def task_text(
+    *, key: str, title: str, branch: str, base: str, evidence: str = "", labctl: str = ""
+) -> str:
     """The task of a run: the seven things of LAB-62, in our words.
+
+    `labctl` is where the command lies, for a shell whose PATH does not hold it.
 
     With `evidence`, the word by which a commit names the issue, commits are delivered and no pull
     request (C-07, C-09).
@@ -46,10 +50,11 @@ def task_text(*, key: str, title: str, branch: str, base: str, evidence: str = "
             "on origin, or what is missing.\n"
         )
         reasons, end = "the commit message", "When `labctl done` says that you are done, stop."
+    where = f" If your shell does not find `labctl`, call it as `{labctl}`." if labctl else ""
     return (
         f"You work unattended on issue {key} of this repository. Title, as written by its author: {one_line}\n"
         "\n"
-        f"1. Read issue {key} with all its comments in the project's own tracker: `labctl issue view {key}`.\n"
+        f"1. Read issue {key} with all its comments in the project's own tracker: `labctl issue view {key}`.{where}\n"
         f"2. You are in a git worktree of your own on branch `{branch}`. Stay on it; do not switch branches.\n"
         f"3. Implement what issue {key} asks for, and nothing else.\n"
         "4. Verify your work with the project's own tests, build and linters until they pass.\n"

@@ -59,6 +59,11 @@ class Paths:
         return self.state / "bin"
 
     @property
+    def bash_env(self) -> Path:
+        """What bash reads before a command of a session: it keeps `bin` on the PATH."""
+        return self.bin / "bash-env"
+
+    @property
     def feed(self) -> Path:
         """One datagram socket a web process: "there is something new on the timeline"."""
         return self.feed_socket(0).parent

@@ -132,10 +132,13 @@ class Sessions(Protocol):
     def exit_of(self, folder: Path) -> Exit | None:
         """How the program ended, read from the run's folder; None when it is not known."""
 
-    def output(self, folder: Path, start: int, limit: int) -> Output | None:
+    def output(
+        self, folder: Path, start: int, limit: int, record: str = "output.jsonl"
+    ) -> Output | None:
         """What the program printed, from byte `start` on; a negative one counts from the end.
 
-        At most `limit` bytes; None when there is no record that can be read.
+        At most `limit` bytes; None when there is no record that can be read. `record` is another
+        file of the run's folder: what the program's hooks told lies in one of its own.
         """
 
     def type(self, name: str, text: str) -> None:

@@ -111,7 +111,7 @@ def refused(
 def of(words: str, status: int | None = None, kind: str = "") -> Trouble:
     """The trouble alone."""
     said = words.replace("\u2019", "'")
-    status = status if status is not None else _status(said)
+    status = status if status is not None else status_in(said)
     if status is None or status >= 400:
         for trouble, pattern in _CERTAIN:
             if pattern.search(said) and _may_be(trouble, status):
@@ -127,8 +127,8 @@ def state(trouble: Trouble) -> AgentState | None:
     return _STATES.get(trouble)
 
 
-def _status(words: str) -> int | None:
-    """A status that stands in the words."""
+def status_in(words: str) -> int | None:
+    """The status of an answer that stands in the words of an error."""
     found = _STATUS.search(words)
     number = int(found[1] or found[2]) if found else 0
     return number if 400 <= number < 600 else None

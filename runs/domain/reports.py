@@ -77,7 +77,7 @@ def ended(
 
     The end of a limit that is still ahead is kept: it says when it is worth starting again.
     """
-    found = refusing.of(error, status) if error is not None else Trouble.NONE
+    found = refusing.of(error, status, subtype) if error is not None else Trouble.NONE
     if subtype.startswith("error_max"):
         found = Trouble.NONE  # a limit that its own arguments set
     named = resets.told(error or "", now) if found else None

@@ -13,7 +13,10 @@ from runs.domain.logging_in import LINK_CHARACTERS, LoginState
 from runs.domain.states import Trouble
 from runs.models.secret import HIDDEN, EncryptedJSONField
 
-PLACEHOLDERS = ("{prompt}", "{prompt_file}", "{model}", "{effort}", "{worktree}")
+PLACEHOLDERS = (
+    *("{prompt}", "{prompt_file}", "{model}", "{effort}", "{worktree}"),
+    *("{settings}", "{session}"),
+)
 
 
 MODEL_CHARACTERS, EFFORT_CHARACTERS = 100, 40

@@ -152,8 +152,10 @@ class TmuxSessions:
         text = files.read_small(folder / "exit", EXIT_BYTES)
         return None if text is None else sightings.read_exit(text)
 
-    def output(self, folder: Path, start: int, limit: int) -> Output | None:
-        return files.read_piece(folder / recorder.NAME, start, limit)
+    def output(
+        self, folder: Path, start: int, limit: int, record: str = recorder.NAME
+    ) -> Output | None:
+        return files.read_piece(folder / record, start, limit)
 
     def type(self, name: str, text: str) -> None:
         """Through memory without a name: what is typed is a secret and argument lists are public."""
@@ -221,9 +223,10 @@ def _refuse_odd(name: str, marker: str) -> None:
 def _for_agents(env: Mapping[str, str]) -> dict[str, str]:
     """Without what describes our own terminal and folder, and without git settings of our caller.
 
-    The last would redirect every git command of the agent (GIT_DIR, GIT_CONFIG_COUNT).
+    The last would redirect all git of the agent (GIT_DIR). Ours reads what BASH_ENV named before.
     """
-    return {
+    first = {"LAB_BASH_ENV": env["BASH_ENV"]} if env.get("BASH_ENV") else {}
+    return first | {
         name: value
         for name, value in env.items()
         if name not in _OF_OUR_TERMINAL and (not name.startswith("GIT_") or name.startswith(_GIT))
@@ -256,7 +259,6 @@ def _configuration(paths: Paths) -> str:
 
 
 def _quoted(path: Path) -> str:
-    """A path inside the double quotes of the hook's command."""
     return "'" + str(path).replace("'", "'\\''") + "'"
 
 

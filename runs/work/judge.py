@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
+from runs.agents import events
 from runs.domain import budgets
 from runs.domain.ending import Ending, why_dead
 from runs.domain.evidence import Evidence, wants_look
@@ -43,6 +44,7 @@ def judge(
     working = [run for run in runs if run.state == RunState.WORKING]
     if sightings is None or not working:
         return []
+    events.hear(lab, working)
     ended: list[Run] = []
     for run, signal_of in _signals(lab, settings, working, sightings, errors, now):
         try:

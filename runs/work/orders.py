@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from runs.agents import claude_settings
 from runs.domain import commands, tokens
 from runs.domain.ports import Lab, Order
 from runs.models import AgentProfile, Run, Settings
@@ -22,19 +24,30 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         branch=run.branch,
         base=run.project.default_branch,
         evidence=names[0] if proving.is_wanted(lab, run.project) else "",
+        labctl=str(lab.paths.bin / "labctl"),
     )
     token = tokens.new_token()
     files = {"token": token, "prompt.md": prompt}
     if run.project.git_token:
         files["git-token"] = str(run.project.git_token)
     env = {**_session_env(lab, run, folder), **{str(k): str(v) for k, v in profile.env.items()}}
+    if env.get("BASH_ENV"):
+        env["LAB_BASH_ENV"] = env["BASH_ENV"]
+    env["BASH_ENV"] = str(lab.paths.bash_env)
     run.mode, run.output, run.resume_argv = profile.mode, profile.output, profile.resume_argv
+    template = _template(profile)
+    if any("{session}" in word for word in template):
+        run.agent_session = str(uuid.uuid4())
+    if any("{settings}" in word for word in template):
+        hears = not profile.output  # what prints lines for us tells all of it there
+        files[claude_settings.NAME] = claude_settings.content(lab.paths.bin / "labctl", hears=hears)
     Run.objects.filter(pk=run.pk).update(
         prompt=prompt,
         token_hash=tokens.hash_token(token),
         mode=run.mode,
         output=run.output,
         resume_argv=run.resume_argv,
+        agent_session=run.agent_session,
         link_waits=bool(profile.link_url or profile.link_generic),
         deep_link="",
     )
@@ -44,8 +57,10 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         "model": run.model,
         "effort": run.effort,
         "worktree": run.worktree,
+        "settings": str(folder / claude_settings.NAME),
+        "session": run.agent_session,
     }
-    argv = commands.fill(profile.argv, values)
+    argv = commands.fill(template, values)
     return Order(
         session=run.session,
         folder=folder,
@@ -57,6 +72,14 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         nofile=settings.nofile_limit,
         output=run.output,
     )
+
+
+def _template(profile: AgentProfile) -> list[str]:
+    """The profile's argument list; an interactive Claude Code is given our settings and an id."""
+    is_claude = profile.trust == AgentProfile.TrustKind.CLAUDE
+    if is_claude and profile.mode == AgentProfile.Mode.INTERACTIVE:
+        return claude_settings.equipped(profile.argv)
+    return list(profile.argv)
 
 
 def _session_env(lab: Lab, run: Run, folder: Path) -> dict[str, str]:

@@ -21,7 +21,11 @@ from tests.runs import stories
 ROOT = Path(__file__).resolve().parents[2]
 CLAUDE, PRINT, CODEX = "Claude Code", "Claude Code (print)", "Codex"
 # The migrations that write shipped profiles, and the function of each.
-WRITERS = (("0002_claude_code_profile", "add"), ("0012_one_shot_profiles", "add"))
+WRITERS = (
+    ("0002_claude_code_profile", "add"),
+    ("0012_one_shot_profiles", "add"),
+    ("0046_unattended_claude", "change"),
+)
 KEY = "sk-ant-scripted-0123456789-abcdefghijkl"
 PATIENCE = 60.0
 

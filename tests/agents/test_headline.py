@@ -6,11 +6,11 @@ import pytest
 
 from runs.domain.states import Outcome
 from runs.work import merging
-from tests.agents.house import PRINT, work_on
+from tests.agents.house import CLAUDE, CODEX, PRINT, work_on
 from tests.real import git
 
 
-@pytest.mark.parametrize("name", [PRINT])
+@pytest.mark.parametrize("name", [CLAUDE, PRINT, CODEX])
 def test_an_issue_becomes_a_merged_pull_request_without_a_person(house, name):
     house.model.script(*work_on())
     profile = house.profile(name)

@@ -1,0 +1,58 @@
+"""`labctl hook session`: notes what a session's own hooks tell of it, one short line an event.
+
+The agent's settings name this command for the events that labsite asks for. Each call appends one
+JSON line to `events.jsonl` in the run's folder and asks labsite for a look.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+
+from labctl import wake
+from labctl.safe_files import line
+
+TYPE_CHECKING = False  # importing `typing` would take longer than all else here
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+FILE = "events.jsonl"
+FULL = 1_000_000  # bytes; more than a run's events ever are
+# What is kept of a payload, under which name, and how many letters of it.
+KEPT = (
+    ("session", "session_id", 100),
+    ("kind", "error", 60),
+    ("text", "last_assistant_message", 300),
+    ("asks", "notification_type", 60),
+    ("transcript", "transcript_path", 500),
+)
+_ERRORS_ONLY = frozenset({"kind", "text"})
+_NAME = re.compile(r"[A-Za-z]{1,40}", re.ASCII)
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def handle(env: Mapping[str, str], payload: Mapping[str, Any]) -> None:
+    """Note one event and wake the worker; nothing outside a session of labsite. Raises OSError."""
+    folder, name = env.get("LAB_RUN_FOLDER", ""), payload.get("hook_event_name")
+    if not folder or not isinstance(name, str) or not _NAME.fullmatch(name):
+        return
+    entry: dict[str, object] = {"event": name, "at": time.time()}
+    for ours, theirs, most in KEPT:
+        text = line(payload.get(theirs), most)
+        if text and (name == "StopFailure" or ours not in _ERRORS_ONLY):
+            entry[ours] = text
+    _append(os.path.join(folder, FILE), json.dumps(entry).encode() + b"\n")  # noqa: PTH118
+    wake.send(env.get("LAB_WAKE_SOCKET", ""), env.get("LAB_PROJECT", ""))
+
+
+def _append(path: str, data: bytes) -> None:
+    """In one write, so that lines of hooks that run side by side stay whole."""
+    file = os.open(path, _APPEND, 0o600)
+    try:
+        if os.fstat(file).st_size < FULL:
+            os.write(file, data)
+    finally:
+        os.close(file)

@@ -1,0 +1,58 @@
+"""The settings file that labsite gives Claude Code beside the user's own, and how it reaches the program.
+
+No Django in here. The file answers beforehand what nobody is there to answer, and has the program
+tell labsite when it began, when a turn ended, and why a turn failed.
+"""
+
+from __future__ import annotations
+
+import json
+import os.path
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+NAME = "claude-settings.json"
+FLAG, SESSION_FLAG = "--settings", "--session-id"
+# Each starts a small program, so only what is read is asked for.
+EVENTS = (
+    *("SessionStart", "UserPromptSubmit", "Notification"),
+    *("Stop", "StopFailure", "SessionEnd"),
+)
+HOOK_SECONDS = 10
+# A tool that shows a question and waits; without it the agent decides by itself, as its task says.
+ASKING_TOOL = "AskUserQuestion"
+_OWN_SESSION = ("--session-id", "--resume", "-r", "--continue", "-c", "-p", "--print")
+
+
+def content(labctl: Path, *, hears: bool) -> str:
+    """The file. `hears`: whether its events are wanted."""
+    settings: dict[str, object] = {
+        "skipDangerousModePermissionPrompt": True,
+        "enableAllProjectMcpServers": True,
+        "permissions": {"deny": [ASKING_TOOL]},
+    }
+    if hears:
+        command = f"{shlex.quote(str(labctl))} hook session"
+        hook = {"type": "command", "command": command, "timeout": HOOK_SECONDS}
+        settings["hooks"] = {event: [{"hooks": [hook]}] for event in EVENTS}
+    return json.dumps(settings, indent=2)
+
+
+def equipped(template: Sequence[str]) -> list[str]:
+    """An argument list that gives Claude Code the file and a session id, as placeholders.
+
+    A list that starts `claude` without naming a settings file gets both. One with settings of its
+    own, or that starts something else, such as a wrapper, is left as its operator wrote it; there
+    `{settings}` and `{session}` may be used.
+    """
+    argv = list(template)
+    is_ours = any("{settings}" in word for word in argv)
+    is_claude = bool(argv) and os.path.basename(argv[0]) == "claude"  # noqa: PTH119
+    has_own = any(word == FLAG or word.startswith(f"{FLAG}=") for word in argv)
+    if is_ours or not is_claude or has_own:
+        return argv
+    more = [FLAG, "{settings}"]
+    if not any(word.partition("=")[0] in _OWN_SESSION for word in argv):
+        more += [SESSION_FLAG, "{session}"]
+    return [argv[0], *more, *argv[1:]]
