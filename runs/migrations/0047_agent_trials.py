@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0045_agents_unattended'),
+        ('runs', '0046_unattended_claude'),
     ]
 
     operations = [
