@@ -69,14 +69,13 @@ def _migrations() -> dict[str, list[str]]:
     from django.db import connection
     from django.db.migrations.loader import MigrationLoader
 
+    from runs.management.tables import newer_steps
+
     loader = MigrationLoader(connection)
     known, applied = set(loader.disk_migrations), set(loader.applied_migrations)
-    labels = {label for label, _ in known}
-    newer = {step for step in applied - known if step[0] in labels}
-    replaced = {old for step in loader.disk_migrations.values() for old in step.replaces}
     return {
         "waiting": sorted(".".join(step) for step in known - applied),
-        "unknown": sorted(".".join(step) for step in newer - replaced),
+        "unknown": newer_steps(loader),
     }
 
 

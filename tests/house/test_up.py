@@ -170,6 +170,15 @@ def test_a_missing_program_is_one_sentence(tmp_path: Path, missing: str) -> None
     _refused(lab("up", state=tmp_path / "state", PATH=str(tools)), missing, "install")
 
 
+def test_a_database_of_a_newer_version_is_one_sentence(used: Path) -> None:
+    code = (
+        "from django.db.migrations.recorder import MigrationRecorder as R; "
+        "from django.db import connection; R(connection).record_applied('runs', '9999_future')"
+    )
+    assert lab("manage", "shell", "-v", "0", "-c", code, state=used).returncode == 0
+    _refused(lab("up", "--port", "0", state=used), "newer labsite", "runs.9999_future", "backup")
+
+
 def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

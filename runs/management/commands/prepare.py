@@ -37,6 +37,12 @@ class Command(BaseCommand):
         servers.wait()
         try:
             tables.bring_up_to_date()
+        except tables.TooNew as error:
+            raise SystemExit(
+                f"The database {servers.name()} was changed by a newer labsite ({error}). Start that "
+                "version again, or go back with a backup as docs/operating.md says. Nothing was "
+                "started, and nothing was changed."
+            ) from error
         except DatabaseError as error:
             raise SystemExit(
                 f"The database {servers.name()} could not be brought up to date: "
