@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
+from runs.domain.states import ForgeKind
+
 MOST_BYTES = 2 * 1024 * 1024
 REMEMBERED = timedelta(days=30)
 CONTENT_TYPES = ("application/json", "application/x-www-form-urlencoded")
@@ -30,6 +32,17 @@ _ELSEWHERE = frozenset(
     | {"repository_advisory", "security_advisory", "sponsorship", "star", "team_add"}
     | {"watch", "wiki"}
 )
+# As the forges' own pages name them. Gitea and Forgejo tell of labels in an event of their own:
+# without it a new ready issue is not heard of.
+EVENTS: Mapping[str, tuple[str, ...]] = {
+    ForgeKind.GITEA: (
+        *("Issues", "Issue Labeled", "Issue Comment", "Pull Request"),
+        *("Pull Request Synchronized", "Push", "Statuses"),
+    ),
+    ForgeKind.GITHUB: (
+        *("Issues", "Issue comments", "Pull requests", "Pushes", "Check runs", "Statuses"),
+    ),
+}
 
 
 class HookDid(StrEnum):

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from runs.domain.hooks import EVENTS
 from tests.house.product import ROOT
 from tests.rows import LEVELS, PAGE, Marks, Row, problems, read, report
 
@@ -179,3 +180,9 @@ def test_the_report_names_row_level_and_test_and_what_is_missing() -> None:
     assert "    LAB-02: because" in lines
     assert "    LAB-01: no test shows it" in lines
     assert lines[-1] == "1 of 2 rows are shown, 1 of them partly."
+
+
+@pytest.mark.parametrize("kind", list(EVENTS))
+def test_the_guide_names_every_event_that_a_webhook_needs(kind: str) -> None:
+    guide = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    assert [name for name in EVENTS[kind] if f"*{name}*" not in guide] == []

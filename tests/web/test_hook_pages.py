@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from runs.domain.hooks import EVENTS
 from runs.models import HookDelivery, Project, Settings
 from runs.web import fragments
 from runs.work import hooks
@@ -48,6 +49,9 @@ def test_the_secret_is_made_on_a_page_that_asks_again_and_shown_once(
     secret = secret_in(shown)
     assert Project.objects.get().hook_secret == secret
     assert "http://testserver/hooks/demo/" in shown
+    told = shown[shown.index("Events:") : shown.index("</ol>")]
+    assert re.findall("<b>([^<]+)</b>", told) == list(EVENTS["gitea"])
+    assert "Issue Labeled" in told
     pages = (PAGE, f"{PAGE}live", SECRET, "/audit/", "/", f"{PAGE}tracker/")
     assert secret not in "".join(text_of(anna.get(page)) for page in pages)
     page = text_of(anna.get(PAGE))

@@ -9,6 +9,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from runs import wiring
+from runs.domain.hooks import EVENTS
 from runs.models import Forge
 from runs.web import answers, tracker_pages
 from runs.web.access import act, administer, look, username
@@ -84,7 +85,11 @@ def label(request: HttpRequest, project_id: int) -> HttpResponse:
 def secret(request: HttpRequest, project_id: int) -> HttpResponse:
     """Make a secret for the webhook. The answer shows it, and nothing can show it again."""
     project = tracker_pages.project_of(project_id)
-    facts = {"project": project, "hook_address": tracker_pages.hook_address(request, project)}
+    facts = {
+        "project": project,
+        "hook_address": tracker_pages.hook_address(request, project),
+        "events": EVENTS.get(project.tracker, ()),
+    }
     if request.method == "POST":
         facts["secret"] = hooks.make_secret(wiring.lab(), project, by=username(request))
     return answers.fresh(render(request, "forges/secret.html", facts))
