@@ -49,15 +49,23 @@ def test_the_secret_is_made_on_a_page_that_asks_again_and_shown_once(
     secret = secret_in(shown)
     assert Project.objects.get().hook_secret == secret
     assert "http://testserver/hooks/demo/" in shown
-    told = shown[shown.index("Events:") : shown.index("</ol>")]
-    assert re.findall("<b>([^<]+)</b>", told) == list(EVENTS["gitea"])
-    assert "Issue Labeled" in told
     pages = (PAGE, f"{PAGE}live", SECRET, "/audit/", "/", f"{PAGE}tracker/")
     assert secret not in "".join(text_of(anna.get(page)) for page in pages)
     page = text_of(anna.get(PAGE))
     assert "stored and not shown again" in page
     assert "Make a new secret" in page
     assert send(Client(), secret).json()["code"] == "woke"
+
+
+@pytest.mark.parametrize("kind", list(EVENTS))
+def test_the_page_with_the_secret_names_the_events_of_that_forge(
+    anna: Client, world: World, project: Project, kind: str
+) -> None:
+    Project.objects.update(tracker=kind)
+    confirmed(anna)
+    shown = text_of(anna.post(SECRET))
+    told = shown[shown.index("Events:") : shown.index("</ol>")]
+    assert re.findall("<b>([^<]+)</b>", told) == list(EVENTS[kind])
 
 
 def test_only_admins_make_a_secret(vera: Client, world: World, project: Project) -> None:
