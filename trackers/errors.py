@@ -6,7 +6,12 @@ from datetime import datetime
 
 
 class TrackerError(Exception):
-    """A tracker did not give the answer. None of these ever ends a run."""
+    """A tracker did not give the answer. None of these ever ends a run.
+
+    `is_repeat`: nothing was asked this time, since it is not time yet after an earlier failure.
+    """
+
+    is_repeat = False
 
 
 class Unreachable(TrackerError):

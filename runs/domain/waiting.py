@@ -102,7 +102,8 @@ class Queue:
 
     `ready` is None when the tracker did not answer, `claims` when git did not, `is_logged_in` when
     the agent could not be asked. `wanted` is the one issue that a person named; `unfit` is why the
-    agent's program cannot be started on this machine.
+    agent's program cannot be started on this machine. `was_not_asked`: the tracker's failure is an
+    earlier one, about which it is not time to ask again yet.
     """
 
     has_tracker: bool
@@ -125,6 +126,7 @@ class Queue:
     auto_alive: int = 0
     parallel: int = 1
     asked_again_at: datetime | None = None
+    was_not_asked: bool = False
     keys: KeyRule = KeyRule.NUMBER
 
 

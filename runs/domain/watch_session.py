@@ -94,11 +94,13 @@ class Session:
 class Poll:
     """The answer of one ready query: how many may start, None when it failed.
 
-    `blocked` is the number of open issues that are not ready; None when nobody knows.
+    `blocked` is the number of open issues that are not ready; None when nobody knows. `is_repeat`:
+    the tracker was not asked again after a failure, so that one failure is counted once.
     """
 
     ready: int | None
     blocked: int | None = None
+    is_repeat: bool = False
 
 
 @dataclass(frozen=True, slots=True)

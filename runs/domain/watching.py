@@ -90,7 +90,7 @@ def _asked(session: Session, facts: Facts) -> Step | None:
 
 
 def _polled(session: Session, poll: Poll | None) -> Session:
-    if poll is None:
+    if poll is None or poll.is_repeat:
         return session
     failures = session.poll_failures + 1 if poll.ready is None else 0
     return replace(session, poll_failures=failures)

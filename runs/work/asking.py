@@ -32,10 +32,14 @@ Root = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """Why a tracker gave no answer; `until` is when it may be asked again, if it said so."""
+    """Why a tracker gave no answer; `until` is when it may be asked again, if it said so.
+
+    `is_repeat`: it was not asked anew, so that this is no further failure.
+    """
 
     text: str
     until: datetime | None = None
+    is_repeat: bool = False
 
 
 Answers = dict[Root, Value | Silence]
@@ -128,4 +132,5 @@ def _value(tracker: Tracker, root: str, value: Value | None) -> Value | Silence:
 
 
 def _silence(error: TrackerError) -> Silence:
-    return Silence(str(error), error.until if isinstance(error, RateLimited) else None)
+    until = error.until if isinstance(error, RateLimited) else None
+    return Silence(str(error), until, error.is_repeat)

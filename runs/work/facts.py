@@ -65,6 +65,7 @@ def gather(
                 wanted=wanted,
                 tracker_error=silence.text,
                 asked_again_at=silence.until,
+                was_not_asked=silence.is_repeat,
                 git_error=git_error,
                 project=project.pk,
                 state=project.state,

@@ -61,7 +61,7 @@ def answered(
     by_project = {queue.project: queue for queue in queues}
     polls = {row.pk: poll_of(by_project[row.project_id]) for row in rows}
     for row in rows:
-        if polls[row.pk].ready is None:
+        if polls[row.pk].ready is None and not polls[row.pk].is_repeat:
             _tell_failure(lab, row, by_project[row.project_id])
 
     def step(row: Any) -> Step:
@@ -101,7 +101,9 @@ def poll_of(queue: Queue) -> Poll:
 
     Claims that git did not list leave an issue ready: could not tell ends nothing.
     """
-    return Poll(None if queue.ready is None else len(launching.hopeful(queue)))
+    if queue.ready is None:
+        return Poll(None, is_repeat=queue.was_not_asked)
+    return Poll(len(launching.hopeful(queue)))
 
 
 def note_held(rows: Mapping[int, Any], why: Mapping[int, str]) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from runs.domain.ports import SeamError
-from runs.models import Notice, Project, Run
-from runs.work import explain, mirror, proving, seen, sweep, tick
+from runs.domain.states import NoticeKind
+from runs.models import Notice, Project, Run, WatchSession
+from runs.work import auto, explain, mirror, proving, seen, sweep, tick
 from tests.real import RealWorld, git
 from tests.runs.stories import look, press_start
 
@@ -278,6 +279,22 @@ def test_a_bd_that_fails_is_told_once_while_the_run_goes_on(
     real.offset = timedelta(minutes=15)
     seen.refresh(real.lab, project.pk)
     assert warnings()[-1] == "the tracker answers again"
+
+
+@pytest.mark.row("MALA-W-54", level="real")
+def test_one_failure_of_bd_is_one_failed_poll_however_often_it_is_polled(
+    real: RealWorld, project: Project
+) -> None:
+    auto.switch(real.lab, project, is_on=True, by="anna")
+    real.beads().fault({"command": "ready", "status": 1, "err": "Error: database is locked"})
+    failed = Notice.objects.filter(kind=NoticeKind.WATCH_POLL_FAILED)
+    for seconds in (0, 20, 40, 55):
+        real.offset = timedelta(seconds=seconds)
+        tick.tick(real.lab, force=True)
+        assert (WatchSession.objects.get().poll_failures, failed.count()) == (1, 1)
+    real.offset = timedelta(seconds=120)
+    tick.tick(real.lab, force=True)
+    assert WatchSession.objects.get().poll_failures == 0
 
 
 @pytest.mark.row("C-02", "C-10", level="real")

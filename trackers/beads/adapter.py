@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import logging
 import threading
@@ -239,7 +240,9 @@ class BeadsTracker(Limited):
         with self._lock:
             until, error = self._paused.get(root, (None, None))
         if until is not None and error is not None and self._now() < until:
-            raise error.with_traceback(None)
+            again = copy.copy(error).with_traceback(None)
+            again.is_repeat = True
+            raise again
         try:
             found = _logged(root, ask)
         except TrackerError as new:

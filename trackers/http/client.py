@@ -254,6 +254,12 @@ def _unreadable(ask: Ask, heard: Heard) -> str:
 
 def _held(host: str, hold: Hold) -> TrackerError:
     """The error for a call that was not sent."""
+    found = _why_held(host, hold)
+    found.is_repeat = True
+    return found
+
+
+def _why_held(host: str, hold: Hold) -> TrackerError:
     until = f"until {hold.until:%H:%M} UTC"
     if hold.why is Why.DOUBT:
         text = f"{host} did not accept the token several times. Polling does not try it {until}."
