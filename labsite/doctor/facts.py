@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -153,32 +152,33 @@ def _secrets() -> int:
 
 
 def _agents() -> list[dict[str, Any]]:
-    """Per profile: its program, where it was found, who uses it, whether it is logged in."""
-    from django.conf import settings
+    """Per profile: its program, why it cannot start, who uses it, version and login.
 
+    As a session would find it that is started from this environment; labsite itself may have been
+    started from another one.
+    """
+    from runs.agents import checks, credentials
     from runs.models import AgentProfile, Project, Settings
-    from runs.outside.agents import AgentLogin
-    from runs.outside.shell import scrubbed
+    from runs.wiring import real_lab
 
-    login = AgentLogin(os.environ)
-    base = scrubbed(os.environ, own_bin=settings.PATHS.bin)
+    lab = real_lab()
     used = {
         *Settings.objects.values_list("agent_id", flat=True),
         *Project.objects.values_list("agent_id", flat=True),
     }
 
     def look(profile: AgentProfile) -> dict[str, Any]:
-        env = {**base, **{str(name): str(value) for name, value in profile.env.items()}}
-        program = str(profile.argv[0]) if profile.argv else ""
-        found = shutil.which(program, path=env.get("PATH"))
-        is_asked = bool(profile.login_command) and found is not None
+        found, unfit = checks.inspect(lab, profile)
+        is_asked = bool(profile.login_command) and bool(found)
         return {
             "name": profile.name,
-            "program": program,
-            "found": found,
+            "program": str(profile.argv[0]) if profile.argv else "",
+            "found": found or None,
+            "unfit": unfit.text if unfit is not None and found else "",
+            "version": checks.version(lab, profile) if found else "",
             "used": profile.pk in used,
             "asked": is_asked,
-            "logged_in": login.check(profile.login_command, profile.env) if is_asked else None,
+            "logged_in": credentials.is_logged_in(lab, profile) if is_asked else None,
         }
 
     profiles: Iterable[AgentProfile] = list(AgentProfile.objects.all())

@@ -66,13 +66,18 @@ def agents(found: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
             yield warning(
                 "agent", seen, "Install it, or choose another agent on the settings page."
             )
+        elif agent["unfit"] and not agent["used"]:
+            yield ok("agent", f"{name}: not in use. {agent['unfit']}")
+        elif agent["unfit"]:
+            yield warning("agent", f"{name}: {agent['unfit']}", "Or choose another agent.")
         elif agent["asked"] and agent["logged_in"] is False:
             yield warning("agent", f"{name}: not logged in", "Log in as the user who runs labsite.")
         elif agent["asked"] and agent["logged_in"] is None:
             yield warning("agent", f"{name}: the login check gave no answer", "Run it by hand.")
         else:
             login = "logged in" if agent["asked"] else "no login check"
-            yield ok("agent", f"{name}: {agent['found']}, {login}")
+            version = f", {agent['version']}" if agent["version"] else ""
+            yield ok("agent", f"{name}: {agent['found']}{version}, {login}")
 
 
 def beads(facts: Mapping[str, Any]) -> Iterator[Line]:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import logging
 
+from django.db import transaction
+
 from runs.agents import check_rules
 from runs.agents.check_rules import ProgramFacts
 from runs.domain.ports import Lab, SeamError
-from runs.domain.states import AnswerCode
+from runs.domain.states import AnswerCode, NoticeKind
 from runs.domain.waiting import Obstacle
 from runs.models import AgentProfile
-from runs.work import logins
+from runs.work import announce, logins
 
 logger = logging.getLogger(__name__)
 
@@ -26,21 +28,27 @@ def obstacle(lab: Lab, profile: AgentProfile) -> Obstacle | None:
 
     That it is gone, or there again, is stored for the pages.
     """
-    found = _find(lab, profile)
+    found, unfit = inspect(lab, profile)
     if found is not None and (found == "" or profile.is_found is False):
-        _store_found(profile, found)
-    env = profile.env
-    return check_rules.obstacle(
-        ProgramFacts(
-            name=profile.name,
-            argv=profile.argv,
-            found=found,
-            is_root=lab.programs.is_root(),
-            is_sandbox=check_rules.is_sandbox(
-                {name: lab.programs.variable(name, env) for name in _SANDBOX}
-            ),
-        )
+        _store_found(lab, profile, found)
+    return unfit
+
+
+def inspect(lab: Lab, profile: AgentProfile) -> tuple[str | None, Obstacle | None]:
+    """Where its program is, None when that cannot be told, and why it cannot be started.
+
+    Starts no program and stores nothing.
+    """
+    env, found = profile.env, _find(lab, profile)
+    values = {name: lab.programs.variable(name, env) for name in _SANDBOX}
+    facts = ProgramFacts(
+        name=profile.name,
+        argv=profile.argv,
+        found=found,
+        is_root=lab.programs.is_root(),
+        is_sandbox=check_rules.is_sandbox(values),
     )
+    return found, check_rules.obstacle(facts)
 
 
 def refusal(lab: Lab, profile: AgentProfile) -> tuple[str, AnswerCode] | None:
@@ -64,19 +72,19 @@ def carry_out(lab: Lab, profile_id: int) -> None:
 def check(lab: Lab, profile: AgentProfile) -> None:
     """The same now, however young the last answer is."""
     found = _find(lab, profile)
-    _store_found(profile, found)
-    version = _version(lab, profile) if found else ""
+    _store_found(lab, profile, found)
+    said = version(lab, profile) if found else ""
     if found != "":
         logins.ask(lab, profile)
     rows = AgentProfile.objects.filter(pk=profile.pk)
-    rows.update(version=version, checked_at=lab.now())
-    profile.version, profile.checked_at = version, lab.now()
+    rows.update(version=said, checked_at=lab.now())
+    profile.version, profile.checked_at = said, lab.now()
 
 
 def sweep(lab: Lab) -> None:
     """See which programs came and went. Starts no program."""
-    for profile in AgentProfile.objects.only("argv", "env", "is_found"):
-        _store_found(profile, _find(lab, profile))
+    for profile in AgentProfile.objects.only("name", "argv", "env", "is_found"):
+        _store_found(lab, profile, _find(lab, profile))
 
 
 def ask_when_old(lab: Lab, *profiles: AgentProfile) -> None:
@@ -96,14 +104,21 @@ def _find(lab: Lab, profile: AgentProfile) -> str | None:
     return lab.programs.find(profile.argv[0], profile.env) if profile.argv else ""
 
 
-def _store_found(profile: AgentProfile, found: str | None) -> None:
-    is_found = None if found is None else bool(found)
-    if profile.is_found is not is_found:
-        AgentProfile.objects.filter(pk=profile.pk).update(is_found=is_found)
-        profile.is_found = is_found
+def _store_found(lab: Lab, profile: AgentProfile, found: str | None) -> None:
+    """Store whether the program is there; that it came or went is told once."""
+    before, now = profile.is_found, None if found is None else bool(found)
+    if before is now:
+        return
+    with transaction.atomic():
+        won = AgentProfile.objects.filter(pk=profile.pk, is_found=before).update(is_found=now)
+        if won and None not in (before, now):
+            words = "is installed on this machine" if now else "is not installed here any more"
+            announce.tell(lab, NoticeKind.SETTING_CHANGED, f"{profile.name} {words}")
+    profile.is_found = now
 
 
-def _version(lab: Lab, profile: AgentProfile) -> str:
+def version(lab: Lab, profile: AgentProfile) -> str:
+    """What its program calls itself, asked now; empty when it does not say."""
     try:
         said = lab.programs.ask([profile.argv[0], "--version"], profile.env)
     except SeamError as error:

@@ -201,8 +201,9 @@ def load(lab: Lab, recent: int = 0, *, with_waiting: bool = False) -> Board:
 
 
 def _projects() -> QuerySet[Project]:
-    """Last opened first, each with what was heard last of its own agent's login."""
+    """Last opened first, each with what was heard last of its own agent's program and login."""
     agent = {"agent_name": F("agent__name"), "agent_logged_in": F("agent__is_logged_in")}
+    agent["agent_found"] = F("agent__is_found")
     secret = ExpressionWrapper(~Q(hook_secret=""), BooleanField())
     rows = Project.objects.defer("token", "hook_secret").recent_first()
     return watched.with_open(rows.annotate(**agent, has_hook_secret=secret))

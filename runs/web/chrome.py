@@ -25,6 +25,7 @@ SECTIONS = {
     "token-new": "account",
     "passkey-new": "account",
     "agent-login": "settings",
+    "agent-trial": "settings",
     "forges": "settings",
     "forge": "settings",
     "forge-new": "settings",

@@ -14,9 +14,10 @@ from django.urls import Resolver404, resolve
 from runs import wiring
 from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind, Outcome, WorktreeFate
-from runs.models import Notice, Project, Run
+from runs.models import AgentProfile, AgentTrial, Notice, Project, Run
 from runs.web import (
     addresses,
+    agent_cards,
     agent_panel,
     answers,
     board,
@@ -37,6 +38,7 @@ from runs.work import looking
 from runs.work.looking import Screen
 
 Context = dict[str, Any]
+Shown = AgentProfile | AgentTrial | Project | Run | Screen | None
 
 SECONDS = 600  # what a page says of the last day is looked at anew this often
 
@@ -84,6 +86,8 @@ def version(topic: str) -> str:
         run = Run.objects.filter(pk=ident).first()
         screen = looking.terminal(lab, run) if run is not None else None
         return _tag(topic, facts, run, screen)
+    if kind == "settings":
+        return _tag(topic, facts, *agent_cards.rows())
     rows = watched.with_open(Project.objects.defer("token", "hook_secret"))
     return _tag(topic, facts, *rows.order_by("pk"))
 
@@ -94,6 +98,8 @@ def version_of(topic: str, context: Context) -> str:
     kind, _ = _split(topic)
     if kind == "run":
         return _tag(topic, picture.facts, context["page"].run, context.get("terminal"))
+    if kind == "settings":
+        return _tag(topic, picture.facts, *agent_cards.rows())
     return _tag(topic, picture.facts, *sorted(picture.projects, key=lambda one: one.pk))
 
 
@@ -105,7 +111,7 @@ def topics_of(notice: Notice) -> set[str]:
     """
     if notice.kind == NoticeKind.MONITOR_PROGRESS:
         return {f"group:{notice.group_id}"}
-    topics = {"overview", "chrome"}
+    topics = {"overview", "chrome", "settings"}
     if notice.project_id is not None:
         topics |= {f"project:{notice.project_id}", f"issues:{notice.project_id}"}
     if notice.run_id is not None:
@@ -202,7 +208,7 @@ def _has_claim(run: Run) -> bool:
     return run.worktree_fate == WorktreeFate.KEPT and run.outcome != Outcome.SUCCEEDED
 
 
-def _tag(topic: str, facts: Facts, *parts: Project | Run | Screen | None) -> str:
+def _tag(topic: str, facts: Facts, *parts: Shown) -> str:
     limits = facts.settings
     told = [
         topic,
@@ -221,7 +227,7 @@ def _tag(topic: str, facts: Facts, *parts: Project | Run | Screen | None) -> str
     return hashlib.sha256(repr(told).encode()).hexdigest()[:20]
 
 
-def _told(part: Project | Run | Screen | None) -> object:
+def _told(part: Shown) -> object:
     """What of a row or a screen shows on a page and may change without a timeline entry."""
     match part:
         case Project():
@@ -234,6 +240,11 @@ def _told(part: Project | Run | Screen | None) -> object:
             ended = (part.state, part.outcome, part.settled_at)
             link = (part.link_waits, part.deep_link)
             return (*ended, *link, part.head, part.pull_number, part.reading.report)
+        case AgentProfile():
+            held = (part.hold, part.hold_note, part.held_until)
+            return (part.pk, part.is_found, part.is_logged_in, part.checked_at, *held)
+        case AgentTrial():
+            return (part.pk, part.state, part.steps)
         case Screen():
             return (part.text, part.live, part.error)
     return None
@@ -247,4 +258,5 @@ _MAKERS: Mapping[str, Callable[[Lab, int], Any]] = {
     "issues": queries.frame_of_project,
     "watch": watch_pages.pushed,
     "chrome": lambda lab, _: queries.frame(lab),
+    "settings": lambda lab, _: agent_cards.page(lab),
 }

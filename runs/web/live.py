@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -13,7 +15,13 @@ from runs.web.access import may_act
 def page(
     request: HttpRequest, template: str, topic: str, address: str, *args: int, **more: object
 ) -> HttpResponse:
-    """The whole page. Raises Http404 when what it is about is gone.
+    """The whole page. Raises Http404 when what it is about is gone."""
+    context = facts(request, topic, address, *args)
+    return answers.fresh(render(request, template, {**context, **more}))
+
+
+def facts(request: HttpRequest, topic: str, address: str, *args: int) -> dict[str, Any]:
+    """What the template of a live page needs. Raises Http404 when what it is about is gone.
 
     Its tag comes from the facts that were loaded first: a change in between costs one refresh.
     """
@@ -23,7 +31,7 @@ def page(
         raise Http404
     frame = {"topic": topic, "live_url": reverse(address, args=args)}
     frame["version"] = _tag(fragments.version_of(topic, context), can_act)
-    return answers.fresh(render(request, template, {**context, **frame, **more}))
+    return {**context, **frame}
 
 
 def refresh(request: HttpRequest, topic: str) -> HttpResponse:

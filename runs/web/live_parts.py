@@ -70,4 +70,11 @@ GROUP = {
     "group-end": "groups/_end",
     "group-feed": "groups/_feed",
 }
-OF = {"overview": OVERVIEW, "project": PROJECT, "watch": WATCH, "group": GROUP}
+SETTINGS = {"agents": "agents/_cards"}
+OF = {
+    "overview": OVERVIEW,
+    "project": PROJECT,
+    "watch": WATCH,
+    "group": GROUP,
+    "settings": SETTINGS,
+}

@@ -16,6 +16,7 @@ from runs.domain.states import ProjectState
 from runs.models import Notice, Project, Run
 from runs.web import (
     addresses,
+    agent_cards,
     board,
     digest,
     driven,
@@ -274,6 +275,9 @@ def why_not(picture: Board, project: Project) -> str:
         return "The repository could not be cloned."
     if not project.tracker:
         return "This project has no tracker that labsite can read."
+    missing = agent_cards.missing(picture, project)
+    if missing:
+        return f"{missing} is not installed on this machine."
     if len(picture.active) + picture.facts.driven >= cap:
         return f"All {cap} slots are taken. A slot is free again when a run ends or is stopped."
     return ""

@@ -6,6 +6,7 @@ from django.urls import include, path
 
 from runs.web import (
     account_urls,
+    agent_urls,
     forge_urls,
     group_urls,
     issue_urls,
@@ -17,7 +18,6 @@ from runs.web import (
 from runs.web.views import (
     audit,
     auto,
-    logins,
     manual,
     overview,
     project,
@@ -61,10 +61,7 @@ urlpatterns = [
     path("api/", include("runs.web.api.urls")),
     path("audit/", audit.audit, name="audit"),
     path("settings/", settings.settings, name="settings"),
-    path("settings/agents/<int:profile_id>/login", logins.login_of, name="agent-login"),
-    path("settings/agents/<int:profile_id>/login/begin", logins.begin, name="agent-login-begin"),
-    path("settings/agents/<int:profile_id>/login/code", logins.code, name="agent-login-code"),
-    path("settings/agents/<int:profile_id>/login/end", logins.end, name="agent-login-end"),
+    *agent_urls.urlpatterns,
     *account_urls.urlpatterns,
     *forge_urls.urlpatterns,
     *issue_urls.urlpatterns,

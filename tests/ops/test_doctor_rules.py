@@ -169,12 +169,18 @@ def test_the_last_tick(facts: dict[str, Any], is_running: bool, status: Status) 
 
 
 def _agent(
-    found: str | None, used: bool = True, asked: bool = False, login: bool | None = None
+    found: str | None,
+    used: bool = True,
+    asked: bool = False,
+    login: bool | None = None,
+    unfit: str = "",
 ) -> dict[str, Any]:
     return {
         "name": "A",
         "program": "a",
         "found": found,
+        "unfit": unfit,
+        "version": "",
         "used": used,
         "asked": asked,
         "logged_in": login,
@@ -189,6 +195,8 @@ def _agent(
         pytest.param(_agent("/bin/a", asked=True, login=False), WARNING, id="logged out"),
         pytest.param(_agent("/bin/a", asked=True, login=None), WARNING, id="its check hangs"),
         pytest.param(_agent(None), WARNING, id="missing and used"),
+        pytest.param(_agent("/bin/a", unfit="It refuses root."), WARNING, id="refuses root"),
+        pytest.param(_agent("/bin/a", unfit="It refuses root.", used=False), OK, id="not in use"),
         pytest.param(_agent(None, used=False), OK, id="missing and not used"),
     ],
 )

@@ -100,6 +100,12 @@ class Agent(BaseModel):
     models: list[str]
     efforts: list[str]
     is_chosen: bool
+    is_found: Annotated[
+        bool | None, Field(description="Whether its program is on the machine; null: not known.")
+    ]
+    version: Annotated[str, Field(description="As it told itself; empty: not known.")]
+    is_logged_in: Annotated[bool | None, Field(description="As asked last; null: not known.")]
+    checked_at: datetime | None
 
 
 class Agents(BaseModel):

@@ -83,6 +83,10 @@ def agent(row: AgentProfile, settings: Settings) -> shapes.Agent:
         models=row.model_names,
         efforts=row.efforts,
         is_chosen=row.pk == settings.agent_id,
+        is_found=row.is_found,
+        version=row.version,
+        is_logged_in=row.is_logged_in,
+        checked_at=row.checked_at,
     )
 
 

@@ -10,9 +10,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from runs import wiring
+from runs.agents import checks
 from runs.domain.states import TrackerKind
-from runs.models import Project
-from runs.web import answers, fragments, live, tracker_pages
+from runs.models import Project, Settings
+from runs.web import agent_cards, answers, fragments, live, tracker_pages
 from runs.web.access import act, look, username
 from runs.web.forge_forms import chosen_of
 from runs.web.forms import ProjectForm
@@ -54,8 +55,18 @@ def project_new(request: HttpRequest) -> HttpResponse:
         if added is not None:
             return answers.elsewhere(request, reverse("runs:project", args=[added.pk]))
     facts = tracker_pages.new_project(request, offer, source, chosen)
+    facts["agent"] = _agent_of_new()
     nothing = "Nothing was added."
     return form_page(request, form, "project_new.html", "project-form", nothing, **facts)
+
+
+def _agent_of_new() -> agent_cards.Card | None:
+    """The agent that a new project would use, with what is known against it."""
+    settings, lab = Settings.current(), wiring.lab()
+    if settings.agent is None:
+        return None
+    checks.ask_when_old(lab, settings.agent)
+    return agent_cards.card(lab, settings.agent, settings)
 
 
 def _added(request: HttpRequest, form: ProjectForm, offer: Offer, chosen: str) -> Project | None:

@@ -7,8 +7,9 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from runs import wiring
+from runs.agents import checks
 from runs.models import AgentProfile, Settings
-from runs.web import access, answers
+from runs.web import access, answers, live
 from runs.web.access import look, username
 from runs.web.forms import ChoiceForm
 from runs.web.views.project import form_page
@@ -32,7 +33,11 @@ def settings(request: HttpRequest) -> HttpResponse:
         if form.is_valid() and _stored(form, username(request)):
             return answers.done(request, {}, reverse("runs:settings"), SAVED)
     nothing = "Nothing was changed."
-    facts = {"limits": current, "turns": schedule.turns(wiring.lab(), current)}
+    lab = wiring.lab()
+    checks.ask_when_old(lab, *profiles)
+    facts = {"limits": current, "turns": schedule.turns(lab, current)} | live.facts(
+        request, "settings", "runs:settings-live"
+    )
     return form_page(request, form, "settings.html", "settings-form", nothing, **facts)
 
 

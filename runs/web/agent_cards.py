@@ -1,0 +1,93 @@
+"""What pages show of agents' profiles: program, version, login, account, and how the last trial ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Max
+
+from runs.agents import checks
+from runs.domain.ports import Lab
+from runs.models import AgentProfile, AgentTrial, Project, Settings
+from runs.web import board
+from runs.web.board import Board
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One profile. `path` is where its program was found just now, `wrong` why it cannot start."""
+
+    profile: AgentProfile
+    path: str
+    wrong: str
+    is_chosen: bool
+    trial: AgentTrial | None = None
+
+    @property
+    def program(self) -> str:
+        return str(self.profile.argv[0]) if self.profile.argv else ""
+
+    @property
+    def tone(self) -> str:
+        """The colour of the card's mark."""
+        if self.wrong or self.profile.is_logged_in is False:
+            return "bad"
+        return "warn" if self.profile.hold else "good" if self.path else ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentsPage:
+    """The settings page as far as it is live."""
+
+    board: Board
+    cards: Sequence[Card]
+
+
+def page(lab: Lab) -> AgentsPage:
+    """All agents, with the frame around them. Six queries."""
+    picture = board.load(lab)
+    return AgentsPage(picture, cards(lab, picture.facts.settings))
+
+
+def rows() -> list[AgentProfile | AgentTrial]:
+    """Everything that the cards show: the profiles, and the last trial of each. Two queries."""
+    return [*AgentProfile.objects.order_by("name"), *_trials()]
+
+
+def cards(lab: Lab, settings: Settings) -> list[Card]:
+    """A card for each profile, the one for new sessions first. Starts no program."""
+    profiles = AgentProfile.objects.order_by("name")
+    trials = {trial.profile_id: trial for trial in _trials()}
+    made = [_card(lab, one, settings, trials.get(one.pk)) for one in profiles]
+    return sorted(made, key=lambda card: not card.is_chosen)
+
+
+def card(lab: Lab, profile: AgentProfile, settings: Settings) -> Card:
+    """The card of one profile."""
+    return _card(lab, profile, settings, AgentTrial.objects.filter(profile=profile).first())
+
+
+def missing(picture: Board, project: Project) -> str:
+    """The name of the agent that a start would use when its program was not found; else empty."""
+    if project.agent_id:
+        is_gone = getattr(project, "agent_found", None) is False
+        return getattr(project, "agent_name", "") if is_gone else ""
+    agent = picture.facts.settings.agent
+    return agent.name if agent is not None and agent.is_found is False else ""
+
+
+def _card(lab: Lab, profile: AgentProfile, settings: Settings, trial: AgentTrial | None) -> Card:
+    path, unfit = checks.inspect(lab, profile)
+    return Card(
+        profile,
+        profile.argv[0] if path is None else path,
+        unfit.text if unfit is not None else "",
+        profile.pk == settings.agent_id,
+        trial,
+    )
+
+
+def _trials() -> list[AgentTrial]:
+    last = AgentTrial.objects.order_by().values("profile").annotate(last=Max("pk"))
+    return list(AgentTrial.objects.filter(pk__in=last.values("last")).defer("screen"))
