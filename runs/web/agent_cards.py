@@ -43,6 +43,11 @@ class AgentsPage:
     board: Board
     cards: Sequence[Card]
 
+    @property
+    def rows(self) -> list[AgentProfile | AgentTrial]:
+        """Everything that the cards show."""
+        return _rows([one.profile for one in self.cards], [one.trial for one in self.cards])
+
 
 def page(lab: Lab) -> AgentsPage:
     """All agents, with the frame around them. Six queries."""
@@ -52,7 +57,14 @@ def page(lab: Lab) -> AgentsPage:
 
 def rows() -> list[AgentProfile | AgentTrial]:
     """Everything that the cards show: the profiles, and the last trial of each. Two queries."""
-    return [*AgentProfile.objects.order_by("name"), *_trials()]
+    return _rows(list(AgentProfile.objects.all()), _trials())
+
+
+def _rows(
+    profiles: Sequence[AgentProfile], trials: Sequence[AgentTrial | None]
+) -> list[AgentProfile | AgentTrial]:
+    by_key = sorted(profiles, key=lambda one: one.pk)
+    return [*by_key, *sorted((one for one in trials if one), key=lambda one: one.pk)]
 
 
 def cards(lab: Lab, settings: Settings) -> list[Card]:
@@ -63,9 +75,9 @@ def cards(lab: Lab, settings: Settings) -> list[Card]:
     return sorted(made, key=lambda card: not card.is_chosen)
 
 
-def card(lab: Lab, profile: AgentProfile, settings: Settings) -> Card:
-    """The card of one profile."""
-    return _card(lab, profile, settings, AgentTrial.objects.filter(profile=profile).first())
+def of_new_sessions(lab: Lab, settings: Settings) -> Card | None:
+    """The card of the agent that new sessions use; None when none is chosen. No query."""
+    return _card(lab, settings.agent, settings, None) if settings.agent is not None else None
 
 
 def missing(picture: Board, project: Project) -> str:

@@ -99,7 +99,7 @@ def version_of(topic: str, context: Context) -> str:
     if kind == "run":
         return _tag(topic, picture.facts, context["page"].run, context.get("terminal"))
     if kind == "settings":
-        return _tag(topic, picture.facts, *agent_cards.rows())
+        return _tag(topic, picture.facts, *context["page"].rows)
     return _tag(topic, picture.facts, *sorted(picture.projects, key=lambda one: one.pk))
 
 

@@ -57,6 +57,7 @@ ELSEWHERE = {
     "passkey-remove": "test_passkeys.py",
     "setup": "test_auth.py",
     "invite": "test_people.py",
+    "agent-check": "test_agent_cards.py",
     "agent-login-begin": "test_logins_pages.py",
     "agent-login-code": "test_logins_pages.py",
     "agent-login-end": "test_logins_pages.py",

@@ -12,8 +12,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from runs import wiring
 from runs.agents import checks
 from runs.domain.states import TrackerKind
-from runs.models import Project, Settings
-from runs.web import agent_cards, answers, fragments, live, tracker_pages
+from runs.models import Project
+from runs.web import agent_cards, answers, board, chrome, fragments, live, tracker_pages
 from runs.web.access import act, look, username
 from runs.web.forge_forms import chosen_of
 from runs.web.forms import ProjectForm
@@ -55,18 +55,19 @@ def project_new(request: HttpRequest) -> HttpResponse:
         if added is not None:
             return answers.elsewhere(request, reverse("runs:project", args=[added.pk]))
     facts = tracker_pages.new_project(request, offer, source, chosen)
-    facts["agent"] = _agent_of_new()
+    facts |= _frame_and_agent(request)
     nothing = "Nothing was added."
     return form_page(request, form, "project_new.html", "project-form", nothing, **facts)
 
 
-def _agent_of_new() -> agent_cards.Card | None:
-    """The agent that a new project would use, with what is known against it."""
-    settings, lab = Settings.current(), wiring.lab()
-    if settings.agent is None:
-        return None
-    checks.ask_when_old(lab, settings.agent)
-    return agent_cards.card(lab, settings.agent, settings)
+def _frame_and_agent(request: HttpRequest) -> dict[str, object]:
+    """The frame, and the agent that a new project would use with what is known against it."""
+    lab = wiring.lab()
+    picture = board.load(lab)
+    agent = agent_cards.of_new_sessions(lab, picture.facts.settings)
+    if agent is not None:
+        checks.ask_when_old(lab, agent.profile)
+    return {"agent": agent, "chrome": chrome.of(picture, True, request)}
 
 
 def _added(request: HttpRequest, form: ProjectForm, offer: Offer, chosen: str) -> Project | None:

@@ -8,7 +8,7 @@ from django.views.decorators.http import require_http_methods
 
 from runs import wiring
 from runs.agents import checks
-from runs.models import AgentProfile, Settings
+from runs.models import Settings
 from runs.web import access, answers, live
 from runs.web.access import look, username
 from runs.web.forms import ChoiceForm
@@ -22,10 +22,12 @@ SAVED = "New sessions use this from now on. Sessions that run keep what they hav
 @look
 def settings(request: HttpRequest) -> HttpResponse:
     """Show the choice to whoever may look; store it for whoever may act (LAB-128)."""
-    current = Settings.current()
-    profiles = list(AgentProfile.objects.all())
+    facts = live.facts(request, "settings", "runs:settings-live")
+    current: Settings = facts["page"].board.facts.settings
+    profiles = [card.profile for card in facts["page"].cards]
     if request.method == "GET":
         form = ChoiceForm.stored(profiles, current)
+        checks.ask_when_old(wiring.lab(), *profiles)
     elif not access.may_act(request.user):
         return access.refused(request)
     else:
@@ -33,11 +35,7 @@ def settings(request: HttpRequest) -> HttpResponse:
         if form.is_valid() and _stored(form, username(request)):
             return answers.done(request, {}, reverse("runs:settings"), SAVED)
     nothing = "Nothing was changed."
-    lab = wiring.lab()
-    checks.ask_when_old(lab, *profiles)
-    facts = {"limits": current, "turns": schedule.turns(lab, current)} | live.facts(
-        request, "settings", "runs:settings-live"
-    )
+    facts |= {"limits": current, "turns": schedule.turns(wiring.lab(), current)}
     return form_page(request, form, "settings.html", "settings-form", nothing, **facts)
 
 
