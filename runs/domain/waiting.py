@@ -296,7 +296,5 @@ def _wait(why: Why, text: str, only_auto: bool = False) -> Obstacle:
 
 def _is_trusted(queue: Queue, issue: Candidate) -> bool:
     """Whoever could not be named is nobody's friend (could not tell never starts anything)."""
-    if not queue.trusted:
-        return True
     known = {name.casefold() for name in (issue.author, issue.ready_by) if name}
-    return bool(known & set(queue.trusted))
+    return not queue.trusted or bool(known & set(queue.trusted))
