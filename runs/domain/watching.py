@@ -27,6 +27,7 @@ from runs.domain.watch_session import (
 
 NOTICE_EVERY = timedelta(seconds=300)
 GRACE = timedelta(seconds=10)
+RESUME_FIRST, RESUME_LONGEST = timedelta(minutes=1), timedelta(minutes=15)
 MOST_FAILURES = 3
 FAILED = (1, 3)  # codes that somebody has to look at; what a person interrupted is none
 
@@ -105,6 +106,11 @@ def exit_code(session: Session) -> tuple[int, Reason]:
     if session.failed or session.unstarted:
         return 1, Reason.ISSUES_FAILED
     return 0, session.ending or Reason.QUEUE_EMPTY
+
+
+def resume_wait(retries: int) -> timedelta:
+    """How long to wait before a tracker that ended a session is asked again; grows with each try."""
+    return min(RESUME_FIRST * (1 << min(retries, 10)), RESUME_LONGEST)
 
 
 def idle_text(poll: Poll, wait: timedelta) -> str:

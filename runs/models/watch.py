@@ -24,6 +24,11 @@ class WatchSessionQuerySet(models.QuerySet["WatchSession"]):
         late = Q(look_at=None) | Q(look_at__lte=now) | Q(look_at__gt=now + FAR)
         return self.open().filter(late)
 
+    def to_resume(self, now: datetime) -> WatchSessionQuerySet:
+        """Sessions of a switch that is on, which a tracker ended that may be asked again now."""
+        late = Q(retry_at=None) | Q(retry_at__lte=now) | Q(retry_at__gt=now + FAR)
+        return self.filter(late, needs_resume=True, project__is_auto=True)
+
 
 class WatchSession(models.Model):
     """One watch session. `runs.work.watching` steps it, `runs.work.watches` asks things of it.
@@ -97,6 +102,10 @@ class WatchSession(models.Model):
     needs_resume = models.BooleanField(
         default=False, help_text="The switch is on, but its session ended; Resume opens another."
     )
+    retry_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the tracker is asked again, to resume by itself."
+    )
+    retries = models.PositiveIntegerField(default=0, help_text="How often that was in vain.")
     version = models.PositiveIntegerField(default=0)
 
     objects = WatchSessionQuerySet.as_manager()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Subquery
@@ -38,7 +39,8 @@ class Button:
 class WatchCard:
     """A session with its active runs, counted in one statement with its counters.
 
-    `fixers` are the agents of its project that try to mend a failed validation now.
+    `fixers` are the agents of its project that try to mend a failed validation now. `retry_at`:
+    when a tracker that ended automatic work is asked again.
     """
 
     session: WatchSession
@@ -47,6 +49,7 @@ class WatchCard:
     running: Sequence[RunRow] = ()
     needs_resume: bool = False
     fixers: int = 0
+    retry_at: datetime | None = None
 
     @property
     def is_open(self) -> bool:
@@ -147,13 +150,18 @@ def of(project: Project, settings: Settings, running: Sequence[RunRow]) -> Watch
     `running` are rows that were loaded already; those of the session are told by it.
     """
     stalled = WatchSession.objects.filter(project=OuterRef("project"), needs_resume=True)
+    retry_at = Subquery(stalled.order_by("-pk").values("retry_at")[:1])
     rows: Any = wanting.with_active(WatchSession.objects.filter(project=project))
     mending = Fixer.objects.filter(project=OuterRef("project"), end="").order_by()
     fixers = mending.values("project").annotate(number=Count("pk")).values("number")
-    rows = rows.annotate(stalled=Exists(stalled), fixers=Coalesce(Subquery(fixers), 0))
+    rows = rows.annotate(
+        stalled=Exists(stalled), stalled_until=retry_at, fixers=Coalesce(Subquery(fixers), 0)
+    )
     found = rows.order_by("-pk").first()
     if found is None:
         return None
     own = [row for row in running if row.run.watch_id == found.pk]
     needs_resume = found.stalled and project.is_auto
-    return WatchCard(found, found.active, settings, own, needs_resume, found.fixers)
+    return WatchCard(
+        found, found.active, settings, own, needs_resume, found.fixers, found.stalled_until
+    )

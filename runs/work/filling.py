@@ -38,32 +38,42 @@ def is_wishing(now: datetime, *, looks_anew: bool) -> bool:
     """Whether a session may have something to do; with `looks_anew` or has to be opened (LAB-86)."""
     if WatchSession.objects.due(now).exists():
         return True
-    return looks_anew and Project.objects.filter(_is_without_session()).exists()
+    if not looks_anew:
+        return False
+    wanted = Q(_is_without_session()) | Q(_is_to_resume(now))
+    return Project.objects.filter(wanted).exists()
+
+
+def _is_to_resume(now: datetime) -> Exists:
+    """A tracker ended the switch's session and may be asked again."""
+    return Exists(WatchSession.objects.to_resume(now).filter(project=OuterRef("pk")))
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What a launch pass is for: a person who waits, projects whose switch lacks its session, and
-    those of which a webhook told since their tracker was asked last."""
+    """What a launch pass is for: a person who waits, projects whose switch lacks its session, those
+    of which a webhook told since their tracker was asked last, and those that may resume."""
 
     is_asked: bool
     lacking: Sequence[Project] = ()
     woken: Sequence[int] = ()
+    to_resume: Sequence[int] = ()
 
 
-def waiting() -> Wishes:
+def waiting(now: datetime) -> Wishes:
     """What there is to do for a launch pass beside the sessions. One query."""
     woken = Q(hooked_at__gt=F("queue_asked_at")) | Q(hooked_at__isnull=False, queue_asked_at=None)
     requests = StartRequest.objects.filter(project=OuterRef("pk"), answer="")
     rows = Project.objects.annotate(
         is_asked=Exists(requests), lacks=_is_without_session(), is_woken=Q(_USABLE) & woken
-    )
-    wanted = Q(is_asked=True) | Q(lacks=True) | Q(is_woken=True)
+    ).annotate(resumes=_is_to_resume(now))
+    wanted = Q(is_asked=True) | Q(lacks=True) | Q(is_woken=True) | Q(resumes=True)
     found: list[Any] = list(rows.filter(wanted))  # the annotations are no fields of the model
     return Wishes(
         any(one.is_asked for one in found),
         [one for one in found if one.lacks],
         [one.pk for one in found if one.is_woken],
+        [one.pk for one in found if one.resumes],
     )
 
 

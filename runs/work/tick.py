@@ -241,7 +241,9 @@ def _launch(
     force: bool,
 ) -> int:
     """Drain before fill: what ended has freed its slot, then people's requests, then sessions."""
-    wishes = filling.waiting()
+    wishes = filling.waiting(lab.now())
+    if wishes.to_resume:
+        watches.resume_by_itself(lab, wishes.to_resume)
     for project in wishes.lacking:
         watches.store(lab, project, watches.SWITCH)
     sessions = watching.look(lab, settings, number, report.errors, now_all=force)

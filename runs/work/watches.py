@@ -5,6 +5,8 @@ Nothing here ends a session: a request is stored, and the worker's next step hee
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
@@ -13,7 +15,8 @@ from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind, ProjectState
 from runs.domain.watch_session import Reason, Request, Terms, Validation
 from runs.models import Project, WatchSession
-from runs.work import announce, pacing
+from runs.work import announce, asking, pacing
+from runs.work.asking import Silence
 
 _ASKED = {
     Request.DRAIN: "was asked to drain: nothing new starts, what runs may finish",
@@ -135,10 +138,40 @@ def resume(lab: Lab, project: Project, by: str) -> bool:
         )
         if won:
             text = "automatic work was resumed"
+            if not by:
+                text = "the tracker answers again, and automatic work goes on"
             announce.tell(lab, NoticeKind.AUTO_CHANGED, text, project=project, by=by)
             store(lab, project, SWITCH, by)
             transaction.on_commit(lambda: lab.bell.look(project.slug), robust=True)
     return bool(won)
+
+
+def resume_by_itself(lab: Lab, projects: Sequence[int]) -> None:
+    """Ask the trackers again that ended automatic work of these projects; go on with who answers.
+
+    One that does not answer is asked again later and later, and nothing more is told of it.
+    """
+    rows = WatchSession.objects.to_resume(lab.now()).filter(project__in=projects)
+    found = list(rows.select_related("project").order_by("pk"))
+    wanted = {_root(row): row.project.ready_label for row in found}
+    answers = asking.ask_roots(lab, wanted, lambda tracker, some: tracker.queues(some))
+    for row in found:
+        answer = answers.get(_root(row), Silence("nobody can ask it"))
+        if isinstance(answer, Silence):
+            _ask_later(lab, row, answer)
+        elif resume(lab, row.project, ""):
+            lab.bell.look(row.project.slug)
+
+
+def _root(row: WatchSession) -> tuple[str, str]:
+    return row.project.tracker, row.project.tracker_root
+
+
+def _ask_later(lab: Lab, row: WatchSession, silence: Silence) -> None:
+    at = lab.now() + watching.resume_wait(row.retries + 1)
+    at = max(at, silence.until) if silence.until is not None else at
+    rows = WatchSession.objects.filter(pk=row.pk, needs_resume=True, retries=row.retries)
+    rows.update(retry_at=at, retries=F("retries") + 1)
 
 
 SWITCH = Terms(is_watching=True, is_auto=True)

@@ -151,6 +151,7 @@ def changes(lab: Lab, row: WatchSession, done: Step) -> dict[str, object]:
     if session.phase is Phase.ENDED:
         wanted["ended_at"] = lab.now()
         wanted["needs_resume"] = row.is_auto and session.code == 3
+        wanted["retry_at"] = lab.now() + watching.resume_wait(0) if wanted["needs_resume"] else None
     return {name: value for name, value in wanted.items() if getattr(row, name) != value}
 
 
@@ -220,7 +221,10 @@ def _tell(lab: Lab, row: WatchSession, done: Step) -> None:
     if done.do is Do.END:
         text = f"watch session {row.pk} ended with {row.code}: {row.reason}; {_counts(row)}"
         if row.needs_resume:
-            text = f"{text}. Automatic work is stopped: tracker unreachable. Press Resume"
+            text = (
+                f"{text}. Automatic work is stopped: tracker unreachable. It goes on by itself when "
+                "the tracker answers again; Resume asks at once"
+            )
         is_failed = row.code in watching.FAILED
         kind = NoticeKind.WATCH_FAILED if is_failed else NoticeKind.WATCH_ENDED
         announce.tell(lab, kind, text, project=row.project, watch_id=row.pk)

@@ -145,7 +145,7 @@ def _path(run: Run) -> Any:
 
 
 @pytest.mark.row("C-29", "MALA-W-56", level="contract")
-def test_a_tracker_that_is_away_stops_it_and_leaves_the_switch_on_until_resume(
+def test_a_tracker_that_is_away_stops_it_until_resume_and_the_switch_stays_on(
     world: World,
 ) -> None:
     day = Day(world, "1")
@@ -155,13 +155,49 @@ def test_a_tracker_that_is_away_stops_it_and_leaves_the_switch_on_until_resume(
     project = Project.objects.get()
     assert (day.end, project.is_auto, day.session.needs_resume) == ((3, "poll failed"), True, True)
     assert WatchSession.objects.count() == 1
-    assert "Press Resume" in day.told("watch.failed")[0]
+    assert "Resume asks at once" in day.told("watch.failed")[0]
     world.tracker.heal()
-    assert day.wait(300, every=10).started == []
     assert watches.resume(day.lab, project, "anna")
     assert not watches.resume(day.lab, project, "ben")
     assert day.tick().active == ["1"]
     assert not WatchSession.objects.filter(needs_resume=True).exists()
+
+
+@pytest.mark.row("C-29", level="contract")
+def test_it_goes_on_by_itself_once_the_tracker_answers_and_asks_more_and_more_rarely_before(
+    world: World,
+) -> None:
+    day = Day(world, "1")
+    day.fails()
+    turn(day, True)
+    day.wait(180, every=5)
+    assert day.session.needs_resume
+    world.tracker.calls.clear()
+    day.wait(3600, every=15)
+    asked = world.tracker.calls["queues"]
+    assert 5 <= asked <= 8  # after 1, 2, 4, 8, then every 15 minutes
+    assert len(day.told("watch.failed")) == 1
+    assert day.told("watch.poll_failed") == day.told("watch.poll_failed")[:3]
+    world.tracker.heal()
+    day.wait(960, every=15)
+    assert day.active == ["1"]
+    assert WatchSession.objects.count() == 2
+    assert not WatchSession.objects.filter(needs_resume=True).exists()
+    said = "the tracker answers again, and automatic work goes on"
+    assert day.told("auto.changed").count(said) == 1
+
+
+@pytest.mark.row("C-29", level="contract")
+def test_a_switch_that_is_off_asks_nobody(world: World) -> None:
+    day = Day(world, "1")
+    day.fails()
+    turn(day, True)
+    day.wait(180, every=5)
+    turn(day, False)
+    world.tracker.calls.clear()
+    world.tracker.heal()
+    day.wait(1200, every=15)
+    assert (world.tracker.calls["queues"], day.started) == (0, [])
 
 
 @pytest.mark.row("C-29", level="contract")
