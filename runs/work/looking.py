@@ -19,6 +19,20 @@ INPUT_BOX_LINES = 12
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _FRAME = " \t│┃|"
 _RULE = re.compile(r"[╭╰]?[─━═-]{20,}[╮╯]?")
+# The prompt of Codex, and how far above the end of its screen that stands at most.
+_PROMPT, _PROMPT_LINES = "›", 6
+# What Claude Code and Codex draw around what the agent does: modes, keys, spinners, counters, how
+# much is folded away, and how to come back after they have ended.
+_FOOTER = re.compile(
+    r"⏵⏵ .*|.*\(shift\+tab to cycle\).*|.*\besc to interrupt\b.*|[?] for shortcuts.*|← for agents.*"
+    r"|[·✢✳✶✻✽✺∗*] \w+(?:….*| for (?:\d+[hms] ?)+)|(?:[•◦] )?Work(?:ing \(|ed for <?\d).*|⎿\s+(?:Running|Waiting)….*"
+    r"|(?:… )?\+ ?\d+ lines \(.*|Press Ctrl-C again to exit|● \w+ · /effort|.*⚠ \d+ warnings?"
+    r"|Resume this session with:|claude --resume \S+|(?:.* )?codex resume \S+|To reconnect, run:"
+    r"|Disconnected from this task\..*|Stop the current turn: .*|Token usage(?: so far)?: .*"
+    r"|tmux focus-events off .*|Context left until auto-compact: .*|.*/model to .*"
+)
+_BLOCK = re.compile(r"[●•⎿└■] *(?P<text>.*)")
+_FAILS = re.compile(r"(?:API )?Error\b.*", re.IGNORECASE)
 _DEAD_PANE = re.compile(r"\s*Pane is dead[^\n]*\s*\Z")
 
 
@@ -100,10 +114,26 @@ def plain(screen: str) -> str:
 
 
 def last_line(screen: str) -> str:
-    """The last line that says something, above the input box that interactive agents draw below it."""
-    lines = [line.strip(_FRAME) for line in plain(tidy(screen)).splitlines()]
-    lines = [line for line in lines if line]
+    """The last line that says something about the work.
+
+    Not the input box that agents draw at the end, nor what they put around it. A block that begins
+    with an error is told by that line and not by the end of what follows.
+    """
+    shown = [line.strip(_FRAME) for line in plain(tidy(screen)).splitlines()]
+    lines = _above_input([line for line in shown if line])
+    told = [line for line in lines if any(map(str.isalnum, line)) and not _FOOTER.fullmatch(line)]
+    if not told:
+        return ""
+    head = next((found for line in reversed(told) if (found := _BLOCK.fullmatch(line))), None)
+    fails = head is not None and _FAILS.fullmatch(head["text"])
+    return (fails[0] if fails else told[-1])[:300]
+
+
+def _above_input(lines: Sequence[str]) -> Sequence[str]:
+    """The lines above the box or the prompt in which a person would write."""
     rules = [number for number, line in enumerate(lines) if _RULE.fullmatch(line)]
     if len(rules) >= 2 and rules[-2] >= len(lines) - INPUT_BOX_LINES:
-        lines = lines[: rules[-2]]
-    return next((line for line in reversed(lines) if any(map(str.isalnum, line))), "")[:300]
+        return lines[: rules[-2]]
+    last = range(max(1, len(lines) - _PROMPT_LINES), len(lines))
+    prompt = next((number for number in reversed(last) if lines[number].startswith(_PROMPT)), None)
+    return lines if prompt is None else lines[:prompt]

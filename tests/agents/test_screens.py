@@ -1,0 +1,50 @@
+"""The last line of a run, on screens that Claude Code 2.1.197 and Codex 0.169.0 drew at 160x48."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runs.work import looking
+
+SCREENS = Path(__file__).with_name("screens")
+
+
+@pytest.mark.parametrize(
+    ("screen", "line"),
+    [
+        ("claude_working", "● Bash(echo started; sleep 30)"),
+        ("claude_done", "I stop here."),
+        ("claude_api_error", "API Error: 500 Internal server error. This is a server-side issue"),
+        ("claude_left", "I stop here."),
+        ("codex_working", "› SLEEPWORK please"),
+        ("codex_done", "• All is done here."),
+        ("codex_left", ""),
+    ],
+)
+def test_the_last_line_is_about_the_work(screen: str, line: str) -> None:
+    found = looking.last_line((SCREENS / f"{screen}.txt").read_text())
+    assert found.startswith(line)
+    assert bool(found) == bool(line)
+
+
+@pytest.mark.parametrize(
+    ("screen", "line"),
+    [
+        (
+            "● Bash(make test)\n  ⎿  Error: Exit code 1\n     1\n     2\n     … +22 lines (ctrl+o to expand)",
+            "Error: Exit code 1",
+        ),
+        (
+            "● Bash(make test)\n  ⎿  ok\n     … +2 lines (ctrl+o to expand)\n✻ Brewed for 1m 2s",
+            "⎿  ok",
+        ),
+        ("• Ran it\n› Ask Codex to do anything\n  gpt · ~/x\n  ← for agents", "• Ran it"),
+        ("› Write\n" + "row\n" * 10, "row"),
+        ("* one for 2 and two for 3", "* one for 2 and two for 3"),
+        ("Working for you since 1999\nError rates are fine", "Error rates are fine"),
+    ],
+)
+def test_other_lines_stay(screen: str, line: str) -> None:
+    assert looking.last_line(screen) == line
