@@ -7,6 +7,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from labsite import env
 from labsite.redact import hide_secrets
+from runs.domain import masking
 
 
 def _redact(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
@@ -19,7 +20,9 @@ def _redact(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
 
 def _plain(value: object) -> object:
     """Whatever is logged will be a text in the end, so all but numbers is looked at as one."""
-    return value if value is None or isinstance(value, int | float) else hide_secrets(str(value))
+    if value is None or isinstance(value, int | float):
+        return value
+    return hide_secrets(masking.remembered(str(value)))
 
 
 SHARED: list[Processor] = [

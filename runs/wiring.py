@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, cast
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from runs.agents import masked
+from runs.agents.known import Known
 from runs.domain.ports import Lab, Steady
 from runs.models import Settings
 from runs.outside import processes
@@ -57,7 +59,7 @@ def real_lab() -> Lab:
     git = Git(environ, paths.bin, _git_timeout)
     tools = Tools(now=_now, client=lambda: _client(paths), runner=BdCommand(environ))
     trackers = Trackers(tools, time.monotonic)
-    return Lab(
+    plain = Lab(
         host=settings.SESSION_HOST,
         paths=paths,
         sessions=TmuxSessions(paths, environ),
@@ -79,6 +81,7 @@ def real_lab() -> Lab:
         process=processes.name_of(os.getpid()),
         is_process_alive=processes.is_alive,
     )
+    return masked.lab(plain, Known(environ))
 
 
 def _client(paths: Paths) -> Client:

@@ -11,6 +11,8 @@ import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from runs.agents import masked
+from runs.agents.known import Known
 from runs.domain.paths import Paths
 from runs.domain.ports import Lab, Steady
 from runs.domain.states import ProjectState
@@ -96,6 +98,7 @@ class RealWorld:
             process=processes.name_of(os.getpid()),
             is_process_alive=processes.is_alive,
         )
+        self.lab = masked.lab(self.lab, Known(self.environ))
 
     def _tracker_for(self, kind: str) -> Tracker | None:
         return self.memory if kind == "memory" else self.trackers.tracker_for(kind)

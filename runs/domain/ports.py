@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from runs.domain import masking
 from runs.domain.checking import Checks
 from runs.domain.history import History
 from runs.domain.inward import Bell, Queue
@@ -276,3 +277,4 @@ class Lab:
     forges: Forges
     process: str
     is_process_alive: Callable[[str], bool | None]
+    mask: Callable[[str], str] = masking.NOTHING

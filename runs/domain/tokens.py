@@ -12,6 +12,11 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
+def new_run_token() -> str:
+    """A fresh token of a run, whose form tells what it is wherever it is printed."""
+    return f"lab_run_{new_token()}"
+
+
 def new_mark() -> str:
     """A fresh mark for a run's session: one word, and never again that of another run."""
     return f"lab-{secrets.token_hex(12)}"

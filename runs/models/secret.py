@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 from typing import Any
 
@@ -35,7 +36,18 @@ class SecretValues(dict[str, Any]):
         return repr(dict.fromkeys(self, HIDDEN))
 
 
+_writes = itertools.count(1)
+_last_write = 0
+
+
+def writes() -> int:
+    """A number that changes whenever this process stores a secret."""
+    return _last_write
+
+
 def encrypted(text: str) -> str:
+    global _last_write
+    _last_write = next(_writes)
     return _fernet().encrypt(text.encode()).decode()
 
 

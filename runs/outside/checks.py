@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from runs.domain import masking
 from runs.domain.checking import Check, Checked
 from runs.domain.ports import Output, SeamError
 from runs.outside import files, following, processes, shell
@@ -17,7 +18,6 @@ FULL = 4_000_000
 LAST = 64_000
 TAIL_CHARACTERS = 4000
 LINE_BYTES = 64_000
-HIDDEN = "[hidden]"
 _GAP = "\n… what was printed here is not kept …\n"
 _SHORT_SECRET = 6
 # Every part is bounded: a line may be one endless word.
@@ -94,7 +94,9 @@ class _Record:
             path.unlink()
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self._handle = os.open(path, flags, 0o600)
-        self._secrets = [one.encode() for one in secrets if len(one) >= _SHORT_SECRET]
+        self._mask = masking.mask(secrets)
+        self._short = [one for one in secrets if _SHORT_SECRET <= len(one) < masking.SHORTEST]
+        self._longest = 3 * max(map(len, self._mask.secrets), default=1)  # as in a URL
         self._rest = bytearray()
         self._last = bytearray()
         self._size = 0
@@ -105,8 +107,7 @@ class _Record:
         end = max(self._rest.rfind(b"\n"), self._rest.rfind(b"\r")) + 1
         if not end and len(self._rest) > LINE_BYTES:
             # A secret that straddles the cut of an endless line is not cut in two.
-            longest = max((len(one) for one in self._secrets), default=1)
-            end = len(self._rest) - longest
+            end = len(self._rest) - self._longest
         if end > 0:
             self._keep(bytes(self._rest[:end]))
             del self._rest[:end]
@@ -125,10 +126,12 @@ class _Record:
         return text[-TAIL_CHARACTERS:]
 
     def _keep(self, text: bytes) -> None:
-        for secret in self._secrets:
-            text = text.replace(secret, HIDDEN.encode())
+        shown = self._mask(text.decode("utf-8", "surrogateescape"))
+        for secret in self._short:
+            shown = shown.replace(secret, masking.HIDDEN)
+        text = shown.encode("utf-8", "surrogateescape")
         if b"://" in text and b"@" in text:
-            text = _URL_SECRET.sub(rb"\1" + HIDDEN.encode() + b"@", text)
+            text = _URL_SECRET.sub(rb"\1" + masking.HIDDEN.encode() + b"@", text)
         self._last += text
         del self._last[:-LAST]
         if self._size + len(text) > FULL:

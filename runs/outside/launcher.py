@@ -75,7 +75,8 @@ def _recorder(folder: str) -> tuple[Recorder, tuple[int, int]]:
     from runs.outside import recorder
 
     (out, agent_out), (err, agent_err) = os.pipe(), os.pipe()
-    made = recorder.Recorder(recorder.open_record(folder), recorder.open_pane(), out, err)
+    mask = recorder.read_mask(folder)
+    made = recorder.Recorder(recorder.open_record(folder), recorder.open_pane(), out, err, mask)
     return made, (agent_out, agent_err)
 
 

@@ -14,7 +14,8 @@ import signal
 import time
 from collections.abc import Callable
 
-from runs.domain import loose, transcript
+from runs.domain import loose, masking, transcript
+from runs.domain.masking import Mask
 
 NAME = "output.jsonl"
 FULL = 20_000_000
@@ -136,10 +137,13 @@ class Lines:
 
 
 class Recorder:
-    """Both pipes of an agent, its record and its pane."""
+    """Both pipes of an agent, its record and its pane. No secret of the mask gets any further."""
 
-    def __init__(self, record: Record, pane: Pane, out: int, err: int) -> None:
+    def __init__(
+        self, record: Record, pane: Pane, out: int, err: int, mask: Mask = masking.NOTHING
+    ) -> None:
         self._record = record
+        self._mask = mask
         self._pane = pane
         self._open = {out: Lines(self._hear_out), err: Lines(self._hear_err)}
         for pipe in self._open:
@@ -214,6 +218,7 @@ class Recorder:
         os.close(pipe)
 
     def _hear_out(self, line: bytes) -> None:
+        line = self._mask.line(line)
         entry = loose.entry(line)
         kind = entry.get("type") if entry is not None else None
         if kind == "system" and entry is not None and entry.get("subtype") == "api_retry":
@@ -222,6 +227,7 @@ class Recorder:
         self._pane.show(transcript.render(entry) if entry is not None else transcript.plain(line))
 
     def _hear_err(self, line: bytes) -> None:
+        line = self._mask.line(line)
         text = loose.text(line[:PIECE].decode("utf-8", "replace"))[: loose.TEXT_LIMIT]
         entry = {"type": transcript.STDERR, "text": text}
         self._record.keep(json.dumps(entry).encode() + b"\n", transcript.STDERR)
@@ -238,6 +244,18 @@ def open_record(folder: str) -> Record:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         handle = os.open(path, flags, 0o600)
     return Record(handle)
+
+
+def read_mask(folder: str) -> Mask:
+    """What must not be in record and pane. The file goes away before the agent could read it."""
+    path = os.path.join(folder, masking.FILE)  # noqa: PTH118
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            found = masking.mask(json.load(file))
+    except FileNotFoundError:
+        return masking.NOTHING
+    os.unlink(path)  # noqa: PTH108
+    return found
 
 
 def open_pane() -> Pane:

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from runs.domain import naming
+from runs.domain import masking, naming
 from runs.domain.paths import Paths
 from runs.domain.ports import Exit, Order, Output, SeamError, Sighting
 from runs.outside import files, processes, recall, recorder, shell, sightings
@@ -143,7 +143,7 @@ class TmuxSessions:
             raise SeamError(shell.words(["tmux", command.split()[0]], done))
 
     def forget(self, folder: Path) -> None:
-        for name in ("token", "git-token", "order.json"):
+        for name in ("token", "git-token", "order.json", masking.FILE):
             with contextlib.suppress(OSError):
                 (folder / name).unlink(missing_ok=True)
 

@@ -17,6 +17,7 @@ from runs.domain import tokens
 from runs.models import Run
 from runs.web import refusals
 from runs.web.refusals import Denied
+from runs.wiring import lab
 from trackers.account import awaited
 
 BODY_BYTES = 1_500_000
@@ -96,7 +97,18 @@ def _sent(request: HttpRequest) -> dict[str, Any]:
         raise Denied(400, "bad_request", "The request is not JSON.") from error
     if not isinstance(sent, dict):
         raise Denied(400, "bad_request", "The request is not a JSON object.")
-    return sent
+    return {name: _masked(value) for name, value in sent.items()}
+
+
+def _masked(value: Any) -> Any:
+    """What an agent writes is published, so no secret that labsite knows goes further than here."""
+    if isinstance(value, str):
+        return lab().mask(value)
+    if isinstance(value, list):
+        return [_masked(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _masked(one) for name, one in value.items()}
+    return value
 
 
 def _refusal(denied: Denied) -> JsonResponse:

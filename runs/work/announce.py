@@ -28,7 +28,7 @@ def tell(
 
     What is told of a run is told of its watch session too. Raises TransactionManagementError
     outside a transaction: a row that is not tied to its change could tell of something that never
-    happened.
+    happened. No secret that labsite knows is in its text.
     """
     _refuse_loose()
     notice = Notice.objects.create(
@@ -39,7 +39,7 @@ def tell(
         group=group,
         watch_id=run.watch_id if run is not None else watch_id,
         issue_key=run.issue_key if run is not None else issue_key,
-        text=text,
+        text=lab.mask(text),
         by=by,
         outcome=outcome,
         is_news=kind.is_news,
@@ -60,7 +60,7 @@ def tell_all(lab: Lab, told: Sequence[tuple[NoticeKind, str, TaskGroup]]) -> Non
             kind=kind,
             project_id=group.project_id,
             group=group,
-            text=text,
+            text=lab.mask(text),
             is_news=kind.is_news,
         )
         for kind, text, group in told

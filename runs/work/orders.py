@@ -26,7 +26,7 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         evidence=names[0] if proving.is_wanted(lab, run.project) else "",
         labctl=str(lab.paths.bin / "labctl"),
     )
-    token = tokens.new_token()
+    token = tokens.new_run_token()
     files = {"token": token, "prompt.md": prompt}
     if run.project.git_token:
         files["git-token"] = str(run.project.git_token)

@@ -32,6 +32,7 @@ def record(
     token dies here, the project's streak moves (LAB-93), and its watch session counts it once
     (MALA-W-21). Effects (session, worktree) come after, by `reaper.settle`.
     """
+    reason = lab.mask(reason)
     rows = Run.objects.active().filter(pk=run.pk)
     if lease is not None:
         rows = rows.filter(Exists(Host.objects.filter(name=OuterRef("host"), lease_number=lease)))
