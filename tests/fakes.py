@@ -95,6 +95,7 @@ class FakeSessions:
         if order.session in self.all:
             raise SeamError(f"duplicate session: {order.session}")
         self.orders[order.session] = order
+        self.outputs.pop(order.folder, None)  # a launcher begins a new record
         if not self.vanish_at_once:
             self.appear(order.session, order.marker)
 

@@ -13,6 +13,7 @@ from runs.domain.states import Trouble
 
 MARGIN = timedelta(minutes=1)
 LONGEST = timedelta(days=8)
+WORKED = timedelta(minutes=10)  # a run that lasted so long was no try in vain
 FOLLOW_UP = (
     "You were interrupted because the service refused your account for a while; it accepts it "
     "again. Look at the state of the worktree, then go on with your task until it is done."
@@ -106,12 +107,32 @@ def clock(at: datetime, now: datetime) -> str:
     return f"{at:%H:%M} UTC" if at.date() == now.date() else f"{at:%-d %b %H:%M} UTC"
 
 
+def refusal(agent: str, trouble: Trouble, at: datetime, now: datetime) -> str:
+    """Why nothing starts with an agent, and when it is tried again."""
+    text = f"{agent}: {words(trouble)}. It is tried again at {clock(at, now)}."
+    return f"{text} {advice(trouble)}".strip()
+
+
 def told(agent: str, trouble: Trouble, said: str, at: datetime, now: datetime) -> str:
     """How a hold is told: what, until when, what the service said."""
     until_words = f"nothing is started with it until {clock(at, now)}"
     text = f"{agent}: {words(trouble)}; {until_words}"
     help_ = advice(trouble)
     return ". ".join(part.rstrip(".") for part in (text, help_, said) if part) + "."
+
+
+def start_of(argv: Sequence[str], task: str, session: str, resumes: int) -> tuple[list[str], str]:
+    """The argument list and the words of a run's next start.
+
+    The first is the task. Started again, a program goes on in its own session where it can, and
+    gets its task again where it cannot, with the word that earlier work is there.
+    """
+    if not resumes:
+        return list(argv), task
+    going_on = resume_argv(argv) if session else None
+    if going_on is not None:
+        return going_on, FOLLOW_UP
+    return list(argv), f"{EARLIER_WORK}\n\n{task}"
 
 
 _CLAUDE, _CODEX = "claude", "codex"

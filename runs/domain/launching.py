@@ -20,6 +20,7 @@ _CODES: Mapping[Why, AnswerCode] = {
     Why.NO_PROGRAM: AnswerCode.NO_PROGRAM,
     Why.ROOT_REFUSED: AnswerCode.NO_PROGRAM,
     Why.LOGGED_OUT: AnswerCode.LOGGED_OUT,
+    Why.AGENT_HELD: AnswerCode.AGENT_HELD,
     Why.BLOCK_UNKNOWN: AnswerCode.TRACKER_FAILED,
     Why.SESSIONS_UNKNOWN: AnswerCode.SEAM_FAILED,
     Why.AT_CAP: AnswerCode.AT_CAP,
@@ -30,6 +31,7 @@ _MORE: Mapping[Why, str] = {
     Why.TRACKER_FAILED: "Nothing was claimed.",
     Why.CLAIMS_UNKNOWN: "Nothing was claimed.",
     Why.LOGGED_OUT: "Log in, then start again.",
+    Why.AGENT_HELD: "Nothing was claimed.",
     Why.SESSIONS_UNKNOWN: "So nothing was started. Nothing was claimed.",
 }
 

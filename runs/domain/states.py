@@ -188,6 +188,7 @@ class AnswerCode(StrEnum):
     SEAM_FAILED = "seam_failed"
     LOGGED_OUT = "logged_out"
     NO_PROGRAM = "no_program"
+    AGENT_HELD = "agent_held"
     START_FAILED = "start_failed"
     EXPIRED = "expired"
 
@@ -267,6 +268,7 @@ class NoticeKind(StrEnum):
     VALIDATION_FIXED = "validation.fixed"
     LOGIN_CHANGED = "login.changed"
     AGENT_HELD = "agent.held"
+    AGENT_HELD_STILL = "agent.held_still"
     AGENT_RELEASED = "agent.released"
     DELIVERY_FAILED = "delivery.failed"
 

@@ -29,6 +29,7 @@ class Why(StrEnum):
     ROOT_REFUSED = "root_refused"
     LOGGED_OUT = "logged_out"
     LOGIN_UNKNOWN = "login_unknown"
+    AGENT_HELD = "agent_held"
     RUNNING = "running"
     CLAIMED = "claimed"
     UNFIT_KEY = "unfit_key"
@@ -61,6 +62,7 @@ class Act(StrEnum):
     RAISE_PARALLEL = "raise_parallel"
     CHOOSE_AGENT = "choose_agent"
     LOG_IN = "log_in"
+    TRY_AGAIN = "try_again"
     CLONE = "clone"
     RENAME = "rename"
 
@@ -102,8 +104,7 @@ class Queue:
 
     `ready` is None when the tracker did not answer, `claims` when git did not, `is_logged_in` when
     the agent could not be asked. `wanted` is the one issue that a person named; `unfit` is why the
-    agent's program cannot be started on this machine. `was_not_asked`: the tracker's failure is an
-    earlier one, about which it is not time to ask again yet.
+    agent's program cannot be started on this machine, `agent_hold` why its account cannot be used.
     """
 
     has_tracker: bool
@@ -119,6 +120,7 @@ class Queue:
     agent: str = ""
     is_logged_in: bool | None = True
     unfit: Obstacle | None = None
+    agent_hold: str = ""
     trusted: Collection[str] = ()
     want: Want = NOTHING
     streak: int = 0
@@ -181,6 +183,9 @@ def of_project(queue: Queue) -> Iterator[Obstacle]:
     elif queue.is_logged_in is None:
         text = f"{queue.agent or 'The agent'} did not say whether it is logged in."
         yield _wait(Why.LOGIN_UNKNOWN, text, only_auto=True)
+    if queue.agent_hold:
+        change = Change(Act.TRY_AGAIN, f"Try {queue.agent} again now", queue.agent)
+        yield Obstacle(Why.AGENT_HELD, queue.agent_hold, change)
 
 
 def _of_tracker_and_git(queue: Queue) -> Iterator[Obstacle]:

@@ -101,6 +101,9 @@ class Run(AgentTold, QuickRows):
     rested_seconds = models.PositiveIntegerField(
         default=0, help_text="Time in *held* so far, which the budget does not count."
     )
+    resumed_at = models.DateTimeField(
+        null=True, blank=True, help_text="When it was last put into *starting* again."
+    )
     resumes = models.PositiveIntegerField(
         default=0, help_text="How often its agent was started again after it was held."
     )
@@ -191,6 +194,16 @@ class Run(AgentTold, QuickRows):
     @property
     def is_active(self) -> bool:
         return not self.outcome
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it waits for its agent's account."""
+        return not self.outcome and self.state == RunState.HELD
+
+    @property
+    def is_resuming(self) -> bool:
+        """Whether it is being started again, so that nothing of it may be undone."""
+        return self.state == RunState.STARTING and self.did_start
 
     @property
     def did_start(self) -> bool:

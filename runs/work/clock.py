@@ -48,15 +48,16 @@ def _read(lab: Lab) -> tuple[datetime, ClockReading]:
 
 def _set(lab: Lab, moved: timedelta) -> None:
     runs = Run.objects.filter(host=lab.host, settled_at=None)
-    runs.filter(outcome="").update(started_at=F("started_at") + moved)
+    times = ("started_at", "held_at", "resumed_at")
+    runs.filter(outcome="").update(**{name: F(name) + moved for name in times})
     runs.update(launch_deadline=F("launch_deadline") + moved)
     fixers = Fixer.objects.filter(host=lab.host, end="")
     fixers.update(asked_at=F("asked_at") + moved, started_at=F("started_at") + moved)
     checks = Validation.objects.running().filter(host=lab.host)
     checks.update(not_before=F("not_before") + moved, beat_at=F("beat_at") + moved)
     watched = Monitor.objects.running().filter(host=lab.host)
-    times = ("started_at", "look_at", "pass_at", "check_at")
-    watched.update(**{name: F(name) + moved for name in times}, version=F("version") + 1)
+    looks = ("started_at", "look_at", "pass_at", "check_at")
+    watched.update(**{name: F(name) + moved for name in looks}, version=F("version") + 1)
     Rescue.objects.update(expires_at=F("expires_at") + moved)
     composing.clock_set(lab.host, moved)
     way = "forward" if moved > budgets.ZERO else "back"

@@ -18,11 +18,11 @@ logger = logging.getLogger(__name__)
 def interrupt(lab: Lab, session: WatchSession, number: int) -> None:
     """Pass an interrupt on to every active run, once each; they have ten seconds to end.
 
-    What has not come to life yet has nothing to interrupt and ends at once.
+    What has no session, since it is starting or held, has nothing to interrupt and ends at once.
     """
     for run in _active(session).filter(interrupted_at=None):
         lease.keep(lab, number)
-        if run.state == RunState.STARTING:
+        if run.state in (RunState.STARTING, RunState.HELD):
             _end(lab, session, run, number)
         elif run.host == lab.host:
             Run.objects.active().filter(pk=run.pk).update(interrupted_at=lab.now())
@@ -43,7 +43,7 @@ def kill(lab: Lab, session: WatchSession, number: int) -> None:
         validations.kill(lab, session)
     for run in ended:
         lease.keep(lab, number)
-        if run.host == lab.host and run.did_start:
+        if run.host == lab.host and run.did_start and not run.launcher:
             reaper.settle(lab, run)
 
 

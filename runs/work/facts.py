@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from runs.agents import checks
+from runs.agents import checks, holds
 from runs.domain.blocking import Block
 from runs.domain.ports import Lab, SeamError
 from runs.domain.states import RunKind
@@ -72,6 +72,7 @@ def gather(
                 has_agent=agent is not None,
                 agent=agent.name if agent is not None else "",
                 unfit=checks.obstacle(lab, agent) if agent is not None else None,
+                agent_hold=holds.words(agent, lab.now()),
                 trusted=project.trusted_names,
                 want=wants[project.pk],
                 streak=project.streak,

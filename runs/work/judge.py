@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from runs.agents import events
-from runs.domain import budgets
+from runs.agents import events, holds, resuming
 from runs.domain.ending import Ending, why_dead
 from runs.domain.evidence import Evidence, wants_look
 from runs.domain.ports import Lab, Sighting
-from runs.domain.states import Outcome, RunState
+from runs.domain.record import Reading
+from runs.domain.refusing import Refused
+from runs.domain.states import Outcome, RunState, Trouble
 from runs.domain.verdict import RunFacts, verdict
 from runs.models import Run, Settings, told
 from runs.work import asking, done_signal, listening, noting, outcomes, proving, reaper
@@ -35,6 +36,8 @@ def judge(
     now: datetime,
 ) -> list[Run]:
     """End each working run whose facts prove an outcome; returns those that this call ended.
+
+    One whose agent was turned away for its account's sake is held instead, and is in no list.
 
     Local trackers are asked first and their runs settled first; the others are asked side by
     side under one deadline, and what has not answered by then is "could not tell" (LAB-12,
@@ -66,46 +69,76 @@ def _judge_one(
     lease: int,
     now: datetime,
 ) -> bool:
+    alive = sighting is not None and sighting.alive
+    seen: dict[str, object] = dict(signal.seen)
+    if not alive:
+        seen |= reaper.seen_exit(sighting, reaper.exit_file(lab, run))
+    # Its word explains and decides nothing: the tracker was asked after it was seen dead.
+    reading = listening.finish(lab, run) if run.output and not alive else None
     facts = RunFacts(
         is_done=signal.is_done,
-        alive=sighting is not None and sighting.alive,
-        age=budgets.age(now, run.started_at),
+        alive=alive,
+        age=run.age(now),
         budget=run.project.budget(settings),
         was_interrupted=run.interrupted_at is not None,
+        trouble=_trouble(run, reading),
     )
     outcome = verdict(facts)
-    if outcome is None or outcome is RunState.HELD:
+    if reading is not None and outcome is not Outcome.SUCCEEDED:
+        seen |= told.columns(reading)
+    if outcome is RunState.HELD:
+        holds.hold(lab, run, _refused(run, facts.trouble, reading), seen, lease)
         return False
-    seen: dict[str, object] = dict(signal.seen)
-    if not facts.alive:
-        seen |= reaper.seen_exit(sighting, reaper.exit_file(lab, run))
-    reason = signal.proof
-    if outcome is Outcome.DIED:
-        last, reason = _death(lab, run, seen, signal.missing)
-        seen |= last
-    elif outcome is Outcome.TIMED_OUT:
-        reason = f"{signal.missing} after {minutes(facts.budget)}"
-    elif outcome is Outcome.INTERRUPTED:
-        reason = "its watch session was aborted, and it ended when it was interrupted; work is kept"
+    if outcome is None or (outcome is Outcome.DIED and _did_not_go_on(lab, run, reading)):
+        return False
+    reason = _reason(outcome, facts, signal, _ending(run, seen, reading))
     return outcomes.record(lab, run, outcome, reason, lease=lease, seen=seen)
 
 
-def _death(
-    lab: Lab, run: Run, seen: Mapping[str, object], missing: str
-) -> tuple[Mapping[str, object], str]:
-    """What a dead program told up to its end, and why the run died (C-47).
+def _reason(outcome: Outcome, facts: RunFacts, signal: Signal, ending: Ending) -> str:
+    """Why the run ended so, in a sentence."""
+    if outcome is Outcome.DIED:
+        return why_dead(ending, signal.missing)
+    if outcome is Outcome.TIMED_OUT:
+        return f"{signal.missing} after {minutes(facts.budget)}"
+    if outcome is Outcome.INTERRUPTED:
+        return "its watch session was aborted, and it ended when it was interrupted; work is kept"
+    return signal.proof
 
-    Its word explains and decides nothing: the tracker was asked after it was seen dead.
-    """
+
+def _trouble(run: Run, reading: Reading | None) -> Trouble:
+    """The account's trouble in which the agent stopped; without a profile nothing can be held."""
+    if run.profile_id is None:
+        return Trouble.NONE
+    return reading.report.trouble if reading is not None else holds.trouble_of(run)
+
+
+def _refused(run: Run, trouble: Trouble, reading: Reading | None) -> Refused:
+    if reading is None:
+        return Refused(trouble, run.agent_note, run.agent_until)
+    return Refused(trouble, reading.report.agent_note, reading.report.agent_until)
+
+
+def _did_not_go_on(lab: Lab, run: Run, reading: Reading | None) -> bool:
+    """Whether a program ended before it took its own session up again: then it gets its task."""
+    has_begun = run.began_at is not None or (reading is not None and reading.report.agent_model)
+    if not run.resumes or not run.agent_session or has_begun:
+        return False
+    if not resuming.is_at_its_start(lab, run):
+        return False
+    why = "its agent did not take its own session up again"
+    return resuming.wait_again(lab, run, why, states=[RunState.WORKING], anew=True)
+
+
+def _ending(run: Run, seen: Mapping[str, object], reading: Reading | None) -> Ending:
+    """How a program ended, and what it told up to its end (C-47)."""
     status, number = seen.get("exit_status"), seen.get("exit_signal")
-    reading = listening.finish(lab, run) if run.output else None
-    ending = Ending(
+    return Ending(
         run.mode,
         status if isinstance(status, int) else None,
         number if isinstance(number, int) else None,
         reading.report if reading is not None else None,
     )
-    return (told.columns(reading) if reading is not None else {}), why_dead(ending, missing)
 
 
 def minutes(length: timedelta) -> str:
@@ -146,7 +179,7 @@ def _wants_look(
     settings: Settings, run: Run, sightings: Mapping[str, Sighting], now: datetime
 ) -> bool:
     seen = sightings.get(run.session)
-    is_over = budgets.age(now, run.started_at) >= run.project.budget(settings)
+    is_over = run.age(now) >= run.project.budget(settings)
     return wants_look(seen is not None and seen.alive, run.look_asked_at is not None, is_over)
 
 

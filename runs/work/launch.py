@@ -15,12 +15,14 @@ from types import MappingProxyType
 
 from django.db import InterfaceError, OperationalError, transaction
 
-from runs.agents import checks
+from runs.agents import checks, holds, resuming
+from runs.agents.resuming import Gone
 from runs.domain import naming
 from runs.domain.ending import did_run
 from runs.domain.ports import Lab, SeamError, Sighting, Taken
 from runs.domain.recovery import Recovery, StartFacts, recovery
-from runs.domain.states import AnswerCode, NoticeKind, Outcome, RunState
+from runs.domain.refusing import Refused
+from runs.domain.states import AnswerCode, NoticeKind, Outcome, RunState, Trouble
 from runs.models import Project, Run, Settings, StartRequest, connections
 from runs.work import (
     announce,
@@ -66,22 +68,51 @@ def carry_out(lab: Lab, run_id: int) -> None:
     )
     if not taken:
         return
-    run = Run.objects.select_related("project").get(pk=run_id)
+    run = Run.objects.select_related("project__agent", "profile").get(pk=run_id)
     try:
         _start(lab, run)
     except NoLongerWanted:
         _let_go(lab, run)
+    except Gone as error:
+        resuming.gone(lab, run, str(error))
     except Undecided as error:
         logger.warning("second look failed", extra={"run_id": run.pk, "error": str(error)})
         _leave_to_tick(lab, run)
     except (StartFailed, SeamError, TrackerError) as error:
-        give_up(lab, run, str(error), getattr(error, "code", AnswerCode.START_FAILED))
+        _fail(lab, run, error)
     except (OperationalError, InterfaceError) as error:
         logger.warning("start was not stored", extra={"run_id": run.pk, "error": str(error)})
         _leave_to_tick(lab, run)
     except Exception as error:
         logger.exception("start failed by a mistake of ours", extra={"run_id": run.pk})
         give_up(lab, run, f"labsite made a mistake ({type(error).__name__}); it is in the log")
+
+
+def _fail(lab: Lab, run: Run, error: Exception) -> None:
+    code = getattr(error, "code", AnswerCode.START_FAILED)
+    if code is AnswerCode.LOGGED_OUT and run.is_resuming and run.profile is not None:
+        holds.hold_start(lab, run.profile, Refused(Trouble.LOGIN, str(error)))
+    if not run.is_resuming:
+        give_up(lab, run, str(error), code)
+    elif code is AnswerCode.START_FAILED and isinstance(error, StartFailed):
+        _resume_failed(lab, run, str(error))
+    else:
+        _wait_again(lab, run, str(error))
+
+
+def _resume_failed(lab: Lab, run: Run, why: str) -> None:
+    """A program that did not take its own session up again gets its task; without one it failed."""
+    if run.agent_session:
+        _wait_again(lab, run, why, anew=True)
+    elif outcomes.record(lab, run, Outcome.FAILED, f"could not be started again: {why}"):
+        Run.objects.filter(pk=run.pk).update(launcher="")
+        run.launcher = ""
+        reaper.settle(lab, run)
+
+
+def _wait_again(lab: Lab, run: Run, why: str, *, anew: bool = False) -> None:
+    if not resuming.wait_again(lab, run, why, states=[RunState.STARTING], anew=anew):
+        _let_go(lab, run)
 
 
 def _leave_to_tick(lab: Lab, run: Run) -> None:
@@ -137,6 +168,8 @@ def recover(lab: Lab, run: Run, sightings: Mapping[str, Sighting] | None) -> Non
     elif step is Recovery.GOES_ON:
         with contextlib.suppress(NoLongerWanted):
             _mark_working(lab, run)
+    elif step is Recovery.ROLL_BACK and run.is_resuming:
+        _wait_again(lab, run, "labsite was interrupted while it made the session")
     elif step is Recovery.ROLL_BACK:
         why = "labsite was interrupted while it made the session; it left nothing behind"
         # Nobody could start it, and nobody tried in vain: its watch session may take it again.
@@ -148,35 +181,39 @@ def _facts(lab: Lab, run: Run, sightings: Mapping[str, Sighting] | None) -> Star
     is_ours = seen is not None and seen.marker == reaper.marker(lab, run)
     return StartFacts(
         has_launcher=bool(run.launcher),
-        waited=lab.now() - run.requested_at,
+        waited=lab.now() - (run.resumed_at or run.requested_at),
         launcher_lives=lab.is_process_alive(run.launcher) if run.launcher else None,
         is_overdue=run.launch_deadline is not None and lab.now() >= run.launch_deadline,
         has_session=None if sightings is None else is_ours,
-        has_exit=lab.sessions.exit_of(lab.paths.run_folder(run.pk)) is not None,
+        has_exit=reaper.exit_of(lab, run) is not None,
     )
 
 
 def is_being_launched(lab: Lab, run: Run) -> bool:
     """Whether a live launcher still handles an ended run and will clean up after itself."""
-    if run.did_start or not run.launcher or lab.is_process_alive(run.launcher) is False:
+    if not run.launcher or lab.is_process_alive(run.launcher) is False:
         return False
     return run.launch_deadline is None or lab.now() < run.launch_deadline
 
 
 def _start(lab: Lab, run: Run) -> None:
     settings = Settings.current()
-    profile = run.project.agent or settings.agent
+    chosen = run.project.agent or settings.agent
+    profile = (run.profile or chosen) if run.is_resuming else chosen
     if profile is None:
         raise StartFailed("no agent is chosen; choose one on the settings page")
     refused = checks.refusal(lab, profile)
     if refused is not None:
         raise StartFailed(*refused)
-    _fetch(lab, run)
-    _claim(lab, run)
+    if run.is_resuming:
+        resuming.check_place(lab, run)
+    else:
+        _fetch(lab, run)
+        _claim(lab, run)
     lab.trust.approve(profile.trust, Path(run.worktree), profile.env)
     order = orders.make(lab, run, profile, settings)
     _still_wanted(run)
-    started_at = lab.now()
+    started_at = run.started_at or lab.now()
     lab.sessions.start(order)
     lab.pause(SECOND_LOOK_SECONDS)
     is_alive = _look_again(lab, run)
@@ -239,6 +276,8 @@ def _look_again(lab: Lab, run: Run) -> bool:
     alive = seen is not None and seen.alive
     if did_run(run.mode, alive, status if isinstance(status, int) else None):
         return alive
+    if run.output and listening.finish(lab, run).report.trouble:
+        return False  # it was turned away for its account's sake: that is judged, not undone
     how = f" with status {status}" if status is not None else ""
     words = _first_words(lab, run)
     said = f" Its last words: {words}" if words else ""
@@ -270,12 +309,16 @@ def _mark_working(lab: Lab, run: Run) -> None:
             Project.objects.filter(pk=run.project_id, failed_starts__gt=0).update(
                 failed_starts=0, retry_at=None
             )
-            announce.tell(
-                lab, NoticeKind.RUN_STARTED, f"agent started in session {run.session}", run=run
-            )
+            announce.tell(lab, *_started(run), run=run)
             mirror.ask(lab, run)
     if not won:
         raise NoLongerWanted
+
+
+def _started(run: Run) -> tuple[NoticeKind, str]:
+    if run.resumes:
+        return NoticeKind.RUN_RESUMED, f"the agent goes on in session {run.session}"
+    return NoticeKind.RUN_STARTED, f"agent started in session {run.session}"
 
 
 def _still_wanted(run: Run) -> None:

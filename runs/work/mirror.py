@@ -127,7 +127,7 @@ def _steps(tracker: Tracker, run: Run, stands: str) -> list[Callable[[], None]]:
 def _stands(run: Run) -> str:
     """What is to be read on the tracker; nothing of a run that neither claimed nor started."""
     if run.is_active:
-        return WORKING if run.state == RunState.WORKING else ""
+        return WORKING if run.state in (RunState.WORKING, RunState.HELD) else ""
     return ENDED if run.did_start or run.mirrored else ""
 
 

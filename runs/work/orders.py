@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from runs.agents import claude_settings
-from runs.domain import commands, tokens
+from runs.domain import commands, holding, tokens
 from runs.domain.ports import Lab, Order
 from runs.models import AgentProfile, Run, Settings
 from runs.work import credentials, proving, reaper
@@ -26,8 +26,9 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         evidence=names[0] if proving.is_wanted(lab, run.project) else "",
         labctl=str(lab.paths.bin / "labctl"),
     )
+    template, words = holding.start_of(_template(profile), prompt, run.agent_session, run.resumes)
     token = tokens.new_run_token()
-    files = {"token": token, "prompt.md": prompt}
+    files = {"token": token, "prompt.md": words}
     if run.project.git_token:
         files["git-token"] = str(run.project.git_token)
     env = {**_session_env(lab, run, folder), **{str(k): str(v) for k, v in profile.env.items()}}
@@ -35,8 +36,7 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         env["LAB_BASH_ENV"] = env["BASH_ENV"]
     env["BASH_ENV"] = str(lab.paths.bash_env)
     run.mode, run.output, run.resume_argv = profile.mode, profile.output, profile.resume_argv
-    template = _template(profile)
-    if any("{session}" in word for word in template):
+    if words != holding.FOLLOW_UP and any("{session}" in word for word in template):
         run.agent_session = str(uuid.uuid4())
     if any("{settings}" in word for word in template):
         hears = not profile.output  # what prints lines for us tells all of it there
@@ -52,7 +52,7 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         deep_link="",
     )
     values = {
-        "prompt": prompt,
+        "prompt": words,
         "prompt_file": str(folder / "prompt.md"),
         "model": run.model,
         "effort": run.effort,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 
+from runs.agents import holds
 from runs.domain import streak, watching
 from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind, Outcome, RunKind, RunState
@@ -61,6 +62,8 @@ def _count(lab: Lab, run: Run, outcome: Outcome) -> None:
     *known, has_tasks = facts.values_list("started_at", "claimed_at", "has_tasks").get(pk=run.pk)
     did_start, was_claimed = (at is not None for at in known)
     moved = streak.move(outcome, did_start)
+    if outcome is Outcome.SUCCEEDED:
+        holds.worked(run)
     if moved is Move.CLEARS:
         rows.update(streak=0, last_failure=None, failed_starts=0, retry_at=None)
     elif moved is Move.ADDS:

@@ -9,7 +9,7 @@ from pathlib import Path
 from django.db import transaction
 
 from runs.domain import budgets, naming
-from runs.domain.ports import Lab, SeamError, Sighting
+from runs.domain.ports import Exit, Lab, SeamError, Sighting
 from runs.domain.states import NoticeKind, Outcome, WorktreeFate
 from runs.domain.teardown import may_close, teardown
 from runs.models import Run
@@ -38,7 +38,7 @@ def settle(lab: Lab, run: Run) -> bool:
     """
     if _may_close(lab, run):
         return False
-    seen = _read_last_words(lab, run)
+    seen = read_last_words(lab, run)
     try:
         lab.sessions.kill(run.session, marker(lab, run))
     except SeamError as error:
@@ -78,10 +78,17 @@ def exit_file(lab: Lab, run: Run) -> dict[str, object]:
     """Exit facts as the launch wrapper wrote them; empty for adopted runs and live ones."""
     if run.is_adopted:
         return {}
-    found = lab.sessions.exit_of(lab.paths.run_folder(run.pk))
+    found = exit_of(lab, run)
     if found is None:
         return {}
     return {"exit_status": found.status, "exit_signal": found.signal, "exited_at": found.at}
+
+
+def exit_of(lab: Lab, run: Run) -> Exit | None:
+    """How the program of its last start ended, as its launcher wrote; an older end is none of it."""
+    found = lab.sessions.exit_of(lab.paths.run_folder(run.pk))
+    is_old = found is not None and run.resumed_at is not None and found.at < run.resumed_at
+    return None if is_old else found
 
 
 def _exit_facts(lab: Lab, run: Run) -> dict[str, object]:
@@ -105,7 +112,7 @@ def _may_close(lab: Lab, run: Run) -> bool:
     return may_close(Outcome(run.outcome), run.mode, alive, since)
 
 
-def _read_last_words(lab: Lab, run: Run) -> dict[str, object]:
+def read_last_words(lab: Lab, run: Run) -> dict[str, object]:
     """The end of the screen, before it goes away with the session."""
     try:
         text = lab.sessions.screens([run.session], LAST_WORDS_LINES).get(run.session, "")

@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 
 from django.db.models import BooleanField, Exists, ExpressionWrapper
 
+from runs.agents import holds
 from runs.domain import budgets
 from runs.domain.ports import Lab
 from runs.models import Due, Monitor, Run, Settings, Workflow
 from runs.work import filling, sweep
 
-LOOK, GLANCE, FILL, MONITORS = "look", "glance", "fill", "monitors"
+LOOK, GLANCE, FILL, MONITORS, HOLDS = "look", "glance", "fill", "monitors", "holds"
 GLANCE_EVERY = timedelta(seconds=5)
 _NAMES = {LOOK: "Runs are looked at", FILL: "Automatic work is started", sweep.SWEEP: "Tidying up"}
 
@@ -31,7 +32,7 @@ def due(lab: Lab, settings: Settings, wanted: Collection[str] = ()) -> set[str]:
     monitor when its next pass or check is. Workflows are stepped with the monitors.
     """
     now = lab.now()
-    stored, has_monitors = _stored(lab, now)
+    stored, has_monitors, is_over = _stored(lab, now)
     found = {*wanted} | {
         name
         for name, every in intervals(settings).items()
@@ -44,20 +45,27 @@ def due(lab: Lab, settings: Settings, wanted: Collection[str] = ()) -> set[str]:
         found = set()
     if has_monitors:
         found = found | {MONITORS}
+    if is_over:
+        found = found | {HOLDS, LOOK, FILL}
     if sweep.RECONCILE not in stored:
         found |= {LOOK, sweep.RECONCILE}
     return found
 
 
-def _stored(lab: Lab, now: datetime) -> tuple[Mapping[str, datetime], bool]:
-    """Next times, and whether a monitor or a workflow is due, in one query, asked every few seconds."""
+def _stored(lab: Lab, now: datetime) -> tuple[Mapping[str, datetime], bool, bool]:
+    """Next times, whether a monitor or a workflow is due, and whether an agent's hold is over.
+
+    One query, asked every few seconds.
+    """
     monitors, workflows = Monitor.objects.due(lab.host, now), Workflow.objects.due(lab.host, now)
     either = Exists(monitors) | Exists(workflows)
     has_monitors = ExpressionWrapper(either, output_field=BooleanField())
-    found = list(
-        Due.objects.filter(host__name=lab.host).values_list("activity", "next_at", has_monitors)
-    )
-    return {name: at for name, at, _ in found}, not found or found[0][2]
+    is_over = ExpressionWrapper(Exists(holds.due(now)), output_field=BooleanField())
+    rows = Due.objects.filter(host__name=lab.host)
+    found = list(rows.values_list("activity", "next_at", has_monitors, is_over))
+    if not found:
+        return {}, True, False
+    return {name: at for name, at, *_ in found}, found[0][2], found[0][3]
 
 
 def next_times(lab: Lab) -> Mapping[str, datetime]:

@@ -20,7 +20,7 @@ def stop(lab: Lab, run: Run, by: str) -> bool:
     if not outcomes.record(lab, run, Outcome.STOPPED, reason, by=by):
         run.refresh_from_db()
         return False
-    if run.host == lab.host and run.did_start:
+    if run.host == lab.host and run.did_start and not run.launcher:
         reaper.settle(lab, run)
     else:
         lab.bell.look(run.project.slug)

@@ -99,10 +99,11 @@ def room(
     """Slots: live sessions of projects plus runs in *starting* (LAB-41, LAB-66).
 
     A session of `held` counts as long as its run is active: it may have come to life after the
-    sessions were looked at, when it is neither seen nor *starting* any more. Other hosts count by
-    their active runs and by their sessions of people and fixers.
+    sessions were looked at, when it is neither seen nor *starting* any more. A held run has no
+    session and takes no slot. Other hosts count by their active runs and by their sessions of people and fixers.
     """
-    active = list(Run.objects.active().values_list("host", "session", "slot", "state"))
+    present = Run.objects.active().exclude(state=RunState.HELD)
+    active = list(present.values_list("host", "session", "slot", "state"))
     ours = [(session, slot, state) for host, session, slot, state in active if host == lab.host]
     taken = {slot for _, slot, _ in ours if slot}
     host_cap = Host.objects.filter(name=lab.host).values_list("session_cap", flat=True).first()

@@ -11,6 +11,7 @@ from datetime import datetime
 from django.db import InterfaceError, OperationalError
 from django.db.models import Q
 
+from runs.agents import holds, resuming
 from runs.domain.ports import Lab, SeamError, Sighting
 from runs.domain.states import RunState
 from runs.domain.trouble import database_words
@@ -33,10 +34,11 @@ from runs.work import (
     seen,
     starts,
     sweep,
+    taking,
     watches,
     watching,
 )
-from runs.work.schedule import FILL, LOOK, MONITORS
+from runs.work.schedule import FILL, HOLDS, LOOK, MONITORS
 
 logger = logging.getLogger(__name__)
 
@@ -56,13 +58,20 @@ class Report:
     ended: int = 0
     settled: int = 0
     started: int = 0
+    held: int = 0
     errors: list[str] = field(default_factory=list)
 
     @property
     def is_worth_storing(self) -> bool:
         """An idle look leaves a heartbeat and no row (C-41)."""
         return bool(
-            self.runs or self.adopted or self.ended or self.settled or self.started or self.errors
+            self.runs
+            or self.adopted
+            or self.ended
+            or self.settled
+            or self.started
+            or self.held
+            or self.errors
         )
 
 
@@ -125,6 +134,8 @@ def _work(
     if project or MONITORS in due:
         monitoring.look(lab, host.lease_number, report.errors, project)
         composing.look(lab, host.lease_number, report.errors)
+    if HOLDS in due:
+        holds.release_due(lab)
     if due != {MONITORS}:
         _look_around(lab, settings, host.lease_number, due, project, report, force, now)
 
@@ -152,15 +163,20 @@ def _look_around(
             report.adopted, runs = len(found), [*runs, *found]
         _judge(lab, settings, number, runs, sightings, report, now)
     if due & {LOOK, FILL}:
-        report.started = _launch(lab, settings, sightings, held, number, report, force)
+        report.started = _launch(lab, settings, sightings, held, known, number, report, force)
     if LOOK in due and not project:
         projects.recover(lab)
     if sweep.SWEEP in due and not project:
         sweep.ask(lab)
         seen.ask(lab)
         quota.prune(lab)
+    if not project:
+        _glance(lab, runs, sightings)
+
+
+def _glance(lab: Lab, runs: Sequence[Run], sightings: Mapping[str, Sighting] | None) -> None:
     working = [run for run in runs if run.is_active and run.state == RunState.WORKING]
-    if not project and any(run.session in (sightings or {}) for run in working):
+    if any(run.session in (sightings or {}) for run in working):
         glance.glance(lab, working)
 
 
@@ -184,6 +200,8 @@ def _judge(
     ended = judge.judge(lab, settings, active, sightings, number, report.errors, now)
     report.ended = len(ended)
     _each(lab, number, ended, report, _settle)
+    resting = [run for run in active if run.is_held and run.session in (sightings or {})]
+    _each(lab, number, resting, report, _rest)
     starting = [run for run in active if run.is_active and run.state == RunState.STARTING]
     _each(lab, number, starting, report, lambda lab, run, _: launch.recover(lab, run, sightings))
     lease.keep(lab, number)
@@ -216,6 +234,10 @@ def _settle_ended(lab: Lab, run: Run, report: Report) -> None:
         _settle(lab, run, report)
 
 
+def _rest(lab: Lab, run: Run, report: Report) -> None:
+    report.held += holds.rest(lab, run)
+
+
 def _look(lab: Lab, report: Report) -> Mapping[str, Sighting] | None:
     """Every session, or None: then nothing is ended and nothing started (LAB-14)."""
     try:
@@ -227,8 +249,8 @@ def _look(lab: Lab, report: Report) -> Mapping[str, Sighting] | None:
 
 def _runs(lab: Lab) -> list[Run]:
     """Active and unsettled runs of this host in one query."""
-    rows = Run.objects.for_board().filter(Q(outcome="") | Q(settled_at=None), host=lab.host)
-    return list(rows)
+    rows = Run.objects.select_related("project__agent", "profile")
+    return list(rows.filter(Q(outcome="") | Q(settled_at=None), host=lab.host))
 
 
 def _launch(
@@ -236,11 +258,17 @@ def _launch(
     settings: Settings,
     sightings: Mapping[str, Sighting] | None,
     held: Collection[str],
+    known: Sequence[Run],
     number: int,
     report: Report,
     force: bool,
 ) -> int:
-    """Drain before fill: what ended has freed its slot, then people's requests, then sessions."""
+    """Drain before fill: what ended has freed its slot; then what was held goes on, then people's
+    requests, then sessions."""
+    if report.settled or report.held:
+        sightings = _look(lab, report)
+    held = set(held)
+    resumed = _resume(lab, settings, sightings, held, known, number)
     wishes = filling.waiting(lab.now())
     if wishes.to_resume:
         watches.resume_by_itself(lab, wishes.to_resume)
@@ -251,12 +279,26 @@ def _launch(
     for project_id in set(wishes.woken) - {one.project_id for one in sessions}:
         lab.queue.refresh(project_id)
     if not wishes.is_asked and not sessions:
-        return 0
-    if report.settled:
-        sightings = _look(lab, report)
-    held = set(held)
+        return resumed
     started = starts.launch_pass(lab, settings, sightings, number, held) if wishes.is_asked else 0
-    return started + filling.fill(lab, settings, sightings, number, held, sessions, report.errors)
+    filled = filling.fill(lab, settings, sightings, number, held, sessions, report.errors)
+    return resumed + started + filled
+
+
+def _resume(
+    lab: Lab,
+    settings: Settings,
+    sightings: Mapping[str, Sighting] | None,
+    held: set[str],
+    known: Sequence[Run],
+    number: int,
+) -> int:
+    """Held runs that may go on, oldest first; asks nothing while there is none."""
+    runs = resuming.waiting(lab, known, sightings)
+    if not runs:
+        return 0
+    room = taking.room(lab, settings, sightings, held)
+    return resuming.resume(lab, settings, runs, room, number, held)
 
 
 def _skipped(lab: Lab, is_periodic: bool) -> Report:

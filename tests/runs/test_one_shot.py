@@ -394,8 +394,8 @@ def test_a_real_one_shot_run_waits_goes_on_delivers_and_tells_its_cost(real):
     [
         pytest.param(
             "say(1); until('go'); say(1); sys.exit(1)",
-            (x.claude_init(), x.claude_refused(400, "Credit balance is too low")),
-            "the agent ended with an error (HTTP 400): Credit balance is too low (ended with exit status 1)",
+            (x.claude_init(), x.claude_refused(400, "Prompt is too long")),
+            "the agent ended with an error (HTTP 400): Prompt is too long (ended with exit status 1)",
             id="refused",
         ),
         pytest.param(
@@ -443,17 +443,17 @@ def _wait_for_its_end(real) -> None:  # type: ignore[no-untyped-def]
 
 def test_a_program_that_is_refused_at_once_fails_the_start_with_its_own_words(real):
     project = _project(
-        real, "say(2); sys.exit(1)", x.claude_init(), x.claude_refused(None, "Not logged in")
+        real, "say(2); sys.exit(1)", x.claude_init(), x.claude_refused(400, "Prompt is too long")
     )
     _wait_for_its_end(real)
     ready(real)
     asked = press_start(real, project)
     assert asked.answer == "start_failed"
     assert asked.text == (
-        "the agent exited immediately with status 1. Its last words: Not logged in"
+        "the agent exited immediately with status 1. Its last words: Prompt is too long"
     )
     run = Run.objects.get()
-    assert (run.outcome, run.agent_state) == ("failed", "needs_login")
+    assert (run.outcome, run.agent_state) == ("failed", "failed")
 
 
 @pytest.mark.row("C-47", level="real")
