@@ -51,6 +51,11 @@ _KINDS: tuple[tuple[NoticeKind, str, str], ...] = (
     (NoticeKind.MONITOR_INVESTIGATE, "a task of a group is stalled: investigate", _NEEDS),
     (NoticeKind.PULL_OPENED, "a pull request waits for you", _NEEDS),
     (NoticeKind.RUN_TROUBLED, "an agent waits or cannot go on", _NEEDS),
+    (
+        NoticeKind.AGENT_HELD,
+        "an agent's account cannot be used: limit, overload, log-in, credit",
+        _NEEDS,
+    ),
     (NoticeKind.LOGIN_CHANGED, "an agent was logged in or out", _NEEDS),
     (NoticeKind.VALIDATION_FIXED, "a fix of a validation waits to be merged", _NEEDS),
     (NoticeKind.WATCH_OPENED, "a watch session was opened", _WATCH),

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import IntEnum
 
-from runs.domain import watching
+from runs.domain import holding, watching
 from runs.domain.stalling import Fate
-from runs.domain.states import Outcome, ProjectState
+from runs.domain.states import Outcome, ProjectState, Trouble
 from runs.domain.watch_session import Reason
 
 BAD = (Outcome.DIED, Outcome.TIMED_OUT, Outcome.FAILED, Outcome.REJECTED)
@@ -20,18 +20,35 @@ class NeedKind(IntEnum):
     """Why something needs a person; the most urgent first."""
 
     LATE = 0
-    CLONE = 1
-    PAUSED = 2
-    STALLED = 3
-    REFUSED = 4
-    WATCH = 5
-    MONITOR = 6
-    WORKFLOW = 7
-    GROUP = 8
-    PULL = 9
-    RUN = 10
-    UNTIDY = 11
-    PARKED = 12
+    HELD = 1
+    CLONE = 2
+    PAUSED = 3
+    STALLED = 4
+    REFUSED = 5
+    WATCH = 6
+    MONITOR = 7
+    WORKFLOW = 8
+    GROUP = 9
+    PULL = 10
+    RUN = 11
+    UNTIDY = 12
+    PARKED = 13
+
+
+@dataclass(frozen=True, slots=True)
+class AgentNeeds:
+    """An agent whose account cannot be used: why, what the service said, when it is tried again.
+
+    `waiting`: how many runs wait for it.
+    """
+
+    id: int
+    name: str
+    trouble: Trouble
+    said: str = ""
+    since: str = ""
+    until: str = ""
+    waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +133,7 @@ class Picture:
     """Everything that the overview knows."""
 
     is_late: bool = False
+    agents: Sequence[AgentNeeds] = ()
     projects: Sequence[ProjectNeeds] = ()
     pulls: Sequence[PullNeeds] = ()
     runs: Sequence[RunNeeds] = ()
@@ -126,6 +144,7 @@ class Need:
     """One thing that a person has to look at.
 
     `about`: ids of what its one action is about; `url`: where that is, when it is elsewhere.
+    `trouble`: of which account's trouble it tells.
     """
 
     kind: NeedKind
@@ -136,6 +155,7 @@ class Need:
     why: str
     about: tuple[int, ...] = field(default=())
     url: str = ""
+    trouble: Trouble = Trouble.NONE
 
 
 def needs(picture: Picture) -> list[Need]:
@@ -143,7 +163,7 @@ def needs(picture: Picture) -> list[Need]:
 
     Within a kind the order is that of the facts; of one run its outcome comes before its tidying.
     """
-    found = [*_late(picture)]
+    found = [*_late(picture), *(_of_agent(agent) for agent in picture.agents)]
     for project in picture.projects:
         found += _of_project(project)
     found += [_of_pull(pull) for pull in picture.pulls]
@@ -163,6 +183,18 @@ def _late(picture: Picture) -> Iterator[Need]:
             "Nothing is started and no end is noticed until it looks again; agents go on. "
             "./lab doctor says what is wrong.",
         )
+
+
+def _of_agent(agent: AgentNeeds) -> Need:
+    what = f"{holding.words(agent.trouble)} since {agent.since}, tried again at {agent.until}"
+    runs = f"{_count(agent.waiting, 'run waits and goes', 'runs wait and go')} on then."
+    waits = runs if agent.waiting else "Nothing is started with it until then."
+    said = f"{agent.said.rstrip('.')}." if agent.said else ""
+    why = " ".join(part for part in (waits, holding.advice(agent.trouble), said) if part)
+    ident = f"need-agent-{agent.id}"
+    return Need(
+        NeedKind.HELD, ident, "warn", agent.name, what, why, (agent.id,), trouble=agent.trouble
+    )
 
 
 def _of_project(project: ProjectNeeds) -> Iterator[Need]:

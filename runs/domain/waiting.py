@@ -105,6 +105,8 @@ class Queue:
     `ready` is None when the tracker did not answer, `claims` when git did not, `is_logged_in` when
     the agent could not be asked. `wanted` is the one issue that a person named; `unfit` is why the
     agent's program cannot be started on this machine, `agent_hold` why its account cannot be used.
+    `was_not_asked`: the tracker's failure is an earlier one, about which it is not time to ask
+    again yet.
     """
 
     has_tracker: bool

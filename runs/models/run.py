@@ -225,6 +225,13 @@ class Run(AgentTold, QuickRows):
         """Wall time used and allowed (X-16); stands still while it is held and once it has ended."""
         return budgets.Spent(self.age(now), budget)
 
+    @property
+    def counted_from(self) -> datetime | None:
+        """From when a clock counts that leaves out what it spent in *held*."""
+        if self.started_at is None:
+            return None
+        return self.started_at + timedelta(seconds=self.rested_seconds)
+
     def age(self, now: datetime) -> timedelta:
         """The wall time that counts for the budget: what it spent in *held* does not."""
         until = self.ended_at or now

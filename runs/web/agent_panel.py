@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from runs.domain.states import AgentState, WorktreeFate
 from runs.models import Run
-from runs.web import words
+from runs.web import held, words
 
 _PILLS = {
     AgentState.RETRYING: ("warn", "retrying"),
@@ -56,6 +56,11 @@ class Panel:
 
 def pill(run: Run, now: datetime) -> Pill | None:
     """The badge of a live run; None while the agent can work, and for ended runs."""
+    wait = held.wait_of(run, now)
+    if wait is not None:
+        until = wait.until
+        told = f"{until:%H:%M:%S} UTC" if until else ""
+        return Pill("warn", wait.text, words.iso(until) if until else "", told)
     state = run.state_of_agent
     if not run.is_active or state not in _PILLS:
         return None

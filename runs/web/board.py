@@ -28,7 +28,7 @@ from runs.domain.needing import PullNeeds
 from runs.domain.ports import Lab
 from runs.domain.states import PersonState, RunState, TrackerKind
 from runs.models import Host, ManualSession, Project, Run, Settings
-from runs.web import addresses, group_needs, waiting, watched, workflow_needs
+from runs.web import addresses, group_needs, held, waiting, watched, workflow_needs
 from runs.work import timeline
 
 HEAVY = ("prompt", "last_words")
@@ -112,6 +112,8 @@ class RunRow:
         """The colour of an active run's mark."""
         if self.run.state == RunState.STARTING:
             return ""
+        if self.run.is_held:
+            return "warn"
         is_held_up = self.spent.is_low or self.run.state_of_agent.is_waiting
         return "warn" if is_held_up else "live"
 
@@ -139,6 +141,11 @@ class Board:
     @cached_property
     def active(self) -> list[Run]:
         return sorted((run for run in self.runs if run.is_active), key=lambda run: run.pk)
+
+    @cached_property
+    def occupying(self) -> list[Run]:
+        """Active runs that have or get a session; a held one has none and takes no slot."""
+        return [run for run in self.active if not run.is_held]
 
     @cached_property
     def free(self) -> list[ReadyIssue]:
@@ -204,6 +211,7 @@ def _projects() -> QuerySet[Project]:
     """Last opened first, each with what was heard last of its own agent's program and login."""
     agent = {"agent_name": F("agent__name"), "agent_logged_in": F("agent__is_logged_in")}
     agent["agent_found"] = F("agent__is_found")
+    agent |= held.columns("agent")
     secret = ExpressionWrapper(~Q(hook_secret=""), BooleanField())
     rows = Project.objects.defer("token", "hook_secret").recent_first()
     return watched.with_open(rows.annotate(**agent, has_hook_secret=secret))
@@ -259,4 +267,5 @@ def _runs(recent: int, issues: Sequence[waiting.Ready]) -> list[Run]:
     wanted = Q(pk__in=Run.objects.active().values("pk")) | Q(pk__in=claims.values("pk"))
     if recent:
         wanted |= Q(pk__in=Run.objects.order_by("-pk").values("pk")[:recent])
-    return list(Run.objects.filter(wanted).defer(*UNSHOWN).order_by("-pk"))
+    rows = Run.objects.filter(wanted).annotate(**held.columns("profile"))
+    return list(rows.defer(*UNSHOWN).order_by("-pk"))

@@ -85,7 +85,7 @@ def of(picture: Board, can_act: bool, request: HttpRequest | None = None) -> Chr
     return Chrome(
         now=facts.now,
         projects=[_nav(picture, project) for project in picture.projects],
-        live_count=len(picture.active),
+        live_count=len(picture.occupying),
         last_tick_at=facts.last_tick_at,
         last_error=facts.last_error,
         is_late=facts.is_late,
@@ -133,7 +133,7 @@ def context(request: HttpRequest) -> Mapping[str, object]:
 
 
 def _nav(picture: Board, project: Project) -> NavProject:
-    live = len(picture.active_of(project))
+    live = sum(not run.is_held for run in picture.active_of(project))
     if project.state == ProjectState.FAILED:
         return NavProject(project.pk, project.name, "bad", "failed")
     if project.state == ProjectState.CLONING:

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
 
-from runs.domain import budgets
 from runs.domain import needing as rules
 from runs.domain.needing import GroupNeeds, NeedKind, ProjectNeeds, RunNeeds, WorkflowNeeds
-from runs.domain.states import Outcome
+from runs.domain.states import Outcome, Trouble
 from runs.models import Project, Run
-from runs.web import addresses, group_needs, watched, workflow_needs
+from runs.web import addresses, group_needs, held, watched, workflow_needs
 from runs.web.board import Board
 
 NEEDS = 12
 
 _ACTIONS = {
     NeedKind.LATE: ("runs:settings", "Look"),
+    NeedKind.HELD: ("runs:agent-try-again", "Try again now"),
     NeedKind.CLONE: ("runs:project", "Look"),
     NeedKind.PAUSED: ("runs:streak-reset", "Reset"),
     NeedKind.STALLED: ("runs:watch-resume", "Resume"),
@@ -49,6 +49,7 @@ class Need:
     url: str
     label: str
     post: str = ""
+    more: tuple[str, str] = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +90,9 @@ def stats(picture: Board) -> Stats:
     week = [run for run in ended if run.ended_at and run.ended_at >= now - timedelta(days=7)]
     counted = [run for run in week if run.outcome not in _NEUTRAL]
     good = sum(run.outcome == Outcome.SUCCEEDED for run in counted)
-    lengths = [
-        budgets.age(run.ended_at, run.started_at).total_seconds() for run in counted if run.ended_at
-    ]
+    lengths = [run.age(now).total_seconds() for run in counted]
     return Stats(
-        taken=len(picture.active),
+        taken=len(picture.occupying),
         cap=picture.facts.settings.session_cap,
         ready=len(picture.free),
         claimed=len(picture.ready) - len(picture.free),
@@ -108,12 +107,13 @@ def needs(picture: Board) -> Needs:
     """What a person has to look at, the most urgent first, each with its one action."""
     now = picture.facts.now
     groups = group_needs.by_project(picture.projects, now)
-    held = workflow_needs.by_project(picture.projects)
+    stuck = workflow_needs.by_project(picture.projects)
     found = rules.needs(
         rules.Picture(
             is_late=picture.facts.is_late,
+            agents=held.needs(picture),
             projects=[
-                _project(one, now, groups.get(one.pk, ()), held.get(one.pk, ()))
+                _project(one, now, groups.get(one.pk, ()), stuck.get(one.pk, ()))
                 for one in picture.projects
             ],
             pulls=picture.pulls,
@@ -164,6 +164,19 @@ def _run(run: Run, ago: timedelta) -> RunNeeds:
 def _with_action(need: rules.Need) -> Need:
     name, label = _ACTIONS[need.kind]
     url, post = need.url or addresses.of(name, *need.about), ""
+    if need.kind is NeedKind.HELD:
+        more = _help(need)
+        settings = addresses.of("runs:settings")
+        return Need(need.id, need.tone, need.title, need.what, need.why, settings, label, url, more)
     if need.kind in _POSTED:
         url, post = addresses.of(_POSTED[need.kind], *need.about), url
     return Need(need.id, need.tone, need.title, need.what, need.why, url, label, post)
+
+
+def _help(need: rules.Need) -> tuple[str, str]:
+    """What else than waiting helps an agent that is held, and where; empty for what only time does."""
+    if need.trouble is Trouble.LOGIN:
+        return addresses.of("runs:agent-login", *need.about), "Log in"
+    if need.trouble in (Trouble.CREDIT, Trouble.MODEL):
+        return addresses.of("runs:settings"), "Settings"
+    return "", ""

@@ -191,7 +191,8 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
     context: Context = {
         "steps": steps.of(run, page.row.spent),
         "agent": agent_panel.panel(run, page.board.facts.now),
-        "attach": shlex.join(lab.sessions.attach_command(run.session)) if run.is_active else "",
+        "agent_pill": agent_panel.pill(run, page.board.facts.now),
+        "attach": _attach(lab, run),
         "has_claim": _has_claim(run),
     }
     if asked or run.settled_at is not None:
@@ -201,6 +202,12 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
         changes = looking.changes(lab, run)
         context |= {"changes": changes, "files": diff.files(changes.files, changes.patch)}
     return context
+
+
+def _attach(lab: Lab, run: Run) -> str:
+    """How to attach to the run's session, while it has one."""
+    is_there = run.is_active and not run.is_held
+    return shlex.join(lab.sessions.attach_command(run.session)) if is_there else ""
 
 
 def _has_claim(run: Run) -> bool:

@@ -21,6 +21,7 @@ from runs.web import (
     digest,
     driven,
     group_card,
+    held,
     hints,
     tracker_card,
     watch_card,
@@ -214,7 +215,7 @@ def project(lab: Lab, project_id: int) -> ProjectPage | None:
 def run(lab: Lab, run_id: int) -> RunPage | None:
     """Everything one run's page shows; None when there is no such run. Six queries."""
     picture = board.load(lab)
-    found = Run.objects.filter(pk=run_id).first()
+    found = held.with_profile(Run.objects.filter(pk=run_id)).first()
     if found is None or found.project_id not in picture.by_id:
         return None
     found.project = picture.by_id[found.project_id]
@@ -278,7 +279,7 @@ def why_not(picture: Board, project: Project) -> str:
     missing = agent_cards.missing(picture, project)
     if missing:
         return f"{missing} is not installed on this machine."
-    if len(picture.active) + picture.facts.driven >= cap:
+    if len(picture.occupying) + picture.facts.driven >= cap:
         return f"All {cap} slots are taken. A slot is free again when a run ends or is stopped."
     return ""
 

@@ -39,6 +39,7 @@ class RunCard:
     used_seconds: int
     is_low: bool
     is_active: bool
+    is_held: bool
     stop_url: str
     tail: str
 
@@ -63,13 +64,14 @@ def card(row: RunRow, now: datetime, can_act: bool) -> RunCard:
         agent=agent_panel.pill(run, now),
         outcome=words.outcome_words(run.outcome),
         outcome_tone=words.outcome_tone(run.outcome) if run.outcome else "",
-        started=words.iso(run.started_at) if run.started_at else "",
-        since=words.duration(now - run.started_at) if run.started_at else "",
+        started=words.iso(run.counted_from) if run.counted_from else "",
+        since=words.duration(row.spent.used) if run.started_at else "",
         limit=words.duration(row.spent.limit),
         max_seconds=row.limit_seconds,
         used_seconds=row.used_seconds // step * step,
         is_low=row.spent.is_low,
         is_active=run.is_active,
+        is_held=run.is_held,
         stop_url=addresses.of("runs:stop", run.pk) if can_act and run.is_active else "",
         tail=_tail(run),
     )

@@ -18,6 +18,7 @@ STATUS: Mapping[AnswerCode, int] = {
     AnswerCode.SEAM_FAILED: 500,
     AnswerCode.LOGGED_OUT: 409,
     AnswerCode.NO_PROGRAM: 409,
+    AnswerCode.AGENT_HELD: 409,
     AnswerCode.START_FAILED: 500,
     AnswerCode.EXPIRED: 503,
 }

@@ -57,8 +57,10 @@ def _worktree(run: Run) -> Step:
 def _agent(run: Run, spent: Spent) -> Step:
     if run.state == RunState.WORKING:
         limit = f"of {words.duration(spent.limit)}"
-        return Step("Agent working", "now", limit, run.started_at, counts=True)
-    if run.did_start:
+        return Step("Agent working", "now", limit, run.counted_from, counts=True)
+    if run.is_held:
+        return Step("Agent held", "now", f"{words.duration(spent.used)} used")
+    if run.did_start and not run.is_resuming:
         bad = run.outcome in (Outcome.DIED, Outcome.TIMED_OUT, Outcome.FAILED)
         return Step("Agent worked", "bad" if bad else "done", words.duration(spent.used))
     if run.is_active:

@@ -59,6 +59,8 @@ def rows(project: Project, settings: Settings, waiting: Sequence[Waiting]) -> li
 
 def button(project: Project, agent: int | None, issue: Candidate, change: Change) -> Button:
     """The button that makes a change, or leads to where it is made."""
+    if change.act is Act.TRY_AGAIN and agent is not None:
+        return Button(change.text, addresses.of("runs:agent-try-again", agent), True)
     press = _PRESSES.get(change.act)
     if press is not None:
         url, name, value = press

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from runs.domain.needing import (
+    AgentNeeds,
     GroupNeeds,
     Need,
     NeedKind,
@@ -19,6 +20,7 @@ from runs.domain.needing import (
     needs,
 )
 from runs.domain.stalling import Fate
+from runs.domain.states import Trouble
 
 HOUR = timedelta(hours=1)
 
@@ -40,6 +42,11 @@ def told(**facts) -> list[tuple[NeedKind, str, str]]:
     [
         pytest.param({}, [], id="nothing"),
         pytest.param({"is_late": True}, [(NeedKind.LATE, "The worker", "is late")], id="late"),
+        pytest.param(
+            {"agents": [AgentNeeds(4, "Claude", Trouble.LIMIT, "resets 5am", "03:00", "05:01", 3)]},
+            [(NeedKind.HELD, "Claude", "usage limit reached since 03:00, tried again at 05:01")],
+            id="an agent whose limit is reached",
+        ),
         pytest.param(
             {"projects": [ProjectNeeds(1, "a", "failed", "no such host", "old warning")]},
             [(NeedKind.CLONE, "a", "could not be cloned")],

@@ -9,5 +9,6 @@ from ninja import Path
 from runs.web.api.asked import BIGGEST_ID, BIGGEST_NUMBER
 
 ProjectId = Annotated[int, Path(ge=1, le=BIGGEST_ID)]
+AgentId = Annotated[int, Path(ge=1, le=BIGGEST_ID)]
 RunId = Annotated[int, Path(ge=1, le=BIGGEST_ID)]
 Number = Annotated[int, Path(ge=1, le=BIGGEST_NUMBER)]

@@ -7,10 +7,11 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Query, Status
 
+from runs.agents import holds
 from runs.models import AgentProfile, Forge, Project, Settings
 from runs.web.access import username
 from runs.web.api import asked, replies, shapes, showing
-from runs.web.api.ids import ProjectId
+from runs.web.api.ids import AgentId, ProjectId
 from runs.web.api.router import Router
 from runs.web.refusals import Denied
 from runs.wiring import lab
@@ -125,4 +126,16 @@ def agent_list(request: HttpRequest) -> shapes.Agents:
     """The coding programs that may be chosen, with their models and efforts."""
     settings = Settings.current()
     rows = AgentProfile.objects.defer("env", "argv", "login_command")
-    return shapes.Agents(items=[showing.agent(row, settings) for row in rows])
+    return shapes.Agents(items=[showing.agent(row, settings, lab().now()) for row in rows])
+
+
+@agents.post(
+    "/{int:agent_id}/try-again", response=replies.act(shapes.Agent), summary="Try an agent again"
+)
+def agent_try_again(request: HttpRequest, agent_id: AgentId) -> shapes.Agent:
+    """Release an agent that is held now; runs that wait for it go on. Safe to repeat."""
+    row = AgentProfile.objects.filter(pk=agent_id).first()
+    if row is None:
+        raise NotFound(f"There is no agent {agent_id}.")
+    holds.try_again(lab(), row, by=username(request))
+    return showing.agent(row, Settings.current(), lab().now())

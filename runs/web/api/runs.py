@@ -9,7 +9,7 @@ from ninja import Query, Status
 
 from runs.domain.states import AnswerCode, RunState
 from runs.models import Run, Settings
-from runs.web import queries, start_answers
+from runs.web import held, queries, start_answers
 from runs.web.access import username
 from runs.web.api import asked, pull_shapes, replies, shapes, showing
 from runs.web.api.ids import ProjectId, RunId
@@ -31,7 +31,8 @@ def run_list(request: HttpRequest, wanted: Query[asked.RunFilter]) -> shapes.Run
     """Runs, newest first; `outcome=active` shows those that have not ended."""
     outcome = wanted.outcome or ""
     rows = queries.narrowed_runs(outcome, wanted.project, wanted.cursor, wanted.issue)
-    found = rows.select_related("project").defer(*queries.HEAVY, "project__token")
+    rows = held.with_profile(rows.select_related("project"))
+    found = rows.defer(*queries.HEAVY, "project__token")
     page, last = showing.cut(list(found[: wanted.limit + 1]), wanted.limit)
     settings, now = Settings.current(), lab().now()
     return shapes.Runs(
@@ -102,7 +103,7 @@ def stop_all(request: HttpRequest, project_id: ProjectId) -> shapes.Stopped:
 
 
 def _run(run_id: int) -> Run:
-    found = Run.objects.select_related("project").filter(pk=run_id).first()
+    found = held.with_profile(Run.objects.select_related("project").filter(pk=run_id)).first()
     if found is None:
         raise NotFound(f"There is no run {run_id}.")
     return found

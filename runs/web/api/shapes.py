@@ -14,6 +14,7 @@ from runs.domain.states import (
     ProjectState,
     RunKind,
     RunState,
+    Trouble,
     WorktreeFate,
 )
 from runs.domain.waiting import Act, Why
@@ -91,8 +92,20 @@ class Projects(BaseModel):
     next: int | None
 
 
+class AgentHold(BaseModel):
+    """Why nothing is started with an agent: its account cannot be used until then."""
+
+    trouble: Trouble
+    note: str
+    since: datetime
+    until: datetime
+
+
 class Agent(BaseModel):
-    """A coding program that may be chosen. Its arguments and environment are not shown."""
+    """A coding program that may be chosen. Its arguments and environment are not shown.
+
+    `hold` is null while its account can be used.
+    """
 
     id: int
     name: str
@@ -106,6 +119,7 @@ class Agent(BaseModel):
     version: Annotated[str, Field(description="As it told itself; empty: not known.")]
     is_logged_in: Annotated[bool | None, Field(description="As asked last; null: not known.")]
     checked_at: datetime | None
+    hold: AgentHold | None
 
 
 class Agents(BaseModel):
@@ -169,7 +183,11 @@ class AgentTold(BaseModel):
 
 
 class RunRow(BaseModel):
-    """One agent's work on one issue. `outcome` is null while the run is active."""
+    """One agent's work on one issue. `outcome` is null while the run is active.
+
+    One that is held has no session and no slot; it goes on at `held_until`, or with null as soon
+    as a slot is free. `resumes`: how often it was started again.
+    """
 
     id: int
     project: int
@@ -191,6 +209,9 @@ class RunRow(BaseModel):
     requested_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
+    held_at: datetime | None
+    held_until: datetime | None
+    resumes: int
     used_seconds: Annotated[int, Field(ge=0, description="Wall time used; never below 0.")]
     budget_seconds: Annotated[int, Field(ge=0, description="Wall time allowed.")]
     commits: int

@@ -11,6 +11,7 @@ from runs.domain.merging import MergeFacts, verdict
 from runs.domain.states import NoticeKind, Outcome, ProjectState, RunKind, RunState, WorktreeFate
 from runs.domain.waiting import Change, Queue
 from runs.models import AgentProfile, Notice, Project, Run, Settings
+from runs.web import held
 from runs.web.api import pull_shapes, shapes
 from runs.work.tuning import NUMBERS
 from trackers.base import PullState
@@ -75,7 +76,17 @@ def change(row: Change) -> shapes.Change:
     return shapes.Change(act=row.act, target=row.target, text=row.text)
 
 
-def agent(row: AgentProfile, settings: Settings) -> shapes.Agent:
+def hold(row: AgentProfile, now: datetime) -> shapes.AgentHold | None:
+    """Why nothing is started with an agent; None while it is not held."""
+    found = held.of_profile(row, now)
+    if found is None:
+        return None
+    return shapes.AgentHold(
+        trouble=found.trouble, note=found.note, since=found.at, until=found.until
+    )
+
+
+def agent(row: AgentProfile, settings: Settings, now: datetime) -> shapes.Agent:
     return shapes.Agent(
         id=row.pk,
         name=row.name,
@@ -87,6 +98,7 @@ def agent(row: AgentProfile, settings: Settings) -> shapes.Agent:
         version=row.version,
         is_logged_in=row.is_logged_in,
         checked_at=row.checked_at,
+        hold=hold(row, now),
     )
 
 
@@ -171,6 +183,7 @@ def pull_comment(row: PullComment) -> pull_shapes.PullComment:
 def run_row(row: Run, now: datetime, settings: Settings) -> shapes.RunRow:
     """A run, whose project is loaded, with its budget at this moment."""
     spent = row.spent(now, row.project.budget(settings))
+    wait = held.wait_of(row, now)
     return shapes.RunRow(
         id=row.pk,
         project=row.project_id,
@@ -192,6 +205,9 @@ def run_row(row: Run, now: datetime, settings: Settings) -> shapes.RunRow:
         requested_at=row.requested_at,
         started_at=row.started_at,
         ended_at=row.ended_at,
+        held_at=row.held_at,
+        held_until=wait.until if wait is not None else None,
+        resumes=row.resumes,
         used_seconds=int(spent.used.total_seconds()),
         budget_seconds=int(spent.limit.total_seconds()),
         commits=row.commits,

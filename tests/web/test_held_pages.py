@@ -1,0 +1,158 @@
+"""What pages and the API show of agents whose account cannot be used, and of runs that wait."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from runs.models import AgentProfile, Notice, Run, Settings
+from tests import make
+from tests.fakes import START
+from tests.runs.stories import look, press_start, ready
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+UNTIL = START + timedelta(hours=2)
+
+
+@pytest.fixture
+def held(world):  # type: ignore[no-untyped-def]
+    """A run that waits for the limit of its agent."""
+    agent = make.an_agent(
+        "Claude", hold="limit", hold_note="resets 2pm", held_at=START, held_until=UNTIL, holds=1
+    )
+    project = make.a_project(agent=agent)
+    world.tracker.add_root("demo")
+    Settings.current()
+    return make.a_run(
+        project,
+        state="held",
+        held_at=START,
+        started_at=START - timedelta(minutes=10),
+        trouble="limit",
+        slot=None,
+        session="demo~1~afk-7",
+        profile=agent,
+        agent="Claude",
+        claimed_at=START,
+    )
+
+
+@pytest.fixture
+def anna(client):  # type: ignore[no-untyped-def]
+    client.force_login(make.a_user())
+    return client
+
+
+def _page(client, url):  # type: ignore[no-untyped-def]
+    return client.get(url).content.decode()
+
+
+def test_the_board_says_what_a_run_waits_for_and_when_it_goes_on(held, anna):
+    text = _page(anna, "/")
+    assert "waiting for Claude&#x27;s usage limit" in text
+    assert 'goes on at <time datetime="2026-11-21T14:00:00Z"' in text
+    assert '<span class="pill warn">held</span>' in text
+
+
+def test_the_overview_has_one_card_for_a_held_agent_with_its_button(held, anna):
+    text = _page(anna, "/")
+    need = text.partition(f'id="need-agent-{held.profile_id}"')[2].partition("</div></div>")[0]
+    assert "usage limit reached since 12:00 UTC, tried again at 14:00 UTC" in need
+    assert "1 run waits and goes on then." in need
+    assert f"/settings/agents/{held.profile_id}/try-again" in need
+    assert "Log in" not in need
+
+
+@pytest.mark.parametrize(
+    ("hold", "words", "button"),
+    [
+        pytest.param("login", "Log in, or correct its key.", "Log in", id="log-in"),
+        pytest.param("model", "Choose another model", "Settings", id="model"),
+        pytest.param("credit", "Add credit", "Settings", id="credit"),
+    ],
+)
+def test_a_card_offers_what_helps(held, anna, hold, words, button):
+    AgentProfile.objects.update(hold=hold)
+    text = _page(anna, "/")
+    need = text.partition(f'id="need-agent-{held.profile_id}"')[2].partition("</div></div>")[0]
+    assert words in need
+    assert f">{button}<" in need
+
+
+def test_a_run_page_says_that_its_budget_rests(held, anna, world):
+    world.clock.forward(minutes=30)
+    text = _page(anna, f"/runs/{held.pk}/")
+    assert "waiting for Claude&#x27;s usage limit" in text
+    assert "The budget does not run while the run is held." in text
+    assert "10 min used" in text
+    assert "tmux attach" not in text
+
+
+def test_a_held_run_takes_no_slot_on_pages(held, anna):
+    Settings.objects.update(session_cap=1)
+    assert "All 1 slots are taken" not in _page(anna, "/")
+
+
+def test_a_run_whose_agent_is_free_again_waits_for_a_slot(held, anna):
+    AgentProfile.objects.update(hold="", hold_note="", held_at=None, held_until=None)
+    text = _page(anna, "/")
+    assert "waiting for a free slot" in text
+    assert "need-agent" not in text
+
+
+def test_why_not_running_names_the_hold_and_offers_to_try_again(held, anna, world):
+    ready(world, "8")
+    text = _page(anna, f"/projects/{held.project_id}/waiting")
+    assert "Claude: usage limit reached. It is tried again at 14:00 UTC." in text
+    assert f"/settings/agents/{held.profile_id}/try-again" in text
+    assert "Try Claude again now" in text
+
+
+def test_try_again_now_releases_the_agent_and_is_in_the_audit_log(held, anna):
+    answer = anna.post(f"/settings/agents/{held.profile_id}/try-again", follow=True)
+    assert answer.status_code == 200
+    assert AgentProfile.objects.get().hold == ""
+    assert Notice.objects.get(kind="agent.released").by == "anna"
+    assert "tried again now" in _page(anna, "/audit/")
+    again = anna.post(f"/settings/agents/{held.profile_id}/try-again", follow=True)
+    assert "was not held any more" in again.content.decode()
+
+
+def test_only_whoever_may_act_may_try_again(held, client):
+    client.force_login(make.a_user("bert", operator=False))
+    assert client.post(f"/settings/agents/{held.profile_id}/try-again").status_code == 403
+    assert AgentProfile.objects.get().hold == "limit"
+
+
+def test_a_start_is_refused_with_the_time(held, world, anna):
+    ready(world, "8")
+    asked = press_start(world, held.project, wanted="8")
+    assert (asked.answer, asked.text) == (
+        "agent_held",
+        "Claude: usage limit reached. It is tried again at 14:00 UTC. Nothing was claimed.",
+    )
+
+
+def test_the_overview_asks_no_more_for_held_agents(held, anna, django_assert_num_queries):
+    _page(anna, "/")
+    with django_assert_num_queries(6):
+        _page(anna, "/")
+    AgentProfile.objects.update(hold="", hold_note="", held_at=None, held_until=None)
+    Run.objects.update(state="working", held_at=None)
+    with django_assert_num_queries(6):
+        _page(anna, "/")
+
+
+def test_a_watch_session_says_what_keeps_it(held, world):
+    from runs.work import auto
+
+    ready(world, "8")
+    held.project.parallel_runs = 3
+    held.project.save()
+    auto.switch(world.lab, held.project, is_on=True, by="anna")
+    look(world)
+    assert Run.objects.count() == 1
+    held.project.refresh_from_db()
+    assert held.project.streak == 0
