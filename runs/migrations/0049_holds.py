@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("runs", "0047_agent_trials")]
+    dependencies = [("runs", "0048_watch_retry")]
     operations = [
         migrations.AddField(
             model_name="run",
