@@ -26,7 +26,6 @@ LINK_BYTES = 4096
 _AGREED = {
     "hasTrustDialogAccepted": True,
     "hasCompletedProjectOnboarding": True,
-    "enableAllProjectMcpServers": True,
     "hasClaudeMdExternalIncludesApproved": True,
     "hasClaudeMdExternalIncludesWarningShown": True,
 }

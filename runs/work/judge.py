@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 
-from runs.agents import events, holds, resuming
+from runs.agents import beginnings, events, holds, resuming
 from runs.domain.ending import Ending, why_dead
 from runs.domain.evidence import Evidence, wants_look
 from runs.domain.ports import Lab, Sighting
@@ -92,6 +92,10 @@ def _judge_one(
     if outcome is None or (outcome is Outcome.DIED and _did_not_go_on(lab, run, reading)):
         return False
     reason = _reason(outcome, facts, signal, _ending(run, seen, reading))
+    late = beginnings.late_failure(lab, run, seen) if outcome is Outcome.DIED else ""
+    if late:
+        outcome, reason = Outcome.FAILED, late
+        seen |= beginnings.UNSTARTED
     return outcomes.record(lab, run, outcome, reason, lease=lease, seen=seen)
 
 

@@ -306,9 +306,8 @@ def _mark_working(lab: Lab, run: Run) -> None:
             .update(state=RunState.WORKING, started_at=started_at, launcher="")
         )
         if won:
-            Project.objects.filter(pk=run.project_id, failed_starts__gt=0).update(
-                failed_starts=0, retry_at=None
-            )
+            # How many starts in a row failed is forgotten later: this one may still fail too.
+            Project.objects.filter(pk=run.project_id).update(retry_at=None)
             announce.tell(lab, *_started(run), run=run)
             mirror.ask(lab, run)
     if not won:

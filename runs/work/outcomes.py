@@ -67,7 +67,7 @@ def _count(lab: Lab, run: Run, outcome: Outcome) -> None:
     if moved is Move.CLEARS:
         rows.update(streak=0, last_failure=None, failed_starts=0, retry_at=None)
     elif moved is Move.ADDS:
-        rows.update(streak=F("streak") + 1, last_failure=run)
+        rows.update(streak=F("streak") + 1, last_failure=run, failed_starts=0)
         _tell_of_pause(lab, run, outcome)
     elif outcome is Outcome.FAILED and run.kind == RunKind.AUTO:
         rows.update(failed_starts=F("failed_starts") + 1)

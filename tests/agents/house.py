@@ -32,6 +32,7 @@ PATIENCE = 60.0
 
 def ship() -> None:
     """The profiles as the migrations leave them on a new database; tests empty their tables."""
+    AgentProfile.objects.all().delete()
     for name, function in WRITERS:
         getattr(importlib.import_module(f"runs.migrations.{name}"), function)(apps, None)
 

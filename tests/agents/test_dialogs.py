@@ -13,7 +13,7 @@ from tests.agents.house import KEY, AgentHouse, work_on
 from tests.agents.script import Say, Shell, Tool
 from tests.real import git
 
-ALLOWED = {"permissions": {"allow": ["Bash(touch allowed.txt)"]}}
+ALLOWED = {"permissions": {"allow": ["Bash(git tag allowed)"]}}
 SERVER = {"mcpServers": {"none": {"command": "false"}}}
 ASK = {
     "questions": [
@@ -28,7 +28,7 @@ ASK = {
         }
     ]
 }
-EDITS = ["claude", "--permission-mode", "acceptEdits", "{prompt}"]
+ASKING = ["claude", "--permission-mode", "default", "{prompt}"]
 
 
 def _commit(house: AgentHouse, project: Project, name: str, text: str) -> None:
@@ -58,6 +58,8 @@ def an_import_from_outside_the_repository(house: AgentHouse, project: Project) -
 
 
 def a_server_of_the_repository(house: AgentHouse, project: Project) -> None:
+    project.agent.argv = ASKING  # in any other mode it asks nobody about them
+    project.agent.save()
     _commit(house, project, ".mcp.json", json.dumps(SERVER))
 
 
@@ -90,14 +92,15 @@ def test_it_goes_to_work_without_a_question(
 
 
 def test_the_list_of_allowed_commands_of_a_repository_counts(house: AgentHouse) -> None:
-    house.model.script(Shell("touch allowed.txt"), Say("Done."))
+    house.model.script(Shell("git tag allowed"), Say("Done."))
     profile = house.profile()
-    profile.argv = EDITS
+    profile.argv = ASKING
     profile.save()
     project = house.project(profile)
     _commit(house, project, ".claude/settings.json", json.dumps(ALLOWED))
     run = house.until(house.start(project), lambda run: run.turn_ended_at, 30)
-    assert (house.real.paths.worktrees / "demo-1" / "allowed.txt").exists(), house.told(run)
+    tags = git(project.repo(house.real.paths), "tag", "--list")
+    assert tags == "allowed", house.told(run)
 
 
 def test_a_question_of_the_agent_itself_is_no_tool_that_it_has(house: AgentHouse) -> None:

@@ -17,6 +17,7 @@ def test_an_issue_becomes_a_merged_pull_request_without_a_person(house, name):
     project = house.project(profile)
     run = house.until_over(house.start(project))
     assert run.outcome == Outcome.SUCCEEDED, house.told(run)
+    assert (run.worktree_fate, run.warning) == ("removed", "")
     merged = merging.merge(house.real.lab, project, run.pull_number, by="anna")
     assert list(merged.closed) == [1]
     origin = house.real.folder / "demo-origin.git"
