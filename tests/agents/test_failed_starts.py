@@ -56,6 +56,20 @@ def test_a_program_that_could_not_be_run_costs_neither_claim_nor_streak(world):
     assert run.reason.endswith("Its last words: sh: agent: not found")
 
 
+@pytest.mark.django_db(transaction=True)
+def test_a_one_shot_program_that_never_told_its_session_did_not_begin(world):
+    agent = make.an_agent(mode="one_shot", output="claude_stream_json")
+    project = make.a_project(agent=agent)
+    world.tracker.add_root("demo")
+    run = start(world, project)
+    world.sessions.outputs[world.lab.paths.run_folder(run.pk)] = b"error: unknown option --new\n"
+    world.sessions.end(run.session, status=1)
+    look(world)
+    run.refresh_from_db()
+    assert (run.outcome, run.did_start) == ("failed", False)
+    assert run.reason.endswith("Its last words: error: unknown option --new")
+
+
 def test_one_that_could_not_be_run_after_a_while_leaves_nothing_behind(real):
     late = "sleep 1; echo agent: not found; exit 127"
     project = real.project(argv=["sh", "-c", late, "{prompt}"])

@@ -190,7 +190,6 @@ DEATHS = [
     pytest.param((x.claude_init(),), 0, "the agent was interrupted: it ended with exit status 0 without a result line", "interrupted", id="SIGINT"),
     pytest.param((x.claude_init(), b'{"type": "result", "subty'), 143, "the agent was interrupted: it ended with exit status 143", "interrupted", id="half a line"),
     pytest.param((x.claude_init(), x.written(x.claude_refused(400, "no credit")).rstrip()), 1, "the agent ended with an error (HTTP 400): no credit", "failed", id="no line end"),
-    pytest.param((), 1, "the agent ended with exit status 1 before it began to work", "interrupted", id="nothing"),
 ]  # fmt: skip
 
 
