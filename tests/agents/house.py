@@ -40,12 +40,13 @@ def ship() -> None:
 def environment(name: str, url: str, folder: Path) -> dict[str, str]:
     """What an operator adds to a profile so that its program asks the model at `url`.
 
-    The tests may run as root, where Claude Code wants to be told that it is in a sandbox.
+    The tests may run as root, where Claude Code wants to be told that it is in a sandbox. Left to
+    itself it tries a refused call ten times, which takes minutes.
     """
     local = {"NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
     if name != CODEX:
         given = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": KEY, "IS_SANDBOX": "1"}
-        return {**local, **given}
+        return {**local, **given, "CLAUDE_CODE_MAX_RETRIES": "1"}
     home = folder / "codex-home"
     home.mkdir(exist_ok=True)
     (home / "config.toml").write_text(
