@@ -113,6 +113,17 @@ class FakeHistory:
             raise Moved("the branch has moved on origin: stale info")
         self.refs[ref] = commit
 
+    def delete_pushed(self, repo: Path, branch: str, seen: str, token: str, url: str) -> None:
+        self._ask("delete_pushed")
+        ref = f"refs/remotes/origin/{branch}"
+        pushed = self.origins.get(str(repo), {})  # type: ignore[attr-defined]
+        if self.broken_push:
+            raise Rejected(self.broken_push)
+        if pushed.get(branch, self.refs.get(ref)) != seen:
+            raise Moved("the branch has moved on origin: stale info")
+        pushed.pop(branch, None)
+        self.refs.pop(ref, None)
+
     def _changed(self, base: str, head: str) -> list[Change]:
         old, new = self._files(base), self._files(head)
         names = sorted(set(old) | set(new))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-LONGEST = 300
+LONGEST = 500  # a whole job has at most so many lines
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 PARTIALS = [path for path in TEMPLATES if path.name.startswith("_")]
 
@@ -34,7 +34,7 @@ def _tracked(*patterns: str) -> list[Path]:
     return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).is_file()]
 
 
-def test_no_module_is_over_three_hundred_lines():
+def test_no_module_is_over_five_hundred_lines():
     modules = [
         p for p in _tracked("*.py") if "migrations" not in p.parts and "tests" not in p.parts
     ]

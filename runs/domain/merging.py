@@ -65,6 +65,9 @@ class Merging(Protocol):
         Raises SeamError otherwise, and then it may have happened.
         """
 
+    def delete_pushed(self, repo: Path, branch: str, seen: str, token: str, url: str) -> None:
+        """Delete origin's branch, if it still names `seen`. Raises as `push_commit` does."""
+
 
 class MergeKind(StrEnum):
     """What the merge button can say."""

@@ -68,3 +68,32 @@ def is_left_over(facts: BranchFacts) -> bool:
     if facts.pushed == facts.fork_point:
         return False
     return facts.pushed == facts.known and facts.head == facts.fork_point
+
+
+@dataclass(frozen=True, slots=True)
+class PullFacts:
+    """What is known of a pull request of a run's branch.
+
+    `age_before`: how long before the run was asked for it was made, by the tracker's clock; negative
+    after that, None where the tracker does not tell. `slack`: how far that clock may be off.
+    `is_merged`: or it is open. `has_moved`: its head is a commit that this run's branch got after
+    its fork point; None: could not tell.
+    """
+
+    age_before: timedelta | None
+    slack: timedelta
+    is_merged: bool
+    has_moved: bool | None
+
+
+def is_of_this_run(facts: PullFacts) -> bool | None:
+    """Whether a pull request is this run's delivery and not what an earlier run of the issue left.
+
+    One that was made after the run began is. An older one only if its head has moved to a commit of
+    this run. None: could not tell.
+    """
+    if facts.age_before is None or facts.age_before <= ZERO:
+        return True
+    if facts.is_merged and facts.age_before > facts.slack:
+        return False
+    return facts.has_moved

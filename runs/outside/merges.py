@@ -68,10 +68,20 @@ class GitMerges:
     def push_commit(
         self, repo: Path, branch: str, commit: str, seen: str, token: str, url: str
     ) -> None:
+        self._push(repo, branch, commit, seen, token, url)
+        # So that every page and the next start see it before the next fetch.
+        self._git(repo, "update-ref", f"refs/remotes/origin/{branch}", commit, seen, timeout=QUICK)
+
+    def delete_pushed(self, repo: Path, branch: str, seen: str, token: str, url: str) -> None:
+        self._push(repo, branch, "", seen, token, url)
+        self._git(repo, "update-ref", "-d", f"refs/remotes/origin/{branch}", timeout=QUICK)
+
+    def _push(self, repo: Path, branch: str, commit: str, seen: str, token: str, url: str) -> None:
+        """Let origin's branch name a commit, or be gone for an empty one, if it names `seen`."""
         ref = f"refs/heads/{branch}"
         argv = ("push", "--porcelain", "--no-signed", "--no-follow-tags", "--recurse-submodules=no")
         lease = f"--force-with-lease={ref}:{seen}"
-        with self._apart(repo, commit) as (folder, env):
+        with self._apart(repo, commit or seen) as (folder, env):
             done = self._git(
                 folder,
                 *argv,
@@ -85,8 +95,6 @@ class GitMerges:
             )
         if done.status != 0:
             raise _refusal(done, token)
-        # So that every page and the next start see it before the next fetch.
-        self._git(repo, "update-ref", f"refs/remotes/origin/{branch}", commit, seen, timeout=QUICK)
 
     @contextmanager
     def _apart(self, repo: Path, commit: str) -> Iterator[tuple[Path, Mapping[str, str]]]:

@@ -1,16 +1,21 @@
-"""Discard: a person lets parked work go. It is rescued first, then worktree and branch go (LAB-123)."""
+"""Discard: a person lets parked work go, here and on origin. All of it is rescued first."""
 
 from __future__ import annotations
 
+import logging
+from dataclasses import dataclass
 from pathlib import Path
 
 from django.db import transaction
 
 from runs.domain import naming
-from runs.domain.ports import Lab
-from runs.domain.states import NoticeKind
+from runs.domain.ports import Lab, Moved, Rejected, SeamError
+from runs.domain.states import NoticeKind, TrackerKind
 from runs.models import Project, Rescue
-from runs.work import announce, census, guard, owners, pacing, rescue
+from runs.work import announce, census, credentials, guard, owners, pacing, pulls, rescue
+from trackers.base import PullState, TrackerError
+
+logger = logging.getLogger(__name__)
 
 
 class DiscardRefused(Exception):
@@ -22,37 +27,124 @@ class DiscardRefused(Exception):
         self.text = text
 
 
-def discard(lab: Lab, project: Project, branch: str, by: str) -> Rescue:
-    """Remove a parked branch and its worktree, whatever their state; the rescue that holds both.
+@dataclass(frozen=True, slots=True)
+class Discarded:
+    """What holds the work now, and what became of it on origin, as sentences or empty."""
 
-    The issue can be claimed again (LAB-78, LAB-125). Killed in the middle, the branch is still
-    parked and the rescue is there; pressed again it goes on. Raises DiscardRefused, and SeamError
-    when something could not be told, kept or removed.
+    rescue: Rescue
+    on_origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pushed:
+    """Origin's branch of the same name: a commit that the base does not hold, None when there is
+    none; `error` when origin could not be asked."""
+
+    tip: str | None = None
+    error: str = ""
+
+
+def discard(lab: Lab, project: Project, branch: str, by: str) -> Discarded:
+    """Remove a parked branch and its worktree, whatever their state, and its branch on origin.
+
+    What origin has under that name would keep the next run of the issue from pushing, and an open
+    pull request of it would pass for that run's delivery. What origin does not let go stays, and
+    the answer says so. Killed in the middle, the branch is still parked and the rescues are there;
+    pressed again it goes on. Raises DiscardRefused, and SeamError when something could not be told,
+    kept or removed.
     """
     if not naming.is_managed(branch):
         text = f"{branch} is not a branch that labsite manages, so nothing was removed."
         raise DiscardRefused("not_managed", text)
     repo = project.repo(lab.paths)
+    there = _on_origin(lab, project, branch)
     with lab.repos.hold(repo):
         found = next((b for b in lab.repos.branches(repo, (branch,)) if b.name == branch), None)
-        if found is None:
+        if found is None and there.tip is None:
             raise DiscardRefused(
                 "gone", f"There is no branch {branch} any more. Nothing was removed."
             )
         if branch in owners.owned(project, lab.sessions.look()):
             text = f"A live session works on {branch}, so nothing was removed. Stop it first."
             raise DiscardRefused("owned", text)
-        path = census.worktree_of(lab, found, owners.remembered(project))
+        path = census.worktree_of(lab, found, owners.remembered(project)) if found else None
         _check_place(lab, path)
-        why = f"discarded by {by}"
-        kept = rescue.keep(lab, project, branch, found.tip, path, why=why, by=by, always=True)
+        kept = None
+        if there.tip is not None and (found is None or there.tip != found.tip):
+            why = f"discarded by {by}: what origin had"
+            kept = rescue.keep(lab, project, branch, there.tip, None, why=why, by=by, always=True)
+        if found is not None:
+            why = f"discarded by {by}"
+            kept = rescue.keep(lab, project, branch, found.tip, path, why=why, by=by, always=True)
         assert kept is not None  # noqa: S101  (always)
+        told = _let_go_on_origin(lab, project, branch, there, by)
         if path is not None:
             lab.repos.force_remove(repo, path)
-        lab.repos.delete_branch(repo, branch, found.tip)
-    _tell(lab, project, branch, by)
+        if found is not None:
+            lab.repos.delete_branch(repo, branch, found.tip)
+    _tell(lab, project, branch, by, told)
     census.take(lab, project)
-    return kept
+    return Discarded(kept, told)
+
+
+def _on_origin(lab: Lab, project: Project, branch: str) -> _Pushed:
+    """What origin has under that name now; what its base holds already keeps nobody from pushing."""
+    repo = project.repo(lab.paths)
+    try:
+        token = credentials.of_git(lab, project)
+        tip = lab.repos.pushed(repo, branch, token, project.url)
+        if tip is not None and lab.repos.tip(repo, f"refs/remotes/origin/{branch}") != tip:
+            lab.repos.fetch(repo, token, url=project.url)
+        if tip is None or not lab.repos.is_ahead(repo, tip, project.default_branch):
+            return _Pushed()
+    except SeamError as error:
+        logger.info("origin was not asked", extra={"branch": branch, "error": str(error)})
+        return _Pushed(error=str(error))
+    return _Pushed(tip)
+
+
+def _let_go_on_origin(lab: Lab, project: Project, branch: str, there: _Pushed, by: str) -> str:
+    """Close the pull requests of a branch and delete it on origin; what came of it, in sentences.
+
+    A forge closes pull requests by itself when their branch is deleted.
+    """
+    if there.error:
+        return (
+            f"Origin could not be asked whether it has {branch} too ({there.error}). If it has, "
+            "discard it again once origin answers."
+        )
+    closed = _close_pulls(lab, project, branch, by)
+    if there.tip is None:
+        return closed
+    repo, token = project.repo(lab.paths), credentials.of_git(lab, project)
+    try:
+        lab.repos.delete_pushed(repo, branch, there.tip, token, project.url)
+    except (Moved, Rejected) as error:
+        said = (
+            f"Origin kept its branch {branch}: {error}. Delete it there, or no run can push to it."
+        )
+    except SeamError as error:
+        said = f"Whether origin let its branch {branch} go is not known: {error}."
+    else:
+        said = f"{branch} was deleted on origin too."
+    return f"{closed} {said}".strip()
+
+
+def _close_pulls(lab: Lab, project: Project, branch: str, by: str) -> str:
+    """Close what is open of the branch in the built-in tracker."""
+    tracker = lab.tracker_for(project.tracker)
+    if tracker is None or project.tracker != TrackerKind.BUILTIN:
+        return ""
+    root = project.tracker_root
+    closed = []
+    try:
+        for pull in tracker.pulls({root: [branch]})[root] or ():
+            is_open = pull.state is PullState.OPEN and pull.head == branch
+            if is_open and pulls.close(lab, project, pull.number, by=by):
+                closed.append(str(pull.number))
+    except TrackerError as error:
+        return f"Its pull request was not closed: {error}"
+    return f"Pull request {', '.join(closed)} was closed." if closed else ""
 
 
 def _check_place(lab: Lab, path: Path | None) -> None:
@@ -64,11 +156,12 @@ def _check_place(lab: Lab, path: Path | None) -> None:
         raise DiscardRefused("not_ours", text)
 
 
-def _tell(lab: Lab, project: Project, branch: str, by: str) -> None:
+def _tell(lab: Lab, project: Project, branch: str, by: str, on_origin: str) -> None:
     key = naming.claimed_key(branch, project.keys) or ""
     free = f"; issue {key} can be claimed again" if key else ""
     with transaction.atomic():
         text = f"{branch} was discarded with its worktree{free}"
+        text = f"{text}. {on_origin}" if on_origin else text
         announce.tell(lab, NoticeKind.WORK_DISCARDED, text, project=project, issue_key=key, by=by)
         pacing.wake(lab, project.pk)
         transaction.on_commit(lambda: lab.bell.look(project.slug), robust=True)

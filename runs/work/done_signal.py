@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from runs.domain import evidence
 from runs.domain.evidence import Evidence
+from runs.domain.ports import Lab, SeamError
+from runs.domain.recovery import PullFacts, is_of_this_run
 from runs.domain.states import TrackerKind
 from runs.models import Run
 from trackers.base import Pull, PullState, best_pull, counts
 from trackers.keys import evidence_of
 
 CLOCKS_APART = timedelta(minutes=2)
+MOST_COMMITS = 1000
 URL_CHARACTERS = 500  # a longer one would be cut and lead nowhere
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +36,15 @@ class Signal:
     seen: Mapping[str, object] = field(default_factory=dict)
 
 
-def of_pulls(run: Run, pulls: Sequence[Pull] | None) -> Signal:
-    """A pull request of the run's branch that counts (LAB-29 to LAB-33)."""
+def of_pulls(lab: Lab, run: Run, pulls: Sequence[Pull] | None) -> Signal:
+    """A pull request of the run's branch that counts and was opened, or moved, by this run."""
     if pulls is None:
         return Signal(None)
-    pull = best_pull(_of_this_run(run, pulls), run.branch)
-    if pull is None or not counts(pull):
-        return Signal(False)
+    mine = [one for one in pulls if one.head == run.branch and counts(one) and not one.is_fork]
+    found, is_known = _of_this_run(lab, run, mine)
+    pull = best_pull(found, run.branch)
+    if pull is None:
+        return Signal(False if is_known else None)
     url = pull.url if len(pull.url) <= URL_CHARACTERS else ""
     seen = {"pull_number": pull.number, "pull_url": url}
     return Signal(True, f"pull request {pull.number} is {pull.state}", seen=seen)
@@ -55,18 +63,42 @@ def of_evidence(run: Run, found: Evidence) -> Signal:
     )
 
 
-def _of_this_run(run: Run, pulls: Sequence[Pull]) -> list[Pull]:
-    """Without what was merged of an earlier run of the same issue before this one began.
+def _of_this_run(lab: Lab, run: Run, pulls: Sequence[Pull]) -> tuple[list[Pull], bool]:
+    """Those that count for this run and no earlier one of the issue; whether all could be told.
 
-    An open one counts whenever it was made: it is the delivery that waits (LAB-77). A forge tells
-    the time of its own clock, in whole seconds.
+    The branch is named after the issue, so that two runs of an issue share the name.
     """
     if run.is_adopted:
-        return list(pulls)
+        return list(pulls), True
+    found, is_known = [], True
+    for pull in pulls:
+        answer = is_of_this_run(_facts(lab, run, pull))
+        is_known = is_known and answer is not None
+        found += [pull] if answer else []
+    return found, is_known
+
+
+def _facts(lab: Lab, run: Run, pull: Pull) -> PullFacts:
+    """A forge tells the time of its own clock, in whole seconds."""
     is_ours = run.project.tracker == TrackerKind.BUILTIN
-    began = run.requested_at if is_ours else run.requested_at - CLOCKS_APART
-    return [
-        pull
-        for pull in pulls
-        if pull.state is not PullState.MERGED or pull.created_at is None or pull.created_at >= began
-    ]
+    before = run.requested_at - pull.created_at if pull.created_at is not None else None
+    is_merged, slack = pull.state is PullState.MERGED, timedelta(0) if is_ours else CLOCKS_APART
+    is_clear = before is None or before <= timedelta(0) or (is_merged and before > slack)
+    moved = None if is_clear else _has_moved(lab, run, pull)
+    return PullFacts(before, slack, is_merged, moved)
+
+
+def _has_moved(lab: Lab, run: Run, pull: Pull) -> bool | None:
+    """Asked of git only for an old pull request, since most runs have none."""
+    if not pull.head_commit or not run.fork_point:
+        return False
+    repo = run.project.repo(lab.paths)
+    try:
+        tip = lab.repos.tip(repo, f"refs/heads/{run.branch}")
+        if tip is None:
+            return False
+        made = lab.repos.commits(repo, run.fork_point, tip, MOST_COMMITS)
+    except SeamError as error:
+        logger.info("commits were not read", extra={"run_id": run.pk, "error": str(error)})
+        return None
+    return any(commit.id == pull.head_commit for commit in made)

@@ -165,7 +165,7 @@ def _signals(
     to_prove = [run for run in by_commits if _wants_look(settings, run, sightings, now)]
     proofs = proving.begin(lab, to_prove)
     for group, pulls in _ask(lab, [run for run in runs if not kinds[run.project_id]], errors):
-        yield from ((run, partial(done_signal.of_pulls, run, pulls)) for run in group)
+        yield from ((run, partial(done_signal.of_pulls, lab, run, pulls)) for run in group)
     for run, found in proofs():
         yield run, partial(_signal_of, run, found, errors)
 

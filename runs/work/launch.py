@@ -238,6 +238,7 @@ def _claim(lab: Lab, run: Run) -> None:
     path = _worktree(lab, run)
     repo = run.project.repo(lab.paths)
     commit = lab.repos.upstream(repo, run.project.default_branch)
+    _check_name(lab, run, repo)
     if not _keep(run, fork_point=commit, worktree=str(path)):
         raise NoLongerWanted
     try:
@@ -251,6 +252,16 @@ def _claim(lab: Lab, run: Run) -> None:
         Run.objects.filter(pk=run.pk).update(claimed_at=lab.now())
         text = f"claimed: branch {run.branch} at {commit[:7]}, worktree made"
         announce.tell(lab, NoticeKind.RUN_STEP, text, run=run)
+
+
+def _check_name(lab: Lab, run: Run, repo: Path) -> None:
+    """Raise StartFailed when origin has other commits under the branch's name: no push would work."""
+    there = lab.repos.tip(repo, f"refs/remotes/origin/{run.branch}")
+    if there is not None and lab.repos.is_ahead(repo, there, run.project.default_branch):
+        raise StartFailed(
+            f"origin has a branch {run.branch} with other commits ({there[:7]}), so that this run "
+            "could not push its own. Discard that branch, then start again."
+        )
 
 
 def _keep(run: Run, **facts: str) -> bool:

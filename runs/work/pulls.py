@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from django.db import transaction
 
 from runs.domain import writing
 from runs.domain.comparing import Ends
+from runs.domain.merging import Way
 from runs.domain.ports import Lab, SeamError
 from runs.domain.recovery import BranchFacts, is_left_over
 from runs.domain.states import NoticeKind
@@ -45,8 +47,8 @@ def create(lab: Lab, run: Run, *, title: str, body: str = "", base: str = "", by
     if standing is None:
         new = _request(lab, run, title, body, base, by)
         standing = _open(lab, tracker, run, new)
-    elif Ability.LOCAL not in tracker.abilities:
-        _tell_once(lab, run, standing, by or run.agent)
+    else:
+        standing = _take_over(lab, tracker, run, standing, by or run.agent)
     _look_after_commit(lab, run.project)
     return standing
 
@@ -117,6 +119,22 @@ def _standing(tracker: Tracker, run: Run) -> Pull | None:
     return best_pull(list(is_open), run.branch)
 
 
+def _take_over(lab: Lab, tracker: Tracker, run: Run, standing: Pull, by: str) -> Pull:
+    """The open one, with this run's work in it: an earlier run of the issue may have opened it."""
+    commit = _own_commit(lab, run)
+    _check_complete(lab, run, commit)
+    if Ability.LOCAL not in tracker.abilities:
+        _tell_once(lab, run, standing, by)
+        return standing
+    if standing.head_commit != commit:
+        pull = queries.pull(run.project.tracker_root, standing.number)
+        ends = (pull.base_commit, commit)
+        store.keep_ends(
+            run.project.tracker_root, standing.number, base_commit=ends[0], head_commit=ends[1]
+        )
+    return replace(standing, head_commit=commit)
+
+
 def _pulls(tracker: Tracker, run: Run) -> Sequence[Pull]:
     root = run.project.tracker_root
     found = tracker.pulls({root: [run.branch]})[root]
@@ -132,25 +150,14 @@ def _request(lab: Lab, run: Run, title: str, body: str, base: str, by: str) -> N
     except writing.WrongText as error:
         raise PullRefused(error.field, error.text) from error
     base = _base(lab, run, base)
-    commit = _pushed(lab, run)
-    if _is_left_over(lab, run, commit):
-        raise PullRefused(
-            "head",
-            f"what origin has on {run.branch} was there before this run began, and nothing was "
-            f"committed here yet. Commit your work, then: git push --force origin {run.branch}",
-        )
+    commit = _own_commit(lab, run)
     if not _is_ahead(lab, run.project, commit, base):
         raise PullRefused(
             "head",
             f"{run.branch} on origin holds no commit that {base} does not have. "
             f"Commit your work, then: git push origin {run.branch}",
         )
-    if _is_behind(lab, run, commit):
-        raise PullRefused(
-            "head",
-            f"{run.branch} has commits here that origin does not have, and a pull request ends "
-            f"the run. Push them first: git push origin {run.branch}",
-        )
+    _check_complete(lab, run, commit)
     if not writing.closes(body, run.issue_key):
         body = f"{body}\n\nCloses #{run.issue_key}".strip()
     return NewPull(
@@ -188,6 +195,39 @@ def _pushed(lab: Lab, run: Run) -> str:
             f"Push first: git push origin {run.branch}",
         )
     return commit
+
+
+def _own_commit(lab: Lab, run: Run) -> str:
+    """What origin has of the run's branch, unless an earlier run left it there."""
+    commit = _pushed(lab, run)
+    if _is_left_over(lab, run, commit):
+        raise PullRefused(
+            "head",
+            f"what origin has on {run.branch} was there before this run began, and nothing was "
+            f"committed here yet. Commit your work, then: git push --force origin {run.branch}",
+        )
+    return commit
+
+
+def _check_complete(lab: Lab, run: Run, commit: str) -> None:
+    """A pull request ends the run, so nothing that was committed may be missing on origin."""
+    if _is_behind(lab, run, commit):
+        raise PullRefused(
+            "head",
+            f"{run.branch} has commits here that origin does not have, and a pull request ends "
+            f"the run. Push them first: {_push_words(lab, run, commit)}",
+        )
+
+
+def _push_words(lab: Lab, run: Run, commit: str) -> str:
+    """The push that works: a branch that was rewritten here does not go on from what origin has."""
+    repo = run.project.repo(lab.paths)
+    head = lab.repos.tip(repo, f"refs/heads/{run.branch}")
+    try:
+        goes_on = head is not None and lab.repos.join(repo, head, commit).way is Way.HELD
+    except SeamError:
+        goes_on = True
+    return f"git push {'' if goes_on else '--force-with-lease '}origin {run.branch}"
 
 
 def _is_ahead(lab: Lab, project: Project, commit: str, base: str) -> bool:

@@ -37,6 +37,9 @@ class RealHouse(RealHistory):
     def push(self, commit: str, seen: str) -> None:
         self.repos.push_commit(self.repo, "main", commit, seen, "", str(self.origin))
 
+    def delete(self, branch: str, seen: str) -> None:
+        self.repos.delete_pushed(self.repo, branch, seen, "", str(self.origin))
+
 
 class FakeHouse:
     def __init__(self) -> None:
@@ -51,6 +54,9 @@ class FakeHouse:
 
     def push(self, commit: str, seen: str) -> None:
         self.repos.push_commit(self.repo, "main", commit, seen, "", "/origin.git")
+
+    def delete(self, branch: str, seen: str) -> None:
+        self.repos.delete_pushed(self.repo, branch, seen, "", "/origin.git")
 
 
 @pytest.fixture(params=["fake", pytest.param("real", id="git")])
@@ -111,6 +117,17 @@ def test_a_merge_commit_holds_both_sides_and_origin_takes_it_once(house) -> None
     with pytest.raises(Moved):
         house.push(head, base)
     assert house.at_origin("main") == made
+
+
+def test_a_branch_is_deleted_on_origin_only_where_it_was_seen(house) -> None:
+    root = house.commit(PRIDE)
+    other = house.commit({**PRIDE, "new.txt": "n\n"}, root)
+    house.begin("afk/7", other)
+    with pytest.raises(Moved):
+        house.delete("afk/7", root)
+    assert house.at_origin("afk/7") == other
+    house.delete("afk/7", other)
+    assert house.repos.tip(house.repo, "refs/remotes/origin/afk/7") is None
 
 
 def test_the_merge_is_signed_by_who_asked_and_by_the_product(own: RealHouse) -> None:

@@ -91,7 +91,7 @@ def test_a_discard_removes_a_dirty_worktree_and_gives_the_issue_back(real):
     run = _stopped(real, project)
     tip = _commit(run)
     (Path(run.worktree) / "new.txt").write_text("not committed")
-    kept = discard.discard(real.lab, project, "afk/7", "anna")
+    kept = discard.discard(real.lab, project, "afk/7", "anna").rescue
     assert not Path(run.worktree).exists()
     assert _heads(real, project) == []
     assert kept.tip == tip
@@ -214,7 +214,7 @@ def test_a_restore_brings_branch_files_and_uncommitted_state_back(real):
     tip = _commit(run)
     (Path(run.worktree) / "new.txt").write_text("not committed")
     before = git(Path(run.worktree), "status", "--porcelain")
-    kept = discard.discard(real.lab, project, "afk/7", "anna")
+    kept = discard.discard(real.lab, project, "afk/7", "anna").rescue
     assert restore.restore(real.lab, kept, "bert") == "afk/7"
     assert git(project.repo(real.paths), "rev-parse", "refs/heads/afk/7") == tip
     assert git(Path(run.worktree), "status", "--porcelain") == before
@@ -228,7 +228,7 @@ def test_a_restore_takes_a_free_name_when_a_new_run_has_the_old_one(real):
     project = real.project()
     run = _stopped(real, project)
     tip = _commit(run)
-    kept = discard.discard(real.lab, project, "afk/7", "anna")
+    kept = discard.discard(real.lab, project, "afk/7", "anna").rescue
     fresh = press_start(real, project).run
     assert restore.restore(real.lab, kept, "anna") == "afk/7-restored"
     assert git(project.repo(real.paths), "rev-parse", "refs/heads/afk/7-restored") == tip
@@ -239,7 +239,7 @@ def test_a_restore_takes_a_free_name_when_a_new_run_has_the_old_one(real):
 def test_a_rescue_goes_after_its_time_and_not_before(real):
     project = real.project()
     _stopped(real, project)
-    kept = discard.discard(real.lab, project, "afk/7", "anna")
+    kept = discard.discard(real.lab, project, "afk/7", "anna").rescue
     real.offset = timedelta(days=13, hours=23)
     _swept(real, project)
     assert git(project.repo(real.paths), "rev-parse", kept.ref)
@@ -383,7 +383,7 @@ def test_the_operators_checkout_is_as_it_was_after_everything(real):
     before = (git(checkout, "status", "--porcelain"), git(checkout, "rev-parse", "HEAD"))
     run = _stopped(real, project)
     _commit(run)
-    kept = discard.discard(real.lab, project, "afk/7", "anna")
+    kept = discard.discard(real.lab, project, "afk/7", "anna").rescue
     restore.restore(real.lab, kept, "anna")
     _swept(real, project)
     sweep.forget_reconciled(real.lab)
@@ -584,7 +584,7 @@ def test_a_sweep_never_takes_a_fresh_branch_for_the_merged_one_that_it_listed(re
 def test_a_restore_leaves_the_name_of_a_run_that_has_no_branch_yet(real):
     project = real.project()
     run = _stopped(real, project)
-    kept = discard.discard(real.lab, project, "afk/7", "anna")
+    kept = discard.discard(real.lab, project, "afk/7", "anna").rescue
     Run.objects.filter(pk=run.pk).update(
         outcome="", state="starting", ended_at=None, settled_at=None
     )

@@ -278,7 +278,15 @@ def test_what_was_merged_of_an_earlier_run_is_no_success_of_this_one(real):
     real.memory.add_pull("demo", "afk/7", "merged", created_at=long_ago)
     look(real)
     assert _again(run).is_active
-    real.memory.add_pull("demo", "afk/7", "open", created_at=long_ago)
+    real.memory.add_pull("demo", "afk/7", "open", created_at=long_ago, head_commit="a" * 40)
+    look(real)
+    assert _again(run).is_active
+    tree = Path(run.worktree)
+    (tree / "work.txt").write_text("work")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "feat: work")
+    head = git(tree, "rev-parse", "HEAD")
+    real.memory.add_pull("demo", "afk/7", "open", created_at=long_ago, head_commit=head)
     look(real)
     assert _again(run).outcome == "succeeded"
 

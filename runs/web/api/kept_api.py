@@ -56,12 +56,16 @@ def parked_list(
 def parked_discard(
     request: HttpRequest, project_id: ProjectId, given: kept_shapes.DiscardGiven
 ) -> kept_shapes.Rescue:
-    """Remove a parked branch and its worktree, whatever their state; the rescue that holds both."""
+    """Remove a parked branch and its worktree, whatever their state; the rescue that holds both.
+
+    Its branch on origin goes too, rescued as well, and an open pull request of it is closed; what
+    origin does not let go is told on the timeline.
+    """
     try:
-        kept = discard.discard(lab(), project_of(project_id), given.branch, username(request))
+        done = discard.discard(lab(), project_of(project_id), given.branch, username(request))
     except discard.DiscardRefused as refused:
         raise Denied(STATUS[refused.code], refused.code, refused.text) from refused
-    return kept_shapes.rescue(kept)
+    return kept_shapes.rescue(done.rescue)
 
 
 @router.get(

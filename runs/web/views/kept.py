@@ -51,13 +51,14 @@ def discard(request: HttpRequest, project_id: int) -> HttpResponse:
         context = {"project": project, "branch": branch}
         return answers.fresh(render(request, "kept/discard.html", context))
     try:
-        discarding.discard(lab, project, branch, username(request))
+        done = discarding.discard(lab, project, branch, username(request))
     except discarding.DiscardRefused as refused:
         return answers.failed(request, refused.text, STATUS[refused.code], back)
     except SeamError as error:
         text = f"{branch} was not discarded. What was not removed is as it was: {error}"
         return answers.failed(request, text, 502, back)
     text = f"{branch} was discarded. It is kept under Rescued and can be restored from there."
+    text = f"{text} {done.on_origin}".strip()
     return answers.done(request, _regions(request, project), back, text)
 
 
