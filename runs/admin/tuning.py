@@ -13,6 +13,7 @@ from django.shortcuts import redirect
 
 from runs import wiring
 from runs.admin.telling import TellingAdmin
+from runs.agents import holds
 from runs.models import AgentProfile, Project, Settings
 from runs.models.secret import HIDDEN, EncryptedJSONField, Secret, SecretField, SecretValues
 from runs.work import pacing
@@ -144,7 +145,13 @@ class AgentProfileForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @admin.register(AgentProfile)
 class AgentProfileAdmin(TellingAdmin):
-    """How each coding program is started."""
+    """How each coding program is started. A change may put right what it is held for."""
+
+    def save_model(self, request: HttpRequest, obj: models.Model, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if change and form.changed_data and isinstance(obj, AgentProfile):
+            why, by = "its profile was changed", request.user.get_username()
+            holds.release(wiring.lab(), obj, why, by=by, anew=True)
 
     form = AgentProfileForm
     formfield_overrides = {

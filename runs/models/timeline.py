@@ -63,7 +63,11 @@ class Notice(models.Model):
                 fields=["project", "-id"],
                 condition=Q(is_news=True),
             ),
-            models.Index(name="notice_pause", fields=["-at"], condition=Q(kind="auto.paused")),
+            models.Index(
+                name="notice_pause",
+                fields=["-at"],
+                condition=Q(kind__in=("auto.paused", "agent.held")),
+            ),
             # What people did, for the audit: by time, and by each thing that it is narrowed by.
             models.Index(name="notice_act", fields=["-at", "-id"], condition=~Q(by="")),
             models.Index(name="notice_act_by", fields=["by", "-at", "-id"], condition=~Q(by="")),

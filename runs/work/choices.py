@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from django.db import transaction
 
+from runs.agents import holds
 from runs.domain.ports import Lab
-from runs.domain.states import NoticeKind
+from runs.domain.states import NoticeKind, Trouble
 from runs.models import AgentProfile, Settings
 from runs.work import announce
 
@@ -36,3 +37,5 @@ def choose(lab: Lab, *, agent_id: int, model: str, effort: str, by: str) -> None
         Settings.objects.filter(pk=1).update(agent=profile, model=model, effort=effort)
         chosen = " ".join(part for part in (profile.name, model, effort) if part)
         announce.tell(lab, NoticeKind.SETTING_CHANGED, f"new sessions use {chosen}", by=by)
+        if profile.hold == Trouble.MODEL:
+            holds.release(lab, profile, "a model was chosen", by=by, anew=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from django.db import IntegrityError, transaction
 
-from runs.agents import checks
+from runs.agents import checks, holds
 from runs.domain import budgets, commands, naming, tokens, validating
 from runs.domain.ports import Lab, Order, SeamError, Sighting
 from runs.domain.states import NoticeKind, ValidationState, ValidationStep
@@ -75,6 +75,8 @@ def _begin(lab: Lab, row: Validation) -> None:
     if profile is None:
         _fail(lab, row, f"{row.reason}; no agent is chosen that could mend it")
         return
+    if holds.words(profile, lab.now()):
+        return  # its account cannot be used: the validation waits, as it does for a slot
     number = lease.acquire(lab)
     if number is None:
         return

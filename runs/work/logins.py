@@ -6,11 +6,11 @@ import logging
 
 from django.db import IntegrityError, transaction
 
-from runs.agents import credentials
+from runs.agents import credentials, holds
 from runs.domain import logging_in, tokens
 from runs.domain.logging_in import CHECK_FOR, OPEN_FOR, LoginFacts, LoginState
 from runs.domain.ports import Lab, Order, SeamError
-from runs.domain.states import NoticeKind
+from runs.domain.states import NoticeKind, Trouble
 from runs.models import AgentProfile, LoginAttempt
 from runs.work import announce, looking
 
@@ -55,6 +55,8 @@ def ask(lab: Lab, profile: AgentProfile) -> bool | None:
                 "is logged in again" if answer else "is logged out: new sessions are not started"
             )
             announce.tell(lab, NoticeKind.LOGIN_CHANGED, f"{profile.name} {words}")
+            if answer and profile.hold == Trouble.LOGIN:
+                holds.release(lab, profile, "logged in again", anew=True)
         rows.update(login_checked_at=lab.now())
     profile.is_logged_in, profile.login_checked_at = answer, lab.now()
     return answer
@@ -122,6 +124,8 @@ def look(lab: Lab, attempt: LoginAttempt) -> LoginAttempt:
     if after.is_over:
         why = {LoginState.CHECKING: UNCHECKED}.get(state, LATE) if alive is not False else GONE
         _end(lab, attempt, after, "" if after is LoginState.DONE else why)
+        if after is LoginState.DONE and attempt.profile.hold == Trouble.LOGIN:
+            holds.release(lab, attempt.profile, "logged in again", by=attempt.by, anew=True)
     elif state is LoginState.WAITING:
         _read_link(lab, attempt)
     return attempt

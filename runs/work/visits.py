@@ -64,7 +64,8 @@ def away(since: datetime, until: datetime) -> Away:
     ended = Run.objects.exclude(outcome="").filter(ended_at__gt=begin, ended_at__lte=until)
     ended = ended.filter(started_at__isnull=False)
     some = ended.select_related("project").defer(*HEAVY)
-    pauses = Notice.objects.filter(kind=NoticeKind.AUTO_PAUSED, at__gt=begin, at__lte=until)
+    told = (NoticeKind.AUTO_PAUSED, NoticeKind.AGENT_HELD)
+    pauses = Notice.objects.filter(kind__in=told, at__gt=begin, at__lte=until)
     failed = WatchSession.objects.filter(
         ended_at__gt=begin, ended_at__lte=until, code__in=watching.FAILED
     )

@@ -16,6 +16,7 @@ from tests.agents.script import Refuse, Shell
 from tests.runs import stories
 
 LIMIT = "rate_limit_error"
+FEW = {"CLAUDE_CODE_MAX_RETRIES": "1"}  # the shipped ten take minutes
 
 
 def _held(run):  # type: ignore[no-untyped-def]
@@ -39,7 +40,7 @@ def test_an_interactive_claude_that_is_refused_is_held_and_goes_on_in_its_sessio
     house, status, kind, words, trouble
 ):
     script = house.model.script(Shell("echo begun > begun.txt"), Refuse(status, kind, words))
-    profile = house.profile(CLAUDE)
+    profile = house.profile(CLAUDE, **FEW)
     project = house.project(profile)
     began = time.monotonic()
     run = house.until(house.start(project), _held, seconds=45)
@@ -61,7 +62,7 @@ def test_an_interactive_claude_that_is_refused_is_held_and_goes_on_in_its_sessio
 def test_a_one_shot_agent_that_is_refused_is_held_and_goes_on_in_its_session(house, name):
     kind = LIMIT if name == PRINT else "usage_limit_reached"
     script = house.model.script(Shell("echo begun > begun.txt"), Refuse(429, kind, "limit"))
-    profile = house.profile(name)
+    profile = house.profile(name, **FEW)
     project = house.project(profile)
     run = house.until(house.start(project), _held)
     assert run.trouble == "limit"
@@ -75,7 +76,7 @@ def test_a_one_shot_agent_that_is_refused_is_held_and_goes_on_in_its_session(hou
 
 
 def test_a_usage_limit_in_the_night_costs_no_issue_and_work_goes_on_after_the_reset(house):
-    profile = house.profile(PRINT)
+    profile = house.profile(PRINT, **FEW)
     project = house.project(profile)
     keys = ["1", *(house.issue(project) for _ in range(4))]
     reset = house.real.lab.now() + timedelta(hours=2)
@@ -117,7 +118,7 @@ def _until(house, happened, seconds=60.0):  # type: ignore[no-untyped-def]
 def test_a_model_that_the_account_may_not_use_advises_no_log_in(house):
     words = "Your account does not have access to this model"
     house.model.script(Refuse(403, "permission_error", words))
-    run = house.until(house.start(house.project(house.profile(PRINT))), _held)
+    run = house.until(house.start(house.project(house.profile(PRINT, **FEW))), _held)
     assert run.trouble == "model"
     told = run.notice_set.get(kind="run.held").text
     assert "another model" in told

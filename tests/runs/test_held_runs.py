@@ -12,7 +12,7 @@ from runs.domain import holding
 from runs.domain.refusing import Refused
 from runs.domain.states import Outcome, RunState, Trouble
 from runs.models import AgentProfile, Host, Notice, Project, Run, Settings
-from runs.work import auto, launch, starts, stop, sweep, tick
+from runs.work import auto, choices, launch, logins, starts, stop, sweep, tick, visits
 from runs.work.discard import DiscardRefused, discard
 from tests import make
 from tests.fakes import START, World
@@ -568,3 +568,41 @@ def test_an_agent_that_is_held_is_not_tried_by_a_clock_that_was_wrong(world, pro
     AgentProfile.objects.update(held_until=far)
     tick.tick(world.lab)
     assert _profile().hold == ""
+
+
+def test_a_log_in_that_is_seen_again_releases_what_waited_for_it(world, project):
+    _turned_away(world, project, words="Invalid API key · Please run /login", status=401)
+    AgentProfile.objects.update(login_command=["claude", "auth", "status"], is_logged_in=False)
+    assert logins.ask(world.lab, _profile()) is True
+    assert (_profile().hold, _profile().holds) == ("", 0)
+    assert _told("agent.released") == ["Claude: logged in again"]
+
+
+def test_a_log_in_says_nothing_about_a_limit(world, project):
+    _turned_away(world, project)
+    AgentProfile.objects.update(login_command=["claude", "auth", "status"], is_logged_in=False)
+    logins.ask(world.lab, _profile())
+    assert _profile().hold == "limit"
+
+
+def test_another_model_releases_what_was_refused_one_and_is_used(world, project):
+    agent = _profile()
+    Settings.current()
+    Settings.objects.update(agent=agent)
+    Project.objects.update(agent=None)
+    project.refresh_from_db()
+    words = "There's an issue with the selected model (b). It may not exist"
+    run = _turned_away(world, project, words=words, status=404)
+    choices.choose(world.lab, agent_id=agent.pk, model="a", effort="", by="anna")
+    assert _profile().hold == ""
+    look(world)
+    work(world)
+    run.refresh_from_db()
+    assert (run.state, run.model) == (RunState.WORKING, "a")
+    assert "a" in world.sessions.orders[run.session].argv
+
+
+def test_whoever_comes_back_is_told_of_the_hold(world, project):
+    _turned_away(world, project)
+    told = visits.away(START - timedelta(hours=1), START + timedelta(hours=1))
+    assert [one.kind for one in told.pauses] == ["agent.held"]

@@ -156,3 +156,25 @@ def test_a_watch_session_says_what_keeps_it(held, world):
     assert Run.objects.count() == 1
     held.project.refresh_from_db()
     assert held.project.streak == 0
+
+
+def test_a_profile_that_is_changed_in_admin_is_tried_again(held, anna):
+    form = {"name": "Claude", "mode": "interactive", "argv": '["agent", "{prompt}"]'}
+    form |= {"env": '{"KEY": "new"}', "resume_argv": "[]", "model_names": "[]", "efforts": "[]"}
+    form |= {"login_command": "[]", "login_argv": "[]"}
+    answer = anna.post(f"/admin/runs/agentprofile/{held.profile_id}/change/", form)
+    assert answer.status_code == 302, answer.content.decode()
+    assert AgentProfile.objects.get().hold == ""
+
+
+def test_the_api_tells_of_held_runs_and_agents(held, anna):
+    run = anna.get(f"/api/v1/runs/{held.pk}").json()
+    assert (run["state"], run["held_until"], run["resumes"]) == ("held", "2026-11-21T14:00:00Z", 0)
+    assert anna.get("/api/v1/runs?outcome=active").json()["items"][0]["held_until"]
+    (agent,) = [one for one in anna.get("/api/v1/agents").json()["items"] if one["hold"]]
+    assert agent["hold"] == {
+        "trouble": "limit",
+        "note": "resets 2pm",
+        "since": "2026-11-21T12:00:00Z",
+        "until": "2026-11-21T14:00:00Z",
+    }
