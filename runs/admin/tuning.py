@@ -14,6 +14,7 @@ from django.shortcuts import redirect
 from runs import wiring
 from runs.admin.telling import TellingAdmin
 from runs.agents import holds
+from runs.domain.states import Trouble
 from runs.models import AgentProfile, Project, Settings
 from runs.models.secret import HIDDEN, EncryptedJSONField, Secret, SecretField, SecretValues
 from runs.work import pacing
@@ -87,6 +88,14 @@ class SettingsAdmin(TellingAdmin):
         },
         models.URLField: {"assume_scheme": "https"},
     }
+
+    def save_model(self, request: HttpRequest, obj: models.Model, form: Any, change: bool) -> None:
+        """Another model may be what an agent waits for."""
+        super().save_model(request, obj, form, change)
+        agent = obj.agent if isinstance(obj, Settings) and "model" in form.changed_data else None
+        if agent is not None and agent.hold == Trouble.MODEL:
+            by = request.user.get_username()
+            holds.release(wiring.lab(), agent, "a model was chosen", by=by, anew=True)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

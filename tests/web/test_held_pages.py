@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 
 from runs.models import AgentProfile, Notice, Run, Settings
 from tests import make
 from tests.fakes import START
 from tests.runs.stories import look, press_start, ready
+from tests.web.api.program import Program
+from tests.web.people import confirmed
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -74,7 +77,7 @@ def test_the_overview_has_one_card_for_a_held_agent_with_its_button(held, anna):
     ],
 )
 def test_a_card_offers_what_helps(held, anna, hold, words, button):
-    AgentProfile.objects.update(hold=hold)
+    AgentProfile.objects.filter(pk=held.profile_id).update(hold=hold)
     text = _page(anna, "/")
     need = text.partition(f'id="need-agent-{held.profile_id}"')[2].partition("</div></div>")[0]
     assert words in need
@@ -113,7 +116,7 @@ def test_why_not_running_names_the_hold_and_offers_to_try_again(held, anna, worl
 def test_try_again_now_releases_the_agent_and_is_in_the_audit_log(held, anna):
     answer = anna.post(f"/settings/agents/{held.profile_id}/try-again", follow=True)
     assert answer.status_code == 200
-    assert AgentProfile.objects.get().hold == ""
+    assert AgentProfile.objects.get(pk=held.profile_id).hold == ""
     assert Notice.objects.get(kind="agent.released").by == "anna"
     assert "tried again now" in _page(anna, "/audit/")
     again = anna.post(f"/settings/agents/{held.profile_id}/try-again", follow=True)
@@ -123,7 +126,7 @@ def test_try_again_now_releases_the_agent_and_is_in_the_audit_log(held, anna):
 def test_only_whoever_may_act_may_try_again(held, client):
     client.force_login(make.a_user("bert", operator=False))
     assert client.post(f"/settings/agents/{held.profile_id}/try-again").status_code == 403
-    assert AgentProfile.objects.get().hold == "limit"
+    assert AgentProfile.objects.get(pk=held.profile_id).hold == "limit"
 
 
 def test_a_start_is_refused_with_the_time(held, world, anna):
@@ -162,19 +165,25 @@ def test_a_profile_that_is_changed_in_admin_is_tried_again(held, anna):
     form = {"name": "Claude", "mode": "interactive", "argv": '["agent", "{prompt}"]'}
     form |= {"env": '{"KEY": "new"}', "resume_argv": "[]", "model_names": "[]", "efforts": "[]"}
     form |= {"login_command": "[]", "login_argv": "[]"}
-    answer = anna.post(f"/admin/runs/agentprofile/{held.profile_id}/change/", form)
+    address = f"/admin/runs/agentprofile/{held.profile_id}/change/"
+    answer = confirmed(anna).post(address, form)
     assert answer.status_code == 302, answer.content.decode()
-    assert AgentProfile.objects.get().hold == ""
+    assert AgentProfile.objects.get(pk=held.profile_id).hold == ""
 
 
-def test_the_api_tells_of_held_runs_and_agents(held, anna):
-    run = anna.get(f"/api/v1/runs/{held.pk}").json()
+def test_the_api_tells_of_held_runs_and_agents_and_tries_again(held, anna):
+    program = Program.of(User.objects.get())
+    run = program.get(f"/runs/{held.pk}").json()
     assert (run["state"], run["held_until"], run["resumes"]) == ("held", "2026-11-21T14:00:00Z", 0)
-    assert anna.get("/api/v1/runs?outcome=active").json()["items"][0]["held_until"]
-    (agent,) = [one for one in anna.get("/api/v1/agents").json()["items"] if one["hold"]]
+    assert program.get("/runs", outcome="active").json()["items"][0]["held_until"]
+    (agent,) = [one for one in program.get("/agents").json()["items"] if one["hold"]]
     assert agent["hold"] == {
         "trouble": "limit",
         "note": "resets 2pm",
         "since": "2026-11-21T12:00:00Z",
         "until": "2026-11-21T14:00:00Z",
     }
+    for _ in range(2):
+        answer = program.post(f"/agents/{held.profile_id}/try-again")
+        assert (answer.status_code, answer.json()["hold"]) == (200, None)
+    assert program.post("/agents/999/try-again").status_code == 404
