@@ -84,6 +84,8 @@ class TmuxSessions:
     def _write_order(self, order: Order) -> None:
         """The whole environment is in it: a tmux server keeps the one that it was started with."""
         order.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in (recorder.NAME, "exit"):  # of a program that worked on the same run before
+            (order.folder / name).unlink(missing_ok=True)
         env = _for_agents(self._env)
         if len(str(order.folder)) <= SHORT:
             # An agent's own `tmux kill-server` must reach neither our server nor its user's.
@@ -251,8 +253,8 @@ def _configuration(paths: Paths) -> str:
             "set -g status off",
             "set -g set-clipboard off",
             "set -g mouse on",
-            f"set-hook -g pane-died {_single(hook)}",
-            f"set-hook -g session-closed {_single(hook)}",
+            f"set-hook -g pane-died {{ {hook} }}",
+            f"set-hook -g session-closed {{ {hook} }}",
             "",
         ]
     )
@@ -260,11 +262,6 @@ def _configuration(paths: Paths) -> str:
 
 def _quoted(path: Path) -> str:
     return "'" + str(path).replace("'", "'\\''") + "'"
-
-
-def _single(text: str) -> str:
-    """A command as one argument of tmux's own language."""
-    return "{ " + text + " }"
 
 
 def _captures(names: Sequence[str], lines: int, mark: str) -> tuple[list[str], int]:

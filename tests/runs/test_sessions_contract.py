@@ -450,3 +450,14 @@ def test_the_end_of_a_session_wakes_the_worker_even_when_tmux_has_no_hook(real, 
         real.sessions.start(an_order(tmp_path, argv=["sh", "-c", "exit 3"]))
         assert worker.recv(100) == b"demo~1~afk-7"
     assert not real.sessions.look()["demo~1~afk-7"].alive
+
+
+def test_nothing_that_an_earlier_program_left_is_taken_for_the_next_ones(real, tmp_path):
+    """A run that was held is started again in the same folder."""
+    order = an_order(tmp_path, argv=["sleep", "60"])
+    order.folder.mkdir(parents=True, exist_ok=True)
+    for name in ("output.jsonl", "exit"):
+        (order.folder / name).write_text('{"status": 3, "at": 1}')
+    real.sessions.start(order)
+    assert real.sessions.exit_of(order.folder) is None
+    assert real.sessions.output(order.folder, 0, 100) is None
