@@ -59,7 +59,8 @@ def _next(kind: str, report: Report, line: bytes, now: datetime) -> Report:
         return report
     entry = loose.entry(line)
     said = transcript.last(entry) if entry is not None else loose.line(transcript.plain(line))
-    if said:
+    # That a program is done is told elsewhere; the last line is what was done or said before.
+    if said and not (report.last_line and entry is not None and transcript.is_note(entry)):
         report = replace(report, last_line=said)
     name = entry.get("type") if entry is not None else None
     tell = _LINES.get(kind, {}).get(name) if isinstance(name, str) else None

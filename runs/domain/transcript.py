@@ -16,7 +16,7 @@ STDERR = f"{OWN}stderr"
 CUT = f"{OWN}cut"
 
 _COLOURS = {"says": "", "does": "36", "gets": "2", "note": "2", "warns": "33", "fails": "31"}
-_SHOWN = 4
+_FIRST, _LAST = 3, 6
 _WIDE = 400
 _INPUTS = ("command", "file_path", "path", "pattern", "url", "query", "description", "prompt")
 
@@ -37,6 +37,11 @@ def last(entry: Entry) -> str:
             if any(map(str.isalnum, found)):
                 return loose.line(found)
     return ""
+
+
+def is_note(entry: Entry) -> bool:
+    """Whether an entry shows only what the program says of itself, such as that it is done."""
+    return all(style == "note" for style, _ in shown(entry))
 
 
 def render(entry: Entry) -> str:
@@ -68,10 +73,12 @@ def _coloured(style: str, text: str) -> str:
 
 
 def _some(text: str) -> str:
-    """The first lines of what a tool gave back."""
+    """The first lines of what a tool gave back, and the last ones: a failure is told at the end."""
     lines = [line[:_WIDE] for line in text.strip().splitlines() if line.strip()]
-    more = [f"… {len(lines) - _SHOWN} more lines"] if len(lines) > _SHOWN else []
-    return "\n".join(f"  {line}" for line in [*lines[:_SHOWN], *more])
+    left_out = len(lines) - _FIRST - _LAST
+    if left_out > 1:
+        lines[_FIRST:-_LAST] = [f"… {left_out} more lines …"]
+    return "\n".join(f"  {line}" for line in lines)
 
 
 def _some_of(style: str, text: str) -> Shown:

@@ -262,7 +262,7 @@ def test_a_line_that_is_too_long_is_left_out_and_the_next_counts():
     long = x.claude_says("x" * (loose.LINE_LIMIT + 1))
     report = told(CLAUDE, *BEGUN, long, x.claude_result())
     assert report.agent_state is AgentState.FINISHED
-    assert report.last_line == "■ done after 2 turns"
+    assert report.last_line == told(CLAUDE, *BEGUN).last_line
     text = b"y" * (loose.LINE_LIMIT + 1) + b"\n"
     assert record.read(CLAUDE, Reading(), text, START).report == Report()
     part = record.read(CLAUDE, Reading(), b"y" * (loose.LINE_LIMIT + 1), START)
@@ -405,7 +405,11 @@ def test_only_what_ended_without_a_result_is_called_interrupted():
         (x.claude_init(), "claude-sonnet-5 · session " + x.SESSION),
         (x.claude_says("one\ntwo"), "one\ntwo"),
         (x.claude_does("git status"), "▸ Bash: git status"),
-        (x.claude_gets("1\n\n2\n3\n4\n5\n6"), "  1\n  2\n  3\n  4\n  … 2 more lines"),
+        (x.claude_gets("1\n\n2\n3\n4\n5\n6"), "  1\n  2\n  3\n  4\n  5\n  6"),
+        (
+            x.claude_gets("\n".join(map(str, range(1, 31)))),
+            "  1\n  2\n  3\n  … 21 more lines …\n  25\n  26\n  27\n  28\n  29\n  30",
+        ),
         (x.claude_retry(), "! rate limit (429), try 1 of 2"),
         (x.claude_result(), "■ done after 2 turns"),
         (x.claude_refused(400, "no credit"), "■ ended with an error: no credit"),
@@ -421,7 +425,7 @@ def test_only_what_ended_without_a_result_is_called_interrupted():
         (x.codex_failed("no"), "■ ended with an error: no"),
         ({"type": "labsite.stderr", "text": "warning"}, "  warning"),
     ],
-    ids=range(18),
+    ids=range(19),
 )
 def test_a_line_is_shown_as_a_person_reads_it(line, shown):
     assert "\n".join(text for _, text in transcript.shown(line)) == shown
