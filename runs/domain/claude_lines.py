@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import TypeVar
 
 from runs.domain import loose, reports, transcript
 from runs.domain.loose import Entry
 from runs.domain.reports import Report
+from runs.domain.spending import Tokens
 from runs.domain.states import AgentState
 
-_T = TypeVar("_T")
+_OF_MODEL = {
+    "input_tokens": "inputTokens",
+    "cache_creation_input_tokens": "cacheCreationInputTokens",
+    "cache_read_input_tokens": "cacheReadInputTokens",
+    "output_tokens": "outputTokens",
+}
 
 
 def system(report: Report, entry: Entry, now: datetime) -> Report:
@@ -41,13 +46,22 @@ def assistant(report: Report, entry: Entry, _now: datetime) -> Report:
     if loose.line(entry, "error"):
         return report
     message = loose.word(entry, "message", "id")
-    if message and message != report.message_id:
+    is_own = not loose.line(entry, "parent_tool_use_id")
+    if message and is_own and message != report.message_id:
         report = replace(report, message_id=message, turns=(report.turns or 0) + 1)
+    tokens = _tokens(loose.at(entry, "message", "usage"))
+    if message and tokens is not None and not report.has_result:
+        report = reports.used(report, message, tokens)
     return reports.at_work(report)
 
 
-def user(report: Report, _entry: Entry, _now: datetime) -> Report:
-    """What a tool gave back: the agent works."""
+def user(report: Report, entry: Entry, _now: datetime) -> Report:
+    """What a tool gave back: the agent works. The last message of an agent that it started, which
+    is not told as one, comes with it."""
+    started = loose.word(entry, "tool_use_result", "agentId")
+    tokens = _tokens(loose.at(entry, "tool_use_result", "usage"))
+    if started and tokens is not None and not report.has_result:
+        report = reports.used(report, f"agent:{started}", tokens)
     return reports.at_work(report)
 
 
@@ -65,27 +79,40 @@ def rate_limit(report: Report, entry: Entry, _now: datetime) -> Report:
 
 def result(report: Report, entry: Entry, now: datetime) -> Report:
     """The end of one invocation, with its totals: cost and tokens are those of this invocation."""
-    usage = entry.get("usage")
-    parts = [
-        loose.count(usage, name)
-        for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    ]
+    tokens = _of_models(entry.get("modelUsage")) or _tokens(entry.get("usage"))
+    turns, cost = loose.count(entry, "num_turns"), loose.money(entry, "total_cost_usd")
+    before = report.used_tokens
     error = transcript.claude_error(entry)
     status = loose.count(entry, "api_error_status")
-    found = reports.ended(report, loose.word(entry, "subtype"), error, status, now)
+    found = reports.ended(
+        reports.used_in_all(report, tokens), loose.word(entry, "subtype"), error, status, now
+    )
     return replace(
         found,
         agent_session=loose.word(entry, "session_id") or report.agent_session,
-        turns=_first(loose.count(entry, "num_turns"), report.turns),
-        tokens_in=sum(part or 0 for part in parts) if parts[0] is not None else report.tokens_in,
-        tokens_cached=_first(parts[2], report.tokens_cached),
-        tokens_out=_first(loose.count(usage, "output_tokens"), report.tokens_out),
-        cost_usd=_first(loose.money(entry, "total_cost_usd"), report.cost_usd),
+        turns=report.turns if turns is None else before.turns + turns,
+        cost_usd=report.cost_usd if cost is None else before.cost + cost,
     )
 
 
-def _first(new: _T | None, old: _T | None) -> _T | None:
-    return new if new is not None else old
+def _tokens(usage: object) -> Tokens | None:
+    """What a `usage` says; None when it says nothing."""
+    new, out = loose.count(usage, "input_tokens"), loose.count(usage, "output_tokens")
+    if new is None and out is None:
+        return None
+    stored = loose.count(usage, "cache_creation_input_tokens") or 0
+    cached = loose.count(usage, "cache_read_input_tokens") or 0
+    return Tokens((new or 0) + stored + cached, cached, out or 0)
+
+
+def _of_models(usage: object) -> Tokens | None:
+    """What all models together used, those of agents that were started included."""
+    found = [
+        _tokens({name: loose.at(one, its) for name, its in _OF_MODEL.items()})
+        for one in (usage.values() if isinstance(usage, dict) else ())
+    ]
+    told = [one for one in found if one is not None]
+    return sum(told, Tokens()) if told else None
 
 
 LINES: Mapping[str, Callable[[Report, Entry, datetime], Report]] = {

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from runs.domain import refusing, resets
+from runs.domain import refusing, resets, spending
+from runs.domain.spending import NOTHING, Spent, Tokens
 from runs.domain.states import AgentState, NoticeKind, Trouble
 
 LONGEST_WAIT = timedelta(days=8)
 _WAITS = {
-    AgentState.RETRYING: "the agent tries again by itself",
+    AgentState.RETRYING: "the agent is retrying",
     AgentState.RATE_LIMITED: "the agent is held up by a rate limit",
     AgentState.NEEDS_LOGIN: "the agent needs a login",
 }
@@ -23,7 +24,7 @@ class Report:
 
     `tokens_in` includes those from the cache. `agent_until`: when a waiting agent goes on.
     `result_subtype` is empty until the program has said how it ended; `message_id` counts turns.
-    `trouble`: its end was the account's trouble.
+    `trouble`: its end was the account's trouble. `used_tokens`: what the sums of tokens are made of.
     """
 
     agent_session: str = ""
@@ -42,11 +43,53 @@ class Report:
     message_id: str = ""
     last_line: str = ""
     trouble: Trouble = Trouble.NONE
+    used_tokens: Spent = NOTHING
 
     @property
     def has_result(self) -> bool:
         """Whether the program itself said how it ended."""
         return bool(self.result_subtype)
+
+
+def used(report: Report, message: str, tokens: Tokens) -> Report:
+    """A message of the agent, or of one that it has started, told what it used."""
+    return _counted(report, spending.told(report.used_tokens, message, tokens))
+
+
+def used_in_all(report: Report, tokens: Tokens | None) -> Report:
+    """The program told what it used; None when it did not, and then the sum up to now stays."""
+    return (
+        report if tokens is None else _counted(report, spending.ended(report.used_tokens, tokens))
+    )
+
+
+def again(report: Report) -> Report:
+    """The report of a program that goes on with a run: what was used before it stays."""
+    if report.used_tokens == NOTHING:
+        return report
+    return replace(
+        report, used_tokens=spending.again(report.used_tokens, report.turns, report.cost_usd)
+    )
+
+
+def another(report: Report) -> Report:
+    """The report of a program of which nothing was read yet, where another one had told this."""
+    if report.used_tokens == NOTHING:
+        return Report()
+    kept = again(report)
+    empty = Report(turns=kept.turns, cost_usd=kept.cost_usd)
+    return _counted(empty, kept.used_tokens)
+
+
+def _counted(report: Report, spent: Spent) -> Report:
+    total = spent.total
+    return replace(
+        report,
+        used_tokens=spent,
+        tokens_in=total.into,
+        tokens_cached=total.cached,
+        tokens_out=total.out,
+    )
 
 
 def at_work(report: Report) -> Report:

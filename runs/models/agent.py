@@ -76,7 +76,10 @@ class AgentProfile(models.Model):
         blank=True,
         help_text=(
             "Extra variables as a JSON object of strings. They are stored encrypted; a value that "
-            f"is saved is shown as {HIDDEN} from then on and stays as it is while that stands there."
+            f"is saved is shown as {HIDDEN} from then on and stays as it is while that stands there. "
+            "Secrets among them are shown as [hidden] wherever output is kept or shown: values of at "
+            "least 8 characters whose name says so (KEY, TOKEN, SECRET, PASSWORD, AUTH …) or that "
+            "have the form of a key; numbers, words such as true, paths and plain addresses are not."
         ),
     )
     resume_argv = models.JSONField(

@@ -7,6 +7,7 @@ from dataclasses import fields
 
 from django.db import models
 
+from runs.domain import spending
 from runs.domain.record import Reading
 from runs.domain.reports import Report
 from runs.domain.states import AgentMode, AgentState, OutputKind, Trouble
@@ -69,6 +70,7 @@ class AgentTold(models.Model):
     )
     deep_link = models.CharField(max_length=700, blank=True, default="")
     message_id = models.CharField(max_length=100, blank=True, default="")
+    used_tokens = models.JSONField(default=list, blank=True, editable=False)
     output_read = models.BigIntegerField(default=0)
     output_skips = models.BooleanField(default=False)
 
@@ -78,10 +80,11 @@ class AgentTold(models.Model):
     @property
     def reading(self) -> Reading:
         """What was read so far, to go on from there."""
-        words = ("agent_state", "trouble")
+        words = ("agent_state", "trouble", "used_tokens")
         told = {name: getattr(self, name) for name in TOLD if name not in words}
         state, trouble = AgentState(self.agent_state), Trouble(self.trouble)
-        report = Report(agent_state=state, trouble=trouble, **told)
+        spent = spending.from_json(self.used_tokens)
+        report = Report(agent_state=state, trouble=trouble, used_tokens=spent, **told)
         return Reading(report, self.output_read, self.output_skips)
 
     @property
@@ -96,4 +99,5 @@ class AgentTold(models.Model):
 def columns(reading: Reading) -> Mapping[str, object]:
     """The columns that keep a reading."""
     told = {name: getattr(reading.report, name) for name in TOLD}
+    told["used_tokens"] = spending.to_json(reading.report.used_tokens)
     return {**told, "output_read": reading.output_read, "output_skips": reading.output_skips}

@@ -17,14 +17,14 @@ _PILLS = {
     AgentState.NEEDS_LOGIN: ("bad", "needs login"),
 }
 _STATES = {
-    AgentState.UNKNOWN: "has said nothing yet",
-    AgentState.WORKING: "at work",
-    AgentState.RETRYING: "tries again by itself",
-    AgentState.RATE_LIMITED: "held up by a rate limit",
-    AgentState.NEEDS_LOGIN: "not logged in",
-    AgentState.FINISHED: "said that it was done",
-    AgentState.FAILED: "ended with an error",
-    AgentState.INTERRUPTED: "ended without saying how",
+    AgentState.UNKNOWN: "Starting",
+    AgentState.WORKING: "Working",
+    AgentState.RETRYING: "Retrying",
+    AgentState.RATE_LIMITED: "Rate limited",
+    AgentState.NEEDS_LOGIN: "Not logged in",
+    AgentState.FINISHED: "Finished",
+    AgentState.FAILED: "Failed",
+    AgentState.INTERRUPTED: "Interrupted",
 }
 UNKNOWN = "unknown"
 
@@ -99,7 +99,7 @@ def resume(run: Run) -> str:
 
 def _not_told(run: Run) -> str:
     """Unknown is never shown as nothing (C-46)."""
-    return "not told yet" if run.is_active else UNKNOWN
+    return "not reported yet" if run.is_active else UNKNOWN
 
 
 def _tokens(run: Run) -> str:
@@ -110,7 +110,9 @@ def _tokens(run: Run) -> str:
         f"{number:,}" if number is not None else UNKNOWN
         for number in (run.tokens_in, run.tokens_out)
     )
-    return f"{into} in{cached}, {out} out"
+    # Messages tell what they read and how they begin; what was written in all comes at the end.
+    bound = "at least " if run.used_tokens and not run.result_subtype else ""
+    return f"{bound}{into} in{cached}, {out} out"
 
 
 def _cost(amount: Decimal) -> str:

@@ -50,7 +50,7 @@ UNSHOWN = (
         "tokens_in",
     ),
     *("tokens_cached", "tokens_out", "cost_usd", "result_subtype", "is_error", "api_status"),
-    *("message_id", "output_read", "output_skips"),
+    *("message_id", "output_read", "output_skips", "used_tokens"),
 )
 
 T = TypeVar("T")

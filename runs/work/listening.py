@@ -7,6 +7,7 @@ nothing is remembered in a process.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.db import connection, transaction
@@ -29,15 +30,18 @@ def hear(lab: Lab, run: Run, limit: int = AT_A_LOOK) -> Reading:
     """What a run's agent has told by now, from at most `limit` new bytes.
 
     A record that is shorter than what was read of it is another one, and is read from its start.
+    What a program used that worked on the run before is added to what this one tells.
     """
     reading = run.reading
+    if not reading.output_read:
+        reading = replace(reading, report=reports.again(reading.report))
     end = reading.output_read + limit
     while reading.output_read < end:
         piece = lab.sessions.output(lab.paths.run_folder(run.pk), reading.output_read, PIECE)
         if piece is None:
             return reading
         if piece.size < reading.output_read:
-            reading, end = Reading(), limit
+            reading, end = Reading(reports.another(reading.report)), limit
             continue
         written_at = min(lab.now(), piece.written_at)
         after = record.read(run.output, reading, piece.data, written_at)

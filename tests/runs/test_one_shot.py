@@ -83,7 +83,7 @@ def test_only_changes_of_state_are_told_and_each_once(world):
         ("run.output", "first output"),
         ("run.troubled", "the agent is held up by a rate limit: rate limit (429), try 1 of 2"),
         ("run.goes_on", "the agent goes on"),
-        ("run.troubled", "the agent tries again by itself: overloaded (529), try 1 of 2"),
+        ("run.troubled", "the agent is retrying: overloaded (529), try 1 of 2"),
         ("run.troubled", "the agent ended with an error: Overloaded"),
     ]
 

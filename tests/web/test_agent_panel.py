@@ -59,7 +59,7 @@ def test_a_badge_says_what_a_live_agent_waits_for(world, fields, expected):
 @pytest.mark.parametrize(
     ("fields", "turns", "tokens", "cost"),
     [
-        pytest.param({}, "not told yet", "not told yet", "not told yet", id="live"),
+        pytest.param({}, "not reported yet", "not reported yet", "not reported yet", id="live"),
         pytest.param({"outcome": "died"}, "unknown", "unknown", "unknown", id="never told"),
         pytest.param(
             {"outcome": "succeeded", "turns": 1, "tokens_in": 400, "tokens_out": 40},
@@ -69,8 +69,12 @@ def test_a_badge_says_what_a_live_agent_waits_for(world, fields, expected):
             {"turns": 1200, "tokens_in": 1_234_567, "tokens_cached": 1_000_000, "tokens_out": 5, "cost_usd": Decimal("0.001449")},
             "1,200", "1,234,567 in (1,000,000 of them cached), 5 out", "$0.0014", id="claude",
         ),
-        pytest.param({"tokens_in": 5, "cost_usd": Decimal(0)}, "not told yet", "5 in, unknown out", "$0.00", id="a cost of nothing was told"),
-        pytest.param({"cost_usd": Decimal("1234.5")}, "not told yet", "not told yet", "$1,234.50", id="much"),
+        pytest.param({"tokens_in": 5, "cost_usd": Decimal(0)}, "not reported yet", "5 in, unknown out", "$0.00", id="a cost of nothing was told"),
+        pytest.param(
+            {"outcome": "stopped", "turns": 3, "tokens_in": 889, "tokens_out": 105, "used_tokens": [1]},
+            "3", "at least 889 in, 105 out", "unknown", id="stopped",
+        ),
+        pytest.param({"cost_usd": Decimal("1234.5")}, "not reported yet", "not reported yet", "$1,234.50", id="much"),
     ],
 )  # fmt: skip
 def test_numbers_that_were_not_told_are_unknown_and_never_nothing(
@@ -157,7 +161,7 @@ def test_a_rate_limit_shows_on_page_and_board_and_goes_away(
     for shown in (head, row, page.locator("#agent-box")):
         expect(shown).not_to_contain_text("rate limited")
     expect(row).to_contain_text("On.")
-    expect(page.locator("#agent-box")).to_contain_text("at work")
+    expect(page.locator("#agent-box")).to_contain_text("Working")
     expect(page.locator("#timeline")).to_contain_text("the agent goes on")
 
 

@@ -168,7 +168,11 @@ class LabelNames(BaseModel):
 
 
 class AgentTold(BaseModel):
-    """What a one-shot agent said of itself; null where it said nothing, which is never zero."""
+    """What a one-shot agent said of itself; null where it said nothing, which is never zero.
+
+    Tokens include those of subagents. Until the program has ended by itself they are what its
+    messages reported up to now, and so at least that many.
+    """
 
     state: AgentState | None
     until: datetime | None
