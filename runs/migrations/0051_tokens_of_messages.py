@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0049_holds'),
+        ('runs', '0050_held_while_away'),
     ]
 
     operations = [
