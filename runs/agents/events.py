@@ -94,6 +94,7 @@ def _hear_one(lab: Lab, run: Run) -> None:
     columns = {
         **{name: getattr(after.report, name) for name in TOLD},
         **{"began_at": after.began_at, "turn_ended_at": after.turn_ended_at},
+        "agent_note": lab.mask(after.report.agent_note)[:300],
         "output_read": after.read,
     }
     news = reports.news(before.report, after.report)

@@ -14,6 +14,7 @@ from runs.domain import masking
 from runs.domain.checking import Check, Checked, Checks
 from runs.domain.history import Change, Commit
 from runs.domain.ports import Lab, Order, Repos, Sessions
+from runs.domain.signalling import Crash, SentBack, Signals
 
 
 def lab(plain: Lab, known: Known) -> Lab:
@@ -23,6 +24,7 @@ def lab(plain: Lab, known: Known) -> Lab:
         sessions=cast("Sessions", MaskedSessions(plain.sessions, known)),
         repos=cast("Repos", MaskedRepos(plain.repos, known)),
         checks=cast("Checks", MaskedChecks(plain.checks, known)),
+        signals=cast("Signals", MaskedSignals(plain.signals, known)),
         mask=known,
     )
 
@@ -73,6 +75,16 @@ class MaskedRepos(_Wrapped):
 
     def subject(self, path: Path, commit: str) -> str:
         return self._known(self._inner.subject(path, commit))
+
+
+class MaskedSignals(_Wrapped):
+    """Signal files, whose reasons agents write."""
+
+    def crashed(self, folder: Path) -> Sequence[Crash]:
+        return [replace(one, why=self._known(one.why)) for one in self._inner.crashed(folder)]
+
+    def sent_back(self, folder: Path) -> Sequence[SentBack]:
+        return [replace(one, why=self._known(one.why)) for one in self._inner.sent_back(folder)]
 
 
 class MaskedChecks(_Wrapped):

@@ -22,6 +22,7 @@ HIDDEN = "[hidden]"
 FILE = "secrets.json"  # in a run's folder, until its launcher has read it
 SHORTEST = 8
 PART = 20
+BEGUN = 4
 MOST = 2000
 _FRAME = "│┃⎿"
 
@@ -100,6 +101,16 @@ class Mask:
                 return True
         # What reads as an escape may be none: then the text stands as it is.
         return was_escaped and any(start in text for start in self._odd)
+
+    def is_begun(self, text: str) -> bool:
+        """Whether the text ends inside a secret, which what follows may complete."""
+        longest = max(map(len, self.secrets), default=0)
+        plain, _ = _plain(text[-4 * longest :])
+        for secret in self.secrets:
+            at = plain.rfind(secret[:BEGUN])
+            if at >= 0 and len(plain) - at < len(secret) and secret.startswith(plain[at:]):
+                return True
+        return False
 
     def _spans(self, plain: str) -> Iterator[tuple[int, int]]:
         for found in _TOKEN.finditer(plain):

@@ -83,6 +83,10 @@ def _environment(environ: Mapping[str, str]) -> dict[str, str]:
     return {**kept, "TERM": "dumb", "CI": "true", "GIT_TERMINAL_PROMPT": "0"}
 
 
+def _text(raw: bytes | bytearray) -> str:
+    return raw.decode("utf-8", "surrogateescape")
+
+
 class _Record:
     """The file with what a command prints, line by line, without secrets.
 
@@ -108,7 +112,8 @@ class _Record:
         if not end and len(self._rest) > LINE_BYTES:
             # A secret that straddles the cut of an endless line is not cut in two.
             end = len(self._rest) - self._longest
-        if end > 0:
+        is_long = len(self._rest) > LINE_BYTES
+        if end > 0 and (is_long or not self._mask.is_begun(_text(self._rest[:end]))):
             self._keep(bytes(self._rest[:end]))
             del self._rest[:end]
 
@@ -126,7 +131,7 @@ class _Record:
         return text[-TAIL_CHARACTERS:]
 
     def _keep(self, text: bytes) -> None:
-        shown = self._mask(text.decode("utf-8", "surrogateescape"))
+        shown = self._mask(_text(text))
         for secret in self._short:
             shown = shown.replace(secret, masking.HIDDEN)
         text = shown.encode("utf-8", "surrogateescape")

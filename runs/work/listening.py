@@ -23,6 +23,7 @@ PIECE = 4 * loose.LINE_LIMIT
 AT_A_LOOK = 4 * PIECE
 AT_THE_END = 32 * PIECE
 SHOWN_BYTES = PIECE // 2
+NOTE = 300
 WORDS_CHARACTERS = 60_000
 
 
@@ -47,8 +48,16 @@ def hear(lab: Lab, run: Run, limit: int = AT_A_LOOK) -> Reading:
         after = record.read(run.output, reading, piece.data, written_at)
         if after.output_read == reading.output_read:
             return reading
-        reading = after
+        reading = _masked(lab, after)
     return reading
+
+
+def _masked(lab: Lab, reading: Reading) -> Reading:
+    """Once more than its launcher did: it knows no secret that was stored since it was started, and
+    an agent can write to the file too."""
+    report = reading.report
+    note, line = lab.mask(report.agent_note), lab.mask(report.last_line)
+    return replace(reading, report=replace(report, agent_note=note[:NOTE], last_line=line[:NOTE]))
 
 
 def finish(lab: Lab, run: Run) -> Reading:
@@ -58,6 +67,7 @@ def finish(lab: Lab, run: Run) -> Reading:
     if rest is not None:
         written_at = min(lab.now(), rest.written_at)
         reading = record.read(run.output, reading, rest.data, written_at, is_over=True)
+        reading = _masked(lab, reading)
     return Reading(reports.closed(reading.report), reading.output_read, reading.output_skips)
 
 
@@ -72,7 +82,7 @@ def last_words(lab: Lab, run: Run) -> dict[str, object]:
     if shown is None or not shown.data:
         return found
     raw = shown.data if shown.size <= SHOWN_BYTES else shown.data.partition(b"\n")[2]
-    words = transcript.render_all(raw)
+    words = lab.mask(transcript.render_all(raw))
     if len(words) > WORDS_CHARACTERS:
         words = words[-WORDS_CHARACTERS:].partition("\n")[2]
     return {**found, "last_words": words.rstrip()} if words.strip() else found

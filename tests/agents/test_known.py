@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +18,16 @@ from labsite import logs
 from runs.agents import masked
 from runs.agents.known import AGE, Known
 from runs.domain import masking
+from runs.domain.checking import Check
 from runs.domain.ports import Order
 from runs.domain.states import Outcome
 from runs.models import AgentProfile, Forge, Notice, NoticeAddress, Settings
 from runs.outside import recorder
-from runs.work import outcomes
+from runs.outside.checks import LocalChecks
+from runs.work import listening, outcomes
 from tests import make
 from tests.fakes import START, World
+from tests.runs import agent_lines as x
 
 pytestmark = pytest.mark.django_db
 
@@ -85,6 +91,13 @@ def test_every_kind_of_secret_is_known(known: Known, operator: User, settings: A
         assert known(f"<{secret}>") == "<[hidden]>"
     for word in ("true", "1", "12345678", "C.UTF-8", "me", "h"):
         assert known(f"<{word}>") == f"<{word}>"
+
+
+def test_a_common_word_is_hidden_nowhere_whatever_it_is_called(known: Known) -> None:
+    make.an_agent(env={"API_KEY": "true", "AUTH_TOKEN": "disabled", "SECRET": "12345678"})
+    make.a_project(token="password", hook_secret="webhooks")
+    text = "true, disabled, 12345678, password and webhooks"
+    assert known(text) == text
 
 
 def test_it_asks_the_database_once_in_a_while(
@@ -170,6 +183,30 @@ def test_what_is_told_and_why_a_run_ended_shows_none(guarded: World, db: None) -
     assert outcomes.record(guarded.lab, run, Outcome.DIED, f"it said {KEY}")
     assert run.reason == "it said [hidden]"
     assert [one.text for one in Notice.objects.filter(run=run)] == ["it said [hidden]"]
+
+
+def test_a_record_that_the_agent_wrote_itself_shows_none(guarded: World) -> None:
+    run = make.a_run(make.a_project(), mode="one_shot", output="claude_stream_json")
+    guarded.live(run)
+    said = x.written(x.claude_init(), x.claude_says(f"it is {KEY}"), x.claude_refused(401, KEY))
+    guarded.sessions.outputs[guarded.lab.paths.run_folder(run.pk)] = said
+    make.an_agent("later", env={"API_KEY": KEY})
+    found = listening.last_words(guarded.lab, run)
+    assert KEY not in str(found)
+    assert "it is [hidden]" in str(found["last_words"])
+
+
+@pytest.mark.parametrize("printed", [KEY, KEY.replace("-", "%2D"), f"{KEY[:9]}\n  {KEY[9:]}"])
+def test_commands_of_validations_keep_none(guarded: World, tmp_path: Path, printed: str) -> None:
+    make.an_agent(env={"API_KEY": KEY})
+    known = Known({})
+    checks = masked.MaskedChecks(LocalChecks(dict(os.environ)), known)
+    argv = [sys.executable, "-c", f"print({f'<{printed}>'!r})"]
+    minute = timedelta(minutes=1)
+    done = checks.run(Check(argv, tmp_path, tmp_path, "1.txt", "mark-x", minute), lambda: True)
+    assert "[hidden]" in done.tail
+    for text in (done.tail, (tmp_path / "1.txt").read_text()):
+        assert KEY[9:] not in text
 
 
 def test_the_launcher_leaves_no_file_with_secrets_behind(tmp_path: Path) -> None:

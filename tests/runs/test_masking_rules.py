@@ -122,6 +122,15 @@ def test_tokens_that_labsite_makes_are_known_by_their_form() -> None:
         assert "b3-_Ab3-_" not in masking.NOTHING(text)
 
 
+def test_a_text_that_ends_inside_a_secret_is_known() -> None:
+    hide = masking.mask([KEY, "another-secret"])
+    for text in (KEY[:9], f"x {KEY[:-1]}\n", f"{KEY[:9]}\x1b[0m\n   ", "a\nanother-s\n"):
+        assert hide.is_begun(text)
+    for text in ("", "x", KEY, f"{KEY}\n", f"{KEY[:9]} x", KEY[:3]):
+        assert not hide.is_begun(text)
+    assert not masking.NOTHING.is_begun("x")
+
+
 def test_colours_and_lines_around_a_secret_stay() -> None:
     text = f"\x1b[2mKEY=\x1b[31m{KEY[:20]}\x1b[0m\n  {KEY[20:]}\x1b[0m\nnext"
     assert masking.mask([KEY])(text) == f"\x1b[2mKEY=\x1b[31m{HIDDEN}\x1b[0m\n  \x1b[0m\nnext"
