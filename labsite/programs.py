@@ -32,6 +32,6 @@ def worker_argv(is_first: bool = True) -> list[str]:
     Only the first worker offers ticks and hears wake-ups; the others take work off the queue.
     `prepare` has run the system checks; here they would load every page into the worker.
     """
-    options = f"-w 9 -k thread -d 0.2 -m 1.0 -g TERM -t {TASK_GRACE_SECONDS} -f --skip-checks"
+    options = f"-w 10 -k thread -d 0.2 -m 1.0 -g TERM -t {TASK_GRACE_SECONDS} -f --skip-checks"
     more = [] if is_first else ["-n"]
     return [sys.executable, str(ROOT / "manage.py"), "run_huey", *options.split(), *more]

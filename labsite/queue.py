@@ -148,10 +148,11 @@ def rooms(workers: int) -> dict[str, threading.BoundedSemaphore]:
     """How many of each long task may run at once; one of each at the least.
 
     Clones and sweeps, which nobody waits for at a button, share one room. Validations, which may
-    take hours, have their own.
+    take hours, have their own, and so has what asks and tries agents, where there are many workers.
     """
     checks = CHECKS if workers > ENOUGH else 1
-    long = max(2, workers - SPARE - NOTICES - checks)
+    agents = 1 if workers > ENOUGH else 0
+    long = max(2, workers - SPARE - NOTICES - checks - agents)
     clones = 2 if long >= MANY else 1
     fetching = threading.BoundedSemaphore(clones)
     return {
@@ -160,6 +161,7 @@ def rooms(workers: int) -> dict[str, threading.BoundedSemaphore]:
         "launch": threading.BoundedSemaphore(long - clones),
         "deliver": threading.BoundedSemaphore(NOTICES),
         "validate": threading.BoundedSemaphore(checks),
+        "agent": threading.BoundedSemaphore(agents) if agents else fetching,
     }
 
 

@@ -12,7 +12,7 @@ from django.conf import settings
 from huey.contrib.djhuey import close_db, db_periodic_task
 
 from labsite.queue import OFFER_SECONDS
-from runs.agents import checks
+from runs.agents import checks, trial
 from runs.domain import naming
 from runs.domain.ports import Lab
 from runs.outside.signal_poll import SignalPoll
@@ -44,7 +44,8 @@ _SHARED = {
     "ping": "deliver",
     "refresh": "deliver",
     "mirror": "deliver",
-    "check_agent": "deliver",
+    "check_agent": "agent",
+    "try_agent": "agent",
 }
 
 
@@ -71,6 +72,7 @@ def tend() -> None:
     validations.tend(lab())
     logins.sweep(lab())
     checks.sweep(lab())
+    trial.sweep(lab())
 
 
 @close_db
@@ -136,8 +138,14 @@ def validate(validation_id: int) -> None:
 
 @close_db
 def check_agent(profile_id: int) -> None:
-    """Ask an agent's program for its version and login. Shares the room of the notices."""
+    """Ask an agent's program for its version and login. Shares the room of trials."""
     _long("check_agent", profile_id, checks.carry_out)
+
+
+@close_db
+def try_agent(trial_id: int) -> None:
+    """Try an agent, which may take three minutes; no launch waits for it."""
+    _long("try_agent", trial_id, trial.carry_out)
 
 
 @close_db
@@ -221,6 +229,7 @@ def _connect(huey: Any) -> None:
     }
     huey.verbs |= {"sweep": sweep_project, "refresh": refresh, "mirror": mirror_run}
     huey.verbs |= {"validate": validate, "fix": fix, "check_agent": check_agent}
+    huey.verbs |= {"try_agent": try_agent}
 
 
 _connect(settings.HUEY)

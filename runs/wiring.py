@@ -21,6 +21,7 @@ from runs.outside import processes
 from runs.outside.agents import AgentFiles, AgentLogin, AgentRegistry
 from runs.outside.bd import BdCommand
 from runs.outside.checks import LocalChecks
+from runs.outside.desks import TrialDesks
 from runs.outside.forges import Trackers
 from runs.outside.git import Git
 from runs.outside.notifier import AppriseNotifier
@@ -71,6 +72,7 @@ def real_lab() -> Lab:
         trust=AgentFiles(environ),
         login=AgentLogin(environ),
         programs=AgentPrograms(environ, paths.bin),
+        desks=TrialDesks(),
         notifier=AppriseNotifier(environ),
         registry=AgentRegistry(environ),
         now=_now,

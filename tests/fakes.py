@@ -451,6 +451,44 @@ class FakePrograms:
         return self.root
 
 
+class FakeDesk:
+    """`Desk` that hears what a test says."""
+
+    address = "http://127.0.0.1:1"
+
+    def __init__(self, is_pushed: Callable[[], bool]) -> None:
+        self._is_pushed = is_pushed
+        self.heard: list[str] = []
+        self.is_closed = False
+
+    def ask(self, method: str, path: str) -> None:
+        """As labctl asks."""
+        self.heard.append(f"{method} {path}")
+
+    def asked(self) -> Sequence[str]:
+        return tuple(self.heard)
+
+    def has_pull(self) -> bool:
+        return "POST /agent/pull" in self.heard and self._is_pushed()
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class FakeDesks:
+    """`Desks` in memory; `last` is the one that was opened last."""
+
+    def __init__(self) -> None:
+        self.last: FakeDesk | None = None
+        self.broken = ""
+
+    def open(self, token: str, branch: str, is_pushed: Callable[[], bool]) -> FakeDesk:
+        if self.broken:
+            raise SeamError(self.broken)
+        self.last = FakeDesk(is_pushed)
+        return self.last
+
+
 class FakeRegistry:
     """`Registry` in a dictionary: ids by worktree."""
 
@@ -546,6 +584,7 @@ class World:
         self.trust = FakeTrust()
         self.login = FakeLogin()
         self.programs = FakePrograms()
+        self.desks = FakeDesks()
         self.notifier = FakeNotifier()
         self.registry = FakeRegistry()
         self.tracker = MemoryTracker()
@@ -563,6 +602,7 @@ class World:
             trust=self.trust,
             login=self.login,
             programs=self.programs,
+            desks=self.desks,
             notifier=self.notifier,
             registry=self.registry,
             now=self.clock,

@@ -21,6 +21,7 @@ from runs.outside import processes
 from runs.outside.agents import AgentFiles, AgentLogin, AgentRegistry
 from runs.outside.bd import BdCommand
 from runs.outside.checks import LocalChecks
+from runs.outside.desks import TrialDesks
 from runs.outside.forges import Trackers
 from runs.outside.git import Git
 from runs.outside.notifier import AppriseNotifier
@@ -88,6 +89,7 @@ class RealWorld:
             trust=AgentFiles(self.environ),
             login=AgentLogin(self.environ),
             programs=AgentPrograms(self.environ, self.paths.bin),
+            desks=TrialDesks(),
             notifier=AppriseNotifier(self.environ, timeout=10.0),
             registry=AgentRegistry(self.environ),
             now=lambda: datetime.now(UTC) + self.offset + self.jump,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -61,6 +61,33 @@ class Programs(Protocol):
 
     def is_root(self) -> bool:
         """Whether sessions run as root."""
+
+
+class Desk(Protocol):
+    """What answers `labctl` in a trial, in place of the product. It is open until it is closed."""
+
+    @property
+    def address(self) -> str:
+        """Its base URL."""
+
+    def asked(self) -> Sequence[str]:
+        """What was asked with the right token so far, as method and path, oldest first."""
+
+    def has_pull(self) -> bool:
+        """Whether a pull request was opened."""
+
+    def close(self) -> None:
+        """Answer nobody any more."""
+
+
+class Desks(Protocol):
+    """Opens desks."""
+
+    def open(self, token: str, branch: str, is_pushed: Callable[[], bool]) -> Desk:
+        """A desk for one issue and one branch, which has to be pushed before it has a pull request.
+
+        Raises SeamError.
+        """
 
 
 class Registry(Protocol):

@@ -54,6 +54,11 @@ class Paths:
         return self.state / "signals" / project / group
 
     @property
+    def trials(self) -> Path:
+        """Scratch repositories of trials of agents, one folder a profile; removed afterwards."""
+        return self.state / "trials"
+
+    @property
     def bin(self) -> Path:
         """Put first on the PATH of every session; holds `labctl`."""
         return self.state / "bin"

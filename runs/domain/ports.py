@@ -19,7 +19,7 @@ from runs.domain.history import History
 from runs.domain.inward import Bell, Queue
 from runs.domain.keeping import Keeping
 from runs.domain.merging import Merging
-from runs.domain.outward import Forges, Login, Notifier, Programs, Registry, Trust
+from runs.domain.outward import Desks, Forges, Login, Notifier, Programs, Registry, Trust
 from runs.domain.paths import Paths
 from runs.domain.signalling import Signals
 from trackers.base import Tracker
@@ -268,6 +268,7 @@ class Lab:
     trust: Trust
     login: Login
     programs: Programs
+    desks: Desks
     notifier: Notifier
     registry: Registry
     now: Callable[[], datetime]
