@@ -17,6 +17,7 @@ WITHOUT_DJANGO = {  # or with one that they set up themselves
     "backup": "labsite.backup.save",
     "restore": "labsite.backup.load",
     "watch": "labsite.watch.main",
+    "agent": "labsite.agent.main",
     "wait": "labsite.wait.main",
 }
 # Commands that a script may give before the first `./lab up`; they need readable tables.

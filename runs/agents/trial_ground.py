@@ -15,6 +15,7 @@ from runs.models import AgentTrial, Project, Run, Settings
 from runs.work import looking
 
 SCREEN_LINES = 40
+_OF_TMUX = "Pane is dead ("
 KEY, TITLE = "1", "Add a file with one line"
 README = "A scratch repository of labsite, made to try an agent. It is removed afterwards.\n"
 
@@ -112,7 +113,9 @@ def _screen(lab: Lab, trial: AgentTrial) -> str:
         shown = None
     if shown is not None:
         lines = [line.rstrip() for line in looking.plain(shown).splitlines()]
-        trial.screen = "\n".join([line for line in lines if line][-SCREEN_LINES:])
+        trial.screen = "\n".join(
+            [line for line in lines if line and not line.startswith(_OF_TMUX)][-SCREEN_LINES:]
+        )
     return trial.screen
 
 

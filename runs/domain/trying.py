@@ -62,12 +62,13 @@ LABELS: Mapping[Step, str] = {
 
 
 class StepState(StrEnum):
-    """How a step stands. *Unknown*: it was asked, and nobody could tell."""
+    """How a step stands. *Unknown*: it was asked, and nobody could tell. *Skipped*: it never came to it."""
 
     WAITING = "waiting"
     PASSED = "passed"
     FAILED = "failed"
     UNKNOWN = "could not tell"
+    SKIPPED = "not tried"
     NOT_MEANT = "not for this program"
 
 
@@ -152,9 +153,8 @@ def with_steps(steps: Sequence[Tried], changed: Sequence[Tried]) -> list[Tried]:
 
 def given_up(steps: Sequence[Tried]) -> list[Tried]:
     """The same when the trial ends before them: what was waited for was not tried."""
-    note = "not tried"
     return [
-        Tried(one.step, StepState.UNKNOWN, note) if one.state is StepState.WAITING else one
+        Tried(one.step, StepState.SKIPPED) if one.state is StepState.WAITING else one
         for one in steps
     ]
 
@@ -196,7 +196,7 @@ def _seen(step: Step, is_seen: bool, over: bool, facts: TrialFacts) -> Tried:
     if not over:
         return Tried(step)
     if not _did_anything(facts):
-        return Tried(step, StepState.UNKNOWN, "not tried")
+        return Tried(step, StepState.SKIPPED)
     return Tried(step, StepState.FAILED, facts.refused or "It did not come so far.")
 
 

@@ -26,6 +26,7 @@ SECTIONS = {
     "passkey-new": "account",
     "agent-login": "settings",
     "agent-trial": "settings",
+    "agent-try": "settings",
     "forges": "settings",
     "forge": "settings",
     "forge-new": "settings",

@@ -30,6 +30,7 @@ from runs.web import (
     run_rows,
     steps,
     terminal,
+    trial_page,
     watch_pages,
     watched,
 )
@@ -88,6 +89,8 @@ def version(topic: str) -> str:
         return _tag(topic, facts, run, screen)
     if kind == "settings":
         return _tag(topic, facts, *agent_cards.rows())
+    if kind == "trial":
+        return _tag(topic, facts, AgentTrial.objects.filter(pk=ident).first())
     rows = watched.with_open(Project.objects.defer("token", "hook_secret"))
     return _tag(topic, facts, *rows.order_by("pk"))
 
@@ -100,6 +103,8 @@ def version_of(topic: str, context: Context) -> str:
         return _tag(topic, picture.facts, context["page"].run, context.get("terminal"))
     if kind == "settings":
         return _tag(topic, picture.facts, *context["page"].rows)
+    if kind == "trial":
+        return _tag(topic, picture.facts, context["page"].trial)
     return _tag(topic, picture.facts, *sorted(picture.projects, key=lambda one: one.pk))
 
 
@@ -251,7 +256,7 @@ def _told(part: Shown) -> object:
             held = (part.hold, part.hold_note, part.held_until)
             return (part.pk, part.is_found, part.is_logged_in, part.checked_at, *held)
         case AgentTrial():
-            return (part.pk, part.state, part.steps)
+            return (part.pk, part.state, part.steps, part.ended_at)
         case Screen():
             return (part.text, part.live, part.error)
     return None
@@ -266,4 +271,5 @@ _MAKERS: Mapping[str, Callable[[Lab, int], Any]] = {
     "watch": watch_pages.pushed,
     "chrome": lambda lab, _: queries.frame(lab),
     "settings": lambda lab, _: agent_cards.page(lab),
+    "trial": trial_page.page,
 }

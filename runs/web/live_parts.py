@@ -77,4 +77,5 @@ OF = {
     "watch": WATCH,
     "group": GROUP,
     "settings": SETTINGS,
+    "trial": {"trial": "agents/_trial"},
 }

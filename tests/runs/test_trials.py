@@ -26,12 +26,13 @@ from tests import make
 from tests.fakes import FakeDesks, World
 from tests.real import RealWorld
 
-P, F, U, W, N = (
+P, F, U, W, N, S = (
     StepState.PASSED,
     StepState.FAILED,
     StepState.UNKNOWN,
     StepState.WAITING,
     StepState.NOT_MEANT,
+    StepState.SKIPPED,
 )
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,9 +69,9 @@ ONE_SHOT: dict[str, Any] = DONE | {
             id="without hooks the pull request is the end",
         ),
         pytest.param(
-            facts(alive=False, exit_status=127), [F, U, U, U, U, F, F], id="could not be started"
+            facts(alive=False, exit_status=127), [F, S, S, S, S, F, F], id="could not be started"
         ),
-        pytest.param(facts(is_late=True), [F, U, U, U, U, F, F], id="waits for an answer"),
+        pytest.param(facts(is_late=True), [F, S, S, S, S, F, F], id="waits for an answer"),
         pytest.param(
             facts(heard=True, began=True, turn_over=True, refused="402"),
             [P, P, F, F, F, P, F],
@@ -208,7 +209,7 @@ def test_a_missing_program_ends_the_trial_before_anything_is_made(
     ended = carried_out(world, profile)
     assert ended.state == TrialState.FAILED
     assert states(ended)[Step.FOUND] is F
-    assert states(ended)[Step.STARTED] is U
+    assert states(ended)[Step.STARTED] is S
     assert world.sessions.orders == {}
 
 

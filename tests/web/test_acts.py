@@ -58,6 +58,8 @@ ELSEWHERE = {
     "setup": "test_auth.py",
     "invite": "test_people.py",
     "agent-check": "test_agent_cards.py",
+    "agent-try": "test_trial_pages.py",
+    "agent-trial-stop": "test_trial_pages.py",
     "agent-login-begin": "test_logins_pages.py",
     "agent-login-code": "test_logins_pages.py",
     "agent-login-end": "test_logins_pages.py",

@@ -1,18 +1,19 @@
-"""Agents on the settings page: what was found out about their programs, and asking again."""
+"""Agents on the settings page: what was found out about their programs, asking again, trying one."""
 
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from runs import wiring
-from runs.agents import checks
-from runs.models import AgentProfile
+from runs.agents import checks, trial
+from runs.models import AgentProfile, AgentTrial
 from runs.web import answers, live
-from runs.web.access import act, look
+from runs.web.access import act, administer, look, username
 
+STOPPED = "The trial is being stopped."
 ASKED = "{name} is being checked. The card shows the answer in a moment."
 
 
@@ -29,3 +30,36 @@ def check(request: HttpRequest, profile_id: int) -> HttpResponse:
     profile = get_object_or_404(AgentProfile, pk=profile_id)
     checks.ask_again(wiring.lab(), profile)
     return answers.done(request, {}, reverse("runs:settings"), ASKED.format(name=profile.name))
+
+
+@require_http_methods(["GET", "POST"])
+@administer
+def try_out(request: HttpRequest, profile_id: int) -> HttpResponse:
+    """Say what a trial costs; then begin it, or lead to the one that is open."""
+    profile = get_object_or_404(AgentProfile, pk=profile_id)
+    if request.method == "GET":
+        return answers.fresh(render(request, "agents/try.html", {"profile": profile}))
+    made = trial.ask(wiring.lab(), profile, username(request))
+    return answers.elsewhere(request, reverse("runs:agent-trial", args=[made.pk]))
+
+
+@require_GET
+@look
+def trial_of(request: HttpRequest, trial_id: int) -> HttpResponse:
+    topic = f"trial:{trial_id}"
+    return live.page(request, "agents/trial.html", topic, "runs:agent-trial-live", trial_id)
+
+
+@require_GET
+@look
+def trial_live(request: HttpRequest, trial_id: int) -> HttpResponse:
+    return live.refresh(request, f"trial:{trial_id}")
+
+
+@require_POST
+@act
+def trial_stop(request: HttpRequest, trial_id: int) -> HttpResponse:
+    """End a trial that is open."""
+    found = get_object_or_404(AgentTrial, pk=trial_id)
+    trial.stop(wiring.lab(), found, username(request))
+    return answers.done(request, {}, reverse("runs:agent-trial", args=[trial_id]), STOPPED)
