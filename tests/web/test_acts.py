@@ -58,6 +58,7 @@ ELSEWHERE = {
     "setup": "test_auth.py",
     "invite": "test_people.py",
     "agent-check": "test_agent_cards.py",
+    "agent-try-again": "test_held_pages.py",
     "agent-try": "test_trial_pages.py",
     "agent-trial-stop": "test_trial_pages.py",
     "agent-login-begin": "test_logins_pages.py",
