@@ -74,6 +74,20 @@ def hear(lab: Lab, runs: Sequence[Run]) -> None:
             _hear_one(lab, run)
 
 
+def is_answering(lab: Lab, run: Run) -> bool:
+    """Whether an interactive agent is in the middle of a turn; False where nothing tells so.
+
+    Asked of a run that has ended, whose columns nobody writes any more.
+    """
+    if run.mode != AgentMode.INTERACTIVE or run.began_at is None or run.is_adopted:
+        return False
+    session = session_of(run)
+    piece = lab.sessions.output(lab.paths.run_folder(run.pk), session.read, PIECE, FILE)
+    if piece is not None and piece.data:
+        session = read_on(session, piece.data, lab.now())
+    return session.turn_ended_at is None
+
+
 def session_of(run: Run) -> Session:
     """What is kept on a run, to go on from there."""
     words = ("agent_state", "trouble")

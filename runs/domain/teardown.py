@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from runs.domain.states import AgentMode, Outcome
+from runs.domain.states import Outcome
 
 CLOSING = timedelta(seconds=60)
 
@@ -34,13 +34,14 @@ def teardown(outcome: Outcome, unsaved: bool | None) -> Teardown:
     return Teardown(remove=True)
 
 
-def may_close(outcome: Outcome, mode: str, alive: bool, since: timedelta) -> bool:
-    """Whether a program that has delivered may still end by itself, for at most `CLOSING`.
+def may_close(outcome: Outcome, is_at_it: bool, alive: bool, since: timedelta) -> bool:
+    """Whether a program that has delivered may still finish by itself, for at most `CLOSING`.
 
-    Only then a one-shot program tells its cost and turns (LAB-37 is kept a moment later).
+    `is_at_it`: it is known to be at its task still. A one-shot program is until it ends, and only
+    then tells its cost and turns; an interactive one is until its turn ends, with its last answer
+    (LAB-37 is kept a moment later).
     """
-    is_closing = outcome is Outcome.SUCCEEDED and mode == AgentMode.ONE_SHOT and alive
-    return is_closing and since < CLOSING
+    return outcome is Outcome.SUCCEEDED and is_at_it and alive and since < CLOSING
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from django.db import transaction
 
+from runs.agents import events
 from runs.domain import budgets, naming
 from runs.domain.ports import Exit, Lab, SeamError, Sighting
 from runs.domain.states import NoticeKind, Outcome, WorktreeFate
@@ -99,8 +100,9 @@ def _exit_facts(lab: Lab, run: Run) -> dict[str, object]:
 
 
 def _may_close(lab: Lab, run: Run) -> bool:
-    """Whether the program is given time to end by itself; not, when tmux cannot tell."""
-    if run.outcome != Outcome.SUCCEEDED or not run.is_one_shot:
+    """Whether the program is given time to finish by itself; not, when tmux cannot tell."""
+    is_at_it = run.is_one_shot or events.is_answering(lab, run)
+    if run.outcome != Outcome.SUCCEEDED or not is_at_it:
         return False
     try:
         seen = lab.sessions.look().get(run.session)
@@ -109,7 +111,7 @@ def _may_close(lab: Lab, run: Run) -> bool:
         return False
     alive = seen is not None and seen.alive and seen.marker == marker(lab, run)
     since = budgets.age(lab.now(), run.ended_at)
-    return may_close(Outcome(run.outcome), run.mode, alive, since)
+    return may_close(Outcome(run.outcome), is_at_it, alive, since)
 
 
 def read_last_words(lab: Lab, run: Run) -> dict[str, object]:

@@ -248,14 +248,14 @@ def test_a_tracker_that_cannot_say_leaves_a_program_that_ended_unjudged(world):
         pytest.param(Outcome.SUCCEEDED, "one_shot", True, CLOSING - SECOND, True, id="closing"),
         pytest.param(Outcome.SUCCEEDED, "one_shot", True, CLOSING, False, id="time is up"),
         pytest.param(Outcome.SUCCEEDED, "one_shot", False, SECOND, False, id="it has ended"),
-        pytest.param(Outcome.SUCCEEDED, "interactive", True, SECOND, False, id="never ends"),
+        pytest.param(Outcome.SUCCEEDED, "interactive", True, SECOND, False, id="idles"),
         pytest.param(Outcome.STOPPED, "one_shot", True, SECOND, False, id="stopped"),
         pytest.param(Outcome.TIMED_OUT, "one_shot", True, SECOND, False, id="timed out"),
         pytest.param(Outcome.DIED, "one_shot", True, SECOND, False, id="died"),
     ],
 )
 def test_only_a_one_shot_success_may_end_by_itself(outcome, mode, alive, since, expected):
-    assert may_close(outcome, mode, alive, since) is expected
+    assert may_close(outcome, mode == "one_shot", alive, since) is expected
 
 
 def test_a_delivered_one_shot_run_tells_its_cost_before_it_is_reaped(world):
