@@ -15,7 +15,7 @@ from django.db import transaction
 
 from runs.domain import loose, refusing, reports
 from runs.domain.loose import Entry
-from runs.domain.ports import Lab
+from runs.domain.ports import Lab, Output
 from runs.domain.reports import Report
 from runs.domain.states import AgentMode, AgentState, Trouble
 from runs.models import Run
@@ -82,7 +82,7 @@ def is_answering(lab: Lab, run: Run) -> bool:
     if run.mode != AgentMode.INTERACTIVE or run.began_at is None or run.is_adopted:
         return False
     session = session_of(run)
-    piece = lab.sessions.output(lab.paths.run_folder(run.pk), session.read, PIECE, FILE)
+    piece = _piece(lab, run, session.read)
     if piece is not None and piece.data:
         session = read_on(session, piece.data, lab.now())
     return session.turn_ended_at is None
@@ -99,7 +99,10 @@ def session_of(run: Run) -> Session:
 
 def _hear_one(lab: Lab, run: Run) -> None:
     before = session_of(run)
-    piece = lab.sessions.output(lab.paths.run_folder(run.pk), before.read, PIECE, FILE)
+    piece = _piece(lab, run, before.read)
+    if piece is not None and piece.size < before.read:  # another file than the one read so far
+        before = replace(before, read=0)
+        piece = _piece(lab, run, 0)
     if piece is None or not piece.data or before.read >= MOST_BYTES:
         return
     after = read_on(before, piece.data, lab.now())
@@ -119,6 +122,10 @@ def _hear_one(lab: Lab, run: Run) -> None:
             announce.tell(lab, *news, run=run)
     for name, value in columns.items():
         setattr(run, name, value)
+
+
+def _piece(lab: Lab, run: Run, start: int) -> Output | None:
+    return lab.sessions.output(lab.paths.run_folder(run.pk), start, PIECE, FILE)
 
 
 def _after(session: Session, entry: Entry, now: datetime) -> Session:
