@@ -134,22 +134,25 @@ def context(request: HttpRequest) -> Mapping[str, object]:
 
 
 def _nav(picture: Board, project: Project) -> NavProject:
-    live = sum(not run.is_held for run in picture.active_of(project))
+    active = picture.active_of(project)
+    live = sum(not run.is_held for run in active)
     if project.state == ProjectState.FAILED:
         return NavProject(project.pk, project.name, "bad", "failed")
     if project.state == ProjectState.CLONING:
         return NavProject(project.pk, project.name, "", "cloning")
     tone = "warn" if project.warning else "live" if live else ""
     ready = len(picture.free_of(project))
-    note = watched.short(project) or _note(live, ready, project)
+    note = watched.short(project) or _note(live, ready, len(active) - live, project)
     return NavProject(project.pk, project.name, tone, note)
 
 
-def _note(live: int, ready: int, project: Project) -> str:
+def _note(live: int, ready: int, held: int, project: Project) -> str:
     if ready:
         return f"{ready} ready"
     if live:
         return f"{live} live"
+    if held:
+        return f"{held} held"
     if getattr(project, "open_watch", None) is not None:
         return "watching"
     return f"{project.parked} parked" if project.parked else "idle"

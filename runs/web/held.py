@@ -15,7 +15,7 @@ from django.db.models import F, QuerySet
 from runs.domain import holding
 from runs.domain.needing import AgentNeeds
 from runs.domain.states import Trouble
-from runs.models import AgentProfile, Run
+from runs.models import AgentProfile, Project, Run
 
 if TYPE_CHECKING:
     from runs.web.board import Board
@@ -34,6 +34,14 @@ class Hold:
     note: str
     at: datetime
     until: datetime
+
+    @property
+    def words(self) -> str:
+        return holding.words(self.trouble)
+
+    @property
+    def advice(self) -> str:
+        return holding.advice(self.trouble)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,13 @@ def of_profile(profile: AgentProfile | None, now: datetime) -> Hold | None:
         return None
     row = {name: getattr(profile, name) for name in _COLUMNS}
     return _hold(profile.pk, row, now)
+
+
+def of_project(picture: Board, project: Project) -> Hold | None:
+    """The hold of the agent that a project uses."""
+    if project.agent_id is None:
+        return of_profile(picture.facts.settings.agent, picture.facts.now)
+    return _of_row(project, project.agent_id, picture.facts.now)
 
 
 def of_board(picture: Board) -> list[Hold]:

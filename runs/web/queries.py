@@ -73,6 +73,15 @@ class Overview:
     projects: Sequence[StartChoice]
     watching: Sequence[Watched]
 
+    @property
+    def held(self) -> int:
+        """How many runs wait for their agent's account."""
+        return sum(row.run.is_held for row in self.running)
+
+    @property
+    def live(self) -> int:
+        return len(self.running) - self.held
+
 
 @dataclass(frozen=True, slots=True)
 class ProjectPage:
@@ -96,6 +105,20 @@ class ProjectPage:
         """What failed last, when it is among the runs that are shown."""
         shown = (row.run for row in self.recent)
         return next((run for run in shown if run.pk == self.project.last_failure_id), None)
+
+    @property
+    def hold(self) -> held.Hold | None:
+        """Why nothing starts with this project's agent; None while it is not held."""
+        return held.of_project(self.board, self.project)
+
+    @property
+    def held(self) -> int:
+        """How many runs wait for their agent's account."""
+        return sum(row.run.is_held for row in self.running)
+
+    @property
+    def live(self) -> int:
+        return len(self.running) - self.held
 
     @property
     def to_stop(self) -> int:

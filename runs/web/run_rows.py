@@ -10,7 +10,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from runs.models import Run
-from runs.web import addresses, agent_panel, words
+from runs.web import addresses, agent_panel, held, words
 from runs.web.board import RunRow
 
 ROWS_KEPT = 4096
@@ -40,6 +40,8 @@ class RunCard:
     is_low: bool
     is_active: bool
     is_held: bool
+    held_until: str
+    held_words: str
     stop_url: str
     tail: str
 
@@ -52,6 +54,7 @@ def html(row: RunRow, now: datetime, can_act: bool) -> SafeString:
 def card(row: RunRow, now: datetime, can_act: bool) -> RunCard:
     """What a run's row shows at a moment to somebody who may act, or only look."""
     run = row.run
+    wait = held.wait_of(run, now)
     step = METER_SECONDS if row.used_seconds >= METER_SECONDS else 1
     return RunCard(
         pk=run.pk,
@@ -61,7 +64,7 @@ def card(row: RunRow, now: datetime, can_act: bool) -> RunCard:
         tone=row.tone,
         is_busy=run.state == "starting",
         is_adopted=run.is_adopted,
-        agent=agent_panel.pill(run, now),
+        agent=None if run.is_held else agent_panel.pill(run, now),
         outcome=words.outcome_words(run.outcome),
         outcome_tone=words.outcome_tone(run.outcome) if run.outcome else "",
         started=words.iso(run.counted_from) if run.counted_from else "",
@@ -72,8 +75,10 @@ def card(row: RunRow, now: datetime, can_act: bool) -> RunCard:
         is_low=row.spent.is_low,
         is_active=run.is_active,
         is_held=run.is_held,
+        held_until=words.iso(wait.until) if wait is not None and wait.until else "",
+        held_words=words.clock(wait.until) if wait is not None and wait.until else "",
         stop_url=addresses.of("runs:stop", run.pk) if can_act and run.is_active else "",
-        tail=_tail(run),
+        tail=wait.text if wait is not None else _tail(run),
     )
 
 

@@ -24,9 +24,12 @@ class Step:
     note: str = ""
     at: datetime | None = None
     counts: bool = False
+    is_held: bool = False
 
     @property
     def tone(self) -> str:
+        if self.is_held:
+            return "warn"
         return {"now": "live", "done": "good", "bad": "bad"}.get(self.mark, "")
 
 
@@ -59,7 +62,7 @@ def _agent(run: Run, spent: Spent) -> Step:
         limit = f"of {words.duration(spent.limit)}"
         return Step("Agent working", "now", limit, run.counted_from, counts=True)
     if run.is_held:
-        return Step("Agent held", "now", f"{words.duration(spent.used)} used")
+        return Step("Agent held", "now", f"{words.duration(spent.used)} used", is_held=True)
     if run.did_start and not run.is_resuming:
         bad = run.outcome in (Outcome.DIED, Outcome.TIMED_OUT, Outcome.FAILED)
         return Step("Agent worked", "bad" if bad else "done", words.duration(spent.used))

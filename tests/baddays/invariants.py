@@ -79,6 +79,7 @@ def broken(lab: Lab, work: Work | None = None) -> Iterator[str]:
     yield from _outcomes()
     yield from _sessions_and_slots(lab)
     yield from _claims(lab)
+    yield from _held(lab)
 
 
 def _shared_issues() -> Iterator[str]:
@@ -108,8 +109,10 @@ def _sessions_and_slots(lab: Lab) -> Iterator[str]:
     for name in sorted(there - set(rows)):
         yield f"session {name} has no row"
     for name, run in rows.items():
-        if name not in there and run.state != RunState.STARTING:
+        if name not in there and run.state == RunState.WORKING:
             yield f"run {run.pk} is {run.state} without a session"
+        if name in there and run.is_held:
+            yield f"run {run.pk} is held and has a session"
     live = {name for name, seen in sightings.items() if seen.alive and name in there}
     starting = {name for name, run in rows.items() if run.state == RunState.STARTING}
     room = taking.room(lab, Settings.current(), sightings)
@@ -130,6 +133,15 @@ def _claims(lab: Lab) -> Iterator[str]:
         for key in claims:
             if (key,) not in ran | kept and runs.filter(issue_key=key).exists():
                 yield f"issue {key} of {project.slug} is claimed by a start that failed"
+
+
+def _held(lab: Lab) -> Iterator[str]:
+    """A held run keeps what it needs to go on: its branch and its worktree."""
+    for run in Run.objects.held().select_related("project"):
+        if run.issue_key not in lab.repos.claims(run.project.repo(lab.paths)):
+            yield f"held run {run.pk} has lost its branch"
+        if run.worktree and not Path(run.worktree).is_dir():
+            yield f"held run {run.pk} has lost its worktree"
 
 
 def _commits(repo: Path) -> set[str]:

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from django.db import connection
 
+from runs.agents import holds
 from runs.domain import naming
 from runs.domain.ports import Lab
-from runs.models import Host, Project, Rescue, Run, Settings
+from runs.domain.states import Trouble
+from runs.models import AgentProfile, Host, Project, Rescue, Run, Settings
 from runs.work import auto, launch, starts, sweep, tick
 from runs.work.discard import DiscardRefused, discard
 from runs.work.restore import RestoreRefused, restore
@@ -170,10 +172,23 @@ class Walk:
     def deliver(self, which: int) -> None:
         self._with_agent(which, self.hands.deliver)
 
+    def turn_away(self, which: int) -> None:
+        """The service behind an agent refuses it: its hooks tell so, and it waits for a next word."""
+        refused = {"trouble": Trouble.OVERLOAD, "agent_note": "Overloaded"}
+        now = self.lab.now()
+        self._with_agent(
+            which,
+            lambda run: Run.objects.filter(pk=run.pk).update(**refused, turn_ended_at=now),
+        )
+
+    def try_again(self, which: int) -> None:
+        if held := _one(AgentProfile.objects.exclude(hold=""), which):
+            holds.try_again(self.lab, held, by=ANNA)
+
     def pass_time(self, which: int) -> None:
         self.hands.forward((1, 5, 20, 50)[which % 4])
 
-    def _with_agent(self, which: int, act: Callable[[Run], None]) -> None:
+    def _with_agent(self, which: int, act: Callable[[Run], object]) -> None:
         alive = {name for name, seen in self.lab.sessions.look().items() if seen.alive}
         if run := _one(Run.objects.working().filter(session__in=alive), which):
             act(run)
@@ -210,6 +225,8 @@ OFTEN = {
     "commit": 3,
     "scribble": 2,
     "die": 3,
+    "turn_away": 3,
+    "try_again": 2,
     "stop": 2,
     "start": 2,
     "look": 2,

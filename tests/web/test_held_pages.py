@@ -55,8 +55,8 @@ def _page(client, url):  # type: ignore[no-untyped-def]
 def test_the_board_says_what_a_run_waits_for_and_when_it_goes_on(held, anna):
     text = _page(anna, "/")
     assert "waiting for Claude&#x27;s usage limit" in text
-    assert 'goes on at <time datetime="2026-11-21T14:00:00Z"' in text
-    assert '<span class="pill warn">held</span>' in text
+    assert 'held until <time datetime="2026-11-21T14:00:00Z"' in text
+    assert '<span class="pill warn">1 held</span>' in text
 
 
 def test_the_overview_has_one_card_for_a_held_agent_with_its_button(held, anna):
@@ -87,7 +87,7 @@ def test_a_card_offers_what_helps(held, anna, hold, words, button):
 def test_a_run_page_says_that_its_budget_rests(held, anna, world):
     world.clock.forward(minutes=30)
     text = _page(anna, f"/runs/{held.pk}/")
-    assert "waiting for Claude&#x27;s usage limit" in text
+    assert "waiting for Claude&#x27;s usage limit, goes on at <time" in text
     assert "The budget does not run while the run is held." in text
     assert "10 min used" in text
     assert "tmux attach" not in text
@@ -187,3 +187,13 @@ def test_the_api_tells_of_held_runs_and_agents_and_tries_again(held, anna):
         answer = program.post(f"/agents/{held.profile_id}/try-again")
         assert (answer.status_code, answer.json()["hold"]) == (200, None)
     assert program.post("/agents/999/try-again").status_code == 404
+
+
+def test_the_project_page_says_why_nothing_starts_and_offers_to_try_again(held, anna):
+    text = _page(anna, f"/projects/{held.project_id}/")
+    assert "<b>Claude: usage limit reached.</b> Nothing starts with it until" in text
+    assert f'formaction="/settings/agents/{held.profile_id}/try-again"' in text
+
+
+def test_the_list_of_runs_marks_a_held_one(held, anna):
+    assert '<span class="dot warn"></span>held' in _page(anna, "/runs/")
