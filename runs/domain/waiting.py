@@ -42,6 +42,8 @@ class Why(StrEnum):
     AT_LIMIT = "at_limit"
     PAUSED = "paused"
     RETRIED_LATER = "retried_later"
+    START_FAILED = "start_failed"
+    START_STOPPED = "start_stopped"
     PROJECT_FULL = "project_full"
     SESSIONS_UNKNOWN = "sessions_unknown"
     AT_CAP = "at_cap"
@@ -88,7 +90,11 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One ready issue with what decides whether it may start."""
+    """One ready issue with what decides whether it may start.
+
+    `retry_at`: no automatic start before, since the last one failed. `stopped_by`: who stopped the
+    last one before its agent began.
+    """
 
     key: str
     title: str = ""
@@ -96,6 +102,8 @@ class Candidate:
     ready_by: str | None = None
     block: Block = FREE
     url: str = ""
+    retry_at: datetime | None = None
+    stopped_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,13 +292,24 @@ def _of_automatic_work(queue: Queue, issue: Candidate) -> Iterator[Obstacle]:
         text = f"Automatic work is paused: {queue.streak} runs in a row failed."
         yield _auto(Why.PAUSED, text, Change(Act.RESET, "Reset the streak"))
     if queue.waits:
-        text = "The last try came to nothing; it is tried again in a while."
+        text = "Starts of several issues failed in a row; the next one is tried in a while."
         yield _auto(Why.RETRIED_LATER, text, Change(Act.RESET, "Try again now"))
+    yield from _of_last_start(issue)
     if queue.auto_alive >= queue.parallel:
         runs = "run is" if queue.parallel == 1 else "runs are"
         text = f"{queue.auto_alive} automatic {runs} at work, and {queue.parallel} may be."
         change = Change(Act.RAISE_PARALLEL, "Allow one more", str(queue.parallel + 1))
         yield _auto(Why.PROJECT_FULL, text, change)
+
+
+def _of_last_start(issue: Candidate) -> Iterator[Obstacle]:
+    change = Change(Act.START, f"Start #{issue.key}", issue.key)
+    if issue.stopped_by:
+        text = f"{issue.stopped_by} stopped its last start; it waits for a start by hand, or Reset."
+        yield _auto(Why.START_STOPPED, text, change)
+    elif issue.retry_at is not None:
+        text = f"Its last start failed; it is tried again at {issue.retry_at:%H:%M} UTC."
+        yield _auto(Why.START_FAILED, text, change)
 
 
 def _auto(why: Why, text: str, change: Change) -> Obstacle:

@@ -17,7 +17,7 @@ from runs.models.quota import Quota, QuotaHour
 from runs.models.run import Run
 from runs.models.sent import Sent
 from runs.models.settings import Settings
-from runs.models.start import StartRequest
+from runs.models.start import StartRequest, StartWait
 from runs.models.timeline import Notice
 from runs.models.trial import AgentTrial
 from runs.models.validation import Fixer, Validation
@@ -53,6 +53,7 @@ __all__ = [
     "Sent",
     "Settings",
     "StartRequest",
+    "StartWait",
     "Task",
     "TaskGroup",
     "Tick",

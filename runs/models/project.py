@@ -180,11 +180,10 @@ class Project(Seen, QuickRows):
     last_failure = models.ForeignKey(
         "runs.Run", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
-    failed_starts = models.PositiveIntegerField(
-        default=0, help_text="Automatic starts in a row that came to nothing."
-    )
     retry_at = models.DateTimeField(
-        null=True, blank=True, help_text="No automatic start before, after one that failed."
+        null=True,
+        blank=True,
+        help_text="No automatic start before: starts of several issues failed, or git hung.",
     )
     kicked_at = models.DateTimeField(
         null=True, blank=True, help_text="Somebody wants the next launch pass to come now."
@@ -206,7 +205,7 @@ class Project(Seen, QuickRows):
             ),
             models.CheckConstraint(
                 name="project_streak_not_negative",
-                condition=models.Q(streak__gte=0, failed_starts__gte=0),
+                condition=models.Q(streak__gte=0),
             ),
             # Elsewhere no label would mean every open issue.
             models.CheckConstraint(

@@ -33,3 +33,27 @@ class StartRequest(models.Model):
 
     def __str__(self) -> str:
         return f"start of {self.project_id} by {self.by}: {self.answer or 'pending'}"
+
+
+class StartWait(models.Model):
+    """Why an issue is not started by itself for now: its starts failed, or a person stopped one.
+
+    A person may start it all the same. It goes when a start of the issue works, and with Reset.
+    """
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="start_waits")
+    issue_key = models.CharField(max_length=60)
+    failed = models.PositiveIntegerField(default=0, help_text="Starts in a row that failed.")
+    failed_at = models.DateTimeField(null=True, blank=True)
+    retry_at = models.DateTimeField(null=True, blank=True, help_text="No automatic start before.")
+    stopped_by = models.CharField(
+        max_length=150, blank=True, help_text="Who stopped it before its agent began."
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(name="start_wait_one_an_issue", fields=["project", "issue_key"])
+        ]
+
+    def __str__(self) -> str:
+        return f"wait of {self.project_id} #{self.issue_key}"

@@ -7,7 +7,7 @@ from django.db import transaction
 from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind, ProjectState
 from runs.models import Project
-from runs.work import announce, pacing, watches
+from runs.work import announce, pacing, start_waits, watches
 
 
 class AutoRefused(Exception):
@@ -23,7 +23,7 @@ def switch(lab: Lab, project: Project, *, is_on: bool, by: str) -> bool:
         _check(project)
     with transaction.atomic():
         rows = Project.objects.filter(pk=project.pk, is_auto=not is_on)
-        fresh: dict[str, object] = {"failed_starts": 0, "retry_at": None} if is_on else {}
+        fresh: dict[str, object] = {"retry_at": None} if is_on else {}
         changed = rows.update(is_auto=is_on, **fresh)
         if changed:
             text = "automatic work was turned on" if is_on else "automatic work was turned off"
@@ -43,13 +43,15 @@ def reset(lab: Lab, project: Project, *, by: str) -> bool:
     with transaction.atomic():
         Project.objects.hold(project.pk)
         before = Project.objects.only("streak", "retry_at").get(pk=project.pk)
-        if not before.streak and before.retry_at is None:
+        waited = start_waits.forget(project.pk)
+        if not before.streak and before.retry_at is None and not waited:
             return False
-        Project.objects.filter(pk=project.pk).update(
-            streak=0, last_failure=None, failed_starts=0, retry_at=None
-        )
+        rows = Project.objects.filter(pk=project.pk)
+        rows.update(streak=0, last_failure=None, retry_at=None)
         pacing.wake(lab, project.pk)
         text = f"the failure streak was reset from {before.streak} to 0"
+        if not before.streak:
+            text = "issues whose start failed or was stopped may start by themselves again"
         announce.tell(lab, NoticeKind.STREAK_RESET, text, project=project, by=by)
         transaction.on_commit(lambda: lab.bell.look(project.slug), robust=True)
     return True

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from runs.agents import checks, holds
 from runs.domain.blocking import Block
 from runs.domain.ports import Lab, SeamError
 from runs.domain.states import RunKind
 from runs.domain.waiting import Candidate, Queue
-from runs.models import Project, Run, Settings
-from runs.work import asking, waiting_for, wanting
+from runs.models import Project, Run, Settings, StartWait
+from runs.work import asking, start_waits, waiting_for, wanting
 from runs.work.asking import Silence
 from trackers.base import Issue
 
@@ -46,7 +47,7 @@ def gather(
         if issue.key not in active[project.pk] | (claimed[project.pk][0] or frozenset())
     }
     waits = waiting_for.ask(lab, answers, free)
-    wants = wanting.of(projects)
+    wants, waiting = wanting.of(projects), start_waits.of(projects)
     queues = []
     for project in projects:
         issues = answers.get(_place(project), UNASKED)
@@ -59,7 +60,15 @@ def gather(
                 has_tracker=bool(project.tracker) and lab.tracker_for(project.tracker) is not None,
                 ready=None
                 if ready is None
-                else [_candidate(one, waits.block_of(root, one.key)) for one in ready],
+                else [
+                    _candidate(
+                        one,
+                        waits.block_of(root, one.key),
+                        waiting.get(project.pk, {}).get(one.key),
+                        lab.now(),
+                    )
+                    for one in ready
+                ],
                 claims=claims,
                 active=active[project.pk],
                 wanted=wanted,
@@ -131,8 +140,12 @@ def _all_claims(
     return found
 
 
-def _candidate(issue: Issue, block: Block) -> Candidate:
-    return Candidate(issue.key, issue.title, issue.author, issue.ready_by, block, issue.url)
+def _candidate(issue: Issue, block: Block, wait: StartWait | None, now: datetime) -> Candidate:
+    late = wait.retry_at if wait is not None and wait.retry_at and wait.retry_at > now else None
+    stopped = wait.stopped_by if wait is not None else ""
+    return Candidate(
+        issue.key, issue.title, issue.author, issue.ready_by, block, issue.url, late, stopped
+    )
 
 
 def _claims(

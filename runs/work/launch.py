@@ -23,7 +23,7 @@ from runs.domain.ports import Lab, SeamError, Sighting, Taken
 from runs.domain.recovery import Recovery, StartFacts, recovery
 from runs.domain.refusing import Refused
 from runs.domain.states import AnswerCode, NoticeKind, Outcome, RunState, Trouble
-from runs.models import Project, Run, Settings, StartRequest, connections
+from runs.models import Run, Settings, StartRequest, connections
 from runs.work import (
     announce,
     listening,
@@ -317,8 +317,6 @@ def _mark_working(lab: Lab, run: Run) -> None:
             .update(state=RunState.WORKING, started_at=started_at, launcher="")
         )
         if won:
-            # How many starts in a row failed is forgotten later: this one may still fail too.
-            Project.objects.filter(pk=run.project_id).update(retry_at=None)
             announce.tell(lab, *_started(run), run=run)
             mirror.ask(lab, run)
     if not won:

@@ -13,7 +13,7 @@ from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind, Outcome, RunKind, RunState
 from runs.domain.streak import Move
 from runs.models import Host, Project, Run, WatchSession
-from runs.work import announce, following, mirror
+from runs.work import announce, following, mirror, start_waits
 
 
 def record(
@@ -48,35 +48,41 @@ def record(
         )
         if won:
             announce.tell(lab, NoticeKind.RUN_ENDED, reason, run=run, by=by, outcome=outcome)
-            _count(lab, run, outcome)
+            _count(lab, run, outcome, by)
             mirror.ask(lab, run)
     if won:
         run.refresh_from_db()
     return bool(won)
 
 
-def _count(lab: Lab, run: Run, outcome: Outcome) -> None:
+def _count(lab: Lab, run: Run, outcome: Outcome, by: str) -> None:
     """Move streak, counters and tasks in the transaction of the outcome (LAB-92, LAB-99, MALA-W-21)."""
-    rows = Project.objects.filter(pk=run.project_id)
     facts = Run.objects.annotate(has_tasks=Exists(following.of(OuterRef("pk"))))
     *known, has_tasks = facts.values_list("started_at", "claimed_at", "has_tasks").get(pk=run.pk)
     did_start, was_claimed = (at is not None for at in known)
-    moved = streak.move(outcome, did_start)
+    _move_streak(lab, run, outcome, did_start)
     if outcome is Outcome.SUCCEEDED:
         holds.worked(run)
-    if moved is Move.CLEARS:
-        rows.update(streak=0, last_failure=None, failed_starts=0, retry_at=None)
-    elif moved is Move.ADDS:
-        rows.update(streak=F("streak") + 1, last_failure=run, failed_starts=0)
-        _tell_of_pause(lab, run, outcome)
+    if did_start:
+        start_waits.forget(run.project_id, run.issue_key)
     elif outcome is Outcome.FAILED and run.kind == RunKind.AUTO:
-        rows.update(failed_starts=F("failed_starts") + 1)
-        failed = rows.values_list("failed_starts", flat=True).get()
-        rows.update(retry_at=lab.now() + streak.wait_after(failed))
+        start_waits.failed(lab, run)
+    elif outcome is Outcome.STOPPED:
+        start_waits.stopped(run, by)
     if has_tasks:
         following.ended(lab, run, outcome)
     if run.watch_id is not None:
         _count_in_session(run.watch_id, outcome, did_start, was_claimed)
+
+
+def _move_streak(lab: Lab, run: Run, outcome: Outcome, did_start: bool) -> None:
+    rows = Project.objects.filter(pk=run.project_id)
+    moved = streak.move(outcome, did_start)
+    if moved is Move.CLEARS:
+        rows.update(streak=0, last_failure=None, retry_at=None)
+    elif moved is Move.ADDS:
+        rows.update(streak=F("streak") + 1, last_failure=run)
+        _tell_of_pause(lab, run, outcome)
 
 
 def _count_in_session(session: int, outcome: Outcome, did_start: bool, was_claimed: bool) -> None:

@@ -13,7 +13,7 @@ from runs.domain.launching import Room, Start
 from runs.domain.ports import Lab, Sighting
 from runs.domain.states import NoticeKind, RunKind, RunState
 from runs.models import Fixer, Host, ManualSession, Project, Run, Settings, WatchSession
-from runs.work import announce, following, lease
+from runs.work import announce, following, lease, start_waits
 from trackers.keys import rule_of
 
 
@@ -71,6 +71,8 @@ def take(
         )
         if not asked.confirm(run):
             raise NotWantedAnyMore
+        if asked.kind is RunKind.MANUAL:
+            start_waits.forget(project.pk, start.key)
         # The issue was read on this tracker; on another one its key means something else.
         same = {"tracker": project.tracker, "tracker_root": project.tracker_root}
         if not Project.objects.filter(pk=project.pk, **same).update(last_opened_at=lab.now()):

@@ -13,13 +13,14 @@ import pytest
 from django.db import connection
 
 from runs.domain import launching
+from runs.domain.launching import Waiting
 from runs.domain.ports import SeamError
 from runs.domain.states import Outcome, RunKind, RunState
 from runs.domain.waiting import Candidate, Queue, Room
 from runs.domain.want import Want
-from runs.models import Due, Notice, Project, Run, Settings, StartRequest
+from runs.models import Due, Notice, Project, Run, Settings, StartRequest, StartWait
 from runs.web import hints
-from runs.work import auto, launch, outcomes, starts, tick
+from runs.work import auto, explain, launch, outcomes, starts, stop, tick
 from tests import make
 from tests.fakes import START, World
 from trackers import registry
@@ -54,6 +55,12 @@ def sweep(world: World) -> tick.Report:
 def carry_out(world: World) -> None:
     while world.queue.launches:
         launch.carry_out(world.lab, world.queue.launches.pop(0))
+
+
+def explained(world: World, project: Project) -> Mapping[str, Waiting]:
+    """Why each ready issue is not running, by its key."""
+    project.refresh_from_db()
+    return {one.issue.key: one for one in explain.explain(world.lab, project)[1]}
 
 
 def started() -> list[tuple[str, str]]:
@@ -269,14 +276,15 @@ def test_an_empty_queue_is_idle(world: World) -> None:
 
 
 @pytest.mark.row("LAB-91", level="contract")
-def test_a_failed_launch_is_no_failed_run_and_is_tried_more_rarely(
-    world: World, project: Project
-) -> None:
+def test_a_failed_launch_is_no_failed_run_and_is_tried_more_rarely(world: World) -> None:
+    Settings.current()
+    project = a_project(world, keys="7")
     world.sessions.broken_start = "no such program"
     sweep(world)
     carry_out(world)
     project.refresh_from_db()
-    assert (Run.objects.get().outcome, project.streak, project.failed_starts) == ("failed", 0, 1)
+    waits = StartWait.objects.filter(project=project, issue_key="7")
+    assert (Run.objects.get().outcome, project.streak, waits.get().failed) == ("failed", 0, 1)
     assert "no such program" in Notice.objects.get(kind="run.ended").text
     sweep(world)
     assert Run.objects.count() == 1
@@ -291,8 +299,72 @@ def test_a_failed_launch_is_no_failed_run_and_is_tried_more_rarely(
     tick.tick(world.lab, project="demo")
     carry_out(world)
     project.refresh_from_db()
-    assert (project.failed_starts, project.retry_at) == (0, None)
+    assert (waits.count(), project.retry_at) == (0, None)
     assert Run.objects.filter(state=RunState.WORKING).count() == 1
+
+
+def test_an_issue_that_cannot_start_keeps_no_other_from_starting(world: World) -> None:
+    Settings.current()
+    project = a_project(world, keys="78", parallel_runs=2)
+    folder = world.lab.paths.worktrees / "demo-7"
+    folder.mkdir(parents=True)
+    for _ in range(8):
+        sweep(world)
+        carry_out(world)
+    tried = [run.issue_key for run in Run.objects.order_by("pk")]
+    assert tried[:2] == ["7", "8"]
+    assert tried.count("8") == 1
+    assert 2 <= tried.count("7") <= 4  # after 1, 2, 4 minutes
+    project.refresh_from_db()
+    assert project.retry_at is None
+    texts = [one.text for one in explained(world, project)["7"].failed]
+    assert any("Its last start failed; it is tried again at" in text for text in texts)
+
+
+def test_when_starts_of_several_issues_fail_the_project_waits(world: World) -> None:
+    Settings.current()
+    project = a_project(world, keys="789")
+    world.sessions.broken_start = "no such program"
+    for _ in range(2):
+        sweep(world)
+        carry_out(world)
+    project.refresh_from_db()
+    assert [run.issue_key for run in Run.objects.order_by("pk")] == ["7", "8"]
+    assert project.retry_at == world.clock.now + timedelta(minutes=1)
+    texts = [one.text for one in explained(world, project)["9"].failed]
+    assert any("Starts of several issues failed in a row" in text for text in texts)
+
+
+def test_what_a_person_stopped_while_it_started_is_left_to_people(world: World) -> None:
+    Settings.current()
+    project = a_project(world, keys="78")
+    sweep(world)
+    run = Run.objects.get()
+    assert stop.stop(world.lab, run, "ben")
+    carry_out(world)
+    for _ in range(4):
+        sweep(world)
+        carry_out(world)
+    assert [one.issue_key for one in Run.objects.order_by("pk")] == ["7", "8"]
+    texts = [one.text for one in explained(world, project)["7"].failed]
+    assert "ben stopped its last start; it waits for a start by hand, or Reset." in texts
+    assert auto.reset(world.lab, project, by="anna")
+    assert not StartWait.objects.exists()
+    assert not auto.reset(world.lab, project, by="anna")
+
+
+def test_a_start_by_hand_takes_what_was_stopped(world: World) -> None:
+    Settings.current()
+    project = a_project(world, keys="7", is_auto=False)
+    outcomes.record(
+        world.lab, make.a_run(project, started_at=None), Outcome.STOPPED, "stopped", by="ben"
+    )
+    assert StartWait.objects.get().stopped_by == "ben"
+    starts.request(world.lab, project, "anna", "7")
+    tick.tick(world.lab, project="demo")
+    carry_out(world)
+    assert Run.objects.active().get().issue_key == "7"
+    assert not StartWait.objects.exists()
 
 
 @pytest.mark.row("LAB-92", "LAB-93", "C-52", level="contract")
@@ -537,7 +609,7 @@ def test_a_launch_pass_asks_the_database_as_often_for_one_project_as_for_twelve(
     world.sessions.appear("p0~9~afk-99")
     lab = replace(world.lab, tracker_for=registry.tracker)
     tick.tick(lab, force=True)
-    with django_assert_max_num_queries(31):
+    with django_assert_max_num_queries(32):
         assert tick.tick(lab, force=True).errors == []
     assert Run.objects.filter(kind="auto").count() == 0
     assert set(Project.objects.values_list("claimable", flat=True)) == {size - size // 5}

@@ -70,7 +70,7 @@ def test_a_usage_limit_costs_no_run_and_no_issue(world, project):
     assert run.session not in world.sessions.all
     assert Path(run.worktree).is_dir()
     project.refresh_from_db()
-    assert (project.streak, project.failed_starts, project.parked) == (0, 0, 0)
+    assert (project.streak, project.parked) == (0, 0)
     profile = _profile()
     assert (profile.hold, profile.held_at, profile.holds) == ("limit", START, 1)
     assert profile.held_until == RESET + timedelta(minutes=1)
