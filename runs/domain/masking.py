@@ -188,9 +188,9 @@ def _plain(text: str) -> tuple[str, bool]:
     if "%" in found or "&" in found:
         found = _CODES.sub(lambda one: _read(one[0]), found)
     was_escaped = found is not before
-    if not found.isprintable():
-        found = _UNSEEN_ONES.sub("", "".join([one.strip(_SIDE) for one in found.split("\n")]))
-    return found, was_escaped
+    if "\n" in found:
+        found = "".join([one.strip(_SIDE) for one in found.split("\n")])
+    return found if found.isprintable() else _UNSEEN_ONES.sub("", found), was_escaped
 
 
 def _read(escape: str) -> str:

@@ -15,6 +15,7 @@ from runs.models import Run
 SCROLLBACK_LINES = 1000
 PATCH_BYTES = 400_000
 INPUT_BOX_LINES = 12
+LOOKED_AT = 200
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _FRAME = " \t│┃|"
@@ -33,7 +34,7 @@ _FOOTER = re.compile(
 )
 _BLOCK = re.compile(r"[●•⎿└■] *(?P<text>.*)")
 _FAILS = re.compile(r"(?:API )?Error\b.*", re.IGNORECASE)
-_DEAD_PANE = re.compile(r"\s*Pane is dead[^\n]*\s*\Z")
+_DEAD_PANE = "Pane is dead"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,11 @@ def _is_cut(files: Sequence[Change], patch: str) -> bool:
 def tidy(screen: str) -> str:
     """A screen without tmux's own "Pane is dead" line, the empty end, and letters 0, which no
     database keeps."""
-    return _DEAD_PANE.sub("", screen).replace("\0", "").rstrip()
+    text = screen.rstrip()
+    at = text.rfind(_DEAD_PANE)
+    if at >= 0 and "\n" not in text[at:]:
+        text = text[:at]
+    return text.replace("\0", "").rstrip()
 
 
 def plain(screen: str) -> str:
@@ -119,14 +124,22 @@ def last_line(screen: str) -> str:
     Not the input box that agents draw at the end, nor what they put around it. A block that begins
     with an error is told by that line and not by the end of what follows.
     """
-    shown = [line.strip(_FRAME) for line in plain(tidy(screen)).splitlines()]
+    end = tidy(screen).rsplit("\n", LOOKED_AT)[-LOOKED_AT:]
+    shown = [line.strip(_FRAME) for line in plain("\n".join(end)).splitlines()]
     lines = _above_input([line for line in shown if line])
-    told = [line for line in lines if any(map(str.isalnum, line)) and not _FOOTER.fullmatch(line)]
-    if not told:
+    found = next((number for number in reversed(range(len(lines))) if _tells(lines[number])), None)
+    if found is None:
         return ""
-    head = next((found for line in reversed(told) if (found := _BLOCK.fullmatch(line))), None)
-    fails = head is not None and _FAILS.fullmatch(head["text"])
-    return (fails[0] if fails else told[-1])[:300]
+    for line in reversed(lines[: found + 1]):
+        head = _BLOCK.fullmatch(line)
+        if head is not None and not _FOOTER.fullmatch(line):
+            fails = _FAILS.fullmatch(head["text"])
+            return (fails[0] if fails else lines[found])[:300]
+    return lines[found][:300]
+
+
+def _tells(line: str) -> bool:
+    return any(map(str.isalnum, line)) and not _FOOTER.fullmatch(line)
 
 
 def _above_input(lines: Sequence[str]) -> Sequence[str]:
