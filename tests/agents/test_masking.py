@@ -20,6 +20,9 @@ from tests.web.api.program import Program
 
 # Of another form than the key that every profile of these tests has.
 TOKEN = "0123-gateway-Secret"
+# Longer than a line of the terminal.
+LONG = "eyJhbGciOiJIUzI1NiJ9." + "".join(f"{n:03}aBcD-xYz_{n * n:04}" for n in range(30))
+PARTS = [LONG[at : at + 24] for at in range(24, len(LONG) - 24, 24)]
 ROWS = frozenset({"runs_agentprofile"})  # where it is kept, encrypted
 PRINTED = "env | sort"
 PUBLISHED = (
@@ -53,11 +56,11 @@ def test_an_agent_that_publishes_its_key_publishes_none(house, name):
 
 
 def test_an_interactive_agent_shows_no_key_while_it_works_and_afterwards(house):
-    profile = house.profile(CLAUDE, GATEWAY_TOKEN=TOKEN)
+    profile = house.profile(CLAUDE, GATEWAY_TOKEN=TOKEN, LONG_TOKEN=LONG)
     if "--settings" not in profile.argv:
         profile.argv[1:1] = ["--settings", '{"skipDangerousModePermissionPrompt": true}']
         profile.save()
-    house.model.script(Shell(PRINTED), Say(f"I found {KEY} and {TOKEN} in it."))
+    house.model.script(Shell(PRINTED), Say(f"Look:\n\n{LONG}\n\nI found {KEY} and {TOKEN} in it."))
     project = house.project(profile)
     run = house.start(project)
     run = house.until(run, lambda run: "I found" in _screen(house, run))
@@ -77,7 +80,7 @@ def _shows_nothing(house: Any, project: Project, run: Run) -> None:
     found = {
         place
         for place, text in [*_rows(), *_pages(project, run), *_files(house, run)]
-        for secret in (KEY, TOKEN, KEY[20:])
+        for secret in (KEY, TOKEN, KEY[20:], *PARTS)
         if secret in text
     }
     assert not found
