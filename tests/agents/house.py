@@ -88,8 +88,6 @@ class AgentHouse:
         """A shipped profile with the environment that an operator gives it."""
         found = AgentProfile.objects.get(name=name)
         found.env = {**found.env, **environment(name, self.model.url, self.real.folder), **env}
-        if name == CODEX:
-            found.login_command = []  # `codex login status` knows nothing of an own provider
         found.save()
         return found
 
