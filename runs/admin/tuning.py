@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 
 from runs import wiring
+from runs.admin import profile_form
 from runs.admin.telling import TellingAdmin
 from runs.agents import holds
 from runs.domain.states import Trouble
@@ -174,16 +175,7 @@ class AgentProfileAdmin(TellingAdmin):
         },
     }
     list_display = ["name", "mode", "output", "trust"]
-    fieldsets = [
-        (None, {"fields": ["name", "mode"]}),
-        ("How it is started", {"fields": ["argv", "env", "trust", "output", "resume_argv"]}),
-        ("What may be chosen", {"fields": ["model_names", "efforts"]}),
-        (
-            "Its own page of a session",
-            {"fields": ["link_files", "link_field", "link_url", "link_generic"]},
-        ),
-        ("Is it logged in?", {"fields": ["login_command", "login_argv"]}),
-    ]
+    fieldsets = profile_form.FIELDSETS
 
 
 @admin.register(Project)
