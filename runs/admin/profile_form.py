@@ -36,7 +36,7 @@ _LOGIN = (
     "counts. Empty the check for a program that has no login."
 )
 
-FIELDSETS: list[tuple[str | None, dict[str, Any]]] = [
+FIELDSETS: Any = [
     (None, {"fields": ["name", "mode"], "description": _ANY_PROGRAM}),
     ("How it is started", {"fields": ["argv", "env", "trust"], "description": _START}),
     ("How it ends and what it tells", {"fields": ["output"], "description": _END}),
