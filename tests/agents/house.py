@@ -128,7 +128,7 @@ class AgentHouse:
             if happened(run):
                 return run
             assert time.monotonic() < end, self.told(run)
-            time.sleep(0.1)
+            time.sleep(0.25)
 
     def until_over(self, run: Run, seconds: float = PATIENCE) -> Run:
         """Wait until the run has ended and is settled."""
