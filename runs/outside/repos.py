@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,8 @@ BRANCH_CHARACTERS = 200  # as many as a project's row keeps
 _ITS_OWN = ("--upload-pack=git-upload-pack",)
 _DIVERGED = "the checkout and labsite's own origin have gone different ways; labsite's was used"
 _HEADS = "+refs/heads/*:refs/remotes/origin/*"
+# Files that git does not know and that the project's own .gitignore files do not name.
+OTHERS = ("ls-files", "--others", "--exclude-per-directory=.gitignore", "-z")
 
 
 def _taken(path: Path, branch: str) -> str:
@@ -191,7 +194,7 @@ class GitRepos:
 
     def roll_back(self, repo: Path, path: Path, branch: str, fork_point: str) -> bool:
         """Git's own lock of a half-made worktree is opened; anything a person or agent made stays."""
-        if path.exists() and not self._is_untouched(path, fork_point):
+        if path.exists() and not self._is_untouched(repo, path, fork_point):
             return False
         self._git(repo, "worktree", "unlock", str(path), timeout=QUICK)
         if path.exists():
@@ -205,15 +208,33 @@ class GitRepos:
             return True
         return tip is None
 
-    def _is_untouched(self, path: Path, fork_point: str) -> bool:
-        """Whether a worktree is exactly as it was made, or so half-made that git cannot read it."""
+    def _is_untouched(self, repo: Path, path: Path, fork_point: str) -> bool:
+        """Whether a worktree holds nothing but what was checked out; files of it may be missing.
+
+        Looked at with the reference repository's own eyes, since a program that ran there may have
+        removed the link to it, or may have changed what its index says of files.
+        """
+        link = path / ".git"
+        if link.is_dir():
+            return False  # a repository of its own, which may hold commits
         head = self._git(path, "rev-parse", "HEAD", timeout=QUICK)
-        if head.status != 0 or not (path / ".git").exists():
-            return True
-        if head.stdout.strip() != fork_point:
+        if link.exists() and head.status == 0 and head.stdout.strip() != fork_point:
             return False
-        state = self._git.ask(path, "status", "--porcelain", timeout=QUICK, looks_at_files=True)
-        return all(line.startswith((" D", "D ")) for line in state.splitlines())
+        env = {"GIT_DIR": str(repo), "GIT_WORK_TREE": str(path)}
+        with tempfile.TemporaryDirectory(prefix="labsite-") as scratch:
+            index = Path(scratch) / "index"
+            for argv in (
+                ("read-tree", fork_point),
+                ("diff", "--no-ext-diff", "--no-textconv", "--name-status"),
+                OTHERS,
+            ):
+                done = self._git(repo, *argv, index=index, env=env, looks_at_files=True)
+                if done.status != 0:
+                    raise failed(argv[0], done)
+                lines = done.stdout.replace("\0", "\n").splitlines()
+                if not all(line.startswith("D\t") for line in lines):
+                    return False
+        return True
 
     def tip(self, repo: Path, ref: str) -> str | None:
         """The commit of a ref, None when there is no such ref."""

@@ -17,6 +17,7 @@ from runs.domain.keeping import RESCUES, Snapshot
 from runs.domain.ports import SeamError, Taken
 from runs.outside import shell
 from runs.outside.git import QUICK, Git, failed
+from runs.outside.repos import OTHERS
 
 _WHO = ("-c", "user.name=labsite", "-c", "user.email=labsite@localhost")
 _PLAIN = (
@@ -40,6 +41,13 @@ class GitRescues:
         if path is None or not path.exists():
             tree = self._tree(repo, tip)
             return Snapshot(tip, tip, tree, tree, is_dirty=False, has_worktree=False)
+        if not (path / ".git").exists():
+            return self._unlinked(repo, tip, path)
+        if (path / ".git").is_dir():
+            raise SeamError(
+                f"the worktree {path} was made a repository of its own, whose commits a rescue "
+                "cannot hold. Move it away, then try again"
+            )
         head = self._git.ask(path, "rev-parse", "--verify", "HEAD", timeout=QUICK).strip()
         base = self._tree(repo, head)
         plain = self._plain(path)
@@ -49,6 +57,40 @@ class GitRescues:
         return Snapshot(
             tip, head, index, files, is_dirty={index, files} != {base}, has_worktree=True
         )
+
+    def _unlinked(self, repo: Path, tip: str, path: Path) -> Snapshot:
+        """A worktree whose link to its repository was removed: its files, as work upon the branch."""
+        base = self._tree(repo, tip)
+        env = {"GIT_DIR": str(repo), "GIT_WORK_TREE": str(path)}
+        with _scratch() as scratch:
+            index = scratch / "files"
+            plain = self._plain(repo)
+            self._ask(repo, "read-tree", tip, index=index, env=env)
+            self._ask(repo, *plain, "add", "--all", "--", ".", index=index, env=env)
+            self._add_hidden(repo, plain, index, env)
+            files = self._ask(repo, *plain, "write-tree", index=index, env=env).strip()
+        return Snapshot(tip, tip, base, files, is_dirty=files != base, has_worktree=True)
+
+    def _add_hidden(
+        self, folder: Path, plain: Sequence[str], index: Path, env: Mapping[str, str]
+    ) -> None:
+        """Take in what only lists of the whole repository ignore, and not the project's own files.
+
+        Those lists are shared by all worktrees, so another run may have written them.
+        """
+        names = self._ask(folder, *plain, *OTHERS, index=index, env=env)
+        if not names:
+            return
+        listed = index.with_name("hidden")
+        listed.write_bytes(names.encode("utf-8", "surrogateescape"))
+        argv = ("add", "--force", f"--pathspec-from-file={listed}", "--pathspec-file-nul")
+        self._ask(folder, *plain, *argv, index=index, env={**env, "GIT_LITERAL_PATHSPECS": "1"})
+
+    def _ask(self, folder: Path, *argv: str, index: Path, env: Mapping[str, str]) -> str:
+        done = self._git(folder, *argv, index=index, env=env, looks_at_files=True)
+        if done.status != 0:
+            raise failed(next(word for word in argv if "=" not in word and word != "-c"), done)
+        return done.stdout
 
     def keep(self, repo: Path, ref: str, state: Snapshot, notes: Mapping[str, str]) -> str:
         """The ref is made last and never moved, so it holds everything or is not there."""
@@ -144,6 +186,7 @@ class GitRescues:
         done = self._git(path, *plain, "add", "--all", "--", ".", index=index, looks_at_files=True)
         if done.status != 0:
             raise failed("add", done)
+        self._add_hidden(path, plain, index, {})
         self._refuse_inner(path, index)
         done = self._git(path, *plain, "write-tree", index=index)
         if done.status != 0:

@@ -13,7 +13,7 @@ from runs.outside.files import read_small
 from runs.outside.git import QUICK, failed
 from runs.outside.kept import GitKept
 from runs.outside.merges import GitMerges
-from runs.outside.repos import GitRepos
+from runs.outside.repos import OTHERS, GitRepos
 from runs.outside.rescues import GitRescues
 
 REF_BYTES = 200
@@ -35,9 +35,14 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
     """`Repos` complete: reference repositories, worktrees, kept work."""
 
     def is_dirty(self, path: Path) -> bool:
-        return bool(
-            self._git.ask(path, "status", "--porcelain", timeout=QUICK, looks_at_files=True).strip()
-        )
+        """What is ignored is a matter of the project's own .gitignore files.
+
+        All worktrees of a repository share its other lists, so one agent could hide the files of
+        another.
+        """
+        argv = ("status", "--porcelain", "--untracked-files=no")
+        changed = self._git.ask(path, *argv, timeout=QUICK, looks_at_files=True).strip()
+        return bool(changed or self._untracked(path))
 
     def is_kept_by(self, path: Path, branch: str) -> bool:
         """Exit 0: the branch holds the worktree's head; 1: commits would be lost; else unknown."""
@@ -126,9 +131,7 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
         return done
 
     def _untracked(self, path: Path) -> list[str]:
-        text = self._git.ask(
-            path, "ls-files", "--others", "--exclude-standard", "-z", timeout=QUICK
-        )
+        text = self._git.ask(path, *OTHERS, timeout=QUICK)
         return [name for name in text.split("\0") if name][:_UNTRACKED_LIMIT]
 
 

@@ -219,9 +219,7 @@ def test_what_an_agent_calls_origin_is_not_what_labsite_asks(real):
     assert start(real, project, "8").state == "working"
 
 
-def test_the_branch_of_an_earlier_run_on_origin_is_no_work_of_this_one(real):
-    from runs.work import pulls
-
+def test_what_an_earlier_run_left_on_origin_keeps_a_start_from_the_branch_s_name(real):
     project = real.project()
     repo = project.repo(real.paths)
     first = start(real, project)
@@ -230,12 +228,9 @@ def test_the_branch_of_an_earlier_run_on_origin_is_no_work_of_this_one(real):
     stop(real.lab, first, "anna")
     git(repo, "worktree", "remove", "--force", first.worktree)
     git(repo, "branch", "-D", "afk/7")
-    again = press_start(real, project).run
-    with pytest.raises(pulls.PullRefused, match="before this run began"):
-        pulls.create(real.lab, again, title="t", body="b")
-    _commit(Path(again.worktree), "other.txt")
-    git(Path(again.worktree), "push", "-q", "--force", "origin", "afk/7")
-    assert pulls.create(real.lab, again, title="t", body="b").number
+    asked = press_start(real, project)
+    assert "origin has a branch afk/7 with other commits" in asked.text
+    assert real.repos.claims(repo) == frozenset()
 
 
 def test_a_half_made_worktree_that_git_left_locked_is_rolled_back(real):

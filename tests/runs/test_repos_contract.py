@@ -296,3 +296,53 @@ def test_a_huge_change_is_cut_while_it_is_read(real, tmp_path):
     assert "+small" in patch
     assert len(patch) < 10_000
     assert "b.txt" not in patch
+
+
+@pytest.mark.parametrize("how", ["link removed", "repository of its own", "hidden", "unchanged"])
+def test_a_roll_back_keeps_whatever_an_agent_left_in_the_last_moment(real, tmp_path, how):
+    repo, tree, fork = _claimed(real, tmp_path)
+    if how == "hidden":
+        (repo / "info").mkdir(exist_ok=True)
+        (repo / "info" / "exclude").write_text("left.txt\n")
+    if how == "unchanged":
+        git(tree, "update-index", "--assume-unchanged", "hello.txt")
+        (tree / "hello.txt").write_text("changed\n")
+    else:
+        (tree / "left.txt").write_text("work")
+    if how in ("link removed", "repository of its own"):
+        (tree / ".git").unlink()
+    if how == "repository of its own":
+        git(tree, "init", "-q", "-b", "afk/7")
+    assert not real.repos.roll_back(repo, tree, "afk/7", fork)
+    assert (tree / "hello.txt").exists()
+    assert how == "unchanged" or (tree / "left.txt").read_text() == "work"
+    assert real.repos.claims(repo) == {"7"}
+
+
+def test_a_roll_back_removes_what_was_checked_out_and_nothing_more(real, tmp_path):
+    repo, tree, fork = _claimed(real, tmp_path)
+    (tree / ".git").unlink()
+    (tree / "hello.txt").unlink()
+    assert real.repos.roll_back(repo, tree, "afk/7", fork)
+    assert not tree.exists()
+    assert real.repos.claims(repo) == frozenset()
+
+
+@pytest.mark.parametrize("where", ["info/exclude", "core.excludesFile"])
+def test_what_another_run_has_git_ignore_counts_all_the_same(real, tmp_path, where):
+    repo, tree, _ = _claimed(real, tmp_path)
+    if where == "info/exclude":
+        (repo / "info").mkdir(exist_ok=True)
+        (repo / "info" / "exclude").write_text("*.txt\n")
+    else:
+        (tmp_path / "ignored").write_text("*.txt\n")
+        git(repo, "config", "core.excludesFile", str(tmp_path / "ignored"))
+    assert not real.repos.is_dirty(tree)
+    (tree / "work.txt").write_text("work")
+    assert real.repos.is_dirty(tree)
+    assert "work.txt" in {change.path for change in real.repos.changes(tree, "HEAD")}
+    (tree / "work.txt").unlink()
+    (tree / ".gitignore").write_text("build/\n.gitignore\n")
+    (tree / "build").mkdir()
+    (tree / "build" / "big.o").write_text("ignored")
+    assert not real.repos.is_dirty(tree)

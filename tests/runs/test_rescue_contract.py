@@ -202,3 +202,38 @@ def test_a_restore_that_fails_leaves_nothing_half_made(real, dirty, tmp_path):
     with pytest.raises(SeamError):
         real.repos.put_back(repo, REF, "afk/7-again", blocked / "tree")
     assert git(repo, "branch", "--list", "afk/7-again") == ""
+
+
+@pytest.mark.parametrize("where", ["info/exclude", "core.excludesFile"])
+def test_what_only_lists_of_the_whole_repository_ignore_is_kept_too(real, dirty, tmp_path, where):
+    repo, tree, tip = dirty
+    if where == "info/exclude":
+        (repo / "info").mkdir(exist_ok=True)
+        (repo / "info" / "exclude").write_text("hidden*\n")
+    else:
+        (tmp_path / "ignored").write_text("hidden*\n")
+        git(repo, "config", "core.excludesFile", str(tmp_path / "ignored"))
+    (tree / "hidden *.txt").write_text("work of another run")
+    state = real.repos.snapshot(repo, tip, tree)
+    real.repos.keep(repo, REF, state, {})
+    assert git(repo, "show", f"{REF}:hidden *.txt") == "work of another run"
+    assert "build/big.o" not in git(repo, "ls-tree", "-r", "--name-only", REF)
+
+
+def test_a_worktree_whose_link_was_removed_is_kept_with_all_its_files(real, dirty):
+    repo, tree, tip = dirty
+    (tree / ".git").unlink()
+    state = real.repos.snapshot(repo, tip, tree)
+    assert (state.tip, state.head, state.is_dirty) == (tip, tip, True)
+    real.repos.keep(repo, REF, state, {})
+    assert git(repo, "show", f"{REF}:staged.txt") == "staged, then changed"
+    assert git(repo, "show", f"{REF}:kept.txt") == "changed"
+    assert "gone.txt" not in git(repo, "ls-tree", "-r", "--name-only", REF).split()
+
+
+def test_a_worktree_that_was_made_a_repository_of_its_own_is_refused_in_words(real, dirty):
+    repo, tree, tip = dirty
+    (tree / ".git").unlink()
+    git(tree, "init", "-q", "-b", "afk/7")
+    with pytest.raises(SeamError, match="made a repository of its own"):
+        real.repos.snapshot(repo, tip, tree)
