@@ -29,7 +29,7 @@ _OF_OUR_TERMINAL = frozenset(
     {"TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TMUX", "TMUX_PANE", "PWD", "OLDPWD"}
 )
 _GIT = (
-    *("GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_SSH"),
+    *("GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_SSH", "GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_"),
     *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"),
 )
 LAUNCHER = Path(__file__).with_name("launcher.py")

@@ -371,6 +371,8 @@ def test_git_settings_of_our_caller_do_not_redirect_the_agent_s_git(real, tmp_pa
         "GIT_CONFIG_VALUE_0": "c",
         "GIT_ASKPASS": "/elsewhere",
         "GIT_SSH_COMMAND": "ssh -4",
+        "GIT_SSL_CAINFO": "/etc/ours.pem",
+        "GIT_HTTP_PROXY_AUTHMETHOD": "basic",
     }
     sessions = TmuxSessions(real.paths, caller)
     found = _environment(real, tmp_path, sessions, env={"GIT_TERMINAL_PROMPT": "0"})
@@ -378,6 +380,7 @@ def test_git_settings_of_our_caller_do_not_redirect_the_agent_s_git(real, tmp_pa
     assert kept == {
         *("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"),
         *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_SSH_COMMAND", "GIT_TERMINAL_PROMPT"),
+        *("GIT_SSL_CAINFO", "GIT_HTTP_PROXY_AUTHMETHOD"),
     }
 
 
