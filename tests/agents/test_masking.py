@@ -23,6 +23,7 @@ TOKEN = "0123-gateway-Secret"
 # Longer than a line of the terminal.
 LONG = "eyJhbGciOiJIUzI1NiJ9." + "".join(f"{n:03}aBcD-xYz_{n * n:04}" for n in range(30))
 PARTS = [LONG[at : at + 24] for at in range(24, len(LONG) - 24, 24)]
+PATIENCE = 150.0
 ROWS = frozenset({"runs_agentprofile"})  # where it is kept, encrypted
 PRINTED = "env | sort"
 PUBLISHED = (
@@ -40,7 +41,7 @@ def test_a_one_shot_agent_shows_no_key_anywhere(house, name):
         *(Shell(PRINTED), Say(f"I found {KEY}, {KEY[:20]}\n{KEY[20:]} and {TOKEN}.")),
     )
     project = house.project(profile)
-    run = house.until_over(house.start(project))
+    run = house.until_over(house.start(project), PATIENCE)
     assert "[hidden]" in run.last_words, house.told(run)
     _shows_nothing(house, project, run)
 
@@ -50,7 +51,7 @@ def test_an_agent_that_publishes_its_key_publishes_none(house, name):
     profile = house.profile(name, GATEWAY_TOKEN=TOKEN)
     house.model.script(Shell(PUBLISHED), Say("It is open."))
     project = house.project(profile)
-    run = house.until_over(house.start(project))
+    run = house.until_over(house.start(project), PATIENCE)
     assert run.pull_number, house.told(run)
     _shows_nothing(house, project, run)
 
@@ -63,11 +64,11 @@ def test_an_interactive_agent_shows_no_key_while_it_works_and_afterwards(house):
     house.model.script(Shell(PRINTED), Say(f"Look:\n\n{LONG}\n\nI found {KEY} and {TOKEN} in it."))
     project = house.project(profile)
     run = house.start(project)
-    run = house.until(run, lambda run: "I found" in _screen(house, run))
+    run = house.until(run, lambda run: "I found" in _screen(house, run), PATIENCE)
     assert "[hidden]" in _screen(house, run)
     _shows_nothing(house, project, run)
     house.real.lab.sessions.kill(run.session, reaper.marker(house.real.lab, run))
-    run = house.until_over(run)
+    run = house.until_over(run, PATIENCE)
     _shows_nothing(house, project, run)
 
 

@@ -23,6 +23,7 @@ from tests.runs import agent_lines as x
 # What Claude Code 2.1.197 printed of seven calls: three of its own, two of each of two subagents.
 STREAM = Path(__file__).with_name("claude_subagents.jsonl").read_bytes()
 UNENDED = STREAM[: STREAM.rstrip().rindex(b"\n") + 1]
+PATIENCE = 150.0
 CALL = Tokens(127, 20, 50)
 
 
@@ -114,7 +115,7 @@ def test_real_claude_code_tells_the_tokens_of_its_subagent(house):
         Say("All is done."),
     )
     house.model.script(Shell("echo part"), Say("The part is done."), word="PARTWORK")
-    run = house.until_over(house.start(house.project(house.profile(PRINT))))
+    run = house.until_over(house.start(house.project(house.profile(PRINT))), PATIENCE)
     assert len(house.model.asked("PARTWORK")) == 2, house.told(run)
     asked = len([one for one in house.model.all_asked() if one.path == "/v1/messages"])
     assert (run.tokens_in, run.tokens_cached, run.tokens_out) == (
@@ -129,9 +130,9 @@ def test_real_claude_code_that_is_stopped_leaves_its_tokens_and_no_cost(house):
     _with_subagent(house)
     house.model.script(Shell("echo part"), Say("The part is done."), word="PARTWORK")
     run = house.start(house.project(house.profile(PRINT)))
-    run = house.until(run, lambda run: "sleep 60" in run.last_line)
+    run = house.until(run, lambda run: "sleep 60" in run.last_line, PATIENCE)
     assert stop.stop(house.real.lab, run, by="anna")
-    run = house.until_over(run)
+    run = house.until_over(run, PATIENCE)
     assert run.outcome == Outcome.STOPPED
     assert (run.tokens_in, run.tokens_cached) == (120 * 4, 20 * 4), house.told(run)
     assert run.cost_usd is None

@@ -179,3 +179,40 @@ def test_no_text_takes_long(text: str) -> None:
     began = time.process_time()
     masking.mask([KEY, "A" * 40, "B" * 19 + "C"])(text + "x")
     assert time.process_time() - began < 5
+
+
+_BETWEEN = st.sampled_from(
+    [
+        "",
+        "",
+        "",
+        "\n",
+        "  \n   ",
+        "\x1b[31m",
+        "\x1b[0m",
+        " │\r\n│ ",
+        "\u200b",
+        "\\n",
+        "\\\\n   ",
+        "\x00",
+    ]
+)
+_WRITTEN = st.sampled_from(
+    [
+        lambda one: one,
+        lambda one: f"\\u{ord(one):04x}",
+        lambda one: f"%{ord(one):02X}",
+        lambda one: f"\\\\u{ord(one):04X}",
+    ]
+)
+
+
+@given(st.data(), st.sampled_from([KEY, "hunter2-Qw3rTy", "Zz9" * 20]), st.text(max_size=20))
+def test_noise_and_escapes_in_any_order_hide_no_secret(data, secret, around) -> None:  # type: ignore[no-untyped-def]
+    hide = masking.mask([secret])
+    letters = [data.draw(_WRITTEN)(one) + data.draw(_BETWEEN) for one in secret[:-1]]
+    text = f"{around}|{''.join(letters)}{secret[-1]}|{around}"
+    hidden = hide(text)
+    assert HIDDEN in hidden
+    assert secret not in masking._plain(hidden)[0]
+    assert hide(hidden) == hidden
