@@ -36,6 +36,6 @@ def never_began(facts: Beginning) -> bool:
 
 def why(facts: Beginning, words: str) -> str:
     """The reason of the failed start, with the program's own last words."""
-    said = f" Its last words: {words}" if words else ""
+    said = f" Its final output: {words}" if words else ""
     how = exit_words(facts.status, facts.signal)
     return f"did not start: the agent {how} before it began to work.{said}"

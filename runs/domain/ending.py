@@ -53,13 +53,13 @@ def _what(ending: Ending) -> str:
     if not report.has_result:
         return _interrupted(report, how)
     if not report.is_error:
-        return f"the agent said that it was done ({how})"
+        return f"the agent finished ({how})"
     return f"{_failure(report)} ({how})"
 
 
 def _interrupted(report: Report, how: str) -> str:
     """It ended without saying how: somebody or something ended it, or it never began."""
-    words = f"; its last words: {report.last_line}" if report.last_line else ""
+    words = f"; its final output: {report.last_line}" if report.last_line else ""
     if not report.agent_session:
         return f"the agent {how} before it began to work{words}"
     waited = _waited(report)

@@ -291,7 +291,7 @@ def _look_again(lab: Lab, run: Run) -> bool:
         return False  # it was turned away for its account's sake: that is judged, not undone
     how = f" with status {status}" if status is not None else ""
     words = _first_words(lab, run)
-    said = f" Its last words: {words}" if words else ""
+    said = f" Its final output: {words}" if words else ""
     raise StartFailed(f"the agent exited immediately{how}.{said}")
 
 

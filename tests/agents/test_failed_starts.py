@@ -38,7 +38,7 @@ def test_only_an_end_before_the_work_is_a_failed_start(facts, wanted):
 def test_the_reason_holds_the_programs_own_last_words():
     assert why(Beginning(127), "claude: not found") == (
         "did not start: the agent ended with exit status 127 before it began to work. "
-        "Its last words: claude: not found"
+        "Its final output: claude: not found"
     )
 
 
@@ -53,7 +53,7 @@ def test_a_program_that_could_not_be_run_costs_neither_claim_nor_streak(world):
     run.refresh_from_db()
     project.refresh_from_db()
     assert (run.outcome, run.did_start, project.streak) == ("failed", False, 0)
-    assert run.reason.endswith("Its last words: sh: agent: not found")
+    assert run.reason.endswith("Its final output: sh: agent: not found")
 
 
 @pytest.mark.django_db(transaction=True)
@@ -67,7 +67,7 @@ def test_a_one_shot_program_that_never_told_its_session_did_not_begin(world):
     look(world)
     run.refresh_from_db()
     assert (run.outcome, run.did_start) == ("failed", False)
-    assert run.reason.endswith("Its last words: error: unknown option --new")
+    assert run.reason.endswith("Its final output: error: unknown option --new")
 
 
 def test_one_that_could_not_be_run_after_a_while_leaves_nothing_behind(real):
@@ -83,7 +83,7 @@ def test_one_that_could_not_be_run_after_a_while_leaves_nothing_behind(real):
 
     real.until(is_settled)
     assert (run.outcome, run.did_start, run.worktree) == ("failed", False, "")
-    assert "Its last words: agent: not found" in run.reason
+    assert "Its final output: agent: not found" in run.reason
     assert git(project.repo(real.paths), "branch", "--list", "afk/*") == ""
 
 

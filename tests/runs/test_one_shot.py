@@ -185,7 +185,7 @@ def test_what_is_heard_of_a_run_that_was_stopped_meanwhile_changes_nothing(world
 
 
 DEATHS = [
-    pytest.param((x.claude_init(), x.claude_result()), 0, "the agent said that it was done (ended with exit status 0)", "finished", id="its word"),
+    pytest.param((x.claude_init(), x.claude_result()), 0, "the agent finished (ended with exit status 0)", "finished", id="its word"),
     pytest.param((x.claude_init(), x.claude_refused(401, "Invalid API key")), 1, "the agent is not logged in: Invalid API key", "needs_login", id="login"),
     pytest.param((x.claude_init(),), 0, "the agent was interrupted: it ended with exit status 0 without a result line", "interrupted", id="SIGINT"),
     pytest.param((x.claude_init(), b'{"type": "result", "subty'), 143, "the agent was interrupted: it ended with exit status 143", "interrupted", id="half a line"),
@@ -418,7 +418,7 @@ def test_a_real_one_shot_run_waits_goes_on_delivers_and_tells_its_cost(real):
         pytest.param(
             "say(1); until('go'); os.spawnlp(os.P_NOWAIT, 'setsid', 'setsid', 'sleep', '600'); say(1)",
             (x.claude_init(), x.claude_result()),
-            "the agent said that it was done (ended with exit status 0)",
+            "the agent finished (ended with exit status 0)",
             id="a child holds its output",
         ),
     ],
@@ -449,7 +449,7 @@ def test_a_program_that_is_refused_at_once_fails_the_start_with_its_own_words(re
     asked = press_start(real, project)
     assert asked.answer == "start_failed"
     assert asked.text == (
-        "the agent exited immediately with status 1. Its last words: Prompt is too long"
+        "the agent exited immediately with status 1. Its final output: Prompt is too long"
     )
     run = Run.objects.get()
     assert (run.outcome, run.agent_state) == ("failed", "failed")

@@ -332,8 +332,8 @@ TABLE = [
     pytest.param(Ending("interactive", None, 9), "the session was ended by signal 9", id="interactive, signal"),
     pytest.param(Ending("interactive", 0, None, DONE), "the session ended with exit status 0", id="interactive: a report is not asked"),
     pytest.param(Ending("one_shot", 0), "the session ended with exit status 0", id="plain one-shot"),
-    pytest.param(Ending("one_shot", 0, None, DONE), "the agent said that it was done (ended with exit status 0)", id="its word is not enough"),
-    pytest.param(Ending("one_shot", 1, None, DONE), "the agent said that it was done (ended with exit status 1)", id="done, and a bad status"),
+    pytest.param(Ending("one_shot", 0, None, DONE), "the agent finished (ended with exit status 0)", id="its word is not enough"),
+    pytest.param(Ending("one_shot", 1, None, DONE), "the agent finished (ended with exit status 1)", id="done, and a bad status"),
     pytest.param(
         Ending("one_shot", 1, None, told(CLAUDE, *BEGUN, x.claude_refused(400, "Credit balance is too low"))),
         "the agent ended with an error (HTTP 400): Credit balance is too low (ended with exit status 1)", id="refused",
@@ -364,24 +364,24 @@ TABLE = [
     ),
     pytest.param(
         Ending("one_shot", 0, None, told(CLAUDE, *BEGUN)),
-        "the agent was interrupted: it ended with exit status 0 without a result line; its last words: ▸ Bash: make test", id="SIGINT: 0 and no result",
+        "the agent was interrupted: it ended with exit status 0 without a result line; its final output: ▸ Bash: make test", id="SIGINT: 0 and no result",
     ),
     pytest.param(
         Ending("one_shot", 143, None, told(CLAUDE, *BEGUN)),
-        "the agent was interrupted: it ended with exit status 143 without a result line; its last words: ▸ Bash: make test", id="SIGTERM: 143",
+        "the agent was interrupted: it ended with exit status 143 without a result line; its final output: ▸ Bash: make test", id="SIGTERM: 143",
     ),
     pytest.param(
         Ending("one_shot", None, 9, reports.closed(told(CLAUDE, *BEGUN, x.claude_retry()))),
         "the agent was interrupted while it tried again (rate limit (429), try 1 of 2): it was ended by signal 9 without a result line;"
-        " its last words: ! rate limit (429), try 1 of 2", id="killed while it waited",
+        " its final output: ! rate limit (429), try 1 of 2", id="killed while it waited",
     ),
     pytest.param(
         Ending("one_shot", None, None, told(CLAUDE, *BEGUN)),
-        "the agent was interrupted: it is gone without a result line; its last words: ▸ Bash: make test", id="gone with its tmux server",
+        "the agent was interrupted: it is gone without a result line; its final output: ▸ Bash: make test", id="gone with its tmux server",
     ),
     pytest.param(
         Ending("one_shot", 1, None, told(CLAUDE, {"type": "labsite.stderr", "text": "error: unknown option"})),
-        "the agent ended with exit status 1 before it began to work; its last words: error: unknown option", id="never began",
+        "the agent ended with exit status 1 before it began to work; its final output: error: unknown option", id="never began",
     ),
     pytest.param(Ending("one_shot", 1, None, Report()), "the agent ended with exit status 1 before it began to work", id="said nothing"),
 ]  # fmt: skip

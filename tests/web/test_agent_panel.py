@@ -180,4 +180,4 @@ def test_the_transcript_is_shown_after_the_end(open_page: OpenPage, operator: Us
     expect(terminal).to_contain_text("transcript")
     expect(terminal).to_contain_text("▸ Bash: make test")
     expect(page.locator("#agent-box")).to_contain_text("$0.0014")
-    expect(page.locator("#run-head")).to_contain_text("the agent said that it was done")
+    expect(page.locator("#run-head")).to_contain_text("the agent finished")
