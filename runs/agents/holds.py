@@ -43,7 +43,7 @@ def hold(lab: Lab, run: Run, refused: Refused, seen: Mapping[str, object], lease
                 "slot": None,
                 "token_hash": "",
                 "trouble": refused.trouble,
-                "agent_note": refused.words[:NOTE],
+                "agent_note": lab.mask(refused.words)[:NOTE],
             }
         )
         if not won:
@@ -153,16 +153,17 @@ def _hold(lab: Lab, profile_id: int, refused: Refused, *, has_worked: bool) -> d
         return now + holding.wait(refused.trouble, 1)
     if holding.is_held(profile.hold, profile.held_until, now) and profile.held_until is not None:
         return _held_already(profile, refused, now)
+    said = lab.mask(refused.words)[:NOTE]
     tries = 1 if has_worked else profile.holds + 1
     until = holding.until(refused.trouble, refused.until, tries, now)
     rows.update(
         hold=refused.trouble,
-        hold_note=refused.words[:NOTE],
+        hold_note=said,
         held_at=now,
         held_until=until,
         holds=tries,
     )
-    text = holding.told(profile.name, refused.trouble, refused.words[:NOTE], until, now)
+    text = holding.told(profile.name, refused.trouble, said, until, now)
     kind = NoticeKind.AGENT_HELD if tries == 1 else NoticeKind.AGENT_HELD_STILL
     announce.tell(lab, kind, text)
     return until

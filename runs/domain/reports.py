@@ -147,7 +147,12 @@ def closed(report: Report) -> Report:
 
 
 def news(before: Report, after: Report) -> tuple[NoticeKind, str] | None:
-    """What the timeline tells when a report has changed: a change of state, never a line."""
+    """What the timeline tells when a report has changed: a change of state, never a line.
+
+    An end that is the account's trouble is told once, by the run that is held for it.
+    """
+    if after.is_error and after.trouble is not Trouble.NONE:
+        return None
     if after.agent_state is before.agent_state and after.is_error is before.is_error:
         return None
     if after.is_error:
