@@ -12,7 +12,18 @@ from runs.domain import holding
 from runs.domain.refusing import Refused
 from runs.domain.states import Outcome, RunState, Trouble
 from runs.models import AgentProfile, Host, Notice, Project, Run, Settings
-from runs.work import auto, choices, launch, logins, starts, stop, sweep, tick, visits
+from runs.work import (
+    auto,
+    choices,
+    launch,
+    logins,
+    starts,
+    stop,
+    sweep,
+    taking,
+    tick,
+    visits,
+)
 from runs.work.discard import DiscardRefused, discard
 from tests import make
 from tests.fakes import START, World
@@ -606,3 +617,57 @@ def test_whoever_comes_back_is_told_of_the_hold(world, project):
     _turned_away(world, project)
     told = visits.away(START - timedelta(hours=1), START + timedelta(hours=1))
     assert [one.kind for one in told.pauses] == ["agent.held"]
+
+
+class Killed(BaseException):
+    """The process ended here."""
+
+
+def test_a_process_killed_after_a_stop_in_the_middle_of_a_resume_leaves_no_session(world, project):
+    run = _turned_away(world, project)
+    holds.try_again(world.lab, _profile(), by="anna")
+    look(world)
+    begun = world.lab.sessions.start
+
+    def dies(order):  # type: ignore[no-untyped-def]
+        stop.stop(world.lab, Run.objects.get(pk=run.pk), "anna")
+        look(world)
+        begun(order)
+        raise Killed
+
+    world.sessions.start = dies
+    with pytest.raises(Killed):
+        work(world)
+    world.sessions.start = begun
+    world.dead_processes.add(world.lab.process)
+    look(world)
+    assert (world.sessions.all, Run.objects.count()) == ({}, 1)
+    run.refresh_from_db()
+    assert (run.outcome, run.worktree_fate) == (Outcome.STOPPED, "kept")
+
+
+def test_a_held_run_of_another_host_takes_no_room_of_all(world, project):
+    run = _turned_away(world, project)
+    Host.objects.create(name="elsewhere")
+    Run.objects.filter(pk=run.pk).update(host="elsewhere")
+    settings = Settings.current()
+    assert taking.room(world.lab, settings, world.lab.sessions.look()).elsewhere == 0
+    Run.objects.filter(pk=run.pk).update(state="working", held_at=None)
+    assert taking.room(world.lab, settings, world.lab.sessions.look()).elsewhere == 1
+
+
+def test_what_several_programs_of_one_run_used_is_added_up(world, project):
+    run = _turned_away(world, project)
+    before = run.tokens_out or 0
+    holds.try_again(world.lab, _profile(), by="anna")
+    look(world)
+    work(world)
+    run.refresh_from_db()
+    _prints(world, run, x.claude_init(), x.claude_result())
+    world.tracker.add_pull("demo", "afk/7")
+    world.sessions.end(run.session, 0)
+    look(world)
+    run.refresh_from_db()
+    assert run.outcome == Outcome.SUCCEEDED
+    assert run.tokens_out > before
+    assert run.turns == 3  # one before it was held, two after
