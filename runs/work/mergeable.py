@@ -46,6 +46,24 @@ def is_busy(pull: PullRequest, now: datetime) -> bool:
     return pull.merge_at is not None and pull.merge_at >= now - LAPSE
 
 
+def held_by_base(lab: Lab, project: Project, pull: PullRequest) -> str | None:
+    """The tip of the base, when it holds what a pull request was opened with and all that came since.
+
+    None when it does not, or when git could not say. By what was fetched last.
+    """
+    repo = project.repo(lab.paths)
+    try:
+        base = lab.repos.tip(repo, f"{REMOTE}{pull.base}")
+        head = lab.repos.tip(repo, f"{REMOTE}{pull.head}")
+        if base is None or not is_commit(pull.head_commit):
+            return None
+        wanted = {pull.head_commit} | ({head} if head is not None else set())
+        is_held = not any(lab.repos.is_ahead(repo, commit, pull.base) for commit in wanted)
+    except SeamError:
+        return None
+    return base if is_held else None
+
+
 def _asked(lab: Lab, project: Project, pull: PullRequest, tips: Mapping[str, str]) -> MergeFacts:
     into = pull.base if REMOTE + pull.base in tips else project.default_branch
     head_tip, into_tip = tips.get(REMOTE + pull.head), tips.get(REMOTE + into)

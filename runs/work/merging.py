@@ -98,6 +98,30 @@ def recover(lab: Lab, project: Project) -> int:
     return done
 
 
+def notice_merged(lab: Lab, project: Project) -> int:
+    """Settle open pull requests whose commits the base holds already; how many.
+
+    Somebody merged them with git, on origin. By what was fetched last; nothing is asked of origin.
+    """
+    if project.tracker != "builtin" or not project.tracker_root.isdigit():
+        return 0
+    rows = PullRequest.objects.filter(
+        root_id=int(project.tracker_root), state=PullState.OPEN, merge_at=None
+    )
+    return sum([_notice(lab, project, pull) for pull in rows])
+
+
+def _notice(lab: Lab, project: Project, pull: PullRequest) -> bool:
+    held = mergeable.held_by_base(lab, project, pull)
+    if held is None:
+        return False
+    texts = _texts(lab, project, pull, pull.base_commit, pull.head_commit)
+    with suppress(MergeRefused):  # somebody else was first
+        _finish(lab, project, pull, by="", commit=held, base="", head=pull.head_commit, texts=texts)
+        return True
+    return False
+
+
 def interrupted(now: datetime) -> QuerySet[PullRequest]:
     """Pull requests whose merge was begun so long ago that nobody can still be at it."""
     rows = PullRequest.objects.exclude(state=PullState.MERGED)

@@ -108,6 +108,7 @@ def carry_out(lab: Lab, project_id: int) -> None:
     steps: tuple[Callable[[Lab, Project], object], ...] = (
         merging.recover,
         origin.freshen,
+        merging.notice_merged,
         collect,
         restore.adopt,
         restore.let_go,
@@ -156,6 +157,7 @@ def collect(lab: Lab, project: Project) -> list[str]:
 def _reconcile(
     lab: Lab, project: Project, sightings: Mapping[str, Sighting], keep: Callable[[], None]
 ) -> None:
+    merging.notice_merged(lab, project)  # before a merged branch goes, which claims its issue
     found = [one for one in census.parked(lab, project) if not naming.is_fix(one.name)]
     known, restored = owners.remembered(project), owners.restored(project)
     try:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from runs.domain.states import Outcome
 from runs.models import Notice, Project, Rescue, Run
-from runs.work import discard, issues, pulls
+from runs.work import discard, issues, merging, pulls, sweep
 from runs.work.stop import stop
 from tests.real import RealWorld, git
 from tests.runs.stories import look, press_start
 from trackers.builtin import queries
+from trackers.builtin.models import Issue
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -182,3 +184,39 @@ def test_commits_that_are_not_pushed_are_missed_although_a_pull_request_is_open(
     commit(run, "rewritten")
     with pytest.raises(pulls.PullRefused, match="git push --force-with-lease origin afk/1"):
         pulls.create(real.lab, run, title="First")
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["branch stays", "branch deleted"])
+def test_what_somebody_merged_with_git_on_origin_is_merged_here_and_its_issue_closed(
+    real: RealWorld, project: Project, is_deleted: bool
+) -> None:
+    run = begin(real, project)
+    commit(run, "first")
+    push(run)
+    pulls.create(real.lab, run, title="First")
+    git(Path(run.worktree), "push", "-q", "origin", "afk/1:main")
+    if is_deleted:
+        git(Path(run.worktree), "push", "-q", "origin", "--delete", "afk/1")
+    look(real)
+    real.offset += timedelta(minutes=11)
+    sweep.carry_out(real.lab, project.pk)
+    assert queries.pull(project.tracker_root, 2).state == "merged"
+    assert not Issue.objects.get(number=1).is_open
+    told = Notice.objects.get(kind="pull.merged")
+    assert (told.by, told.text) == ("", "pull request 2 found merged into main: First")
+    assert press_start(real, project).text.startswith("Nothing is ready")
+
+
+def test_an_open_pull_request_with_new_commits_after_a_merge_stays_open(
+    real: RealWorld, project: Project
+) -> None:
+    run = begin(real, project)
+    commit(run, "first")
+    push(run)
+    pulls.create(real.lab, run, title="First")
+    git(Path(run.worktree), "push", "-q", "origin", "afk/1:main")
+    commit(run, "second")
+    push(run)
+    real.repos.fetch(project.repo(real.paths), url=project.url)
+    assert merging.notice_merged(real.lab, project) == 0
+    assert queries.pull(project.tracker_root, 2).state == "open"
