@@ -25,18 +25,24 @@ ASKING_TOOL = "AskUserQuestion"
 _OWN_SESSION = ("--session-id", "--resume", "-r", "--continue", "-c", "-p", "--print")
 
 
-def content(labctl: Path, *, hears: bool) -> str:
-    """The file. `hears`: whether its events are wanted."""
+def content(labctl: Path | None = None, *, is_attended: bool = False) -> str:
+    """The file; with `labctl` its events are heard. Where a person sits, the agent may ask them."""
     settings: dict[str, object] = {
         "skipDangerousModePermissionPrompt": True,
         "enableAllProjectMcpServers": True,
-        "permissions": {"deny": [ASKING_TOOL]},
     }
-    if hears:
+    if not is_attended:
+        settings["permissions"] = {"deny": [ASKING_TOOL]}
+    if labctl is not None:
         command = f"{shlex.quote(str(labctl))} hook session"
         hook = {"type": "command", "command": command, "timeout": HOOK_SECONDS}
         settings["hooks"] = {event: [{"hooks": [hook]}] for event in EVENTS}
     return json.dumps(settings, indent=2)
+
+
+def is_wanted(template: Sequence[str]) -> bool:
+    """Whether an argument list asks for the file."""
+    return any("{settings}" in word for word in template)
 
 
 def equipped(template: Sequence[str]) -> list[str]:
@@ -47,10 +53,9 @@ def equipped(template: Sequence[str]) -> list[str]:
     `{settings}` and `{session}` may be used.
     """
     argv = list(template)
-    is_ours = any("{settings}" in word for word in argv)
     is_claude = bool(argv) and os.path.basename(argv[0]) == "claude"  # noqa: PTH119
     has_own = any(word == FLAG or word.startswith(f"{FLAG}=") for word in argv)
-    if is_ours or not is_claude or has_own:
+    if is_wanted(argv) or not is_claude or has_own:
         return argv
     more = [FLAG, "{settings}"]
     if not any(word.partition("=")[0] in _OWN_SESSION for word in argv):

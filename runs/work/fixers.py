@@ -7,19 +7,20 @@ there is a slot, see how it ends, and have what it delivered checked.
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
 from django.db import IntegrityError, transaction
 
-from runs.agents import checks, holds
+from runs.agents import checks, claude_settings, holds
 from runs.domain import budgets, commands, naming, tokens, validating
 from runs.domain.ports import Lab, Order, SeamError, Sighting
 from runs.domain.states import NoticeKind, ValidationState, ValidationStep
 from runs.domain.validating import Failure, FixEnd, FixFacts, Verdict
 from runs.models import AgentProfile, Fixer, Settings, Validation
-from runs.work import announce, fixer_ends, lease, taking, validation_ends
+from runs.work import announce, fixer_ends, lease, orders, taking, validation_ends
 
 logger = logging.getLogger(__name__)
 
@@ -165,15 +166,20 @@ def _order(lab: Lab, fixer: Fixer, profile: AgentProfile, settings: Settings) ->
         "model": settings.model if is_general else "",
         "effort": settings.effort if is_general else "",
         "worktree": fixer.worktree,
+        "settings": str(folder / claude_settings.NAME),
+        "session": str(uuid.uuid4()),
     }
+    template, files = orders.template_of(profile), {"prompt.md": fixer.prompt}
+    if claude_settings.is_wanted(template):
+        files[claude_settings.NAME] = claude_settings.content()
     env = {str(name): str(value) for name, value in profile.env.items()}
     return Order(
         session=fixer.session,
         folder=folder,
         cwd=Path(fixer.worktree),
-        argv=commands.fill(profile.argv, values),
+        argv=commands.fill(template, values),
         env={"GIT_TERMINAL_PROMPT": "0", **env},
-        files={"prompt.md": fixer.prompt},
+        files=files,
         marker=fixer.mark,
         nofile=settings.nofile_limit,
         output=profile.output,

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from django.db import IntegrityError, transaction
 
-from runs.agents import checks
+from runs.agents import checks, claude_settings
 from runs.domain import budgets, commands, naming, tokens
 from runs.domain.ports import Lab, Order, SeamError, Sighting, Taken
 from runs.domain.states import AgentMode, NoticeKind, PersonState, ProjectState
 from runs.models import AgentProfile, ManualSession, Project, Settings
-from runs.work import announce, credentials, lease, manual_ends, taking
+from runs.work import announce, credentials, lease, manual_ends, orders, taking
 
 logger = logging.getLogger(__name__)
 
@@ -195,13 +195,19 @@ def _make(lab: Lab, row: ManualSession) -> None:
         raise
     lab.trust.approve(profile.trust, path, profile.env)
     is_general = profile == settings.agent
+    folder = manual_ends.folder(lab, row)
     values = {
         "prompt": "",
         "prompt_file": "",
         "model": settings.model if is_general else "",
         "effort": settings.effort if is_general else "",
         "worktree": row.worktree,
+        "settings": str(folder / claude_settings.NAME),
+        "session": "",
     }
+    template, files = orders.template_of(profile), {}
+    if claude_settings.is_wanted(template):
+        files[claude_settings.NAME] = claude_settings.content(is_attended=True)
     if not ManualSession.objects.filter(pk=row.pk, state=PersonState.STARTING).exists():
         row.refresh_from_db()
         manual_ends.settle(lab, row)
@@ -209,10 +215,11 @@ def _make(lab: Lab, row: ManualSession) -> None:
     lab.sessions.start(
         Order(
             session=row.session,
-            folder=manual_ends.folder(lab, row),
+            folder=folder,
             cwd=path,
-            argv=commands.fill(profile.argv, values),
+            argv=commands.fill(template, values),
             env={str(name): str(value) for name, value in profile.env.items()},
+            files=files,
             marker=row.mark,
             nofile=settings.nofile_limit,
         )

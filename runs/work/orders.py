@@ -26,7 +26,7 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         evidence=names[0] if proving.is_wanted(lab, run.project) else "",
         labctl=str(lab.paths.bin / "labctl"),
     )
-    template, words = holding.start_of(_template(profile), prompt, run.agent_session, run.resumes)
+    template, words = holding.start_of(template_of(profile), prompt, run.agent_session, run.resumes)
     token = tokens.new_run_token()
     files = {"token": token, "prompt.md": words}
     if run.project.git_token:
@@ -38,9 +38,10 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
     run.mode, run.output, run.resume_argv = profile.mode, profile.output, profile.resume_argv
     if words != holding.FOLLOW_UP and any("{session}" in word for word in template):
         run.agent_session = str(uuid.uuid4())
-    if any("{settings}" in word for word in template):
-        hears = not profile.output  # what prints lines for us tells all of it there
-        files[claude_settings.NAME] = claude_settings.content(lab.paths.bin / "labctl", hears=hears)
+    if claude_settings.is_wanted(template):
+        # What prints lines for us tells all of it there.
+        labctl = None if profile.output else lab.paths.bin / "labctl"
+        files[claude_settings.NAME] = claude_settings.content(labctl)
     Run.objects.filter(pk=run.pk).update(
         prompt=prompt,
         token_hash=tokens.hash_token(token),
@@ -74,7 +75,7 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
     )
 
 
-def _template(profile: AgentProfile) -> list[str]:
+def template_of(profile: AgentProfile) -> list[str]:
     """The profile's argument list; an interactive Claude Code is given our settings and an id."""
     is_claude = profile.trust == AgentProfile.TrustKind.CLAUDE
     if is_claude and profile.mode == AgentProfile.Mode.INTERACTIVE:

@@ -45,11 +45,16 @@ def test_a_list_is_given_settings_and_a_session_unless_it_has_its_own(given, wan
 
 
 def test_the_file_answers_the_dialogs_and_has_hooks_only_where_they_are_heard():
-    with_hooks = json.loads(claude_settings.content(Path("/a b/labctl"), hears=True))
+    with_hooks = json.loads(claude_settings.content(Path("/a b/labctl")))
     assert with_hooks["skipDangerousModePermissionPrompt"] is True
+    assert with_hooks["permissions"] == {"deny": ["AskUserQuestion"]}
     (entry,) = with_hooks["hooks"]["StopFailure"]
     assert entry["hooks"][0]["command"] == "'/a b/labctl' hook session"
-    assert "hooks" not in json.loads(claude_settings.content(Path("/labctl"), hears=False))
+    assert "hooks" not in json.loads(claude_settings.content())
+
+
+def test_where_a_person_sits_the_agent_may_ask():
+    assert "permissions" not in json.loads(claude_settings.content(is_attended=True))
 
 
 @pytest.mark.django_db
