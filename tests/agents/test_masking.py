@@ -17,6 +17,7 @@ from tests import make
 from tests.agents.house import CLAUDE, CODEX, KEY, PRINT
 from tests.agents.script import Say, Shell
 from tests.web.api.program import Program
+from trackers.builtin.models import IssueComment, PullRequest
 
 # Of another form than the key that every profile of these tests has.
 TOKEN = "0123-gateway-Secret"
@@ -29,7 +30,7 @@ PRINTED = "env | sort"
 PUBLISHED = (
     'echo "$ANTHROPIC_API_KEY$SCRIPTED_KEY" > key.txt && git add key.txt && '
     'git commit -qm "feat: use $ANTHROPIC_API_KEY$SCRIPTED_KEY" && git push -q origin afk/1; '
-    'labctl issue comment 1 --body "the key is $ANTHROPIC_API_KEY$SCRIPTED_KEY"; '
+    'labctl issue comment 1 -m "the key is $ANTHROPIC_API_KEY$SCRIPTED_KEY"; '
     'labctl pr create --title "Use it" --body "Closes #1 with $ANTHROPIC_API_KEY$SCRIPTED_KEY"'
 )
 
@@ -53,6 +54,8 @@ def test_an_agent_that_publishes_its_key_publishes_none(house, name):
     project = house.project(profile)
     run = house.until_over(house.start(project), PATIENCE)
     assert run.pull_number, house.told(run)
+    assert IssueComment.objects.get().body == "the key is [hidden]"
+    assert PullRequest.objects.get().body == "Closes #1 with [hidden]"
     _shows_nothing(house, project, run)
 
 
