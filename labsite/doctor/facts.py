@@ -174,6 +174,7 @@ def _agents() -> list[dict[str, Any]]:
             "name": profile.name,
             "program": str(profile.argv[0]) if profile.argv else "",
             "found": found or None,
+            "found_by_worker": profile.is_found,
             "unfit": unfit.text if unfit is not None and found else "",
             "version": checks.version(lab, profile) if found else "",
             "used": profile.pk in used,

@@ -58,26 +58,43 @@ def tick(facts: Mapping[str, Any], is_running: bool) -> Line:
 def agents(found: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
     """A line for each profile; `logged_in` is None when its check was not asked or hung."""
     for agent in found:
-        name, program = agent["name"], agent["program"]
-        if agent["found"] is None and not agent["used"]:
-            yield ok("agent", f"{name}: {program or 'no program'} is not installed, and not in use")
-        elif agent["found"] is None:
-            seen = f"{name}: {program or 'no program'} is not on PATH"
-            yield warning(
-                "agent", seen, "Install it, or choose another agent on the settings page."
-            )
-        elif agent["unfit"] and not agent["used"]:
-            yield ok("agent", f"{name}: not in use. {agent['unfit']}")
-        elif agent["unfit"]:
-            yield warning("agent", f"{name}: {agent['unfit']}", "Or choose another agent.")
-        elif agent["asked"] and agent["logged_in"] is False:
-            yield warning("agent", f"{name}: not logged in", "Log in as the user who runs labsite.")
-        elif agent["asked"] and agent["logged_in"] is None:
-            yield warning("agent", f"{name}: the login check gave no answer", "Run it by hand.")
-        else:
-            login = "logged in" if agent["asked"] else "no login check"
-            version = f", {agent['version']}" if agent["version"] else ""
-            yield ok("agent", f"{name}: {agent['found']}{version}, {login}")
+        yield _program_of(agent) or _login_of(agent)
+
+
+def _program_of(agent: Mapping[str, Any]) -> Line | None:
+    """What keeps an agent from starting; None when its program can be started.
+
+    `found_by_worker` is what the running product saw last, whose PATH may be another one.
+    """
+    name, program, found = agent["name"], agent["program"] or "no program", agent["found"]
+    if found is None and agent["found_by_worker"]:
+        return ok(
+            "agent", f"{name}: {program} is on the PATH of labsite, not on that of this shell"
+        )
+    if found is None and not agent["used"]:
+        return ok("agent", f"{name}: {program} is not installed, and not in use")
+    if found is None:
+        advice = "Install it, or choose another agent on the settings page."
+        return warning("agent", f"{name}: {program} is not on PATH", advice)
+    if agent["unfit"] and not agent["used"]:
+        return ok("agent", f"{name}: not in use. {agent['unfit']}")
+    if agent["unfit"]:
+        return warning("agent", f"{name}: {agent['unfit']}", "Or choose another agent.")
+    if agent["found_by_worker"] is False and agent["used"]:
+        seen = f"{name}: {found} is not on the PATH that labsite was started with"
+        return warning("agent", seen, "Name its full path in the profile, or restart labsite.")
+    return None
+
+
+def _login_of(agent: Mapping[str, Any]) -> Line:
+    name = agent["name"]
+    if agent["asked"] and agent["logged_in"] is False:
+        return warning("agent", f"{name}: not logged in", "Log in as the user who runs labsite.")
+    if agent["asked"] and agent["logged_in"] is None:
+        return warning("agent", f"{name}: the login check gave no answer", "Run it by hand.")
+    login = "logged in" if agent["asked"] else "no login check"
+    version = f", {agent['version']}" if agent["version"] else ""
+    return ok("agent", f"{name}: {agent['found']}{version}, {login}")
 
 
 def beads(facts: Mapping[str, Any]) -> Iterator[Line]:

@@ -347,7 +347,7 @@ def test_stop_ends_a_trial_that_runs(lab_with_labctl: RealWorld) -> None:
     real = lab_with_labctl
     profile = make.an_agent(argv=shell("sleep 600"))
     made = trial.ask(real.lab, profile, "anna")
-    looks = iter(range(1000))
+    looks = iter(range(100))
 
     def pause(_seconds: float) -> None:
         if next(looks) == 2:
@@ -355,5 +355,6 @@ def test_stop_ends_a_trial_that_runs(lab_with_labctl: RealWorld) -> None:
 
     trial.carry_out(replace(real.lab, pause=pause), made.pk)
     made.refresh_from_db()
-    assert made.state == TrialState.STOPPED
+    assert (made.state, made.note) == (TrialState.STOPPED, "Stopped by a person.")
+    assert next(looks) < 10
     assert real.session_names() == []

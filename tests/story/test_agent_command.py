@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable, Iterator
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.story.commands import Command, refuses, started
 
@@ -88,3 +89,15 @@ def test_a_trial_whose_worker_is_killed_ends_in_words(story, agent):
     assert command.ends() == 1
     assert "labsite was interrupted while it tried the agent." in command.out
     assert list((story.state / "trials").iterdir()) == []
+
+
+def test_whoever_looks_at_settings_has_the_worker_ask_for_version_and_login(story, tab):
+    story.shell(
+        "import sys; from runs.models import AgentProfile; AgentProfile.objects.create("
+        "name='Scripted', argv=[sys.executable, '-c', 'pass', '{prompt}'],"
+        " login_command=[sys.executable, '-c', 'raise SystemExit(1)'])"
+    )
+    story.up()
+    card = tab("/settings/").locator(".agent").filter(has_text="Scripted")
+    expect(card).to_contain_text("Python 3.", timeout=30_000)
+    expect(card).to_contain_text("logged out")
