@@ -10,24 +10,11 @@ import pytest
 
 from runs.models import Project, Run
 from tests.agents.house import KEY, AgentHouse, work_on
-from tests.agents.script import Say, Shell, Tool
+from tests.agents.script import Say, Shell
 from tests.real import git
 
 ALLOWED = {"permissions": {"allow": ["Bash(git tag allowed)"]}}
 SERVER = {"mcpServers": {"none": {"command": "false"}}}
-ASK = {
-    "questions": [
-        {
-            "question": "Which one?",
-            "header": "One",
-            "multiSelect": False,
-            "options": [
-                {"label": "A", "description": "a"},
-                {"label": "B", "description": "b"},
-            ],
-        }
-    ]
-}
 ASKING = ["claude", "--permission-mode", "default", "{prompt}"]
 
 
@@ -87,6 +74,8 @@ def test_it_goes_to_work_without_a_question(
     given(house, project)
     run = house.until(house.start(project), lambda run: run.turn_ended_at, 30)
     assert f"labctl issue view {run.issue_key}" in house.model.asked()[0].text
+    offered = [tool.get("name") for tool in house.model.asked()[0].body["tools"]]
+    assert "AskUserQuestion" not in offered, "it could ask a question that nobody answers"
     if given is an_import_from_outside_the_repository:
         assert "says the note" in house.model.asked()[0].text
 
@@ -101,14 +90,6 @@ def test_the_list_of_allowed_commands_of_a_repository_counts(house: AgentHouse) 
     run = house.until(house.start(project), lambda run: run.turn_ended_at, 30)
     tags = git(project.repo(house.real.paths), "tag", "--list")
     assert tags == "allowed", house.told(run)
-
-
-def test_a_question_of_the_agent_itself_is_no_tool_that_it_has(house: AgentHouse) -> None:
-    house.model.script(Tool("AskUserQuestion", ASK), Say("Then I decide."))
-    run = house.start(house.project(house.profile()))
-    house.until(run, lambda run: run.turn_ended_at, 30)
-    offered = [tool.get("name") for tool in house.model.asked()[0].body["tools"]]
-    assert "AskUserQuestion" not in offered
 
 
 @pytest.mark.parametrize("count", [3])
