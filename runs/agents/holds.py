@@ -8,7 +8,7 @@ change is a compare-and-set, so that it may be repeated, and be cut short anywhe
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -19,12 +19,13 @@ from runs.domain.holding import LONGEST, MARGIN
 from runs.domain.ports import Lab, SeamError
 from runs.domain.refusing import Refused
 from runs.domain.states import NoticeKind, RunState, Trouble
-from runs.models import AgentProfile, Host, Run
+from runs.models import AgentProfile, Host, Run, Settings
 from runs.work import announce, listening, mirror, reaper
 
 logger = logging.getLogger(__name__)
 
 NOTE = 300
+COLUMNS = ("hold", "hold_note", "held_at", "held_until", "holds")
 
 
 def hold(lab: Lab, run: Run, refused: Refused, seen: Mapping[str, object], lease: int) -> bool:
@@ -113,6 +114,15 @@ def due(now: datetime) -> QuerySet[AgentProfile]:
     return AgentProfile.objects.exclude(hold="").filter(
         Q(held_until__lte=now) | Q(held_until__gt=far)
     )
+
+
+def reread(settings: Settings, runs: Sequence[Run]) -> None:
+    """Know of the agent for new sessions what became of it since the settings were read.
+
+    Asks nothing while no run is held.
+    """
+    if settings.agent is not None and any(run.is_held for run in runs):
+        settings.agent.refresh_from_db(fields=COLUMNS)
 
 
 def worked(run: Run) -> None:

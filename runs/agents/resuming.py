@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from runs.domain import budgets, holding, naming, tokens
 from runs.domain.launching import Room, free_slot
@@ -91,7 +91,9 @@ def _resume(lab: Lab, settings: Settings, run: Run, slot: int, number: int) -> b
     try:
         with transaction.atomic():
             lease.keep(lab, number)
-            rows = Run.objects.held().filter(pk=run.pk, held_at=run.held_at)
+            # Another run may have been turned away since this one was read.
+            is_free = Q(profile=None) | Q(profile__hold="") | Q(profile__held_until__lte=now)
+            rows = Run.objects.held().filter(is_free, pk=run.pk, held_at=run.held_at)
             if not rows.update(
                 **fresh, rested_seconds=F("rested_seconds") + rested, resumes=F("resumes") + 1
             ):

@@ -267,6 +267,7 @@ def _launch(
     requests, then sessions."""
     if report.settled or report.held:
         sightings = _look(lab, report)
+    holds.reread(settings, known)
     held = set(held)
     resumed = _resume(lab, settings, sightings, held, known, number)
     wishes = filling.waiting(lab.now())

@@ -671,3 +671,35 @@ def test_what_several_programs_of_one_run_used_is_added_up(world, project):
     assert run.outcome == Outcome.SUCCEEDED
     assert run.tokens_out > before
     assert run.turns == 3  # one before it was held, two after
+
+
+def test_nothing_starts_in_the_look_that_held_the_agent_for_new_sessions(world, project):
+    Settings.current()
+    Settings.objects.update(agent=_profile())
+    Project.objects.update(agent=None, parallel_runs=3)
+    project.refresh_from_db()
+    ready(world, "1")
+    auto.switch(world.lab, project, is_on=True, by="anna")
+    look(world)
+    work(world)
+    run = Run.objects.get()
+    for key in "2345":
+        ready(world, key)
+    _ends(world, run)
+    asked = starts.request(world.lab, project, "anna", "3")
+    look(world)
+    assert Run.objects.count() == 1
+    asked.refresh_from_db()
+    assert asked.answer == "agent_held"
+
+
+def test_a_run_that_was_read_before_its_agent_was_held_again_is_not_resumed(world, project):
+    run = _turned_away(world, project)
+    holds.try_again(world.lab, _profile(), by="anna")
+    stale = Run.objects.select_related("project", "profile").get(pk=run.pk)
+    holds.hold_start(world.lab, _profile(), Refused(Trouble.LIMIT, "again"))
+    number = Host.objects.get(name="local").lease_number
+    Host.objects.update(lease_owner=world.lab.process, lease_expires_at=START + timedelta(hours=1))
+    room = resuming.Room(set(), 0, 5)
+    settings = Settings.current()
+    assert resuming.resume(world.lab, settings, [stale], room, number, set()) == 0
