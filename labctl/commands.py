@@ -142,7 +142,7 @@ def _parser() -> argparse.ArgumentParser:
 
     groups.add(things)
     things.add_parser("wake", help="ask labsite to look at this project now")
-    things.add_parser("hook", help="called by the agent's own hooks: task-completed, idle")
+    things.add_parser("hook", help="called by the agent's own hooks: task-completed, idle, session")
     return parser
 
 

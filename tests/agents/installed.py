@@ -78,7 +78,7 @@ def _run_npm(part: Path) -> None:
     except subprocess.TimeoutExpired as error:
         raise Lacking(f"npm did not end within {PATIENCE} s") from error
     if done.returncode != 0:
-        said = " ".join(done.stderr.split())[-400:]
+        said = " ".join(done.stderr.split())[:300]
         raise Lacking(f"npm could not install Claude Code and Codex: {said}")
     for name in PROGRAMS:
         shown = subprocess.run(
