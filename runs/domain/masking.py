@@ -29,7 +29,7 @@ _FRAME = "│┃⎿"
 # What stands between the letters of a text but does not belong to it: colours and other control
 # sequences, characters that nobody sees, and line ends (as they are or as `\n`) with what frames a
 # line. No part of it looks at a run of spaces or backslashes more than twice, however long it is.
-_CONTROL = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])"
+_CONTROL = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))"
 _UNSEEN = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 _SIDE = f" \t\r\n\x0b\x0c\xa0{_FRAME}"
 _NOISE = (
@@ -50,6 +50,7 @@ _ENTITIES = {
     **{"#39": "'", "#x27": "'", "#34": '"'},
 }
 _COVERED = re.compile(b"\x01+")
+_EATEN = frozenset('0123456789abcdefABCDEFnrtu"/')
 _ODD = frozenset("\\%&")
 _MARKS = ("lab_", "ghs_")
 # What labsite itself makes, and what GitHub lends an App for an hour, is known by its form.
@@ -138,9 +139,13 @@ def mask(secrets: Iterable[str]) -> Mask:
         secrets=tuple(known),
         _wanted=tuple((start, whole) for whole, start in wanted.items()),
         _starts=tuple(dict.fromkeys(wanted.values())),
-        # After a backslash, or with these in it, a secret may read as if it were escaped.
-        _odd=tuple(at for whole, at in wanted.items() if whole[0] in 'nrtu"/' or set(whole) & _ODD),
+        _odd=tuple(start for whole, start in wanted.items() if _may_be_eaten(whole)),
     )
+
+
+def _may_be_eaten(secret: str) -> bool:
+    """Whether what stands before it may read as an escape together with how it begins."""
+    return secret[0] in _EATEN or ";" in secret[:5] or bool(_ODD & set(secret))
 
 
 def _lines(secret: str) -> list[str]:
