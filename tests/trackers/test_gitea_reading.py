@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trackers.base import CheckState, PullState
-from trackers.forges import gitea_reading
+from trackers.forges import gitea_reading, reading
 
 ISSUE: dict[str, Any] = {
     "number": 7,
@@ -151,3 +151,24 @@ def test_the_version_of_gitea_that_a_server_is_like(
     told: str, version: tuple[int, int] | None
 ) -> None:
     assert gitea_reading.version(told) == version
+
+
+@pytest.mark.parametrize(
+    ("told", "is_link"),
+    [
+        pytest.param("https://ci.example/1", True, id="https"),
+        pytest.param("http://127.0.0.1:3000/x?a=b#c", True, id="http with a port"),
+        pytest.param("HTTPS://ci.example/1", True, id="upper case"),
+        pytest.param("javascript:alert(1)", False, id="a script"),
+        pytest.param(" javascript:alert(1)", False, id="a script behind a space"),
+        pytest.param("java\nscript:alert(1)", False, id="a script with a line break"),
+        pytest.param("https://ci.example/\n1", False, id="a line break"),
+        pytest.param("data:text/html,x", False, id="data"),
+        pytest.param("//ci.example/1", False, id="no scheme"),
+        pytest.param("https:///1", False, id="no host"),
+        pytest.param("https://[", False, id="unreadable"),
+        pytest.param(7, False, id="no text"),
+    ],
+)
+def test_only_web_addresses_become_links(told: Any, is_link: bool) -> None:
+    assert reading.address({"url": told}, "url") == (told if is_link else "")

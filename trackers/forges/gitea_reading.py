@@ -42,7 +42,7 @@ def pull(entry: Any) -> Pull | None:
         title=reading.text(entry, "title"),
         base=reading.text(entry, "base", "ref"),
         body=reading.text(entry, "body"),
-        url=reading.text(entry, "html_url"),
+        url=reading.address(entry, "html_url"),
         head_commit=reading.text(entry, "head", "sha"),
         is_fork=reading.is_fork(reading.told(entry, "head"), reading.told(entry, "base")),
         created_at=reading.moment(entry, "created_at"),
@@ -73,7 +73,7 @@ def checks(entries: Iterable[Any]) -> list[Check]:
         if not name or not state or newest.get(name, (-1,))[0] > known:
             continue
         found = _STATUSES.get(state, CheckState.RUNNING)
-        newest[name] = (known, Check(name, found, reading.text(entry, "target_url")))
+        newest[name] = (known, Check(name, found, reading.address(entry, "target_url")))
     return [check for _, (_, check) in sorted(newest.items())]
 
 

@@ -44,7 +44,7 @@ def pull(entry: Any) -> Pull | None:
         title=reading.text(entry, "title"),
         base=reading.text(entry, "base", "ref"),
         body=reading.text(entry, "body"),
-        url=reading.text(entry, "html_url"),
+        url=reading.address(entry, "html_url"),
         head_commit=reading.text(entry, "head", "sha"),
         is_fork=reading.is_fork(reading.told(entry, "head"), reading.told(entry, "base")),
         created_at=reading.moment(entry, "created_at"),
@@ -70,7 +70,7 @@ def check_run(entry: Any) -> Check | None:
         state = CheckState.PASSED
     elif status == "completed" and conclusion in _BAD:
         state = CheckState.FAILED
-    url = reading.text(entry, "html_url") or reading.text(entry, "details_url")
+    url = reading.address(entry, "html_url") or reading.address(entry, "details_url")
     return Check(name, state, url)
 
 
@@ -80,7 +80,7 @@ def status(entry: Any) -> Check | None:
     if not name or not state:
         return None
     found = _STATUSES.get(state, CheckState.RUNNING)
-    return Check(name, found, reading.text(entry, "target_url"))
+    return Check(name, found, reading.address(entry, "target_url"))
 
 
 def blocker(entry: Any, repository: str) -> str | None:

@@ -20,7 +20,7 @@ def issue(entry: Any) -> Issue | None:
         author=reading.login(entry),
         labels=reading.labels(entry),
         is_open=state == "open",
-        url=reading.text(entry, "html_url"),
+        url=reading.address(entry, "html_url"),
         milestone=reading.text(entry, "milestone", "title"),
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from trackers.base import Comment
 
@@ -28,6 +29,20 @@ def text(entry: Any, *names: str) -> str:
     """A text, or nothing."""
     found = told(entry, *names)
     return found if isinstance(found, str) else ""
+
+
+def address(entry: Any, *names: str) -> str:
+    """An address that a page may link to: http or https and a host, or nothing.
+
+    Whoever may set a commit status chooses its address; `javascript:` would be run by a click.
+    """
+    found = text(entry, *names)
+    try:
+        parts = urlsplit(found)
+        is_fit = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_fit = False
+    return found if is_fit and found.isprintable() and " " not in found else ""
 
 
 def number(entry: Any, *names: str) -> int | None:
