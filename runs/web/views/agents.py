@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -33,12 +33,19 @@ def check(request: HttpRequest, profile_id: int) -> HttpResponse:
 
 
 @require_http_methods(["GET", "POST"])
-@administer
-def try_out(request: HttpRequest, profile_id: int) -> HttpResponse:
-    """Say what a trial costs; then begin it, or lead to the one that is open."""
+@act
+def try_out(request: HttpRequest, profile_id: int) -> HttpResponseBase:
+    """Say what a trial costs, to operators too; an admin may begin it from there."""
+    if request.method == "POST":
+        return _begin(request, profile_id)
     profile = get_object_or_404(AgentProfile, pk=profile_id)
-    if request.method == "GET":
-        return answers.fresh(render(request, "agents/try.html", {"profile": profile}))
+    return answers.fresh(render(request, "agents/try.html", {"profile": profile}))
+
+
+@administer
+def _begin(request: HttpRequest, profile_id: int) -> HttpResponse:
+    """Begin a trial, or lead to the one that is open."""
+    profile = get_object_or_404(AgentProfile, pk=profile_id)
     made = trial.ask(wiring.lab(), profile, username(request))
     return answers.elsewhere(request, reverse("runs:agent-trial", args=[made.pk]))
 
