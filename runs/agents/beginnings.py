@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 
+from runs.domain import budgets
 from runs.domain.beginning import Beginning, never_began, why
 from runs.domain.ports import Lab, SeamError
 from runs.models import Run
@@ -13,6 +15,7 @@ from runs.work import looking
 logger = logging.getLogger(__name__)
 
 LINES = 20
+SOON = timedelta(minutes=2)
 # As of a run that never had a session: its claim is rolled back, and it counts as no failed run.
 UNSTARTED: Mapping[str, object] = {"started_at": None}
 
@@ -32,13 +35,22 @@ def late_failure(lab: Lab, run: Run, seen: Mapping[str, object]) -> str:
         signal=signal if isinstance(signal, int) else None,
         # A one-shot program's first line names its session; an interactive one was given an id
         # together with hooks, which tell when it was given its task.
-        tells=bool(run.output) if run.is_one_shot else bool(session),
+        # Its hooks may be switched off, so one that was never heard of must have ended soon.
+        tells=bool(run.output) if run.is_one_shot else bool(session) and _is_heard(run, seen),
         began=bool(session) if run.is_one_shot else run.began_at is not None,
         commits=run.commits,
     )
     if not never_began(facts):
         return ""
     return why(facts, str(seen.get("agent_note") or seen.get("last_line") or _words(lab, run)))
+
+
+def _is_heard(run: Run, seen: Mapping[str, object]) -> bool:
+    """Whether an interactive program would have told that it began."""
+    ended_at = seen.get("exited_at")
+    if run.output_read or not isinstance(ended_at, datetime):
+        return bool(run.output_read)
+    return budgets.age(ended_at, run.started_at) < SOON
 
 
 def _words(lab: Lab, run: Run) -> str:

@@ -7,11 +7,12 @@ write them too, so they explain and never prove: nothing in here makes a run a s
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 
 from runs.domain import loose, refusing, reports
 from runs.domain.loose import Entry
@@ -20,6 +21,8 @@ from runs.domain.reports import Report
 from runs.domain.states import AgentMode, AgentState, Trouble
 from runs.models import Run
 from runs.work import announce
+
+logger = logging.getLogger(__name__)
 
 FILE = "events.jsonl"
 MOST_BYTES = 1_100_000  # hooks write no more than a little less
@@ -71,7 +74,12 @@ def hear(lab: Lab, runs: Sequence[Run]) -> None:
     """Bring working interactive runs up to date with what their hooks wrote since the last look."""
     for run in runs:
         if run.mode == AgentMode.INTERACTIVE and not run.is_adopted:
-            _hear_one(lab, run)
+            try:
+                _hear_one(lab, run)
+            except (OperationalError, InterfaceError):
+                raise
+            except Exception:  # an agent writes these lines: none may keep others from being judged
+                logger.exception("events were not read", extra={"run_id": run.pk})
 
 
 def is_answering(lab: Lab, run: Run) -> bool:

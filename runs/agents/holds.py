@@ -43,6 +43,8 @@ def hold(lab: Lab, run: Run, refused: Refused, seen: Mapping[str, object], lease
                 "held_at": _since(lab, run, seen),
                 "slot": None,
                 "token_hash": "",
+                "resume_failures": 0,
+                "retry_at": None,
                 "trouble": refused.trouble,
                 "agent_note": lab.mask(refused.words)[:NOTE],
             }
@@ -144,7 +146,8 @@ def _since(lab: Lab, run: Run, seen: Mapping[str, object]) -> datetime:
     told = seen.get("exited_at") or run.turn_ended_at
     is_fit = isinstance(told, datetime) and now - timedelta(hours=1) <= told <= now
     since = told if is_fit and isinstance(told, datetime) else now
-    return max(since, run.started_at) if run.started_at is not None else since
+    began = run.resumed_at or run.started_at
+    return max(since, began) if began is not None else since
 
 
 def _hold_profile(lab: Lab, run: Run, refused: Refused) -> datetime:
@@ -172,9 +175,11 @@ def _hold(lab: Lab, profile_id: int, refused: Refused, *, has_worked: bool) -> d
         held_at=now,
         held_until=until,
         holds=tries,
+        told_hold=refused.trouble,
     )
     text = holding.told(profile.name, refused.trouble, said, until, now)
-    kind = NoticeKind.AGENT_HELD if tries == 1 else NoticeKind.AGENT_HELD_STILL
+    is_new = tries == 1 or profile.told_hold != refused.trouble
+    kind = NoticeKind.AGENT_HELD if is_new else NoticeKind.AGENT_HELD_STILL
     announce.tell(lab, kind, text)
     return until
 

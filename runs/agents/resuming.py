@@ -15,16 +15,18 @@ from pathlib import Path
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
-from runs.domain import budgets, holding, naming, tokens
+from runs.domain import budgets, holding, naming, streak, tokens
 from runs.domain.launching import Room, free_slot
 from runs.domain.ports import Lab, SeamError, Sighting
 from runs.domain.states import NoticeKind, Outcome, RunKind, RunState, Trouble
-from runs.models import Run, Settings
+from runs.models import AgentProfile, Run, Settings
 from runs.work import announce, lease, outcomes, reaper
 
 logger = logging.getLogger(__name__)
 
 START = timedelta(minutes=2)
+LONGEST_WAIT = timedelta(hours=1)
+MOST_FAILURES = 3  # then a program that never comes up has failed
 
 
 class Gone(Exception):
@@ -35,7 +37,14 @@ def waiting(lab: Lab, runs: Sequence[Run], sightings: Mapping[str, Sighting] | N
     """Held runs that may go on: their profile is free and their old session is gone; oldest first."""
     if sightings is None:
         return []
-    found = [run for run in runs if run.is_held and run.session not in sightings]
+    now = lab.now()
+    found = [
+        run
+        for run in runs
+        if run.is_held
+        and run.session not in sightings
+        and (run.retry_at is None or budgets.is_due(now, run.retry_at, LONGEST_WAIT))
+    ]
     free = [run for run in found if not _is_held(lab, run)]
     return sorted(free, key=lambda run: (run.held_at or lab.now(), run.pk))
 
@@ -72,8 +81,11 @@ def resume(
 
 def _resume(lab: Lab, settings: Settings, run: Run, slot: int, number: int) -> bool:
     now = lab.now()
+    chosen = _chosen(lab, settings, run)
+    if chosen is None or not _is_empty(lab, run):
+        return False
     rested = max(0, int((now - run.held_at).total_seconds())) if run.held_at else 0
-    is_general = run.profile_id is not None and run.profile_id == settings.agent_id
+    is_general = chosen.pk == settings.agent_id
     fresh: dict[str, object] = {
         "state": RunState.STARTING,
         "slot": slot,
@@ -86,6 +98,9 @@ def _resume(lab: Lab, settings: Settings, run: Run, slot: int, number: int) -> b
         "interrupted_at": None,
         **forgotten(run),
     }
+    if run.profile_id is None:  # the profile is gone: another agent has another session
+        fresh |= {"profile": chosen, "agent": chosen.name, "agent_session": ""}
+        fresh |= {"model": "", "effort": ""}
     if is_general:  # somebody may have chosen another one because this one was refused
         fresh |= {"model": settings.model, "effort": settings.effort}
     try:
@@ -107,6 +122,28 @@ def _resume(lab: Lab, settings: Settings, run: Run, slot: int, number: int) -> b
             "held run was not resumed: its session's name is taken", extra={"run_id": run.pk}
         )
         return False
+    return True
+
+
+def _chosen(lab: Lab, settings: Settings, run: Run) -> AgentProfile | None:
+    """The agent that goes on: the run's own, or the project's once that is gone; None while held."""
+    profile = run.profile or run.project.agent or settings.agent
+    if profile is None or holding.is_held(profile.hold, profile.held_until, lab.now()):
+        return None
+    return profile
+
+
+def _is_empty(lab: Lab, run: Run) -> bool:
+    """Whether nothing of its last session lives any more; ends what does, and its secrets.
+
+    The next start has another mark, by which this session's processes could not be found again.
+    """
+    try:
+        lab.sessions.kill(run.session, reaper.marker(lab, run))
+    except SeamError as error:
+        logger.warning("held session was not ended", extra={"run_id": run.pk, "error": str(error)})
+        return False
+    lab.sessions.forget(lab.paths.run_folder(run.pk))
     return True
 
 
@@ -159,20 +196,27 @@ def wait_again(
 ) -> bool:
     """Hold a run again that did not come to life; `anew`: the next try gives it its task again.
 
-    The session that it may have got is ended first, or by the next tick.
+    The session that it may have got is ended first, or by the next tick. After the first failure it
+    is tried again at once, after more of them later and later, and that is told.
     """
     try:
         lab.sessions.kill(run.session, reaper.marker(lab, run))
+        lab.sessions.forget(lab.paths.run_folder(run.pk))
     except SeamError as error:
         why = f"{why}; its session could not be ended yet: {error}"
+    failures = run.resume_failures + 1
     back: dict[str, object] = {"state": RunState.HELD, "held_at": lab.now(), "slot": None}
+    wait = lab.now() + streak.wait_after(failures - 1) if failures > 1 else None
+    back |= {"resume_failures": failures, "retry_at": wait}
+    back |= {"agent_note": lab.mask(why)[:300]}
     back |= {"launcher": "", "token_hash": ""} | ({"agent_session": ""} if anew else {})
     rows = Run.objects.active().filter(pk=run.pk, state__in=list(states))
     with transaction.atomic():
         won = rows.update(**back)
         if won:
             how = "it gets its task again" if anew else "it is tried again"
-            announce.tell(lab, NoticeKind.RUN_STEP, f"did not go on: {why}; {how}", run=run)
+            kind = NoticeKind.RUN_TROUBLED if failures == 2 else NoticeKind.RUN_STEP
+            announce.tell(lab, kind, f"did not go on: {why}; {how}", run=run)
     if won:
         run.refresh_from_db()
     return bool(won)

@@ -11,6 +11,7 @@ import logging
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 from django.db import IntegrityError, transaction
@@ -88,8 +89,9 @@ def carry_out(lab: Lab, trial_id: int) -> None:
         logger.exception("a trial failed by a mistake of ours", extra={"trial_id": trial.pk})
         note = f"labsite made a mistake ({type(error).__name__}); it is in the log"
     finally:
-        _tidy(lab, trial)
-    _finish(lab, trial, note)
+        is_tidy = _tidy(lab, trial)
+    if is_tidy:  # else the sweep ends it, and tries again until its session is gone
+        _finish(lab, trial, note)
 
 
 def sweep(lab: Lab) -> None:
@@ -100,13 +102,14 @@ def sweep(lab: Lab) -> None:
         if trial.state == TrialState.WAITING:
             if now >= trial.deadline:
                 _end(lab, trial, rows, TrialState.FAILED, NOT_TAKEN)
-        elif (
-            lab.is_process_alive(trial.process) is False
-            or now >= trial.deadline + trying.LOST_AFTER
-        ):
-            _tidy(lab, trial)
+        elif _is_lost(lab, trial, now) and _tidy(lab, trial):
             _end(lab, trial, rows, TrialState.FAILED, INTERRUPTED)
     _remove_strays(lab)
+
+
+def _is_lost(lab: Lab, trial: AgentTrial, now: datetime) -> bool:
+    is_late = now >= trial.deadline + trying.LOST_AFTER
+    return is_late or lab.is_process_alive(trial.process) is False
 
 
 def steps(trial: AgentTrial) -> list[Tried]:
@@ -215,14 +218,16 @@ def _final(trial: AgentTrial) -> list[dict[str, str]]:
     return trying.stored(trying.given_up(steps(trial)))
 
 
-def _tidy(lab: Lab, trial: AgentTrial) -> None:
-    """End its session, and remove what it made. Never raises."""
+def _tidy(lab: Lab, trial: AgentTrial) -> bool:
+    """End its session, and remove what it made; False while the session lives. Never raises."""
     try:
         lab.sessions.kill(trial.session, trial.mark)
     except SeamError as error:
         logger.warning("a session of a trial was not ended", extra={"error": str(error)})
+        return False
     for folder in (lab.paths.run_folder(-trial.pk), trial_ground.folder(lab, trial)):
         shutil.rmtree(folder, ignore_errors=True)
+    return True
 
 
 def _remove_strays(lab: Lab) -> None:

@@ -77,6 +77,7 @@ TOPICS: tuple[Topic, ...] = (
 # Quiet by default: only what stops the work until somebody comes.
 AT_FIRST = (
     NoticeKind.AUTO_PAUSED.value,
+    NoticeKind.AGENT_HELD.value,
     NoticeKind.WATCH_FAILED.value,
     NoticeKind.DISK_WARNED.value,
 )

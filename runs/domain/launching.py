@@ -107,6 +107,7 @@ def hopeful(queue: Queue) -> list[Candidate]:
         issue
         for issue in queue.ready or ()
         if queue.want.includes(issue.key)
+        and not issue.stopped_by
         and all(found.why is Why.BLOCK_UNKNOWN for found in waiting.of_issue(queue, issue))
     ]
 

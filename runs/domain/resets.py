@@ -43,17 +43,18 @@ def told(words: str, now: datetime, zone: tzinfo = UTC) -> datetime | None:
         return loose.moment(int(epoch[1]))
     length = _IN.search(words)
     if length:
-        return now + _length(length[1])
+        return _later(now, length[1])
     named = _AT.search(words)
     return _moment(named, now, zone) if named and (named["half"] or named["minute"]) else None
 
 
-def _length(words: str) -> timedelta:
+def _later(now: datetime, words: str) -> datetime | None:
+    """So long after now; None for a length that leads out of the calendar."""
     try:
         parts = [float(one[1]) * _UNITS[one[2].lower()] for one in _PART.finditer(words)]
-        return sum(parts, timedelta(0))
-    except OverflowError:
-        return timedelta(days=3650)
+        return now + sum(parts, timedelta(0))
+    except (OverflowError, ValueError):
+        return None
 
 
 def _moment(named: re.Match[str], now: datetime, zone: tzinfo) -> datetime | None:

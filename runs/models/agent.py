@@ -161,6 +161,9 @@ class AgentProfile(models.Model):
     held_until = models.DateTimeField(
         null=True, blank=True, editable=False, help_text="When it is tried again."
     )
+    told_hold = models.CharField(
+        max_length=12, blank=True, default="", editable=False, help_text="The last trouble told."
+    )
     holds = models.PositiveIntegerField(
         default=0, editable=False, help_text="Holds in a row without work in between."
     )

@@ -104,6 +104,12 @@ class Run(AgentTold, QuickRows):
     resumed_at = models.DateTimeField(
         null=True, blank=True, help_text="When it was last put into *starting* again."
     )
+    resume_failures = models.PositiveIntegerField(
+        default=0, help_text="Tries in a row to start it again in which its agent never came up."
+    )
+    retry_at = models.DateTimeField(
+        null=True, blank=True, help_text="Not started again before, after a try that failed."
+    )
     resumes = models.PositiveIntegerField(
         default=0, help_text="How often its agent was started again after it was held."
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from runs.domain import naming
@@ -220,6 +220,10 @@ class GitRepos:
         head = self._git(path, "rev-parse", "HEAD", timeout=QUICK)
         if link.exists() and head.status == 0 and head.stdout.strip() != fork_point:
             return False
+        if link.exists() and head.status == 0:
+            staged = ("diff", "--cached", "--no-ext-diff", "--name-status", fork_point)
+            if not self._shows_only_losses(path, staged, None, {}):
+                return False
         env = {"GIT_DIR": str(repo), "GIT_WORK_TREE": str(path)}
         with tempfile.TemporaryDirectory(prefix="labsite-") as scratch:
             index = Path(scratch) / "index"
@@ -228,13 +232,24 @@ class GitRepos:
                 ("diff", "--no-ext-diff", "--no-textconv", "--name-status"),
                 OTHERS,
             ):
-                done = self._git(repo, *argv, index=index, env=env, looks_at_files=True)
-                if done.status != 0:
-                    raise failed(argv[0], done)
-                lines = done.stdout.replace("\0", "\n").splitlines()
-                if not all(line.startswith("D\t") for line in lines):
+                if not self._shows_only_losses(repo, argv, index, env):
                     return False
         return True
+
+    def _shows_only_losses(
+        self, folder: Path, argv: Sequence[str], index: Path | None, env: Mapping[str, str]
+    ) -> bool:
+        """Whether git lists nothing but missing files. What takes too long to tell is kept."""
+        try:
+            done = self._git(
+                folder, *argv, index=index, env=env, looks_at_files=True, timeout=QUICK
+            )
+        except SeamError:
+            return False
+        if done.status != 0:
+            raise failed(argv[0], done)
+        lines = done.stdout.replace("\0", "\n").splitlines()
+        return all(line.startswith("D\t") for line in lines)
 
     def tip(self, repo: Path, ref: str) -> str | None:
         """The commit of a ref, None when there is no such ref."""

@@ -8,6 +8,7 @@ is made with an index of our own; neither the worktree nor its index is touched.
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,6 +69,7 @@ class GitRescues:
             self._ask(repo, "read-tree", tip, index=index, env=env)
             self._ask(repo, *plain, "add", "--all", "--", ".", index=index, env=env)
             self._add_hidden(repo, plain, index, env)
+            self._refuse_inner(path, index, repo, env)
             files = self._ask(repo, *plain, "write-tree", index=index, env=env).strip()
         return Snapshot(tip, tip, base, files, is_dirty=files != base, has_worktree=True)
 
@@ -82,7 +84,9 @@ class GitRescues:
         if not names:
             return
         listed = index.with_name("hidden")
-        listed.write_bytes(names.encode("utf-8", "surrogateescape"))
+        # What is no UTF-8 was read with its bytes spelled out.
+        raw = re.sub(rb"\\x([0-9a-f]{2})", lambda one: bytes([int(one[1], 16)]), names.encode())
+        listed.write_bytes(raw)
         argv = ("add", "--force", f"--pathspec-from-file={listed}", "--pathspec-file-nul")
         self._ask(folder, *plain, *argv, index=index, env={**env, "GIT_LITERAL_PATHSPECS": "1"})
 
@@ -207,9 +211,15 @@ class GitRescues:
         if done.status != 0:
             raise failed("read-tree", done)
 
-    def _refuse_inner(self, path: Path, index: Path) -> None:
+    def _refuse_inner(
+        self,
+        path: Path,
+        index: Path,
+        folder: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
         """A repository inside is only named by a tree, not held, so its work would be lost."""
-        done = self._git(path, "ls-files", "-s", "-z", index=index)
+        done = self._git(folder or path, "ls-files", "-s", "-z", index=index, env=env)
         if done.status != 0:
             raise failed("ls-files", done)
         for line in done.stdout.split("\0"):

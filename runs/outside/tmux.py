@@ -84,7 +84,8 @@ class TmuxSessions:
     def _write_order(self, order: Order) -> None:
         """The whole environment is in it: a tmux server keeps the one that it was started with."""
         order.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name in (recorder.NAME, "exit"):  # of a program that worked on the same run before
+        # Of a program that worked on the same run before.
+        for name in (recorder.NAME, "exit", masking.FILE):
             (order.folder / name).unlink(missing_ok=True)
         env = _for_agents(self._env)
         if len(str(order.folder)) <= SHORT:

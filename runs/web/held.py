@@ -67,6 +67,8 @@ def wait_of(run: Run, now: datetime) -> Wait | None:
     if not run.is_held:
         return None
     hold = _of_row(run, run.profile_id, now)
+    if hold is None and run.retry_at is not None and run.retry_at > now:
+        return Wait(f"did not start again: {run.agent_note}", run.retry_at)
     if hold is None:
         return Wait("waiting for a free slot", None)
     return Wait(holding.waiting(hold.trouble, hold.name), hold.until)

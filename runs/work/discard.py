@@ -9,11 +9,23 @@ from pathlib import Path
 from django.db import transaction
 
 from runs.domain import naming
+from runs.domain.keeping import Branch
 from runs.domain.ports import Lab, Moved, Rejected, SeamError
 from runs.domain.states import NoticeKind, TrackerKind
 from runs.models import Project, Rescue
-from runs.work import announce, census, credentials, guard, owners, pacing, pulls, rescue
+from runs.work import (
+    announce,
+    census,
+    credentials,
+    guard,
+    mergeable,
+    owners,
+    pacing,
+    pulls,
+    rescue,
+)
 from trackers.base import PullState, TrackerError
+from trackers.builtin.models import PullRequest
 
 logger = logging.getLogger(__name__)
 
@@ -49,42 +61,63 @@ def discard(lab: Lab, project: Project, branch: str, by: str) -> Discarded:
 
     What origin has under that name would keep the next run of the issue from pushing, and an open
     pull request of it would pass for that run's delivery. What origin does not let go stays, and
-    the answer says so. Killed in the middle, the branch is still parked and the rescues are there;
-    pressed again it goes on. Raises DiscardRefused, and SeamError when something could not be told,
-    kept or removed.
+    the answer says so. Killed in the middle, the branch is still parked, here or on origin, and the
+    rescues are there; pressed again it goes on. Raises DiscardRefused, and SeamError when something
+    could not be told, kept or removed.
     """
     if not naming.is_managed(branch):
         text = f"{branch} is not a branch that labsite manages, so nothing was removed."
         raise DiscardRefused("not_managed", text)
     repo = project.repo(lab.paths)
+    _check_merge(lab, project, branch)
     there = _on_origin(lab, project, branch)
     with lab.repos.hold(repo):
         found = next((b for b in lab.repos.branches(repo, (branch,)) if b.name == branch), None)
-        if found is None and there.tip is None:
-            raise DiscardRefused(
-                "gone", f"There is no branch {branch} any more. Nothing was removed."
-            )
-        if branch in owners.owned(project, lab.sessions.look()):
-            text = f"A live session works on {branch}, so nothing was removed. Stop it first."
-            raise DiscardRefused("owned", text)
+        _check_there(lab, project, branch, found, there)
         path = census.worktree_of(lab, found, owners.remembered(project)) if found else None
         _check_place(lab, path)
-        kept = None
+        states: list[tuple[str, Path | None, str]] = []
         if there.tip is not None and (found is None or there.tip != found.tip):
-            why = f"discarded by {by}: what origin had"
-            kept = rescue.keep(lab, project, branch, there.tip, None, why=why, by=by, always=True)
+            states.append((there.tip, None, f"discarded by {by}: what origin had"))
         if found is not None:
-            why = f"discarded by {by}"
-            kept = rescue.keep(lab, project, branch, found.tip, path, why=why, by=by, always=True)
+            states.append((found.tip, path, f"discarded by {by}"))
+        for tip, place, why in states:
+            kept = rescue.keep(lab, project, branch, tip, place, why=why, by=by, always=True)
         assert kept is not None  # noqa: S101  (always)
-        told = _let_go_on_origin(lab, project, branch, there, by)
-        if path is not None:
-            lab.repos.force_remove(repo, path)
         if found is not None:
+            if path is not None:
+                lab.repos.force_remove(repo, path)
             lab.repos.delete_branch(repo, branch, found.tip)
+    # Not while others wait for the repository: a push may take a minute.
+    told = _let_go_on_origin(lab, project, branch, there, by)
     _tell(lab, project, branch, by, told)
     census.take(lab, project)
     return Discarded(kept, told)
+
+
+def _check_there(
+    lab: Lab, project: Project, branch: str, found: Branch | None, there: _Pushed
+) -> None:
+    """Raises DiscardRefused for what is gone or somebody's, SeamError for what nobody can tell."""
+    if found is None and there.error:
+        raise SeamError(f"there is none here, and origin could not be asked: {there.error}")
+    if found is None and there.tip is None:
+        raise DiscardRefused("gone", f"There is no branch {branch} any more. Nothing was removed.")
+    if branch in owners.owned(project, lab.sessions.look()):
+        text = f"A live session works on {branch}, so nothing was removed. Stop it first."
+        raise DiscardRefused("owned", text)
+
+
+def _check_merge(lab: Lab, project: Project, branch: str) -> None:
+    """Nothing is taken from under a merge that somebody has begun."""
+    if project.tracker != TrackerKind.BUILTIN or not project.tracker_root.isdigit():
+        return
+    rows = PullRequest.objects.filter(
+        root_id=int(project.tracker_root), head=branch, state=PullState.OPEN
+    )
+    if any(mergeable.is_busy(pull, lab.now()) for pull in rows):
+        text = f"Somebody is merging {branch} just now, so nothing was removed. Try again."
+        raise DiscardRefused("owned", text)
 
 
 def _on_origin(lab: Lab, project: Project, branch: str) -> _Pushed:

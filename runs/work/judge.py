@@ -128,6 +128,8 @@ def _did_not_go_on(lab: Lab, run: Run, reading: Reading | None) -> bool:
     has_begun = run.began_at is not None or (reading is not None and reading.report.agent_model)
     if not run.resumes or not run.agent_session or has_begun:
         return False
+    if run.resume_failures >= resuming.MOST_FAILURES:
+        return False
     if not resuming.is_at_its_start(lab, run):
         return False
     why = "its agent did not take its own session up again"

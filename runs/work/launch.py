@@ -50,6 +50,10 @@ class StartFailed(Exception):
         self.code = code
 
 
+class _Mistake(Exception):
+    """Our own code failed; nobody else's doing."""
+
+
 class NoLongerWanted(Exception):
     """The run was ended while it was starting; whatever exists stays as it is."""
 
@@ -85,7 +89,7 @@ def carry_out(lab: Lab, run_id: int) -> None:
         _leave_to_tick(lab, run)
     except Exception as error:
         logger.exception("start failed by a mistake of ours", extra={"run_id": run.pk})
-        give_up(lab, run, f"labsite made a mistake ({type(error).__name__}); it is in the log")
+        _fail(lab, run, _Mistake(f"labsite made a mistake ({type(error).__name__}); see its log"))
 
 
 def _fail(lab: Lab, run: Run, error: Exception) -> None:
@@ -102,7 +106,7 @@ def _fail(lab: Lab, run: Run, error: Exception) -> None:
 
 def _resume_failed(lab: Lab, run: Run, why: str) -> None:
     """A program that did not take its own session up again gets its task; without one it failed."""
-    if run.agent_session:
+    if run.agent_session and run.resume_failures < resuming.MOST_FAILURES:
         _wait_again(lab, run, why, anew=True)
     elif outcomes.record(lab, run, Outcome.FAILED, f"could not be started again: {why}"):
         Run.objects.filter(pk=run.pk).update(launcher="")

@@ -6,6 +6,7 @@ nothing is remembered in a process.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,8 @@ from runs.domain.record import Reading
 from runs.domain.states import NoticeKind
 from runs.models import Run, told
 from runs.work import announce
+
+logger = logging.getLogger(__name__)
 
 PIECE = 4 * loose.LINE_LIMIT
 AT_A_LOOK = 4 * PIECE
@@ -95,7 +98,11 @@ def listen(lab: Lab, runs: Sequence[Run]) -> int:
     """
     heard, left = {}, AT_A_LOOK
     for run in runs:
-        after = hear(lab, run, left)
+        try:
+            after = hear(lab, run, left)
+        except Exception:  # an agent prints these lines: none may keep others from being read
+            logger.exception("output was not read", extra={"run_id": run.pk})
+            continue
         if after != run.reading:
             heard[run] = after
             left -= max(0, after.output_read - run.output_read)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -29,7 +29,10 @@ PATCH_BYTES = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One parked branch (LAB-118). None: that one fact could not be read (LAB-122)."""
+    """One parked branch (LAB-118). None: that one fact could not be read (LAB-122).
+
+    `is_remote`: only origin has it, where it keeps runs of its issue from starting.
+    """
 
     branch: str
     key: str
@@ -42,6 +45,7 @@ class Entry:
     outcome: str
     run_id: int | None
     pull: Pull | None
+    is_remote: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +83,55 @@ def listing(lab: Lab, project: Project, page: int = 1) -> Listing:
         found = census.parked(lab, project)
     except SeamError as error:
         return Listing(error=str(error))
+    remote = _only_on_origin(lab, project, found)
+    found = [*found, *remote]
     page = min(max(1, page), max(1, -(-len(found) // PAGE)))
     some = found[(page - 1) * PAGE : page * PAGE]
     known = owners.remembered(project)
     measured = Parked.objects.filter(project=project, branch__in=[one.name for one in some])
     sizes = dict(measured.values_list("branch", "bytes"))
     pulls, pulls_error = _pulls(lab, project, some)
-    entries = [_entry(lab, project, one, known, sizes, pulls) for one in some]
+    entries = [
+        replace(_entry(lab, project, one, known, sizes, pulls), is_remote=one in remote)
+        for one in some
+    ]
     return Listing(entries, len(found), page, pulls_error=pulls_error)
+
+
+def _only_on_origin(lab: Lab, project: Project, here: Sequence[Branch]) -> list[Branch]:
+    """Branches of open issues that origin alone has, with commits that its base has not.
+
+    They are nobody's parked work here, but no run of their issue can push while they are there.
+    """
+    repo, base = project.repo(lab.paths), project.default_branch
+    try:
+        tips = lab.repos.pushed_tips(repo, base, (naming.BRANCH_PREFIX,))
+        taken = {*owners.owned(project), *(one.name for one in here)}
+        keys = {name: naming.claimed_key(name, project.keys) for name in tips if name not in taken}
+        wanted = _still_open(lab, project, [key for key in keys.values() if key])
+        found = []
+        for name in [name for name, key in keys.items() if key in wanted][:PAGE]:
+            made = lab.repos.commits(repo, f"refs/remotes/origin/{base}", tips[name], 1)
+            found += [Branch(name, tips[name], made[0].at)] if made else []
+    except SeamError as error:
+        logger.info("branches of origin were not read", extra={"error": str(error)})
+        return []
+    return found
+
+
+def _still_open(lab: Lab, project: Project, keys: Sequence[str]) -> frozenset[str]:
+    """Those of these issues that are open; none where the tracker does not say."""
+    tracker = lab.tracker_for(project.tracker) if project.tracker else None
+    if tracker is None or not keys:
+        return frozenset()
+    root = project.tracker_root
+    try:
+        with awaited():
+            issues = tracker.still_open({root: keys}).get(root)
+    except TrackerError as error:
+        logger.info("issues were not read", extra={"error": str(error)})
+        return frozenset()
+    return frozenset(issue.key for issue in issues or ())
 
 
 def held(lab: Lab, rescue: Rescue) -> Held:

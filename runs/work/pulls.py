@@ -122,6 +122,7 @@ def _standing(tracker: Tracker, run: Run) -> Pull | None:
 def _take_over(lab: Lab, tracker: Tracker, run: Run, standing: Pull, by: str) -> Pull:
     """The open one, with this run's work in it: an earlier run of the issue may have opened it."""
     commit = _own_commit(lab, run)
+    _check_ahead(lab, run, commit, standing.base or run.project.default_branch)
     _check_complete(lab, run, commit)
     if Ability.LOCAL not in tracker.abilities:
         _tell_once(lab, run, standing, by)
@@ -151,12 +152,7 @@ def _request(lab: Lab, run: Run, title: str, body: str, base: str, by: str) -> N
         raise PullRefused(error.field, error.text) from error
     base = _base(lab, run, base)
     commit = _own_commit(lab, run)
-    if not _is_ahead(lab, run.project, commit, base):
-        raise PullRefused(
-            "head",
-            f"{run.branch} on origin holds no commit that {base} does not have. "
-            f"Commit your work, then: git push origin {run.branch}",
-        )
+    _check_ahead(lab, run, commit, base)
     _check_complete(lab, run, commit)
     if not writing.closes(body, run.issue_key):
         body = f"{body}\n\nCloses #{run.issue_key}".strip()
@@ -209,25 +205,41 @@ def _own_commit(lab: Lab, run: Run) -> str:
     return commit
 
 
+def _check_ahead(lab: Lab, run: Run, commit: str, base: str) -> None:
+    """A pull request without a commit would be found merged at once."""
+    if not _is_ahead(lab, run.project, commit, base):
+        raise PullRefused(
+            "head",
+            f"{run.branch} on origin holds no commit that {base} does not have. "
+            f"Commit your work, then: git push origin {run.branch}",
+        )
+
+
 def _check_complete(lab: Lab, run: Run, commit: str) -> None:
     """A pull request ends the run, so nothing that was committed may be missing on origin."""
     if _is_behind(lab, run, commit):
         raise PullRefused(
             "head",
             f"{run.branch} has commits here that origin does not have, and a pull request ends "
-            f"the run. Push them first: {_push_words(lab, run, commit)}",
+            f"the run. {_push_words(lab, run, commit)}",
         )
 
 
 def _push_words(lab: Lab, run: Run, commit: str) -> str:
-    """The push that works: a branch that was rewritten here does not go on from what origin has."""
+    """The push that works. What origin has and the branch here has not may be somebody else's."""
     repo = run.project.repo(lab.paths)
     head = lab.repos.tip(repo, f"refs/heads/{run.branch}")
     try:
         goes_on = head is not None and lab.repos.join(repo, head, commit).way is Way.HELD
     except SeamError:
         goes_on = True
-    return f"git push {'' if goes_on else '--force-with-lease '}origin {run.branch}"
+    if goes_on:
+        return f"Push them first: git push origin {run.branch}"
+    return (
+        f"Origin has other commits on it: git fetch origin && git rebase origin/{run.branch}, then "
+        f"git push origin {run.branch}. Only if all of those are older versions of your own: "
+        f"git push --force-with-lease={run.branch}:{commit} origin {run.branch}"
+    )
 
 
 def _is_ahead(lab: Lab, project: Project, commit: str, base: str) -> bool:

@@ -23,6 +23,7 @@ SETTLED = timedelta(seconds=30)  # how long a start has to hold to count as one 
 def failed(lab: Lab, run: Run) -> None:
     """An automatic start came to nothing: the issue waits longer with each, in the transaction."""
     now = lab.now()
+    Project.objects.hold(run.project_id)  # first, as Reset and a start do, or they deadlock
     row, _ = StartWait.objects.get_or_create(project_id=run.project_id, issue_key=run.issue_key)
     rows = StartWait.objects.filter(pk=row.pk)
     rows.update(

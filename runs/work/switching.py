@@ -12,7 +12,7 @@ from runs.domain.forging import NoRepository
 from runs.domain.ports import Lab
 from runs.domain.states import Mirror, NoticeKind, TrackerKind
 from runs.models import Forge, Project, Run
-from runs.work import announce, pacing
+from runs.work import announce, pacing, start_waits
 from trackers.builtin import store
 
 LABEL_CHARACTERS = 50
@@ -79,6 +79,8 @@ def choose(lab: Lab, project: Project, wanted: Wanted, *, by: str) -> bool:
             _moved(now, wanted, root) if is_moved else {"tracker_root": root or now.tracker_root}
         )
         Project.objects.filter(pk=project.pk).update(forge=wanted.forge, **plain, **moved)
+        if is_moved:  # the same key means another issue there
+            start_waits.forget(project.pk)
         text = _told(wanted, root, is_moved=is_moved)
         announce.tell(lab, NoticeKind.SETTING_CHANGED, text, project=project, by=by)
         pacing.wake(lab, project.pk)

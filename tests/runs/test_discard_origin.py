@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from runs.domain.ports import SeamError
 from runs.domain.states import Outcome
 from runs.models import Notice, Project, Rescue, Run
-from runs.work import discard, issues, merging, pulls, sweep
+from runs.work import discard, issues, merging, parked, pulls, sweep
 from runs.work.stop import stop
 from tests.real import RealWorld, git
 from tests.runs.stories import look, press_start
 from trackers.builtin import queries
-from trackers.builtin.models import Issue
+from trackers.builtin.models import Issue, PullRequest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -99,8 +100,11 @@ def test_a_branch_that_is_on_origin_alone_is_discarded_too(
     repo = project.repo(real.paths)
     real.repos.force_remove(repo, Path(Run.objects.get().worktree))
     real.repos.delete_branch(repo, "afk/1", tip)
+    (shown,) = parked.listing(real.lab, project).entries
+    assert (shown.branch, shown.is_remote, shown.run_id) == ("afk/1", True, Run.objects.get().pk)
     assert discard.discard(real.lab, project, "afk/1", "anna").rescue.tip == tip
     assert on_origin(project) == ["main"]
+    assert not parked.listing(real.lab, project).entries
     with pytest.raises(discard.DiscardRefused, match="no branch afk/1 any more"):
         discard.discard(real.lab, project, "afk/1", "anna")
 
@@ -182,7 +186,7 @@ def test_commits_that_are_not_pushed_are_missed_although_a_pull_request_is_open(
     git(Path(run.worktree), "commit", "-q", "--amend", "-m", "feat: amended")
     git(Path(run.worktree), "reset", "-q", "--hard", "HEAD~2")
     commit(run, "rewritten")
-    with pytest.raises(pulls.PullRefused, match="git push --force-with-lease origin afk/1"):
+    with pytest.raises(pulls.PullRefused, match="git rebase origin/afk/1"):
         pulls.create(real.lab, run, title="First")
 
 
@@ -220,3 +224,36 @@ def test_an_open_pull_request_with_new_commits_after_a_merge_stays_open(
     real.repos.fetch(project.repo(real.paths), url=project.url)
     assert merging.notice_merged(real.lab, project) == 0
     assert queries.pull(project.tracker_root, 2).state == "open"
+
+
+def test_an_empty_branch_never_passes_for_a_merged_pull_request(
+    real: RealWorld, project: Project
+) -> None:
+    run, tip = delivered_and_parked(real, project)
+    repo = project.repo(real.paths)
+    real.repos.force_remove(repo, Path(run.worktree))
+    real.repos.delete_branch(repo, "afk/1", tip)
+    git(Path(project.url), "branch", "-q", "-D", "afk/1")
+    again = begin(real, project)
+    push(again)
+    with pytest.raises(pulls.PullRefused, match="holds no commit that main does not have"):
+        pulls.create(real.lab, again, title="Nothing")
+    assert merging.notice_merged(real.lab, project) == 0
+    assert queries.pull(project.tracker_root, 2).state == "open"
+
+
+def test_nothing_is_taken_from_under_a_merge(real: RealWorld, project: Project) -> None:
+    delivered_and_parked(real, project)
+    PullRequest.objects.update(merge_at=real.lab.now(), merge_by="ben")
+    with pytest.raises(discard.DiscardRefused, match="Somebody is merging afk/1"):
+        discard.discard(real.lab, project, "afk/1", "anna")
+    assert on_origin(project) == ["afk/1", "main"]
+
+
+def test_an_origin_that_cannot_be_asked_is_not_said_to_have_nothing(
+    real: RealWorld, project: Project
+) -> None:
+    Project.objects.update(url=f"{project.url}.away")
+    project.refresh_from_db()
+    with pytest.raises(SeamError, match="origin could not be asked"):
+        discard.discard(real.lab, project, "afk/1", "anna")

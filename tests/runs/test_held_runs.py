@@ -12,6 +12,7 @@ from runs.domain import holding
 from runs.domain.refusing import Refused
 from runs.domain.states import Outcome, RunState, Trouble
 from runs.models import AgentProfile, Host, Notice, Project, Run, Settings
+from runs.web.held import wait_of
 from runs.work import (
     auto,
     choices,
@@ -703,3 +704,72 @@ def test_a_run_that_was_read_before_its_agent_was_held_again_is_not_resumed(worl
     room = resuming.Room(set(), 0, 5)
     settings = Settings.current()
     assert resuming.resume(world.lab, settings, [stale], room, number, set()) == 0
+
+
+def test_a_program_that_cannot_be_started_again_is_tried_more_and_more_rarely(world, project):
+    run = _turned_away(world, project)
+    holds.try_again(world.lab, _profile(), by="anna")
+    world.sessions.broken_start = "no room"
+    for _ in range(20):
+        look(world)
+        work(world)
+    run.refresh_from_db()
+    assert (run.state, run.resume_failures) == (RunState.HELD, 2)
+    assert run.retry_at == world.clock.now + timedelta(minutes=1)
+    assert len(_told("run.troubled")) == 1
+    assert "no room" in wait_of(run, world.clock.now).text
+    world.clock.forward(seconds=61)
+    world.sessions.broken_start = ""
+    look(world)
+    work(world)
+    run.refresh_from_db()
+    assert run.state == RunState.WORKING
+
+
+def test_a_program_that_never_comes_up_again_has_failed(world, project):
+    AgentProfile.objects.update(argv=["claude", "--session-id", "{session}", "{prompt}"])
+    run = _turned_away(world, project)
+    holds.try_again(world.lab, _profile(), by="anna")
+    for _ in range(12):
+        world.clock.forward(seconds=100)
+        look(world)
+        work(world)
+        run.refresh_from_db()
+        if run.state == RunState.WORKING:
+            world.sessions.end(run.session, 1)
+    run.refresh_from_db()
+    assert run.outcome in (Outcome.DIED, Outcome.FAILED)
+    assert run.resumes <= 5
+    assert Path(run.worktree).is_dir()
+
+
+def test_a_run_whose_profile_was_deleted_goes_on_with_the_agent_of_its_project(world, project):
+    run = _turned_away(world, project)
+    other = make.an_agent("Other", argv=ONE_SHOT, mode="one_shot", output="claude_stream_json")
+    Project.objects.update(agent=other)
+    _profile().delete()
+    look(world)
+    work(world)
+    run.refresh_from_db()
+    assert (run.state, run.profile, run.agent) == (RunState.WORKING, other, "Other")
+
+
+def test_another_trouble_is_told_outside_again(world, project):
+    _turned_away(world, project)
+    profile = _profile()
+    holds.try_again(world.lab, profile, by="anna")
+    look(world)
+    work(world)
+    run = Run.objects.get()
+    _ends(world, run, "Credit balance is too low", 400)
+    look(world)
+    assert _profile().hold == Trouble.CREDIT
+    assert len(_told("agent.held")) == 2
+
+
+def test_what_no_calendar_holds_keeps_nobody_from_being_judged(world, project):
+    run = start(world, project)
+    _ends(world, run, "usage limit: try again in 9000000 days")
+    look(world)
+    run.refresh_from_db()
+    assert run.state == RunState.HELD

@@ -298,7 +298,9 @@ def test_a_huge_change_is_cut_while_it_is_read(real, tmp_path):
     assert "b.txt" not in patch
 
 
-@pytest.mark.parametrize("how", ["link removed", "repository of its own", "hidden", "unchanged"])
+@pytest.mark.parametrize(
+    "how", ["link removed", "repository of its own", "hidden", "unchanged", "staged"]
+)
 def test_a_roll_back_keeps_whatever_an_agent_left_in_the_last_moment(real, tmp_path, how):
     repo, tree, fork = _claimed(real, tmp_path)
     if how == "hidden":
@@ -309,13 +311,16 @@ def test_a_roll_back_keeps_whatever_an_agent_left_in_the_last_moment(real, tmp_p
         (tree / "hello.txt").write_text("changed\n")
     else:
         (tree / "left.txt").write_text("work")
+    if how == "staged":
+        git(tree, "add", "left.txt")
+        (tree / "left.txt").unlink()
     if how in ("link removed", "repository of its own"):
         (tree / ".git").unlink()
     if how == "repository of its own":
         git(tree, "init", "-q", "-b", "afk/7")
     assert not real.repos.roll_back(repo, tree, "afk/7", fork)
     assert (tree / "hello.txt").exists()
-    assert how == "unchanged" or (tree / "left.txt").read_text() == "work"
+    assert how in ("unchanged", "staged") or (tree / "left.txt").read_text() == "work"
     assert real.repos.claims(repo) == {"7"}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from runs.domain.keeping import RESCUES
@@ -237,3 +239,21 @@ def test_a_worktree_that_was_made_a_repository_of_its_own_is_refused_in_words(re
     git(tree, "init", "-q", "-b", "afk/7")
     with pytest.raises(SeamError, match="made a repository of its own"):
         real.repos.snapshot(repo, tip, tree)
+
+
+def test_a_repository_inside_a_worktree_without_its_link_is_refused_too(real, dirty):
+    repo, tree, tip = dirty
+    (tree / "inner").mkdir()
+    a_checkout(tree / "inner" / "clone")
+    (tree / ".git").unlink()
+    with pytest.raises(SeamError, match="a git repository of its own"):
+        real.repos.snapshot(repo, tip, tree)
+
+
+def test_a_hidden_file_with_a_name_that_is_no_text_is_kept(real, dirty):
+    repo, tree, tip = dirty
+    (repo / "info").mkdir(exist_ok=True)
+    (repo / "info" / "exclude").write_text("*.log\n")
+    (tree / os.fsdecode(b"caf\xe9.log")).write_text("work")
+    real.repos.keep(repo, REF, real.repos.snapshot(repo, tip, tree), {})
+    assert b"caf\\351.log" in git(repo, "ls-tree", "-r", "--name-only", REF).encode()
