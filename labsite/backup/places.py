@@ -25,6 +25,7 @@ MADE_AGAIN = frozenset(
         "bin",
         "feed",
         "clones",
+        "trials",
         "answers",
         "signals",
         "tmux.conf",

@@ -40,7 +40,7 @@ def test_each_failed_start_says_why_in_the_banner_and_leaves_nothing(story, tab)
 
     _agent(story, "missing", ["no-such-agent"])
     _press(page)
-    expect(banner).to_contain_text("no-such-agent could not be started")
+    expect(banner).to_contain_text("no-such-agent was not found")
     _agent(story, "hasty", ["sh", "-c", "echo no credit left; exit 3"])
     _press(page)
     expect(banner).to_contain_text("exited immediately")

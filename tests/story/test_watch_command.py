@@ -126,7 +126,7 @@ def test_a_failed_validation_is_code_one(story, watch):
 
 @pytest.mark.row("MALA-W-70", "MALA-W-57", level="real")
 def test_three_failed_polls_are_code_three(story, watch):
-    set_up(story, tracker="beads", tracker_root=str(story.state / "nothing"))
+    set_up(story, tracker="builtin", tracker_root="nothing")
 
     command = watch("demo", "--watch")
 
