@@ -106,8 +106,9 @@ def _only_on_origin(lab: Lab, project: Project, here: Sequence[Branch]) -> list[
     repo, base = project.repo(lab.paths), project.default_branch
     try:
         tips = lab.repos.pushed_tips(repo, base, (naming.BRANCH_PREFIX,))
-        taken = {*owners.owned(project), *(one.name for one in here)}
-        keys = {name: naming.claimed_key(name, project.keys) for name in tips if name not in taken}
+        names = set(tips) - {base, *(one.name for one in here)}
+        names -= owners.owned(project) if names else set()
+        keys = {name: naming.claimed_key(name, project.keys) for name in sorted(names)}
         wanted = _still_open(lab, project, [key for key in keys.values() if key])
         found = []
         for name in [name for name, key in keys.items() if key in wanted][:PAGE]:
