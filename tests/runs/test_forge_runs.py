@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -26,9 +26,9 @@ READY = "ready-for-agent"
 
 
 @pytest.fixture(params=STYLES)
-def forge(request: pytest.FixtureRequest) -> Iterator[Double]:
-    """A forge on a real socket."""
-    made = STYLES[request.param](lambda: datetime.now(UTC))
+def forge(request: pytest.FixtureRequest, real: RealWorld) -> Iterator[Double]:
+    """A forge on a real socket. Its clock is labsite's, so that what is opened later is later there."""
+    made = STYLES[request.param](real.lab.now)
     with made.serving():
         yield made
     made.check()
