@@ -56,7 +56,8 @@ class Follower:
         try:
             if self._asked:
                 self._hand_on()
-            session = WatchSession.objects.filter(pk=self._session.pk).first()
+            rows = WatchSession.objects.select_related("project")
+            session = rows.filter(pk=self._session.pk).first()
             while self._tell() == MOST_ENTRIES:
                 pass  # more than that was told at once
             if session is None:
@@ -103,6 +104,7 @@ class Follower:
             session.threshold,
             session.poll_failures,
             session.held_up(active),
+            _paused(session),
         )
         if state != self._state:
             self._state = state
@@ -111,6 +113,17 @@ class Follower:
 
 def _told(notice: Notice) -> Told:
     return Told(notice.at, notice.kind, notice.text, notice.issue_key, notice.run_id)
+
+
+def _paused(session: WatchSession) -> str:
+    """That nothing starts, why, and what to do; empty where that is not what it waits for."""
+    project = session.project
+    if not project.is_paused or session.request or session.reason:
+        return ""
+    return (
+        f"{project.name} is paused: {project.streak} runs in a row failed. Nothing starts until you "
+        "press Reset on the project's page; look at the failed runs first. This command waits."
+    )
 
 
 def _summary(session: WatchSession) -> Summary:
@@ -123,6 +136,7 @@ def _summary(session: WatchSession) -> Summary:
         session.completed,
         session.failed,
         session.unstarted,
+        session.stopped,
         [row.state for row in rows],
         ended_at - session.opened_at,
     )

@@ -24,7 +24,11 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How the session stands, where that changed."""
+    """How the session stands, where that changed.
+
+    `held`: why nothing starts although something is ready. `paused`: that the project is paused,
+    and what to do about it.
+    """
 
     phase: str
     completed: int
@@ -33,6 +37,7 @@ class State:
     threshold: int | None
     poll_failures: int
     held: str = ""
+    paused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class Summary:
     completed: int
     failed: int
     unstarted: int
+    stopped: int
     validations: Sequence[str]
     took: timedelta
 
@@ -73,19 +79,22 @@ class HumanLines:
         self._printer.line(f"{one.at.astimezone():%H:%M:%S}  {about}{one.text}")
 
     def state(self, state: State) -> None:
-        """Only what no entry of the timeline says: why nothing starts although something is ready."""
-        if state.held and state.held != self._held:
-            self._printer.line(f"Something is ready, and nothing starts. {state.held}")
-        self._held = state.held
+        """Only what no entry of the timeline says: why nothing starts."""
+        held = f"Something is ready, and nothing starts. {state.held}" if state.held else ""
+        held = state.paused or held
+        if held and held != self._held:
+            self._printer.line(held)
+        self._held = held
 
     def summary(self, summary: Summary) -> None:
         minutes, seconds = divmod(int(summary.took.total_seconds()), 60)
         passed = summary.completed - summary.failed
-        unstarted = f", {summary.unstarted} could not start" if summary.unstarted else ""
+        rest = f", {summary.unstarted} could not start" if summary.unstarted else ""
+        rest += f", {summary.stopped} stopped by a person" if summary.stopped else ""
         never = "never" if summary.completed else "never, since nothing was completed"
         rows = {
             "ended": f"{summary.code}: {summary.reason}",
-            "issues": f"{summary.completed} completed: {passed} passed, {summary.failed} failed{unstarted}",
+            "issues": f"{summary.completed} completed: {passed} passed, {summary.failed} failed{rest}",
             "validated": "; ".join(summary.validations) or never,
             "took": f"{minutes} min {seconds} s",
         }

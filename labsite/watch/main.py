@@ -103,7 +103,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="./lab watch",
         description="Work on a project's ready issues by itself, and exit with how that went.",
         epilog="Exit codes: 0 all passed, 1 a validation or an issue failed, 2 wrong arguments, "
-        "3 the tracker could not be read three times in a row, 130 interrupted, 129 terminal closed: "
+        "3 the tracker could not be read three times in a row, 130 interrupted or a run was stopped by a "
+        "person, 129 terminal closed: "
         "the session then goes on. Ctrl-C once drains, twice aborts, three times kills.",
         allow_abbrev=False,
     )

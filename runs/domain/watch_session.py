@@ -70,7 +70,8 @@ class Terms:
 class Session:
     """What is stored of a session.
 
-    `unstarted` are issues that it claimed and whose agent could not be started (MALA-W-23).
+    `unstarted` are issues that it claimed and whose agent could not be started (MALA-W-23),
+    `stopped` its runs that a person stopped.
     `threshold` is the count at which the next validation is due, `validated` the one of the last.
     `ending` is why it is about to end; what was decided first stays. `idle_noted_at` is empty
     while it is not idle.
@@ -81,6 +82,7 @@ class Session:
     completed: int = 0
     failed: int = 0
     unstarted: int = 0
+    stopped: int = 0
     threshold: int | None = None
     validated: int = 0
     poll_failures: int = 0

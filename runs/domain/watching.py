@@ -98,13 +98,19 @@ def _polled(session: Session, poll: Poll | None) -> Session:
 
 
 def exit_code(session: Session) -> tuple[int, Reason]:
-    """The code and the reason of a session whose last validation did not fail (MALA-W-67 to 72)."""
+    """The code and the reason of a session whose last validation did not fail (MALA-W-67 to 72).
+
+    0 says that all issues passed. A run that a person stopped has neither passed nor failed: the
+    session was interrupted.
+    """
     if session.ending is Reason.POLL_FAILED:
         return 3, Reason.POLL_FAILED
     if session.ending is Reason.INTERRUPTED:
         return 130, Reason.INTERRUPTED
     if session.failed or session.unstarted:
         return 1, Reason.ISSUES_FAILED
+    if session.stopped:
+        return 130, Reason.INTERRUPTED
     return 0, session.ending or Reason.QUEUE_EMPTY
 
 

@@ -77,6 +77,9 @@ class Project(Seen, QuickRows):
     clone_deadline = models.DateTimeField(null=True, blank=True)
     error = models.TextField(blank=True)
     warning = models.TextField(blank=True, help_text="What could not be read at the last look.")
+    origin_warning = models.TextField(
+        blank=True, default="", editable=False, help_text="Why git could not read origin last."
+    )
     tracker = models.CharField(max_length=20, blank=True, default="builtin")
     tracker_root = models.CharField(max_length=500, blank=True)
     builtin_root = models.CharField(
@@ -239,6 +242,11 @@ class Project(Seen, QuickRows):
     def is_paused(self) -> bool:
         """Whether too many runs failed in a row for anything to start by itself (LAB-95)."""
         return streak.is_paused(self.streak)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is the matter with its tracker and its repository, in sentences."""
+        return [text for text in (self.warning, self.origin_warning) if text]
 
     @property
     def trusted_names(self) -> Collection[str]:

@@ -53,6 +53,7 @@ class WatchSession(models.Model):
     unstarted = models.PositiveIntegerField(
         default=0, help_text="Issues that were claimed and whose agent could not start."
     )
+    stopped = models.PositiveIntegerField(default=0, help_text="Runs that a person stopped.")
     threshold = models.PositiveIntegerField(
         null=True, blank=True, help_text="The count at which the next validation is due."
     )

@@ -140,7 +140,7 @@ def _nav(picture: Board, project: Project) -> NavProject:
         return NavProject(project.pk, project.name, "bad", "failed")
     if project.state == ProjectState.CLONING:
         return NavProject(project.pk, project.name, "", "cloning")
-    tone = "warn" if project.warning else "live" if live else ""
+    tone = "warn" if project.warnings else "live" if live else ""
     ready = len(picture.free_of(project))
     note = watched.short(project) or _note(live, ready, len(active) - live, project)
     return NavProject(project.pk, project.name, tone, note)

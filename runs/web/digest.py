@@ -137,7 +137,7 @@ def _project(
         project.name,
         project.state,
         project.error,
-        project.warning,
+        " ".join(project.warnings),
         is_paused=project.is_auto and project.is_paused,
         streak=project.streak,
         unpushed=unpushed or 0,

@@ -243,7 +243,7 @@ def _told(part: Shown) -> object:
     """What of a row or a screen shows on a page and may change without a timeline entry."""
     match part:
         case Project():
-            shown = (part.pk, part.state, part.clone_progress, part.warning, part.ready_label)
+            shown = (part.pk, part.state, part.clone_progress, part.warnings, part.ready_label)
             auto = (part.is_auto, part.streak, part.parallel_runs, part.retry_at)
             opened = (part.run_budget_minutes, part.last_opened_at, part.parked)
             watch = getattr(part, "watch_seen", None), getattr(part, "open_watch", None)

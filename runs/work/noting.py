@@ -1,6 +1,8 @@
-"""Shows on a project whether its tracker could be read; told once, and once when it is back."""
+"""Shows on a project whether its tracker and its origin could be read; told once, and once when back."""
 
 from __future__ import annotations
+
+import re
 
 from django.db import transaction
 
@@ -25,6 +27,39 @@ def note(lab: Lab, project: Project, silence: Silence | None) -> None:
             kind = NoticeKind.PROJECT_WARNED if text else NoticeKind.PROJECT_RECOVERED
             announce.tell(lab, kind, text or "the tracker answers again", project=project)
     project.warning = text
+
+
+def note_origin(lab: Lab, project: Project, error: str) -> bool:
+    """Keep why git could not read origin, or, with no error, that it can; whether that is new.
+
+    Told once, again when the reason is another, and once when origin can be read again.
+    """
+    text, known = lab.mask(_origin_words(error)), project.origin_warning
+    if _gist(text) == _gist(known):
+        return False
+    rows = Project.objects.filter(pk=project.pk, origin_warning=known)
+    with transaction.atomic():
+        won = bool(rows.update(origin_warning=text))
+        if won:
+            kind = NoticeKind.PROJECT_WARNED if text else NoticeKind.PROJECT_RECOVERED
+            announce.tell(lab, kind, text or "git can read origin again", project=project)
+            project.origin_warning = text
+    return won
+
+
+def _origin_words(error: str) -> str:
+    if not error:
+        return ""
+    return (
+        f"git could not read origin ({error[:MOST].rstrip('.')}), so no run can start. What is here "
+        "was not changed, and labsite tries again every ten minutes. If the repository moved or "
+        "access was withdrawn, restore it; if it is gone for good, remove the project."
+    )
+
+
+def _gist(text: str) -> str:
+    """Without numbers: how many milliseconds a refused connection took is no news."""
+    return re.sub(r"\d+", "", text)
 
 
 def words(silence: Silence) -> str:

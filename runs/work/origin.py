@@ -9,15 +9,33 @@ from django.db import transaction
 from runs.domain.ports import Lab, SeamError
 from runs.domain.states import NoticeKind
 from runs.models import Project
-from runs.work import announce, credentials
+from runs.work import announce, credentials, noting
+
+
+class Away(SeamError):
+    """Origin could not be read; `is_new` when that was not known, or was for another reason."""
+
+    def __init__(self, text: str, *, is_new: bool) -> None:
+        super().__init__(text)
+        self.is_new = is_new
 
 
 def freshen(lab: Lab, project: Project) -> str:
     """Fetch origin and take note when its default branch has another name now.
 
     Returns a warning, or '' when there is none: origins that labsite keeps take what is new in
-    the checkout first, and a checkout that cannot be read is no reason to stop. Raises SeamError.
+    the checkout first, and a checkout that cannot be read is no reason to stop. Raises Away when
+    origin cannot be read; the project says so until it can.
     """
+    try:
+        warning = _freshen(lab, project)
+    except SeamError as error:
+        raise Away(str(error), is_new=noting.note_origin(lab, project, str(error))) from error
+    noting.note_origin(lab, project, "")
+    return warning
+
+
+def _freshen(lab: Lab, project: Project) -> str:
     warning = ""
     if project.is_hosted:
         try:

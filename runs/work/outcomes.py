@@ -95,6 +95,8 @@ def _count_in_session(session: int, outcome: Outcome, did_start: bool, was_claim
         more["failed"] = F("failed") + int(not is_success)  # PostgreSQL adds no boolean
     elif outcome is Outcome.FAILED and was_claimed:
         more = {"unstarted": F("unstarted") + 1}
+    elif outcome is Outcome.STOPPED:
+        more = {"stopped": F("stopped") + 1}
     rows = WatchSession.objects.open().filter(pk=session)
     rows.update(look_at=None, version=F("version") + 1, **more)
 

@@ -84,12 +84,13 @@ def is_reconciled(due: Mapping[str, object]) -> bool:
 def ask(lab: Lab) -> int:
     """Ask for the sweep of every project that may need one; how many.
 
-    A project without parked work only hears of its default branch and its disk use, once an hour.
+    A project without parked work only hears of its default branch and its disk use, once an hour;
+    one whose origin could not be read is asked for again each time.
     """
     long_ago = lab.now() - EMPTY_EVERY
     begun = merging.interrupted(lab.now()).values(as_text=Cast("root", CharField()))
     wanted = Q(parked=None) | Q(parked__gt=0) | Q(swept_at=None) | Q(swept_at__lt=long_ago)
-    wanted |= Q(tracker="builtin", tracker_root__in=begun)
+    wanted |= Q(tracker="builtin", tracker_root__in=begun) | ~Q(origin_warning="")
     found = Project.objects.usable().filter(wanted).values_list("pk", flat=True)
     for pk in found:
         lab.queue.sweep(pk)
@@ -122,6 +123,8 @@ def carry_out(lab: Lab, project_id: int) -> None:
         try:
             step(lab, project)
         except SeamError as error:
+            if isinstance(error, origin.Away) and not error.is_new:
+                continue  # the project says so all the while
             what = {"project": project.slug, "step": step.__name__, "error": str(error)}
             logger.warning("a step of the sweep failed", extra=what)
 

@@ -118,6 +118,7 @@ def of(row: WatchSession, settings: Settings) -> Session:
         completed=row.completed,
         failed=row.failed,
         unstarted=row.unstarted,
+        stopped=row.stopped,
         threshold=row.threshold,
         validated=row.validated,
         poll_failures=row.poll_failures,
@@ -234,6 +235,7 @@ def _counts(row: WatchSession) -> str:
     parts = [f"{row.completed} completed"]
     parts += [f"{row.failed} of them failed"] if row.failed else []
     parts += [f"{row.unstarted} could not start"] if row.unstarted else []
+    parts += [f"{row.stopped} stopped by a person"] if row.stopped else []
     return ", ".join(parts)
 
 

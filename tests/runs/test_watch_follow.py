@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from io import StringIO
 from typing import Any
 
@@ -11,13 +12,13 @@ from django.db import transaction
 from labsite.beside.presses import Presses
 from labsite.beside.refused import Refusal
 from labsite.watch.follow import CODE_GONE, MOST_ENTRIES, Follower
-from labsite.watch.lines import HumanLines, State, Summary, Told
+from labsite.watch.lines import HumanLines, JsonLines, State, Summary, Told
 from labsite.watch.main import step_of, watch
 from labsite.watch.refused import NotYet
 from runs.domain.states import NoticeKind
 from runs.domain.watch_session import Request
-from runs.models import Project
-from runs.work import announce, watches
+from runs.models import Project, Run
+from runs.work import announce, auto, stop, watches
 from tests.fakes import World
 from tests.runs.watch_day import BATCH, WATCH, Day
 
@@ -157,6 +158,43 @@ def test_a_terminal_says_once_what_holds_a_session_up(day: Day) -> None:
         assert follower.news() is None
     said = "Something is ready, and nothing starts. Test agent is not logged in.\n"
     assert out.getvalue().count(said) == 1
+
+
+def test_a_batch_whose_only_run_was_stopped_was_interrupted(world: World) -> None:
+    day = Day(world, "1")
+    out = StringIO()
+    follower = Follower.open("demo", BATCH, HumanLines(out))
+    day.tick()
+    assert stop.stop(day.lab, Run.objects.get(), "anna")
+    day.wait(130, every=10)
+    assert follower.news() == 130
+    assert "130: interrupted" in out.getvalue()
+    assert "0 completed: 0 passed, 0 failed, 1 stopped by a person" in out.getvalue()
+
+
+def test_a_paused_project_is_said_at_once_with_what_to_do(day: Day) -> None:
+    day.project.streak = 3
+    day.project.save()
+    out, machine = StringIO(), StringIO()
+    follower = Follower.open("demo", BATCH, HumanLines(out))
+    assert follower.news() is None  # nobody made a tick yet
+    said = "demo is paused: 3 runs in a row failed. Nothing starts until you press Reset"
+    assert said in out.getvalue()
+
+    again = Follower(day.session, JsonLines(machine), 0)
+    for _ in range(3):
+        day.wait(60, every=20)
+        assert follower.news() is None
+        assert again.news() is None
+    assert out.getvalue().count(said) == 1
+    states = [json.loads(line) for line in machine.getvalue().splitlines()]
+    assert [one["paused"].startswith(said) for one in states if one["event"] == "state"] == [True]
+
+    assert auto.reset(day.lab, day.project, by="anna")
+    day.wait(70, every=10)
+    assert day.active == ["1", "2"]
+    assert again.news() is None
+    assert json.loads(machine.getvalue().splitlines()[-1])["paused"] == ""
 
 
 def test_a_killed_session_with_completions_is_not_said_to_have_none(day: Day) -> None:

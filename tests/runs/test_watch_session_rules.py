@@ -565,6 +565,23 @@ def test_issues_that_could_not_start_are_no_success():
     assert (done.session.code, done.session.ending) == (1, Reason.ISSUES_FAILED)
 
 
+@pytest.mark.row("MALA-W-67", "MALA-W-71", "MALA-W-27", level="pure")
+@pytest.mark.parametrize(
+    ("counts", "end"),
+    [
+        ({"stopped": 1}, (130, Reason.INTERRUPTED)),
+        ({"stopped": 1, "completed": 2, "validated": 2}, (130, Reason.INTERRUPTED)),
+        ({"stopped": 1, "unstarted": 1}, (1, Reason.ISSUES_FAILED)),
+        ({"completed": 2, "validated": 2}, (0, Reason.QUEUE_EMPTY)),
+    ],
+    ids=["the only one", "one of three", "beside one that could not start", "none"],
+)
+def test_what_a_person_stopped_has_not_passed(counts, end):
+    done = step(replace(watching.opened(BATCH), **counts), Facts(START, poll=Poll(0)))
+
+    assert (done.session.code, done.session.ending) == end
+
+
 @pytest.mark.row("C-51", "C-28", level="pure")
 def test_the_switch_s_session_asks_nothing_while_paused_and_tells_no_idleness():
     auto = Terms(is_watching=True, is_auto=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from runs.domain import watching
@@ -66,6 +67,7 @@ class House:
     def stops(self, key: str) -> House:
         """A person stops a run, which counts as nothing."""
         self.active.remove(key)
+        self.session = replace(self.session, stopped=self.session.stopped + 1)
         return self.tick()
 
     def validation_ends(self, passed: bool = True) -> House:

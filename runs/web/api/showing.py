@@ -38,7 +38,7 @@ def project(row: Project) -> shapes.Project:
         run_budget_minutes=row.run_budget_minutes,
         clone_progress=row.clone_progress,
         error=row.error,
-        warning=row.warning,
+        warning=" ".join(row.warnings),
         created_at=row.created_at,
         last_opened_at=row.last_opened_at,
         is_auto=row.is_auto,

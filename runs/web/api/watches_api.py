@@ -57,6 +57,7 @@ class Watch(BaseModel):
     completed: int
     failed: int
     unstarted: int
+    stopped: int
     held: str
     threshold: int | None
     validated: int
@@ -225,8 +226,17 @@ def _shown(rows: Sequence[WatchSession]) -> list[Watch]:
 
 def _watch(row: WatchSession, active: list[int]) -> Watch:
     same = (
-        *("completed", "failed", "unstarted", "threshold", "validated", "poll_failures"),
-        *("next_poll_at", "asked_by", "opened_by", "opened_at", "ended_at", "code", "reason"),
+        *("completed", "failed", "unstarted", "stopped", "threshold", "validated"),
+        *(
+            "poll_failures",
+            "next_poll_at",
+            "asked_by",
+            "opened_by",
+            "opened_at",
+            "ended_at",
+            "code",
+            "reason",
+        ),
         *("is_auto", "needs_resume", "held"),
     )
     facts: dict[str, Any] = {name: getattr(row, name) for name in same}
