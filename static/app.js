@@ -4,7 +4,9 @@
 
   const FAST = 1000;          // while something starts, and after an action
   const FAST_FOR = 10000;
-  const GONE = { 4401: "You are logged out. Log in again to go on.", 4404: "What this page shows is no longer there." };
+  const LOGGED_OUT = 4401;    // why the server closes a socket
+  const GONE = 4404;
+  const MUCH_LATER = 1e9;
 
   const body = () => document.body;
   const all = (selector, root = document) => root.querySelectorAll(selector);
@@ -66,8 +68,7 @@
   const isBusy = () => Date.now() < fastUntil || document.querySelector("[data-busy]") !== null;
   const period = () => (isBusy() ? FAST : 1000 * (Number(body().dataset.refresh) || 4));
   const mayRefresh = () =>
-    !document.hidden && !isOut && running.size === 0 &&
-    document.querySelector("[data-armed], #banner [data-unread]") === null;
+    !document.hidden && !isOut && running.size === 0 && document.querySelector("[data-armed]") === null;
 
   function beat() {
     const live = document.getElementById("live");
@@ -90,13 +91,13 @@
 
   /* ---- the banner ---- */
 
-  function note(text, level = "error") {
+  function note(text, level = "error", press = null) {
+    seen = "";
     const banner = document.getElementById("banner");
     if (!banner) return;
     const box = document.createElement("div");
     box.className = `banner ${level}`;
     box.setAttribute("role", level === "error" ? "alert" : "status");
-    if (level === "error") box.dataset.unread = "";
     const dot = document.createElement("span");
     dot.className = "dot";
     const said = document.createElement("p");
@@ -106,65 +107,105 @@
     close.className = "btn quiet small";
     close.dataset.dismiss = "";
     close.textContent = "Dismiss";
-    box.append(dot, said, close);
+    box.append(dot, said, press ?? close);
     banner.replaceChildren(box);
-    show();
+    // Whoever types is not moved away from it: this one stays in sight by itself.
+    if (press) box.dataset.stays = "";
+    else show();
   }
 
-  /* Pressed far down the page, the answer would otherwise be out of sight. */
+  /* Pressed far down the page, the answer would otherwise be out of sight. Each note comes into view once. */
+  let seen = "";
+
   function show() {
     const box = document.querySelector("#banner .banner");
-    if (box && box.getBoundingClientRect().top < 0) box.scrollIntoView({ block: "start" });
+    const said = box?.textContent ?? "";
+    if (box && said !== seen && box.getBoundingClientRect().top < 0) box.scrollIntoView({ block: "start" });
+    seen = said;
   }
 
   const isRefresh = (context) => context?.sourceElement?.id === "live";
   const isUnasked = (context) => isRefresh(context) || context?.sourceElement?.hasAttribute("data-again");
 
   function unanswered(context) {
-    if (isUnasked(context)) return state("", "not reachable, trying again");
+    if (isUnasked(context)) return state({ trouble: "not reachable, trying again" });
     note("labsite did not answer. Whether it was done is not known: look at the page before you try again.");
   }
 
   function refused(context) {
-    if (/<hx-partial/i.test(context.text || "")) return;
     const status = context.response.status;
-    if (isUnasked(context)) return state("", `refresh failed (${status})`);
+    if (status === 401) return loggedOut(context);
+    if (isUnasked(context)) return state({ trouble: `refresh failed (${status}), trying again` });
+    if (/<hx-partial/i.test(context.text || "")) return;
     if (status === 403) note("labsite did not trust this request; the page may be too old. Nothing was changed. Reload the page and try again.");
     else if (status === 404) note("That is no longer there. Nothing was changed. Reload the page.");
     else note(`labsite answered with an error (${status}). It is in the log; running agents are not touched. Look at the page before you try again.`);
   }
 
-  /* ---- the socket ---- */
+  /* ---- the link: what the socket says, and what became of the last refresh ---- */
 
+  const link = { isLive: false, text: "connecting", trouble: "" };
+  let connection = null;
   let newest = null;
   let frames = 0;
 
-  function state(tone, text) {
+  function state(news) {
+    Object.assign(link, news);
+    const tone = link.trouble ? "bad" : link.isLive ? "live" : "";
+    all("#link-state .dot, .side .brand .dot").forEach((dot) => { dot.className = `dot ${tone}`.trim(); });
     const shown = document.getElementById("link-state");
-    if (!shown) return;
-    shown.firstElementChild.className = `dot ${tone}`.trim();
-    write(shown.lastElementChild, text);
+    if (shown) write(shown.lastElementChild, link.trouble || link.text);
   }
 
   function opened(event) {
-    event.detail.connection.socket.send(JSON.stringify({ last: newest }));
-    state("live", "live");
+    connection = event.detail.connection;
+    connection.socket.send(JSON.stringify({ last: newest }));
+    state({ isLive: true, text: "live", trouble: "" });
   }
 
   function closed(event) {
-    const { code, connection } = event.detail;
-    state("", document.hidden ? "paused" : "reconnecting");
-    if (!(code in GONE)) return;
-    connection.config.reconnect = false;
-    state("", "not connected");
-    isOut = code === 4401;
-    note(GONE[code]);
+    const { code } = event.detail;
+    if (code === LOGGED_OUT) return loggedOut();
+    if (!isOut) state({ isLive: false, text: document.hidden ? "paused" : "reconnecting" });
+    if (code !== GONE) return;
+    event.detail.connection.config.reconnect = false;
+    state({ text: "not connected" });
+    note("What this page shows is no longer there.");
   }
 
   function heard(event) {
     const id = event.detail.message.json?.id;
     if (Number.isInteger(id) && id > (newest ?? -1)) newest = id;
     frames += 1;
+    state({ trouble: "" });
+  }
+
+  /* ---- the log-in may end while a page is open; `again.js` asks for it on the page itself ---- */
+
+  function loggedOut(context) {
+    isOut = true;
+    patience(MUCH_LATER);
+    state({ isLive: false, text: "logged out", trouble: "" });
+    document.dispatchEvent(new CustomEvent("lab:ended"));
+    if (context && !isUnasked(context)) document.dispatchEvent(new CustomEvent("lab:ask"));
+  }
+
+  function loggedIn({ detail: { text } }) {
+    isOut = false;
+    patience();
+    if (text) return note(text);
+    document.getElementById("banner")?.replaceChildren();
+    last = 0;
+    // The socket was opened by the old log-in. One that was closed opens again when the page is seen.
+    if (connection?.socket?.readyState === WebSocket.OPEN) connection.socket.close();
+    else document.dispatchEvent(new Event("visibilitychange"));
+  }
+
+  function patience(delay = 500) {
+    if (!connection) return;
+    clearTimeout(connection.timer);
+    connection.config.reconnectDelay = delay;
+    connection.config.reconnectMaxDelay = delay === MUCH_LATER ? delay : htmx.config.ws.reconnectMaxDelay;
   }
 
   /* What was asked for before a frame came may show how things were before it. */
@@ -205,11 +246,12 @@
   on("htmx:before:request", ({ detail: { ctx } }) => {
     running.add(ctx);
     ctx.frames = frames;
-    if (ctx.request.method !== "GET") hurry();
+    if (ctx.request.method !== "GET") { hurry(); seen = ""; }
   });
   on("htmx:finally:request", ({ detail: { ctx } }) => {
     running.delete(ctx);
     if (ctx.request.method !== "GET") { hurry(); last = Date.now(); }
+    if (isUnasked(ctx) && ctx.response?.status < 400) state({ trouble: "" });
   });
   on("htmx:response:error", ({ detail: { ctx } }) => refused(ctx));
   on("htmx:error", ({ detail: { ctx } }) => { if (ctx && !ctx.response) unanswered(ctx); });
@@ -221,6 +263,9 @@
   on("htmx:ws:close", closed);
   on("htmx:before:ws:message", heard);
   on("visibilitychange", beat);
+  on("lab:out", ({ detail: { text, press } }) => note(text, "error", press));
+  on("lab:in", loggedIn);
+  window.addEventListener("online", () => { last = 0; });
   // A toggle does not bubble, and only opening asks for anything.
   document.addEventListener("toggle", ({ target }) => {
     if (target.open && target.matches("details[data-opens]")) target.dispatchEvent(new CustomEvent("lab:opened"));

@@ -119,7 +119,13 @@ def administer(view: View[P]) -> View[P]:
 
 
 def to_login(request: HttpRequest) -> HttpResponseBase:
-    """The way to the login page and back."""
+    """The way to the login page and back.
+
+    A part of a page gets 401 and nothing else: the page stays, with what was typed on it, and asks
+    for the log-in itself.
+    """
+    if answers.is_htmx(request):
+        return answers.fresh(HttpResponse(status=401))
     return by_way_of(request, resolve_url("runs:login"))
 
 

@@ -8,6 +8,7 @@ from runs.web.views import account, auth, confirm, health, notices, passkeys, to
 
 urlpatterns = [
     path("login/", auth.Login.as_view(), name="login"),
+    path("login/again", auth.Again.as_view(), name="login-again"),
     path("logout/", auth.Logout.as_view(), name="logout"),
     path("setup/<str:token>/", auth.first_account, name="setup"),
     path("invite/<int:person_id>/<str:token>/", auth.invite, name="invite"),

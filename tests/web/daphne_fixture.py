@@ -13,6 +13,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -209,8 +210,8 @@ def prepared_state() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.fixture
-def served(prepared_state: Path) -> Iterator[Served]:
+@contextmanager
+def serving(prepared_state: Path) -> Iterator[Served]:
     """The running web process of a fresh installation."""
     folder = Path(tempfile.mkdtemp(prefix="lab-served-"))
     databases.copy(prepared_state, folder)
@@ -221,3 +222,9 @@ def served(prepared_state: Path) -> Iterator[Served]:
     finally:
         made.close()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def served(prepared_state: Path) -> Iterator[Served]:
+    with serving(prepared_state) as made:
+        yield made

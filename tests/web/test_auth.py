@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path
 
@@ -232,9 +233,27 @@ def test_a_part_of_a_page_is_not_replaced_by_the_login_form(client: Client, stat
     answer = client.get(
         "/admin/", headers={"HX-Request": "true", "HX-Current-URL": "http://testserver/runs/7/?a=b"}
     )
-    assert answer.status_code == 403
-    assert answer.headers["HX-Redirect"] == "/login/?next=/runs/7/%3Fa%3Db"
+    assert answer.status_code == 401
+    assert "HX-Redirect" not in answer.headers
     assert answer.content == b""
+
+
+def test_an_open_page_whose_log_in_expired_gets_the_form_and_then_a_new_token(
+    state: World,
+) -> None:
+    client = Client(enforce_csrf_checks=True)
+    User.objects.create_user("ada", password=GOOD)
+    asked = client.get(reverse("runs:login-again"))
+    assert asked.status_code == 401
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', asked.content.decode())
+    assert token
+    given = {"username": "ada", "password": "wrong", "csrfmiddlewaretoken": token[1]}
+    wrong = client.post(reverse("runs:login-again"), given)
+    assert "do not belong together" in wrong.content.decode()
+    right = client.post(reverse("runs:login-again"), {**given, "password": GOOD}, follow=True)
+    assert right.json()["name"] == "ada"
+    headers = {"X-CSRFToken": right.json()["token"]}
+    assert client.post(reverse("runs:logout"), headers=headers).url == reverse("runs:login")
 
 
 def test_a_post_without_login_leads_back_to_its_page_and_not_to_the_post(

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, Route, expect
 
-from runs.domain.states import AnswerCode, NoticeKind
+from runs.domain.states import NoticeKind
 from runs.models import Run, Settings
 from tests import make
 from tests.fakes import World
@@ -174,23 +174,6 @@ def test_an_armed_confirm_holds_refreshes_back_until_it_lapses(
     button.click()
     expect(page.locator("#banner")).to_contain_text("Stopped 2 sessions of demo")
     assert not Run.objects.active().exists()
-
-
-@pytest.mark.row("LAB-130", level="browser")
-def test_an_unread_error_holds_refreshes_back_until_it_is_dismissed(
-    open_page: OpenPage, operator: User, world: World, project: Any
-) -> None:
-    rows.a_ready_issue(project)
-    rows.answer_starts(world, AnswerCode.SEAM_FAILED, "git said no.")
-    page = open_page(f"/projects/{project.pk}/", operator, clock=True)
-    counted = Counted(page)
-    page.locator("#start").click()
-    expect(page.get_by_role("alert")).to_contain_text("git said no.")
-    assert counted.during(12) == 0
-    page.get_by_role("button", name="Dismiss").click()
-    expect(page.get_by_role("alert")).to_have_count(0)
-    with page.expect_request(lambda asked: asked.url.endswith("/live")):
-        page.clock.run_for(1000)
 
 
 @pytest.mark.row("LAB-130", level="browser")

@@ -76,7 +76,7 @@ def test_nothing_ready_is_a_notice_and_no_error(anna: Client, world: World) -> N
     rows.answer_starts(world, AnswerCode.NOTHING_READY, "Nothing is ready to start.")
     answer = text_of(hx(anna, f"/projects/{project.pk}/start"))
     assert 'class="banner info"' in answer
-    assert "data-unread" not in answer
+    assert 'role="alert"' not in answer
 
 
 def test_a_worker_that_does_not_answer_is_said_calmly(anna: Client, world: World) -> None:

@@ -11,7 +11,8 @@ from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView, LogoutView
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
@@ -79,6 +80,27 @@ class Login(LoginView):
         page = super().form_invalid(form)
         wait = form.wait if isinstance(form, LoginForm) else None
         return guesses.told(page, wait) if wait is not None else page
+
+
+class Again(Login):
+    """The log-in on a page whose log-in has expired, so that what was typed there is not lost.
+
+    Whoever is logged in is told so with the token for the forms that are open already; whoever is
+    not gets the form, which the page shows above itself.
+    """
+
+    template_name = "auth/again.html"
+    redirect_authenticated_user = False
+
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if access.may_look(request.user):
+            return JsonResponse({"name": access.username(request), "token": get_token(request)})
+        answer = super().get(request, *args, **kwargs)
+        answer.status_code = 401
+        return answer
+
+    def get_success_url(self) -> str:
+        return self.request.path
 
 
 @method_decorator(login_not_required, name="dispatch")
