@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import IntEnum
 
 from runs.domain import holding, watching
@@ -13,7 +13,7 @@ from runs.domain.states import Outcome, ProjectState, Trouble
 from runs.domain.watch_session import Reason
 
 BAD = (Outcome.DIED, Outcome.TIMED_OUT, Outcome.FAILED, Outcome.REJECTED)
-TOLD_FOR = timedelta(days=1)
+SEEN_FOR = timedelta(days=1)
 
 
 class NeedKind(IntEnum):
@@ -29,9 +29,9 @@ class NeedKind(IntEnum):
     MONITOR = 7
     WORKFLOW = 8
     GROUP = 9
-    PULL = 10
-    RUN = 11
-    UNTIDY = 12
+    RUN = 10
+    UNTIDY = 11
+    PULL = 12
     PARKED = 13
 
 
@@ -53,12 +53,15 @@ class AgentNeeds:
 
 @dataclass(frozen=True, slots=True)
 class WatchNeeds:
-    """The newest watch session of a project, which has ended. `is_stalled`: Resume goes on (C-29)."""
+    """The newest watch session of a project, which has ended.
+
+    `is_stalled`: Resume goes on. `is_seen`: somebody opened it long enough ago, or dismissed it.
+    """
 
     id: int
     code: int
     reason: str
-    ago: timedelta
+    is_seen: bool = False
     is_stalled: bool = False
 
 
@@ -116,12 +119,17 @@ class PullNeeds:
 
 @dataclass(frozen=True, slots=True)
 class RunNeeds:
-    """A run that has ended, and how long ago."""
+    """A run that has ended.
+
+    `is_seen`: somebody opened it long enough ago, or dismissed it. `is_retried`: a later run of
+    the same issue has started.
+    """
 
     id: int
     title: str
     outcome: str
-    ago: timedelta
+    is_seen: bool = False
+    is_retried: bool = False
     did_start: bool = True
     reason: str = ""
     is_kept: bool = False
@@ -156,6 +164,14 @@ class Need:
     about: tuple[int, ...] = field(default=())
     url: str = ""
     trouble: Trouble = Trouble.NONE
+
+
+def is_seen(until: datetime | None, now: datetime) -> bool:
+    """Whether something that ended badly needs nobody any more.
+
+    `until` is set when somebody opens or dismisses it; what nobody has seen stays for good.
+    """
+    return until is not None and until <= now
 
 
 def needs(picture: Picture) -> list[Need]:
@@ -223,7 +239,7 @@ def _of_watch(project: ProjectNeeds, watch: WatchNeeds) -> Iterator[Need]:
     if watch.is_stalled:
         why = "Nothing starts by itself until you press Resume. What runs goes on."
         yield _need(NeedKind.STALLED, project, "bad", "is stopped: tracker unreachable", why)
-    elif watch.code in watching.FAILED and watch.ago <= TOLD_FOR:
+    elif watch.code in watching.FAILED and not watch.is_seen:
         what = f"watch session {watch.id} ended with {watch.code}: {watch.reason}"
         ident, about = f"need-watch-{project.id}", (project.id, watch.id)
         why = _WATCH_WHY.get(watch.reason, "")
@@ -266,9 +282,9 @@ def _of_pull(pull: PullNeeds) -> Need:
 
 
 def _of_run(run: RunNeeds) -> Iterator[Need]:
-    if run.ago > TOLD_FOR:
+    if run.is_seen:
         return
-    if run.outcome in BAD:
+    if run.outcome in BAD and not run.is_retried:
         what = Outcome(run.outcome).words if run.did_start else "did not start"
         ident = f"need-run-{run.id}"
         yield Need(NeedKind.RUN, ident, "bad", run.title, what, _reason(run), (run.id,))

@@ -8,12 +8,18 @@ from django.db import models
 from django.db.models import Q
 
 from runs.domain import budgets, naming
+from runs.domain.needing import BAD
 from runs.domain.states import Outcome, RunKind, RunState, WorktreeFate
 from runs.models.agent import AgentProfile
 from runs.models.project import Project
 from runs.models.quick import QuickRows
 from runs.models.told import AgentTold
 from runs.models.watch import WatchSession
+
+# Written as the index has it, so that databases use it.
+UNSEEN = (
+    Q(seen_until=None) & ~Q(outcome="") & (Q(outcome__in=[o.value for o in BAD]) | ~Q(warning=""))
+)
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -32,6 +38,10 @@ class RunQuerySet(models.QuerySet["Run"]):
     def starting(self) -> RunQuerySet:
         """Runs that hold issue and slot while their session is being made."""
         return self.filter(outcome="", state=RunState.STARTING)
+
+    def unseen(self) -> RunQuerySet:
+        """Ended runs under *Needs you* that nobody has opened or dismissed."""
+        return self.filter(UNSEEN)
 
     def unsettled(self) -> RunQuerySet:
         """Ended runs whose session or worktree has not been dealt with yet."""
@@ -148,6 +158,14 @@ class Run(AgentTold, QuickRows):
         choices=[(f.value, f.value or "not settled") for f in WorktreeFate],
     )
     warning = models.TextField(blank=True, help_text="What the reap could not do.")
+    seen_until = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="Until when it stands under Needs you; empty: until somebody has opened it.",
+    )
+    budget_seconds = models.PositiveIntegerField(
+        null=True, blank=True, help_text="The budget that was in force when it ended."
+    )
 
     objects = RunQuerySet.as_manager()
 
@@ -190,6 +208,7 @@ class Run(AgentTold, QuickRows):
             ),
             # Whoever comes back is told what ended meanwhile.
             models.Index(name="run_ended", fields=["-ended_at", "-id"], condition=~Q(outcome="")),
+            models.Index(name="run_unseen", fields=["-id"], condition=UNSEEN),
             models.Index(name="run_recent", fields=["project", "-id"]),
             models.Index(name="run_of_issue", fields=["project", "issue_key"]),
         ]

@@ -100,6 +100,11 @@ class WatchSession(models.Model):
         help_text="Why it is about to end, or has ended.",
     )
     code = models.PositiveSmallIntegerField(null=True, blank=True, help_text="The exit code.")
+    seen_until = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="Until when it stands under Needs you; empty: until somebody has opened it.",
+    )
     needs_resume = models.BooleanField(
         default=False, help_text="The switch is on, but its session ended; Resume opens another."
     )

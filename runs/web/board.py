@@ -10,14 +10,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db.models import (
     BooleanField,
+    Exists,
     ExpressionWrapper,
     F,
     Field,
     IntegerField,
+    OuterRef,
     Q,
     QuerySet,
 )
@@ -52,6 +54,9 @@ UNSHOWN = (
     *("tokens_cached", "tokens_out", "cost_usd", "result_subtype", "is_error", "api_status"),
     *("message_id", "output_read", "output_skips", "used_tokens"),
 )
+
+RECENT = 200
+MOST_UNSEEN = 200
 
 T = TypeVar("T")
 
@@ -195,7 +200,7 @@ def load(lab: Lab, recent: int = 0, *, with_waiting: bool = False) -> Board:
     projects = list(rows)
     by_id = {project.pk: project for project in projects}
     issues, pulls = waiting.of_trackers(projects, with_pulls=with_waiting)
-    runs = _runs(recent, issues)
+    runs = _runs(recent, issues, with_unseen=with_waiting)
     for run in runs:
         if run.project_id in by_id:
             run.project = by_id[run.project_id]
@@ -255,8 +260,11 @@ def _driven(lab: Lab) -> RawSQL:
     return RawSQL(sql, [lab.host, PersonState.ENDED], IntegerField())  # noqa: S611
 
 
-def _runs(recent: int, issues: Sequence[waiting.Ready]) -> list[Run]:
+def _runs(recent: int, issues: Sequence[waiting.Ready], *, with_unseen: bool) -> list[Run]:
     """Active runs, the newest ones, and those that claim one of these issues, in one query.
+
+    `with_unseen`: also what ended badly and nobody has opened, however long ago, each with
+    whether its issue was started again since.
 
     Each part is found by its own index, so that the query does not grow with history.
     """
@@ -267,5 +275,11 @@ def _runs(recent: int, issues: Sequence[waiting.Ready]) -> list[Run]:
     wanted = Q(pk__in=Run.objects.active().values("pk")) | Q(pk__in=claims.values("pk"))
     if recent:
         wanted |= Q(pk__in=Run.objects.order_by("-pk").values("pk")[:recent])
-    rows = Run.objects.filter(wanted).annotate(**held.columns("profile"))
+    about: dict[str, Any] = held.columns("profile")
+    if with_unseen:
+        unseen = Run.objects.unseen().order_by("-pk")
+        wanted |= Q(pk__in=unseen.values("pk")[:MOST_UNSEEN])
+        same = Run.objects.filter(project=OuterRef("project"), issue_key=OuterRef("issue_key"))
+        about["is_retried"] = Exists(same.filter(pk__gt=OuterRef("pk"), started_at__isnull=False))
+    rows = Run.objects.filter(wanted).annotate(**about)
     return list(rows.defer(*UNSHOWN).order_by("-pk"))

@@ -12,7 +12,7 @@ from runs.domain.needing import GroupNeeds, NeedKind, ProjectNeeds, RunNeeds, Wo
 from runs.domain.states import Outcome, Trouble
 from runs.models import Project, Run
 from runs.web import addresses, group_needs, held, watched, workflow_needs
-from runs.web.board import Board
+from runs.web.board import RECENT, Board
 
 NEEDS = 12
 
@@ -34,6 +34,12 @@ _ACTIONS = {
 }
 # And where those are led who may only look.
 _POSTED = {NeedKind.PAUSED: "runs:project", NeedKind.STALLED: "runs:project"}
+# What has ended; it stays until somebody opens or dismisses it.
+_DISMISSED = {
+    NeedKind.WATCH: "runs:watch-dismiss",
+    NeedKind.RUN: "runs:run-dismiss",
+    NeedKind.UNTIDY: "runs:run-dismiss",
+}
 _NEUTRAL = (Outcome.STOPPED, Outcome.INTERRUPTED, Outcome.NO_CHANGE, Outcome.OBSOLETE)
 
 
@@ -49,6 +55,7 @@ class Need:
     url: str
     label: str
     post: str = ""
+    dismiss: str = ""
     more: tuple[str, str] = ("", "")
 
 
@@ -62,6 +69,11 @@ class Needs:
     @property
     def hidden(self) -> int:
         return self.total - len(self.rows)
+
+    @property
+    def ended(self) -> int:
+        """How many of the rows can be dismissed."""
+        return sum(bool(row.dismiss) for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +98,7 @@ class Stats:
 def stats(picture: Board) -> Stats:
     """The numbers, from the runs of the last days that were loaded."""
     now = picture.facts.now
-    ended = [run for run in picture.runs if run.ended_at is not None and run.did_start]
+    ended = [run for run in picture.runs[:RECENT] if run.ended_at and run.did_start]
     week = [run for run in ended if run.ended_at and run.ended_at >= now - timedelta(days=7)]
     counted = [run for run in week if run.outcome not in _NEUTRAL]
     good = sum(run.outcome == Outcome.SUCCEEDED for run in counted)
@@ -103,7 +115,7 @@ def stats(picture: Board) -> Stats:
     )
 
 
-def needs(picture: Board) -> Needs:
+def needs(picture: Board, limit: int | None = NEEDS) -> Needs:
     """What a person has to look at, the most urgent first, each with its one action."""
     now = picture.facts.now
     groups = group_needs.by_project(picture.projects, now)
@@ -117,12 +129,10 @@ def needs(picture: Board) -> Needs:
                 for one in picture.projects
             ],
             pulls=picture.pulls,
-            runs=[
-                _run(run, now - run.ended_at) for run in picture.runs if run.ended_at is not None
-            ],
+            runs=[_run(run, now) for run in picture.runs if run.ended_at is not None],
         )
     )
-    return Needs([_with_action(need) for need in found[:NEEDS]], len(found))
+    return Needs([_with_action(need) for need in found[:limit]], len(found))
 
 
 def _project(
@@ -148,12 +158,13 @@ def _project(
     )
 
 
-def _run(run: Run, ago: timedelta) -> RunNeeds:
+def _run(run: Run, now: datetime) -> RunNeeds:
     return RunNeeds(
         run.pk,
         f"{run.project.name} #{run.issue_key}",
         run.outcome,
-        ago,
+        rules.is_seen(run.seen_until, now),
+        getattr(run, "is_retried", False),
         run.did_start,
         run.reason,
         run.worktree_fate == "kept",
@@ -165,12 +176,12 @@ def _with_action(need: rules.Need) -> Need:
     name, label = _ACTIONS[need.kind]
     url, post = need.url or addresses.of(name, *need.about), ""
     if need.kind is NeedKind.HELD:
-        more = _help(need)
-        settings = addresses.of("runs:settings")
-        return Need(need.id, need.tone, need.title, need.what, need.why, settings, label, url, more)
+        told = (need.id, need.tone, need.title, need.what, need.why)
+        return Need(*told, addresses.of("runs:settings"), label, url, more=_help(need))
     if need.kind in _POSTED:
         url, post = addresses.of(_POSTED[need.kind], *need.about), url
-    return Need(need.id, need.tone, need.title, need.what, need.why, url, label, post)
+    dismiss = addresses.of(_DISMISSED[need.kind], *need.about) if need.kind in _DISMISSED else ""
+    return Need(need.id, need.tone, need.title, need.what, need.why, url, label, post, dismiss)
 
 
 def _help(need: rules.Need) -> tuple[str, str]:

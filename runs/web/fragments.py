@@ -116,7 +116,7 @@ def topics_of(notice: Notice) -> set[str]:
     """
     if notice.kind == NoticeKind.MONITOR_PROGRESS:
         return {f"group:{notice.group_id}"}
-    topics = {"overview", "chrome", "settings"}
+    topics = {"overview", "needs", "chrome", "settings"}
     if notice.project_id is not None:
         topics |= {f"project:{notice.project_id}", f"issues:{notice.project_id}"}
     if notice.run_id is not None:
@@ -140,6 +140,8 @@ def here(request: HttpRequest) -> str:
         match = resolve(path)
     except Resolver404:
         return "overview"
+    if match.url_name == "needs":
+        return "needs"
     if match.url_name == "project":
         return f"project:{match.kwargs['project_id']}"
     if match.url_name == "run":
@@ -264,6 +266,7 @@ def _told(part: Shown) -> object:
 
 _MAKERS: Mapping[str, Callable[[Lab, int], Any]] = {
     "overview": lambda lab, _: queries.overview(lab),
+    "needs": lambda lab, _: queries.needs(lab),
     "project": queries.project,
     "run": queries.run,
     "group": group_pages.group,

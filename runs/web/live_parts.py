@@ -73,6 +73,7 @@ GROUP = {
 SETTINGS = {"agents": "agents/_cards"}
 OF = {
     "overview": OVERVIEW,
+    "needs": {"needs-you": "_needs_you"},
     "project": PROJECT,
     "watch": WATCH,
     "group": GROUP,

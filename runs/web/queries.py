@@ -35,7 +35,6 @@ from runs.web.watch_card import WatchCard
 from runs.web.watch_forms import WatchForm
 from runs.web.watched import Watched
 
-RECENT = 200
 ACTIVITY = 14
 PAGE = 50
 TIMELINE = 200
@@ -81,6 +80,12 @@ class Overview:
     @property
     def live(self) -> int:
         return len(self.running) - self.held
+
+
+@dataclass(frozen=True, slots=True)
+class NeedsPage:
+    board: Board
+    needs: digest.Needs
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +192,7 @@ def overview(lab: Lab) -> Overview:
 
     Two more while a task group may need somebody, one more while a workflow is held.
     """
-    picture = board.load(lab, recent=RECENT, with_waiting=True)
+    picture = board.load(lab, recent=board.RECENT, with_waiting=True)
     notices = Notice.objects.filter(is_news=True)[:ACTIVITY]
     counts = hints.of(lab, picture.projects)
     return Overview(
@@ -203,6 +208,12 @@ def overview(lab: Lab) -> Overview:
         ],
         watched.lines(picture.projects),
     )
+
+
+def needs(lab: Lab) -> NeedsPage:
+    """Everything that needs a person, by the queries of the overview."""
+    picture = board.load(lab, recent=board.RECENT, with_waiting=True)
+    return NeedsPage(picture, digest.needs(picture, limit=None))
 
 
 def project(lab: Lab, project_id: int) -> ProjectPage | None:

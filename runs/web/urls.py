@@ -47,6 +47,7 @@ run_patterns = [
     path("<int:run_id>/", run.run, name="run"),
     path("<int:run_id>/live", run.run_live, name="run-live"),
     path("<int:run_id>/stop", run.stop, name="stop"),
+    path("<int:run_id>/dismiss", overview.dismiss_run, name="run-dismiss"),
     path("<int:run_id>/pull", run.pull, name="run-pull"),
     path("<int:run_id>/pull/live", run.pull_live, name="run-pull-live"),
 ]
@@ -54,6 +55,9 @@ urlpatterns = [
     path("", overview.overview, name="overview"),
     path("away/", overview.away_dismiss, name="away-dismiss"),
     path("live", overview.overview_live, name="overview-live"),
+    path("needs/", overview.needs, name="needs"),
+    path("needs/live", overview.needs_live, name="needs-live"),
+    path("needs/dismiss", overview.dismiss_all, name="needs-dismiss"),
     path("frame/live", overview.frame_live, name="live"),
     path("demo/", overview.demo, name="demo"),
     path("projects/", include(project_patterns)),

@@ -15,7 +15,7 @@ from trackers.base import PullState
 from trackers.builtin.models import Issue, PullRequest
 
 READY_LIMIT = 400
-MOST = 30
+MOST = 200
 SHOWN_TITLE = 200
 
 Ready = tuple[Project, str, str, str]  # with key, title, and address where it is elsewhere

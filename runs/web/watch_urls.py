@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from runs.web.views import watches
+from runs.web.views import overview, watches
 
 watch_patterns = [
     path("watch/", watches.sessions, name="watches"),
@@ -15,6 +15,7 @@ watch_patterns = [
     path("watch/<int:session_id>/drain", watches.drain, name="watch-drain"),
     path("watch/<int:session_id>/abort", watches.abort, name="watch-abort"),
     path("watch/<int:session_id>/kill", watches.kill, name="watch-kill"),
+    path("watch/<int:session_id>/dismiss", overview.dismiss_watch, name="watch-dismiss"),
     path("validation/", watches.checks, name="checks"),
 ]
 urlpatterns = [path("projects/<int:project_id>/", include(watch_patterns))]

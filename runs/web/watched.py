@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery
 
+from runs.domain import needing
 from runs.domain.needing import WatchNeeds
 from runs.domain.watch_session import Phase
 from runs.models import Project, WatchSession
@@ -69,6 +70,7 @@ def with_last(rows: QuerySet[Project]) -> QuerySet[Project]:
         last_watch_code=Subquery(newest.values("code")[:1]),
         last_watch_reason=Subquery(newest.values("reason")[:1]),
         last_watch_ended_at=Subquery(newest.values("ended_at")[:1]),
+        last_watch_seen=Subquery(newest.values("seen_until")[:1]),
         last_watch_stalled=Subquery(newest.values("needs_resume")[:1]),
     )
 
@@ -98,6 +100,6 @@ def needs(project: Project, now: datetime) -> WatchNeeds | None:
         known.last_watch,
         known.last_watch_code,
         known.last_watch_reason,
-        now - ended_at,
+        needing.is_seen(known.last_watch_seen, now),
         is_stalled=known.last_watch_stalled and project.is_auto,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -17,16 +17,17 @@ from runs.domain.needing import (
     RunNeeds,
     WatchNeeds,
     WorkflowNeeds,
+    is_seen,
     needs,
 )
 from runs.domain.stalling import Fate
 from runs.domain.states import Trouble
 
-HOUR = timedelta(hours=1)
+NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 
 
-def watched(code: int, reason: str, ago: timedelta = HOUR, **more: bool) -> ProjectNeeds:
-    return ProjectNeeds(1, "a", watch=WatchNeeds(5, code, reason, ago, **more))
+def watched(code: int, reason: str, **more: bool) -> ProjectNeeds:
+    return ProjectNeeds(1, "a", watch=WatchNeeds(5, code, reason, **more))
 
 
 def grouped(**facts):
@@ -86,12 +87,12 @@ def told(**facts) -> list[tuple[NeedKind, str, str]]:
             id="watch sessions that ended well or were interrupted",
         ),
         pytest.param(
-            {"projects": [watched(1, "validation failed", 25 * HOUR)]},
+            {"projects": [watched(1, "validation failed", is_seen=True)]},
             [],
-            id="a watch session that failed the day before",
+            id="a watch session that failed and was seen",
         ),
         pytest.param(
-            {"projects": [watched(3, "poll failed", 90 * HOUR, is_stalled=True)]},
+            {"projects": [watched(3, "poll failed", is_seen=True, is_stalled=True)]},
             [(NeedKind.STALLED, "a", "is stopped: tracker unreachable")],
             id="the switch waits for Resume, for as long as it takes",
         ),
@@ -117,25 +118,30 @@ def told(**facts) -> list[tuple[NeedKind, str, str]]:
             id="pull request",
         ),
         pytest.param(
-            {"runs": [RunNeeds(9, "a #7", "died", HOUR)]},
+            {"runs": [RunNeeds(9, "a #7", "died")]},
             [(NeedKind.RUN, "a #7", "died")],
             id="died",
         ),
         pytest.param(
-            {"runs": [RunNeeds(9, "a #7", "failed", HOUR, did_start=False)]},
+            {"runs": [RunNeeds(9, "a #7", "failed", did_start=False)]},
             [(NeedKind.RUN, "a #7", "did not start")],
             id="did not start",
         ),
         pytest.param(
-            {"runs": [RunNeeds(9, "a #7", "died", 25 * HOUR)]}, [], id="died the day before"
+            {"runs": [RunNeeds(9, "a #7", "died", is_seen=True)]}, [], id="died and was seen"
         ),
         pytest.param(
-            {"runs": [RunNeeds(9, "a #7", o, HOUR) for o in ("stopped", "succeeded", "no_change")]},
+            {"runs": [RunNeeds(9, "a #7", "died", is_retried=True, warning="worktree kept")]},
+            [(NeedKind.UNTIDY, "a #7", "was not tidied up completely")],
+            id="died, and a later run has started since",
+        ),
+        pytest.param(
+            {"runs": [RunNeeds(9, "a #7", o) for o in ("stopped", "succeeded", "no_change")]},
             [],
             id="ended well or neutrally",
         ),
         pytest.param(
-            {"runs": [RunNeeds(9, "a #7", "succeeded", HOUR, warning="worktree kept")]},
+            {"runs": [RunNeeds(9, "a #7", "succeeded", warning="worktree kept")]},
             [(NeedKind.UNTIDY, "a #7", "was not tidied up completely")],
             id="untidy",
         ),
@@ -145,7 +151,16 @@ def test_what_needs_a_person(facts, expected) -> None:
     assert told(**facts) == expected
 
 
-def test_what_holds_up_everything_comes_first_and_runs_stay_newest_first() -> None:
+@pytest.mark.parametrize(
+    ("until", "expected"),
+    [(None, False), (NOW + timedelta(hours=1), False), (NOW, True)],
+    ids=["opened by nobody", "opened today", "opened a day ago"],
+)
+def test_what_ended_badly_goes_only_after_somebody_has_opened_it(until, expected) -> None:
+    assert is_seen(until, NOW) is expected
+
+
+def test_what_holds_up_everything_comes_first_and_failures_before_reviews() -> None:
     picture = Picture(
         is_late=True,
         projects=[
@@ -156,8 +171,8 @@ def test_what_holds_up_everything_comes_first_and_runs_stay_newest_first() -> No
         ],
         pulls=[PullNeeds(1, "warned", 5, "t"), PullNeeds(1, "warned", 4, "t")],
         runs=[
-            RunNeeds(3, "third", "succeeded", HOUR, warning="w"),
-            RunNeeds(2, "second", "died", HOUR),
+            RunNeeds(3, "third", "succeeded", warning="w"),
+            RunNeeds(2, "second", "died"),
         ],
     )
     titles = [need.title for need in needs(picture)]
@@ -166,10 +181,10 @@ def test_what_holds_up_everything_comes_first_and_runs_stay_newest_first() -> No
         "failed",
         "paused",
         "warned",
-        "warned #5",
-        "warned #4",
         "third",
         "second",
+        "warned #5",
+        "warned #4",
         "parked",
     ]
 
@@ -184,14 +199,14 @@ def test_each_need_has_its_own_id() -> None:
                 watched(3, "poll failed", is_stalled=True),
             ],
             pulls=[PullNeeds(1, "a", 1, "t")],
-            runs=[RunNeeds(1, "a #1", "died", HOUR, warning="w")],
+            runs=[RunNeeds(1, "a #1", "died", warning="w")],
         )
     )
     assert len({need.id for need in found}) == len(found) == 9
 
 
 def test_the_reason_is_a_sentence_and_says_what_was_kept() -> None:
-    run = RunNeeds(1, "a", "died", HOUR, reason="exit status 1", is_kept=True)
+    run = RunNeeds(1, "a", "died", reason="exit status 1", is_kept=True)
     assert needs(Picture(runs=[run]))[0].why == "Exit status 1. Worktree and branch are kept."
 
 

@@ -125,7 +125,7 @@ def addresses(world: World, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> d
         "cloning project": f"/projects/{cloning.pk}/", "live run": f"/runs/{live.pk}/", "starting run": f"/runs/{starting.pk}/",
         "waiting run": f"/runs/{waiting.pk}/", "run that told": f"/runs/{told.pk}/",
         "dead run": f"/runs/{dead.pk}/", "runs": "/runs/", "add project": "/projects/new", "settings": "/settings/",
-        "not found": "/nowhere", "issues": f"/projects/{project.pk}/issues/",
+        "not found": "/nowhere", "needs you": "/needs/", "issues": f"/projects/{project.pk}/issues/",
         "why not": f"/projects/{project.pk}/waiting", "automatic": f"/projects/{project.pk + 1}/",
         "api": "/api/",
         "parked": f"/projects/{project.pk}/parked/", "rescue": f"/projects/{project.pk}/rescues/{kept.pk}/",

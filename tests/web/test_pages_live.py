@@ -98,7 +98,7 @@ def test_a_notice_concerns_the_pages_that_show_it(world: World) -> None:
     run = make.a_run(project, "7")
     rows.tell(world, "first output", run=run)
     assert fragments.topics_of(Notice.objects.get()) == {
-        *("overview", "chrome", "settings"),
+        *("overview", "needs", "chrome", "settings"),
         *(f"project:{project.pk}", f"issues:{project.pk}", f"run:{run.pk}"),
     }
 
@@ -129,6 +129,7 @@ def test_pages_cost_a_fixed_number_of_queries(
     assert ended is not None
     costs = {
         "/": 5,
+        "/needs/": 4,
         # Of these one: is what was heard of its tracker old? One: its watch session; one: its groups.
         f"/projects/{project.pk}/": 10,
         f"/runs/{run.pk}/": 6,
@@ -138,6 +139,7 @@ def test_pages_cost_a_fixed_number_of_queries(
         "/settings/": 7,
     }
     anna.get("/")  # notes that she is here, for the next minutes
+    anna.get(f"/runs/{ended.pk}/")  # notes that somebody has opened it, once
     for page, queries_of_page in costs.items():
         with django_assert_num_queries(AUTH + queries_of_page):
             assert anna.get(page).status_code == 200

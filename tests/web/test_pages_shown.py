@@ -91,11 +91,15 @@ def test_an_issue_that_a_run_has_claimed_is_not_up_next(world: World) -> None:
     assert page.stats.claimed == 2
 
 
-def test_what_went_badly_needs_a_person_for_a_day(world: World) -> None:
+def test_what_went_badly_needs_a_person_until_a_day_after_it_was_opened(
+    anna: Client, vera: Client, world: World
+) -> None:
     rows.a_tick(world)
     project = rows.a_tracked_project("billing", state=ProjectState.FAILED, error="no such host")
     make.a_run(project, "1", outcome="died", reason="exit status 1", ended_at=rows.ago(hours=23))
-    make.a_run(project, "2", outcome="timed_out", reason="too long", ended_at=rows.ago(hours=25))
+    old = make.a_run(
+        project, "2", outcome="timed_out", reason="too long", ended_at=rows.ago(days=60)
+    )
     make.a_run(
         project,
         "3",
@@ -104,12 +108,47 @@ def test_what_went_badly_needs_a_person_for_a_day(world: World) -> None:
         ended_at=rows.ago(hours=1),
     )
     make.a_run(project, "4", outcome="stopped", ended_at=rows.ago(hours=1))
-    told = [(need.title, need.what) for need in queries.overview(world.lab).needs.rows]
-    assert told == [
+    make.a_run(project, "5", outcome="died", ended_at=rows.ago(hours=3))
+    make.a_run(project, "5", outcome="succeeded", ended_at=rows.ago(hours=2))
+
+    def told() -> list[tuple[str, str]]:
+        return [(need.title, need.what) for need in queries.overview(world.lab).needs.rows]
+
+    everything = [
         ("billing", "could not be cloned"),
         ("billing #3", "was not tidied up completely"),
+        ("billing #2", "timed out"),
         ("billing #1", "died"),
     ]
+    assert told() == everything
+    vera.get(f"/runs/{old.pk}/")
+    anna.get(f"/runs/{old.pk}/")
+    world.clock.forward(days=1, seconds=-1)
+    assert told()[-3:] == everything[-3:]
+    world.clock.forward(seconds=1)
+    assert ("billing #2", "timed out") not in told()
+    assert ("billing #1", "died") in told()
+
+
+def test_only_who_may_act_takes_what_ended_off_the_list_one_by_one_or_all(
+    anna: Client, vera: Client, world: World
+) -> None:
+    rows.a_tick(world)
+    project = rows.a_tracked_project("billing")
+    for number in range(1, 16):
+        run = make.a_run(project, str(number), outcome="died")
+    at = f"/runs/{run.pk}/dismiss"
+    assert at not in vera.get("/").content.decode()
+    assert vera.post(at).status_code == 403
+    assert "Show 3 more" in text_of(anna.get("/"))
+    shown = anna.get("/needs/").content.decode()
+    assert shown.count('class="need"') == 15
+    assert at in shown
+    asked = {"HX-Request": "true", "HX-Current-URL": "http://testserver/needs/"}
+    left = anna.post(at, headers=asked).content.decode()
+    assert left.count('class="need"') == 14
+    assert anna.post("/needs/dismiss").status_code == 303
+    assert "Nothing waits for you" in text_of(anna.get("/needs/"))
 
 
 def test_pull_requests_and_unpushed_work_wait_for_a_person(anna: Client, world: World) -> None:

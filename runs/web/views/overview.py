@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
 from runs.domain.ports import SeamError
-from runs.web import answers, live, visits
+from runs.models import Run, WatchSession
+from runs.web import answers, fragments, live, visits
 from runs.web.access import act, look, username
+from runs.work import attention
 
 
 @require_GET
@@ -24,6 +27,50 @@ def overview(request: HttpRequest) -> HttpResponse:
 @look
 def overview_live(request: HttpRequest) -> HttpResponse:
     return live.refresh(request, "overview")
+
+
+@require_GET
+@look
+def needs(request: HttpRequest) -> HttpResponse:
+    """Everything that needs a person, without the limit of the overview."""
+    return live.page(request, "needs.html", "needs", "runs:needs-live")
+
+
+@require_GET
+@look
+def needs_live(request: HttpRequest) -> HttpResponse:
+    return live.refresh(request, "needs")
+
+
+@require_POST
+@act
+def dismiss_run(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Take an ended run off what needs a person; its work and its page stay."""
+    attention.dismiss(get_object_or_404(Run, pk=run_id), wiring.lab().now())
+    return _dismissed(request)
+
+
+@require_POST
+@act
+def dismiss_watch(request: HttpRequest, project_id: int, session_id: int) -> HttpResponse:
+    """The same for a watch session that has ended."""
+    row = get_object_or_404(WatchSession, pk=session_id, project=project_id)
+    attention.dismiss(row, wiring.lab().now())
+    return _dismissed(request)
+
+
+@require_POST
+@act
+def dismiss_all(request: HttpRequest) -> HttpResponse:
+    """The same for everything that has ended."""
+    attention.dismiss_all(wiring.lab().now())
+    return _dismissed(request)
+
+
+def _dismissed(request: HttpRequest) -> HttpResponse:
+    topic = "needs" if fragments.here(request) == "needs" else "overview"
+    found = fragments.regions(topic, True, request) if answers.is_htmx(request) else {}
+    return answers.done(request, found or {}, reverse("runs:overview"))
 
 
 @require_GET

@@ -14,6 +14,7 @@ from runs.models import Project, Run
 from runs.web import access, answers, chrome, fragments, live, queries, run_pull
 from runs.web.access import act, look, username
 from runs.web.forms import RunFilter
+from runs.work import attention
 from runs.work import stop as work
 
 STOPPED = "Stopped. Its branch is kept, with the worktree if it has one; it counts as neither success nor failure."
@@ -22,7 +23,10 @@ STOPPED = "Stopped. Its branch is kept, with the worktree if it has one; it coun
 @require_GET
 @look
 def run(request: HttpRequest, run_id: int) -> HttpResponse:
-    return live.page(request, "run.html", f"run:{run_id}", "runs:run-live", run_id)
+    context = live.facts(request, f"run:{run_id}", "runs:run-live", run_id)
+    if context["can_act"]:
+        attention.opened(context["page"].run, wiring.lab().now())
+    return answers.fresh(render(request, "run.html", context))
 
 
 @require_GET

@@ -19,7 +19,7 @@ from runs.web.access import act, look, username
 from runs.web.issue_pages import read_filter
 from runs.web.watch_forms import ChecksForm, WatchForm
 from runs.web.watch_pages import Chosen
-from runs.work import check_terms, watches
+from runs.work import attention, check_terms, watches
 from runs.work.tuning import TuningRefused
 
 SESSION = {name: f"{file}.html" for name, file in live_parts.WATCH.items()}
@@ -66,7 +66,10 @@ def sessions_live(request: HttpRequest, project_id: int) -> HttpResponse:
 def session(request: HttpRequest, project_id: int, session_id: int) -> HttpResponse:
     """One session: how it stands, its validations, its runs (MALA-W-73)."""
     project = watch_pages.project_of(project_id)
-    mark = watch_pages.seen(watch_pages.session_of(project, session_id))
+    row = watch_pages.session_of(project, session_id)
+    mark = watch_pages.seen(row)
+    if access.may_act(request.user):
+        attention.opened(row, wiring.lab().now())
     chosen = Chosen.read(request.GET)
     facts = _facts(project, session_id, chosen)
     # A push shows what is newest, so a page on what is older only refreshes.
