@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,7 +16,8 @@ from runs.domain.paths import Paths
 from tests import databases
 from tests.chromium import browser
 from tests.house.conftest import OPERATOR
-from tests.house.product import ROOT, Product, environment, lab
+from tests.house.product import Product, environment, lab
+from tests.story.shell import Shell
 
 __all__ = ["browser"]
 
@@ -32,6 +32,7 @@ class Story:
         self.paths = Paths(state)
         self.product: Product | None = None
         self.more: dict[str, str] = {}
+        self._shell: Shell | None = None
 
     def up(self) -> Product:
         self.product = Product(self.state, **self.more).wait_until_ready()
@@ -43,17 +44,10 @@ class Story:
         return self.product.url
 
     def shell(self, code: str) -> str:
-        """What a few lines of Django print, run in a process of their own on this state folder."""
-        done = subprocess.run(
-            [sys.executable, str(ROOT / "manage.py"), "shell", "-v", "0", "-c", code],
-            env=environment(self.state),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        """What a few lines of Django print, run in another process on this state folder."""
+        if self._shell is None:
+            self._shell = Shell(environment(self.state))
+        return self._shell.run(code)
 
     def sessions(self) -> list[str]:
         done = subprocess.run(
@@ -65,6 +59,8 @@ class Story:
         return sorted(done.stdout.split())
 
     def close(self) -> None:
+        if self._shell is not None:
+            self._shell.close()
         if self.product is not None:
             self.product.close()
         socket = str(self.paths.tmux_socket)
