@@ -93,8 +93,8 @@ def launch(run_id: int) -> None:
 
 @close_db
 def clone(project_id: int) -> None:
-    """Carry out the clone of a new project."""
-    _long("clone", project_id, projects.carry_out_clone)
+    """Carry out the clone of a new project, or the removal of one."""
+    _long("clone", project_id, projects.carry_out)
 
 
 @close_db

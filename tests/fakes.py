@@ -214,7 +214,9 @@ class FakeRepos(FakeHistory, FakeKept):
             return self.urls[url]
         raise SeamError(f"git ls-remote failed: repository '{url}' not found")
 
-    def set_aside(self, repo: Path, stamp: str) -> None:
+    def set_aside(
+        self, repo: Path, stamp: str, always: bool = False, trees: Sequence[Path] = ()
+    ) -> None:
         self.heads.pop(repo, None)
 
     def default_branch(self, repo: Path, token: str = "", url: str = "origin") -> str:

@@ -138,7 +138,7 @@ class RealWorld:
         """Carry out everything that was asked of the queue."""
         while self.queue.clones or self.queue.launches:
             while self.queue.clones:
-                projects.carry_out_clone(self.lab, self.queue.clones.pop(0))
+                projects.carry_out(self.lab, self.queue.clones.pop(0))
             while self.queue.launches:
                 launch.carry_out(self.lab, self.queue.launches.pop(0))
 

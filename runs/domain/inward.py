@@ -12,7 +12,7 @@ class Queue(Protocol):
         """Carry out a run in *starting*."""
 
     def clone(self, project_id: int) -> None:
-        """Carry out the clone of a new project."""
+        """Carry out the clone of a new project, or the removal of one."""
 
     def open(self, session_id: int) -> None:
         """Carry out the start of a session that a person drives."""

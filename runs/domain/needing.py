@@ -181,7 +181,8 @@ def needs(picture: Picture) -> list[Need]:
     """
     found = [*_late(picture), *(_of_agent(agent) for agent in picture.agents)]
     for project in picture.projects:
-        found += _of_project(project)
+        is_leaving = project.state == ProjectState.REMOVING
+        found += _of_leaving(project) if is_leaving else _of_project(project)
     found += [_of_pull(pull) for pull in picture.pulls]
     for run in picture.runs:
         found += _of_run(run)
@@ -211,6 +212,12 @@ def _of_agent(agent: AgentNeeds) -> Need:
     return Need(
         NeedKind.HELD, ident, "warn", agent.name, what, why, (agent.id,), trouble=agent.trouble
     )
+
+
+def _of_leaving(project: ProjectNeeds) -> Iterator[Need]:
+    if project.error:
+        why = f"{project.error.rstrip('.')}. It is tried again by itself."
+        yield _need(NeedKind.CLONE, project, "bad", "could not be removed yet", why)
 
 
 def _of_project(project: ProjectNeeds) -> Iterator[Need]:

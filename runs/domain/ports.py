@@ -188,8 +188,13 @@ class Repos(History, Keeping, Merging, Protocol):
     def probe(self, url: str, token: str = "") -> str:
         """The default branch behind a URL or path, without cloning. Raises SeamError."""
 
-    def set_aside(self, repo: Path, stamp: str) -> None:
-        """Make room for a repository: one that holds branches is renamed, an empty one removed."""
+    def set_aside(
+        self, repo: Path, stamp: str, always: bool = False, trees: Sequence[Path] = ()
+    ) -> None:
+        """Make room for a repository: one that holds branches is renamed, an empty one removed.
+
+        With `always` it is renamed whatever it holds; `trees` are worktrees that were renamed.
+        """
 
     def default_branch(self, repo: Path, token: str = "", url: str = "origin") -> str:
         """The default branch of origin. Raises SeamError when origin has no commit."""

@@ -99,6 +99,14 @@ class ProjectState(StrEnum):
     CLONING = "cloning"
     READY = "ready"
     FAILED = "failed"
+    REMOVING = "removing"
+
+    @property
+    def not_ready(self) -> str:
+        """Why nothing can be done in a project that is not ready."""
+        if self is ProjectState.REMOVING:
+            return "This project is being removed."
+        return "This project has not been cloned yet."
 
 
 class TrackerKind(StrEnum):
@@ -199,6 +207,7 @@ class NoticeKind(StrEnum):
     PROJECT_ADDED = "project.added"
     PROJECT_READY = "project.ready"
     PROJECT_FAILED = "project.failed"
+    PROJECT_REMOVED = "project.removed"
     PROJECT_WARNED = "project.warned"
     PROJECT_RECOVERED = "project.recovered"
     ISSUE_CHANGED = "issue.changed"

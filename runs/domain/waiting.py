@@ -180,7 +180,7 @@ def of_project(queue: Queue) -> Iterator[Obstacle]:
     if queue.state != ProjectState.READY:
         has_failed = queue.state == ProjectState.FAILED
         change = Change(Act.CLONE, "Clone again") if has_failed else Change(Act.WAIT, "Wait")
-        yield Obstacle(Why.NOT_CLONED, "This project has not been cloned yet.", change)
+        yield Obstacle(Why.NOT_CLONED, ProjectState(queue.state).not_ready, change)
     if not queue.has_agent:
         change = Change(Act.CHOOSE_AGENT, "Choose an agent")
         yield Obstacle(Why.NO_AGENT, "No agent is chosen.", change)

@@ -116,18 +116,21 @@ class GitRepos:
                 return line.split("\t")[0].removeprefix("ref: refs/heads/")
         raise SeamError("the repository is empty: it has no commit on a default branch")
 
-    def set_aside(self, repo: Path, stamp: str) -> None:
+    def set_aside(
+        self, repo: Path, stamp: str, always: bool = False, trees: Sequence[Path] = ()
+    ) -> None:
         """Branches of agents may be the only copy of their work, so they are never deleted here."""
         if not repo.exists():
             return
-        if self._git(
+        has_work = self._git(
             repo, "for-each-ref", "--count=1", "refs/heads", RESCUES, timeout=QUICK
-        ).stdout.strip():
+        ).stdout.strip()
+        if has_work or always or trees:
             kept = repo.with_name(f"{repo.name}.kept-{stamp}")
-            trees = self._git(repo, "worktree", "list", "--porcelain", timeout=QUICK).stdout
+            listed = self._git(repo, "worktree", "list", "--porcelain", timeout=QUICK).stdout
             repo.rename(kept)
-            paths = [line[9:] for line in trees.splitlines() if line.startswith("worktree ")]
-            self._git(kept, "worktree", "repair", *paths[1:], timeout=QUICK)
+            paths = [line[9:] for line in listed.splitlines() if line.startswith("worktree ")]
+            self._git(kept, "worktree", "repair", *paths[1:], *map(str, trees), timeout=QUICK)
         else:
             shutil.rmtree(repo, ignore_errors=True)
 

@@ -140,6 +140,8 @@ def _nav(picture: Board, project: Project) -> NavProject:
         return NavProject(project.pk, project.name, "bad", "failed")
     if project.state == ProjectState.CLONING:
         return NavProject(project.pk, project.name, "", "cloning")
+    if project.state == ProjectState.REMOVING:
+        return NavProject(project.pk, project.name, "", "being removed")
     tone = "warn" if project.warnings else "live" if live else ""
     ready = len(picture.free_of(project))
     note = watched.short(project) or _note(live, ready, len(active) - live, project)

@@ -39,6 +39,16 @@ ACTIVITY = 14
 PAGE = 50
 TIMELINE = 200
 HEAVY = board.HEAVY
+_SHORT = {
+    ProjectState.CLONING: "cloning",
+    ProjectState.FAILED: "failed",
+    ProjectState.REMOVING: "being removed",
+}
+_WHY_NOT = {
+    ProjectState.CLONING: "The repository is still being cloned.",
+    ProjectState.FAILED: "The repository could not be cloned.",
+    ProjectState.REMOVING: "The project is being removed.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +66,7 @@ class StartChoice:
 
     @property
     def short(self) -> str:
-        return {ProjectState.CLONING: "cloning", ProjectState.FAILED: "failed"}.get(
-            ProjectState(self.project.state), "cannot start"
-        )
+        return _SHORT.get(ProjectState(self.project.state), "cannot start")
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,10 +312,8 @@ def fetch_command(lab: Lab, project: Project) -> str:
 def why_not(picture: Board, project: Project) -> str:
     """Why "Start AFK run" is disabled, as far as stored facts say; empty when it may be pressed."""
     cap = picture.facts.settings.session_cap
-    if project.state == ProjectState.CLONING:
-        return "The repository is still being cloned."
-    if project.state == ProjectState.FAILED:
-        return "The repository could not be cloned."
+    if project.state in _WHY_NOT:
+        return _WHY_NOT[ProjectState(project.state)]
     if not project.tracker:
         return "This project has no tracker that labsite can read."
     missing = agent_cards.missing(picture, project)

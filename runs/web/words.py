@@ -10,6 +10,7 @@ _GOOD = {Outcome.SUCCEEDED, Outcome.NO_CHANGE}
 _BAD = {Outcome.DIED, Outcome.TIMED_OUT, Outcome.FAILED, Outcome.REJECTED}
 _KIND_TONES = {
     NoticeKind.PROJECT_FAILED: "bad",
+    NoticeKind.PROJECT_REMOVED: "warn",
     NoticeKind.PROJECT_WARNED: "warn",
     NoticeKind.RUN_WARNED: "warn",
     NoticeKind.RUN_TROUBLED: "warn",

@@ -60,6 +60,6 @@ def reset(lab: Lab, project: Project, *, by: str) -> bool:
 def _check(project: Project) -> None:
     """Only what labsite can drive: a cloned repository with a tracker (LAB-98)."""
     if project.state != ProjectState.READY:
-        raise AutoRefused("This project has not been cloned yet. Nothing was changed.")
+        raise AutoRefused(f"{ProjectState(project.state).not_ready} Nothing was changed.")
     if not project.tracker:
         raise AutoRefused("This project has no tracker that labsite can read. Nothing was changed.")

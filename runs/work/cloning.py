@@ -27,7 +27,7 @@ def carry_out_clone(lab: Lab, project_id: int) -> None:
     A repository that lies there already and holds a branch is renamed and never removed: after a
     lost database it may be all that is left of agents' work.
     """
-    with _alone(lab, project_id) as is_ours:
+    with alone(lab, project_id) as is_ours:
         project = Project.objects.filter(pk=project_id, state=ProjectState.CLONING).first()
         if project is None or not is_ours:
             return
@@ -43,8 +43,8 @@ def carry_out_clone(lab: Lab, project_id: int) -> None:
 
 
 @contextlib.contextmanager
-def _alone(lab: Lab, project_id: int) -> Iterator[bool]:
-    """Whether nobody else clones this project now.
+def alone(lab: Lab, project_id: int) -> Iterator[bool]:
+    """Whether nobody else clones or removes this project now.
 
     The system itself gives the lock back when its holder dies, so that a clone is taken over
     then and never before, however long it keeps quiet.

@@ -38,7 +38,7 @@ def start(lab: Lab, project: Project, text: str, by: str) -> ManualSession:
         most = naming.LABEL_CHARACTERS
         raise SessionRefused(f"A label has at most {most} characters. Nothing was started.")
     if project.state != ProjectState.READY:
-        raise SessionRefused("This project has not been cloned yet. Nothing was started.")
+        raise SessionRefused(f"{ProjectState(project.state).not_ready} Nothing was started.")
     settings = Settings.current()
     profile = _profile(project, settings)
     unfit = checks.obstacle(lab, profile)

@@ -14,17 +14,17 @@ from runs.domain.ports import Lab, SeamError
 from runs.domain.sources import Source, WrongSource, name_from, read_source, resolved, split_login
 from runs.domain.states import Mirror, NoticeKind, ProjectState, TrackerKind
 from runs.models import Forge, Project
-from runs.work import announce, credentials, forges
+from runs.work import announce, credentials, forges, removing
 from runs.work.cloning import PATIENCE, carry_out_clone
 from trackers.builtin import store
 
 __all__ = [
     "ProjectRefused",
     "add",
+    "carry_out",
     "carry_out_clone",
     "read_address",
     "recover",
-    "remove_failed",
     "retry",
 ]
 
@@ -102,23 +102,14 @@ def retry(lab: Lab, project: Project, by: str) -> bool:
     return bool(won)
 
 
-def remove_failed(lab: Lab, project: Project, by: str) -> bool:
-    """Forget a project whose clone failed; never one that was ever usable."""
-    with transaction.atomic():
-        # Held, so that it cannot be cloned again while its rows go.
-        rows = Project.objects.select_for_update().filter(pk=project.pk, state=ProjectState.FAILED)
-        failed = rows.first()
-        if failed is None or failed.runs.exists():
-            return False
-        failed.delete()
-        if project.tracker == TrackerKind.BUILTIN:
-            store.drop_root(project.tracker_root)
-        announce.tell(lab, NoticeKind.PROJECT_FAILED, f"{project.name} was removed", by=by)
-    return True
+def carry_out(lab: Lab, project_id: int) -> None:
+    """Clone or remove a project, as its state says. Safe to call twice."""
+    carry_out_clone(lab, project_id)
+    removing.carry_out(lab, project_id)
 
 
 def recover(lab: Lab) -> None:
-    """Ask again for clones whose task was lost or whose process died.
+    """Ask again for clones and removals whose task was lost or whose process died.
 
     Times too far ahead were stored before the clock was set back. A clone that goes on is not
     disturbed, whoever asks for it again.
@@ -130,7 +121,8 @@ def recover(lab: Lab) -> None:
         | Q(clone_deadline__lt=now)
         | Q(clone_deadline__gt=now + PATIENCE)
     )
-    for pk in Project.objects.filter(lost, state=ProjectState.CLONING).values_list("pk", flat=True):
+    under_way = (ProjectState.CLONING, ProjectState.REMOVING)
+    for pk in Project.objects.filter(lost, state__in=under_way).values_list("pk", flat=True):
         lab.queue.clone(pk)
 
 

@@ -45,7 +45,7 @@ def open_of(project: Project) -> WatchSession | None:
 def open(lab: Lab, project: Project, terms: Terms, by: str) -> WatchSession:
     """Open a session; the worker takes it up at once. Raises AlreadyOpen, WatchRefused."""
     if project.state != ProjectState.READY:
-        raise WatchRefused("This project has not been cloned yet. Nothing was started.")
+        raise WatchRefused(f"{ProjectState(project.state).not_ready} Nothing was started.")
     if not project.tracker:
         raise WatchRefused(
             "This project has no tracker that labsite can read. Nothing was started."

@@ -15,7 +15,6 @@ from runs.work import projects
 from runs.work.projects import ProjectRefused
 from tests.real import a_checkout, git
 from tests.runs.stories import look, start
-from trackers.builtin.models import Root
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -152,15 +151,6 @@ def test_a_clone_that_fails_says_why_leaves_no_folder_and_can_be_tried_again(rea
     real.work()
     project.refresh_from_db()
     assert (project.state, project.error) == ("ready", "")
-
-
-def test_a_failed_project_can_be_forgotten_and_a_usable_one_cannot(real, tmp_path):
-    project = _add(real, a_checkout(tmp_path / "shop"))
-    assert not projects.remove_failed(real.lab, project, "anna")
-    Project.objects.filter(pk=project.pk).update(state=ProjectState.FAILED)
-    assert projects.remove_failed(real.lab, project, "anna")
-    assert not Project.objects.exists()
-    assert not Root.objects.exists()
 
 
 def test_a_clone_whose_worker_died_is_taken_up_again(real, tmp_path):

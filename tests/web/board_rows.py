@@ -100,7 +100,6 @@ def actions(project: Project, run: Run) -> list[str]:
         f"{at}/start",
         f"{at}/stop-all",
         f"{at}/retry",
-        f"{at}/remove",
         f"/runs/{run.pk}/stop",
         "/demo/",
     ]

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.contrib.auth.models import User
-from django.contrib.sessions.models import Session
 from playwright.sync_api import Page, expect
 
-from runs import wiring
 from runs.models import Project, Rescue
-from runs.web import stepup
 from runs.work import census
 from tests.fakes import FakeTree, World
 from tests.web import board_rows as rows
 from tests.web.browsing import OpenPage
+from tests.web.people import confirm_everybody
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -33,15 +29,6 @@ def project(world: World) -> Project:
     tree.mkdir(parents=True)
     census.take(world.lab, made)
     return made
-
-
-def _confirm() -> None:
-    """Everybody who is logged in was asked who they are just now."""
-    engine = import_module(settings.SESSION_ENGINE)
-    for row in Session.objects.all():
-        store = engine.SessionStore(row.session_key)
-        store[stepup.CONFIRMED] = wiring.lab().now().isoformat()
-        store.save()
 
 
 def _asked(page: Page) -> list[str]:
@@ -98,7 +85,7 @@ def test_the_first_press_arms_for_five_seconds_and_the_second_discards(
     open_page: OpenPage, operator: User, world: World, project: Project
 ) -> None:
     page = open_page(f"/projects/{project.pk}/parked/", operator, clock=True)
-    _confirm()
+    confirm_everybody()
     posts: list[str] = []
     page.on(
         "request", lambda one: posts.append(str(one.post_data)) if one.method == "POST" else None
@@ -126,7 +113,7 @@ def test_a_discard_and_a_restore_in_both_styles(
     page = open_page(
         f"/projects/{project.pk}/parked/", operator, width=390, java_script_enabled=with_script
     )
-    _confirm()
+    confirm_everybody()
     page.get_by_role("button", name="Discard afk/7").click()
     again = "Press again" if with_script else "Discard it"
     page.get_by_role("button", name=again).click()

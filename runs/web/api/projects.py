@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from django.http import HttpRequest
 from ninja import Query, Status
 
 from runs.agents import holds
+from runs.domain.ports import SeamError
 from runs.models import AgentProfile, Forge, Project, Settings
 from runs.web.access import username
 from runs.web.api import asked, replies, shapes, showing
@@ -15,7 +17,7 @@ from runs.web.api.ids import AgentId, ProjectId
 from runs.web.api.router import Router
 from runs.web.refusals import Denied
 from runs.wiring import lab
-from runs.work import auto, explain, projects
+from runs.work import auto, explain, projects, removing
 from trackers.base import NotFound
 
 router = Router(tags=["Projects"])
@@ -64,15 +66,36 @@ def project_show(request: HttpRequest, project_id: ProjectId) -> shapes.Project:
     return showing.project(project_of(project_id))
 
 
+@router.get(
+    "/{int:project_id}/removal",
+    response=replies.look(shapes.Removal),
+    summary="What removing a project means",
+)
+def project_removal(request: HttpRequest, project_id: ProjectId) -> shapes.Removal:
+    """What a project holds, and what to stop before it can be removed. Git and tmux are asked now."""
+    found = project_of(project_id)
+    try:
+        to_stop = removing.to_stop(lab(), found)
+    except SeamError:
+        to_stop = None
+    return shapes.Removal(to_stop=to_stop, **asdict(removing.holdings(lab(), found)))
+
+
 @router.delete(
-    "/{int:project_id}", response=replies.act(None, 204), summary="Remove a project that failed"
+    "/{int:project_id}", response=replies.act(shapes.Project, 202), summary="Remove a project"
 )
 def project_remove(request: HttpRequest, project_id: ProjectId) -> Status[Any]:
-    """Forget a project whose clone failed; never one that was ever usable."""
-    if not projects.remove_failed(lab(), project_of(project_id), username(request)):
-        text = "Only a project whose clone failed can be removed. Nothing was removed."
-        raise Denied(409, "not_failed", text)
-    return Status(204, None)
+    """Remove a project from labsite; its repository elsewhere is not touched.
+
+    The worker carries it out; the project is gone when it is no longer listed. What origin does not
+    have is kept on disk, and the timeline says where. Refused while something is active.
+    """
+    found = project_of(project_id)
+    try:
+        removing.remove(lab(), found, username(request))
+    except removing.RemovalRefused as refused:
+        raise Denied(409, "in_use", refused.text) from refused
+    return Status(202, showing.project(project_of(project_id)))
 
 
 @router.post(

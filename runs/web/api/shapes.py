@@ -54,6 +54,25 @@ class Project(BaseModel):
     last_failure: Annotated[int | None, Field(description="The run that failed last, if any.")]
 
 
+class Removal(BaseModel):
+    """What removing a project takes from labsite, and what is kept on disk. Null: git could not say."""
+
+    to_stop: Annotated[
+        list[str] | None,
+        Field(description="What to do first; empty: it can be removed. Null: tmux did not answer."),
+    ]
+    parked: Annotated[int | None, Field(description="Branches that nothing live owns.")]
+    unpushed: Annotated[int | None, Field(description="Commits that origin does not have.")]
+    uncommitted: Annotated[list[str] | None, Field(description="Branches with changes on disk.")]
+    rescues: int
+    runs: int
+    watch_sessions: int
+    groups: int
+    issues: Annotated[int, Field(description="Issues that labsite itself keeps.")]
+    pulls: Annotated[int, Field(description="Pull requests that labsite itself keeps.")]
+    is_hosted: Annotated[bool, Field(description="Whether labsite keeps its origin.")]
+
+
 class Change(BaseModel):
     """What a person can do about a failed condition, and to which issue, branch or agent."""
 

@@ -1,4 +1,4 @@
-"""One project: its page, adding it, and what to do when its clone failed."""
+"""One project: its page, adding it, what to do when its clone failed, and removing it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from runs import wiring
 from runs.agents import checks
+from runs.domain import removing as rules
+from runs.domain.ports import SeamError
 from runs.domain.states import TrackerKind
 from runs.models import Project
 from runs.web import agent_cards, answers, board, chrome, fragments, live, tracker_pages
 from runs.web.access import act, look, username
 from runs.web.forge_forms import chosen_of
 from runs.web.forms import ProjectForm
-from runs.work import projects, recognising, seen
+from runs.web.stepup import confirmed
+from runs.work import projects, recognising, removing, seen
 from runs.work.recognising import Offer
 
 WHERE = "Say where the issues of this repository are."
@@ -97,15 +100,30 @@ def project_retry(request: HttpRequest, project_id: int) -> HttpResponse:
     return answers.done(request, regions, back)
 
 
-@require_POST
+@require_http_methods(["GET", "POST"])
 @act
+@confirmed
 def project_remove(request: HttpRequest, project_id: int) -> HttpResponse:
-    """Forget a project whose clone failed; never one that was ever usable."""
+    """What a project holds and what becomes of it; then have it removed."""
     found = get_object_or_404(Project, pk=project_id)
-    if projects.remove_failed(wiring.lab(), found, username(request)):
+    lab, here = wiring.lab(), reverse("runs:project-remove", args=[project_id])
+    if request.method == "POST":
+        try:
+            removing.remove(lab, found, username(request))
+        except removing.RemovalRefused as refused:
+            return answers.failed(request, refused.text, 409, here)
+        except SeamError as error:
+            text = (
+                f"Whether {found.name} is in use could not be told: {error}. Nothing was removed."
+            )
+            return answers.failed(request, text, 502, here)
         return answers.elsewhere(request, reverse("runs:overview"))
-    text = "Only a project whose clone failed can be removed here. Nothing was removed."
-    return answers.failed(request, text, 409, reverse("runs:project", args=[project_id]))
+    try:
+        refusal = rules.refusal(found.name, removing.to_stop(lab, found))
+    except SeamError as error:
+        refusal = f"Whether {found.name} is in use could not be told: {error}."
+    facts = {"project": found, "held": removing.holdings(lab, found), "refusal": refusal}
+    return answers.fresh(render(request, "project_remove.html", facts))
 
 
 def form_page(
