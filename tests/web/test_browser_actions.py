@@ -13,10 +13,12 @@ from playwright.sync_api import Page, expect
 
 from runs.domain.states import AnswerCode, ProjectState
 from runs.models import Project, Run, Settings, StartRequest
+from runs.work import projects
 from tests import make
 from tests.fakes import World
 from tests.web import board_rows as rows
 from tests.web.browsing import OpenPage
+from tests.web.people import confirm_everybody
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -119,12 +121,14 @@ def test_a_failed_project_is_retried_and_removed_in_both_styles(
     expect(page.locator("#project-head")).to_contain_text("cloning")
     Project.objects.update(state=ProjectState.FAILED)
     page.reload()
+    confirm_everybody()
+    page.get_by_role("link", name="Remove project").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Remove demo?")
     page.get_by_role("button", name="Remove project").click()
-    if with_script:
-        assert Project.objects.count() == 1
-        page.get_by_role("button", name="Press again").click()
+    expect(page.locator("#nav-projects")).to_contain_text("being removed")
+    projects.carry_out(world.lab, Project.objects.get().pk)
+    page.reload()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Welcome")
-    assert not Project.objects.exists()
 
 
 @pytest.mark.row("LAB-132", "X-18", level="browser")
