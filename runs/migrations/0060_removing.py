@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0055_stopped_and_origin_warning'),
+        ('runs', '0059_seen_until'),
     ]
 
     operations = [
