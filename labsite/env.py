@@ -10,6 +10,10 @@ class WrongSetting(Exception):
     """An environment variable holds something that cannot be meant; the text says what to do."""
 
 
+class QueueBusy(WrongSetting):
+    """The file of the queue cannot be opened now; the text says what to do."""
+
+
 def text(name: str, default: str = "", most: int | None = None) -> str:
     """A text as it stands. Raises WrongSetting for one of more than `most` characters."""
     value = os.environ.get(name, default)

@@ -24,6 +24,7 @@ CHECKS, ENOUGH = 2, 8
 MANY = 4
 MOST_LOOKS = 200
 DATAGRAM_BYTES = 4096
+HEAR_SECONDS = 5.0
 LOOK_GRACE_SECONDS = 15.0
 
 logger = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class WakeConsumer(Consumer):
     else the workers have to do, and a project that is asked for often waits once.
     """
 
+    hear_seconds = HEAR_SECONDS
     worker_class = WokenWorker
     scheduler_class = OftenScheduler
 
@@ -85,16 +87,25 @@ class WakeConsumer(Consumer):
             self._looker.join(LOOK_GRACE_SECONDS)
 
     def _listen(self, path: Path) -> None:
-        path.unlink(missing_ok=True)
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as box:
-            box.bind(str(path))
-            path.chmod(0o600)
-            while not self.stop_flag.is_set():
-                text = box.recv(DATAGRAM_BYTES).decode("utf-8", "replace").strip()
-                try:
-                    self.huey.on_wake(text)
-                except Exception:
-                    logger.exception("wake-up was not handled", extra={"text": text})
+        """Hear wake-ups; a socket that somebody removed is made again within seconds."""
+        while not self.stop_flag.is_set():
+            try:
+                with _mailbox(path, self.hear_seconds) as box:
+                    while path.exists() and not self.stop_flag.is_set():
+                        self._hear_one(box)
+            except OSError as error:  # its folder is gone too, or the disk is full
+                logger.warning("wake-ups are not heard", extra={"error": str(error)})
+                self.stop_flag.wait(self.hear_seconds)
+
+    def _hear_one(self, box: socket.socket) -> None:
+        try:
+            text = box.recv(DATAGRAM_BYTES).decode("utf-8", "replace").strip()
+        except TimeoutError:
+            return
+        try:
+            self.huey.on_wake(text)
+        except Exception:
+            logger.exception("wake-up was not handled", extra={"text": text})
 
     def _look(self) -> None:
         while (project := self.huey.looks.take()) is not None:
@@ -102,6 +113,20 @@ class WakeConsumer(Consumer):
                 self.huey.on_look(project)
             except Exception:
                 logger.exception("look failed", extra={"project": project})
+
+
+def _mailbox(path: Path, seconds: float) -> socket.socket:
+    """A socket at a path, which waits so long for each datagram. Raises OSError."""
+    path.unlink(missing_ok=True)
+    box = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    try:
+        box.bind(str(path))
+        path.chmod(0o600)
+    except OSError:
+        box.close()
+        raise
+    box.settimeout(seconds)
+    return box
 
 
 class Looks:

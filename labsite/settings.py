@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import sqlite3
 from pathlib import Path
 
 from labsite import database, env, folders, plain
@@ -121,12 +122,18 @@ TEMPLATES = [
 DATABASES = {"default": database.settings(database.chosen(), PATHS.database)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-HUEY = LabHuey(
-    "labsite",
-    filename=":memory:" if ONLY_LOOKS else str(PATHS.queue),
-    immediate=False,
-    results=False,
-)
+try:
+    HUEY = LabHuey(
+        "labsite",
+        filename=":memory:" if ONLY_LOOKS else str(PATHS.queue),
+        immediate=False,
+        results=False,
+    )
+except sqlite3.OperationalError as error:
+    raise env.QueueBusy(
+        f"The queue {PATHS.queue} cannot be opened ({error}): end whatever holds it (`fuser "
+        f"{PATHS.queue}` names it), then start again. Nothing was changed."
+    ) from error
 
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.Argon2PasswordHasher",

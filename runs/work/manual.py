@@ -63,6 +63,15 @@ def wait(lab: Lab, row: ManualSession, seconds: float = 5.0) -> ManualSession:
     return row
 
 
+def over(row: ManualSession) -> str:
+    """Says of a session that has ended at once what happened, what is kept and what to do."""
+    return (
+        f"The session {row.label} ended at once: its program exited, or somebody stopped it. "
+        f"Work on branch {row.branch} is kept. Check that its agent starts in a terminal, then "
+        "start another."
+    )
+
+
 def carry_out(lab: Lab, session_id: int) -> None:
     """Make branch, worktree and session of a row in *starting*. Safe to call twice."""
     free = ManualSession.objects.filter(pk=session_id, state=PersonState.STARTING, launcher="")

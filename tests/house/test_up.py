@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -177,6 +179,13 @@ def test_a_database_of_a_newer_version_is_one_sentence(used: Path) -> None:
     )
     assert lab("manage", "shell", "-v", "0", "-c", code, state=used).returncode == 0
     _refused(lab("up", "--port", "0", state=used), "newer labsite", "runs.9999_future", "backup")
+
+
+def test_a_queue_that_somebody_else_holds_is_one_sentence(used: Path) -> None:
+    queue = Paths(used).queue
+    with contextlib.closing(sqlite3.connect(queue, isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        _refused(lab("up", "--port", "0", state=used), str(queue), "locked", "then start again")
 
 
 def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:

@@ -256,6 +256,29 @@ def test_only_the_worker_with_the_scheduler_hears_for_projects_and_each_hears_of
     assert heard == [""]
 
 
+def test_a_socket_that_somebody_removed_is_made_again(huey, consumer, tmp_path):
+    path, heard = tmp_path / "more.sock", []
+    huey.more_wake_path = path
+    huey.on_wake = heard.append
+    consumer.hear_seconds = 0.05
+    consumer.hear()
+    _until(path.exists)
+    path.unlink()
+    _until(path.exists)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
+        _until(lambda: _was_sent(bell, b"demo", path))
+    _until(lambda: heard)
+    assert heard == ["demo"]
+
+
+def _was_sent(bell: socket.socket, text: bytes, path: Path) -> bool:
+    try:
+        bell.sendto(text, str(path))
+    except OSError:
+        return False
+    return True
+
+
 def _until(happened, seconds: float = 20.0) -> None:
     deadline = time.monotonic() + seconds
     while not happened():

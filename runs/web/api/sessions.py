@@ -66,14 +66,17 @@ def session_list(request: HttpRequest, project_id: ProjectId) -> Sessions:
 def session_start(
     request: HttpRequest, project_id: ProjectId, given: NewSession
 ) -> Status[Session]:
-    """Start a session on a branch of its own. 202: it is still being made."""
+    """Start a session on a branch of its own. 202: it is still being made.
+
+    502: it did not start, or ended at once; the answer says which and what became of its branch.
+    """
     try:
         row = manual.start(lab(), project_of(project_id), given.label, username(request))
     except manual.SessionRefused as refused:
         raise Denied(409, "not_started", str(refused)) from refused
     row = manual.wait(lab(), row)
     if row.state == PersonState.ENDED:
-        raise Denied(502, "start_failed", row.warning)
+        raise Denied(502, "start_failed", row.warning or manual.over(row))
     return Status(201 if row.state == PersonState.LIVE else 202, _of(row))
 
 

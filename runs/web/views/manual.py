@@ -33,7 +33,7 @@ def start(request: HttpRequest, project_id: int) -> HttpResponse:
     except manual.SessionRefused as refused:
         return answers.failed(request, str(refused), 409, back)
     if row.state == PersonState.ENDED:
-        return answers.failed(request, row.warning or OVER, 500, back)
+        return answers.failed(request, row.warning or manual.over(row), 500, back)
     text = (LIVE if row.state == PersonState.LIVE else WAITING).format(label=row.label)
     return answers.done(request, _regions(request, project_id), back, text)
 

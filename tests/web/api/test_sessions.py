@@ -39,6 +39,24 @@ def test_a_session_is_started_listed_and_stopped(program: Program, driven: Proje
     assert program.get(address).json() == {"items": []}
 
 
+def test_one_that_ends_at_once_is_said_with_what_is_kept_and_what_to_do(
+    program: Program, driven: Project, world: World
+) -> None:
+    def open_and_exit(pk: int) -> None:
+        manual.carry_out(world.lab, pk)
+        row = ManualSession.objects.get(pk=pk)
+        world.sessions.end(row.session)
+        manual.watch(world.lab)
+
+    world.queue.open = open_and_exit  # type: ignore[method-assign]
+    answer = program.post(f"/projects/{driven.pk}/sessions", {"label": "try it"})
+    assert answer.status_code == 502
+    said = answer.json()["text"]
+    row = ManualSession.objects.get()
+    assert said.startswith(f"The session {row.label} ended at once: its program exited")
+    assert f"Work on branch {row.branch} is kept." in said
+
+
 def test_what_cannot_be_is_refused(program: Program, looking: Program, driven: Project) -> None:
     address = f"/projects/{driven.pk}/sessions"
     assert looking.post(address, {}).status_code == 403
