@@ -149,9 +149,11 @@ def _parser() -> argparse.ArgumentParser:
 def _add_text(parser: argparse.ArgumentParser) -> None:
     """Where the text of a comment comes from."""
     text = parser.add_mutually_exclusive_group()
-    text.add_argument("-m", "--message", metavar="TEXT")
+    text.add_argument("-m", "--message", "-b", "--body", metavar="TEXT")
     text.add_argument(
-        "-F", "--file", metavar="FILE", help="- reads standard input, as does neither"
+        *("-F", "--file", "--body-file"),
+        metavar="FILE",
+        help="- reads standard input, as does neither",
     )
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_HIDDEN = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+# Controls, and what turns the reading order round or hides words.
+_CODES = (
+    *(*range(32), *range(127, 160), 0xAD, 0x061C, 0x180E, 0x200B, 0x200E, 0x200F, 0xFEFF),
+    *(*range(0x2028, 0x202F), *range(0x2060, 0x2070), *range(0xFFF9, 0xFFFC)),
+    *range(0xE0000, 0xE0080),
+)
+_HIDDEN = {code: None for code in _CODES if chr(code) not in "\n\t"}
 
 
 def plain(text: object) -> str:

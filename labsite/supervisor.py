@@ -22,6 +22,7 @@ from pathlib import Path
 
 from labsite import env, preflight, programs
 from runs.domain.paths import Paths
+from trackers import plain
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_PORT = 8420
@@ -74,7 +75,7 @@ def say(text: str) -> None:
     A terminal that was closed must not end the product's shutdown half way.
     """
     with contextlib.suppress(OSError):
-        print(text, file=sys.stderr, flush=True)
+        print(plain.text(text), file=sys.stderr, flush=True)
 
 
 @dataclass

@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from trackers import plain
 from trackers.errors import NotFound, NotUnderstood, RateLimited, Refused, TrackerError, Unreachable
 
 __all__ = [
@@ -103,6 +104,7 @@ class Issue:
     """One issue. `key` is a string; numeric trackers use the number without leading zeros.
 
     `ready_by` is who set the ready label; None when the tracker cannot tell, or was not asked.
+    The title is one line without control characters, whoever wrote it.
     """
 
     key: str
@@ -115,6 +117,9 @@ class Issue:
     url: str = ""
     ready_by: str | None = None
     milestone: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", plain.line(self.title))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +137,9 @@ class Pull:
     is_fork: bool = False
     created_at: datetime | None = None
     merge_commit: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", plain.line(self.title))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import IO
 
+from trackers import plain
+
 
 class Printer:
     """Writes lines; when nobody reads them any more the command goes on all the same."""
@@ -17,7 +19,7 @@ class Printer:
         try:
             # A terminal may not know every letter; that ends no command.
             letters = getattr(self._out, "encoding", None) or "utf-8"
-            self._out.write(f"{text.encode(letters, 'replace').decode(letters)}\n")
+            self._out.write(f"{plain.text(text).encode(letters, 'replace').decode(letters)}\n")
             self._out.flush()
         except OSError:
             self._out = None

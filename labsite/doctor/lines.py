@@ -9,6 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from trackers import plain as letters
+
 WIDTH = 100
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -75,7 +77,7 @@ def _folded(head: str, text: str) -> list[str]:
 
     What others have printed may hold orders for the terminal, which are not passed on.
     """
-    plain = _CONTROL.sub("?", " ".join(text.split()))
+    plain = letters.line(_CONTROL.sub("?", " ".join(text.split())))
     return textwrap.wrap(
         plain,
         WIDTH,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from trackers import plain
+
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 TITLE_LIMIT = 200
 
@@ -36,7 +38,7 @@ def task_text(
     With `evidence`, the word by which a commit names the issue, commits are delivered and no pull
     request (C-07, C-09).
     """
-    one_line = " ".join(title.split())[:TITLE_LIMIT]
+    one_line = " ".join(plain.line(title).split())[:TITLE_LIMIT]
     commit = "Commit everything with a Conventional Commit message"
     deliver = (
         f"7. Open a pull request from `{branch}` to `{base}` whose description contains `Closes #{key}`: "

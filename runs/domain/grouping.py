@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
+from trackers import plain
+
 # RUNE-74. What is in a name becomes a folder or a file, so nothing else is let in.
 NAME_CHARACTERS = 128
 SUBJECT_CHARACTERS = 256
@@ -113,7 +115,7 @@ def is_name(text: str) -> bool:
 
 def subject_of(text: str, key: str) -> str:
     """A task's subject: one line, cut to 256 characters; an empty one names the task (RUNE-75)."""
-    said = " ".join(text.split())[:SUBJECT_CHARACTERS]
+    said = " ".join(plain.line(text).split())[:SUBJECT_CHARACTERS]
     return said or f"Task {key}"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from trackers import plain
+
 TITLE_LIMIT = 10_000
 TEXT_LIMIT = 200_000
 SHORT = 120
@@ -20,7 +22,7 @@ class WrongText(ValueError):
 
 def title(text: str) -> str:
     """A title that can be kept, outer space removed. Raises WrongText."""
-    kept = clean(text).strip()
+    kept = plain.line(clean(text)).strip()
     if not kept:
         raise WrongText("title", "Write a title.")
     if len(kept) > TITLE_LIMIT:
@@ -52,7 +54,7 @@ def clean(text: str) -> str:
 
 def one_line(text: str, limit: int = SHORT) -> str:
     """A text on one line, cut for a row."""
-    line = " ".join(text.split())
+    line = " ".join(plain.line(text).split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.db import models
 from django.db.models import Q
 
-from runs.domain import budgets, naming
+from runs.domain import budgets, naming, writing
 from runs.domain.needing import BAD
 from runs.domain.states import Outcome, RunKind, RunState, WorktreeFate
 from runs.models.agent import AgentProfile
@@ -238,8 +238,7 @@ class Run(AgentTold, QuickRows):
     @property
     def short_title(self) -> str:
         """The issue's title on one line, cut for a row."""
-        line = " ".join(self.issue_title.split())
-        return line if len(line) <= 160 else f"{line[:159]}…"
+        return writing.one_line(self.issue_title, 160)
 
     @property
     def project_part(self) -> str:

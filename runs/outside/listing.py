@@ -12,6 +12,7 @@ from runs.outside import shell
 
 SUBMODULE = "160000"
 COMMIT_FORMAT = "%H%x00%P%x00%an%x00%ct%x00%s%x00%b"
+SUBJECT, BODY = 500, 20_000  # letters of a commit's message
 
 _FIELDS = 6
 _HUNK = re.compile(r"^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@", re.MULTILINE)
@@ -69,9 +70,24 @@ def read_commits(text: str) -> list[Commit]:
     words = text.split("\0")
     rows = zip(*(words[n::_FIELDS] for n in range(_FIELDS)), strict=False)
     return [
-        Commit(ident, tuple(parents.split()), author, _at(when), subject, body.strip())
+        Commit(
+            ident, tuple(parents.split()), author[:SUBJECT], _at(when), short(subject), _body(body)
+        )
         for ident, parents, author, when, subject, body in rows
     ]
+
+
+def short(subject: str) -> str:
+    """A subject that fits a page: whole paragraphs are one line for git."""
+    return subject if len(subject) <= SUBJECT else f"{subject[: SUBJECT - 1]}…"
+
+
+def _body(text: str) -> str:
+    """The rest of a commit's message, of which only so much is kept; the end says how much is not."""
+    text = text.strip()
+    if len(text) <= BODY:
+        return text
+    return f"{text[:BODY]}\n… {len(text) - BODY:,} more characters are not shown here"
 
 
 def whole(content: str, *, is_new: bool) -> str:

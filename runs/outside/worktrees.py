@@ -59,7 +59,8 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
         return text if _COMMIT.fullmatch(text) else None
 
     def subject(self, path: Path, commit: str) -> str:
-        return self._git.ask(path, "log", "-1", "--format=%s", commit, "--", timeout=QUICK).strip()
+        text = self._git.ask(path, "log", "-1", "--format=%s", commit, "--", timeout=QUICK)
+        return listing.short(text.strip())
 
     def progress(self, path: Path, fork_point: str) -> Progress:
         head = self._git.ask(path, "rev-parse", "HEAD", timeout=QUICK).strip()

@@ -93,6 +93,7 @@ def test_a_comment_comes_from_an_argument_a_file_or_a_pipe(
     assert ok(session.run("issue", "comment", "-m", UMLAUTS)) == "Commented on #7.\n"
     ok(session.run("issue", "comment", "3", "-F", str(tmp_path / "note.md")))
     ok(session.run("issue", "comment", "-F", "-", text="from a pipe\n"))
+    ok(session.run("issue", "comment", "--body", "as pr create takes it"))
     ok(session.run("issue", "comment", text="piped without a word"))
 
     author = f"Test agent, run {desk.run.pk}"
@@ -100,9 +101,10 @@ def test_a_comment_comes_from_an_argument_a_file_or_a_pipe(
         (7, author, UMLAUTS),
         (3, author, f"from a file\n{UMLAUTS}"),
         (7, author, "from a pipe"),
+        (7, author, "as pr create takes it"),
         (7, author, "piped without a word"),
     ]
-    assert Notice.objects.filter(run=desk.run, by=author).count() == 3
+    assert Notice.objects.filter(run=desk.run, by=author).count() == 4
 
 
 @pytest.mark.row("LAB-30", "LAB-38", level="real")

@@ -122,6 +122,23 @@ def test_the_commits_of_a_branch_newest_first_with_their_text(forked):
     assert house.repos.commits(house.repo, head, head, 10) == []
 
 
+@pytest.mark.parametrize("text", ["s" * 3_000_000, f"feat: x\n\n{'b' * 3_000_000}"])
+def test_a_message_of_three_megabytes_is_shown_in_part(real, tmp_path, text):
+    history = RealHistory(real.repos, tmp_path / "checkout")
+    base = history.commit({"a.txt": "a"}, subject="chore: begin")
+    message = tmp_path / "message"
+    message.write_text(text)
+    tree = f"{base}^{{tree}}"
+    big = git(history.folder, "commit-tree", "-p", base, "-F", str(message), tree)
+    found = real.repos.commits(history.repo, base, big, 10)
+    assert [one.id for one in found] == [big]
+    assert len(found[0].subject) <= 500
+    assert len(real.repos.subject(history.repo, big)) <= 500
+    said = "… 2,980,000 more characters are not shown here"
+    assert len(found[0].body) <= 20_000 + 1 + len(said)
+    assert found[0].body.endswith(said if "\n" in text else "")
+
+
 def test_the_tips_of_several_refs_in_one_look(forked):
     house, base, head = forked
     house.name("refs/remotes/origin/main", base)

@@ -81,6 +81,16 @@ def test_the_queue_is_bds_own_order_with_ties_by_key(
     assert queue(tracker, place) == ["bd-z9", "bd-a1", "bd-b2", "bd-0"]
 
 
+def test_an_epic_is_no_work_that_could_be_started(tracker: BeadsTracker, place: Beads) -> None:
+    place.issue("bd-e", "all of it", issue_type="epic")
+    place.issue("bd-e.1", "a part of it", issue_type="feature")
+
+    assert queue(tracker, place) == ["bd-e.1"]
+    assert [one.key for one in tracker.open_issues(place.root)] == ["bd-e", "bd-e.1"]
+    with pytest.raises(Refused, match="bd-e is an epic in bd, so it was not claimed"):
+        tracker.claim(place.root, "bd-e")
+
+
 @pytest.mark.row("C-17", level="contract")
 def test_a_version_that_tells_no_time_keeps_bds_order(tracker: BeadsTracker, place: Beads) -> None:
     for key in ("bd-z", "bd-a", "bd-m"):

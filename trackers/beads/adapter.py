@@ -114,6 +114,8 @@ class BeadsTracker(Limited):
         Raises Refused for every other, and where bd itself says no.
         """
         entry = self._entry(root, key)
+        if entry.is_epic:
+            raise Refused(f"{key} is an epic in bd, so it was not claimed. Start its children.")
         if not entry.is_free:
             raise Refused(f"{key} is {entry.status} in bd, so it was not claimed.")
         self._bd.write(root, ["update", f"--status={WORKING}"], key)

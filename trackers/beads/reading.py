@@ -36,6 +36,7 @@ class Entry:
     body: str = ""
     author: str = ""
     status: str = ""
+    kind: str = ""
     priority: int = UNKNOWN_PRIORITY
     created: str = ""
     labels: tuple[str, ...] | None = None
@@ -48,8 +49,15 @@ class Entry:
 
     @property
     def is_startable(self) -> bool:
-        """Not taken by anybody: older versions list what is in progress as ready too."""
-        return self.is_open and self.status not in _TAKEN
+        """Work that nobody has taken: older versions list what is in progress as ready too.
+
+        An epic is no work of its own: it is done when its children are.
+        """
+        return self.is_open and self.status not in _TAKEN and not self.is_epic
+
+    @property
+    def is_epic(self) -> bool:
+        return self.kind == "epic"
 
     @property
     def is_free(self) -> bool:
@@ -129,6 +137,7 @@ def entry_of(one: Any) -> Entry | None:
         body=_body(one),
         author=_text(one, "created_by", "author", "owner"),
         status=_text(one, "status").casefold(),
+        kind=_text(one, "issue_type", "type").casefold(),
         priority=priority if type(priority) is int else UNKNOWN_PRIORITY,
         created=_text(one, "created_at"),
         labels=_names(one.get("labels"), "label", "name"),
