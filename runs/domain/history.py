@@ -17,6 +17,7 @@ class Change:
 
     `added` and `removed` are lines, None for a binary file. Modes and ids are those of git's raw
     listing; an id of zeros is a side that is not there, or not in the repository yet.
+    `is_open`: some of it is in a worktree and in no commit.
     """
 
     path: str
@@ -28,6 +29,7 @@ class Change:
     new_mode: str = ""
     old_id: str = ""
     new_id: str = ""
+    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,10 @@ class History(Protocol):
         """
 
     def patch(self, path: Path, fork_point: str, limit: int, head: str = "") -> str:
-        """The diff behind `changes`, at most `limit` bytes of whole files. Raises SeamError."""
+        """The diff behind `changes`, at most `limit` bytes of whole files. Raises SeamError.
+
+        Untracked text files follow as added ones, as far as they fit.
+        """
 
     def patch_of(self, repo: Path, change: Change, limit: int) -> str:
         """The diff of one file between the two contents that its change names, at most `limit`

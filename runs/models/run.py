@@ -148,6 +148,9 @@ class Run(AgentTold, QuickRows):
     )
     pull_number = models.PositiveIntegerField(null=True, blank=True)
     pull_url = models.CharField(max_length=500, blank=True)
+    pull_state = models.CharField(
+        max_length=10, blank=True, default="", help_text="As its tracker told it last."
+    )
     mirrored = models.CharField(
         max_length=10, blank=True, default="", help_text="What was last written on the tracker."
     )
@@ -246,8 +249,12 @@ class Run(AgentTold, QuickRows):
         return naming.session_project(self.session) or ""
 
     def spent(self, now: datetime, budget: timedelta) -> budgets.Spent:
-        """Wall time used and allowed (X-16); stands still while it is held and once it has ended."""
-        return budgets.Spent(self.age(now), budget)
+        """Wall time used and allowed; stands still while it is held and once it has ended.
+
+        `budget` is the one in force now; one that has ended shows the one it had.
+        """
+        had = self.budget_seconds
+        return budgets.Spent(self.age(now), budget if had is None else timedelta(seconds=had))
 
     @property
     def counted_from(self) -> datetime | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ SUBJECT, BODY = 500, 20_000  # letters of a commit's message
 
 _FIELDS = 6
 _HUNK = re.compile(r"^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@", re.MULTILINE)
+_ODD = re.compile(r'[\x00-\x1f"\\\x7f]')
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
@@ -101,6 +103,23 @@ def whole(content: str, *, is_new: bool) -> str:
     body = "".join(f"{sign}{line}\n" for line in lines[:count])
     names = "--- /dev/null\n+++ b/file" if is_new else "--- a/file\n+++ /dev/null"
     return f"{names}\n@@ {span} @@\n{body}{'' if ends_well else _NO_NEWLINE}"
+
+
+def untracked(path: str, text: str | None) -> Change:
+    """A file that git does not know, with its number of lines where its text is known."""
+    lines = None if text is None else text.count("\n") + (not text.endswith("\n") and text != "")
+    return Change(path, "?", lines, None if text is None else 0, is_open=True)
+
+
+def added(path: str, text: str) -> str:
+    """A file that git does not know, as the diff that git would print once it was added."""
+    name = f'"b/{_escaped(path)}"' if _ODD.search(path) else f"b/{path}"
+    body = whole(text, is_new=True).partition("+++ b/file")[2]
+    return f"diff --git {name} {name}\nnew file mode 100644\n--- /dev/null\n+++ {name}{body}"
+
+
+def _escaped(path: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in os.fsencode(path))
 
 
 def mended(patch: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from runs.domain.history import EMPTY_TREE, Change, Commit
-from runs.domain.ports import Progress
+from runs.domain.ports import Progress, SeamError
 from runs.outside import listing, shell
 from runs.outside.files import read_small
 from runs.outside.git import QUICK, failed
@@ -18,6 +19,7 @@ from runs.outside.rescues import GitRescues
 
 REF_BYTES = 200
 LIST_BYTES = 4_000_000
+UNTRACKED_BYTES = 400_000
 _UNTRACKED_LIMIT = 200
 # What a repository's own settings could change in a diff is said here, and it runs no program.
 _CAREFUL = (
@@ -69,12 +71,21 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
 
     def changes(self, path: Path, fork_point: str, head: str = "") -> Sequence[Change]:
         found = listing.read(self._diff(path, fork_point, head, *_LIST, limit=LIST_BYTES))
-        untracked = [] if head else self._untracked(path)
-        return [*found, *(Change(name, "?", None, None) for name in untracked)]
+        if head:
+            return found
+        is_open = self._uncommitted(path)
+        left = self._left(path, UNTRACKED_BYTES)
+        return [
+            *(replace(one, is_open=is_open is None or one.path in is_open) for one in found),
+            *(listing.untracked(name, text) for name, text in left),
+        ]
 
     def patch(self, path: Path, fork_point: str, limit: int, head: str = "") -> str:
         done = self._diff(path, fork_point, head, *_PATCH, limit=limit)
-        return _cut(done.stdout) if done.is_cut else done.stdout
+        if head or done.is_cut:
+            return _cut(done.stdout) if done.is_cut else done.stdout
+        left = self._left(path, limit - len(done.stdout))
+        return done.stdout + "".join(listing.added(name, text) for name, text in left if text)
 
     def patch_of(self, repo: Path, change: Change, limit: int) -> str:
         """By the ids of the contents: no file's name is handed to git, and nothing can be stale."""
@@ -130,6 +141,22 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
         if done.status != 0:
             raise failed("diff", done)
         return done
+
+    def _uncommitted(self, path: Path) -> set[str] | None:
+        """The tracked files that differ from the last commit; None for no commit that can be read."""
+        try:
+            done = self._diff(path, "HEAD", "", "--name-only", "-z", limit=LIST_BYTES)
+        except SeamError:
+            return None
+        return set(done.stdout.split("\0"))
+
+    def _left(self, path: Path, room: int) -> Iterator[tuple[str, str | None]]:
+        """Untracked files with their text; None for what is not text or does not fit any more."""
+        for name in self._untracked(path):
+            text = read_small(path / name, max(0, room))
+            is_text = text is not None and "\0" not in text
+            room -= len(text or "")
+            yield name, text if is_text else None
 
     def _untracked(self, path: Path) -> list[str]:
         text = self._git.ask(path, *OTHERS, timeout=QUICK)

@@ -102,13 +102,13 @@ class FileDiff:
         change = self.change
         if self.error or self.lines or self.load:
             return self.error
-        if change.kind == "?":
-            return "It is not committed, so git has no diff of it."
+        if change.kind == "?" and change.added is None:
+            return "It is not text, or too long to be shown here."
         if SUBMODULE in (change.old_mode, change.new_mode):
             return _submodule(change)
         if change.added is None:
             return "It is binary, so there is nothing to read here."
-        if change.kind in "AD" and not self.size:
+        if change.kind in "AD?" and not self.size:
             return "It is empty."
         return "Its diff is not shown here." if self.size else ""
 

@@ -253,7 +253,8 @@ def _told(part: Shown) -> object:
         case Run():
             ended = (part.state, part.outcome, part.settled_at)
             link = (part.link_waits, part.deep_link)
-            return (*ended, *link, part.head, part.pull_number, part.reading.report)
+            pull = (part.pull_number, part.pull_state)
+            return (*ended, *link, *pull, part.head, part.reading.report)
         case AgentProfile():
             held = (part.hold, part.hold_note, part.held_until)
             return (part.pk, part.is_found, part.is_logged_in, part.checked_at, *held)

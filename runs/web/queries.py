@@ -12,7 +12,7 @@ from datetime import timedelta
 from django.db.models import Q, QuerySet
 
 from runs.domain.ports import Lab
-from runs.domain.states import ProjectState
+from runs.domain.states import ProjectState, TrackerKind, WorktreeFate
 from runs.models import Notice, Project, Run
 from runs.web import (
     addresses,
@@ -34,6 +34,8 @@ from runs.web.tracker_card import Card
 from runs.web.watch_card import WatchCard
 from runs.web.watch_forms import WatchForm
 from runs.web.watched import Watched
+from trackers.base import PullState
+from trackers.builtin.models import PullRequest
 
 ACTIVITY = 14
 PAGE = 50
@@ -48,6 +50,11 @@ _WHY_NOT = {
     ProjectState.CLONING: "The repository is still being cloned.",
     ProjectState.FAILED: "The repository could not be cloned.",
     ProjectState.REMOVING: "The project is being removed.",
+}
+_WORKTREES = {
+    "removed": "removed, it was clean",
+    "kept": "kept",
+    "gone": "not there any more: somebody moved or removed it",
 }
 
 
@@ -160,6 +167,19 @@ class RunPage:
     run: Run
     row: RunRow
     notices: Sequence[Notice]
+    pull_state: str = ""
+
+    @property
+    def worktree(self) -> str:
+        """What there is of its worktree."""
+        run = self.run
+        if run.worktree_fate == WorktreeFate.NONE:
+            return "None (removed again, empty)" if run.claimed_at else "None (never created)"
+        return _WORKTREES.get(run.worktree_fate, "being settled")
+
+    @property
+    def is_failed_start(self) -> bool:
+        return bool(self.run.outcome) and not self.run.did_start
 
     @property
     def signal_name(self) -> str:
@@ -255,14 +275,31 @@ def project(lab: Lab, project_id: int) -> ProjectPage | None:
 
 
 def run(lab: Lab, run_id: int) -> RunPage | None:
-    """Everything one run's page shows; None when there is no such run. Six queries."""
+    """Everything one run's page shows; None when there is no such run. Six queries.
+
+    One more for the state of its pull request on the built-in tracker.
+    """
     picture = board.load(lab)
     found = held.with_profile(Run.objects.filter(pk=run_id)).first()
     if found is None or found.project_id not in picture.by_id:
         return None
     found.project = picture.by_id[found.project_id]
     notices = list(Notice.objects.filter(run_id=run_id)[:TIMELINE])
-    return RunPage(picture, found, picture.row(found), notices)
+    return RunPage(picture, found, picture.row(found), notices, _pull_state(found))
+
+
+def _pull_state(run: Run) -> str:
+    """What became of its pull request: as it is here, or as its tracker told it last."""
+    project = run.project
+    if run.pull_number is None:
+        return ""
+    if project.tracker == TrackerKind.BUILTIN:
+        pulls = PullRequest.objects.filter(root_id=int(project.tracker_root))
+        return pulls.filter(number=run.pull_number).values_list("state", flat=True).first() or ""
+    is_listed = any(number == run.pull_number for number, *_ in project.pulls_seen)
+    if run.pull_state == PullState.OPEN and project.pulls_seen_at and not is_listed:
+        return "no longer open"
+    return run.pull_state
 
 
 def runs(

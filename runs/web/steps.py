@@ -50,7 +50,7 @@ def _claim(run: Run) -> Step:
 
 def _worktree(run: Run) -> Step:
     if run.is_adopted and not run.worktree:
-        return Step("Worktree", "", "none of ours")
+        return Step("Worktree", "", "None (never created)")
     if run.claimed_at is None:
         return Step("Worktree", "", "not made" if not run.is_active else "waiting")
     fates = {WorktreeFate.KEPT.value: "kept", WorktreeFate.REMOVED.value: "removed"}

@@ -46,7 +46,7 @@ def of_pulls(lab: Lab, run: Run, pulls: Sequence[Pull] | None) -> Signal:
     if pull is None:
         return Signal(False if is_known else None)
     url = pull.url if len(pull.url) <= URL_CHARACTERS else ""
-    seen = {"pull_number": pull.number, "pull_url": url}
+    seen = {"pull_number": pull.number, "pull_url": url, "pull_state": pull.state.value}
     return Signal(True, f"pull request {pull.number} is {pull.state}", seen=seen)
 
 

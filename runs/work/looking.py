@@ -61,6 +61,11 @@ class Changes:
         return sum(change.added or 0 for change in self.files)
 
     @property
+    def uncommitted(self) -> int:
+        """How many of the files are not committed, at least not all of them."""
+        return sum(change.is_open for change in self.files)
+
+    @property
     def removed(self) -> int:
         return sum(change.removed or 0 for change in self.files)
 

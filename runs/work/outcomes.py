@@ -12,7 +12,7 @@ from runs.domain import streak, watching
 from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind, Outcome, RunKind, RunState
 from runs.domain.streak import Move
-from runs.models import Host, Project, Run, WatchSession
+from runs.models import Host, Project, Run, Settings, WatchSession
 from runs.work import announce, following, mirror, start_waits
 
 
@@ -44,6 +44,7 @@ def record(
             reason=reason,
             ended_at=lab.now(),
             token_hash="",
+            budget_seconds=int(run.project.budget(Settings.current()).total_seconds()),
             **(seen or {}),
         )
         if won:

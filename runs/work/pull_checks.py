@@ -33,6 +33,8 @@ def look(lab: Lab, run: Run) -> Looked:
     tracker = elsewhere.able(lab, project, Ability.PULLS)
     with awaited():
         pull = tracker.pull(project.tracker_root, run.pull_number)
+        if run.pull_state != pull.state:
+            Run.objects.filter(pk=run.pk).update(pull_state=pull.state)
         if Ability.CHECKS not in tracker.abilities:
             return Looked(pull, None, "This tracker has no checks.")
         try:

@@ -57,6 +57,7 @@ def keep_pulls(lab: Lab, project: Project, pulls: Sequence[Pull], began: datetim
     """Keep the open pull requests of branches that labsite manages; a merged or closed one leaves."""
     if not pacing.is_remote(lab, project):
         return
+    keep_states(project, pulls)
     listed = [_shown(pull) for pull in pulls if _waits(pull)]
     Project.objects.filter(pk=project.pk).update(
         pulls_seen=sorted(listed, reverse=True)[:MOST], pulls_seen_at=began
@@ -65,6 +66,7 @@ def keep_pulls(lab: Lab, project: Project, pulls: Sequence[Pull], began: datetim
 
 def note_pulls(lab: Lab, project: Project, heads: Collection[str], pulls: Sequence[Pull]) -> None:
     """What the judge saw of some branches: an open pull request waits for a review from now on."""
+    keep_states(project, pulls)
     others = [one for one in project.pulls_seen if one[1] not in heads]
     mine = [_shown(pull) for pull in pulls if _waits(pull)]
     listed = sorted([*others, *mine], reverse=True)[:MOST]
@@ -72,6 +74,15 @@ def note_pulls(lab: Lab, project: Project, heads: Collection[str], pulls: Sequen
         return
     project.pulls_seen = listed
     Project.objects.filter(pk=project.pk).update(pulls_seen=listed)
+
+
+def keep_states(project: Project, pulls: Sequence[Pull]) -> None:
+    """Keep on runs what became of their pull requests; writes only what is new."""
+    states = {one.number: one.state for one in pulls}
+    rows = Run.objects.filter(project=project, pull_number__in=states)
+    for run, number, state in rows.values_list("pk", "pull_number", "pull_state"):
+        if number is not None and state != states[number]:
+            Run.objects.filter(pk=run).update(pull_state=states[number])
 
 
 def refresh(lab: Lab, project_id: int) -> None:

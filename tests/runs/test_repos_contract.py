@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
+from runs.domain import patches
 from runs.domain.ports import SeamError
 from tests.fakes import FakeRepos
 from tests.real import a_checkout, git
@@ -118,10 +121,42 @@ def test_changes_hold_committed_uncommitted_and_untracked_files_with_odd_names(r
     assert (changes["kept.txt"].kind, changes["kept.txt"].added) == ("A", 2)
     assert (changes["hello.txt"].kind, changes["hello.txt"].removed) == ("M", 1)
     assert changes["a\tb\nc.txt"].kind == "?"
-    assert "+two" in real.repos.patch(tree, fork, 10_000)
+    assert {name: change.is_open for name, change in changes.items()} == {
+        "kept.txt": False,
+        "hello.txt": True,
+        "a\tb\nc.txt": True,
+    }
+    patch = real.repos.patch(tree, fork, 10_000)
+    assert "+two" in patch
+    parts = patches.sections(patch)
+    assert set(parts) == set(changes)
+    assert [one.text for one in patches.lines(parts["a\tb\nc.txt"]) if one.kind == "plus"] == [
+        "odd"
+    ]
     progress = real.repos.progress(tree, fork)
     assert (progress.commits, progress.head) == (1, real.repos.glimpse(repo, "afk/7"))
     assert real.repos.subject(tree, progress.head) == "feat: kept"
+
+
+def test_untracked_files_are_shown_as_far_as_they_are_text_and_fit(real, tmp_path):
+    _, tree, fork = _claimed(real, tmp_path)
+    (tree / "empty.txt").write_text("")
+    (tree / "text.txt").write_text("one\ntwo")
+    (tree / "picture.bin").write_bytes(b"\0\1")
+    (tree / "long.txt").write_text("x" * 500_000)
+    (tree / "link.txt").symlink_to("/etc/passwd")
+    os.mkfifo(tree / "pipe")
+    found = {one.path: one.added for one in real.repos.changes(tree, fork)}
+    unknown = dict.fromkeys(("picture.bin", "long.txt", "link.txt"))
+    assert found == {"empty.txt": 0, "text.txt": 2, **unknown}
+    assert set(patches.sections(real.repos.patch(tree, fork, 10_000))) == {"text.txt"}
+
+
+def test_before_the_first_commit_everything_counts_as_uncommitted(real, tmp_path):
+    _, tree, fork = _claimed(real, tmp_path)
+    git(tree, "symbolic-ref", "HEAD", "refs/heads/unborn")
+    (tree / "hello.txt").write_text("changed\n")
+    assert [one.is_open for one in real.repos.changes(tree, fork)] == [True]
 
 
 @pytest.mark.parametrize("name", ["evil", "a=b", "Evil.x"])

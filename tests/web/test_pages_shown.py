@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from runs.domain.states import ProjectState
-from runs.models import Host, Project, Settings
+from runs.domain.states import Outcome, ProjectState
+from runs.models import Host, Project, Run, Settings
 from runs.models.kept import Parked
 from runs.web import fragments, queries
+from runs.work import outcomes, seen
 from tests import make
-from tests.fakes import World
+from tests.fakes import START, World
 from tests.web import board_rows as rows
 from tests.web.people import text_of
-from trackers.base import NewPull
+from tests.web.test_watch_pages import part
+from trackers.base import Ability, NewPull, Pull, PullState
 from trackers.builtin import store
+from trackers.memory import MemoryTracker
 
 pytestmark = pytest.mark.django_db
+
+REMOTE = frozenset(Ability) - {Ability.LOCAL}
 
 
 def test_pages_show_projects_runs_and_ready_issues(anna: Client, world: World) -> None:
@@ -214,7 +220,7 @@ def test_an_adopted_run_shows_calmly(anna: Client, world: World) -> None:
         project, "7", slot=None, is_adopted=True, kind="auto", issue_title="", agent=""
     )
     page = text_of(anna.get(f"/runs/{run.pk}/"))
-    for piece in ("Adopted", "adopted", ">auto<", "did not write its task", "no worktree of ours"):
+    for piece in ("Adopted", "adopted", ">auto<", "did not write its task", "None (never created)"):
         assert piece in page
     assert text_of(anna.get("/")).count(f'id="run-{run.pk}"') == 1
 
@@ -233,6 +239,63 @@ def test_the_page_of_a_dead_run_says_why(anna: Client, world: World) -> None:
         "/state/worktrees/demo-7",
     ):
         assert piece in page
+
+
+def test_an_ended_run_shows_the_budget_it_had_and_what_became_of_its_pull_request(
+    anna: Client, world: World
+) -> None:
+    project = rows.a_tracked_project(run_budget_minutes=50)
+    new = NewPull("afk/7", "main", "Add retries", "", "Claude")
+    number = store.create_pull(project.tracker_root, new, at=world.clock.now)
+    run = make.a_run(project, "7")
+    seen = {"pull_number": number}
+    assert outcomes.record(world.lab, run, Outcome.SUCCEEDED, "delivered", seen=seen)
+    Project.objects.update(run_budget_minutes=5)
+    page = text_of(anna.get(f"/runs/{run.pk}/"))
+    assert "of 50 min" in page
+    assert part(page, "exit").count(f"Pull request #{number} open") == 1
+    store.close_pull(project.tracker_root, number, at=world.clock.now)
+    assert f"#{number} closed" in part(text_of(anna.get(f"/runs/{run.pk}/")), "exit")
+
+
+def test_of_another_tracker_a_run_shows_what_that_told_last(anna: Client, world: World) -> None:
+    world.lab = replace(world.lab, tracker_for={"memory": MemoryTracker(REMOTE)}.get)
+    project = make.a_project("shop")
+    run = make.a_run(project, "7", outcome="succeeded", pull_number=4, pull_state="open")
+
+    def shown() -> str:
+        return part(text_of(anna.get(f"/runs/{run.pk}/")), "exit")
+
+    assert "Pull request #4 open" in shown()
+    pull = Pull(4, "afk/7", PullState.MERGED)
+    seen.keep_pulls(world.lab, project, [replace(pull, state=PullState.OPEN)], world.clock.now)
+    assert "Pull request #4 open" in shown()
+    seen.keep_pulls(world.lab, project, [], world.clock.now)
+    assert "Pull request #4 no longer open" in shown()
+    seen.keep_pulls(world.lab, project, [pull], world.clock.now)
+    assert "Pull request #4 merged" in shown()
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        pytest.param({}, "None (never created)", id="nothing was claimed"),
+        pytest.param({"claimed_at": START}, "None (removed again, empty)", id="taken back"),
+    ],
+)
+def test_a_failed_start_says_once_what_there_is_of_worktree_and_output(
+    anna: Client, world: World, fields: dict[str, Any], expected: str
+) -> None:
+    about = {"outcome": "failed", "started_at": None, "worktree_fate": "none", **fields}
+    run = make.a_run(rows.a_tracked_project(), "7", **about)
+    page = text_of(anna.get(f"/runs/{run.pk}/"))
+    assert f"Output None Worktree {expected}" in part(page, "exit")
+    assert 'id="changes" hidden' in page
+    assert 'id="terminal" hidden' in page
+    Run.objects.update(last_words="no such model")
+    page = text_of(anna.get(f"/runs/{run.pk}/"))
+    assert page.count("no such model") == 1
+    assert "Output None" not in part(page, "exit")
 
 
 @pytest.mark.row("X-17", level="contract")
