@@ -31,8 +31,9 @@ class NeedKind(IntEnum):
     GROUP = 9
     RUN = 10
     UNTIDY = 11
-    PULL = 12
-    PARKED = 13
+    CLOSED = 12
+    PULL = 13
+    PARKED = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +109,17 @@ class ProjectNeeds:
 
 @dataclass(frozen=True, slots=True)
 class PullNeeds:
-    """An open pull request; `url` is where it is reviewed, empty for our own pages."""
+    """An open pull request, or one that was closed unmerged while its issue stays claimed.
+
+    `url` is where it is reviewed, empty for our own pages.
+    """
 
     project: int
     name: str
     number: int
     title: str
     url: str = ""
+    is_closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +290,10 @@ def _of_pull(pull: PullNeeds) -> Need:
     title = f"{pull.name} #{pull.number}"
     what = "waits for your review"
     about = (pull.project, pull.number)
+    if pull.is_closed:
+        what, why = "was closed without merging", f"Its issue stays claimed. {pull.title}"
+        ident = f"need-closed-{pull.project}-{pull.number}"
+        return Need(NeedKind.CLOSED, ident, "warn", title, what, why, about)
     return Need(NeedKind.PULL, ident, "good", title, what, pull.title, about, pull.url)
 
 

@@ -9,7 +9,8 @@ class Seen(models.Model):
     """Columns of a project. Hints for pages; nothing is started or ended by them.
 
     `queue_seen` holds `[key, title]` of at most thirty ready issues in the tracker's order,
-    `pulls_seen` holds `[number, head, title, url]` of open pull requests of managed branches.
+    `pulls_seen` holds `[number, head, title, url]` of open pull requests of managed branches,
+    `pulls_closed` those of ended runs that somebody closed without merging.
     """
 
     queue_seen = models.JSONField(default=list, blank=True, editable=False)
@@ -28,6 +29,7 @@ class Seen(models.Model):
     )
     pulls_seen = models.JSONField(default=list, blank=True, editable=False)
     pulls_seen_at = models.DateTimeField(null=True, blank=True, editable=False)
+    pulls_closed = models.JSONField(default=list, blank=True, editable=False)
     hooked_at = models.DateTimeField(
         null=True, blank=True, editable=False, help_text="The last webhook that was accepted."
     )

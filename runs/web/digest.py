@@ -27,6 +27,7 @@ _ACTIONS = {
     NeedKind.MONITOR: ("runs:group", "Look"),
     NeedKind.WORKFLOW: ("runs:workflow", "Look"),
     NeedKind.GROUP: ("runs:group", "Look"),
+    NeedKind.CLOSED: ("runs:pull-closed", "Decide"),
     NeedKind.PULL: ("runs:pull", "Review"),
     NeedKind.RUN: ("runs:run", "Look"),
     NeedKind.UNTIDY: ("runs:run", "Look"),

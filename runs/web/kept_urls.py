@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from runs.web.views import kept
+from runs.web.views import closed, kept
 
 kept_patterns = [
     path("parked/", kept.parked, name="parked"),
     path("parked/list", kept.parked_list, name="parked-list"),
     path("parked/discard", kept.discard, name="parked-discard"),
+    path("closed/<int:number>/", closed.pull_closed, name="pull-closed"),
+    path("closed/<int:number>/decide", closed.pull_decide, name="pull-decide"),
     path("rescues/<int:rescue_id>/", kept.rescue, name="rescue"),
     path("rescues/<int:rescue_id>/restore", kept.restore, name="rescue-restore"),
 ]

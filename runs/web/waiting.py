@@ -55,6 +55,11 @@ def of_trackers(
             for one in elsewhere
             for number, _, title, url in one.pulls_seen
         ]
+        pulls += [
+            PullNeeds(one.pk, one.name, int(number), str(title), str(url), is_closed=True)
+            for one in projects
+            for number, _, title, url in one.pulls_closed
+        ]
     return ready, pulls
 
 

@@ -17,7 +17,7 @@ from runs.domain import naming
 from runs.domain.keeping import Branch
 from runs.domain.ports import Lab, SeamError
 from runs.models import Host, Parked, Project
-from runs.work import owners
+from runs.work import closed, owners
 from runs.work.owners import Remembered
 
 logger = logging.getLogger(__name__)
@@ -75,6 +75,7 @@ def take(lab: Lab, project: Project) -> int | None:
         if rows.update(parked=len(found)) and (project.parked or found):
             Host.objects.filter(name=lab.host).update(looked=F("looked") + 1)
     project.parked = len(found)
+    closed.keep_only(lab, project, trees)
     return len(found)
 
 

@@ -15,7 +15,7 @@ from runs.domain.ports import Lab, SeamError
 from runs.domain.recovery import BranchFacts, is_left_over
 from runs.domain.states import NoticeKind
 from runs.models import Notice, Project, Run
-from runs.work import announce, comparing, credentials, elsewhere, mergeable
+from runs.work import announce, closed, comparing, credentials, elsewhere, mergeable
 from runs.work.pull_comments import PullRefused, comment, comments
 from trackers.base import (
     Ability,
@@ -70,12 +70,44 @@ def close(lab: Lab, project: Project, number: int, *, by: str) -> bool:
         raise Refused(f"{pull.merge_by} is merging it just now, so it was not closed.")
     ends = _ends(lab, project, pull)
     with transaction.atomic():
-        closed = store.close_pull(project.tracker_root, number, at=lab.now())
-        if closed:
+        was_open = store.close_pull(project.tracker_root, number, at=lab.now())
+        if was_open:
             _keep_ends(project, number, ends)
             text = f"pull request {number} closed without a merge"
             announce.tell(lab, NoticeKind.PULL_CHANGED, text, project=project, by=by)
-    return closed
+    if was_open:
+        _note_closed(lab, project, pull.head)
+    return was_open
+
+
+def reopen(lab: Lab, project: Project, number: int, *, by: str) -> bool:
+    """Open a closed pull request again, whose branch origin still has; False when it was not closed.
+
+    Raises NotFound, Refused, and SeamError when origin did not answer.
+    """
+    if project.tracker != "builtin":
+        raise Refused("This project keeps its pull requests on a tracker of its own.")
+    head = queries.pull(project.tracker_root, number).head
+    token = credentials.of_git(lab, project)
+    if lab.repos.pushed(project.repo(lab.paths), head, token, project.url) is None:
+        raise Refused(f"Origin has no branch {head} any more, so it cannot be opened again.")
+    with transaction.atomic():
+        opened = store.reopen_pull(project.tracker_root, number, at=lab.now())
+        if opened:
+            text = f"pull request {number} opened again"
+            announce.tell(lab, NoticeKind.PULL_CHANGED, text, project=project, by=by)
+    if opened:
+        _note_closed(lab, project, head)
+    return opened
+
+
+def _note_closed(lab: Lab, project: Project, head: str) -> None:
+    """Whether a pull request of the branch waits for a decision now, closed as it is."""
+    tracker = lab.tracker_for(project.tracker)
+    if tracker is not None:
+        claims = {branch for _, branch, *_ in project.pulls_closed} | {head}
+        found = tracker.pulls({project.tracker_root: claims}).get(project.tracker_root)
+        closed.note(lab, project, found or ())
 
 
 def _ends(lab: Lab, project: Project, pull: PullRequest) -> Ends:

@@ -16,7 +16,7 @@ from runs.domain.ports import Lab, SeamError
 from runs.domain.states import ProjectState, TrackerKind
 from runs.domain.waiting import Candidate, Queue
 from runs.models import Project, Run, Settings
-from runs.work import asking, noting, pacing, proving
+from runs.work import asking, closed, noting, pacing, proving
 from runs.work.asking import Silence
 from trackers.base import Ability, Issue, Pull, PullState
 
@@ -54,7 +54,11 @@ def keep_queues(
 
 
 def keep_pulls(lab: Lab, project: Project, pulls: Sequence[Pull], began: datetime) -> None:
-    """Keep the open pull requests of branches that labsite manages; a merged or closed one leaves."""
+    """Keep the open pull requests of branches that labsite manages; a merged or closed one leaves.
+
+    Those that somebody closed unmerged are kept apart, whatever the tracker.
+    """
+    closed.note(lab, project, pulls)
     if not pacing.is_remote(lab, project):
         return
     keep_states(project, pulls)

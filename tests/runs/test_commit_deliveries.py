@@ -12,7 +12,7 @@ import pytest
 from runs.domain.ports import SeamError
 from runs.domain.states import NoticeKind
 from runs.models import Notice, Project, Run, WatchSession
-from runs.work import auto, explain, mirror, proving, seen, sweep, tick
+from runs.work import auto, discard, explain, mirror, proving, seen, sweep, tick
 from tests.real import RealWorld, git
 from tests.runs.stories import look, press_start
 
@@ -337,3 +337,24 @@ def test_a_claim_that_bd_refuses_leaves_neither_branch_nor_worktree(
     assert real.beads().shown(KEY)["status"] == "open"
     assert press_start(real, project).answer == "started"
     assert real.beads().shown(KEY)["status"] == "in_progress"
+
+
+def test_a_run_that_died_after_its_push_is_discarded_and_its_issue_is_delivered_again(
+    real: RealWorld, project: Project, run: Run
+) -> None:
+    commit(run, "feat: half of it")
+    push(run)
+    end(real, run)
+    look(real)
+    assert again(run).outcome == "died"
+    done = discard.discard(real.lab, project, f"afk/{KEY}", "anna")
+    assert done.on_origin == f"afk/{KEY} was deleted on origin too."
+    asked = press_start(real, project, wanted=KEY)
+    assert asked.run is not None, asked.text
+    look(real)
+    assert again(asked.run).is_active
+    commit(asked.run)
+    push(asked.run)
+    proving.ask(real.lab, asked.run, "a")
+    look(real)
+    assert (again(asked.run).outcome, again(asked.run).commits) == ("succeeded", 1)

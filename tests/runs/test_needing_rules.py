@@ -220,3 +220,11 @@ def test_of_several_stalled_tasks_is_said_what_asks_most_of_a_person():
             (1, 3),
         )
     ]
+
+
+def test_a_pull_request_that_was_closed_unmerged_comes_before_reviews():
+    pulls = [PullNeeds(1, "shop", 5, "Retry"), PullNeeds(1, "shop", 4, "Old", is_closed=True)]
+    first, second = needs(Picture(pulls=pulls))
+    assert (first.title, first.what) == ("shop #4", "was closed without merging")
+    assert first.why == "Its issue stays claimed. Old"
+    assert second.what == "waits for your review"

@@ -66,6 +66,7 @@ ELSEWHERE = {
     "agent-login-end": "test_logins_pages.py",
     "demo": "test_demo.py",
     "parked-discard": "test_kept_pages.py",
+    "pull-decide": "test_closed_pages.py",
     "rescue-restore": "test_kept_pages.py",
     "session-start": "test_manual_pages.py",
     "session-stop": "test_manual_pages.py",

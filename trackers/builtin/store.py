@@ -162,6 +162,20 @@ def close_pull(root: str, number: int, *, at: datetime) -> bool:
     return False
 
 
+def reopen_pull(root: str, number: int, *, at: datetime) -> bool:
+    """Open a closed pull request again; False when it was not closed. Raises NotFound, Refused."""
+    rows = PullRequest.objects.filter(root_id=root_id(root), number=number)
+    try:
+        with transaction.atomic():
+            if rows.filter(state=PullState.CLOSED).update(state=PullState.OPEN, updated_at=at):
+                return True
+    except IntegrityError as error:
+        raise Refused("There is an open pull request of the same branch already.") from error
+    if not rows.exists():
+        raise NotFound(f"There is no pull request {number}.")
+    return False
+
+
 def begin_merge(
     root: str,
     number: int,
