@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from runs.domain.ports import Steady
-from runs.models import Notice, Run, Settings, Tick
+from runs.domain.states import Outcome
+from runs.models import Host, Notice, Rescue, Run, Settings, Tick
 from runs.outside import processes
-from runs.work import outcomes, reaper, starts, tick
+from runs.work import auto, lease, outcomes, reaper, starts, tick
 from runs.work.stop import stop
+from tests import make
+from tests.fakes import START
 from tests.real import git
 from tests.runs.stories import look, press_start, ready, start
 
@@ -153,8 +157,6 @@ def test_the_budget_ends_a_run_exactly_at_its_limit(real):
 
 
 def _at(real, moment):
-    from dataclasses import replace
-
     steady = Steady("boot", moment.timestamp())
     return replace(real.lab, now=lambda: moment, steady=lambda: steady)
 
@@ -169,6 +171,58 @@ def test_a_changed_budget_counts_at_the_next_tick(real):
     look(real)
     assert _again(run).outcome == "timed_out"
     assert "30 min" in _again(run).reason
+
+
+@pytest.mark.row("C-01", level="contract")
+def test_a_project_s_own_budget_counts_and_not_the_general_one(world):
+    short = make.a_run(make.a_project("short", run_budget_minutes=10), "1")
+    long = make.a_run(make.a_project("long", run_budget_minutes=90), "2", slot=2)
+    for run in (short, long):
+        world.tracker.add_root(run.project.tracker_root)
+        world.sessions.appear(run.session)
+    ends = {}
+    for minute in (9, 10, 89, 90):
+        world.clock.forward(seconds=(START + timedelta(minutes=minute) - world.clock.now).seconds)
+        look(world)
+        ends[minute] = [_again(run).outcome for run in (short, long)]
+    assert ends == {
+        9: ["", ""],
+        10: ["timed_out", ""],
+        89: ["timed_out", ""],
+        90: ["timed_out", "timed_out"],
+    }
+
+
+@pytest.mark.row("C-03", level="real")
+def test_commits_that_are_on_no_branch_keep_the_worktree_of_a_success(real):
+    run = start(real, real.project())
+    tree = Path(run.worktree)
+    _commit_and_push(run)
+    git(tree, "checkout", "-q", "--detach")
+    (tree / "later.txt").write_text("later")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "feat: later")
+    real.memory.add_pull("demo", "afk/7", "open")
+    look(real)
+    run = _again(run)
+    assert (run.outcome, run.worktree_fate) == ("succeeded", "kept")
+    assert (tree / "later.txt").read_text() == "later"
+    assert "not committed on its branch" in run.warning
+
+
+@pytest.mark.row("C-03", level="real")
+def test_what_git_does_not_see_is_rescued_before_the_worktree_of_a_success_goes(real):
+    run = start(real, real.project())
+    tree = Path(run.worktree)
+    _commit_and_push(run)
+    git(tree, "update-index", "--assume-unchanged", "work.txt")
+    (tree / "work.txt").write_text("changed, and git was told not to look")
+    real.memory.add_pull("demo", "afk/7", "open")
+    look(real)
+    assert _again(run).worktree_fate == "removed"
+    kept = Rescue.objects.get()
+    repo = run.project.repo(real.paths)
+    assert git(repo, "show", f"{kept.files}:work.txt") == "changed, and git was told not to look"
 
 
 @pytest.mark.row("LAB-28", "X-12", level="real")
@@ -199,9 +253,6 @@ def test_every_outcome_leaves_the_same_kind_of_record(world):
 
 
 def test_only_the_first_of_two_outcomes_counts(world):
-    from runs.domain.states import Outcome
-    from tests import make
-
     run = make.a_run(make.a_project())
     assert outcomes.record(world.lab, run, Outcome.STOPPED, "first")
     assert not outcomes.record(world.lab, run, Outcome.DIED, "second")
@@ -209,11 +260,25 @@ def test_only_the_first_of_two_outcomes_counts(world):
     assert (run.outcome, run.reason) == ("stopped", "first")
 
 
-def test_a_tick_that_lost_its_lease_can_end_nothing(world):
-    from runs.domain.states import Outcome
-    from runs.work import lease
-    from tests import make
+@pytest.mark.row("LAB-17", "C-41", level="contract")
+def test_of_two_ticks_that_saw_the_lease_free_one_takes_it(world):
+    """The other one takes it between this one's look and its act."""
+    taken = []
 
+    def meanwhile(owner: str) -> bool:
+        if not taken:
+            taken.append(0)  # once
+            taken[0] = lease.acquire(replace(world.lab, process="other"))
+        return owner not in world.dead_processes
+
+    mine = lease.acquire(replace(world.lab, is_process_alive=meanwhile))
+    assert taken == [1]
+    assert mine is None
+    host = Host.objects.get()
+    assert (host.lease_owner, host.lease_number) == ("other", 1)
+
+
+def test_a_tick_that_lost_its_lease_can_end_nothing(world):
     run = make.a_run(make.a_project())
     number = lease.acquire(world.lab)
     assert number is not None
@@ -293,14 +358,24 @@ def test_what_was_merged_of_an_earlier_run_is_no_success_of_this_one(real):
 
 @pytest.mark.row("LAB-44", level="real")
 def test_a_failed_run_is_not_tried_again_by_itself(real):
+    """Automatic work is on and goes on: it takes the other issue, and never that one."""
     project = real.project()
-    run = start(real, project)
+    ready(real, "7")
+    assert auto.switch(real.lab, project, is_on=True, by="anna")
+    look(real)
+    real.work()
+    run = Run.objects.get()
+    assert run.is_active
     real.tmux("kill-session", "-t", run.session)
-    for hour in range(10):
-        real.offset = timedelta(hours=hour)
+    look(real)
+    assert _again(run).outcome == "died"
+    ready(real, "8")
+    for _ in range(10):
+        real.offset += timedelta(minutes=4)
         look(real)
-    assert Run.objects.count() == 1
-    assert real.session_names() == []
+        real.work()
+    assert [one.issue_key for one in Run.objects.order_by("pk")] == ["7", "8"]
+    assert Run.objects.active().get().issue_key == "8"
 
 
 @pytest.mark.row("LAB-136", level="real")

@@ -28,6 +28,13 @@ def _write(text: str) -> int:
     return Notice.objects.create(at=START, kind=NoticeKind.RUN_STEP, text=text).pk
 
 
+def test_entries_come_in_their_order_however_the_query_was_ordered_before() -> None:
+    for number in range(5):
+        _write(f"entry {number}")
+    found = order.following(Notice.objects.order_by("-pk"), 0)
+    assert [row.text for row in found] == [f"entry {number}" for number in range(5)]
+
+
 class Follower:
     """Reads what is new as the feed does; `naive` follows ids instead."""
 
