@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-FORMAT = 1
+FORMAT = 2  # 2: repositories inside of folders and worktrees are saved as such
 HEAD, SUMS = "labsite-backup.json", "checksums.json"
 HEAD_BYTES, ABOUT_BYTES = 1024**2, 256 * 1024**2
 

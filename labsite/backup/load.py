@@ -26,7 +26,9 @@ from runs.outside.git import Git
 
 OUR_STEPS = {"runs": "runs/migrations", "builtin": "trackers/builtin/migrations"}
 # Our own lists, never a file of that name that somebody saved.
-LISTS = re.compile(r"state\.json|(?:git/\d+(?:/worktrees/\d+)?|loose/\d+)/about\.json", re.ASCII)
+LISTS = re.compile(
+    r"state\.json|(?:git/\d+(?:/worktrees/\d+)?|loose/\d+|inner/\d+)/about\.json", re.ASCII
+)
 
 
 def restore(paths: Paths, file: Path) -> list[str]:
@@ -140,18 +142,24 @@ class _Making:
                 else:
                     lay(self._parts, name, file, member)
         tree.put_back(self._root, self._about.pop("", {}))
-        # Repositories before the worktrees in them, and last what was copied as it lay there.
-        prefixes = sorted(self._about, key=lambda p: (p.startswith("loose/"), p.count("/"), p))
+        prefixes = sorted(self._about, key=self._turn)
         for prefix in prefixes:
             about = self._about[prefix]
             target = safe(str(about.get("path", "")))
             say(f"Making {target} …")
             if "repo" in about:
                 self._worktree(prefix, about, target.as_posix())
-            elif prefix.startswith("git/") and not about.get("raw"):
+            elif prefix.startswith(("git/", "inner/")) and not about.get("raw"):
                 self._repository(prefix, about, target.as_posix())
             else:
                 self._raw(prefix, about, target.as_posix())
+
+    def _turn(self, prefix: str) -> tuple[int, int, str]:
+        """Repositories, their worktrees, what was copied as it lay there, repositories inside."""
+        kind = prefix.partition("/")[0]
+        path = str(self._about[prefix].get("path", ""))
+        depth = path.count("/") if kind == "inner" else prefix.count("/")
+        return ("git", "loose", "inner").index(kind), depth, prefix
 
     def _raw(self, prefix: str, about: dict[str, Any], rel: str) -> None:
         target = self._take(f"{prefix}/{'raw' if about.get('raw') else 'files'}", rel)

@@ -9,7 +9,8 @@ that no commit is named in it that it does not hold. git throws nothing away tha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,17 +36,28 @@ class Ref:
 
 @dataclass
 class Saved:
-    """What of a repository went into the file. `is_raw`: git could not read it, so it was copied."""
+    """What of a repository went into the file. `is_raw`: git could not read it, so it was copied.
+
+    `broken` says what of it cannot be relied on; empty for one whose copy was proved.
+    """
 
     path: str
     refs: int = 0
     is_raw: bool = False
+    broken: str = ""
     left_out: list[str] = field(default_factory=list)
 
 
-def is_repository(folder: Path) -> bool:
-    """Whether a folder looks like a bare repository of git."""
-    return (folder / "HEAD").is_file() and (folder / "objects").is_dir()
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What worktrees bring along: the branches they were saved at, and objects that they name.
+
+    `staged` are in their indexes and have to be there; `named` are in logs and may be gone.
+    """
+
+    pinned: Mapping[str, str] = field(default_factory=dict)
+    staged: frozenset[str] = frozenset()
+    named: frozenset[str] = frozenset()
 
 
 def refs_of(git: Git, repo: Path) -> list[Ref]:
@@ -61,27 +73,31 @@ def save(
     rel: str,
     prefix: str,
     copier: Copier,
-    pinned: Mapping[str, str],
-    staged: Iterable[str],
+    beside: Beside,
 ) -> Saved:
     """Put one repository under `prefix`; one that git cannot read is copied file by file.
 
-    `pinned` are branches that worktrees were saved at: what an agent committed since then came
-    after the backup. `staged` are objects that only an index names.
+    What an agent committed since its worktree was saved came after the backup. The pack is proved:
+    everything that refs and indexes name is in it.
     """
     kept = copier.tree(repo, f"{prefix}/files", _is_object_or_lock)
     try:
         refs = [
-            Ref(pinned.get(ref.name, ref.oid), ref.name, ref.target) for ref in refs_of(git, repo)
+            Ref(beside.pinned.get(ref.name, ref.oid), ref.name, ref.target)
+            for ref in refs_of(git, repo)
         ]
-        gone = pinned.keys() - {ref.name for ref in refs}
-        refs += [Ref(pinned[name], name) for name in sorted(gone)]
-        pack = _pack(git, repo, copier, {ref.oid for ref in refs}, {*staged}, kept.named)
+        gone = beside.pinned.keys() - {ref.name for ref in refs}
+        refs += [Ref(beside.pinned[name], name) for name in sorted(gone)]
+        must = {ref.oid for ref in refs} | beside.staged
+        pack = _pack(git, repo, copier, must, kept.named | beside.named)
+        _prove(git, repo, copier, pack, must)
     except SeamError as error:
-        kept = copier.tree(repo, f"{prefix}/raw")
+        for part in copier.staging.glob("objects-*"):
+            part.unlink()
+        kept = copier.raw(repo, f"{prefix}/raw")
         about: dict[str, Any] = {"path": rel, "raw": True, **kept.about()}
         copier.writer.about(f"{prefix}/about.json", about)
-        return Saved(rel, is_raw=True, left_out=[f"{rel} was copied as it lies there: {error}"])
+        return Saved(rel, is_raw=True, broken=f"{rel}: {error}", left_out=kept.left_out)
     _store(copier.writer, prefix, pack)
     told = [[ref.oid, ref.name, ref.target] for ref in refs]
     copier.writer.about(f"{prefix}/about.json", {"path": rel, "refs": told, **kept.about()})
@@ -95,22 +111,42 @@ def _is_object_or_lock(name: str) -> bool:
     return parts[0] in _OBJECTS or is_worktree or name.endswith((".lock", ".sample", "gc.pid"))
 
 
-def _pack(
-    git: Git, repo: Path, copier: Copier, must: set[str], staged: set[str], named: set[str]
-) -> Path | None:
+def _pack(git: Git, repo: Path, copier: Copier, must: set[str], named: set[str]) -> Path | None:
     """One pack of everything reachable from the names that exist; None for an empty repository.
 
     Logs may name commits whose past git has thrown away; then only the refs count.
     """
-    there = _existing(git, repo, copier, must | staged | named)
+    there = _existing(git, repo, copier, must | named)
     if missing := must - there:
-        raise SeamError(f"{min(missing)} is missing, which a ref names")
+        raise SeamError(f"{min(missing)} is missing, which a ref or an index names")
     if not there:
         return None
     try:
         return _packed(git, repo, copier, there)
     except SeamError:
-        return _packed(git, repo, copier, (must | staged) & there)
+        return _packed(git, repo, copier, must & there)
+
+
+def _prove(git: Git, repo: Path, copier: Copier, pack: Path | None, must: set[str]) -> None:
+    """Whether a repository made of the pack alone has everything that is named. Raises SeamError."""
+    if pack is None:
+        return
+    proof = copier.staging / "proof.git"
+    given = copier.staging / "names"
+    given.write_text("".join(f"{name}\n" for name in sorted(must)))
+    kind = git.ask(repo, "rev-parse", "--show-object-format").strip()
+    try:
+        git.ask(proof.parent, "init", "-q", "--bare", f"--object-format={kind}", "--", str(proof))
+        if (repo / "shallow").is_file():
+            shutil.copy2(repo / "shallow", proof / "shallow")
+        for part in pack.parent.glob("objects-*"):
+            (proof / "objects" / "pack" / f"pack-{part.name}").hardlink_to(part)
+        walk = ("rev-list", "--objects", "--stdin", "--quiet")
+        done = git(proof, *walk, timeout=LONG, given=given)
+    finally:
+        shutil.rmtree(proof, ignore_errors=True)
+    if done.status != 0:
+        raise SeamError(f"what it names is not all there: {failed('rev-list', done)}")
 
 
 def _existing(git: Git, repo: Path, copier: Copier, names: set[str]) -> set[str]:
@@ -129,7 +165,16 @@ def _packed(git: Git, repo: Path, copier: Copier, names: set[str]) -> Path:
     for old in copier.staging.glob("objects-*"):
         old.unlink()
     given.write_text("".join(f"{name}\n" for name in sorted(names)))
-    argv = ("pack-objects", "-q", "--revs", "--delta-base-offset", str(base))
+    # One pack, whatever size an agent wrote into the settings.
+    argv = (
+        "-c",
+        "pack.packSizeLimit=0",
+        "pack-objects",
+        "-q",
+        "--revs",
+        "--delta-base-offset",
+        str(base),
+    )
     done = git(repo, *argv, timeout=LONG, given=given)
     if done.status != 0:
         raise failed("pack-objects", done)
@@ -141,6 +186,20 @@ def _store(writer: Writer, prefix: str, pack: Path | None) -> None:
         writer.add_file(f"{prefix}/objects.pack", pack, 0o600)
         for part in pack.parent.glob("objects-*"):
             part.unlink()
+
+
+def staged_in(git: Git, repo: Path, copier: Copier) -> frozenset[str]:
+    """Objects that the index of a repository with files names; none where git cannot read it."""
+    index = copier.staging / "index"
+    try:
+        shutil.copy2(repo / "index", index)
+        done = git(repo, "ls-files", "-z", "--stage", index=index, timeout=LONG)
+    except (OSError, SeamError):
+        return frozenset()
+    finally:
+        index.unlink(missing_ok=True)
+    parts = (line.split(" ") for line in done.stdout.split("\0") if line)
+    return frozenset(part[1] for part in parts if part[0] != "160000")
 
 
 def begin(git: Git, repo: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from labsite import env
 from labsite.backup import repository, tables, worktree
-from labsite.backup.archive import Writer
+from labsite.backup.archive import Reader, Writer
 from labsite.backup.form import FORMAT, Head, Unfit
 from labsite.backup.places import beside, is_left_out
 from labsite.backup.tree import Copier
@@ -43,6 +43,11 @@ class Counted:
     changed: int = 0
     files: int = 0
     left_out: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+
+
+class NotWhole(Exception):
+    """A backup was written beside the wanted file, and not all in it can be relied on."""
 
 
 def say(text: str) -> None:
@@ -53,6 +58,9 @@ def say(text: str) -> None:
 
 def backup(paths: Paths, file: Path, force: bool) -> list[str]:
     """Write the backup; the answer says what is in it. Raises Unfit and OSError; then nothing is left.
+
+    Raises NotWhole when a repository in it could not be proved: what there is has another name
+    then, so that no good backup is replaced by it.
 
     The database comes first and the repositories after it: what rows name was in git before.
     """
@@ -70,8 +78,25 @@ def backup(paths: Paths, file: Path, force: bool) -> list[str]:
             writer.close()
         finally:
             writer.abandon()
+        say("Reading the file once more …")
+        Reader(made)
+        if counted.broken:
+            beside_it = file.with_name(f"{file.name}.not-whole")
+            _publish(made, beside_it, force=True)
+            raise NotWhole(_not_whole(file, beside_it, counted))
         _publish(made, file, force)
     return _summary(paths, file, counted)
+
+
+def _not_whole(file: Path, made: Path, counted: Counted) -> str:
+    return "\n".join(
+        [
+            f"The backup is not whole, so it is no {file.name}: not everything in it could be proved.",
+            *counted.broken,
+            f"What could be saved is in {made}, and can be restored as far as it goes. Repair what is "
+            "named (a worktree: discard it; a repository: see ./lab doctor), then save again.",
+        ]
+    )
 
 
 def _refuse(paths: Paths, file: Path, force: bool) -> None:
@@ -128,9 +153,29 @@ def _everything(paths: Paths, copier: Copier) -> Counted:
             counted.left_out.append(_behind(rel))
         elif folder.is_dir():
             raw = worktree.save_raw(folder, rel, f"loose/{number}", copier)
-            counted.left_out += [f"{rel} could not be read by git, so all of it was copied"]
+            counted.left_out += [f"{rel} is no worktree of git, so all of its files were copied"]
             counted.left_out += raw.left_out
+    _inner(git, paths, copier, counted)
     return counted
+
+
+def _inner(git: Git, paths: Paths, copier: Copier, counted: Counted) -> None:
+    """Repositories that were met in folders, and in these once more; outer ones first."""
+    number = 0
+    done: set[Path] = set()
+    while fresh := sorted(copier.inner - done, key=lambda path: (len(path.parts), path)):
+        for folder in fresh:
+            rel = str(folder.relative_to(paths.state))
+            say(f"Saving the repository {rel} …")
+            staged = repository.staged_in(git, folder, copier)
+            beside = repository.Beside(staged=staged)
+            saved = repository.save(git, folder, rel, f"inner/{number}", copier, beside)
+            counted.repositories += 1
+            counted.refs += saved.refs
+            counted.left_out += saved.left_out
+            counted.broken += [saved.broken] if saved.broken else []
+            number += 1
+            done.add(folder)
 
 
 def _behind(name: str) -> str:
@@ -168,11 +213,16 @@ def _repository(
         counted.changed += notes.changed
         counted.left_out += notes.left_out
     pinned = {notes.branch: notes.head for notes in all_notes if notes.branch and notes.head}
-    staged = {oid for notes in all_notes for oid in notes.staged}
-    done = repository.save(git, folder, rel, prefix, copier, pinned, staged)
+    staged = frozenset(oid for notes in all_notes for oid in notes.staged)
+    named = {oid for notes in all_notes for oid in notes.named}
+    named |= worktree.lost(git, folder, paths.worktrees, copier)
+    named |= {notes.head for notes in all_notes if notes.head}
+    beside = repository.Beside(pinned, staged, frozenset(named))
+    done = repository.save(git, folder, rel, prefix, copier, beside)
     counted.repositories += 1
     counted.refs += done.refs
     counted.left_out += done.left_out
+    counted.broken += [done.broken] if done.broken else []
     if done.is_raw:  # what is as committed could not be made again from it
         saved -= {paths.state / notes.path for notes in all_notes}
     if elsewhere := len([*(folder / "worktrees").glob("*")]) - len(found):
@@ -220,7 +270,7 @@ def main(argv: Sequence[str]) -> int:
     file = Path(given.file).expanduser().absolute()
     try:
         lines = backup(Paths(env.state_dir()), file, given.force)
-    except (Unfit, env.WrongSetting) as error:
+    except (Unfit, NotWhole, env.WrongSetting) as error:
         print(error, file=sys.stderr)
         return 1
     except (OSError, SeamError) as error:

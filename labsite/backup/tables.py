@@ -24,6 +24,8 @@ PLACES = (
     ("runs_manualsession", "worktree"),
 )
 _STEPS = "SELECT app, name FROM django_migrations ORDER BY app, name"
+# Whatever was rescued or told long before the backup is kept as long again from the restore on.
+TERMS = {"runs_term"}
 _MOVE = (
     "UPDATE {table} SET {column} = {mark} || substr({column}, {length}) "
     "WHERE substr({column}, 1, {length} - 1) = {mark}"
@@ -116,6 +118,8 @@ def load(file: Path, kind: str, paths: Paths, old: str, new: str) -> None:
             there = {name for (name,) in holder.execute("SELECT name FROM sqlite_master")}
             for order, values in _moves(old, new, "?", there):
                 holder.execute(order, values)
+            for table in TERMS & there:
+                holder.execute(f"DELETE FROM {table}")  # noqa: S608
         finally:
             holder.close()
         return
@@ -131,6 +135,8 @@ def load(file: Path, kind: str, paths: Paths, old: str, new: str) -> None:
         rows = server.execute("SELECT table_name FROM information_schema.tables").fetchall()
         for order, values in _moves(old, new, "%s", {name for (name,) in rows}):
             server.execute(order, values)
+        for table in TERMS & {name for (name,) in rows}:
+            server.execute(f"DELETE FROM {table}")  # noqa: S608
     file.unlink()
 
 

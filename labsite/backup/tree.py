@@ -16,10 +16,16 @@ from typing import Any
 from labsite.backup import archive
 from labsite.backup.archive import Writer
 from labsite.backup.form import lines_of, links_of
+from runs.outside.links import is_repository
 
 Skip = Callable[[str], bool]
 NAMED_BYTES = 16 * 1024**2
 _OBJECT = re.compile(rb"(?<![0-9a-f])(?:[0-9a-f]{64}|[0-9a-f]{40})(?![0-9a-f])")
+
+
+def named_in(content: bytes) -> set[str]:
+    """Whatever in it may be the name of an object of git."""
+    return {name.decode() for name in _OBJECT.findall(content)}
 
 
 @dataclass
@@ -40,17 +46,22 @@ class Kept:
 
 
 class Copier:
-    """Copies files into the backup through a quiet copy, since a tar must know their size before."""
+    """Copies files into the backup through a quiet copy, since a tar must know their size before.
+
+    `inner` are repositories of git that were met on the way: somebody may be writing in them, so
+    no order of plain copies is safe, and they are saved by themselves.
+    """
 
     def __init__(self, writer: Writer, staging: Path) -> None:
         self.writer = writer
         self.staging = staging
         self._quiet = staging / "quiet"
+        self.inner: set[Path] = set()
 
     def tree(self, root: Path, prefix: str, skip: Skip = lambda _: False) -> Kept:
         """Everything below `root` but what `skip` names by its relative path."""
         kept = Kept()
-        for name in _walk(root, skip, kept):
+        for name in self._walk(root, skip, kept):
             self.one(root, name, prefix, kept)
         return kept
 
@@ -62,7 +73,7 @@ class Copier:
                 self.one(root, name, prefix, kept)
                 continue
             kept.folders.append(name.rstrip("/"))
-            for inner in _walk(root / name, lambda _: False, kept, name):
+            for inner in self._walk(root / name, lambda _: False, kept, name):
                 self.one(root, inner, prefix, kept)
         return kept
 
@@ -85,6 +96,40 @@ class Copier:
                 raise
             kept.left_out.append(str(path))
 
+    def raw(self, root: Path, prefix: str) -> Kept:
+        """Everything below `root` as it lies there, even where it was a repository."""
+        kept = Kept()
+        for name in self._walk(root, lambda _: False, kept, is_raw=True):
+            self.one(root, name, prefix, kept)
+        return kept
+
+    def _walk(
+        self, root: Path, skip: Skip, kept: Kept, prefix: str = "", is_raw: bool = False
+    ) -> Iterator[str]:
+        """Names below a folder, never through a link; each folder is noted, so that empty ones stay."""
+        for folder, folders, files in os.walk(root):
+            base = Path(folder).relative_to(root)
+            inside = [prefix + str(base / name) for name in folders]
+            taken = [name for name in inside if not skip(name)]
+            if not is_raw:
+                taken = [name for name in taken if not self._is_inner(root, name, prefix)]
+            folders[:] = [Path(name).name for name in taken]
+            for name in taken:
+                if (root / name.removeprefix(prefix)).is_symlink():
+                    yield name
+                else:
+                    kept.folders.append(name)
+            yield from (
+                name for name in (prefix + str(base / file) for file in files) if not skip(name)
+            )
+
+    def _is_inner(self, root: Path, name: str, prefix: str) -> bool:
+        path = root / name.removeprefix(prefix)
+        if path.is_symlink() or not is_repository(path):
+            return False
+        self.inner.add(path)
+        return True
+
     def _file(self, path: Path, member: str, mode: int, kept: Kept) -> None:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(handle, "rb") as file, self._quiet.open("wb") as quiet:
@@ -92,26 +137,9 @@ class Copier:
             seen = os.fstat(file.fileno())
         os.utime(self._quiet, ns=(seen.st_atime_ns, seen.st_mtime_ns))
         if seen.st_size <= NAMED_BYTES:
-            kept.named |= {name.decode() for name in _OBJECT.findall(self._quiet.read_bytes())}
+            kept.named |= named_in(self._quiet.read_bytes())
         self.writer.add_file(member, self._quiet, mode)
         self._quiet.unlink()
-
-
-def _walk(root: Path, skip: Skip, kept: Kept, prefix: str = "") -> Iterator[str]:
-    """Names below a folder, never through a link; each folder is noted, so that empty ones stay."""
-    for folder, folders, files in os.walk(root):
-        base = Path(folder).relative_to(root)
-        inside = [prefix + str(base / name) for name in folders]
-        taken = [name for name in inside if not skip(name)]
-        folders[:] = [Path(name).name for name in taken]
-        for name in taken:
-            if (root / name.removeprefix(prefix)).is_symlink():
-                yield name
-            else:
-                kept.folders.append(name)
-        yield from (
-            name for name in (prefix + str(base / file) for file in files) if not skip(name)
-        )
 
 
 def put_back(root: Path, about: dict[str, Any]) -> None:

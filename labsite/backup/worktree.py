@@ -6,6 +6,7 @@ ones are kept byte by byte. What .gitignore names is not kept.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from labsite.backup.archive import clear
-from labsite.backup.tree import Copier, Kept
+from labsite.backup.tree import NAMED_BYTES, Copier, Kept, named_in
+from runs.domain.ports import SeamError
 from runs.outside.git import Git, failed
+from runs.outside.links import admin_of
 
 LONG = 3600.0
 TURNS = 3
@@ -22,12 +25,13 @@ TURNS = 3
 
 @dataclass
 class Notes:
-    """A worktree as saved: the branch it stood at, and objects that only its index or its logs name."""
+    """A worktree as saved: the branch it stood at, what its index names, and what its logs name."""
 
     path: str
     branch: str = ""
     head: str = ""
     staged: set[str] = field(default_factory=set)
+    named: set[str] = field(default_factory=set)
     changed: int = 0
     left_out: list[str] = field(default_factory=list)
 
@@ -41,15 +45,38 @@ class Place:
 
 
 def places(repo: Path, root: Path) -> list[Place]:
-    """The worktrees of a repository whose files lie directly in `root`."""
+    """The worktrees of a repository whose files lie directly in `root`.
+
+    An agent may have removed or replaced the link to it; then git would speak of another
+    repository, and the folder is saved like any other.
+    """
     found = []
     for admin in sorted((repo / "worktrees").glob("*")):
         try:
             files = Path((admin / "gitdir").read_text().strip()).parent
         except OSError:
             continue
-        if files.parent == root and files.is_dir():
+        if files.parent == root and files.is_dir() and admin_of(repo, files) == admin.resolve():
             found.append(Place(files, admin))
+    return found
+
+
+def lost(git: Git, repo: Path, root: Path, copier: Copier) -> set[str]:
+    """Objects that only the notes of such folders may name: heads, logs and what was staged."""
+    found: set[str] = set()
+    known = {place.admin for place in places(repo, root)}
+    for admin in sorted((repo / "worktrees").glob("*")):
+        if admin in known:
+            continue
+        for name in (admin / "HEAD", *(admin / "logs").rglob("*")):
+            if name.is_file() and name.stat().st_size <= NAMED_BYTES:
+                found |= named_in(name.read_bytes())
+        index = copier.staging / "index"
+        _copy_index(admin / "index", index)
+        if index.exists():
+            with contextlib.suppress(SeamError):
+                found |= staged(git, repo, index)
+            index.unlink()
     return found
 
 
@@ -67,7 +94,7 @@ def save(git: Git, place: Place, rel: str, repo: str, prefix: str, copier: Copie
         if git(place.files, "rev-parse", "--verify", "-q", "HEAD").stdout.strip() == head:
             break
     branch = git(place.files, "symbolic-ref", "-q", "HEAD").stdout.strip()
-    staged = _staged(git, place.files, index)
+    names = staged(git, place.files, index)
     notes = copier.tree(
         place.admin, f"{prefix}/admin", lambda n: n == "index" or n.endswith(".lock")
     )
@@ -85,7 +112,7 @@ def save(git: Git, place: Place, rel: str, repo: str, prefix: str, copier: Copie
     }
     copier.writer.about(f"{prefix}/about.json", about)
     left_out = [*kept.left_out, *notes.left_out]
-    return Notes(rel, branch, head, staged | notes.named, len(differing) + len(deleted), left_out)
+    return Notes(rel, branch, head, names, notes.named, len(differing) + len(deleted), left_out)
 
 
 def save_raw(root: Path, rel: str, prefix: str, copier: Copier) -> Kept:
@@ -113,7 +140,7 @@ def _differing(git: Git, tree: Path, index: Path) -> tuple[list[str], list[str]]
     return sorted({*changed, *others}), sorted(deleted)
 
 
-def _staged(git: Git, tree: Path, index: Path) -> set[str]:
+def staged(git: Git, tree: Path, index: Path) -> set[str]:
     """Objects that the index names; commits of submodules live elsewhere."""
     parts = (line.split(" ") for line in _listed(git, tree, index, "--stage"))
     return {part[1] for part in parts if part[0] != "160000"}

@@ -13,7 +13,7 @@ from labsite.doctor import product
 from labsite.doctor.lines import Line, ok, wrong
 from runs.domain.paths import Paths
 from runs.domain.ports import SeamError, Sighting
-from runs.outside import shell, sightings
+from runs.outside import links, shell, sightings
 from runs.outside.git import Git
 
 ASK_SECONDS = 5.0
@@ -66,6 +66,20 @@ def worktrees(paths: Paths, runs: Mapping[str, Sequence[str]]) -> Iterator[Line]
     if paths.worktrees.is_dir():
         folders = [str(path) for path in paths.worktrees.iterdir() if path.is_dir()]
     yield product.worktrees(runs["worktrees"], folders)
+    yield from product.unlinked(_unlinked(paths))
+
+
+def _unlinked(paths: Paths) -> list[str]:
+    """Folders that a repository still lists as its worktree, and whose link is gone or another."""
+    found = []
+    for admin in sorted(paths.repos.glob("*/worktrees/*")):
+        try:
+            folder = Path((admin / "gitdir").read_text().strip()).parent
+        except OSError:
+            continue
+        if folder.is_dir() and links.admin_of(admin.parent.parent, folder) is None:
+            found.append(folder.name)
+    return found
 
 
 def repositories(projects: Mapping[str, str]) -> Iterator[Line]:

@@ -144,6 +144,14 @@ def worktrees(rows: Sequence[str], folders: Sequence[str]) -> Line:
     return ok("worktrees", f"{len(folders)} on disk, each with its run")
 
 
+def unlinked(names: Sequence[str]) -> Iterator[Line]:
+    """Worktrees that git no longer sees as such: an agent removed or replaced their `.git`."""
+    if names:
+        seen = f"no worktrees of git any more, since their .git was removed or replaced: {_some(names)}"
+        advice = "Their work is kept, and a backup holds it. Discard what is no longer needed."
+        yield warning("worktrees", seen, advice)
+
+
 def repositories(broken: Mapping[str, str], count: int) -> Iterator[Line]:
     """A line for each project whose repository git cannot read, with git's words."""
     for name, why in broken.items():

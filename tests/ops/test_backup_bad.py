@@ -216,7 +216,7 @@ def test_a_saved_file_is_never_written_through_a_link(file: Path, tmp_path: Path
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        pytest.param({"format": 2}, "newer labsite", id="newer format"),
+        pytest.param({"format": 3}, "newer labsite", id="newer format"),
         pytest.param({"steps": ["runs.9999_future"]}, "9999_future", id="newer database"),
         pytest.param({"engine": "postgresql"}, "LAB_DATABASE_URL", id="another engine"),
         pytest.param({"engine": "oracle"}, "", id="unknown engine"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import signal
 import sqlite3
 import subprocess
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 
 from labsite.backup import load, places, save
 from labsite.backup.form import Unfit
+from labsite.doctor import places as checked
+from labsite.doctor.lines import Status
 from runs.domain.paths import Paths
 from tests.repositories import git
 
@@ -263,23 +266,123 @@ def test_places_that_a_backup_cannot_have(
         save.backup(house.paths, tmp_path / target, force=False)
 
 
-def test_a_damaged_repository_is_copied_as_it_lies_there(house: House, tmp_path: Path) -> None:
-    house.dirty()
-    head = git(house.repo, "rev-parse", "refs/remotes/origin/main")
-    (house.repo / "objects" / head[:2] / head[2:]).unlink(missing_ok=True)
-    for pack in (house.repo / "objects" / "pack").glob("*"):
+def _damage(repo: Path, commit: str) -> None:
+    for pack in (repo / "objects" / "pack").glob("*"):
         pack.unlink()
-    for loose in (house.repo / "objects").glob("??/*"):
-        if loose.parent.name + loose.name == head:
+    for loose in (repo / "objects").glob("??/*"):
+        if loose.parent.name + loose.name == commit:
             loose.unlink()
-    said = save.backup(house.paths, tmp_path / "a", force=False)
-    assert any("was copied as it lies there" in line for line in said)
+
+
+def test_a_backup_of_a_damaged_repository_is_not_called_good(
+    house: House,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    house.dirty()
+    good = tmp_path / "a"
+    save.backup(house.paths, good, force=False)
+    before = good.read_bytes()
+    _damage(house.repo, git(house.repo, "rev-parse", "refs/remotes/origin/main"))
+    monkeypatch.setenv("LAB_STATE_DIR", str(house.paths.state))
+    assert save.main([str(good), "--force"]) == 1
+    said = capsys.readouterr().err
+    assert "The backup is not whole" in said
+    assert "repos/demo.git" in said
+    assert good.read_bytes() == before
     house.paths.state.rename(tmp_path / "away")
     new = Paths(tmp_path / "new")
-    load.restore(new, tmp_path / "a")
+    load.restore(new, tmp_path / "a.not-whole")
     assert (new.worktrees / "demo-7" / "changed").read_bytes() == b"changed\r\nnot committed\n"
     assert (new.worktrees / "demo-7" / "kept").exists()
     assert str(new.repos) in (new.worktrees / "demo-7" / ".git").read_text()
+
+
+def test_a_worktree_that_is_a_repository_of_its_own_is_saved_as_one(
+    house: House, tmp_path: Path
+) -> None:
+    house.dirty()
+    tip = git(house.repo, "rev-parse", "refs/heads/afk/7")
+    (house.tree / ".git").unlink()
+    git(house.tree, "init", "-q", "-b", "afk/7")
+    git(house.tree, "add", "kept")
+    git(house.tree, "commit", "-q", "-m", "of its own")
+    git(house.tree, "add", "changed")
+    said = save.backup(house.paths, tmp_path / "said", force=False)
+    assert any("demo-7 is no worktree of git" in line for line in said)
+    assert not any("as it lies there" in line for line in said)
+    new = _round(house, tmp_path)
+    tree, repo = new.worktrees / "demo-7", new.repos / "demo.git"
+    assert git(repo, "rev-parse", "refs/heads/afk/7") == tip
+    assert git(tree, "log", "--format=%s") == "of its own"
+    assert git(tree, "status", "--porcelain") == git(house.tree, "status", "--porcelain")
+    assert git(tree, "rev-parse", "HEAD") == git(house.tree, "rev-parse", "HEAD")
+    for one in (repo, tree, tree / "inner-repo"):
+        git(one, "fsck", "--connectivity-only")
+
+
+def test_the_doctor_names_a_worktree_that_git_no_longer_sees(house: House) -> None:
+    runs = {"worktrees": [str(house.tree)]}
+    assert [line.status for line in checked.worktrees(house.paths, runs)] == [Status.OK]
+    (house.tree / ".git").unlink()
+    assert [line.status for line in checked.worktrees(house.paths, runs)] == [
+        Status.OK,
+        Status.WARNING,
+    ]
+    git(house.tree, "init", "-q", "-b", "afk/7")
+    assert "demo-7" in [*checked.worktrees(house.paths, runs)][1].seen
+
+
+def test_somebody_who_commits_all_the_time_in_a_repository_inside_breaks_no_backup(
+    house: House, tmp_path: Path
+) -> None:
+    (house.tree / ".git").unlink()
+    git(house.tree, "init", "-q", "-b", "afk/7")
+    busy = subprocess.Popen(
+        ["sh", "-c", "while :; do date +%N > f; git add f; git commit -qm more; git gc -q; done"],
+        cwd=house.tree,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        for number in range(3):
+            save.backup(house.paths, tmp_path / str(number), force=False)
+    finally:
+        os.killpg(busy.pid, signal.SIGKILL)
+        busy.wait()
+    house.paths.state.rename(tmp_path / "away")
+    for number in range(3):
+        new = Paths(tmp_path / f"new-{number}")
+        load.restore(new, tmp_path / str(number))
+        git(new.worktrees / "demo-7", "fsck", "--connectivity-only")
+
+
+def test_a_broken_repository_inside_is_named_and_the_rest_is_saved(
+    house: House, tmp_path: Path
+) -> None:
+    house.dirty()
+    inner = house.tree / "inner-repo"
+    _damage(inner / ".git", git(inner, "rev-parse", "HEAD"))
+    with pytest.raises(save.NotWhole, match=r"worktrees/demo-7/inner-repo/\.git"):
+        save.backup(house.paths, tmp_path / "a", force=False)
+    house.paths.state.rename(tmp_path / "away")
+    new = Paths(tmp_path / "new")
+    load.restore(new, tmp_path / "a.not-whole")
+    assert (new.worktrees / "demo-7" / "inner-repo" / "f").read_text() == "inner repository\n"
+    git(new.repos / "demo.git", "fsck", "--connectivity-only")
+
+
+def test_what_only_the_notes_of_a_lost_worktree_name_is_saved(house: House, tmp_path: Path) -> None:
+    git(house.tree, "checkout", "-q", "--detach")
+    (house.tree / "only-here").write_text("on no branch")
+    git(house.tree, "add", "-A")
+    git(house.tree, "commit", "-q", "-m", "detached")
+    commit = git(house.tree, "rev-parse", "HEAD")
+    (house.tree / ".git").unlink()
+    new = _round(house, tmp_path)
+    assert git(new.repos / "demo.git", "show", f"{commit}:only-here") == "on no branch"
 
 
 def test_a_folder_that_is_no_worktree_comes_along(house: House, tmp_path: Path) -> None:

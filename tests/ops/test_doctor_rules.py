@@ -238,6 +238,9 @@ def test_sessions_and_runs_are_held_against_each_other(
 
 def test_worktrees_repositories_and_secrets() -> None:
     assert product.worktrees(["/w/a"], ["/w/a"]).status == OK
+    assert not list(product.unlinked([]))
+    (line,) = product.unlinked(["demo-7"])
+    assert "no worktrees of git any more" in line.seen and "demo-7" in line.seen
     assert product.worktrees(["/w/a"], ["/w/a", "/w/b"]).seen == "folders without a run: /w/b"
     assert [line.status for line in product.repositories({}, 3)] == [OK]
     assert [line.status for line in product.repositories({"demo": "bad object"}, 3)] == [WRONG]
