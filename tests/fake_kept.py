@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runs.domain.keeping import RESCUES, Branch, Snapshot
+from runs.domain.keeping import RESCUES, Branch, Snapshot, Standing
 from runs.domain.ports import SeamError, Taken
 from tests.fake_history import AT
 
@@ -67,7 +67,18 @@ class FakeKept:
     def unpushed(self, repo: Path, branch: str, base: str) -> int:
         return self.ahead(repo, branch, base)
 
-    def snapshot(self, repo: Path, tip: str, path: Path | None) -> Snapshot:
+    def standing(self, repo: Path, path: Path) -> Standing:
+        tree = self.trees.get(path)
+        if tree is None:
+            return Standing(is_linked=False)
+        return Standing(tree.fork_point, tree.branch)
+
+    def weight(self, repo: Path, path: Path) -> int:
+        return self.sizes_of.get(path, 0)
+
+    def snapshot(
+        self, repo: Path, tip: str, path: Path | None, tell: Callable[[int], None] | None = None
+    ) -> Snapshot:
         tree = self.trees.get(path) if path else None
         if tree is None:
             return Snapshot(tip, tip, "t" * 40, "t" * 40, False, False)

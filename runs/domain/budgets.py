@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 ZERO = timedelta(0)
 JUMP = timedelta(seconds=10)
+LIVED_STEP, LIVED_MOST = 60.0, 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,17 @@ class ClockReading:
 
     boot: str
     apart: float
+
+
+def lived(before: ClockReading, counted_at: float | None, boot: str, at: float) -> float | None:
+    """Seconds to add to those that labsite lived through; None while too few have passed.
+
+    Of a time in which nobody counted no more than `LIVED_MOST` counts, and none across a boot.
+    """
+    if counted_at is None or not boot or before.boot != boot or at < counted_at:
+        return 0.0
+    passed = at - counted_at
+    return min(passed, LIVED_MOST) if passed >= LIVED_STEP else None
 
 
 def jump(before: ClockReading, after: ClockReading) -> timedelta:

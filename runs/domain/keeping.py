@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,6 +28,7 @@ class Snapshot:
 
     `head` is the commit that the worktree stands on, `index` the tree that was staged, `files` the
     tree of everything on disk that is not ignored. Without a worktree all three are the branch's.
+    `beside` are commits of repositories that lie in the worktree.
     """
 
     tip: str
@@ -36,6 +37,20 @@ class Snapshot:
     files: str
     is_dirty: bool
     has_worktree: bool
+    beside: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a worktree stands. Empty: not known, or on no branch.
+
+    `is_linked`: it is still a worktree of its repository, and not a folder without one or a
+    repository of its own.
+    """
+
+    head: str = ""
+    branch: str = ""
+    is_linked: bool = True
 
 
 class Keeping(Protocol):
@@ -59,11 +74,20 @@ class Keeping(Protocol):
     def unpushed(self, repo: Path, branch: str, base: str) -> int:
         """Commits that origin's branch, or its base if it has no such branch, lacks (LAB-119)."""
 
-    def snapshot(self, repo: Path, tip: str, path: Path | None) -> Snapshot:
+    def snapshot(
+        self, repo: Path, tip: str, path: Path | None, tell: Callable[[int], None] | None = None
+    ) -> Snapshot:
         """Store the state of a branch and its worktree as objects; touches neither worktree nor index.
 
-        Raises SeamError when anything in it cannot be stored, such as a repository of its own.
+        Raises SeamError when anything in it cannot be stored; then nothing was. With `tell` it may
+        take hours, and the bytes stored so far are told now and then.
         """
+
+    def standing(self, repo: Path, path: Path) -> Standing:
+        """Where a worktree stands. Raises SeamError."""
+
+    def weight(self, repo: Path, path: Path) -> int:
+        """Bytes of the files that a snapshot of a worktree would have to store. Raises SeamError."""
 
     def keep(self, repo: Path, ref: str, state: Snapshot, notes: Mapping[str, str]) -> str:
         """Make a new ref that holds a whole state; its commit. Raises SeamError: then there is none.

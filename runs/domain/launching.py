@@ -87,7 +87,7 @@ def pick(queue: Queue) -> str | Refusal:
     text = "Nothing is ready to start: no open issue carries the ready label."
     if queue.ready:
         text = (
-            "Nothing is ready to start: every ready issue is claimed by a run or a kept branch, "
+            "Nothing is ready to start: every ready issue is claimed by a run or by kept work, "
             "blocked by an open one, or from an author that this project does not trust."
         )
     return Refusal(AnswerCode.NOTHING_READY, text)
@@ -179,7 +179,9 @@ def _wanted(queue: Queue) -> str | Refusal:
     """The one issue that was asked for, if it may start. Whoever names it vouches for it."""
     issue = next((one for one in queue.ready or () if one.key == queue.wanted), None)
     if queue.wanted in {*queue.active, *(queue.claims or ())}:
-        text = f"Issue {queue.wanted} is already claimed by a run or a kept branch."
+        what = "the worktree of an earlier run" if queue.wanted in queue.left else "a kept branch"
+        what = "a run" if queue.wanted in queue.active else what
+        text = f"Issue {queue.wanted} is already claimed by {what}."
         return Refusal(AnswerCode.NOTHING_READY, text)
     if issue is None:
         text = f"Issue {queue.wanted} is not ready: it must be open and carry the ready label."

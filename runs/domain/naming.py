@@ -29,6 +29,7 @@ _NUMBERED = re.compile(r"afk-(auto-)?((?=[0-9]{1,18}\Z)0*[1-9][0-9]*)", re.ASCII
 _WORDED = re.compile(r"afk-(auto-)?([A-Za-z0-9_-]+)", re.ASCII)
 _DOT = "__"  # tmux turns a dot in a name into one underscore; no key holds two of them
 _BRANCH = re.compile(r"(?:afk|lab)/[^\x00-\x20\x7f~^:?*\[\\]{1,190}")
+_CHECK = re.compile(r"check-[0-9]+", re.ASCII)
 _FIX = re.compile(r"lab/fix-[0-9]+-[0-9]+-[0-9]{8}-[0-9]{4}", re.ASCII)
 
 
@@ -168,6 +169,15 @@ def worktree_name(project: str, key: str) -> str:
     if is_key(key, KeyRule.WORD):
         return f"{sanitise(project)}.{key}"
     return f"{sanitise(project)}-{sanitise(key)}"
+
+
+def worktree_key(project: str, folder: str, keys: KeyRule = KeyRule.NUMBER) -> str | None:
+    """The issue whose run would have a worktree of this name; None for any other folder."""
+    mark = "-" if keys is KeyRule.NUMBER else "."
+    key = folder.removeprefix(f"{sanitise(project)}{mark}")
+    if key == folder or not is_key(key, keys) or _CHECK.fullmatch(key):
+        return None
+    return key if worktree_name(project, key) == folder else None
 
 
 def marker(state: str, run_id: int) -> str:

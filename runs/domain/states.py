@@ -91,6 +91,7 @@ class WorktreeFate(StrEnum):
     NONE = "none"
     KEPT = "kept"
     REMOVED = "removed"
+    GONE = "gone"  # by somebody else: it was moved or removed before the reap
 
 
 class ProjectState(StrEnum):

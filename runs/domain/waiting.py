@@ -114,7 +114,7 @@ class Queue:
     the agent could not be asked. `wanted` is the one issue that a person named; `unfit` is why the
     agent's program cannot be started on this machine, `agent_hold` why its account cannot be used.
     `was_not_asked`: the tracker's failure is an earlier one, about which it is not time to ask
-    again yet.
+    again yet. `left` are claims of worktree folders whose branch is gone.
     """
 
     has_tracker: bool
@@ -140,6 +140,7 @@ class Queue:
     asked_again_at: datetime | None = None
     was_not_asked: bool = False
     keys: KeyRule = KeyRule.NUMBER
+    left: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +218,11 @@ def of_issue(queue: Queue, issue: Candidate) -> Iterator[Obstacle]:
         branch = f"afk/{issue.key}"
         change = Change(Act.DISCARD, f"Discard {branch}", branch)
         text = f"The branch {branch} of an earlier run is kept and claims the issue."
+        if issue.key in queue.left:
+            text = (
+                f"The worktree of an earlier run is kept and claims the issue. Its branch {branch} "
+                "is gone: it was renamed or deleted."
+            )
         yield Obstacle(Why.CLAIMED, text, change)
     if unfit := why_unfit(issue.key, queue.keys):
         text = f"Its key cannot name a branch and a session: {unfit}."

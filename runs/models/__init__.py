@@ -9,7 +9,7 @@ from runs.models.forge import Forge
 from runs.models.group import Task, TaskGroup, Worker
 from runs.models.hook import HookDelivery
 from runs.models.host import Due, Host, Tick
-from runs.models.kept import Parked, Rescue
+from runs.models.kept import Parked, Rescue, Term
 from runs.models.manual import ManualSession
 from runs.models.monitor import Checkpoint, Monitor, MonitorPreset
 from runs.models.project import Project
@@ -56,6 +56,7 @@ __all__ = [
     "StartWait",
     "Task",
     "TaskGroup",
+    "Term",
     "Tick",
     "Tries",
     "Validation",

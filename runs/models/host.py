@@ -27,6 +27,12 @@ class Host(models.Model):
     clock_apart = models.FloatField(
         default=0, help_text="Seconds between the clock and one that nobody can set."
     )
+    lived = models.FloatField(
+        default=0, help_text="Seconds that labsite has worked here, by the clock nobody can set."
+    )
+    lived_at = models.FloatField(
+        null=True, blank=True, help_text="Where that clock stood when they were counted last."
+    )
     looked = models.PositiveBigIntegerField(
         default=0,
         help_text="Grows whenever a look changed what a page shows without a timeline entry.",

@@ -38,6 +38,16 @@ class Parked(models.Model):
         return f"{self.project_id} {self.branch}"
 
 
+class Term(models.Model):
+    """Until when something is kept, in seconds that labsite has lived through (`Host.lived`)."""
+
+    name = models.CharField(max_length=300, unique=True)
+    due = models.FloatField()
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class RescueQuerySet(models.QuerySet["Rescue"]):
     def waiting(self) -> RescueQuerySet:
         """Rescues that nobody has restored."""
@@ -45,7 +55,10 @@ class RescueQuerySet(models.QuerySet["Rescue"]):
 
 
 class Rescue(models.Model):
-    """The state of a branch and its worktree at one moment, held by a ref until `expires_at`."""
+    """The state of a branch and its worktree at one moment, held by a ref.
+
+    It goes when its term is over, and not before `expires_at`.
+    """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="rescues")
     ref = models.CharField(max_length=255)

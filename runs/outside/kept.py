@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from runs.domain.keeping import Branch
+from runs.domain.keeping import Branch, Standing
 from runs.domain.ports import SeamError
-from runs.outside import shell
+from runs.outside import links, shell
 from runs.outside.git import QUICK, Git, failed
 
 _STEP = 0.05
@@ -50,6 +50,13 @@ class GitKept:
             Branch(name, tip, datetime.fromtimestamp(int(at or 0), UTC), worktree)
             for name, tip, at, worktree in found
         ]
+
+    def standing(self, repo: Path, path: Path) -> Standing:
+        if links.admin_of(repo, path) is None:
+            return Standing(is_linked=False)
+        head = self._git(path, "rev-parse", "--verify", "-q", "HEAD", timeout=QUICK)
+        branch = self._git(path, "symbolic-ref", "-q", "--short", "HEAD", timeout=QUICK)
+        return Standing(head.stdout.strip(), branch.stdout.strip())
 
     def merged(self, repo: Path, base: str, prefixes: Sequence[str]) -> frozenset[str]:
         text = self._git.ask(

@@ -219,7 +219,8 @@ def _attach(lab: Lab, run: Run) -> str:
 
 def _has_claim(run: Run) -> bool:
     """Whether an ended run still keeps its issue from others, until a person discards (LAB-78)."""
-    return run.worktree_fate == WorktreeFate.KEPT and run.outcome != Outcome.SUCCEEDED
+    fates = (WorktreeFate.KEPT, WorktreeFate.GONE)
+    return run.worktree_fate in fates and run.outcome != Outcome.SUCCEEDED
 
 
 def _tag(topic: str, facts: Facts, *parts: Shown) -> str:

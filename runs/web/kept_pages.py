@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.http import Http404
@@ -14,7 +15,7 @@ from runs.domain import ages
 from runs.domain.ports import Lab
 from runs.models import Project, Rescue, Settings
 from runs.web import diff
-from runs.work import disk, parked
+from runs.work import disk, parked, terms
 
 RESCUES = 50
 
@@ -57,11 +58,19 @@ def rescues(lab: Lab, project: Project) -> Mapping[str, Any]:
     found = list(rows[: RESCUES + 1])
     return {
         "project": project,
-        "rescues": found[:RESCUES],
+        "rescues": _with_times(lab, found[:RESCUES]),
         "has_more": len(found) > RESCUES,
         "rescue_days": Settings.current().rescue_days,
         "now": lab.now(),
     }
+
+
+def _with_times(lab: Lab, rows: Sequence[Rescue]) -> list[tuple[Rescue, datetime]]:
+    """Each rescue with the earliest moment at which it goes: only days that labsite works count."""
+    names = {one.pk: terms.of_rescue(one.ref, one.project_id) for one in rows}
+    left = terms.left(lab, names.values())
+    now, full = lab.now(), timedelta(days=Settings.current().rescue_days)
+    return [(one, max(one.expires_at, now + left.get(names[one.pk], full))) for one in rows]
 
 
 def disk_use(project: Project) -> Mapping[str, Any]:
@@ -72,9 +81,11 @@ def disk_use(project: Project) -> Mapping[str, Any]:
 def held(lab: Lab, rescue: Rescue) -> Mapping[str, Any]:
     """What a rescue holds: files that were not committed with their diffs, and the commits' files."""
     found = parked.held(lab, rescue)
+    ((_, until),) = _with_times(lab, [rescue])
     return {
         "project": rescue.project,
         "rescue": rescue,
+        "until": until,
         "held": found,
         "files": diff.files(found.uncommitted, found.patch),
         "now": lab.now(),

@@ -53,6 +53,7 @@ _WHY_NOT = {
 }
 _WORKTREES = {
     "removed": "removed, it was clean",
+    "gone": "not there any more: somebody moved or removed it",
     "kept": "kept",
     "gone": "not there any more: somebody moved or removed it",
 }

@@ -53,7 +53,11 @@ def _worktree(run: Run) -> Step:
         return Step("Worktree", "", "None (never created)")
     if run.claimed_at is None:
         return Step("Worktree", "", "not made" if not run.is_active else "waiting")
-    fates = {WorktreeFate.KEPT.value: "kept", WorktreeFate.REMOVED.value: "removed"}
+    fates = {
+        WorktreeFate.KEPT.value: "kept",
+        WorktreeFate.REMOVED.value: "removed",
+        WorktreeFate.GONE.value: "moved or removed by somebody",
+    }
     return Step("Worktree", "done", fates.get(run.worktree_fate, f"on {run.branch}"))
 
 

@@ -7,7 +7,8 @@ each sweep. What is shown of a branch is asked of git when a person opens the li
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from django.db import transaction
@@ -32,7 +33,65 @@ def parked(lab: Lab, project: Project) -> list[Branch]:
     """
     found = lab.repos.branches(project.repo(lab.paths), naming.MANAGED)
     taken = owners.owned(project)
-    return [one for one in found if naming.is_managed(one.name) and one.name not in taken]
+    return [one for one in found if _is_parked(one, taken)]
+
+
+def _is_parked(one: Branch, owned: Collection[str]) -> bool:
+    return naming.is_managed(one.name) and one.name not in owned
+
+
+def everything(lab: Lab, project: Project, known: Mapping[str, Remembered]) -> list[Branch]:
+    """What `parked` lists, then worktree folders whose branch an agent renamed or deleted.
+
+    These stand under the name of that branch, without a tip, newest first. A folder in which git
+    sees another managed branch is listed with that one. Raises SeamError.
+    """
+    found = lab.repos.branches(project.repo(lab.paths), naming.MANAGED)
+    folders = _folders(lab, project)  # between branches and owners: whatever makes one has a row
+    folders |= {
+        name: Path(one.worktree)
+        for name, one in known.items()
+        if one.worktree and Path(one.worktree).is_dir()
+    }
+    owned = owners.owned(project)
+    taken = {*owned, *(one.name for one in found)}
+    places = {one.worktree for one in found if one.worktree}
+    lost = [
+        Branch(name, "", at, str(path))
+        for name, path in folders.items()
+        if name not in taken and str(path) not in places and (at := _changed(path)) is not None
+    ]
+    lost.sort(key=lambda one: (one.at, one.name), reverse=True)
+    return [*(one for one in found if _is_parked(one, owned)), *lost]
+
+
+def claims(lab: Lab, project: Project) -> tuple[frozenset[str], frozenset[str]]:
+    """The issues that branches claim, and those that only a worktree folder claims.
+
+    Such a folder is in the way of the issue's next run. Raises SeamError.
+    """
+    by_branch = lab.repos.claims(project.repo(lab.paths), project.keys)
+    keys = {naming.claimed_key(name, project.keys) for name in _folders(lab, project)}
+    return by_branch, frozenset(key for key in keys if key) - by_branch
+
+
+def _folders(lab: Lab, project: Project) -> dict[str, Path]:
+    """Whatever lies where a run of some issue has its worktree, by the run's branch."""
+    try:
+        names = [one.name for one in lab.paths.worktrees.iterdir()]
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise SeamError(f"{lab.paths.worktrees} cannot be read: {error.strerror}") from error
+    keys = {name: naming.worktree_key(project.slug, name, project.keys) for name in names}
+    return {naming.branch_for(key): lab.paths.worktrees / name for name, key in keys.items() if key}
+
+
+def _changed(path: Path) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(path.lstat().st_mtime, UTC)
+    except OSError:
+        return None
 
 
 def worktree_of(lab: Lab, branch: Branch, known: Mapping[str, Remembered]) -> Path | None:
@@ -52,20 +111,23 @@ def _folder(lab: Lab, path: Path | None) -> str:
 
 def take(lab: Lab, project: Project) -> int | None:
     """Count anew; the number, or None when git could not say: then the old numbers stay."""
+    known = owners.remembered(project)
     try:
-        found = parked(lab, project)
+        found = everything(lab, project, known)
     except SeamError as error:
         logger.warning(
             "parked work was not counted", extra={"project": project.slug, "error": str(error)}
         )
         return None
-    known = owners.remembered(project) if found else {}
     trees = {one.name: _folder(lab, worktree_of(lab, one, known)) for one in found}
     counts = _unpushed(lab, project, found)
     with transaction.atomic():
         Parked.objects.filter(project=project).exclude(branch__in=trees).delete()
         Parked.objects.bulk_create(
-            [_row(project, one, trees[one.name], *counts[one.name]) for one in found],
+            [
+                _row(project, one, trees[one.name], *counts.get(one.name, (None, "")))
+                for one in found
+            ],
             update_conflicts=True,
             unique_fields=["project", "branch"],
             update_fields=["tip", "worktree", "committed_at", "unpushed", "compared"],
@@ -98,6 +160,7 @@ def _unpushed(
     if not found:
         return {}
     repo, base = project.repo(lab.paths), project.default_branch
+    found = [one for one in found if one.tip]
     rows = Parked.objects.filter(project=project)
     stored = {
         branch: (count, pair)

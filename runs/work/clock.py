@@ -25,6 +25,7 @@ def heed(lab: Lab, host: Host) -> datetime:
     run that has worked for ten minutes has worked for ten minutes before and after (X-15).
     """
     now, after = _read(lab)
+    _count(host, now, after)
     before = ClockReading(host.clock_boot, host.clock_apart)
     moved = budgets.jump(before, after)
     if before.boot == after.boot and abs(after.apart - before.apart) < DRIFT:
@@ -35,6 +36,21 @@ def heed(lab: Lab, host: Host) -> datetime:
         if moved:
             _set(lab, moved)
     return now
+
+
+def lived(lab: Lab) -> float:
+    """Seconds that labsite has lived through on this host, as its ticks counted them."""
+    found = Host.objects.filter(name=lab.host).values_list("lived", flat=True).first()
+    return found or 0.0
+
+
+def _count(host: Host, now: datetime, after: ClockReading) -> None:
+    at = now.timestamp() - after.apart
+    before = ClockReading(host.clock_boot, host.clock_apart)
+    more = budgets.lived(before, host.lived_at, after.boot, at)
+    if more is not None:
+        rows = Host.objects.filter(pk=host.pk, lived_at=host.lived_at)
+        rows.update(lived=F("lived") + more, lived_at=at)
 
 
 def _read(lab: Lab) -> tuple[datetime, ClockReading]:

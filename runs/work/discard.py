@@ -61,7 +61,7 @@ def discard(lab: Lab, project: Project, branch: str, by: str) -> Discarded:
 
     What origin has under that name would keep the next run of the issue from pushing, and an open
     pull request of it would pass for that run's delivery. What origin does not let go stays, and
-    the answer says so. Killed in the middle, the branch is still parked, here or on origin, and the
+    the answer says so. Of a branch that is gone its worktree goes. Killed in the middle, it is still parked, here or on origin, and the
     rescues are there; pressed again it goes on. Raises DiscardRefused, and SeamError when something
     could not be told, kept or removed.
     """
@@ -73,20 +73,21 @@ def discard(lab: Lab, project: Project, branch: str, by: str) -> Discarded:
     there = _on_origin(lab, project, branch)
     with lab.repos.hold(repo):
         found = next((b for b in lab.repos.branches(repo, (branch,)) if b.name == branch), None)
-        _check_there(lab, project, branch, found, there)
-        path = census.worktree_of(lab, found, owners.remembered(project)) if found else None
+        path = _folder_of(lab, project, branch, found)
+        _check_there(lab, project, branch, found is not None or path is not None, there)
         _check_place(lab, path)
         states: list[tuple[str, Path | None, str]] = []
         if there.tip is not None and (found is None or there.tip != found.tip):
             states.append((there.tip, None, f"discarded by {by}: what origin had"))
-        if found is not None:
-            states.append((found.tip, path, f"discarded by {by}"))
+        if found is not None or path is not None:
+            tip = found.tip if found is not None else _stands_at(lab, project, path)
+            states.append((tip, path, f"discarded by {by}"))
         for tip, place, why in states:
             kept = rescue.keep(lab, project, branch, tip, place, why=why, by=by, always=True)
         assert kept is not None  # noqa: S101  (always)
+        if path is not None:
+            lab.repos.force_remove(repo, path)
         if found is not None:
-            if path is not None:
-                lab.repos.force_remove(repo, path)
             lab.repos.delete_branch(repo, branch, found.tip)
     # Not while others wait for the repository: a push may take a minute.
     told = _let_go_on_origin(lab, project, branch, there, by)
@@ -95,13 +96,27 @@ def discard(lab: Lab, project: Project, branch: str, by: str) -> Discarded:
     return Discarded(kept, told)
 
 
-def _check_there(
-    lab: Lab, project: Project, branch: str, found: Branch | None, there: _Pushed
-) -> None:
+def _folder_of(lab: Lab, project: Project, branch: str, found: Branch | None) -> Path | None:
+    """The worktree that goes with a branch, or what is left of one whose branch is gone."""
+    known = owners.remembered(project)
+    if found is not None:
+        return census.worktree_of(lab, found, known)
+    lost = (one for one in census.everything(lab, project, known) if one.name == branch)
+    return next((Path(one.worktree) for one in lost if not one.tip), None)
+
+
+def _stands_at(lab: Lab, project: Project, path: Path | None) -> str:
+    """The commit that a worktree without its branch stands on; the base where git cannot tell."""
+    repo = project.repo(lab.paths)
+    head = lab.repos.standing(repo, path).head if path is not None else ""
+    return head or lab.repos.upstream(repo, project.default_branch)
+
+
+def _check_there(lab: Lab, project: Project, branch: str, is_here: bool, there: _Pushed) -> None:
     """Raises DiscardRefused for what is gone or somebody's, SeamError for what nobody can tell."""
-    if found is None and there.error:
+    if not is_here and there.error:
         raise SeamError(f"there is none here, and origin could not be asked: {there.error}")
-    if found is None and there.tip is None:
+    if not is_here and there.tip is None:
         raise DiscardRefused("gone", f"There is no branch {branch} any more. Nothing was removed.")
     if branch in owners.owned(project, lab.sessions.look()):
         text = f"A live session works on {branch}, so nothing was removed. Stop it first."

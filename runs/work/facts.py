@@ -15,11 +15,14 @@ from runs.domain.ports import Lab, SeamError
 from runs.domain.states import RunKind
 from runs.domain.waiting import Candidate, Queue
 from runs.models import Project, Run, Settings, StartWait
-from runs.work import asking, start_waits, waiting_for, wanting
+from runs.work import asking, census, start_waits, waiting_for, wanting
 from runs.work.asking import Silence
 from trackers.base import Issue
 
 CLAIMS_SECONDS = 10.0
+# The claimed keys, those of them that only a worktree folder claims, and why git did not say.
+Claims = tuple[frozenset[str] | None, frozenset[str], str]
+_NO_CLAIMS: Claims = (frozenset(), frozenset(), "")
 UNASKED = Silence("")
 
 
@@ -52,7 +55,7 @@ def gather(
     for project in projects:
         issues = answers.get(_place(project), UNASKED)
         ready, silence = (None, issues) if isinstance(issues, Silence) else (issues, UNASKED)
-        claims, git_error = claimed[project.pk]
+        claims, left, git_error = claimed[project.pk]
         root = (project.tracker, project.tracker_root)
         agent = project.agent or settings.agent
         queues.append(
@@ -70,6 +73,7 @@ def gather(
                     for one in ready
                 ],
                 claims=claims,
+                left=left,
                 active=active[project.pk],
                 wanted=wanted,
                 tracker_error=silence.text,
@@ -128,15 +132,15 @@ def _all_claims(
     projects: Sequence[Project],
     answers: Mapping[tuple[str, str, str], Sequence[Issue] | Silence],
     silent: dict[int, str],
-) -> dict[int, tuple[frozenset[str] | None, str]]:
+) -> dict[int, Claims]:
     """The claims of each project that has a ready issue; those that come too late are asked later."""
     began = lab.steady().seconds
-    found: dict[int, tuple[frozenset[str] | None, str]] = {}
+    found: dict[int, Claims] = {}
     for project in projects:
         if lab.steady().seconds - began > CLAIMS_SECONDS:
             silent.setdefault(project.pk, "others took too long; it is asked again")
         has_any = bool(_listed(answers, project))
-        found[project.pk] = _claims(lab, project, silent) if has_any else (frozenset(), "")
+        found[project.pk] = _claims(lab, project, silent) if has_any else _NO_CLAIMS
     return found
 
 
@@ -148,17 +152,15 @@ def _candidate(issue: Issue, block: Block, wait: StartWait | None, now: datetime
     )
 
 
-def _claims(
-    lab: Lab, project: Project, silent: dict[int, str]
-) -> tuple[frozenset[str] | None, str]:
-    """The keys that branches claim, or why git did not say."""
+def _claims(lab: Lab, project: Project, silent: dict[int, str]) -> Claims:
     if project.pk in silent:
-        return None, silent[project.pk]
+        return None, frozenset(), silent[project.pk]
     try:
-        return lab.repos.claims(project.repo(lab.paths), project.keys), ""
+        branches, left = census.claims(lab, project)
     except SeamError as error:
         silent[project.pk] = str(error)
-        return None, str(error)
+        return None, frozenset(), str(error)
+    return branches | left, left, ""
 
 
 def _active() -> tuple[dict[int, set[str]], dict[int, int]]:

@@ -58,7 +58,7 @@ def _tidy(lab: Lab, fixer: Fixer) -> str:
         return ""
     if not path.exists():
         return ""
-    if guard.unsaved(lab, path, fixer.branch) is not False:
+    if guard.unsaved(lab, repo, path, fixer.branch) is not False:
         return "its worktree holds changes that were not committed, and was kept"
     lab.repos.remove_worktree(repo, path)
     return ""

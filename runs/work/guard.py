@@ -76,14 +76,17 @@ def is_ours(lab: Lab, path: Path) -> bool:
     return path.parent == lab.paths.worktrees and not path.is_symlink()
 
 
-def unsaved(lab: Lab, path: Path, branch: str) -> bool | None:
+def unsaved(lab: Lab, repo: Path, path: Path, branch: str) -> bool | None:
     """Whether a worktree holds anything that its branch does not: changes, or commits elsewhere.
 
+    One that is the repository's no more counts so, since git would speak of another repository.
     None when git could not say.
     """
     if not path.exists():
         return False
     try:
+        if not lab.repos.standing(repo, path).is_linked:
+            return True
         return lab.repos.is_dirty(path) or not lab.repos.is_kept_by(path, branch)
     except SeamError as error:
         logger.warning("worktree state is unknown", extra={"path": str(path), "error": str(error)})
@@ -101,7 +104,7 @@ def _tear_down(
     facts = MergeFacts(tip, piece.fork_point, held, is_claim, piece.merged_heads)
     merged = False if piece.stays else is_merged(facts)
     is_there = path is not None and path.exists()
-    rule = guarded(is_there, unsaved(lab, path, piece.branch) if path else False, merged)
+    rule = guarded(is_there, unsaved(lab, repo, path, piece.branch) if path else False, merged)
     if not (rule.remove_worktree or rule.delete_branch) or (spare and not rule.delete_branch):
         return TornDown(warning=rule.warning)
     tip_stays = not rule.delete_branch or held is True

@@ -31,7 +31,9 @@ PATCH_BYTES = 200_000
 class Entry:
     """One parked branch (LAB-118). None: that one fact could not be read (LAB-122).
 
-    `is_remote`: only origin has it, where it keeps runs of its issue from starting.
+    `is_remote`: only origin has it, where it keeps runs of its issue from starting. `is_left`: the
+    branch is gone, and its worktree is still there, on the branch `stands_on` if on any. `is_linked`: the worktree is still
+    the repository's; an agent may have made it a repository of its own.
     """
 
     branch: str
@@ -46,6 +48,9 @@ class Entry:
     run_id: int | None
     pull: Pull | None
     is_remote: bool = False
+    is_left: bool = False
+    stands_on: str = ""
+    is_linked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +84,15 @@ class Held:
 
 def listing(lab: Lab, project: Project, page: int = 1) -> Listing:
     """One page of what is parked, newest first. Never raises for what git or a tracker does."""
+    known = owners.remembered(project)
     try:
-        found = census.parked(lab, project)
+        found = census.everything(lab, project, known)
     except SeamError as error:
         return Listing(error=str(error))
     remote = _only_on_origin(lab, project, found)
     found = [*found, *remote]
     page = min(max(1, page), max(1, -(-len(found) // PAGE)))
     some = found[(page - 1) * PAGE : page * PAGE]
-    known = owners.remembered(project)
     measured = Parked.objects.filter(project=project, branch__in=[one.name for one in some])
     sizes = dict(measured.values_list("branch", "bytes"))
     pulls, pulls_error = _pulls(lab, project, some)
@@ -161,19 +166,31 @@ def _entry(
     path = census.worktree_of(lab, one, known)
     kept = known.get(one.name, Remembered())
     pull = best_pull(pulls, one.name)
+    standing = _maybe(lambda: lab.repos.standing(repo, path)) if path else None
+    is_linked = standing is not None and standing.is_linked
     return Entry(
         branch=one.name,
         key=naming.claimed_key(one.name, project.keys) or "",
         at=one.at,
         path=str(path or ""),
-        is_dirty=_maybe(lambda: lab.repos.is_dirty(Path(path))) if path else None,
-        ahead=_maybe(lambda: lab.repos.ahead(repo, one.name, base)),
-        unpushed=_maybe(lambda: lab.repos.unpushed(repo, one.name, base)),
+        is_dirty=_maybe(lambda: lab.repos.is_dirty(path)) if path and is_linked else None,
+        ahead=_maybe(lambda: _ahead(lab, repo, base, one, path if is_linked else None)),
+        unpushed=_maybe(lambda: lab.repos.unpushed(repo, one.name, base)) if one.tip else None,
         bytes=sizes.get(one.name),
         outcome=kept.outcome,
         run_id=kept.run_id,
         pull=pull,
+        is_left=not one.tip,
+        stands_on=standing.branch if standing is not None else "",
+        is_linked=is_linked or path is None,
     )
+
+
+def _ahead(lab: Lab, repo: Path, base: str, one: Branch, path: Path | None) -> int | None:
+    """Commits of a branch that the base has not; those of its worktree where the branch is gone."""
+    if one.tip:
+        return lab.repos.ahead(repo, one.name, base)
+    return lab.repos.progress(path, lab.repos.upstream(repo, base)).commits if path else None
 
 
 def _maybe(ask: Callable[[], T]) -> T | None:

@@ -154,16 +154,32 @@ def _settle_worktree(lab: Lab, run: Run) -> tuple[WorktreeFate, str]:
     if not run.worktree:
         return WorktreeFate.NONE, ""
     path = Path(run.worktree)
-    if not path.exists() and run.outcome != Outcome.SUCCEEDED:
-        return WorktreeFate.REMOVED, "the worktree was already gone"
-    decision = teardown(Outcome(run.outcome), guard.unsaved(lab, path, run.branch))
+    if not path.exists():
+        text = f"its worktree {path} is not there any more: somebody moved or removed it"
+        return WorktreeFate.GONE, text
+    repo = run.project.repo(lab.paths)
+    decision = teardown(Outcome(run.outcome), guard.unsaved(lab, repo, path, run.branch))
     if not decision.remove:
-        return WorktreeFate.KEPT, decision.warning
+        return WorktreeFate.KEPT, _without_branch(lab, run, repo) or decision.warning
     try:
         _remove(lab, run, path)
     except SeamError as error:
         return WorktreeFate.KEPT, f"the worktree could not be removed and was kept: {error}"
     return WorktreeFate.REMOVED, ""
+
+
+def _without_branch(lab: Lab, run: Run, repo: Path) -> str:
+    """What to say of a kept worktree whose branch an agent renamed or deleted; else empty."""
+    try:
+        if lab.repos.tip(repo, f"refs/heads/{run.branch}") is not None:
+            return ""
+    except SeamError as error:
+        logger.info("branch was not looked at", extra={"run_id": run.pk, "error": str(error)})
+        return ""
+    return (
+        f"its branch {run.branch} is gone, since it was renamed or deleted; its worktree "
+        f"{run.worktree} was kept as it is and is listed under Parked"
+    )
 
 
 def _remove(lab: Lab, run: Run, path: Path) -> None:
@@ -194,7 +210,7 @@ def _told(run: Run, fate: WorktreeFate, warning: str) -> str:
     parts = [f"slot {run.slot} is free again" if run.slot else "the session is gone"]
     if fate is WorktreeFate.REMOVED and not warning:
         parts.append(f"worktree removed, branch {run.branch} kept")
-    elif fate is WorktreeFate.KEPT:
+    elif fate is WorktreeFate.KEPT and not warning:
         parts.append(f"worktree and branch {run.branch} kept")
     if warning:
         parts.append(warning)

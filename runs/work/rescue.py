@@ -16,7 +16,7 @@ from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind
 from runs.domain.teardown import needs_rescue
 from runs.models import Project, Rescue, Settings
-from runs.work import announce
+from runs.work import announce, terms
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +48,7 @@ def keep(
     standing = _standing(lab, project, branch, state)
     if standing is not None:
         Rescue.objects.filter(pk=standing.pk).update(expires_at=until)
+        terms.forget([terms.of_rescue(standing.ref, project.pk)])
         return standing
     name = naming.rescue_name(branch, f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(2)}")
     ref = f"{RESCUES}{name}"

@@ -12,8 +12,8 @@ from django.db import transaction
 from runs.domain import naming
 from runs.domain.ports import Lab, SeamError, Taken
 from runs.domain.states import NoticeKind
-from runs.models import Project, Rescue
-from runs.work import announce, census, owners
+from runs.models import Project, Rescue, Settings
+from runs.work import announce, census, owners, terms
 
 logger = logging.getLogger(__name__)
 
@@ -84,12 +84,18 @@ def _folder(lab: Lab, project: Project, branch: str) -> Path:
 
 
 def let_go(lab: Lab, project: Project) -> int:
-    """Remove the refs whose time is up; how many. The ref goes first: a row without one is seen."""
+    """Remove the refs whose time is up; how many. The ref goes first: a row without one is seen.
+
+    Their time is up by the clock and in days that labsite lived through, since a clock may be wrong.
+    """
     gone = 0
-    for old in Rescue.objects.filter(project=project, expires_at__lte=lab.now()):
-        lab.repos.drop(project.repo(lab.paths), old.ref)
+    rows = {terms.of_rescue(one.ref, project.pk): one for one in project.rescues.all()}
+    passed = terms.over(lab, rows.keys(), Settings.current().rescue_days)
+    for name in sorted(name for name in passed if rows[name].expires_at <= lab.now()):
+        lab.repos.drop(project.repo(lab.paths), rows[name].ref)
         gone += 1
-        old.delete()
+        rows[name].delete()
+        terms.forget([name])
     if gone:
         with transaction.atomic():
             text = f"{gone} rescued {'state' if gone == 1 else 'states'} let go after the time to restore"

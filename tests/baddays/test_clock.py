@@ -7,11 +7,12 @@ from datetime import timedelta
 
 import pytest
 
+from runs.domain import budgets
 from runs.domain.budgets import JUMP, ClockReading, jump
 from runs.domain.ports import Steady
 from runs.domain.states import RunState
 from runs.models import Host, Notice, Run, Tick
-from runs.work import lease, taking, tick
+from runs.work import clock, lease, taking, tick
 from tests import make
 from tests.fakes import START
 from tests.runs.stories import look, press_start, ready
@@ -35,6 +36,31 @@ HOUR = 3600.0
 )
 def test_only_a_set_clock_of_the_same_boot_is_a_jump(before, after, seconds):
     assert jump(ClockReading(*before), ClockReading(*after)) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    "boot, counted, at, more",
+    [
+        ("a", None, 500.0, 0.0),
+        ("a", 500.0, 530.0, None),
+        ("a", 500.0, 560.0, 60.0),
+        ("a", 500.0, 500.0 + 9 * 86_400, 3600.0),
+        ("a", 500.0, 400.0, 0.0),
+        ("b", 500.0, 560.0, 0.0),
+        ("", 500.0, 560.0, 0.0),
+    ],
+)
+def test_days_count_while_labsite_works_and_only_then(boot, counted, at, more):
+    assert budgets.lived(ClockReading("a", 0.0), counted, boot, at) == more
+
+
+def test_ticks_count_what_labsite_lives_through_and_no_clock_does(world):
+    tick.tick(world.lab, force=True)
+    for _ in range(5):
+        world.clock.forward(minutes=10)
+        tick.tick(world.lab, force=True)
+        world.clock.jump(days=30)
+    assert clock.lived(world.lab) == 50 * 60
 
 
 def _working(world) -> Run:  # type: ignore[no-untyped-def]

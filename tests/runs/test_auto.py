@@ -16,7 +16,7 @@ from runs.domain import launching
 from runs.domain.launching import Waiting
 from runs.domain.ports import SeamError
 from runs.domain.states import Outcome, RunKind, RunState
-from runs.domain.waiting import Candidate, Queue, Room
+from runs.domain.waiting import Candidate, Queue, Room, Why
 from runs.domain.want import Want
 from runs.models import Due, Notice, Project, Run, Settings, StartRequest, StartWait
 from runs.web import hints
@@ -307,10 +307,11 @@ def test_an_issue_that_cannot_start_keeps_no_other_from_starting(world: World) -
     Settings.current()
     project = a_project(world, keys="78", parallel_runs=2)
     folder = world.lab.paths.worktrees / "demo-7"
-    folder.mkdir(parents=True)
     for _ in range(8):
         sweep(world)
+        folder.mkdir(parents=True)  # in the way of whatever was decided before it came
         carry_out(world)
+        folder.rmdir()
     tried = [run.issue_key for run in Run.objects.order_by("pk")]
     assert tried[:2] == ["7", "8"]
     assert tried.count("8") == 1
@@ -319,6 +320,19 @@ def test_an_issue_that_cannot_start_keeps_no_other_from_starting(world: World) -
     assert project.retry_at is None
     texts = [one.text for one in explained(world, project)["7"].failed]
     assert any("Its last start failed; it is tried again at" in text for text in texts)
+
+
+def test_a_folder_of_an_earlier_run_claims_its_issue_and_no_other(world: World) -> None:
+    Settings.current()
+    project = a_project(world, keys="78", parallel_runs=1)
+    (world.lab.paths.worktrees / "demo-7").mkdir(parents=True)
+    for _ in range(3):
+        sweep(world)
+        carry_out(world)
+    assert [run.issue_key for run in Run.objects.all()] == ["8"]
+    (failed,) = [one for one in explained(world, project)["7"].failed if one.why == Why.CLAIMED]
+    assert "Its branch afk/7 is gone" in failed.text
+    assert failed.change.text == "Discard afk/7"
 
 
 def test_when_starts_of_several_issues_fail_the_project_waits(world: World) -> None:

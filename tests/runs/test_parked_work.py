@@ -12,11 +12,11 @@ from django.db import connections
 
 from runs.domain import naming
 from runs.domain.ports import SeamError
-from runs.models import Notice, Parked, Project, Rescue, Run, Settings
-from runs.work import census, discard, disk, prune, restore, starts, sweep, tick
+from runs.models import Notice, Parked, Project, Rescue, Run, Settings, Term
+from runs.work import census, discard, disk, parked, prune, restore, starts, sweep, tick
 from runs.work.stop import stop
 from tests.real import git
-from tests.runs.stories import look, press_start, start
+from tests.runs.stories import live, look, press_start, ready, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -240,12 +240,50 @@ def test_a_rescue_goes_after_its_time_and_not_before(real):
     project = real.project()
     _stopped(real, project)
     kept = discard.discard(real.lab, project, "afk/7", "anna").rescue
+    _swept(real, project)
+    live(13.99)
     real.offset = timedelta(days=13, hours=23)
     _swept(real, project)
     assert git(project.repo(real.paths), "rev-parse", kept.ref)
+    live(0.01)
     real.offset = timedelta(days=14, minutes=1)
     _swept(real, project)
     assert "rescue" not in git(project.repo(real.paths), "for-each-ref")
+    assert not Rescue.objects.exists()
+
+
+@pytest.mark.parametrize("days", [40, -40])
+def test_no_clock_makes_rescues_and_output_vanish(real, days):
+    """It may be wrong at boot, and right at the next one."""
+    project = real.project()
+    first = _stopped(real, project, "7")
+    _swept(real, project)
+    kept = discard.discard(real.lab, project, "afk/7", "anna").rescue
+    _swept(real, project)
+    for jump in (timedelta(days=days), timedelta(0)):
+        real.jump = jump
+        other = _stopped(real, project, f"{8 + bool(jump)}")
+        discard.discard(real.lab, project, other.branch, "anna")
+        for _ in range(2):
+            _swept(real, project)
+    assert git(project.repo(real.paths), "rev-parse", kept.ref) == kept.commit
+    assert Rescue.objects.count() == 3
+    assert real.paths.run_folder(first.pk).is_dir()
+
+
+def test_what_a_restored_backup_rescued_long_ago_gets_its_time_anew(real):
+    """A restore forgets how much of each time had passed."""
+    project = real.project()
+    _stopped(real, project)
+    kept = discard.discard(real.lab, project, "afk/7", "anna").rescue
+    _swept(real, project)
+    live(20)
+    real.offset = timedelta(days=40)
+    Term.objects.all().delete()
+    _swept(real, project)
+    assert git(project.repo(real.paths), "rev-parse", kept.ref) == kept.commit
+    live(14)
+    _swept(real, project)
     assert not Rescue.objects.exists()
 
 
@@ -418,6 +456,8 @@ def test_the_folders_of_runs_settled_long_ago_go_and_it_is_told(real):
     project = real.project()
     old, young = _stopped(real, project, "7"), _stopped(real, project, "8")
     Run.objects.filter(pk=old.pk).update(settled_at=old.settled_at - timedelta(days=31))
+    assert prune.prune(real.lab, project) == 0
+    live(31)
     assert prune.prune(real.lab, project) == 1
     assert not real.paths.run_folder(old.pk).exists()
     assert real.paths.run_folder(young.pk).exists()
@@ -589,3 +629,68 @@ def test_a_restore_leaves_the_name_of_a_run_that_has_no_branch_yet(real):
         outcome="", state="starting", ended_at=None, settled_at=None
     )
     assert restore.restore(real.lab, kept, "anna") == "afk/7-restored"
+
+
+def _without_branch(real, project, key="7", *, how=("branch", "-m", "afk/7", "other")):
+    """A run whose agent does away with its branch, commits, writes a file, and dies."""
+    run = start(real, project, key)
+    git(Path(run.worktree), *how)
+    tip = _commit(run)
+    (Path(run.worktree) / "left.txt").write_text("not committed")
+    real.tmux("kill-session", "-t", run.session)
+    look(real)
+    run.refresh_from_db()
+    return run, tip
+
+
+@pytest.mark.parametrize(
+    "how", [("branch", "-m", "afk/7", "other"), ("checkout", "-q", "--detach")]
+)
+def test_a_worktree_without_its_branch_is_parked_and_can_be_discarded_and_restored(real, how):
+    project = real.project()
+    run, tip = _without_branch(real, project, how=how)
+    if how[0] == "checkout":
+        git(Path(run.worktree), "branch", "-q", "-D", "afk/7")
+        census.take(real.lab, project)
+    project.refresh_from_db()
+    assert project.parked == 1
+    (shown,) = parked.listing(real.lab, project).entries
+    assert (shown.branch, shown.path, shown.is_left) == ("afk/7", run.worktree, True)
+    assert (shown.is_dirty, shown.ahead) == (True, 1)
+    assert shown.stands_on == ("other" if how[0] == "branch" else "")
+    kept = discard.discard(real.lab, project, "afk/7", "anna").rescue
+    assert not Path(run.worktree).exists()
+    assert (kept.tip, kept.is_dirty) == (tip, True)
+    assert not parked.listing(real.lab, project).entries
+    assert restore.restore(real.lab, kept, "anna") == "afk/7"
+    assert (Path(run.worktree) / "left.txt").read_text() == "not committed"
+    assert git(project.repo(real.paths), "rev-parse", "refs/heads/afk/7") == tip
+
+
+def test_what_is_told_of_a_worktree_without_its_branch_is_true(real):
+    project = real.project()
+    run, _ = _without_branch(real, project)
+    told = Notice.objects.get(kind="run.reaped").text
+    assert "its branch afk/7 is gone" in told
+    assert run.worktree in told
+    assert "branch afk/7 kept" not in told
+
+
+def test_a_worktree_without_its_branch_keeps_its_issue_and_no_other(real):
+    project = real.project()
+    _without_branch(real, project)
+    ready(real, "8")
+    asked = press_start(real, project, wanted="7")
+    assert asked.run is None
+    assert "Issue 7 is already claimed by the worktree of an earlier run." in asked.text
+    assert press_start(real, project).run.issue_key == "8"
+
+
+def test_a_folder_that_was_moved_away_is_not_told_as_removed_by_labsite(real, tmp_path):
+    project = real.project()
+    run = start(real, project)
+    Path(run.worktree).rename(tmp_path / "mine")
+    stop(real.lab, run, "anna")
+    run.refresh_from_db()
+    assert (run.worktree_fate, "somebody moved or removed it" in run.warning) == ("gone", True)
+    assert "worktree removed" not in Notice.objects.get(kind="run.reaped").text

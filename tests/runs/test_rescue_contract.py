@@ -170,17 +170,122 @@ def test_no_filter_that_a_repository_names_runs(real, dirty, tmp_path):
     assert not (tmp_path / "ran").exists()
 
 
+def _kept_for_good(real, repo, tree, tip):
+    """Rescue a worktree, remove it, and have git throw away whatever no ref leads to."""
+    state = real.repos.snapshot(repo, tip, tree)
+    real.repos.keep(repo, REF, state, {"branch": "afk/7"})
+    real.repos.force_remove(repo, tree)
+    real.repos.delete_branch(repo, "afk/7", tip)
+    git(repo, "gc", "-q", "--prune=now")
+    git(repo, "fsck", "--connectivity-only")
+    return state
+
+
 @pytest.mark.parametrize("has_commit", [True, False])
-def test_a_repository_inside_a_worktree_is_refused_since_no_tree_holds_it(real, dirty, has_commit):
+def test_a_repository_inside_a_worktree_is_kept_with_its_files_and_commits(real, dirty, has_commit):
     repo, tree, tip = dirty
-    (tree / "inner").mkdir()
-    git(tree / "inner", "init", "-q")
-    (tree / "inner" / "work.txt").write_text("work")
+    inner = tree / "vendor" / "in ner"
+    inner.mkdir(parents=True)
+    git(inner, "init", "-q")
+    (inner / "work.txt").write_text("first")
+    (inner / "deeper").mkdir()
+    git(inner / "deeper", "init", "-q")
+    (inner / "deeper" / "more.txt").write_text("more")
+    commit = ""
     if has_commit:
-        git(tree / "inner", "add", "-A")
-        git(tree / "inner", "commit", "-q", "-m", "feat: inner")
-    with pytest.raises(SeamError, match="inner"):
+        git(inner, "add", "work.txt")
+        git(inner, "commit", "-q", "-m", "feat: inner")
+        commit = git(inner, "rev-parse", "HEAD")
+    (inner / "work.txt").write_text("second")
+    _kept_for_good(real, repo, tree, tip)
+    assert git(repo, "show", f"{REF}:vendor/in ner/work.txt") == "second"
+    assert git(repo, "show", f"{REF}:vendor/in ner/deeper/more.txt") == "more"
+    if has_commit:
+        assert git(repo, "show", f"{commit}:work.txt") == "first"
+    real.repos.put_back(repo, REF, "afk/7", tree)
+    assert (inner / "work.txt").read_text() == "second"
+    assert (tree / "kept.txt").read_text() == "changed\n"
+
+
+def test_a_submodule_is_kept_with_its_files_and_commits(real, dirty, tmp_path):
+    repo, tree, tip = dirty
+    a_checkout(tmp_path / "library")
+    allow = ("-c", "protocol.file.allow=always")
+    git(tree, *allow, "submodule", "--quiet", "add", str(tmp_path / "library"), "lib")
+    git(tree / "lib", "commit", "-q", "--allow-empty", "-m", "feat: of its own")
+    commit = git(tree / "lib", "rev-parse", "HEAD")
+    _kept_for_good(real, repo, tree, tip)
+    assert git(repo, "show", f"{REF}:lib/hello.txt")
+    assert git(repo, "cat-file", "-t", commit) == "commit"
+
+
+def test_a_shallow_clone_inside_a_worktree_is_refused_in_words(real, dirty, tmp_path):
+    repo, tree, tip = dirty
+    a_checkout(tmp_path / "library")
+    git(tmp_path / "library", "commit", "-q", "--allow-empty", "-m", "feat: two")
+    git(tree, "clone", "-q", "--depth=1", f"file://{tmp_path}/library", "lib")
+    with pytest.raises(SeamError, match="lib is a repository of its own without its whole history"):
         real.repos.snapshot(repo, tip, tree)
+
+
+def test_one_more_worktree_inside_a_worktree_is_kept(real, dirty):
+    repo, tree, tip = dirty
+    git(tree, "worktree", "add", "-q", "--detach", "side")
+    (tree / "side" / "work.txt").write_text("work")
+    git(tree / "side", "add", "-A")
+    git(tree / "side", "commit", "-q", "-m", "feat: beside")
+    commit = git(tree / "side", "rev-parse", "HEAD")
+    _kept_for_good(real, repo, tree, tip)
+    assert git(repo, "show", f"{commit}:work.txt") == "work"
+
+
+def test_a_branch_without_a_commit_is_kept_with_its_files(real, dirty):
+    repo, tree, tip = dirty
+    git(tree, "checkout", "-q", "--orphan", "elsewhere")
+    _kept_for_good(real, repo, tree, tip)
+    real.repos.put_back(repo, REF, "afk/7", tree)
+    assert (tree / "kept.txt").read_text() == "changed\n"
+    assert (tree / "new dir" / "ünt\trácked").exists()
+
+
+def test_a_sparse_checkout_is_kept_with_what_it_left_out(real, dirty):
+    repo, tree, tip = dirty
+    git(tree, "add", "-A")
+    (tree / "one").mkdir()
+    (tree / "two").mkdir()
+    for name in ("one", "two"):
+        (tree / name / "file.txt").write_text(name)
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "feat: folders")
+    tip = git(tree, "rev-parse", "HEAD")
+    git(tree, "sparse-checkout", "set", "one")
+    (tree / "two").mkdir(exist_ok=True)
+    (tree / "two" / "new.txt").write_text("outside of the cone")
+    (tree / "one" / "file.txt").write_text("changed")
+    state = _kept_for_good(real, repo, tree, tip)
+    assert state.is_dirty
+    assert git(repo, "show", f"{REF}:two/new.txt") == "outside of the cone"
+    assert git(repo, "show", f"{REF}:two/file.txt") == "two"
+    assert git(repo, "show", f"{REF}:one/file.txt") == "changed"
+
+
+def test_a_storing_that_fails_leaves_nothing_of_itself(real, dirty):
+    repo, tree, tip = dirty
+    before = sorted(repo.rglob("*"))
+    (tree / "big.bin").write_bytes(os.urandom(20_000_000))
+    real.git_timeout = 0.05
+    with pytest.raises(SeamError, match="no answer within"):
+        real.repos.snapshot(repo, tip, tree)
+    assert sorted(repo.rglob("*")) == before
+
+
+def test_what_a_killed_storing_left_goes_with_the_next(real, dirty):
+    repo, tree, tip = dirty
+    old = repo / "objects" / "tmp_objdir-labsite-dead"
+    old.mkdir()
+    (old / "tmp_obj_1").write_text("half of it")
+    real.repos.snapshot(repo, tip, tree)
+    assert not list((repo / "objects").glob("tmp_*"))
 
 
 def test_an_unfinished_merge_is_kept_as_it_lies_on_disk(real, dirty):
@@ -233,21 +338,30 @@ def test_a_worktree_whose_link_was_removed_is_kept_with_all_its_files(real, dirt
     assert "gone.txt" not in git(repo, "ls-tree", "-r", "--name-only", REF).split()
 
 
-def test_a_worktree_that_was_made_a_repository_of_its_own_is_refused_in_words(real, dirty):
+def test_a_worktree_that_was_made_a_repository_of_its_own_is_kept_with_its_commits(real, dirty):
     repo, tree, tip = dirty
     (tree / ".git").unlink()
     git(tree, "init", "-q", "-b", "afk/7")
-    with pytest.raises(SeamError, match="made a repository of its own"):
-        real.repos.snapshot(repo, tip, tree)
+    git(tree, "add", "kept.txt")
+    git(tree, "commit", "-q", "-m", "feat: of its own")
+    commit = git(tree, "rev-parse", "HEAD")
+    git(tree, "commit", "-q", "--amend", "-m", "feat: the log alone names the first now")
+    state = _kept_for_good(real, repo, tree, tip)
+    assert (state.tip, state.is_dirty) == (tip, True)
+    assert git(repo, "show", f"{REF}:staged.txt") == "staged, then changed"
+    assert git(repo, "show", f"{commit}:kept.txt") == "changed"
+    real.repos.put_back(repo, REF, "afk/7", tree)
+    assert git(tree, "symbolic-ref", "HEAD") == "refs/heads/afk/7"
+    assert (tree / "staged.txt").read_text() == "staged, then changed\n"
 
 
-def test_a_repository_inside_a_worktree_without_its_link_is_refused_too(real, dirty):
+def test_a_worktree_whose_repository_of_its_own_is_broken_keeps_its_files(real, dirty):
     repo, tree, tip = dirty
-    (tree / "inner").mkdir()
-    a_checkout(tree / "inner" / "clone")
     (tree / ".git").unlink()
-    with pytest.raises(SeamError, match="a git repository of its own"):
-        real.repos.snapshot(repo, tip, tree)
+    (tree / ".git").mkdir()
+    (tree / ".git" / "HEAD").write_text("nonsense")
+    _kept_for_good(real, repo, tree, tip)
+    assert git(repo, "show", f"{REF}:kept.txt") == "changed"
 
 
 def test_a_hidden_file_with_a_name_that_is_no_text_is_kept(real, dirty):

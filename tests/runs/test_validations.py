@@ -23,6 +23,7 @@ from runs.work.validation_ends import worktree
 from tests import make
 from tests.fakes import World
 from tests.real import RealWorld, git
+from tests.runs.stories import live
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -729,6 +730,8 @@ def test_what_old_validations_printed_goes_and_their_rows_stay(real: RealWorld) 
     prune.prune(real.lab, desk.project)
     assert all(folder.is_dir() for folder in folders)
     real.offset += timedelta(days=31)
+    assert prune.prune(real.lab, desk.project) == 0
+    live(31)
     assert prune.prune(real.lab, desk.project) == 2
     assert not any(folder.exists() for folder in folders)
     assert validations.printed(real.lab, row, "0-1.txt", 0, 9) is None

@@ -108,6 +108,8 @@ def test_a_list_that_fails_is_an_error_and_an_empty_one_says_so(
     assert "Nothing is parked" not in shown
     world.repos.broken_list = ""
     world.repos.heads.clear()
+    for path in list(world.repos.trees):
+        world.repos.force_remove(project.repo(world.lab.paths), path)
     assert "Nothing is parked" in text_of(anna.get(at))
 
 

@@ -1,0 +1,37 @@
+"""Whether a worktree and its repository still name each other, read from git's small files alone.
+
+git itself would look for a repository in the folders above, so it is not asked about a worktree
+whose link an agent removed or replaced.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runs.outside.files import read_small
+
+LINK_BYTES = 8000
+
+
+def admin_of(repo: Path, path: Path) -> Path | None:
+    """The repository's notes of a worktree; None when folder and notes do not name each other."""
+    link = read_small(path / ".git", LINK_BYTES)
+    if link is None or not link.startswith("gitdir: "):
+        return None
+    try:
+        admin = (path / link.removeprefix("gitdir: ").strip()).resolve()
+        back = read_small(admin / "gitdir", LINK_BYTES)
+        is_ours = back is not None and (
+            admin.parent == (repo / "worktrees").resolve()
+            and (admin / back.strip()).resolve() == path.resolve() / ".git"
+        )
+    except (OSError, ValueError, RuntimeError):
+        return None
+    return admin if is_ours else None
+
+
+def is_repository(folder: Path) -> bool:
+    """Whether a folder looks like the inside of a repository of git."""
+    head = folder / "HEAD"
+    has_head = head.is_file() or head.is_symlink()
+    return has_head and (folder / "objects").is_dir() and (folder / "refs").is_dir()
