@@ -55,7 +55,6 @@ _WORKTREES = {
     "removed": "removed, it was clean",
     "gone": "not there any more: somebody moved or removed it",
     "kept": "kept",
-    "gone": "not there any more: somebody moved or removed it",
 }
 
 

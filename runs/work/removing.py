@@ -186,13 +186,14 @@ def _parked(lab: Lab, project: Project) -> tuple[int | None, int | None, Sequenc
     if not repo.is_dir():
         return 0, 0, ()
     try:
-        found = census.parked(lab, project)
         known = owners.remembered(project)
+        found = census.everything(lab, project, known)
         unpushed, dirty = 0, []
         for one in found[:LOOKED_AT]:
             path = census.worktree_of(lab, one, known)
-            unpushed += lab.repos.unpushed(repo, one.name, project.default_branch)
-            if path is not None and guard.unsaved(lab, path, one.name) is not False:
+            if one.tip:
+                unpushed += lab.repos.unpushed(repo, one.name, project.default_branch)
+            if path is not None and guard.unsaved(lab, repo, path, one.name) is not False:
                 dirty.append(one.name)
     except SeamError as error:
         logger.info("what is parked is unknown", extra={"error": str(error)})
@@ -248,7 +249,7 @@ def _clear_worktrees(lab: Lab, project: Project, heads: Sequence[Branch], stamp:
             continue
         try:
             branch = by_path.get(path)
-            tip = branch.tip if branch else lab.repos.tip(path, "HEAD") or ""
+            tip = branch.tip if branch else lab.repos.standing(repo, path).head
             name = branch.name if branch else path.name
             why, stays = "the project was removed", branch is not None
             rescue.keep(lab, project, name, tip, path, why=why, tip_stays=stays)
