@@ -150,8 +150,10 @@ def test_a_project_whose_repository_is_gone_can_be_removed_and_its_clone_is_kept
 def test_a_worktree_that_no_rescue_can_hold_is_kept_as_it_lies(real, project):
     run = parked_run(real, project)
     tree = Path(run.worktree)
-    (tree / ".git").unlink()
-    git(tree, "init", "-q")
+    inner = tree / "lib"
+    git(tree, "init", "-q", "lib")
+    git(inner, "commit", "-q", "--allow-empty", "-m", "feat: of a shallow clone")
+    (inner / ".git" / "shallow").write_text(git(inner, "rev-parse", "HEAD"))
     acts.remove(real.lab, project, "anna")
     real.work()
     assert not Project.objects.exists()
