@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0061_run_pull_state'),
+        ('runs', '0062_closed_pulls'),
     ]
 
     operations = [
