@@ -14,12 +14,38 @@ from pathlib import Path
 
 import pytest
 
+from labsite.database import chosen
+from tests import databases
 from tests.house.product import lab
+
+OPERATOR = {
+    "DJANGO_SUPERUSER_USERNAME": "anna",
+    "DJANGO_SUPERUSER_EMAIL": "anna@example.org",
+    "DJANGO_SUPERUSER_PASSWORD": "correct horse battery",
+}
 
 
 def migrated(factory: pytest.TempPathFactory) -> Path:
     """With all tables, and nothing in them."""
     return _once(factory, "migrated", lambda state: _run("migrate", "-v", "0", state=state))
+
+
+def copied(factory: pytest.TempPathFactory, state: Path) -> Path:
+    """A state folder of which the tables alone are there. On PostgreSQL the product makes them itself."""
+    return state if chosen() else databases.copy(migrated(factory), state)
+
+
+def used(factory: pytest.TempPathFactory) -> Path:
+    """With Anna's account, as after a first start. On PostgreSQL each process has its own."""
+    if not chosen():
+        return _once(factory, "used", lambda state: _use(copied(factory, state)))
+    state = factory.mktemp("used") / "state"
+    _use(state)
+    return state
+
+
+def _use(state: Path) -> None:
+    _run("createsuperuser", "--noinput", state=state, **OPERATOR)
 
 
 def _once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
@@ -37,6 +63,6 @@ def _once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Non
     return state
 
 
-def _run(*argv: str, state: Path) -> None:
-    done = lab("manage", *argv, state=state)
+def _run(*argv: str, state: Path, **more: str) -> None:
+    done = lab("manage", *argv, state=state, **more)
     assert done.returncode == 0, done.stderr

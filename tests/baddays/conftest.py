@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,11 +9,11 @@ import pytest
 
 from runs.models import Project, Run
 from tests.baddays import invariants
-from tests.house.conftest import OPERATOR
-from tests.house.product import lab
 from tests.real import RealWorld, git
 from tests.runs.stories import start
-from tests.story.conftest import Story
+from tests.story.conftest import story, with_anna
+
+__all__ = ["story", "with_anna"]
 
 
 class BadDay:
@@ -69,20 +68,3 @@ def pytest_runtest_makereport(
     if call.when == "call" and report.failed:  # type: ignore[attr-defined]
         item.stash[FAILED] = True
     return report
-
-
-@pytest.fixture(scope="session")
-def with_anna(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state folder with Anna's account, made once."""
-    state = tmp_path_factory.mktemp("baddays") / "state"
-    made = lab("manage", "createsuperuser", "--noinput", state=state, **OPERATOR)
-    assert made.returncode == 0, made.stderr
-    return state
-
-
-@pytest.fixture
-def story(with_anna: Path, tmp_path: Path) -> Iterator[Story]:
-    """A whole running product, as the stories have it."""
-    made = Story(shutil.copytree(with_anna, tmp_path / "state"))
-    yield made
-    made.close()

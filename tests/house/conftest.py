@@ -7,23 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests import databases
-from tests.house.product import Product, lab
-
-OPERATOR = {
-    "DJANGO_SUPERUSER_USERNAME": "anna",
-    "DJANGO_SUPERUSER_EMAIL": "anna@example.org",
-    "DJANGO_SUPERUSER_PASSWORD": "correct horse battery",
-}
+from tests import databases, prepared
+from tests.house.product import Product
 
 
 @pytest.fixture(scope="session")
 def once_used(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A state folder that has been in use, made once."""
-    state = tmp_path_factory.mktemp("house") / "state"
-    made = lab("manage", "createsuperuser", "--noinput", state=state, **OPERATOR)
-    assert made.returncode == 0, made.stderr
-    return state
+    return prepared.used(tmp_path_factory)
+
+
+@pytest.fixture
+def tables(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
+    """A state folder that nobody has used, with the tables that every first command would make."""
+    return prepared.copied(tmp_path_factory, tmp_path / "state")
 
 
 @pytest.fixture

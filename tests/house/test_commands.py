@@ -40,8 +40,8 @@ def test_a_wrong_setting_is_one_sentence_in_every_command(tmp_path: Path) -> Non
     assert done.stderr.splitlines() == ["LAB_PORT is 'none'; use a whole number from 1 to 65535."]
 
 
-def test_one_tick_in_the_foreground_says_what_it_did(tmp_path: Path) -> None:
-    done = lab("manage", "tick", state=tmp_path / "state")
+def test_one_tick_in_the_foreground_says_what_it_did(tables: Path) -> None:
+    done = lab("manage", "tick", state=tables)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["Looked at 0 runs.", "Nothing had to be done."]
 
@@ -85,11 +85,11 @@ def test_a_tick_by_hand_beside_another_one_is_skipped(
     assert "skipped" in capsys.readouterr().out
 
 
-def test_the_demo_is_made_from_the_command_line_and_says_how_to_go_on(tmp_path: Path) -> None:
-    first = lab("demo", state=tmp_path / "state")
+def test_the_demo_is_made_from_the_command_line_and_says_how_to_go_on(tables: Path) -> None:
+    first = lab("demo", state=tables)
     assert first.returncode == 0, first.stderr
     assert "./lab up" in first.stdout
-    assert lab("demo", state=tmp_path / "state").stdout == first.stdout
+    assert lab("demo", state=tables).stdout == first.stdout
 
 
 def test_the_demo_names_the_page_while_the_product_runs(start: Callable[..., Product]) -> None:
@@ -123,26 +123,24 @@ def test_a_busy_database_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
     writer.close()
 
 
-def test_a_database_that_cannot_be_prepared_is_one_sentence(tmp_path: Path) -> None:
-    assert lab("manage", "prepare", state=tmp_path).returncode == 0
-    databases.ask(tmp_path, "drop table django_migrations")
-    done = lab("up", "--port", "0", state=tmp_path)
+def test_a_database_that_cannot_be_prepared_is_one_sentence(used: Path) -> None:
+    databases.ask(used, "drop table django_migrations")
+    done = lab("up", "--port", "0", state=used)
     assert done.returncode == 1
     assert done.stderr.startswith("The database ")
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_a_demo_that_cannot_be_made_says_why(tmp_path: Path) -> None:
-    assert lab("manage", "prepare", state=tmp_path).returncode == 0
-    (tmp_path / "demo").write_text("in the way")
-    done = lab("demo", state=tmp_path)
+def test_a_demo_that_cannot_be_made_says_why(used: Path) -> None:
+    (used / "demo").write_text("in the way")
+    done = lab("demo", state=used)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert "demo" in done.stderr
 
 
-def test_a_script_makes_a_token_before_the_first_start(tmp_path: Path) -> None:
-    state = tmp_path / "state"
+def test_a_script_makes_a_token_before_the_first_start(tables: Path) -> None:
+    state = tables
     missing = lab("manage", "api_token", "anna", "--name", "script", state=state)
     assert (missing.returncode, missing.stdout) == (1, "")
     assert missing.stderr.splitlines()[-1].endswith("There is no user 'anna'. No token was made.")

@@ -19,8 +19,8 @@ import pytest
 from labsite.backup import tables
 from labsite.database import chosen
 from tests import databases
-from tests.house.conftest import OPERATOR
 from tests.house.product import Product, lab, until
+from tests.prepared import OPERATOR
 from tests.repositories import git
 from tests.story.test_bad_days import ASK, IDLE, PULL, RUNS
 from tests.story.test_main_job import _make_demo

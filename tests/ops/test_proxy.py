@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.conftest import OPERATOR
 from tests.house.product import ROOT, Product, lab, until
 from tests.ports import free_port
+from tests.prepared import OPERATOR
 
 PAGE = (ROOT / "docs" / "operating.md").read_text()
 NAME = "lab.example.org"

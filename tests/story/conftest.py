@@ -13,15 +13,14 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from runs.domain.paths import Paths
-from tests import databases
+from tests import databases, prepared
 from tests.chromium import browser
-from tests.house.conftest import OPERATOR
-from tests.house.product import Product, environment, lab
+from tests.house.product import Product, environment
 from tests.story.shell import Shell
 
 __all__ = ["browser"]
 
-PASSWORD = OPERATOR["DJANGO_SUPERUSER_PASSWORD"]
+PASSWORD = prepared.OPERATOR["DJANGO_SUPERUSER_PASSWORD"]
 
 
 class Story:
@@ -75,12 +74,8 @@ class Story:
 
 @pytest.fixture(scope="session")
 def with_anna(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state folder with Anna's account and the demo project."""
-    state = tmp_path_factory.mktemp("story") / "state"
-    for argv in (("manage", "createsuperuser", "--noinput"),):
-        made = lab(*argv, state=state, **OPERATOR)
-        assert made.returncode == 0, made.stderr
-    return state
+    """A state folder with Anna's account."""
+    return prepared.used(tmp_path_factory)
 
 
 @pytest.fixture

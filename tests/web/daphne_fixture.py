@@ -21,7 +21,7 @@ import pytest
 
 from labsite import programs
 from runs.domain.paths import Paths
-from tests import databases
+from tests import databases, prepared
 from tests.ports import free_port
 from tests.web.socket_client import SocketClient
 
@@ -195,9 +195,10 @@ result = client.cookies["lab_session"].value
 
 
 @pytest.fixture(scope="session")
-def prepared_state() -> Iterator[Path]:
+def prepared_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A state folder with migrated database and collected files, made once and copied."""
     with tempfile.TemporaryDirectory(prefix="lab-prepared-") as folder:
+        prepared.copied(tmp_path_factory, Path(folder))
         served = Served(Path(folder))
         subprocess.run(
             [sys.executable, "manage.py", "prepare"],
