@@ -112,8 +112,18 @@ class Validation(models.Model):
 
     @property
     def current(self) -> list[Mapping[str, Any]]:
-        """The results of the attempt that is worked on or that decided."""
-        return [one for one in self.results if one["attempt"] == self.attempt]
+        """The results of the attempt that is checked now, else of the last one that was checked.
+
+        A fixer that ended without a commit left nothing to check: what failed before stands.
+        """
+        checked = [one["attempt"] for one in self.results]
+        shown = self.attempt if self.is_checking or not checked else max(checked)
+        return [one for one in self.results if one["attempt"] == shown]
+
+    @property
+    def is_checking(self) -> bool:
+        """Whether its commands run now, or are about to."""
+        return self.is_running and self.step == ValidationStep.CHECKING
 
     def folder(self, paths: Paths) -> Path:
         """The private folder that holds what its commands printed."""

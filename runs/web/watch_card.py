@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Subquery
+from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from runs.domain import watching
 from runs.domain.watch_session import Phase, Poll, Request, Validation
 from runs.models import Fixer, Project, Settings, WatchSession
+from runs.models import Validation as Checked
 from runs.web import addresses, watched
 from runs.web.board import RunRow
 from runs.work import wanting
@@ -43,7 +44,7 @@ class WatchCard:
     when a tracker that ended automatic work is asked again.
     """
 
-    session: WatchSession
+    session: Any
     active: int
     settings: Settings
     running: Sequence[RunRow] = ()
@@ -87,6 +88,12 @@ class WatchCard:
     def end(self) -> str:
         """Code and reason in words (MALA-W-67 to MALA-W-72)."""
         return end_words(self.session)
+
+    @property
+    def last_validation(self) -> str:
+        """How its newest validation stands, and after how many completed issues it was made."""
+        state, count = self.session.last_validation_state, self.session.last_validation_count
+        return f"{state} at {count} completed" if state else "none yet"
 
     @property
     def buttons(self) -> Sequence[Button]:
@@ -137,6 +144,15 @@ class WatchCard:
         return Button(name, label, will, asks, url)
 
 
+def with_facts(rows: QuerySet[WatchSession]) -> QuerySet[Any]:
+    """Sessions with their active runs, and with how their newest validation stands."""
+    newest = Checked.objects.filter(session=OuterRef("pk")).order_by("-number")
+    return wanting.with_active(rows).annotate(
+        last_validation_state=Subquery(newest.values("state")[:1]),
+        last_validation_count=Subquery(newest.values("count")[:1]),
+    )
+
+
 def end_words(session: WatchSession) -> str:
     """How a session ended; what was not checked is never called a success of the checks."""
     if session.code is None:
@@ -151,7 +167,7 @@ def of(project: Project, settings: Settings, running: Sequence[RunRow]) -> Watch
     """
     stalled = WatchSession.objects.filter(project=OuterRef("project"), needs_resume=True)
     retry_at = Subquery(stalled.order_by("-pk").values("retry_at")[:1])
-    rows: Any = wanting.with_active(WatchSession.objects.filter(project=project))
+    rows = with_facts(WatchSession.objects.filter(project=project))
     mending = Fixer.objects.filter(project=OuterRef("project"), end="").order_by()
     fixers = mending.values("project").annotate(number=Count("pk")).values("number")
     rows = rows.annotate(

@@ -17,10 +17,10 @@ from runs.domain.checking import Checked
 from runs.domain.ports import Lab, SeamError
 from runs.domain.states import ValidationState
 from runs.models import Fixer, Notice, Project, Run, Settings, Validation, WatchSession
-from runs.web import board, terminal
+from runs.web import board, terminal, watch_card
 from runs.web.board import Board, RunRow
 from runs.web.watch_card import WatchCard
-from runs.work import validations, wanting
+from runs.work import validations
 
 PAGE = 50
 RUNS, ENTRIES, VALIDATIONS = 50, 50, 10
@@ -123,7 +123,7 @@ def pushed(lab: Lab, session_id: int) -> WatchPage | None:
 
 def session_of(project: Project, session_id: int) -> Any:
     """A session of a project with the number of its active runs, else 404."""
-    rows = wanting.with_active(WatchSession.objects.filter(pk=session_id, project=project))
+    rows = watch_card.with_facts(WatchSession.objects.filter(pk=session_id, project=project))
     found = rows.first()
     if found is None:
         raise Http404("There is no such watch session.")
@@ -159,7 +159,7 @@ def session(
 def sessions(project: Project, page: int) -> Mapping[str, Any]:
     """The sessions of a project, newest first. Two queries."""
     first = (page - 1) * PAGE
-    rows: Any = wanting.with_active(WatchSession.objects.filter(project=project))
+    rows: Any = watch_card.with_facts(WatchSession.objects.filter(project=project))
     found = list(rows.order_by("-pk")[first : first + PAGE + 1])
     settings = Settings.current()
     return {
@@ -183,7 +183,7 @@ def validation_card(lab: Lab, row: Validation, fixers: Sequence[Fixer]) -> Valid
     """A validation as its page shows it: every command, those that did not run too."""
     results = row.current
     rows = [_command(lab, row, argv, result) for argv, result in zip(row.commands, results)]  # noqa: B905
-    waits = "waits" if row.is_running else "was not run"
+    waits = "waits" if row.is_checking else "was not run"
     rest = row.commands[len(results) :]
     rows += [CommandRow(checking.shown(argv), waits, "") for argv in rest]
     return ValidationCard(row, rows, fixers)

@@ -182,7 +182,7 @@ def test_the_session_page_shows_each_state(anna: Client, world: World) -> None:
     act = of_session(anna, day, "watch-act")
     assert "130: interrupted" in act
     assert "3 completed, 1 of them failed. Nothing was checked: no validation" in act
-    assert "Last validation at 3 completed" in of_session(anna, day, "watch-state")
+    assert "Last validation nothing to check at 3 completed" in of_session(anna, day, "watch-state")
     listed = words(text_of(anna.get(at(day, ""))))
     assert "130: interrupted 3, 1 failed anna" in listed
 
@@ -368,6 +368,22 @@ def test_a_running_validation_shows_its_commands(anna: Client, day: Day) -> None
     assert "make test failed with exit status 2" in words(page)
     assert "&lt;b&gt;red" in page
     assert "make docs was not run" in words(page)
+
+
+@pytest.mark.row("MALA-W-73", level="contract")
+def test_what_failed_stands_when_a_fixer_ended_without_a_commit(anna: Client, day: Day) -> None:
+    day.opens()
+    failed = a_result("0-1.txt", status=2, tail="1 failed", argv=["make", "test"])
+    commands = [["make", "test"], ["make", "docs"]]
+    row = a_validation(day, state="failed", attempt=1, commands=commands, results=[failed])
+    page = words(text_of(anna.get(at(day, str(day.session.pk), ""))))
+    assert "make test failed" in page
+    assert "make docs was not run" in page
+    assert "Last validation failed at 2 completed" in page
+    card = words(text_of(anna.get(f"/projects/{day.project.pk}/")))
+    assert "Last validation failed at 2 completed" in card
+    Validation.objects.filter(pk=row.pk).update(state="running", step="checking", ended_at=None)
+    assert "make test waits" in of_session(anna, day, "watch-validations")
 
 
 @pytest.mark.row("MALA-W-73", level="contract")
