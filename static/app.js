@@ -216,10 +216,28 @@
     if (!ctx.response.raw.bodyUsed) ctx.response.raw.body?.cancel();
   }
 
-  /* ---- morphs: unchanged times are left alone, so that nothing flickers ---- */
+  /* ---- morphs: unchanged times are left alone, so that nothing flickers; and what nobody asked for
+     leaves alone what somebody edits, and a form with the words on what was wrong with it ---- */
+
+  let isUnaskedSwap = false;
+
+  function isEdited(field) {
+    if (field.type === "checkbox" || field.type === "radio") return field.checked !== field.defaultChecked;
+    if (field.tagName !== "SELECT") return "defaultValue" in field && field.value !== field.defaultValue;
+    const chosen = [...field.options].filter((option) => option.defaultSelected);
+    return field.value !== (chosen[0] ?? field.options[0])?.value;
+  }
+
+  const isInUse = (form) =>
+    form.contains(document.activeElement) || form.querySelector("[aria-invalid], .error, .field-error") !== null || [...form.elements].some(isEdited);
+
+  const hasLostForm = (oldNode, newNode) =>
+    [...oldNode.querySelectorAll("form")].some((form) => isInUse(form) && !newNode.querySelector(`form#${CSS.escape(form.id)}`));
 
   htmx.registerExtension("lab", {
     htmx_before_morph_node(_element, { oldNode, newNode }) {
+      if (isUnaskedSwap && oldNode.tagName === "FORM" && isInUse(oldNode)) return false;
+      if (isUnaskedSwap && oldNode.id && hasLostForm(oldNode, newNode)) return false;
       if (oldNode.tagName !== "TIME" || !newNode.dateTime) return true;
       return oldNode.dateTime !== newNode.dateTime;
     },
@@ -256,6 +274,7 @@
   on("htmx:response:error", ({ detail: { ctx } }) => refused(ctx));
   on("htmx:error", ({ detail: { ctx } }) => { if (ctx && !ctx.response) unanswered(ctx); });
   on("htmx:before:response", dropOlder);
+  on("htmx:before:swap", ({ detail: { ctx } }) => { isUnaskedSwap = isUnasked(ctx) || ctx.sourceElement === body(); });
   on("htmx:before:swap", dropOlder);
   on("htmx:before:swap", remember);
   on("htmx:after:swap", () => { tick(); follow(); show(); });

@@ -14,12 +14,14 @@ from django.urls import Resolver404, resolve
 from runs import wiring
 from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind, Outcome, WorktreeFate
-from runs.models import AgentProfile, AgentTrial, Notice, Project, Run
+from runs.models import AgentProfile, AgentTrial, Notice, Project, Run, Settings
 from runs.web import (
+    access,
     addresses,
     agent_cards,
     agent_panel,
     answers,
+    audit_page,
     board,
     chrome,
     diff,
@@ -35,12 +37,14 @@ from runs.web import (
     watched,
 )
 from runs.web.board import Facts
-from runs.work import looking
+from runs.web.forms import ChoiceForm
+from runs.work import looking, schedule
 from runs.work.looking import Screen
 
 Context = dict[str, Any]
-Shown = AgentProfile | AgentTrial | Project | Run | Screen | None
+Shown = AgentProfile | AgentTrial | Project | Run | Screen | Settings | None
 
+FOR_ACTORS = {"audit"}
 SECONDS = 600  # what a page says of the last day is looked at anew this often
 
 
@@ -57,21 +61,40 @@ def regions(topic: str, can_act: bool, request: HttpRequest | None = None) -> di
 def page_context(topic: str, can_act: bool, request: HttpRequest | None = None) -> Context | None:
     """What the templates of a page need, with a fixed number of queries; None when it is gone."""
     kind, ident = _split(topic)
-    make = _MAKERS.get(kind)
+    make = _MAKERS.get(kind) if can_act or kind not in FOR_ACTORS else None
     page = make(wiring.lab(), ident) if make else None
     if page is None:
         return None
+    picture: Facts = page.board.facts
     context: Context = {
         "page": page,
         "chrome": chrome.of(page.board, can_act, request),
-        "now": page.board.facts.now,
+        "now": picture.now,
         "can_act": can_act,
     }
     if kind == "run":
         context |= _of_run(wiring.lab(), page, asked=request is not None)
-    elif kind == "watch":
+    elif kind in ("watch", "watches", "audit"):
         context |= page.facts
-    return context
+    elif kind == "settings":
+        context |= {
+            "limits": picture.settings,
+            "turns": schedule.turns(wiring.lab(), picture.settings),
+        }
+    return context | _asked(kind, page, request) if request is not None else context
+
+
+def _asked(kind: str, page: Any, request: HttpRequest) -> Context:
+    """What only the parts show that are for whoever asked."""
+    if kind == "project":
+        host = f"{request.scheme}://{request.get_host()}"
+        is_admin = access.may_administer(request.user)
+        return {"is_asked": True, "host": host, "is_admin": is_admin}
+    if kind == "settings":
+        profiles = [card.profile for card in page.cards]
+        form = ChoiceForm.stored(profiles, page.board.facts.settings)
+        return {"is_asked": True, "form": form}
+    return {}
 
 
 def version(topic: str) -> str:
@@ -88,7 +111,7 @@ def version(topic: str) -> str:
         screen = looking.terminal(lab, run) if run is not None else None
         return _tag(topic, facts, run, screen)
     if kind == "settings":
-        return _tag(topic, facts, *agent_cards.rows())
+        return _tag(topic, facts, *agent_cards.rows(), facts.settings)
     if kind == "trial":
         return _tag(topic, facts, AgentTrial.objects.filter(pk=ident).first())
     rows = watched.with_open(Project.objects.defer("token", "hook_secret"))
@@ -102,10 +125,21 @@ def version_of(topic: str, context: Context) -> str:
     if kind == "run":
         return _tag(topic, picture.facts, context["page"].run, context.get("terminal"))
     if kind == "settings":
-        return _tag(topic, picture.facts, *context["page"].rows)
+        return _tag(topic, picture.facts, *context["page"].rows, picture.facts.settings)
     if kind == "trial":
         return _tag(topic, picture.facts, context["page"].trial)
     return _tag(topic, picture.facts, *sorted(picture.projects, key=lambda one: one.pk))
+
+
+def seen_of(project: Project) -> str:
+    """A tag for what is asked of git and tracker: it changes with what was told of the project, with
+    which runs are active anywhere, and each minute. Three queries."""
+    lab = wiring.lab()
+    told = Notice.objects.filter(project=project).order_by("-pk").values_list("pk", flat=True)
+    active = Run.objects.active().order_by("pk").values_list("pk", "state")
+    minute = int(lab.now().timestamp()) // 60
+    facts = [_told(project), Settings.current().session_cap, list(told[:1]), list(active), minute]
+    return hashlib.sha256(repr(facts).encode()).hexdigest()[:20]
 
 
 def topics_of(notice: Notice) -> set[str]:
@@ -117,12 +151,14 @@ def topics_of(notice: Notice) -> set[str]:
     if notice.kind == NoticeKind.MONITOR_PROGRESS:
         return {f"group:{notice.group_id}"}
     topics = {"overview", "needs", "chrome", "settings"}
+    if notice.by:
+        topics.add("audit")
     if notice.project_id is not None:
         topics |= {f"project:{notice.project_id}", f"issues:{notice.project_id}"}
     if notice.run_id is not None:
-        topics.add(f"run:{notice.run_id}")
+        topics |= {f"run:{notice.run_id}", "runs"}
     if notice.watch_id is not None:
-        topics.add(f"watch:{notice.watch_id}")
+        topics |= {f"watch:{notice.watch_id}", f"watches:{notice.project_id}"}
     if notice.group_id is not None:
         topics.add(f"group:{notice.group_id}")
     return topics
@@ -189,7 +225,12 @@ def _templates(topic: str, context: Context) -> dict[str, str]:
         return live_parts.RUN | {
             name: made for name, made in live_parts.SEEN.items() if name in context
         }
-    return live_parts.OF.get(kind, {})
+    found = live_parts.OF.get(kind, {})
+    if "is_asked" not in context or kind not in live_parts.ASKED:
+        return found
+    asked = live_parts.ASKED[kind]
+    inner = {live_parts.WITHIN.get(name) for name in asked}
+    return {name: file for name, file in found.items() if name not in inner} | asked
 
 
 def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
@@ -261,6 +302,9 @@ def _told(part: Shown) -> object:
             return (part.pk, part.is_found, part.is_logged_in, part.checked_at, *held)
         case AgentTrial():
             return (part.pk, part.state, part.steps, part.ended_at)
+        case Settings():
+            limits = (part.agent_id, part.model, part.effort, part.refresh_seconds)
+            return (*limits, part.git_timeout_seconds, part.people_percent, part.nofile_limit)
         case Screen():
             return (part.text, part.live, part.error)
     return None
@@ -276,5 +320,8 @@ _MAKERS: Mapping[str, Callable[[Lab, int], Any]] = {
     "watch": watch_pages.pushed,
     "chrome": lambda lab, _: queries.frame(lab),
     "settings": lambda lab, _: agent_cards.page(lab),
+    "runs": lambda lab, _: queries.runs(lab),
+    "audit": lambda lab, _: audit_page.pushed(lab),
+    "watches": watch_pages.pushed_list,
     "trial": trial_page.page,
 }

@@ -8,6 +8,7 @@ from runs.web.views import closed, kept
 
 kept_patterns = [
     path("parked/", kept.parked, name="parked"),
+    path("parked/live", kept.parked_live, name="parked-live"),
     path("parked/list", kept.parked_list, name="parked-list"),
     path("parked/discard", kept.discard, name="parked-discard"),
     path("closed/<int:number>/", closed.pull_closed, name="pull-closed"),

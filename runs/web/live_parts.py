@@ -30,6 +30,8 @@ PROJECT = {
     "project-watch": "_project_watch",
     "project-groups": "_project_groups",
     "project-tracker": "_project_tracker",
+    "project-facts": "_project_facts",
+    "project-fetch": "_project_fetch",
     "hook-deliveries": "_hook_deliveries",
     "project-running": "_project_running",
     "project-sessions": "_project_sessions",
@@ -57,6 +59,13 @@ WATCH = {
     "watch-runs": "watch/_runs",
     "watch-entries": "watch/_entries",
 }
+# Parts with a form or for one person alone: a push, which is the same for many, leaves them out and
+# brings what is live within them.
+PROJECT_ASKED = {
+    "project-driven": "_project_driven",
+    "watch-new": "_project_new_watch",
+    "webhook": "_project_hook",
+}
 SEEN = {"terminal": "_terminal", "changes": "_changes"}
 GROUP = {
     "group-head": "groups/_head",
@@ -70,7 +79,11 @@ GROUP = {
     "group-end": "groups/_end",
     "group-feed": "groups/_feed",
 }
-SETTINGS = {"agents": "agents/_cards"}
+SETTINGS = {"agents": "agents/_cards", "limits": "_limits", "turns": "_turns"}
+SETTINGS_ASKED = {"settings-form": "_settings_form"}
+RUNS = {"runs-rows": "_runs_rows"}
+AUDIT = {"audit-rows": "_audit_rows"}
+WATCHES = {"watch-rows": "watch/_rows"}
 OF = {
     "overview": OVERVIEW,
     "needs": {"needs-you": "_needs_you"},
@@ -79,4 +92,9 @@ OF = {
     "group": GROUP,
     "settings": SETTINGS,
     "trial": {"trial": "agents/_trial"},
+    "runs": RUNS,
+    "audit": AUDIT,
+    "watches": WATCHES,
 }
+WITHIN = {"project-driven": "project-sessions", "webhook": "hook-deliveries"}
+ASKED = {"project": PROJECT_ASKED, "settings": SETTINGS_ASKED}

@@ -16,6 +16,7 @@ person_patterns = [
 ]
 urlpatterns = [
     path("people/", people.everyone, name="people"),
+    path("people/live", people.everyone_live, name="people-live"),
     path("people/new", people.person_new, name="person-new"),
     path("people/<int:person_id>/", include(person_patterns)),
 ]

@@ -36,6 +36,7 @@ project_patterns = [
     path("<int:project_id>/auto", auto.switch, name="auto"),
     path("<int:project_id>/reset", auto.reset, name="streak-reset"),
     path("<int:project_id>/waiting", auto.waiting, name="waiting"),
+    path("<int:project_id>/waiting/live", auto.waiting_live, name="waiting-live"),
     path("<int:project_id>/stop-all", run.stop_all, name="stop-all"),
     path("<int:project_id>/sessions/start", manual.start, name="session-start"),
     path("<int:project_id>/sessions/<int:session_id>/stop", manual.stop, name="session-stop"),
@@ -44,6 +45,7 @@ project_patterns = [
 ]
 run_patterns = [
     path("", run.runs, name="runs"),
+    path("live", run.runs_live, name="runs-live"),
     path("<int:run_id>/", run.run, name="run"),
     path("<int:run_id>/live", run.run_live, name="run-live"),
     path("<int:run_id>/stop", run.stop, name="stop"),
@@ -64,6 +66,7 @@ urlpatterns = [
     path("runs/", include(run_patterns)),
     path("api/", include("runs.web.api.urls")),
     path("audit/", audit.audit, name="audit"),
+    path("audit/live", audit.audit_live, name="audit-live"),
     path("settings/", settings.settings, name="settings"),
     *agent_urls.urlpatterns,
     *account_urls.urlpatterns,

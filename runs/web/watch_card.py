@@ -54,7 +54,7 @@ class WatchCard:
 
     @property
     def is_open(self) -> bool:
-        return self.session.is_open
+        return bool(self.session.is_open)
 
     @property
     def tone(self) -> str:
@@ -77,7 +77,7 @@ class WatchCard:
     @property
     def held(self) -> str:
         """Why it starts nothing although something is ready."""
-        return self.session.held_up(self.active)
+        return str(self.session.held_up(self.active))
 
     @property
     def asked(self) -> str:
@@ -147,10 +147,11 @@ class WatchCard:
 def with_facts(rows: QuerySet[WatchSession]) -> QuerySet[Any]:
     """Sessions with their active runs, and with how their newest validation stands."""
     newest = Checked.objects.filter(session=OuterRef("pk")).order_by("-number")
-    return wanting.with_active(rows).annotate(
+    found: QuerySet[Any] = wanting.with_active(rows).annotate(
         last_validation_state=Subquery(newest.values("state")[:1]),
         last_validation_count=Subquery(newest.values("count")[:1]),
     )
+    return found
 
 
 def end_words(session: WatchSession) -> str:

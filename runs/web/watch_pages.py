@@ -99,7 +99,7 @@ NEWEST = Chosen()
 
 @dataclass(frozen=True, slots=True)
 class WatchPage:
-    """The page of a session as a push shows it: the newest of each part."""
+    """The page of a session, or of all of a project, as a push shows it: the newest of each part."""
 
     board: Board
     facts: Mapping[str, Any]
@@ -119,6 +119,13 @@ def pushed(lab: Lab, session_id: int) -> WatchPage | None:
     picture = board.load(lab)
     project = picture.by_id.get(rows.values_list("project_id", flat=True).first() or 0)
     return WatchPage(picture, session(lab, project, session_id)) if project is not None else None
+
+
+def pushed_list(lab: Lab, project_id: int) -> WatchPage | None:
+    """The newest sessions of a project for a push; None when it is gone. Six queries."""
+    picture = board.load(lab)
+    project = picture.by_id.get(project_id)
+    return WatchPage(picture, sessions(project, 1)) if project is not None else None
 
 
 def session_of(project: Project, session_id: int) -> Any:

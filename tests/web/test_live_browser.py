@@ -96,3 +96,64 @@ def test_the_link_tells_how_it_is_now_and_an_unread_error_stops_nothing(
     served.start()
     expect(state).to_have_text("live", timeout=15_000)
     expect(dot).to_have_class("dot live")
+
+
+NEWS = """
+from datetime import UTC, datetime, timedelta
+from django.contrib.auth.models import User
+now = datetime.now(UTC)
+project = Project.objects.get(name="demo")
+watch = WatchSession.objects.create(project=project, opened_by="bob", opened_at=now, next_poll_at=now)
+run = Run.objects.create(project=project, host="local", issue_key="70", issue_title="Seventy", state="working",
+                         session="demo~1~afk-70", branch="afk/70", slot=1, requested_at=now, started_at=now)
+Rescue.objects.create(project=project, branch="afk/9", why="discarded", at=now, expires_at=now + timedelta(days=1))
+User.objects.create_user("newcomer")
+Settings.objects.update(run_budget_minutes=17)
+store.create_issue(project.tracker_root, title="Eighty", body="", author="bob", labels=["ready-for-agent"], at=now)
+Project.objects.filter(name="late").update(state="ready", tracker="builtin", tracker_root=store.create_root("late"))
+tell("the news is here", run=run, watch_id=watch.pk, by="bob")
+"""
+
+
+def test_every_page_shows_news_without_a_reload_and_leaves_alone_what_is_in_use(
+    served: Served, tab: Tab, project: int
+) -> None:
+    late = served.do("""
+result = Project.objects.create(name="late", slug="late", state="cloning", source="/y",
+                                created_at=datetime.now(UTC)).pk
+""")
+    page = tab("/", served.cookie())
+    at = f"/projects/{project}"
+    expected = {
+        "/runs/": "Seventy",
+        "/audit/": "the news is here",
+        "/people/": "newcomer",
+        "/settings/": "17 min",
+        f"{at}/parked/": "afk/9",
+        f"{at}/waiting": "Eighty",
+        f"{at}/watch/": "bob",
+        f"/projects/{late}/": "New watch session",
+    }
+    pages = {path: page.context.new_page() for path in expected}
+    for path, one in pages.items():
+        one.goto(f"{served.base_url}{path}")
+        one.evaluate("window.isSamePage = true")
+        expect(one.locator("main")).not_to_contain_text(expected[path])
+    typed = {
+        "/audit/": "[name=text]",
+        f"{at}/watch/": "#watch-form [name=limit]",
+    }
+    for path, field in typed.items():
+        pages[path].locator(field).fill("12")
+    chosen = pages["/settings/"].locator("[name=effort]").select_option(index=1)
+    pages[f"/projects/{late}/"].get_by_role("link", name="Issues", exact=True).focus()
+    served.do(NEWS)
+    for path, one in pages.items():
+        one.bring_to_front()
+        expect(one.locator("main")).to_contain_text(expected[path], timeout=15_000)
+        assert one.evaluate("window.isSamePage") is True, path
+    for path, field in typed.items():
+        expect(pages[path].locator(field)).to_have_value("12")
+    expect(pages["/settings/"].locator("[name=effort]")).to_have_value(chosen[0])
+    focused = "document.activeElement.textContent"
+    assert pages[f"/projects/{late}/"].evaluate(focused) == "Issues"

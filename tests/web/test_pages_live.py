@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 
 from runs.domain.states import NoticeKind
 from runs.models import Notice, Run
-from runs.web import fragments, queries
+from runs.web import fragments, live_parts, queries
 from tests import make
 from tests.fakes import World
 from tests.web import board_rows as rows
@@ -49,7 +49,10 @@ def test_a_changed_page_refreshes_with_its_parts_and_a_new_tag(anna: Client, wor
         assert answer["HX-PTag"] != before["HX-PTag"]
         assert "something new" in text_of(answer)
         targets = set(re.findall(r'hx-target="#([\w-]+)" hx-swap="outerMorph"', text_of(answer)))
-        assert targets == set(fragments.regions(topic, True) or {})
+        pushed = set(fragments.regions(topic, True) or {})
+        asked = live_parts.ASKED.get(topic.partition(":")[0], {})
+        inner = {live_parts.WITHIN.get(name) for name in asked}
+        assert targets == pushed - inner | set(asked)
 
 
 def test_every_region_is_an_element_of_its_page_with_that_id(anna: Client, world: World) -> None:
@@ -59,7 +62,10 @@ def test_every_region_is_an_element_of_its_page_with_that_id(anna: Client, world
         ("/", "overview"),
         (f"/projects/{project.pk}/", f"project:{project.pk}"),
         (f"/runs/{run.pk}/", f"run:{run.pk}"),
-        ("/settings/", "chrome"),
+        ("/settings/", "settings"),
+        ("/runs/", "runs"),
+        ("/audit/", "audit"),
+        (f"/projects/{project.pk}/watch/", f"watches:{project.pk}"),
     ):
         shown = text_of(anna.get(page))
         regions = fragments.regions(topic, True, None)
@@ -81,6 +87,7 @@ def test_pushed_parts_hold_no_form_and_no_token(world: World) -> None:
         "overview",
         f"project:{project.pk}",
         f"run:{Run.objects.filter(outcome='').first().pk}",
+        *("settings", "runs", "audit", f"watches:{project.pk}"),
     ):
         html = "".join((fragments.regions(topic, True) or {}).values())
         assert "<form" not in html
@@ -98,7 +105,7 @@ def test_a_notice_concerns_the_pages_that_show_it(world: World) -> None:
     run = make.a_run(project, "7")
     rows.tell(world, "first output", run=run)
     assert fragments.topics_of(Notice.objects.get()) == {
-        *("overview", "needs", "chrome", "settings"),
+        *("overview", "needs", "chrome", "settings", "runs"),
         *(f"project:{project.pk}", f"issues:{project.pk}", f"run:{run.pk}"),
     }
 
@@ -143,3 +150,55 @@ def test_pages_cost_a_fixed_number_of_queries(
     for page, queries_of_page in costs.items():
         with django_assert_num_queries(AUTH + queries_of_page):
             assert anna.get(page).status_code == 200
+
+
+@pytest.mark.row("LAB-130", level="contract")
+@pytest.mark.parametrize(
+    "page", ["/runs/", "/audit/", "/people/", "/projects/{}/parked/", "/projects/{}/waiting"]
+)
+def test_a_list_refreshes_with_304_until_something_is_told(
+    anna: Client, world: World, page: str
+) -> None:
+    project = rows.full_board(world, 1)
+    address = page.format(project.pk)
+    shown = text_of(anna.get(f"{address}?page=1"))
+    tag, live = re.search(r'hx-get="([^"]+)"[^>]* hx-ptag="([^"]+)"', shown).groups()[::-1]  # type: ignore[union-attr]
+    assert live == f"{address.removesuffix('/')}/live?page=1"
+    headers = {"HX-Request": "true", "HX-PTag": tag}
+    assert anna.get(live, headers=headers).status_code == 304
+    rows.tell(world, "something new", NoticeKind.PROJECT_READY, project=project, by="anna")
+    answer = anna.get(live, headers=headers)
+    for name in set(re.findall(r'hx-target="#([\w-]+)"', text_of(answer))):
+        assert shown.count(f'id="{name}"') == 1, name
+    assert answer["HX-PTag"] != tag
+    assert len(re.findall("hx-target", text_of(answer))) > len(live_parts.CHROME)
+    again = {"HX-Request": "true", "HX-PTag": answer["HX-PTag"]}
+    assert anna.get(live, headers=again).status_code == 304
+
+
+def test_what_asks_git_or_a_tracker_is_not_asked_by_each_tick(anna: Client, world: World) -> None:
+    project = rows.full_board(world, 1)
+    for page in ("parked/", "waiting"):
+        live = f"/projects/{project.pk}/{page.removesuffix('/')}/live"
+        tag = anna.get(live)["HX-PTag"]
+        rows.a_tick(world)
+        world.clock.forward(seconds=1)
+        rows.a_tick(world)
+        answer = anna.get(live, headers={"HX-Request": "true", "HX-PTag": tag})
+        assert answer.status_code == 200
+        targets = re.findall(r'hx-target="#([\w-]+)"', text_of(answer))
+        assert set(targets) == set(live_parts.CHROME)
+
+
+def test_acts_are_pushed_to_nobody_who_may_only_look(world: World) -> None:
+    rows.full_board(world, 1)
+    assert fragments.regions("audit", True) is not None
+    assert fragments.regions("audit", False) is None
+
+
+def test_the_welcome_makes_way_for_the_first_project(anna: Client, world: World) -> None:
+    assert 'hx-get="/live?first=1"' in text_of(anna.get("/"))
+    assert "HX-Refresh" not in anna.get("/live?first=1").headers
+    rows.a_tracked_project()
+    assert anna.get("/live?first=1")["HX-Refresh"] == "true"
+    assert 'hx-get="/live"' in text_of(anna.get("/"))

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from urllib.parse import urlencode
-
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from runs import wiring
 from runs.domain.states import NoticeKind
-from runs.web import answers, chrome, queries
+from runs.web import audit_page, live, live_parts, queries
 from runs.web.access import oversee
 from runs.web.forms import AuditFilter
-from runs.work import audit as work
+from runs.web.live import Parts
 from runs.work.audit import Wanted
 
-PAGE = 50
 PEOPLE = 200
+ROWS = {name: f"_partials/{file}.html" for name, file in live_parts.AUDIT.items()}
 
 
 @require_GET
@@ -28,24 +24,22 @@ def audit(request: HttpRequest) -> HttpResponse:
     """One page of acts, newest first. What makes no sense in the address is said at its field."""
     form = AuditFilter(request.GET)
     wanted = form.wanted()
-    frame = queries.frame(wiring.lab())
-    found = work.acts(wanted, PAGE + 1)
-    context = {
-        "page": frame,
+    names = User.objects.order_by("username").values_list("username", flat=True)
+    facts = {
         "form": form,
         "wanted": wanted,
-        "acts": found[:PAGE],
-        "older": _address(replace(wanted, before=found[PAGE - 1].pk)) if len(found) > PAGE else "",
-        "is_narrowed": wanted != Wanted(),
         "kinds": [kind.value for kind in NoticeKind],
-        "people": list(
-            User.objects.order_by("username").values_list("username", flat=True)[:PEOPLE]
-        ),
-        "chrome": chrome.of(frame.board, True, request),
+        "people": list(names[:PEOPLE]),
+        **audit_page.facts(wanted),
     }
-    return answers.fresh(render(request, "audit.html", context))
+    topic = "audit" if wanted == Wanted() else "chrome"
+    frame = queries.frame(wiring.lab())
+    return live.listed(request, "audit.html", Parts(ROWS, lambda: facts), frame, topic)
 
 
-def _address(wanted: Wanted) -> str:
-    """The query string of a filter; always starts with `?`."""
-    return "?" + urlencode({name: value for name, value in asdict(wanted).items() if value})
+@require_GET
+@oversee
+def audit_live(request: HttpRequest) -> HttpResponse:
+    """The same acts, with those that came since."""
+    wanted = AuditFilter(request.GET).wanted()
+    return live.relisted(request, Parts(ROWS, lambda: audit_page.facts(wanted)))

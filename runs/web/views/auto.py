@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from runs.domain.launching import claimable
 from runs.models import Project, Settings
-from runs.web import answers, fragments, why
+from runs.web import answers, fragments, live, queries, why
 from runs.web.access import act, look, username
+from runs.web.live import Parts
 from runs.wiring import lab
 from runs.work import auto, explain
 
+WAITING = {"waiting": "_partials/_waiting.html"}
 ON = "Automatic work is on. Ready issues are started without a click, from now on."
 OFF = "Automatic work is off. What runs goes on."
 
@@ -48,16 +52,30 @@ def reset(request: HttpRequest, project_id: int) -> HttpResponse:
 @look
 def waiting(request: HttpRequest, project_id: int) -> HttpResponse:
     """Why is this not running? Asked fresh, by the rule of the launch pass."""
+    return live.listed(request, "waiting.html", _waiting(project_id), queries.frame(lab()))
+
+
+@require_GET
+@look
+def waiting_live(request: HttpRequest, project_id: int) -> HttpResponse:
+    """The same, asked again when something was told of the project, or once a minute."""
+    return live.relisted(request, _waiting(project_id))
+
+
+def _waiting(project_id: int) -> Parts:
     rows = Project.objects.select_related("agent").defer("token")
     project = get_object_or_404(rows, pk=project_id)
-    queue, found = explain.explain(lab(), project)
-    context = {
-        "project": project,
-        "queue": queue,
-        "rows": why.rows(project, Settings.current(), found),
-        "claimable": len(claimable(queue)),
-    }
-    return answers.fresh(render(request, "waiting.html", context))
+
+    def facts() -> dict[str, Any]:
+        queue, found = explain.explain(lab(), project)
+        return {
+            "project": project,
+            "queue": queue,
+            "rows": why.rows(project, Settings.current(), found),
+            "claimable": len(claimable(queue)),
+        }
+
+    return Parts(WAITING, facts, fragments.seen_of(project))
 
 
 def _done(request: HttpRequest, project_id: int, text: str) -> HttpResponse:

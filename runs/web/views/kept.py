@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -11,25 +13,47 @@ from django.views.decorators.http import require_GET, require_POST
 from runs import wiring
 from runs.domain.ports import SeamError
 from runs.models import Project
-from runs.web import answers, fragments, kept_pages
+from runs.web import answers, fragments, kept_pages, live, queries
 from runs.web.access import act, look, may_act, username
 from runs.web.kept_shown import STATUS
+from runs.web.live import Parts
 from runs.web.stepup import confirmed
 from runs.work import discard as discarding
 from runs.work import restore as restoring
+
+PARKED = {
+    "parked-list": "kept/_list.html",
+    "rescues": "kept/_rescues.html",
+    "disk": "kept/_disk.html",
+}
 
 
 @require_GET
 @look
 def parked(request: HttpRequest, project_id: int) -> HttpResponse:
     """What is parked and what was rescued of one project."""
+    frame = queries.frame(wiring.lab())
+    return live.listed(request, "kept/parked.html", _parts(request, project_id), frame)
+
+
+@require_GET
+@look
+def parked_live(request: HttpRequest, project_id: int) -> HttpResponse:
+    """The same, asked of git again when something was told of the project, or once a minute."""
+    return live.relisted(request, _parts(request, project_id))
+
+
+def _parts(request: HttpRequest, project_id: int) -> Parts:
     lab, project = wiring.lab(), kept_pages.project_of(project_id)
-    context = {
-        **kept_pages.strip(lab, project, _page(request), may_act(request.user)),
-        **kept_pages.rescues(lab, project),
-        **kept_pages.disk_use(project),
-    }
-    return answers.fresh(render(request, "kept/parked.html", context))
+
+    def facts() -> dict[str, Any]:
+        return {
+            **kept_pages.strip(lab, project, _page(request), may_act(request.user)),
+            **kept_pages.rescues(lab, project),
+            **kept_pages.disk_use(project),
+        }
+
+    return Parts(PARKED, facts, fragments.seen_of(project))
 
 
 @require_GET

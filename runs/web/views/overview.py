@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
 from runs.domain.ports import SeamError
-from runs.models import Run, WatchSession
+from runs.models import Project, Run, WatchSession
 from runs.web import answers, fragments, live, visits
 from runs.web.access import act, look, username
 from runs.work import attention
@@ -26,6 +26,9 @@ def overview(request: HttpRequest) -> HttpResponse:
 @require_GET
 @look
 def overview_live(request: HttpRequest) -> HttpResponse:
+    """The live parts. The welcome has none of them: it makes way once there is a project."""
+    if "first" in request.GET and Project.objects.exists():
+        return answers.fresh(HttpResponse(headers={"HX-Refresh": "true"}))
     return live.refresh(request, "overview")
 
 

@@ -14,14 +14,16 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from runs import wiring
 from runs.domain.roles import Role
 from runs.models import ApiToken
-from runs.web import answers
+from runs.web import answers, live, queries
 from runs.web import people as rows
 from runs.web.access import administer, username
+from runs.web.live import Parts
 from runs.web.stepup import confirmed
 from runs.web.views.tokens import REVOKED
 from runs.work import api_tokens, invites, people
 from runs.work.people import PeopleRefused
 
+ROWS = {"people-rows": "people/_rows.html"}
 ROLES = [(one.value, one.words) for one in Role]
 
 
@@ -53,7 +55,18 @@ class RoleForm(forms.Form):
 @require_GET
 @administer
 def everyone(request: HttpRequest) -> HttpResponse:
-    return answers.fresh(render(request, "people/list.html", {"people": rows.everyone()}))
+    return live.listed(request, "people/list.html", _everyone(request), queries.frame(wiring.lab()))
+
+
+@require_GET
+@administer
+def everyone_live(request: HttpRequest) -> HttpResponse:
+    """The same people as they are now. Nothing of this is pushed: only admins see it."""
+    return live.relisted(request, _everyone(request))
+
+
+def _everyone(request: HttpRequest) -> Parts:
+    return Parts(ROWS, lambda: {"people": rows.everyone(), "me": request.user.pk})
 
 
 @never_cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
@@ -11,12 +13,14 @@ from django.views.decorators.http import require_GET, require_POST
 from runs import wiring
 from runs.domain.states import Outcome
 from runs.models import Project, Run
-from runs.web import access, answers, chrome, fragments, live, queries, run_pull
+from runs.web import answers, fragments, live, live_parts, queries, run_pull
 from runs.web.access import act, look, username
 from runs.web.forms import RunFilter
+from runs.web.live import Parts
 from runs.work import attention
 from runs.work import stop as work
 
+RUNS = {name: f"_partials/{file}.html" for name, file in live_parts.RUNS.items()}
 STOPPED = "Stopped. Its branch is kept, with the worktree if it has one; it counts as neither success nor failure."
 
 
@@ -56,20 +60,28 @@ def pull_live(request: HttpRequest, run_id: int) -> HttpResponse:
 @look
 def runs(request: HttpRequest) -> HttpResponse:
     """All runs, newest first, narrowed by outcome and project."""
+    facts = _runs(request)
+    facts["outcomes"] = [(one.value, one.words) for one in Outcome]
+    topic = "chrome" if facts["is_narrowed"] else "runs"
+    return live.listed(request, "runs.html", Parts(RUNS, lambda: facts), facts["page"], topic)
+
+
+@require_GET
+@look
+def runs_live(request: HttpRequest) -> HttpResponse:
+    """The same runs as they are now."""
+    return live.relisted(request, Parts(RUNS, lambda: _runs(request)))
+
+
+def _runs(request: HttpRequest) -> dict[str, Any]:
     chosen = RunFilter(request.GET)
     chosen.is_valid()
     wanted = chosen.cleaned_data
     outcome, project_id = wanted.get("outcome", ""), wanted.get("project")
     page = queries.runs(wiring.lab(), outcome, project_id, wanted.get("before"))
-    context = {
-        "page": page,
-        "outcome": outcome,
-        "project_id": project_id,
-        "project": page.board.by_id.get(project_id or 0),
-        "outcomes": [(one.value, one.words) for one in Outcome],
-        "chrome": chrome.of(page.board, access.may_act(request.user), request),
-    }
-    return answers.fresh(render(request, "runs.html", context))
+    is_narrowed = bool(outcome or project_id or wanted.get("before"))
+    found = {"page": page, "outcome": outcome, "project_id": project_id}
+    return {**found, "is_narrowed": is_narrowed}
 
 
 @require_POST

@@ -8,12 +8,11 @@ from django.views.decorators.http import require_http_methods
 
 from runs import wiring
 from runs.agents import checks
-from runs.models import Settings
 from runs.web import access, answers, live
 from runs.web.access import look, username
 from runs.web.forms import ChoiceForm
 from runs.web.views.project import form_page
-from runs.work import choices, schedule
+from runs.work import choices
 
 SAVED = "New sessions use this from now on. Sessions that run keep what they have."
 
@@ -23,10 +22,9 @@ SAVED = "New sessions use this from now on. Sessions that run keep what they hav
 def settings(request: HttpRequest) -> HttpResponse:
     """Show the choice to whoever may look; store it for whoever may act (LAB-128)."""
     facts = live.facts(request, "settings", "runs:settings-live")
-    current: Settings = facts["page"].board.facts.settings
+    form: ChoiceForm = facts.pop("form")
     profiles = [card.profile for card in facts["page"].cards]
     if request.method == "GET":
-        form = ChoiceForm.stored(profiles, current)
         checks.ask_when_old(wiring.lab(), *profiles)
     elif not access.may_act(request.user):
         return access.refused(request)
@@ -35,7 +33,6 @@ def settings(request: HttpRequest) -> HttpResponse:
         if form.is_valid() and _stored(form, username(request)):
             return answers.done(request, {}, reverse("runs:settings"), SAVED)
     nothing = "Nothing was changed."
-    facts |= {"limits": current, "turns": schedule.turns(wiring.lab(), current)}
     return form_page(request, form, "settings.html", "settings-form", nothing, **facts)
 
 

@@ -23,7 +23,7 @@ from runs.work import attention, check_terms, watches
 from runs.work.tuning import TuningRefused
 
 SESSION = {name: f"{file}.html" for name, file in live_parts.WATCH.items()}
-LIST = {"watch-rows": "watch/_rows.html"}
+LIST = {"watch-rows": "watch/_rows.html", "watch-start": "watch/_new.html"}
 OPENED = "A watch session was opened. It takes ready issues from now on."
 NOTHING = "Nothing was started."
 OVER = "It had ended already, or was asked for as much before. Nothing was changed."
@@ -57,7 +57,7 @@ def sessions_live(request: HttpRequest, project_id: int) -> HttpResponse:
     project = watch_pages.project_of(project_id)
     page = read_filter(request.GET).page
     return issue_live.refresh(
-        request, project, LIST, lambda: dict(watch_pages.sessions(project, page))
+        request, project, LIST, lambda: {**watch_pages.sessions(project, page), "form": WatchForm()}
     )
 
 
@@ -212,8 +212,9 @@ def _list(
     def facts() -> dict[str, Any]:
         return {**watch_pages.sessions(project, page), "form": form, "other": other}
 
+    topic = f"watches:{project.pk}" if page == 1 else ""
     return issue_live.page(
-        request, project, "watch/list.html", facts, "watches-live", status=status
+        request, project, "watch/list.html", facts, "watches-live", topic=topic, status=status
     )
 
 
