@@ -183,6 +183,7 @@ class FakeRepos(FakeHistory, FakeKept):
         self.urls: dict[str, str] = {}
         self.origins: dict[str, dict[str, str]] = {}
         self.broken_fetch = ""
+        self.no_push = ""
         self.broken_claims = ""
         self.broken_remove = ""
         self.fetches = 0
@@ -213,6 +214,10 @@ class FakeRepos(FakeHistory, FakeKept):
         if url in self.urls:
             return self.urls[url]
         raise SeamError(f"git ls-remote failed: repository '{url}' not found")
+
+    def try_push(self, url: str, token: str = "") -> None:
+        if self.no_push:
+            raise SeamError(self.no_push)
 
     def set_aside(
         self, repo: Path, stamp: str, always: bool = False, trees: Sequence[Path] = ()

@@ -18,6 +18,18 @@ _ASKED = re.compile(
 )
 
 
+_MAY_NOT = re.compile(
+    r"\b40[134]\b|denied|not granted|not authorized|authentication failed|could not read"
+    r"|required scope|not found|read[ -]only",
+    re.IGNORECASE,
+)
+
+
+def may_not_push(said: str) -> bool:
+    """Whether git's words mean that the credential may not push, and no passing trouble."""
+    return _MAY_NOT.search(said) is not None
+
+
 class NoRepository(ValueError):
     """The address does not name a repository of a forge; the text says why."""
 

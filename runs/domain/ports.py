@@ -188,6 +188,9 @@ class Repos(History, Keeping, Merging, Protocol):
     def probe(self, url: str, token: str = "") -> str:
         """The default branch behind a URL or path, without cloning. Raises SeamError."""
 
+    def try_push(self, url: str, token: str = "") -> None:
+        """Ask a server whether this credential may push to it; nothing is pushed. Raises SeamError."""
+
     def set_aside(
         self, repo: Path, stamp: str, always: bool = False, trees: Sequence[Path] = ()
     ) -> None:

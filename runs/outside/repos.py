@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -59,7 +60,7 @@ class GitRepos:
         if head:
             self._git.ask(origin, "symbolic-ref", "HEAD", head)
 
-    def found(self, folder: Path, message: str) -> None:
+    def found(self, folder: Path, message: str, is_empty: bool = False) -> None:
         """Whoever the machine's git user is, the first commit is the product's."""
         self._git.ask(folder, "init", "-q", "--initial-branch=main", timeout=QUICK)
         self._git.ask(folder, "add", "--all", timeout=QUICK)
@@ -71,7 +72,8 @@ class GitRepos:
             "-c",
             "commit.gpgsign=false",
         )
-        self._git.ask(folder, *who, "commit", "-q", "-m", message, timeout=QUICK)
+        even = ("--allow-empty",) if is_empty else ()
+        self._git.ask(folder, *who, "commit", "-q", *even, "-m", message, timeout=QUICK)
 
     def refill(self, origin: Path, source: Path) -> str:
         """Fast-forwards only: what the operator rewrote is reported and not forced."""
@@ -115,6 +117,15 @@ class GitRepos:
             if line.startswith("ref: refs/heads/"):
                 return line.split("\t")[0].removeprefix("ref: refs/heads/")
         raise SeamError("the repository is empty: it has no commit on a default branch")
+
+    def try_push(self, url: str, token: str = "") -> None:
+        """A dry run stops after the server let it in for writing and said what it has."""
+        with tempfile.TemporaryDirectory(prefix="labsite-") as scratch:
+            folder = Path(scratch)
+            self.found(folder, "a commit that is never pushed", is_empty=True)
+            trial = f"HEAD:refs/heads/labsite-connection-test-{os.getpid()}"
+            argv = ("push", "--dry-run", "-q", "--", url, trial)
+            self._git.ask(folder, *argv, token=token, timeout=PROBE)
 
     def set_aside(
         self, repo: Path, stamp: str, always: bool = False, trees: Sequence[Path] = ()

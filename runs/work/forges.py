@@ -16,7 +16,7 @@ from runs.domain.sources import split_login
 from runs.domain.states import ForgeKind, NoticeKind
 from runs.models import Forge, Project
 from runs.models.secret import SecretValues
-from runs.work import announce
+from runs.work import announce, credentials
 from trackers.account import Account
 from trackers.base import Ability, Finding, Refused
 
@@ -25,6 +25,10 @@ logger = logging.getLogger(__name__)
 APP = ("app_id", "app_installation", "app_key")
 KNOWN = ("token", *APP)
 LONGEST = 20_000
+_PUSHING: Mapping[str, str] = {
+    ForgeKind.GITEA: " To push, a token takes “write:repository”.",
+    ForgeKind.GITHUB: " To push, a token takes “Contents: read and write”.",
+}
 
 
 class ForgeRefused(ValueError):
@@ -171,10 +175,24 @@ def examine(lab: Lab, project: Project) -> Sequence[Finding]:
         logger.exception("tracker was not examined", extra={"project": project.slug})
         text = f"labsite made a mistake ({type(error).__name__}); it is in the log."
         found = [Finding("tracker", None, text)]
+    found.append(_git(lab, project))
     if project.forge_id is not None:
         wrong = " ".join(one.text for one in found if one.ok is False)
         Forge.objects.filter(pk=project.forge_id).update(examined_at=lab.now(), trouble=wrong)
     return found
+
+
+def _git(lab: Lab, project: Project) -> Finding:
+    """Whether git may push with the credential that agents get; nothing is pushed."""
+    takes = _PUSHING.get(project.tracker, "")
+    try:
+        lab.repos.try_push(project.url, credentials.of_git(lab, project))
+    except SeamError as error:
+        said = str(error).rstrip(".")
+        if forging.may_not_push(said):
+            return Finding("git", False, f"git may not push to {project.url}: {said}.{takes}")
+        return Finding("git", None, f"Whether git may push could not be told: {said}.")
+    return Finding("git", True, f"git may push to {project.url}.")
 
 
 def create_ready_label(lab: Lab, project: Project, *, by: str) -> None:

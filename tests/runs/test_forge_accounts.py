@@ -164,8 +164,8 @@ def test_a_tracker_that_a_source_cannot_have(world: World, field: str, more: Any
 def test_the_connection_test_and_the_label(world: World) -> None:
     world.tracker.add_root("demo")
     project = a_project()
-    assert [one.ok for one in forges.examine(world.lab, project)] == [True, False]
+    assert [one.ok for one in forges.examine(world.lab, project)] == [True, False, True]
     forges.create_ready_label(world.lab, project, by="anna")
-    assert [one.ok for one in forges.examine(world.lab, project)] == [True, True]
+    assert [one.ok for one in forges.examine(world.lab, project)] == [True, True, True]
     project.tracker = ""
     assert [one.ok for one in forges.examine(world.lab, project)] == [False]

@@ -37,7 +37,8 @@ def test_all_is_well_and_nothing_was_written(stand: Stand) -> None:
     assert told["account"].text.endswith("knows labsite as bot.")
     assert told["repository"].text.endswith("shows acme/shop.")
     assert told["issues"].ok is told["pull requests"].ok is told["ready label"].ok is True
-    assert {line.method for line in stand.forge.log} == {"GET"}
+    assert {line.status for line in stand.forge.log if line.method != "GET"} <= {422}
+    assert list(stand.repo.items) == []
     assert all(stand.token not in one.text for one in told.values())
     stand.forge.check()
 
@@ -150,8 +151,16 @@ def test_a_fine_grained_token_that_lacks_one_is_told_its_name(github: GitHub) ->
     assert told["issues"].ok is True
     assert told["pull requests"].ok is False
     assert "“Pull requests: read”" in told["pull requests"].text
-    assert told["writing"].ok is None
-    assert "“Issues: read and write”" in told["writing"].text
+    assert told["writing issues"].ok is told["writing pull requests"].ok is False
+    assert "“Issues: read and write”" in told["writing issues"].text
+    assert "“Pull requests: read and write”" in told["writing pull requests"].text
+
+
+def test_a_fine_grained_token_with_all_rights_is_told_so(github: GitHub) -> None:
+    permissions = {"metadata": "read", "issues": "write", "pull_requests": "write"}
+    told = found(a_token(github, permissions))
+    assert told["writing issues"].ok is told["writing pull requests"].ok is True
+    assert told["writing issues"].text == "labsite may write issues."
 
 
 def test_an_installation_that_lacks_some_is_told_their_names(github: GitHub) -> None:
@@ -237,6 +246,11 @@ def test_a_scope_that_is_missing_is_named(gitea: Gitea) -> None:
     assert told["issues"].ok is False
     assert "“read:issue”" in told["issues"].text
     assert told["pull requests"].ok is True
+    assert told["writing issues"].ok is told["writing pull requests"].ok is False
+    assert "required=[write:issue], token scope=read:repository,read:user" in (
+        told["writing issues"].text
+    )
+    assert "it takes “write:repository”" in told["writing pull requests"].text
 
 
 def test_a_token_that_does_not_say_whose_it_is_will_do(gitea: Gitea) -> None:
@@ -244,8 +258,7 @@ def test_a_token_that_does_not_say_whose_it_is_will_do(gitea: Gitea) -> None:
 
     assert told["account"].ok is True
     assert told["account"].text == "gitea.test accepts the token, but does not say whose it is."
-    assert told["writing"].ok is None
-    assert "“write:issue”" in told["writing"].text
+    assert told["writing issues"].ok is told["writing pull requests"].ok is True
 
 
 @pytest.mark.parametrize(

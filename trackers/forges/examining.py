@@ -98,6 +98,28 @@ def role(visit: Visit, about: Mapping[str, Any]) -> str:
     )
 
 
+def rights(visit: Visit, about: Mapping[str, Any]) -> Iterator[Finding]:
+    """Whether the token may write issues and open pull requests, without writing any.
+
+    Whoever may is told that an empty one is not valid; whoever may not, that it is not allowed.
+    """
+    yield from _right(visit, about, "issues", "issues", Need.WRITE_ISSUES)
+    yield from _right(visit, about, "pull requests", "pulls", Need.WRITE_PULLS)
+
+
+def _right(
+    visit: Visit, about: Mapping[str, Any], name: str, part: str, need: Need
+) -> Iterator[Finding]:
+    if about.get("archived") is True or about.get(f"has_{name.replace(' ', '_')}") is False:
+        return
+
+    def write() -> str:
+        visit.send("POST", part, json={}, need=need, expect=(422,))
+        return f"labsite may {need.value}."
+
+    yield tried(f"writing {name}", write)
+
+
 def writes(visit: Visit) -> str:
     """Everything that writing takes, in the forge's own words."""
     needs = visit.dialect.needs

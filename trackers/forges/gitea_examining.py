@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from trackers.account import Purpose
@@ -15,6 +15,7 @@ from trackers.forges.examining import (
     login,
     ready_label,
     repository,
+    rights,
     role,
     tried,
     writes,
@@ -47,7 +48,7 @@ def examine(
         account,
         repository(visit, about),
         *areas(visit, about),
-        _writing(visit, about),
+        *_writing(visit, about),
         ready_label(label, lambda: label in labels()),
     ]
 
@@ -83,13 +84,11 @@ def _account(visit: Visit) -> Finding:
     return tried("account", lambda: login(visit))
 
 
-def _writing(visit: Visit, about: Mapping[str, Any]) -> Finding:
-    """Whether labsite may write. Gitea tells a person's role, but not the scopes of a token."""
+def _writing(visit: Visit, about: Mapping[str, Any]) -> Iterator[Finding]:
+    """Whether labsite may write: what the account's role lets through, and what its token does."""
     if not visit.account.token:
-        return Finding(
-            "writing", False, f"Without a token nothing can be written. {writes(visit)}."
-        )
+        yield Finding("writing", False, f"Without a token nothing can be written. {writes(visit)}.")
+        return
     if missing := role(visit, about):
-        return Finding("writing", False, missing)
-    text = "The account may write here. Gitea does not tell whether its token may too."
-    return Finding("writing", None, f"{text} {writes(visit)}.")
+        yield Finding("writing", False, missing)
+    yield from rights(visit, about)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from trackers.account import Purpose
@@ -18,6 +18,7 @@ from trackers.forges.examining import (
     login,
     ready_label,
     repository,
+    rights,
     role,
     tried,
     writes,
@@ -100,8 +101,10 @@ def _writing(visit: Visit, about: Mapping[str, Any], tokens: AppTokens) -> Itera
         yield Finding("writing", False, f"Without a token nothing can be written. {writes(visit)}.")
     elif missing := role(visit, about):
         yield Finding("writing", False, missing)
+    elif (scopes := _scopes(visit)) is not None:
+        yield _token(scopes, about)
     else:
-        yield _token(visit, about)
+        yield from rights(visit, about)
 
 
 def _installation(visit: Visit, tokens: AppTokens) -> Finding:
@@ -121,19 +124,18 @@ def _installation(visit: Visit, tokens: AppTokens) -> Finding:
     return Finding("writing", True, "The installation may do all that labsite does.")
 
 
-def _token(visit: Visit, about: Mapping[str, Any]) -> Finding:
-    """A classic token says its scopes with every answer; a fine-grained one says nothing."""
+def _scopes(visit: Visit) -> frozenset[str] | None:
+    """The scopes that a classic token says with every answer; None for a fine-grained one."""
     try:
-        answer = visit.beside("/user", purpose=Purpose.SETUP)
-    except TrackerError as error:
-        return Finding("writing", None, str(error))
-    told = answer.headers.get("x-oauth-scopes")
-    if told is None:
-        text = f"GitHub does not tell what a fine-grained token may write. {writes(visit)}."
-        return Finding("writing", None, text)
-    scopes = {scope.strip() for scope in told.split(",")}
+        told = visit.beside("/user", purpose=Purpose.SETUP).headers.get("x-oauth-scopes")
+    except TrackerError:
+        return None
+    return frozenset(scope.strip() for scope in told.split(",")) if told is not None else None
+
+
+def _token(scopes: Collection[str], about: Mapping[str, Any]) -> Finding:
     enough = {"repo"} if about.get("private") is not False else {"repo", "public_repo"}
-    if scopes & enough:
+    if enough & set(scopes):
         return Finding("writing", True, "The account and its token may write here.")
     return Finding("writing", False, "The token lacks the scope “repo”.")
 

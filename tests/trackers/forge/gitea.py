@@ -105,12 +105,15 @@ class Gitea(Double):
         )
         level = "write" if is_write else "read"
         if call.operation.name not in ANYBODY and not call.token.may(what, level):
-            raise Refusal(
-                self.error(
-                    403,
-                    f"token does not have at least one of required scope(s): [{level}:{what}]",
-                )
-            )
+            raise Refusal(self.error(403, self._lacks(call.token, f"{level}:{what}")))
+
+    def _lacks(self, token: Token, scope: str) -> str:
+        """As seen: Forgejo names what is required, Gitea 1.26 also what the token has."""
+        words = "token does not have at least one of required scope(s)"
+        if self.is_forgejo:
+            return f"{words}: [{scope}]"
+        given = ",".join(f"{level}:{what}" for what, level in (token.permissions or {}).items())
+        return f"{words}, required=[{scope}], token scope={given}"
 
     def _role(self, call: Call, repo: Repo) -> None:
         if call.asked.method == "GET":

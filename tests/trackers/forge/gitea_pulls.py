@@ -74,6 +74,8 @@ def create_pull(forge: Gitea, call: Call) -> Told:
     """409 when there is one for these branches, 404 for a branch that is not there."""
     repo = _repo(forge, call)
     assert call.person is not None
+    if not call.body:
+        return forge.error(422, "[Head]: Required")
     head, base = call.body.get("head", ""), call.body.get("base", "")
     for branch in (base, head):
         if not branch or repo.tip_of(branch) is None:

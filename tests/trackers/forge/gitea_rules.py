@@ -79,6 +79,8 @@ def create_issue(forge: Gitea, call: Call) -> Told:
     assert call.person is not None
     if not repo.has_issues:
         return forge.error(404)
+    if not call.body:
+        return forge.error(422, "[Title]: Required")
     if not call.body["title"].strip():
         return forge.error(422, "[Title]: Required")
     made = repo.issue(call.body["title"], body=call.body.get("body", ""), author=call.person.login)

@@ -63,6 +63,8 @@ def create_pull(forge: GitHub, call: Call) -> Told:
     """422 with a list of errors when there is one, no branch, or nothing to merge."""
     repo = forge.repo_of(call)
     assert call.person is not None
+    if not call.body:
+        return forge.error(422, 'Invalid request.\n\n"base", "head" weren\'t supplied.')
     owner, _, branch = call.body["head"].rpartition(":")
     owner, base = owner or repo.owner.login, call.body["base"]
     if not call.body.get("title"):

@@ -80,7 +80,7 @@ def create_issue(forge: GitHub, call: Call) -> Told:
     """Labels that are not there are made, but only by those who may push; else they are dropped."""
     repo = _with_issues(forge, call)
     assert call.person is not None
-    if not str(call.body["title"]).strip():
+    if not str(call.body.get("title", "")).strip():
         return forge.failed({"resource": "Issue", "code": "missing_field", "field": "title"})
     may_label = _may_push(call, repo)
     made = repo.issue(
