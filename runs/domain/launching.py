@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from runs.domain import waiting
 from runs.domain.states import AnswerCode
 from runs.domain.waiting import Candidate, Change, Obstacle, Queue, Room, Why
+from trackers.keys import KeyRule
 
 __all__ = ["Candidate", "Queue", "Refusal", "Room", "Start", "Waiting", "decide_start", "fill"]
 
@@ -185,6 +186,11 @@ def _wanted(queue: Queue) -> str | Refusal:
         return Refusal(AnswerCode.NOTHING_READY, text)
     if issue is None:
         text = f"Issue {queue.wanted} is not ready: it must be open and carry the ready label."
+        if queue.keys is KeyRule.WORD:
+            text = (
+                f"Issue {queue.wanted} is not ready: it must be open, not in progress and not "
+                "blocked, and carry the ready label where the project has one."
+            )
         return Refusal(AnswerCode.NOTHING_READY, text)
     for found in waiting.of_issue(queue, issue):
         if not found.only_auto:

@@ -203,11 +203,16 @@ def _of_tracker_and_git(queue: Queue) -> Iterator[Obstacle]:
     if not queue.has_tracker:
         yield _wait(Why.NO_TRACKER, "This project has no tracker that labsite can read.")
     elif queue.ready is None:
-        text = f"The tracker did not answer: {queue.tracker_error or 'no reason given'}."
+        text = f"The tracker did not answer: {_said(queue.tracker_error)}."
         yield _wait(Why.TRACKER_FAILED, text)
     if queue.claims is None:
-        text = f"git could not list the claims: {queue.git_error or 'no reason given'}."
+        text = f"git could not list the claims: {_said(queue.git_error)}."
         yield _wait(Why.CLAIMS_UNKNOWN, text)
+
+
+def _said(error: str) -> str:
+    """Words of others inside a sentence of ours, which ends it itself."""
+    return error.strip().rstrip(".") or "no reason given"
 
 
 def of_issue(queue: Queue, issue: Candidate) -> Iterator[Obstacle]:

@@ -28,7 +28,7 @@ from django.db.models.expressions import RawSQL
 from runs.domain import budgets
 from runs.domain.needing import PullNeeds
 from runs.domain.ports import Lab
-from runs.domain.states import PersonState, RunState, TrackerKind
+from runs.domain.states import PersonState, ProjectState, RunState, TrackerKind
 from runs.models import Host, ManualSession, Project, Run, Settings
 from runs.web import addresses, group_needs, held, waiting, watched, workflow_needs
 from runs.work import timeline
@@ -177,6 +177,22 @@ class Board:
 
     def free_of(self, project: Project) -> list[ReadyIssue]:
         return [issue for issue in self.ready_of(project) if not issue.is_claimed]
+
+    def free_count(self, project: Project) -> int:
+        """How many ready issues no run has taken, also those that were counted and not listed."""
+        return len(self.free_of(project)) + _unlisted(project)
+
+    @property
+    def all_free(self) -> int:
+        """The same for all projects."""
+        return len(self.free) + sum(_unlisted(one) for one in self.projects)
+
+
+def _unlisted(project: Project) -> int:
+    """Ready issues of a forge beyond the first, whose titles are not kept."""
+    if project.tracker == TrackerKind.BUILTIN or project.state != ProjectState.READY:
+        return 0
+    return max(0, (project.queue_count or 0) - len(project.queue_seen))
 
 
 def _grouped(pairs: Iterable[tuple[int, T]]) -> Mapping[int, list[T]]:

@@ -143,7 +143,7 @@ def _nav(picture: Board, project: Project) -> NavProject:
     if project.state == ProjectState.REMOVING:
         return NavProject(project.pk, project.name, "", "being removed")
     tone = "warn" if project.warnings else "live" if live else ""
-    ready = len(picture.free_of(project))
+    ready = picture.free_count(project)
     note = watched.short(project) or _note(live, ready, len(active) - live, project)
     return NavProject(project.pk, project.name, tone, note)
 

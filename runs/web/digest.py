@@ -107,7 +107,7 @@ def stats(picture: Board) -> Stats:
     return Stats(
         taken=len(picture.occupying),
         cap=picture.facts.settings.session_cap,
-        ready=len(picture.free),
+        ready=picture.all_free,
         claimed=len(picture.ready) - len(picture.free),
         ended=sum(1 for run in ended if run.ended_at and run.ended_at >= now - timedelta(days=1)),
         success=round(100 * good / len(counted)) if counted else None,

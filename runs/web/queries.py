@@ -231,7 +231,7 @@ def overview(lab: Lab) -> Overview:
         picture.free,
         [_join(picture, notice) for notice in notices],
         [
-            StartChoice(one, len(picture.free_of(one)), why_not(picture, one), counts.get(one.pk))
+            StartChoice(one, picture.free_count(one), why_not(picture, one), counts.get(one.pk))
             for one in picture.projects
         ],
         watched.lines(picture.projects),

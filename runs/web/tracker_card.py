@@ -57,13 +57,16 @@ class Card:
 
     @property
     def can(self) -> list[str]:
-        return [can for one, (can, _) in WORDS.items() if one in self.abilities]
+        return [can for one, (can, _) in WORDS.items() if one in self._here]
 
     @property
     def cannot(self) -> list[str]:
-        return [
-            cannot for one, (_, cannot) in WORDS.items() if cannot and one not in self.abilities
-        ]
+        return [cannot for one, (_, cannot) in WORDS.items() if cannot and one not in self._here]
+
+    @property
+    def _here(self) -> frozenset[Ability]:
+        """What can be done from here: pull requests of a forge are merged on its own pages."""
+        return self.abilities if self.is_builtin else self.abilities - {Ability.MERGE}
 
     @property
     def has_hooks(self) -> bool:

@@ -10,6 +10,7 @@ from runs.domain.states import TrackerKind
 from runs.domain.waiting import Act, Candidate, Change, Obstacle
 from runs.models import Project, Settings
 from runs.web import addresses
+from runs.web.elsewhere import WEB
 from trackers.builtin.adapter import number_of
 
 
@@ -78,7 +79,13 @@ def _line(project: Project, agent: int | None, issue: Candidate, failed: Obstacl
 def _elsewhere(issue: Candidate, key: str) -> str:
     """Where an issue of the same tracker is, when addresses there end in the key."""
     place, _, last = issue.url.rpartition("/")
-    return f"{place}/{key}" if place and last == issue.key else ""
+    if not place or last != issue.key:
+        return ""
+    repository, mark, number = key.rpartition("#")
+    if not mark:
+        return f"{place}/{key}"
+    web, *_, kind = place.rsplit("/", 3)  # https://forge, owner, name, issues
+    return f"{web}/{repository}/{kind}/{number}" if web.startswith(WEB) else ""
 
 
 def _link(project: Project, agent: int | None, change: Change) -> str:

@@ -175,6 +175,16 @@ def test_an_issue_of_another_repository_is_named_with_it(stand: Stand) -> None:
     assert stand.waits("7") == {"7": ["acme/lib#3"]}
 
 
+def test_after_a_rename_its_own_issues_are_still_its_own(stand: Stand) -> None:
+    waits = stand.repo.issue("first this", number=3)
+    stand.repo.issue("i", number=7, labels=[READY]).blocked_by.append((stand.repo, waits))
+    stand.forge.rename(stand.repo, "acme/store")
+
+    stand.ready()
+
+    assert stand.waits("7") == {"7": ["3"]}
+
+
 def test_what_begins_to_wait_is_noticed_and_what_is_free_is_looked_at_again(stand: Stand) -> None:
     one, waits = stand.repo.issue("i", number=1, labels=[READY]), stand.repo.issue("w", number=2)
     stand.ready()

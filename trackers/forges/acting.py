@@ -60,8 +60,12 @@ class ActingTracker(ForgeTracker):
         """What an issue waits for, open or not. Raises NotFound where the forge has no such list."""
 
     @abstractmethod
-    def _blocker(self, visit: Visit, entry: Any) -> str | None:
-        """The key of an open issue that another waits for."""
+    def _blocker(self, repository: str, entry: Any) -> str | None:
+        """The key of an open issue that another in this repository waits for."""
+
+    @abstractmethod
+    def _place(self, entry: Any) -> str:
+        """The repository of an issue, by the name that it has now; empty where it is not told."""
 
     @abstractmethod
     def _hint(self, entry: Any) -> Hint:
@@ -109,7 +113,8 @@ class ActingTracker(ForgeTracker):
             return self._no_blockers(visit, known, key)
         if not entries:
             known.found_free(key, self._now())
-        return sorted(reading.every(entries, lambda entry: self._blocker(visit, entry)))
+        name = known.name or str(visit.repository)
+        return sorted(reading.every(entries, lambda entry: self._blocker(name, entry)))
 
     def _no_blockers(self, visit: Visit, known: Waits, key: str) -> Collection[str]:
         """The issue is gone, or nothing is known here of what issues wait for."""
@@ -122,7 +127,10 @@ class ActingTracker(ForgeTracker):
 
     def _noted(self, visit: Visit, root: str, entries: Sequence[Any]) -> None:
         hints = {str(n): self._hint(one) for one in entries if (n := reading.index(one))}
-        self._waits_of(visit, root).queue(hints)
+        known = self._waits_of(visit, root)
+        known.queue(hints)
+        names = (self._place(one) for one in entries)
+        known.name = next((name for name in names if name), known.name)
 
     def _waits_of(self, visit: Visit, root: str) -> Waits:
         return self._remembered(self._waits, visit, root, Waits)

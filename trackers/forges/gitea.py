@@ -128,8 +128,11 @@ class GiteaTracker(ActingTracker):
             "issues", number, "dependencies", purpose=Purpose.BLOCKERS, need=Need.READ_ISSUES
         )
 
-    def _blocker(self, visit: Visit, entry: Any) -> str | None:
-        return gitea_reading.blocker(entry, str(visit.repository))
+    def _blocker(self, repository: str, entry: Any) -> str | None:
+        return gitea_reading.blocker(entry, repository)
+
+    def _place(self, entry: Any) -> str:
+        return gitea_reading.place(entry)
 
     def _hint(self, entry: Any) -> Hint:
         return Hint(None, reading.moment(entry, "updated_at"))

@@ -10,7 +10,7 @@ from trackers.base import Check, CheckState, Pull, PullState
 from trackers.forges import reading
 from trackers.forges.issue_reading import is_pull, issue
 
-__all__ = ["blocker", "checks", "is_pull", "issue", "pull", "version"]
+__all__ = ["blocker", "checks", "is_pull", "issue", "place", "pull", "version"]
 
 _STATUSES = {
     "success": CheckState.PASSED,
@@ -85,8 +85,13 @@ def blocker(entry: Any, repository: str) -> str | None:
     key = reading.index(entry)
     if key is None or reading.text(entry, "state") != "open":
         return None
-    place = reading.text(entry, "repository", "full_name")
-    return str(key) if not place or place.lower() == repository.lower() else f"{place}#{key}"
+    of = place(entry)
+    return str(key) if not of or of.lower() == repository.lower() else f"{of}#{key}"
+
+
+def place(entry: Any) -> str:
+    """The repository of an issue, by the name that it has now."""
+    return reading.text(entry, "repository", "full_name")
 
 
 def version(told: str) -> tuple[int, int] | None:

@@ -149,8 +149,11 @@ class GitHubTracker(ActingTracker):
             need=Need.READ_ISSUES,
         )
 
-    def _blocker(self, visit: Visit, entry: Any) -> str | None:
-        return github_reading.blocker(entry, str(visit.repository))
+    def _blocker(self, repository: str, entry: Any) -> str | None:
+        return github_reading.blocker(entry, repository)
+
+    def _place(self, entry: Any) -> str:
+        return github_reading.place(entry)
 
     def _hint(self, entry: Any) -> Hint:
         at = reading.moment(entry, "updated_at")

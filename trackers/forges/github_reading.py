@@ -8,7 +8,7 @@ from trackers.base import Check, CheckState, Pull, PullState
 from trackers.forges import reading
 from trackers.forges.issue_reading import is_pull, issue
 
-__all__ = ["blocked_by", "blocker", "check_run", "is_pull", "issue", "pull", "status"]
+__all__ = ["blocked_by", "blocker", "check_run", "is_pull", "issue", "place", "pull", "status"]
 
 _GOOD = frozenset({"success", "neutral", "skipped"})
 _BAD = frozenset(
@@ -91,5 +91,10 @@ def blocker(entry: Any, repository: str) -> str | None:
     key = reading.index(entry)
     if key is None or reading.text(entry, "state") != "open":
         return None
-    place = "/".join(reading.text(entry, "repository_url").split("/")[-2:])
-    return str(key) if not place or place.lower() == repository.lower() else f"{place}#{key}"
+    of = place(entry)
+    return str(key) if not of or of.lower() == repository.lower() else f"{of}#{key}"
+
+
+def place(entry: Any) -> str:
+    """The repository of an issue, by the name that it has now."""
+    return "/".join(reading.text(entry, "repository_url").split("/")[-2:])

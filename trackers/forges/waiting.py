@@ -27,6 +27,7 @@ class Waits:
     """What is known of one repository. In memory and thread-safe."""
 
     hints: Mapping[str, Hint] = field(default_factory=dict)
+    name: str = ""  # what the forge calls the repository now; a root keeps an earlier name
     _free: dict[str, tuple[Hint, datetime]] = field(default_factory=dict)
     _not_there_until: datetime | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)

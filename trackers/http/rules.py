@@ -263,7 +263,7 @@ def trouble(kind: Trouble, place: str) -> TrackerError:
 
 def error(found: Verdict, reply: Reply, place: str, until: datetime) -> TrackerError:
     """The error for a reply that is not what was hoped for; `until` goes with a limit."""
-    said = f": {reply.said}" if reply.said else ""
+    said = f": {reply.said.rstrip('.')}" if reply.said else ""
     if found.meaning is Meaning.LIMITED:
         return RateLimited(f"{place} asks to wait ({reply.status}){said}.", until)
     if found.meaning is Meaning.MISSING:
