@@ -110,6 +110,11 @@ def tells_of_issues(event: str) -> bool:
     return event.startswith("issue") and event != "issue_comment"
 
 
+def tells_of_pulls(event: str) -> bool:
+    """Whether it is about a pull request: one that was opened, pushed to, reviewed, merged, closed."""
+    return event.startswith("pull_request")
+
+
 def what_to_do(event: str) -> HookDid:
     """What a delivery of this event does."""
     if event == "ping":

@@ -99,6 +99,12 @@ def claimable(queue: Queue) -> list[Candidate]:
     return [issue for issue in queue.ready or () if not any(waiting.of_issue(queue, issue))]
 
 
+def blocked(queue: Queue) -> list[Candidate]:
+    """The ready issues that nobody works on and that wait for others, or may, in order."""
+    taken = {*queue.active, *(queue.claims or ())}
+    return [one for one in queue.ready or () if one.key not in taken and not one.block.is_free]
+
+
 def hopeful(queue: Queue) -> list[Candidate]:
     """What is wanted and could start, or may for all that anybody could tell; in order.
 

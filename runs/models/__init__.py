@@ -13,7 +13,7 @@ from runs.models.kept import Parked, Rescue, Term
 from runs.models.manual import ManualSession
 from runs.models.monitor import Checkpoint, Monitor, MonitorPreset
 from runs.models.project import Project
-from runs.models.quota import Quota, QuotaHour
+from runs.models.quota import Asked, Quota, QuotaHour
 from runs.models.run import Run
 from runs.models.sent import Sent
 from runs.models.settings import Settings
@@ -29,6 +29,7 @@ __all__ = [
     "AgentProfile",
     "AgentTrial",
     "ApiToken",
+    "Asked",
     "Checkpoint",
     "Delivery",
     "Due",

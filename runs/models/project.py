@@ -194,6 +194,9 @@ class Project(Seen, QuickRows):
     claimable = models.PositiveIntegerField(
         null=True, blank=True, help_text="Startable issues at the last sweep; a hint, no truth."
     )
+    blocked = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Ready issues that waited for others at the last sweep."
+    )
     counted_by = models.CharField(
         max_length=200, blank=True, default="", help_text="The process that counted them."
     )

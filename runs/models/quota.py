@@ -45,3 +45,22 @@ class QuotaHour(models.Model):
 
     def __str__(self) -> str:
         return f"{self.quota_id}, {self.hour:%Y-%m-%d %H}: {self.purpose}"
+
+
+class Asked(models.Model):
+    """How often one account asked about one repository within ten minutes, which begin at `at`."""
+
+    quota = models.ForeignKey(Quota, on_delete=models.CASCADE, related_name="asked")
+    repository = models.CharField(max_length=300)
+    at = models.DateTimeField()
+    calls = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["-at", "repository"]
+        verbose_name_plural = "asked"
+        constraints = [
+            models.UniqueConstraint(fields=["quota", "repository", "at"], name="asked_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.repository}, {self.at:%Y-%m-%d %H:%M}: {self.calls}"

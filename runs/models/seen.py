@@ -30,11 +30,23 @@ class Seen(models.Model):
     pulls_seen = models.JSONField(default=list, blank=True, editable=False)
     pulls_seen_at = models.DateTimeField(null=True, blank=True, editable=False)
     pulls_closed = models.JSONField(default=list, blank=True, editable=False)
+    pulls_asked_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When pull requests were last asked for."
+    )
     hooked_at = models.DateTimeField(
         null=True, blank=True, editable=False, help_text="The last webhook that was accepted."
     )
     issues_hooked_at = models.DateTimeField(
         null=True, blank=True, editable=False, help_text="The last webhook that told of issues."
+    )
+    pulls_hooked_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="The last webhook that told of pull requests.",
+    )
+    watched_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When a page of it was last open."
     )
 
     class Meta:

@@ -12,7 +12,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 
 from runs import wiring
-from runs.web import answers, chrome, fragments
+from runs.web import answers, chrome, fragments, presence
 from runs.web.access import may_act
 
 
@@ -40,6 +40,7 @@ def facts(request: HttpRequest, topic: str, address: str, *args: int) -> dict[st
 
 def refresh(request: HttpRequest, topic: str) -> HttpResponse:
     """The parts as they are now, or 304 when nothing has changed since the tag that was sent."""
+    presence.note(topic)
     can_act = may_act(request.user)
     tag = _tag(fragments.version(topic), can_act)
     if request.headers.get("HX-PTag") == tag:

@@ -22,7 +22,7 @@ from django.middleware.csrf import CsrfViewMiddleware
 from django.urls import URLPattern, re_path
 from django.utils.http import is_same_domain
 
-from runs.web import access
+from runs.web import access, presence
 from runs.web.feed import Feed
 from runs.web.feed_reader import Audience
 from runs.web.watcher import LOGGED_OUT, OTHER_RIGHTS, Ended, Watcher
@@ -168,7 +168,9 @@ class TopicSocket(AsyncWebsocketConsumer):
         if not may_look:
             raise Ended(LOGGED_OUT)
         self._person = user.pk
-        return Audience(self.scope["url_route"]["kwargs"]["topic"], may_act)
+        topic = self.scope["url_route"]["kwargs"]["topic"]
+        await database_sync_to_async(presence.note)(topic)
+        return Audience(topic, may_act)
 
 
 @database_sync_to_async

@@ -14,7 +14,7 @@ from django.db.models import Exists, F, OuterRef, Q
 from runs.domain import launching, streak
 from runs.domain.launching import Start
 from runs.domain.ports import Lab, Sighting
-from runs.domain.states import ProjectState, RunKind
+from runs.domain.states import ProjectState, RunKind, TrackerKind
 from runs.domain.waiting import Queue
 from runs.domain.want import Want
 from runs.domain.watch_session import Request, Validation
@@ -52,27 +52,37 @@ def _is_to_resume(now: datetime) -> Exists:
 @dataclass(frozen=True, slots=True)
 class Wishes:
     """What a launch pass is for: a person who waits, projects whose switch lacks its session, those
-    of which a webhook told since their tracker was asked last, and those that may resume."""
+    of which a webhook told since their tracker was asked last, those of which pages may show what is
+    old, and those that may resume."""
 
     is_asked: bool
     lacking: Sequence[Project] = ()
     woken: Sequence[int] = ()
+    stale: Sequence[int] = ()
     to_resume: Sequence[int] = ()
 
 
-def waiting(now: datetime) -> Wishes:
+def waiting(now: datetime, settings: Settings) -> Wishes:
     """What there is to do for a launch pass beside the sessions. One query."""
     woken = Q(hooked_at__gt=F("queue_asked_at")) | Q(hooked_at__isnull=False, queue_asked_at=None)
     requests = StartRequest.objects.filter(project=OuterRef("pk"), answer="")
     rows = Project.objects.annotate(
-        is_asked=Exists(requests), lacks=_is_without_session(), is_woken=Q(_USABLE) & woken
+        is_asked=Exists(requests),
+        lacks=_is_without_session(),
+        is_woken=Q(_USABLE) & woken,
+        is_stale=Q(_USABLE)
+        & ~Q(tracker=TrackerKind.BUILTIN)
+        & pacing.stale(now, settings.launch_interval),
     ).annotate(resumes=_is_to_resume(now))
-    wanted = Q(is_asked=True) | Q(lacks=True) | Q(is_woken=True) | Q(resumes=True)
+    wanted = (
+        Q(is_asked=True) | Q(lacks=True) | Q(is_woken=True) | Q(is_stale=True) | Q(resumes=True)
+    )
     found: list[Any] = list(rows.filter(wanted))  # the annotations are no fields of the model
     return Wishes(
         any(one.is_asked for one in found),
         [one for one in found if one.lacks],
         [one.pk for one in found if one.is_woken],
+        [one.pk for one in found if one.is_stale],
         [one.pk for one in found if one.resumes],
     )
 
@@ -130,7 +140,7 @@ def fill(
 
 def _wanted(row: Any, settings: Settings) -> pacing.Wanted:
     every = watching.of(row, settings).terms.poll_every
-    return pacing.Wanted(row.project, every, row.is_live)
+    return pacing.Wanted(row.project, every, row.is_live, row.active >= row.project.parallel_runs)
 
 
 def _narrowed(queue: Queue, may: Mapping[int, int | None]) -> Want:
@@ -243,11 +253,13 @@ def _keep_hints(
         is_known &= not any(one.block.by is None for one in queue.ready or ())
         left = len(launching.claimable(queue)) - len(started.get(queue.project, ()))
         count = left if is_known else None
-        if (project.claimable, project.counted_by) != (count, lab.process):
-            project.claimable, project.counted_by = count, lab.process
+        blocked = len(launching.blocked(queue))
+        told = (count, blocked, lab.process)
+        if (project.claimable, project.blocked, project.counted_by) != told:
+            project.claimable, project.blocked, project.counted_by = told
             changed.append(project)
     if changed:
-        Project.objects.bulk_update(changed, ["claimable", "counted_by"])
+        Project.objects.bulk_update(changed, ["claimable", "blocked", "counted_by"])
 
 
 def _silent(queue: Queue) -> Iterable[str]:

@@ -71,6 +71,7 @@ def receive(lab: Lab, key: str, sent: Sent, body: bytes) -> HookDid | None:
             _seen_again(lab, project, sent, body)
             return None
         told = {"issues_hooked_at": now} if hooks.tells_of_issues(sent.event) else {}
+        told |= {"pulls_hooked_at": now} if hooks.tells_of_pulls(sent.event) else {}
         Project.objects.filter(pk=project.pk).update(hooked_at=now, **told)
         if did is HookDid.WOKE:
             watches.wake_for_hook(project)
@@ -87,7 +88,7 @@ def make_secret(lab: Lab, project: Project, *, by: str) -> str:
     with transaction.atomic():
         before = Project.objects.only("hook_secret").get(pk=project.pk).hook_secret
         Project.objects.filter(pk=project.pk).update(
-            hook_secret=secret, hooked_at=None, issues_hooked_at=None
+            hook_secret=secret, hooked_at=None, issues_hooked_at=None, pulls_hooked_at=None
         )
         text = "its webhook got a new secret" if before else "its webhook got a secret"
         announce.tell(lab, NoticeKind.SETTING_CHANGED, text, project=project, by=by)

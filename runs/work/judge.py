@@ -17,7 +17,7 @@ from runs.domain.refusing import Refused
 from runs.domain.states import Outcome, RunState, Trouble
 from runs.domain.verdict import RunFacts, verdict
 from runs.models import Run, Settings, told
-from runs.work import asking, done_signal, listening, noting, outcomes, proving, reaper
+from runs.work import asking, done_signal, listening, noting, outcomes, pacing, proving, reaper
 from runs.work.asking import Root, Silence
 from runs.work.done_signal import Signal
 from runs.work.seen import note_pulls
@@ -166,7 +166,9 @@ def _signals(
     by_commits = [run for run in runs if kinds[run.project_id]]
     to_prove = [run for run in by_commits if _wants_look(settings, run, sightings, now)]
     proofs = proving.begin(lab, to_prove)
-    for group, pulls in _ask(lab, [run for run in runs if not kinds[run.project_id]], errors):
+    by_pulls = [run for run in runs if not kinds[run.project_id]]
+    wanted = {_root(r) for r in by_pulls if _wants_pulls(lab, settings, r, sightings, now)}
+    for group, pulls in _ask(lab, [run for run in by_pulls if _root(run) in wanted], errors):
         yield from ((run, partial(done_signal.of_pulls, lab, run, pulls)) for run in group)
     for run, found in proofs():
         yield run, partial(_signal_of, run, found, errors)
@@ -189,14 +191,39 @@ def _wants_look(
     return wants_look(seen is not None and seen.alive, run.look_asked_at is not None, is_over)
 
 
+def _wants_pulls(
+    lab: Lab, settings: Settings, run: Run, sightings: Mapping[str, Sighting], now: datetime
+) -> bool:
+    """Whether a run's pull request is asked for in this look.
+
+    In each, unless a webhook tells of them and nothing else is to be decided about the run.
+    """
+    seen = sightings.get(run.session)
+    is_going_on = (
+        seen is not None
+        and seen.alive
+        and run.age(now) < run.project.budget(settings)
+        and run.interrupted_at is None
+        and _trouble(run, None) is Trouble.NONE
+    )
+    is_remote = pacing.is_remote(lab, run.project)
+    due = partial(pacing.are_pulls_due, lab, settings, run.project, is_live=True)
+    return not (is_going_on and is_remote) or due()
+
+
 def _ask(
     lab: Lab, runs: Sequence[Run], errors: list[str]
 ) -> Iterator[tuple[list[Run], Sequence[Pull] | None]]:
     """The pull requests of each project's runs, as its tracker answers; None: could not tell."""
     groups: dict[Root, list[Run]] = defaultdict(list)
     for run in runs:
-        groups[run.project.tracker, run.project.tracker_root].append(run)
-    heads = {root: [run.branch for run in group] for root, group in groups.items()}
+        groups[_root(run)].append(run)
+    # Those that wait for a review cost no further question.
+    heads = {
+        root: list(dict.fromkeys(one for run in group for one in (run.branch, *_open_heads(run))))
+        for root, group in groups.items()
+    }
+    began = lab.now()
     for some in asking.stream(lab, heads, lambda tracker, roots: tracker.pulls(roots)):
         for root, answer in some.items():
             silence = answer if isinstance(answer, Silence) else None
@@ -205,5 +232,14 @@ def _ask(
             for project in {run.project_id: run.project for run in groups[root]}.values():
                 noting.note(lab, project, silence)
                 if not isinstance(answer, Silence):
-                    note_pulls(lab, project, heads[root], answer)
+                    note_pulls(lab, project, heads[root], answer, began)
             yield groups[root], None if isinstance(answer, Silence) else answer
+
+
+def _root(run: Run) -> Root:
+    return run.project.tracker, run.project.tracker_root
+
+
+def _open_heads(run: Run) -> list[str]:
+    """The branches of the project that had an open pull request at the last look."""
+    return [str(head) for _, head, *_ in run.project.pulls_seen]

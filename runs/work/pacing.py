@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from django.db.models import F
+from django.db.models import F, Q
 
 from runs.domain import polling
-from runs.domain.polling import PollFacts
+from runs.domain.polling import PollFacts, PullFacts
 from runs.domain.ports import Lab
 from runs.domain.states import TrackerKind
 from runs.models import Project, Settings, WatchSession
@@ -29,12 +29,13 @@ def is_remote(lab: Lab, project: Project) -> bool:
 class Wanted:
     """A project whose watch session wants its ready queue, every `interval` when nothing is short.
 
-    `is_live`: a run of it is active.
+    `is_live`: a run of it is active. `is_full`: as many automatic ones are as may be.
     """
 
     project: Project
     interval: timedelta
     is_live: bool
+    is_full: bool = False
 
 
 def due(lab: Lab, settings: Settings, wanted: Sequence[Wanted]) -> list[Project]:
@@ -70,12 +71,34 @@ def is_due(lab: Lab, settings: Settings, project: Project, *, is_live: bool) -> 
     return polling.is_due(told, lab.now())
 
 
-def are_pulls_due(lab: Lab, project: Project) -> bool:
-    """Whether its pull requests may have changed since they were seen last."""
-    now, seen, hooked = lab.now(), project.pulls_seen_at, project.hooked_at
-    if seen is None or seen > now or not polling.do_hooks_work(hooked, now):
-        return True
-    return now - seen >= polling.TRUSTED_FOR or (hooked is not None and hooked > seen)
+def are_pulls_due(lab: Lab, settings: Settings, project: Project, *, is_live: bool = False) -> bool:
+    """Whether its pull requests may have changed since they were asked for last."""
+    facts = PullFacts(
+        interval=settings.launch_interval,
+        asked_at=project.pulls_asked_at,
+        hooked_at=project.pulls_hooked_at,
+        kicked_at=project.kicked_at,
+        watched_at=project.watched_at,
+        has_open=bool(project.pulls_seen),
+        is_live=is_live,
+    )
+    return polling.are_pulls_due(facts, lab.now())
+
+
+def stale(now: datetime, interval: timedelta) -> Q:
+    """Projects of which something may be due that no watch session asks for.
+
+    A delivery told of a pull request, one of ours is open, or somebody has a page open. Some of
+    them turn out not to be due yet.
+    """
+    before = now - interval / 2
+    told = Q(pulls_hooked_at__gt=F("pulls_asked_at") - polling.LISTED_AFTER)
+    asked_before = Q(pulls_asked_at=None) | Q(pulls_asked_at__lt=before)
+    is_open = ~Q(pulls_seen=[]) & asked_before
+    watched = Q(watched_at__gt=now - polling.WATCHED_FOR)
+    old = Q(queue_asked_at=None) | Q(queue_asked_at__lt=before) | asked_before
+    never = Q(pulls_hooked_at__isnull=False, pulls_asked_at=None)
+    return told | never | is_open | (watched & old)
 
 
 def is_woken(project: Project) -> bool:
@@ -107,8 +130,8 @@ def _account(lab: Lab, project: Project) -> tuple[str, str]:
 
 def _facts(lab: Lab, one: Wanted, sharing: Accounts, *, is_wanted: bool) -> PollFacts:
     project = one.project
-    counted = project.claimable if project.counted_by == lab.process else None
-    has_work = None if counted is None else counted > 0
+    is_counted = project.counted_by == lab.process and project.claimable is not None
+    has_work = bool(project.claimable or project.blocked) if is_counted else None
     return PollFacts(
         interval=one.interval,
         pace=_pace(lab, one, sharing),
@@ -117,7 +140,8 @@ def _facts(lab: Lab, one: Wanted, sharing: Accounts, *, is_wanted: bool) -> Poll
         hooked_at=project.hooked_at,
         issues_hooked_at=project.issues_hooked_at,
         kicked_at=project.kicked_at,
-        has_live=one.is_live,
+        watched_at=project.watched_at,
+        is_full=one.is_full,
         has_work=has_work if is_wanted and not project.is_paused else False,
     )
 

@@ -9,13 +9,13 @@ import logging
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
-from django.db.models import Q
+from django.db.models import F, Q, QuerySet
 
 from runs.domain import naming
 from runs.domain.ports import Lab, SeamError
 from runs.domain.states import ProjectState, TrackerKind
 from runs.domain.waiting import Candidate, Queue
-from runs.models import Project, Run, Settings
+from runs.models import Project, Run, Settings, WatchSession
 from runs.work import asking, closed, noting, pacing, proving
 from runs.work.asking import Silence
 from trackers.base import Ability, Issue, Pull, PullState
@@ -25,7 +25,8 @@ logger = logging.getLogger(__name__)
 MOST = 30
 TITLE = 200
 URL = 500
-STALE = timedelta(seconds=45)
+STALE = timedelta(seconds=10)
+SERVED = timedelta(minutes=2)
 COLUMNS = ("queue_seen", "queue_count", "queue_seen_at", "queue_asked_at")
 
 
@@ -64,20 +65,26 @@ def keep_pulls(lab: Lab, project: Project, pulls: Sequence[Pull], began: datetim
     keep_states(project, pulls)
     listed = [_shown(pull) for pull in pulls if _waits(pull)]
     Project.objects.filter(pk=project.pk).update(
-        pulls_seen=sorted(listed, reverse=True)[:MOST], pulls_seen_at=began
+        pulls_seen=sorted(listed, reverse=True)[:MOST], pulls_seen_at=began, pulls_asked_at=began
     )
 
 
-def note_pulls(lab: Lab, project: Project, heads: Collection[str], pulls: Sequence[Pull]) -> None:
+def note_pulls(
+    lab: Lab, project: Project, heads: Collection[str], pulls: Sequence[Pull], began: datetime
+) -> None:
     """What the judge saw of some branches: an open pull request waits for a review from now on."""
     keep_states(project, pulls)
+    if not pacing.is_remote(lab, project):
+        return
     others = [one for one in project.pulls_seen if one[1] not in heads]
     mine = [_shown(pull) for pull in pulls if _waits(pull)]
     listed = sorted([*others, *mine], reverse=True)[:MOST]
-    if listed == project.pulls_seen or not pacing.is_remote(lab, project):
-        return
-    project.pulls_seen = listed
-    Project.objects.filter(pk=project.pk).update(pulls_seen=listed)
+    has_left = {one[0] for one in project.pulls_seen} - {one[0] for one in listed}
+    # Whether one that left was merged or closed is told by a look at all of ours.
+    project.pulls_seen, project.pulls_asked_at = listed, None if has_left else began
+    Project.objects.bulk_update([project], ["pulls_seen", "pulls_asked_at"])
+    if has_left:
+        lab.queue.refresh(project.pk)
 
 
 def keep_states(project: Project, pulls: Sequence[Pull]) -> None:
@@ -99,26 +106,47 @@ def refresh(lab: Lab, project_id: int) -> None:
         return
     settings = Settings.current()
     is_live = Run.objects.active().filter(project=project).exists()
-    if pacing.is_due(lab, settings, project, is_live=is_live):
+    # Asked here, its queue would not be due any more when a session comes that may start something.
+    is_served = _sessions(project_id).filter(next_poll_at__gt=lab.now() - SERVED).exists()
+    if not is_served and pacing.is_due(lab, settings, project, is_live=is_live):
         _refresh_queue(lab, project, is_live=is_live)
-    if pacing.are_pulls_due(lab, project):
+    if pacing.are_pulls_due(lab, settings, project):
         _refresh_pulls(lab, project)
 
 
 def look_at(lab: Lab, project_id: int) -> None:
-    """Somebody looks at a project: have what is old asked for again, and wait for nothing."""
-    before = lab.now() - STALE
-    stale = Q(queue_asked_at=None) | Q(queue_asked_at__lt=before)
-    remote = Project.objects.usable().exclude(tracker__in=["", TrackerKind.BUILTIN])
-    if remote.filter(stale, pk=project_id).exists():
-        lab.queue.refresh(project_id)
+    """Somebody opens a project: have what is old asked for again, and wait for nothing."""
+    now = lab.now()
+    stale = Q(queue_asked_at=None) | Q(queue_asked_at__lt=now - STALE)
+    rows = _remote().filter(stale, pk=project_id)
+    slug = rows.values_list("slug", flat=True).first()
+    if slug is None:
+        return
+    rows.update(kicked_at=now, watched_at=now)
+    lab.queue.refresh(project_id)
+    asleep = _sessions(project_id).filter(next_poll_at__gt=now)
+    if asleep.update(look_at=None, next_poll_at=None, version=F("version") + 1):
+        lab.bell.look(slug)
+
+
+def watch(lab: Lab, about: Q) -> None:
+    """Somebody has a page of such a project open: it is asked about every 45 seconds from now on."""
+    _remote().filter(about).update(watched_at=lab.now())
 
 
 def ask(lab: Lab) -> None:
     """Ask for a refresh of every project whose tracker has to be waited for."""
-    remote = Project.objects.usable().exclude(tracker__in=["", TrackerKind.BUILTIN])
-    for pk in remote.values_list("pk", flat=True):
+    for pk in _remote().values_list("pk", flat=True):
         lab.queue.refresh(pk)
+
+
+def _sessions(project_id: int) -> QuerySet[WatchSession]:
+    return WatchSession.objects.open().filter(project=project_id)
+
+
+def _remote() -> QuerySet[Project]:
+    """Projects whose tracker has to be waited for, as far as its kind tells."""
+    return Project.objects.usable().exclude(tracker__in=["", TrackerKind.BUILTIN])
 
 
 def _refresh_queue(lab: Lab, project: Project, *, is_live: bool) -> None:

@@ -142,10 +142,14 @@ def _moved(now: Project, wanted: Wanted, root: str) -> dict[str, object]:
     if wanted.tracker == TrackerKind.BUILTIN:
         root = now.builtin_root or store.create_root(now.name)
     forgotten: dict[str, object] = dict.fromkeys(
-        ("queue_count", "queue_seen_at", "queue_asked_at", "asked_every", "pulls_seen_at"), None
+        (
+            *("queue_count", "queue_seen_at", "queue_asked_at", "asked_every", "pulls_seen_at"),
+            *("pulls_asked_at", "claimable", "blocked"),
+            *("hooked_at", "issues_hooked_at", "pulls_hooked_at"),
+        ),
+        None,
     )
     forgotten |= {"queue_seen": [], "pulls_seen": [], "asked_why": "", "warning": ""}
-    forgotten |= {"claimable": None, "hooked_at": None, "issues_hooked_at": None}
     return {"tracker": wanted.tracker, "tracker_root": root, **kept, **forgotten}
 
 

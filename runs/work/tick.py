@@ -270,19 +270,18 @@ def _launch(
     holds.reread(settings, known)
     held = set(held)
     resumed = _resume(lab, settings, sightings, held, known, number)
-    wishes = filling.waiting(lab.now())
+    wishes = filling.waiting(lab.now(), settings)
     if wishes.to_resume:
         watches.resume_by_itself(lab, wishes.to_resume)
     for project in wishes.lacking:
         watches.store(lab, project, watches.SWITCH)
     sessions = watching.look(lab, settings, number, report.errors, now_all=force)
-    # What a session asks for now is not asked for twice.
-    for project_id in set(wishes.woken) - {one.project_id for one in sessions}:
-        lab.queue.refresh(project_id)
-    if not wishes.is_asked and not sessions:
-        return resumed
     started = starts.launch_pass(lab, settings, sightings, number, held) if wishes.is_asked else 0
     filled = filling.fill(lab, settings, sightings, number, held, sessions, report.errors)
+    # What a session has asked for now is not asked for twice.
+    woken = set(wishes.woken) - {one.project_id for one in sessions}
+    for project_id in sorted(woken | set(wishes.stale)):
+        lab.queue.refresh(project_id)
     return resumed + started + filled
 
 

@@ -174,7 +174,7 @@ def test_what_comes_while_a_tracker_is_asked_wakes_once_more(
     hooked = world.clock.forward(seconds=1)
     Project.objects.update(hooked_at=hooked)
     seen.keep_queues(world.lab, [project], [queue], began)
-    assert filling.waiting(world.clock.now).woken == [project.pk]
+    assert filling.waiting(world.clock.now, Settings.current()).woken == [project.pk]
     Project.objects.update(hooked_at=None)
     pacing.wake(world.lab, project.pk)
     seen.keep_queues(world.lab, [project], [queue], began)

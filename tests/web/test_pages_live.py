@@ -32,6 +32,7 @@ def test_an_unchanged_page_refreshes_with_304_and_few_queries(
         tag = re.search(r'hx-ptag="([^"]+)"', text_of(anna.get(page)))
         assert tag is not None
         headers = {"HX-Request": "true", "HX-PTag": tag[1]}
+        anna.get(f"{page}live", headers=headers)  # notes that it is open, for the next 40 seconds
         with django_assert_num_queries(AUTH + 2):
             answer = anna.get(f"{page}live", headers=headers)
         assert (answer.status_code, answer.content) == (304, b"")

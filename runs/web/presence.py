@@ -1,0 +1,59 @@
+"""Tells the worker that somebody has a page of a project open, so that its tracker is asked.
+
+An open socket says so once a minute, a page without one whenever it asks what is new.
+"""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta
+
+from django.db.models import Exists, OuterRef, Q
+
+from runs import wiring
+from runs.domain.ports import Lab
+from runs.models import Run, WatchSession
+from runs.work import seen
+
+NOTED_EVERY = timedelta(seconds=40)
+MOST = 1000
+
+
+class Presence:
+    """When each page was noted last by this process. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._noted: dict[str, datetime] = {}
+        self._lab: Lab | None = None
+        self._lock = threading.Lock()
+
+    def note(self, topic: str) -> None:
+        """A page with this topic is open; one statement at most every 40 seconds."""
+        about, lab = _projects(topic), wiring.made()
+        if about is None or lab is None:
+            return
+        now = lab.now()
+        with self._lock:
+            if lab is not self._lab:
+                self._noted, self._lab = {}, lab
+            before = self._noted.get(topic)
+            if before is not None and before <= now < before + NOTED_EVERY:
+                return
+            if len(self._noted) >= MOST:
+                self._noted.clear()
+            self._noted[topic] = now
+        seen.watch(lab, about)
+
+
+def _projects(topic: str) -> Q | None:
+    """The project that a page is about; None for pages about none or all of them."""
+    kind, _, ident = topic.partition(":")
+    if not ident:
+        return None
+    rows = {"run": Run.objects, "watch": WatchSession.objects}.get(kind)
+    if rows is not None:
+        return Q(Exists(rows.filter(pk=int(ident), project=OuterRef("pk"))))
+    return Q(pk=int(ident)) if kind in ("project", "issues", "pulls") else None
+
+
+note = Presence().note

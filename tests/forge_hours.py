@@ -1,0 +1,130 @@
+"""A project on a forge in this process, and hours that pass in seconds: what is asked is counted there.
+
+The tests and `bench.requests` share it. Time is passed in, and nothing waits on the wall.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+from runs.models import Forge, Project, Run, Settings
+from runs.outside.forges import Trackers
+from runs.work import seen, sweep, tick
+from tests import make
+from tests.fakes import START, World
+from tests.trackers.forge import Double, Gitea, Repo
+from tests.trackers.forge.visitor import a_client
+from trackers.registry import Tools
+
+STEP = 5.0
+READY = "ready-for-agent"
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What the forge saw in a while: requests by purpose of the path, and git commands at origin."""
+
+    api: int
+    git: int
+    by: Counter[str]
+
+
+class Hours:
+    """One project that is looked at as the worker does, and the forge that it is on."""
+
+    def __init__(self, world: World, forge: Double, **fields: Any) -> None:
+        self.world, self.forge = world, forge
+        self.client = a_client(forge, world.lab.paths.answers)
+        row = Forge.objects.create(
+            name="forge",
+            kind=forge.style,
+            api=forge.api,
+            web=forge.web,
+            credential={"token": forge.token("bot")},
+            created_at=START,
+        )
+        trackers = Trackers(
+            Tools(now=world.clock, client=lambda: self.client), lambda: world.clock.passed
+        )
+        world.lab = replace(world.lab, tracker_for=trackers.tracker_for, forges=trackers)
+        Settings.current()
+        Settings.objects.update(agent=make.an_agent())
+        self.repo: Repo = forge.repo("acme/shop", roles={"bot": "write"})
+        root = f"{row.pk}/acme/shop"
+        make.a_project("shop", tracker=forge.style, forge=row, tracker_root=root, **fields)
+
+    @property
+    def project(self) -> Project:
+        return Project.objects.get()
+
+    def hook(self) -> None:
+        """Its webhook told of everything not long ago."""
+        before = self.world.clock.now - timedelta(hours=1)
+        times = ("hooked_at", "issues_hooked_at", "pulls_hooked_at")
+        Project.objects.update(**dict.fromkeys(times, before))
+
+    def tell(self, event: str) -> None:
+        """A signed delivery came, and wakes the worker."""
+        now = self.world.clock.now
+        told = {"issues_hooked_at": now} if event.startswith("issues") else {"pulls_hooked_at": now}
+        Project.objects.update(hooked_at=now, **told)
+        tick.tick(self.world.lab, project="shop")
+        self.work_off()
+
+    def live(self, key: str = "7", **fields: Any) -> Run:
+        """A run at work, with its branch."""
+        run = make.a_run(self.project, key, started_at=self.world.clock.now, **fields)
+        self.world.live(run)
+        self.branch(f"afk/{key}")
+        return run
+
+    def branch(self, name: str) -> None:
+        paths = self.world.lab.paths
+        tree = paths.worktrees / name.replace("/", "-")
+        self.world.repos.add_worktree(self.project.repo(paths), tree, name, "f" * 40)
+
+    def step(self, seconds: float = STEP) -> None:
+        """What the worker does in these seconds, its tasks among it."""
+        self.world.clock.forward(seconds=seconds)
+        tick.tick(self.world.lab)
+        self.work_off()
+
+    def work_off(self) -> None:
+        queue, lab = self.world.queue, self.world.lab
+        while queue.refreshes:
+            seen.refresh(lab, queue.refreshes.pop(0))
+        while queue.sweeps:
+            sweep.carry_out(lab, queue.sweeps.pop(0))
+
+    def until(self, is_so: Any, most: float = 3600.0) -> float:
+        """Seconds until something is so, seen every few seconds; fails when it does not come."""
+        for number in range(int(most / STEP)):
+            if is_so():
+                return number * STEP
+            self.step()
+        raise AssertionError("it did not come about")
+
+    def passes(self, **length: float) -> Counted:
+        """Let time pass, and count what the forge saw of it."""
+        asked, fetched = len(self.forge.log), self.world.repos.fetches
+        for _ in range(int(timedelta(**length).total_seconds() / STEP)):
+            self.step()
+        lines = self.forge.log[asked:]
+        by = Counter(_kind(line.path) for line in lines)
+        return Counted(len(lines), self.world.repos.fetches - fetched, by)
+
+
+def _kind(path: str) -> str:
+    """What a request was about."""
+    if path.endswith(("/dependencies", "/blocked_by")):
+        return "dependencies"
+    last = path.rstrip("/").rpartition("/")[2]
+    return {"issues": "queue", "pulls": "pulls"}.get(last, "other")
+
+
+def gitea(world: World, **fields: Any) -> Hours:
+    """On a Gitea, which knows no ETags."""
+    return Hours(world, Gitea(world.clock), **fields)

@@ -1,0 +1,125 @@
+"""How soon a page shows what happened on a forge: with a webhook, without, and while it is open."""
+
+from __future__ import annotations
+
+import pytest
+from django.db.models import Q
+
+from runs.models import Project
+from runs.work import seen
+from tests.fakes import World
+from tests.forge_hours import READY, Hours, gitea
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def _waiting(world: World, *, is_auto: bool) -> Hours:
+    """A pull request of ours waits for its review."""
+    hours = gitea(world, is_auto=is_auto)
+    hours.branch("afk/7")
+    hours.repo.pull("afk/7")
+    hours.until(lambda: bool(hours.project.pulls_seen))
+    return hours
+
+
+def _merge(hours: Hours) -> None:
+    (pull,) = [one for one in hours.repo.items.values() if one.pull]
+    hours.repo.merge(pull, "a" * 40)
+
+
+@pytest.mark.parametrize("is_auto", [False, True], ids=["by hand", "automatic"])
+def test_a_merged_pull_request_leaves_needs_you_at_once_when_a_webhook_tells_of_it(
+    world: World, is_auto: bool
+) -> None:
+    hours = _waiting(world, is_auto=is_auto)
+    hours.hook()
+    hours.passes(minutes=2)
+    _merge(hours)
+    hours.tell("pull_request")
+    assert not hours.project.pulls_seen
+
+
+@pytest.mark.parametrize("is_auto", [False, True], ids=["by hand", "automatic"])
+def test_without_a_webhook_it_leaves_within_a_minute(world: World, is_auto: bool) -> None:
+    hours = _waiting(world, is_auto=is_auto)
+    hours.passes(minutes=2)
+    _merge(hours)
+    assert hours.until(lambda: not hours.project.pulls_seen) <= 60
+
+
+def test_it_leaves_while_a_run_of_another_issue_is_at_work_without_another_question(
+    world: World,
+) -> None:
+    hours = _waiting(world, is_auto=False)
+    hours.live("9")
+    before = hours.passes(minutes=2)
+    assert before.by["pulls"] <= 5, "the judge's own, once a look"
+    _merge(hours)
+    assert hours.until(lambda: not hours.project.pulls_seen) <= 30
+
+
+def test_a_page_that_is_open_shows_a_new_ready_issue_within_a_minute(world: World) -> None:
+    """With automatic work off and a webhook that tells of nothing now."""
+    hours = gitea(world)
+    hours.hook()
+    hours.passes(minutes=11)
+    hours.repo.issue("new", labels=[READY])
+    assert hours.passes(minutes=4).by["queue"] == 0
+
+    def look() -> bool:
+        if world.clock.now.second < 5:  # an open page says once a minute that it is there
+            seen.watch(world.lab, _any())
+        return bool(hours.project.queue_seen)
+
+    assert hours.until(look) <= 60 + 45
+
+
+def test_opening_a_page_asks_in_the_worker_unless_that_was_done_just_now(world: World) -> None:
+    hours = gitea(world)
+    hours.hook()
+    hours.passes(minutes=11)
+    hours.repo.issue("new", labels=[READY])
+    asked = len(hours.forge.log)
+    seen.look_at(world.lab, hours.project.pk)
+    assert len(hours.forge.log) == asked, "the page waits for nobody"
+    hours.work_off()
+    assert [one[1] for one in hours.project.queue_seen] == ["new"]
+    asked = len(hours.forge.log)
+    seen.look_at(world.lab, hours.project.pk)
+    hours.work_off()
+    assert len(hours.forge.log) == asked
+
+
+def test_an_open_page_does_not_keep_automatic_work_from_its_turn(world: World) -> None:
+    """What is asked for the page would be missing from what the session asks for."""
+    hours = gitea(world, is_auto=True)
+    hours.passes(minutes=1)
+    for _ in range(12):
+        seen.watch(world.lab, _any())
+        hours.step()
+    hours.repo.issue("new", labels=[READY])
+
+    def look() -> bool:
+        seen.look_at(world.lab, hours.project.pk)
+        return bool(world.queue.launches)
+
+    assert hours.until(look) <= 50
+
+
+def test_a_blocker_that_is_closed_in_another_repository_is_seen_at_the_ordinary_pace(
+    world: World,
+) -> None:
+    hours = gitea(world, is_auto=True)
+    other = hours.forge.repo("acme/library", roles={"bot": "write"})
+    blocker = other.issue("first")
+    hours.repo.issue("second", labels=[READY]).blocked_by.append((other, blocker))
+    hours.hook()
+    hours.passes(minutes=5)
+    assert Project.objects.get().blocked == 1
+    assert not world.queue.launches
+    other.close(blocker)
+    assert hours.until(lambda: bool(world.queue.launches)) <= 50
+
+
+def _any() -> Q:
+    return Q(name="shop")
