@@ -6,11 +6,12 @@ The tests and `bench.requests` share it. Time is passed in, and nothing waits on
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from runs.models import Forge, Project, Run, Settings
+from runs.models import Forge, Project, Run, Settings, WatchSession
 from runs.outside.forges import Trackers
 from runs.work import seen, sweep, tick
 from tests import make
@@ -19,7 +20,7 @@ from tests.trackers.forge import Double, Gitea, Repo
 from tests.trackers.forge.visitor import a_client
 from trackers.registry import Tools
 
-STEP = 5.0
+STEP, SLOW_STEP = 5.0, 15.0
 READY = "ready-for-agent"
 
 
@@ -36,7 +37,9 @@ class Hours:
     """One project that is looked at as the worker does, and the forge that it is on."""
 
     def __init__(self, world: World, forge: Double, **fields: Any) -> None:
-        self.world, self.forge = world, forge
+        self.world, self.forge, self.git = world, forge, 0
+        world.repos.fetch = self._counted(world.repos.fetch)  # type: ignore[method-assign]
+        world.repos.default_branch = self._counted(world.repos.default_branch)  # type: ignore[method-assign]
         self.client = a_client(forge, world.lab.paths.answers)
         row = Forge.objects.create(
             name="forge",
@@ -55,6 +58,15 @@ class Hours:
         self.repo: Repo = forge.repo("acme/shop", roles={"bot": "write"})
         root = f"{row.pk}/acme/shop"
         make.a_project("shop", tracker=forge.style, forge=row, tracker_root=root, **fields)
+
+    def _counted(self, command: Callable[..., Any]) -> Callable[..., Any]:
+        """A git command that talks to origin."""
+
+        def counted(*args: Any, **more: Any) -> Any:
+            self.git += 1
+            return command(*args, **more)
+
+        return counted
 
     @property
     def project(self) -> Project:
@@ -107,14 +119,14 @@ class Hours:
             self.step()
         raise AssertionError("it did not come about")
 
-    def passes(self, **length: float) -> Counted:
+    def passes(self, step: float = STEP, **length: float) -> Counted:
         """Let time pass, and count what the forge saw of it."""
-        asked, fetched = len(self.forge.log), self.world.repos.fetches
-        for _ in range(int(timedelta(**length).total_seconds() / STEP)):
-            self.step()
+        asked, git = len(self.forge.log), self.git
+        for _ in range(int(timedelta(**length).total_seconds() / step)):
+            self.step(step)
         lines = self.forge.log[asked:]
         by = Counter(_kind(line.path) for line in lines)
-        return Counted(len(lines), self.world.repos.fetches - fetched, by)
+        return Counted(len(lines), self.git - git, by)
 
 
 def _kind(path: str) -> str:
@@ -128,3 +140,59 @@ def _kind(path: str) -> str:
 def gitea(world: World, **fields: Any) -> Hours:
     """On a Gitea, which knows no ETags."""
     return Hours(world, Gitea(world.clock), **fields)
+
+
+def _ready(hours: Hours, count: int = 300) -> None:
+    for number in range(count):
+        hours.repo.issue(f"issue {number}", labels=[READY])
+
+
+def _idle(hours: Hours) -> None:
+    hours.repo.issue("not ready")
+
+
+def _live(hours: Hours) -> None:
+    """Automatic work has started what it may."""
+    _idle(hours)
+    hours.step()
+    hours.live(key="900", kind="auto", watch=WatchSession.objects.get())
+
+
+def _nobody(hours: Hours, count: int = 300) -> None:
+    """All are asked for in each poll, and none may start without a person."""
+    _ready(hours, count)
+    Project.objects.update(trusted="nobody")
+
+
+def _blocked(hours: Hours, count: int = 300) -> None:
+    other = hours.forge.repo("acme/library", roles={"bot": "write"})
+    blocker = other.issue("first")
+    _ready(hours, count)
+    for item in hours.repo.items.values():
+        item.blocked_by.append((other, blocker))
+
+
+# What an hour is counted of, and what a project is like in it: automatic work, a webhook, what there is.
+CASES: Mapping[str, tuple[bool, bool, Callable[[Hours], None]]] = {
+    "idle": (False, False, _idle),
+    "idle, with a webhook": (False, True, _idle),
+    "idle, automatic work": (True, False, _idle),
+    "idle, automatic work, with a webhook": (True, True, _idle),
+    "one active run": (True, False, _live),
+    "one active run, with a webhook": (True, True, _live),
+    "300 ready issues that wait for a person": (True, False, _nobody),
+    "300 ready issues that wait for a person, with a webhook": (True, True, _nobody),
+    "300 ready issues that wait for another": (True, False, _blocked),
+}
+
+
+def cost(world: World, case: str, *, before: float = 60, minutes: float = 60) -> Counted:
+    """What one project costs its Gitea in so many minutes, after some `before` them."""
+    is_auto, has_hook, prepare = CASES[case]
+    hours = gitea(world, is_auto=is_auto)
+    prepare(hours)
+    if has_hook:
+        hours.hook()
+    Settings.objects.update(run_budget_minutes=600)
+    hours.passes(SLOW_STEP, minutes=before)
+    return hours.passes(SLOW_STEP, minutes=minutes)

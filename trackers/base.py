@@ -214,11 +214,14 @@ class Tracker(Protocol):
         """Those of the named issues that exist and are open, of many roots at once, as above."""
 
     def blockers(
-        self, keys: Mapping[str, Collection[str]]
-    ) -> Mapping[str, Mapping[str, Collection[str]] | None]:
+        self, keys: Mapping[str, Collection[str]], enough: int = 0
+    ) -> Mapping[str, Mapping[str, Collection[str] | None] | None]:
         """Which open issues the tracker itself says each named one waits for; Ability.BLOCKERS.
 
         Those that wait for none are left out. None where that root alone could not be read.
+        Issues are named in the order in which they would start. A tracker that has to ask for each
+        need not go on once `enough` of them wait for nothing (0: all), and may leave some for
+        later: they have None.
         """
 
     def trouble(self, root: str) -> TrackerError | None:

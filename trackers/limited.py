@@ -15,8 +15,8 @@ class Limited:
         return None
 
     def blockers(
-        self, keys: Mapping[str, Collection[str]]
-    ) -> Mapping[str, Mapping[str, Collection[str]] | None]:
+        self, keys: Mapping[str, Collection[str]], enough: int = 0
+    ) -> Mapping[str, Mapping[str, Collection[str] | None] | None]:
         raise _cannot(Ability.BLOCKERS)
 
     def pulls(self, heads: Mapping[str, Collection[str]]) -> Mapping[str, Sequence[Pull] | None]:

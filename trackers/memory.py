@@ -96,7 +96,7 @@ class MemoryTracker(Limited):
         return self._of_each(keys, lambda issue, wanted: issue.key in wanted)
 
     def blockers(
-        self, keys: Mapping[str, Collection[str]]
+        self, keys: Mapping[str, Collection[str]], enough: int = 0
     ) -> Mapping[str, Mapping[str, Collection[str]] | None]:
         """What `block` said, as far as those issues are open; None for a root that fails."""
         self._count("blockers")

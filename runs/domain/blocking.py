@@ -44,10 +44,14 @@ def references(body: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What an issue waits for: open issues, or itself by way of others. None: could not tell."""
+    """What an issue waits for: open issues, or itself by way of others. None: could not tell.
+
+    `is_unasked`: nobody was asked, since others go first.
+    """
 
     by: tuple[str, ...] | None = ()
     cycle: tuple[str, ...] = ()
+    is_unasked: bool = False
 
     @property
     def is_free(self) -> bool:
@@ -57,6 +61,7 @@ class Block:
 
 FREE = Block()
 UNKNOWN = Block(by=None)
+UNASKED = Block(by=None, is_unasked=True)
 
 
 def block_of(key: str, waits_for: Mapping[str, tuple[str, ...]]) -> Block:

@@ -102,7 +102,18 @@ def claimable(queue: Queue) -> list[Candidate]:
 def blocked(queue: Queue) -> list[Candidate]:
     """The ready issues that nobody works on and that wait for others, or may, in order."""
     taken = {*queue.active, *(queue.claims or ())}
-    return [one for one in queue.ready or () if one.key not in taken and not one.block.is_free]
+    waits = [one for one in queue.ready or () if not (one.block.is_free or one.block.is_unasked)]
+    return [one for one in waits if one.key not in taken]
+
+
+def unasked(queue: Queue) -> list[Candidate]:
+    """The ready issues that nothing is known against, and that others go before."""
+    return [
+        issue
+        for issue in queue.ready or ()
+        if issue.block.is_unasked
+        and all(found.why is Why.BLOCK_UNKNOWN for found in waiting.of_issue(queue, issue))
+    ]
 
 
 def hopeful(queue: Queue) -> list[Candidate]:

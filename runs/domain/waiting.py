@@ -275,7 +275,10 @@ def changes(issue: Candidate, failed: Sequence[Obstacle]) -> tuple[Change, ...]:
 
 def _blocks(issue: Candidate) -> Iterator[Obstacle]:
     block = issue.block
-    if block.by is None:
+    if block.is_unasked:
+        text = "Others go first. What it waits for is asked when its turn comes."
+        yield _wait(Why.BLOCK_UNKNOWN, text)
+    elif block.by is None:
         yield _wait(Why.BLOCK_UNKNOWN, "The tracker did not say whether what it waits for is open.")
     elif block.cycle:
         way = " → ".join(f"#{key}" for key in block.cycle)

@@ -24,7 +24,7 @@ def explain(lab: Lab, project: Project) -> tuple[Queue, Sequence[Waiting]]:
     """
     settings = Settings.current()
     with awaited():
-        (queue,) = facts.gather(lab, settings, [project])
+        (queue,) = facts.gather(lab, settings, [project], of_all=True)
     agent = project.agent or settings.agent
     if agent is not None:
         queue = replace(queue, is_logged_in=logins.known(lab, agent))

@@ -6,7 +6,7 @@ The launch pass and "Why is this not running?" both ask here and decide by the s
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from runs.agents import checks, holds
@@ -14,10 +14,12 @@ from runs.domain.blocking import Block
 from runs.domain.ports import Lab, SeamError
 from runs.domain.states import RunKind
 from runs.domain.waiting import Candidate, Queue
+from runs.domain.want import NOTHING, Want
 from runs.models import Project, Run, Settings, StartWait
 from runs.work import asking, census, start_waits, waiting_for, wanting
-from runs.work.asking import Silence
+from runs.work.asking import Root, Silence
 from trackers.base import Issue
+from trackers.keys import why_unfit
 
 CLAIMS_SECONDS = 10.0
 # The claimed keys, those of them that only a worktree folder claims, and why git did not say.
@@ -32,25 +34,40 @@ def gather(
     projects: Sequence[Project],
     wanted: str = "",
     silent: dict[int, str] | None = None,
+    *,
+    of_all: bool = False,
+    is_auto: bool = False,
 ) -> list[Queue]:
     """One queue a project, with a number of queries that does not grow with them.
 
     Each tracker is asked once for all its projects, git once for each that has a ready issue.
     Whatever did not answer is None in the facts (LAB-87). A repository that did not answer is
     `silent` for the rest of a pass: ten requests for one that hangs must not hold it up ten times.
+
+    What issues wait for is asked of the one that is `wanted`, else of the first ones until as many
+    as may start wait for nothing; `of_all`: as far as can be done in one go. `is_auto`: what only a
+    person may start now has its turn after the others.
     """
     silent = {} if silent is None else silent
     answers = _ready(lab, projects)
     active, automatic = _active()
     claimed = _all_claims(lab, projects, answers, silent)
-    free = {
-        (project.tracker, project.tracker_root, issue.key)
-        for project in projects
-        for issue in _listed(answers, project)
-        if issue.key not in active[project.pk] | (claimed[project.pk][0] or frozenset())
-    }
-    waits = waiting_for.ask(lab, answers, free)
     wants, waiting = wanting.of(projects), start_waits.of(projects)
+    free: list[tuple[str, str, str]] = []
+    for project in projects:
+        taken = active[project.pk] | (claimed[project.pk][0] or frozenset())
+        untaken = [one for one in _listed(answers, project) if one.key not in taken]
+        late = _late(waiting.get(project.pk, {}), lab.now()) if is_auto else frozenset()
+        want = wants[project.pk] if is_auto else NOTHING
+        first, after = _in_turn(project, untaken, late, want)
+        free += [(project.tracker, project.tracker_root, key) for key in (*first, *after)]
+    if wanted:
+        free = [one for one in free if one[2] == wanted]
+    enough: dict[Root, int] = defaultdict(int)
+    for project in [] if of_all else projects:
+        left = project.parallel_runs - automatic[project.pk]
+        enough[project.tracker, project.tracker_root] += max(1, left)
+    waits = waiting_for.ask(lab, answers, free, enough)
     queues = []
     for project in projects:
         issues = answers.get(_place(project), UNASKED)
@@ -113,6 +130,29 @@ def _ready(
         found |= {(*root, labels[root]): answer for root, answer in answers.items()}
         asked -= {(*root, label) for root, label in labels.items()}
     return found
+
+
+def _late(waiting: Mapping[str, StartWait], now: datetime) -> frozenset[str]:
+    """The issues that only a person starts now, after their last start."""
+    return frozenset(
+        key
+        for key, wait in waiting.items()
+        if wait.stopped_by or (wait.retry_at is not None and wait.retry_at > now)
+    )
+
+
+def _in_turn(
+    project: Project, ready: Sequence[Issue], late: Collection[str], want: Want
+) -> tuple[list[str], list[str]]:
+    """The keys of those that could start if they wait for nothing, and of the others."""
+    first: list[str] = []
+    after: list[str] = []
+    for one in ready:
+        names = {name.casefold() for name in (one.author, one.ready_by) if name}
+        may = not project.trusted_names or bool(names & set(project.trusted_names))
+        may = may and one.key not in late and want.includes(one.key)
+        (first if may and not why_unfit(one.key, project.keys) else after).append(one.key)
+    return first, after
 
 
 def _place(project: Project) -> tuple[str, str, str]:

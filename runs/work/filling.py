@@ -113,7 +113,7 @@ def fill(
         return 0
     by_id = {project.pk: project for project in projects}
     by_project = {one.project_id: one for one in claimed if one.project_id in by_id}
-    queues = facts.gather(lab, settings, projects)
+    queues = facts.gather(lab, settings, projects, is_auto=True)
     may = polling.answered(lab, settings, list(by_project.values()), queues, number, errors)
     queues = [replace(queue, want=_narrowed(queue, may)) for queue in queues]
     room = taking.room(lab, settings, sightings, held)
@@ -250,8 +250,11 @@ def _keep_hints(
     for queue in queues:
         project = projects[queue.project]
         is_known = queue.ready is not None and queue.claims is not None
-        is_known &= not any(one.block.by is None for one in queue.ready or ())
-        left = len(launching.claimable(queue)) - len(started.get(queue.project, ()))
+        is_known &= not any(
+            one.block.by is None and not one.block.is_unasked for one in queue.ready or ()
+        )
+        may_start = len(launching.claimable(queue)) + len(launching.unasked(queue))
+        left = may_start - len(started.get(queue.project, ()))
         count = left if is_known else None
         blocked = len(launching.blocked(queue))
         told = (count, blocked, lab.process)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from runs.domain import blocking
-from runs.domain.blocking import UNKNOWN, Block
+from runs.domain.blocking import UNASKED, UNKNOWN, Block
 from runs.domain.ports import Lab
 from runs.work import asking
 from runs.work.asking import Root, Silence
@@ -21,23 +21,30 @@ Ready = Mapping[tuple[str, str, str], Sequence[Issue] | Silence]
 @dataclass
 class Waits:
     """By root: what each open issue waits for. `unread` did not say what is open, `mute` did not
-    say what they know by themselves."""
+    say what they know by themselves, and were not asked about the issues in `unasked`."""
 
     known: dict[Root, dict[str, tuple[str, ...]]] = field(default_factory=lambda: defaultdict(dict))
     unread: set[Root] = field(default_factory=set)
     mute: set[Root] = field(default_factory=set)
+    unasked: dict[Root, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def block_of(self, root: Root, key: str) -> Block:
         """What blocks an issue; unknown when that could not be told."""
         waits = self.known[root]
         could_not_tell = root in self.unread and not set(waits.get(key, ())) <= waits.keys()
-        return UNKNOWN if root in self.mute or could_not_tell else blocking.block_of(key, waits)
+        if root in self.mute or could_not_tell:
+            return UNKNOWN
+        found = blocking.block_of(key, waits)
+        return UNASKED if found.is_free and key in self.unasked[root] else found
 
 
-def ask(lab: Lab, ready: Ready, free: Collection[tuple[str, str, str]]) -> Waits:
-    """Ask what these issues wait for; a tracker only of the `free` ones (kind, root, key).
+def ask(
+    lab: Lab, ready: Ready, free: Sequence[tuple[str, str, str]], enough: Mapping[Root, int]
+) -> Waits:
+    """Ask what these issues wait for; a tracker only of the `free` ones (kind, root, key), in order.
 
-    What is claimed or worked on is not started anyway, so nothing is spent on it.
+    What is claimed or worked on is not started anyway, so nothing is spent on it, and nothing on
+    what stands behind `enough` others of its root that may start; 0: all of them.
 
     Issues that are only named are asked for too, and what those name, so that a circle is seen.
     Of what a tracker says by itself only open issues count, as of what stands in the texts.
@@ -46,11 +53,14 @@ def ask(lab: Lab, ready: Ready, free: Collection[tuple[str, str, str]]) -> Waits
     for (kind, root, _), issues in ready.items():
         for issue in () if isinstance(issues, Silence) else issues:
             waits.known[kind, root][issue.key] = blocking.references(issue.body)
-    said = _by_trackers(lab, waits, free)
+    said = _by_trackers(lab, waits, free, enough)
     _by_texts(lab, waits)
     for place, blockers in said.items():
         known = waits.known[place]
         for key, others in blockers.items():
+            if others is None:
+                waits.unasked[place].add(key)
+                continue
             known[key] = tuple(dict.fromkeys((*known.get(key, ()), *sorted(others))))
             for other in others:
                 known.setdefault(other, ())
@@ -58,16 +68,17 @@ def ask(lab: Lab, ready: Ready, free: Collection[tuple[str, str, str]]) -> Waits
 
 
 def _by_trackers(
-    lab: Lab, waits: Waits, free: Collection[tuple[str, str, str]]
-) -> Mapping[Root, Mapping[str, Collection[str]]]:
+    lab: Lab, waits: Waits, free: Sequence[tuple[str, str, str]], enough: Mapping[Root, int]
+) -> Mapping[Root, Mapping[str, Collection[str] | None]]:
     """What trackers know of the free issues, as far as they know such things."""
-    wanted: dict[Root, Collection[str]] = {}
+    wanted: dict[Root, tuple[Collection[str], int]] = {}
     for place, issues in waits.known.items():
         tracker = lab.tracker_for(place[0]) if place[0] else None
-        keys = [key for key in issues if (*place, key) in free]
+        mine = [key for kind, root, key in free if (kind, root) == place and key in issues]
+        keys = list(dict.fromkeys(mine))
         if tracker is not None and Ability.BLOCKERS in tracker.abilities and keys:
-            wanted[place] = keys
-    said: dict[Root, Mapping[str, Collection[str]]] = {}
+            wanted[place] = (keys, enough.get(place, 0))
+    said: dict[Root, Mapping[str, Collection[str] | None]] = {}
     for place, answer in asking.ask_roots(lab, wanted, _blockers).items():
         if isinstance(answer, Silence):
             waits.mute.add(place)
@@ -77,9 +88,14 @@ def _by_trackers(
 
 
 def _blockers(
-    tracker: Tracker, keys: Mapping[str, Collection[str]]
-) -> Mapping[str, Mapping[str, Collection[str]] | None]:
-    return tracker.blockers(keys)
+    tracker: Tracker, asked: Mapping[str, tuple[Collection[str], int]]
+) -> Mapping[str, Mapping[str, Collection[str] | None] | None]:
+    """Asks about all roots at once, unless they differ in how many are enough."""
+    said: dict[str, Mapping[str, Collection[str] | None] | None] = {}
+    for enough in {most for _, most in asked.values()}:
+        some = {root: keys for root, (keys, most) in asked.items() if most == enough}
+        said |= tracker.blockers(some, enough)
+    return said
 
 
 def _by_texts(lab: Lab, waits: Waits) -> None:

@@ -68,7 +68,7 @@ class BeadsTracker(Limited):
         )
 
     def blockers(
-        self, keys: Mapping[str, Collection[str]]
+        self, keys: Mapping[str, Collection[str]], enough: int = 0
     ) -> Mapping[str, Mapping[str, Collection[str]] | None]:
         """What `bd blocked` says of the named issues."""
         return self._each(keys, lambda root: self._blocked(root, keys[root]))

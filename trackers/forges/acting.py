@@ -25,6 +25,7 @@ from trackers.forges.dialect import Need
 from trackers.forges.naming import is_number, number_of
 from trackers.forges.pool import side_by_side
 from trackers.forges.tracker import ForgeTracker
+from trackers.forges.turns import Answers, Turn
 from trackers.forges.visit import Visit
 from trackers.forges.waiting import Hint, Waits
 from trackers.http.client import Answer
@@ -84,45 +85,55 @@ class ActingTracker(ForgeTracker):
         """The answer to the question to merge, with one of the statuses 200, 404, 405, 409."""
 
     def blockers(
-        self, keys: Mapping[str, Collection[str]]
-    ) -> Mapping[str, Mapping[str, Collection[str]] | None]:
-        """What each named issue waits for; only those are asked for that may wait."""
+        self, keys: Mapping[str, Collection[str]], enough: int = 0
+    ) -> Mapping[str, Mapping[str, Collection[str] | None] | None]:
+        """What each named issue waits for; only those are asked for that may wait, see `Turn`."""
         visits = self._visits(keys)
-        answer: dict[str, dict[str, Collection[str]] | None] = dict.fromkeys(keys)
-        answer |= {root: {} for root in visits}
-        asked = [
-            (root, key)
-            for root, visit in visits.items()
-            for key in keys[root]
-            if is_number(key) and not self._waits_of(visit, root).is_free(key, self._now())
-        ]
-        found = side_by_side(asked, lambda one: self._open_blockers(visits[one[0]], *one))
-        for (root, key), waits in found.items():
-            mine = answer[root]
+        found = side_by_side(
+            visits, lambda root: self._turn(visits[root], root, list(keys[root]), enough)
+        )
+        answer: dict[str, Mapping[str, Collection[str] | None] | None] = dict.fromkeys(keys)
+        for root, waits in found.items():
             if isinstance(waits, TrackerError):
-                answer[root], self._troubles[root] = None, waits
-            elif waits and mine is not None:
-                mine[key] = waits
+                self._troubles[root] = waits
+            else:
+                answer[root] = waits
         return answer
+
+    def _turn(self, visit: Visit, root: str, keys: Sequence[str], enough: int) -> Answers:
+        def ask(some: Sequence[str]) -> Mapping[str, Collection[str]]:
+            found = side_by_side(some, lambda key: self._open_blockers(visit, root, key))
+            told: dict[str, Collection[str]] = {}
+            for key, waits in found.items():
+                if isinstance(waits, TrackerError):
+                    raise waits
+                told[key] = waits
+            return told
+
+        known = self._waits_of(visit, root)
+        return Turn(
+            known, [key for key in keys if is_number(key)], enough, self._now(), ask
+        ).answers()
 
     def _open_blockers(self, visit: Visit, root: str, key: str) -> Collection[str]:
         known = self._waits_of(visit, root)
         try:
             entries = self._blocked_by(visit, number_of(key))
         except NotFound:
-            return self._no_blockers(visit, known, key)
-        if not entries:
-            known.found_free(key, self._now())
+            return self._no_blockers(visit, root, key)
         name = known.name or str(visit.repository)
-        return sorted(reading.every(entries, lambda entry: self._blocker(name, entry)))
+        by = sorted(reading.every(entries, lambda entry: self._blocker(name, entry)))
+        known.found(key, by, self._now(), is_bare=not entries)
+        return by
 
-    def _no_blockers(self, visit: Visit, known: Waits, key: str) -> Collection[str]:
+    def _no_blockers(self, visit: Visit, root: str, key: str) -> Collection[str]:
         """The issue is gone, or nothing is known here of what issues wait for."""
         try:
             self._entry(visit, number_of(key), Purpose.BLOCKERS)
         except NotFound:
+            self._gone(visit, root)
             return ()
-        known.not_there(self._now())
+        self._waits_of(visit, root).not_there(self._now())
         return ()
 
     def _noted(self, visit: Visit, root: str, entries: Sequence[Any]) -> None:

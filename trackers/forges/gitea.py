@@ -8,7 +8,7 @@ from typing import Any
 
 from trackers.account import Account, Purpose
 from trackers.base import Check, Finding, Issue, NotFound, Pull, Refused
-from trackers.forges import gitea_examining, gitea_pulls, gitea_reading, reading
+from trackers.forges import gitea_examining, gitea_pulls, gitea_queue, gitea_reading, reading
 from trackers.forges.acting import LABEL_COLOUR, ActingTracker
 from trackers.forges.dialect import GITEA, Need
 from trackers.forges.naming import is_commit, number_of
@@ -39,6 +39,7 @@ class GiteaTracker(ActingTracker):
         super().__init__(client, accounts, now)
         self._memories: dict[tuple[str, str], gitea_pulls.Memory] = {}
         self._waits = {}
+        self._listings: dict[tuple[str, str], gitea_queue.Listing] = {}
 
     def open_count(self, root: str) -> int:
         """How many issues are open; Gitea says it beside any page of the list."""
@@ -46,7 +47,7 @@ class GiteaTracker(ActingTracker):
         leaf = visit.leaf("issues", purpose=Purpose.QUEUE, need=Need.READ_ISSUES, params=params)
         if leaf.total is not None:
             return leaf.total
-        return len(self._listed(visit, "", Purpose.QUEUE)[0])
+        return len(self._listed(visit, "", Purpose.QUEUE))
 
     def comment(self, root: str, key: str, author: str, body: str) -> None:
         """Write a comment. Gitea answers 500 where there is no such issue, so that is asked first."""
@@ -109,6 +110,22 @@ class GiteaTracker(ActingTracker):
 
     def _has_label(self, issue: Issue, label: str) -> bool:
         return label in issue.labels
+
+    def _queue_entries(self, visit: Visit, root: str, label: str) -> Sequence[Any]:
+        known = self._listing(visit, root, label)
+        params = self._list_params("" if "," in label else label)
+        return gitea_queue.entries(visit, known, params, self._now())
+
+    def _listing(self, visit: Visit, root: str, label: str) -> gitea_queue.Listing:
+        return self._remembered(self._listings, visit, f"{root}\n{label}", gitea_queue.Listing)
+
+    def _gone(self, visit: Visit, root: str) -> None:
+        with self._lock:
+            mine = [
+                one for (_, name), one in self._listings.items() if name.startswith(f"{root}\n")
+            ]
+        for one in mine:
+            one.forget()
 
     def _comments(self, visit: Visit, number: int) -> Sequence[Any]:
         """All at once: Gitea does not page them."""

@@ -45,7 +45,7 @@ class GitHubTracker(ActingTracker):
 
     def open_count(self, root: str) -> int:
         """How many issues are open. GitHub's own count has the pull requests in it."""
-        return len(self._listed(self._visit(root), "", Purpose.QUEUE)[0])
+        return len(self._listed(self._visit(root), "", Purpose.QUEUE))
 
     def remove_label(self, root: str, key: str, label: str) -> None:
         """Take a label off an issue. Raises NotFound, Refused."""

@@ -99,7 +99,7 @@ class ForgeTracker(Limited):
 
     def open_issues(self, root: str) -> Sequence[Issue]:
         """Every open issue, lowest number first."""
-        return self._listed(self._visit(root), "", Purpose.READ)[0]
+        return self._listed(self._visit(root), "", Purpose.READ)
 
     def issue(self, root: str, key: str) -> Issue:
         """One issue with its comments. Raises NotFound."""
@@ -135,24 +135,34 @@ class ForgeTracker(Limited):
         return pull
 
     def _queue(self, visit: Visit, root: str, label: str) -> Sequence[Issue]:
-        found, entries = self._listed(visit, label, Purpose.QUEUE)
+        entries = self._queue_entries(visit, root, label)
         self._noted(visit, root, entries)
-        return found
+        return self._picked(entries, label)
 
-    def _listed(
-        self, visit: Visit, label: str, purpose: Purpose
-    ) -> tuple[Sequence[Issue], Sequence[Any]]:
-        """Open issues by number, and what the forge sent. A name with a comma cannot be asked for.
+    def _queue_entries(self, visit: Visit, root: str, label: str) -> Sequence[Any]:
+        """What the forge lists for a ready queue, read to its end."""
+        return self._entries(visit, label, Purpose.QUEUE)
+
+    def _gone(self, visit: Visit, root: str) -> None:
+        """Called when an issue of a ready queue is not there any more."""
+
+    def _listed(self, visit: Visit, label: str, purpose: Purpose) -> Sequence[Issue]:
+        """Open issues by number."""
+        return self._picked(self._entries(visit, label, purpose), label)
+
+    def _entries(self, visit: Visit, label: str, purpose: Purpose) -> Sequence[Any]:
+        """Open issues as the forge sends them. A name with a comma cannot be asked for."""
+        params = self._list_params("" if "," in label else label)
+        return visit.every("issues", purpose=purpose, need=Need.READ_ISSUES, params=params)
+
+    def _picked(self, entries: Sequence[Any], label: str) -> Sequence[Issue]:
+        """The open issues among them by number.
 
         The label is looked for again here: Gitea lists everything for one that it does not know.
         """
-        params = self._list_params("" if "," in label else label)
-        entries = visit.every("issues", purpose=purpose, need=Need.READ_ISSUES, params=params)
         found = {int(one.key): one for one in reading.every(entries, self._read_issue)}
         listed = [found[number] for number in sorted(found)]
-        return [
-            one for one in listed if one.is_open and (not label or self._has_label(one, label))
-        ], entries
+        return [one for one in listed if one.is_open and (not label or self._has_label(one, label))]
 
     def _open_issue(self, visit: Visit, key: str) -> Issue | None:
         try:

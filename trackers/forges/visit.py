@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -26,11 +28,12 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One page of a list; `total` is how long the forge says that the list is."""
+    """One page of a list; `total` is how long the forge says that the list is, `at` its own time."""
 
     items: list[Any]
     has_more: bool
     total: int | None
+    at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,7 @@ class Visit:
         page = Page(
             number, len(items), first or len(items), size, answer.headers, answer.was_unchanged
         )
-        return Leaf(items, after(page) is not None, total(answer.headers))
+        return Leaf(items, after(page) is not None, total(answer.headers), date(answer.headers))
 
     def _call(
         self,
@@ -270,3 +273,12 @@ def total(headers: Mapping[str, str]) -> int | None:
     """How long a forge says that a list is."""
     told = headers.get("x-total-count", "").strip()
     return int(told) if told.isascii() and told.isdigit() and len(told) < 10 else None
+
+
+def date(headers: Mapping[str, str]) -> datetime | None:
+    """When a forge answered, by its own clock."""
+    try:
+        told = parsedate_to_datetime(headers.get("date", ""))
+    except ValueError:
+        return None
+    return told.astimezone(UTC) if told.tzinfo is not None else None

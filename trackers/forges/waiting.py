@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+# What could start next is asked for again; what stands behind it only when it has changed.
 GOOD_FOR = timedelta(minutes=10)
+GOOD_BEHIND_FOR = timedelta(hours=12)
 NOT_THERE_FOR = timedelta(hours=1)
+# How many blocked issues are looked at again in one question.
+MOST_BLOCKED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +26,30 @@ class Hint:
     at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the forge said of an issue when it looked like `hint`. `by` are the open ones that it waits for.
+
+    `is_bare`: it named nothing at all, not even closed issues, which may be opened again.
+    """
+
+    hint: Hint
+    at: datetime
+    by: tuple[str, ...]
+    is_bare: bool
+
+
 @dataclass
 class Waits:
     """What is known of one repository. In memory and thread-safe."""
 
     hints: Mapping[str, Hint] = field(default_factory=dict)
     name: str = ""  # what the forge calls the repository now; a root keeps an earlier name
-    _free: dict[str, tuple[Hint, datetime]] = field(default_factory=dict)
+    _told: dict[str, Told] = field(default_factory=dict)
     _not_there_until: datetime | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def is_free(self, key: str, now: datetime) -> bool:
+    def is_free(self, key: str, now: datetime, good_for: timedelta = GOOD_FOR) -> bool:
         """Whether an issue waits for nothing, so that nobody need be asked."""
         with self._lock:
             if self._not_there_until is not None and now < self._not_there_until:
@@ -40,23 +57,46 @@ class Waits:
             hint = self.hints.get(key)
             if hint is None or hint.blocked_by:
                 return False
-            known = self._free.get(key)
-            is_known = known is not None and known[0] == hint and now - known[1] < GOOD_FOR
+            told = self._kept(key)
+            is_known = told is not None and told.is_bare and now - told.at < good_for
             return hint.blocked_by == 0 or (hint.at is not None and is_known)
+
+    def blockers(self, key: str) -> tuple[str, ...]:
+        """The open issues that it waited for when it was asked for last, unless it changed since."""
+        with self._lock:
+            told = self._kept(key)
+            return told.by if told is not None else ()
+
+    def to_ask_again(self, keys: Iterable[str]) -> list[str]:
+        """Blocked issues whose blockers may be closed by now: those asked longest ago, and of those
+        that wait for the same only one."""
+        with self._lock:
+            found = [(told, key) for key in keys if (told := self._kept(key)) and told.by]
+        found.sort(key=lambda one: one[0].at)
+        return list({told.by: key for told, key in reversed(found)}.values())[::-1][:MOST_BLOCKED]
+
+    def like(self, key: str, keys: Collection[str]) -> list[str]:
+        """The others that waited for what this one waited for."""
+        by = self.blockers(key)
+        return [other for other in keys if other != key and by and self.blockers(other) == by]
 
     def queue(self, hints: Mapping[str, Hint]) -> None:
         """The ready queue was read; what was known of other issues is dropped."""
         with self._lock:
             self.hints = dict(hints)
-            self._free = {key: known for key, known in self._free.items() if key in hints}
+            self._told = {key: told for key, told in self._told.items() if key in hints}
 
-    def found_free(self, key: str, now: datetime) -> None:
-        """The forge named nothing at all that an issue waits for."""
+    def found(self, key: str, by: Sequence[str], now: datetime, *, is_bare: bool) -> None:
+        """The forge said what an issue waits for."""
         with self._lock:
             if hint := self.hints.get(key):
-                self._free[key] = (hint, now)
+                self._told[key] = Told(hint, now, tuple(by), is_bare)
 
     def not_there(self, now: datetime) -> None:
         """The forge does not know what issues wait for, or the repository has it switched off."""
         with self._lock:
             self._not_there_until = now + NOT_THERE_FOR
+
+    def _kept(self, key: str) -> Told | None:
+        told = self._told.get(key)
+        return told if told is not None and told.hint == self.hints.get(key) else None

@@ -1,0 +1,48 @@
+"""What one project costs its forge, counted there: bounds that must not creep up.
+
+`python -m bench.requests` counts all cases; docs/performance.md has the figures.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from runs.models import StartRequest
+from runs.work import starts, tick
+from tests.fakes import World
+from tests.forge_hours import READY, cost, gitea
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.mark.parametrize(
+    ("case", "most"),
+    [
+        ("idle", 3),
+        ("one active run", 68),
+        ("one active run, with a webhook", 8),
+        ("300 ready issues that wait for a person", 55),
+    ],
+)
+def test_half_cost_costs_a_forge_no_more_than_this(world: World, case: str, most: int) -> None:
+    found = cost(world, case, before=12, minutes=30)
+    assert 0 < found.api <= most, found
+    assert found.git <= 2
+
+
+def test_starting_one_of_300_issues_asks_what_that_one_waits_for(world: World) -> None:
+    hours = gitea(world)
+    for number in range(300):
+        hours.repo.issue(f"issue {number}", labels=[READY])
+    hours.repo.items[200].blocked_by.append((hours.repo, hours.repo.items[7]))
+
+    starts.request(world.lab, hours.project, by="anna", wanted="250")
+    tick.tick(world.lab, force=True)
+    assert StartRequest.objects.get().answer == "started"
+    asked = [line.path for line in hours.forge.calls("/dependencies")]
+    assert asked == ["/repos/acme/shop/issues/250/dependencies"]
+
+    starts.request(world.lab, hours.project, by="anna", wanted="200")
+    tick.tick(world.lab, force=True)
+    assert "blocked by #7" in StartRequest.objects.get(wanted_key="200").text
+    assert len(hours.forge.calls("/dependencies")) == 2

@@ -1,0 +1,101 @@
+"""A ready queue of more than one page on Gitea: read whole now and then, and in between what changed.
+
+Gitea sends no ETag, so an unchanged page costs it as much as a new one. Every change of an issue
+changes its `updated_at`; a deleted one is just not listed any more, and a label that is renamed
+changes no issue, which is why the whole list is read again twice an hour.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from trackers.account import Purpose
+from trackers.forges import reading
+from trackers.forges.dialect import Need
+from trackers.forges.visit import Leaf, Visit
+
+WHOLE_EVERY = timedelta(minutes=30)
+# What is stored while a list is put together may carry a moment from before.
+OVERLAP = timedelta(seconds=5)
+MOST_PAGES = 3
+
+
+@dataclass
+class Listing:
+    """What is known of the open issues with one label. In memory and thread-safe.
+
+    `as_of` is on the forge's clock, `read_at` on ours.
+    """
+
+    entries: dict[int, Any] = field(default_factory=dict)
+    as_of: datetime | None = None
+    read_at: datetime | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def forget(self) -> None:
+        """Have the whole list read the next time."""
+        self.as_of = self.read_at = None
+
+
+def entries(
+    visit: Visit, known: Listing, params: Mapping[str, str], now: datetime
+) -> Sequence[Any]:
+    """The entries of the list that `params` ask for."""
+    with known.lock:
+        if known.as_of is not None and known.read_at is not None:
+            is_young = timedelta(0) <= now - known.read_at < WHOLE_EVERY
+            if is_young and _catch_up(visit, known, params.get("labels", ""), known.as_of):
+                return list(known.entries.values())
+        return _whole(visit, known, params, now)
+
+
+def _whole(visit: Visit, known: Listing, params: Mapping[str, str], now: datetime) -> Sequence[Any]:
+    """A list of one page is read anew each time, which costs as little as what changed."""
+    known.forget()
+    first = _leaf(visit, dict(params), 1)
+    if not first.has_more:
+        return first.items
+    found = visit.every("issues", purpose=Purpose.QUEUE, need=Need.READ_ISSUES, params=params)
+    if first.at is not None:
+        known.entries = {number: one for one in found if (number := reading.index(one))}
+        known.as_of, known.read_at = first.at - OVERLAP, now
+    return found
+
+
+def _catch_up(visit: Visit, known: Listing, label: str, as_of: datetime) -> bool:
+    """Take in what changed since; False when that is so much that the whole list is read again."""
+    params = {"state": "all", "type": "issues", "since": as_of.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    leaf = _leaf(visit, params, 1)
+    at, first, changed = leaf.at, len(leaf.items), list(leaf.items)
+    for number in range(2, MOST_PAGES + 1):
+        if not leaf.has_more:
+            break
+        leaf = _leaf(visit, params, number, first)
+        changed += leaf.items
+    if leaf.has_more or at is None:
+        return False
+    for one in changed:
+        if (number := reading.index(one)) is not None:
+            known.entries[number] = one
+    known.entries = {
+        number: one
+        for number, one in known.entries.items()
+        if reading.text(one, "state") == "open" and (not label or label in reading.labels(one))
+    }
+    known.as_of = at - OVERLAP
+    return True
+
+
+def _leaf(visit: Visit, params: Mapping[str, str], number: int, first: int = 0) -> Leaf:
+    return visit.leaf(
+        "issues",
+        purpose=Purpose.QUEUE,
+        need=Need.READ_ISSUES,
+        params=params,
+        number=number,
+        first=first,
+    )
