@@ -65,8 +65,8 @@ def gather(
         free = [one for one in free if one[2] == wanted]
     enough: dict[Root, int] = defaultdict(int)
     for project in [] if of_all else projects:
-        left = project.parallel_runs - automatic[project.pk]
-        enough[project.tracker, project.tracker_root] += max(1, left)
+        room = project.parallel_runs - automatic[project.pk]
+        enough[project.tracker, project.tracker_root] += max(1, room)
     waits = waiting_for.ask(lab, answers, free, enough)
     queues = []
     for project in projects:

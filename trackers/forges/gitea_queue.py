@@ -79,8 +79,8 @@ def _catch_up(visit: Visit, known: Listing, label: str, as_of: datetime) -> bool
     if leaf.has_more or at is None:
         return False
     for one in changed:
-        if (number := reading.index(one)) is not None:
-            known.entries[number] = one
+        if (index := reading.index(one)) is not None:
+            known.entries[index] = one
     known.entries = {
         number: one
         for number, one in known.entries.items()
