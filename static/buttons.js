@@ -3,6 +3,7 @@
   "use strict";
 
   const ARMED_FOR = 5000;     // an armed button lapses
+  const TOLD_FOR = 10000;     // what was done is told as long
   const STEADY = 4;           // pixels between press and release; more is a drag
   const PRESSABLE = "a[href], button, summary, label, input";
 
@@ -87,6 +88,43 @@
     all("details.menu[open]").forEach((menu) => { menu.open = false; menu.querySelector("summary").focus(); });
   }
 
+  /* ---- what was done is told for a while; what went wrong stays until somebody dismisses it ---- */
+
+  const told = new WeakMap();
+
+  function fade() {
+    all("#banner .banner:is(.success, .info)").forEach((box) => {
+      const known = told.get(box);
+      const isRead = document.hidden || box.matches(":hover, :focus-within");
+      if (!known || known.text !== box.textContent || isRead) told.set(box, { text: box.textContent, at: Date.now() });
+      else if (Date.now() - known.at > TOLD_FOR) box.remove();
+    });
+  }
+
+  /* ---- a pressed button that the answer took away leaves the focus to what was said of it ---- */
+
+  let lost = null;
+
+  function leave({ detail: { ctx } }) {
+    const button = ctx.sourceElement;
+    if (ctx.request.method === "GET" || document.activeElement !== button) return;
+    lost = { button, around: [] };
+    for (let one = button.parentElement; one; one = one.parentElement) if (one.id) lost.around.push(one.id);
+  }
+
+  function find() {
+    if (!lost || document.activeElement !== document.body || lost.button.isConnected) return;
+    const around = lost.around.map((id) => document.getElementById(id)).find((one) => one?.querySelector("h1, h2"));
+    const target = document.querySelector("#banner .banner") ?? around?.querySelector("h1, h2") ?? document.querySelector("h1");
+    lost = null;
+    if (!target) return;
+    target.tabIndex = -1;
+    target.focus({ preventScroll: true });
+  }
+
+  document.addEventListener("htmx:before:request", leave);
+  document.addEventListener("htmx:after:swap", find);
+  setInterval(fade, 1000);
   document.addEventListener("pointerdown", held, true);
   document.addEventListener("click", released, true);
   document.addEventListener("click", pressed, true);

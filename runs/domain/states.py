@@ -239,6 +239,7 @@ class NoticeKind(StrEnum):
     AUTO_CHANGED = "auto.changed"
     AUTO_PAUSED = "auto.paused"
     STREAK_RESET = "streak.reset"
+    NEED_DISMISSED = "need.dismissed"
     WATCH_OPENED = "watch.opened"
     WATCH_ASKED = "watch.asked"
     WATCH_IDLE = "watch.idle"

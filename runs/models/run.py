@@ -17,9 +17,8 @@ from runs.models.told import AgentTold
 from runs.models.watch import WatchSession
 
 # Written as the index has it, so that databases use it.
-UNSEEN = (
-    Q(seen_until=None) & ~Q(outcome="") & (Q(outcome__in=[o.value for o in BAD]) | ~Q(warning=""))
-)
+NEEDS_SOMEBODY = ~Q(outcome="") & (Q(outcome__in=[o.value for o in BAD]) | ~Q(warning=""))
+UNSEEN = Q(seen_until=None) & NEEDS_SOMEBODY
 
 
 class RunQuerySet(models.QuerySet["Run"]):

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, transaction
+from django.db.models import Q
 
 from runs.domain import watching
 from runs.domain.needing import SEEN_FOR
+from runs.domain.ports import Lab
+from runs.domain.states import NoticeKind
 from runs.models import Run, WatchSession
+from runs.models.run import NEEDS_SOMEBODY
+from runs.work import announce
+
+TEXT = "dismissed from what needs you"
 
 
 def opened(row: Run | WatchSession, now: datetime) -> None:
@@ -21,17 +28,21 @@ def opened(row: Run | WatchSession, now: datetime) -> None:
         return  # a page that only reads is shown nevertheless; it stands there a little longer
 
 
-def dismiss(row: Run | WatchSession, now: datetime) -> None:
+def dismiss(lab: Lab, row: Run | WatchSession, by: str) -> None:
     """Take something that has ended off the list."""
-    type(row).objects.filter(pk=row.pk, ended_at__isnull=False).update(seen_until=now)
+    about = {"run": row} if isinstance(row, Run) else {"project": row.project, "watch_id": row.pk}
+    with transaction.atomic():
+        rows = type(row).objects.filter(pk=row.pk, ended_at__isnull=False)
+        if rows.update(seen_until=lab.now()):
+            announce.tell(lab, NoticeKind.NEED_DISMISSED, TEXT, by=by, **about)
 
 
-def dismiss_all(now: datetime) -> int:
-    """Take everything off the list that has ended badly; returns how much nobody had opened."""
+def dismiss_all(lab: Lab, by: str) -> None:
+    """Take everything off the list that has ended badly."""
+    now = lab.now()
+    on_it = Q(seen_until=None) | Q(seen_until__gt=now)
     sessions = WatchSession.objects.filter(ended_at__isnull=False, code__in=watching.FAILED)
-    number = 0
-    for rows in (Run.objects.exclude(outcome=""), sessions):
-        rows.filter(seen_until__gt=now).update(seen_until=now)
-        unseen = rows.filter(seen_until=None)
-        number += unseen.update(seen_until=now)
-    return number
+    with transaction.atomic():
+        for rows in (Run.objects.filter(NEEDS_SOMEBODY), sessions):
+            rows.filter(on_it).update(seen_until=now)
+        announce.tell(lab, NoticeKind.NEED_DISMISSED, f"{TEXT}: everything that ended", by=by)

@@ -49,16 +49,19 @@ def edit(
     title: str | None = None,
     body: str | None = None,
     by: str,
+    seen: str = "",
 ) -> bool:
     """Replace title, body or both; None keeps what is there. False when nothing changed.
 
-    Raises IssueRefused, NotFound.
+    `seen` is the version that was edited. Raises IssueRefused, NotFound, and Changed when there
+    is another version by now.
     """
     kept = _texts("-" if title is None else title, body or "")
     title = None if title is None else kept[0]
     body = None if body is None else kept[1]
     with transaction.atomic():
-        edited = store.edit_issue(root_of(project), number, title=title, body=body, at=lab.now())
+        root, new = root_of(project), {"title": title, "body": body}
+        edited = store.edit_issue(root, number, **new, seen=seen, at=lab.now())
         if edited is not None:
             _tell(lab, project, number, f"issue edited: {writing.one_line(edited)}", by)
     return edited is not None

@@ -151,7 +151,7 @@ def test_pages_are_read_through_a_lock_and_a_click_is_told_to_come_again(world, 
     with impatient() as database, locked(database):
         assert client.get("/").status_code == 200
         assert client.get(f"/runs/{run.pk}/").status_code == 200
-        page = client.post(f"/runs/{run.pk}/stop")
+        page = client.post(f"/runs/{run.pk}/stop", {"sure": "yes"})
         assert page.status_code == 503
         assert page["Retry-After"]
         assert b"Another program holds the database" in page.content
@@ -162,7 +162,7 @@ def test_pages_are_read_through_a_lock_and_a_click_is_told_to_come_again(world, 
     run.refresh_from_db()
     assert run.is_active
     assert not StartRequest.objects.exists()
-    assert client.post(f"/runs/{run.pk}/stop").status_code in (200, 303)
+    assert client.post(f"/runs/{run.pk}/stop", {"sure": "yes"}).status_code in (200, 303)
 
 
 @on_sqlite

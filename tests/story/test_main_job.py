@@ -86,6 +86,7 @@ def test_stop_is_neutral_and_reaches_other_browsers_as_a_push(story, tab):
     page.goto(f"{story.url}/runs/1/")
     page.evaluate(STAY)
     page.get_by_role("button", name="Stop", exact=True).first.click()
+    page.get_by_role("button", name="Press again: stop").click()
     expect(page.locator("main")).to_contain_text("stopped by anna")
     assert _is_same_page(page)
     expect(other.locator("article.run")).to_have_count(0)

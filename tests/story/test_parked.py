@@ -28,6 +28,7 @@ def test_stopped_work_is_parked_discarded_requeued_and_brought_back(story, tab):
 
     page = tab("/runs/1/")
     page.get_by_role("button", name="Stop", exact=True).first.click()
+    page.get_by_role("button", name="Press again: stop").click()
     expect(page.locator("main")).to_contain_text("stopped by anna")
     page.get_by_role("link", name="discard it under Parked").click()
     entry = page.locator("#parked-afk1")

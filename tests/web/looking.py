@@ -18,6 +18,11 @@ TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
     && !e.closest(".term, .table-scroll, .code-scroll, .hide, .skip")).map(e => e.outerHTML.slice(0, 100))"""
 TOO_SMALL = """() => [...document.querySelectorAll("a.btn, button, select, input, summary, .nav.main a")]
   .filter(e => e.offsetParent && e.getBoundingClientRect().height < 43.5).map(e => e.outerHTML.slice(0, 100))"""
+# A link in a row may be smaller than a button, and what cuts it off counts too.
+TOO_THIN = """() => [...document.querySelectorAll("main a:not(.btn, .prose a, .term a)")].filter(e => {
+    const box = e.offsetParent?.closest(".hide") ? null : e.parentElement, own = e.getBoundingClientRect().height;
+    const cut = box && getComputedStyle(box).overflowY !== "visible" ? box.clientHeight : own;
+    return e.offsetParent && Math.min(own, cut) < 24; }).map(e => e.outerHTML.slice(0, 100))"""
 
 
 AXE = Axe().axe_script
@@ -39,6 +44,7 @@ def look(page: Page, name: str, scheme: str, width: int, *rules: str) -> list[ob
     wrong += [(name, "too wide", one) for one in page.evaluate(TOO_WIDE)]
     if width < 600:
         wrong += [(name, "too small", one) for one in page.evaluate(TOO_SMALL)]
+        wrong += [(name, "too thin", one) for one in page.evaluate(TOO_THIN)]
     if PICTURES:
         path = Path(PICTURES) / f"{name.replace(' ', '-')}-{width}-{scheme}.png"
         page.screenshot(path=path, full_page=True)

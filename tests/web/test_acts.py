@@ -56,6 +56,7 @@ ELSEWHERE = {
     "passkey-add": "test_passkeys.py",
     "passkey-remove": "test_passkeys.py",
     "setup": "test_auth.py",
+    "login-again": "test_auth.py",
     "invite": "test_people.py",
     "agent-check": "test_agent_cards.py",
     "agent-try-again": "test_held_pages.py",
@@ -174,6 +175,19 @@ class Stage:
         Notice.objects.all().delete()
         self.of_project("workflow-restart", {}, row.pk, 1)
 
+    def ended_run(self) -> Run:
+        return make.a_run(self.project, "8", outcome="died")
+
+    def ended_watch(self) -> None:
+        ended = {"phase": "ended", "code": 1, "reason": "issues failed"}
+        row = WatchSession.objects.create(
+            project=self.project,
+            opened_at=self.world.clock.now,
+            ended_at=self.world.clock.now,
+            **ended,
+        )
+        self.of_project("watch-dismiss", {}, row.pk)
+
     def resume(self) -> None:
         auto.switch(self.world.lab, self.project, is_on=True, by="anna")
         ended = {"phase": "ended", "code": 3, "reason": "poll failed", "needs_resume": True}
@@ -187,8 +201,11 @@ SECRET = "an even longer secret"
 
 ACTS: dict[str, Callable[[Stage], object]] = {
     "start": Stage.starts,
-    "stop": lambda s: s.post("stop", {}, s.run().pk),
-    "stop-all": lambda s: (s.run(), s.of_project("stop-all")),
+    "stop": lambda s: s.post("stop", {"sure": "yes"}, s.run().pk),
+    "stop-all": lambda s: (s.run(), s.of_project("stop-all", {"sure": "yes"})),
+    "run-dismiss": lambda s: s.post("run-dismiss", {}, s.ended_run().pk),
+    "watch-dismiss": lambda s: s.ended_watch(),
+    "needs-dismiss": lambda s: s.post("needs-dismiss"),
     "project-new": lambda s: s.new_project(),
     "project-retry": lambda s: s.failed_clone("project-retry"),
     "project-remove": lambda s: s.failed_clone("project-remove"),

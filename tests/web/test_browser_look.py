@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import transaction
 from playwright.sync_api import expect
 
 from runs.domain.history import Change
-from runs.domain.states import ProjectState
+from runs.domain.states import NoticeKind, ProjectState
 from runs.models import Project, Run
-from runs.work import rescue
+from runs.work import announce, rescue
 from tests import make
 from tests.fakes import FakeTree, World
 from tests.web import board_rows as rows
@@ -153,6 +154,26 @@ def test_the_empty_overview_is_accessible(
         page = open_page("/", operator, width=width)
         expect(page.get_by_role("button", name="Try the demo")).to_be_visible()
         assert look(page, "empty overview", "light", width) == []
+
+
+def test_the_audit_shows_what_happened_whole_beside_long_names(
+    open_page: OpenPage, operator: User, world: World
+) -> None:
+    project = rows.a_tracked_project("a-project-with-a-long-name-" * 2 + "x")
+    run = make.a_run(project, "7")
+    text = "stopped by anna; worktree and branch kept, and it goes on to say why " * 2
+    with transaction.atomic():
+        announce.tell(
+            world.lab, NoticeKind.RUN_ENDED, text, run=run, by="somebody-with-a-long-name"
+        )
+    page = open_page("/audit/", operator, width=1200)
+    cell = page.locator("td.wide")
+    assert cell.evaluate(
+        "cell => [cell.scrollWidth <= cell.clientWidth, cell.clientWidth > 340]"
+    ) == [True, True]
+    assert look(page, "audit", "light", 1200) == []
+    page.set_viewport_size({"width": 390, "height": 900})
+    assert look(page, "audit", "light", 390) == []
 
 
 def test_the_keyboard_reaches_the_content_first(

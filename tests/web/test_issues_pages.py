@@ -269,6 +269,28 @@ def test_an_edit_keeps_what_it_does_not_change(anna: Client, project: Project, a
     assert "typed</textarea>" in html
 
 
+def test_of_two_who_edit_at_once_the_second_is_told_keeps_the_text_and_sees_the_others(
+    anna: Client, project: Project, at: str
+) -> None:
+    an_issue(project, "old", "old body", "bug")
+    field = re.compile(r'name="seen" value="(\w+)"')
+    read = field.search(main(anna.get(f"{at}1/edit")))
+    assert read is not None
+    theirs = {"title": "theirs", "body": "their body", "seen": read[1]}
+    mine = {"title": "mine", "body": "my body", "seen": read[1]}
+    assert anna.post(f"{at}1/edit", theirs).status_code == 303
+
+    html = main(anna.post(f"{at}1/edit", mine), 422)
+
+    assert Issue.objects.get().body == "their body"
+    assert "Somebody else changed this issue" in html
+    assert "\nmy body</textarea>" in html and "\ntheir body</textarea>" in html
+    again = field.search(html)
+    assert again is not None
+    assert anna.post(f"{at}1/edit", {**mine, "seen": again[1]}).status_code == 303
+    assert Issue.objects.get().body == "my body"
+
+
 def test_a_text_that_begins_with_a_line_break_keeps_it(
     anna: Client, project: Project, at: str
 ) -> None:

@@ -27,6 +27,8 @@ from tests.web.people import hx, text_of
 
 pytestmark = pytest.mark.django_db
 
+SURE = {"sure": "yes"}
+
 
 STATUSES = [
     (AnswerCode.STARTED, 200),
@@ -100,7 +102,7 @@ def test_stop_answers_with_the_row_and_the_numbers(anna: Client, world: World) -
     assert "neither success nor failure" in text
     run.refresh_from_db()
     assert run.outcome == "stopped"
-    again = anna.post(f"/runs/{run.pk}/stop", follow=True)
+    again = anna.post(f"/runs/{run.pk}/stop", SURE, follow=True)
     assert again.redirect_chain == [(f"/runs/{run.pk}/", 303)]
     assert "had ended already" in text_of(again)
 
@@ -114,7 +116,7 @@ def test_stop_all_stops_the_runs_of_one_project_only(anna: Client, world: World)
     answer = hx(anna, f"/projects/{mine.pk}/stop-all", at=f"/projects/{mine.pk}/")
     assert "Stopped 2 sessions of foo" in text_of(answer)
     assert list(Run.objects.filter(outcome="")) == [kept]
-    plain = anna.post(f"/projects/{mine.pk}/stop-all", follow=True)
+    plain = anna.post(f"/projects/{mine.pk}/stop-all", SURE, follow=True)
     assert plain.redirect_chain == [(f"/projects/{mine.pk}/", 303)]
     assert "Stopped 0 sessions of foo" in text_of(plain)
 
@@ -274,9 +276,9 @@ def test_a_choice_from_the_closed_lists_is_stored_and_another_is_not(
 
 def test_the_way_back_never_leaves_the_site(anna: Client, world: World) -> None:
     run = make.a_run(rows.a_tracked_project(), "7")
-    answer = anna.post(f"/runs/{run.pk}/stop", headers={"Referer": "https://evil.example/"})
+    answer = anna.post(f"/runs/{run.pk}/stop", SURE, headers={"Referer": "https://evil.example/"})
     assert answer["Location"] == f"/runs/{run.pk}/"
-    answer = anna.post(f"/runs/{run.pk}/stop", headers={"Referer": "http://testserver/?x=1"})
+    answer = anna.post(f"/runs/{run.pk}/stop", SURE, headers={"Referer": "http://testserver/?x=1"})
     assert answer["Location"] == "http://testserver/?x=1"
 
 

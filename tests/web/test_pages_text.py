@@ -67,6 +67,15 @@ def test_markdown_keeps_what_people_write() -> None:
         assert piece in html
 
 
+def test_markdown_shows_lists_of_tasks_as_boxes() -> None:
+    html = markdown.render("- [x] done\n- [ ] open\n- [y] text\n\n[x] no list")
+    boxes = [dict(attributes) for tag, attributes in tags(html) if tag == "input"]
+    assert [one["aria-label"] for one in boxes] == ["done", "open"]
+    assert [("checked" in one, "disabled" in one) for one in boxes] == [(True, True), (False, True)]
+    assert "[y] text" in html and "[x] no list" in html
+    assert not [one for one in tags(markdown.render('- <input type="text">')) if one[0] == "input"]
+
+
 def test_very_long_markdown_is_cut_and_says_so() -> None:
     html = markdown.render("word " * 100_000)
     assert len(html) < 2 * markdown.LIMIT

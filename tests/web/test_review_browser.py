@@ -133,6 +133,19 @@ def test_the_tree_is_filtered_and_leads_to_its_files(
     assert page.evaluate(focused) == "file-7"
 
 
+def test_on_a_phone_a_comment_at_the_top_of_a_diff_is_sent_above_the_bottom_bar(
+    open_page: OpenPage, operator: User, review: Review
+) -> None:
+    page = open_page(review.at + "files?view=unified", operator, width=390)
+    page.locator("details.file").first.evaluate("file => { file.open = true }")
+    page.locator(".diff td.n:not(:empty)").first.click()
+    page.evaluate("scrollTo(0, 0)")
+    button = page.locator("#line-form").get_by_role("button").first.bounding_box()
+    bar = page.get_by_role("navigation", name="Main").bounding_box()
+    assert button is not None and bar is not None
+    assert button["y"] + button["height"] <= bar["y"]
+
+
 def test_copied_code_holds_neither_numbers_nor_signs(
     open_page: OpenPage, operator: User, review: Review
 ) -> None:

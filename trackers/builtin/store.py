@@ -6,6 +6,7 @@ timeline entry are one. Numbers are given out by the root's row: two writers nev
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection
 from dataclasses import asdict
 from datetime import datetime
@@ -59,19 +60,41 @@ def create_issue(
     return number
 
 
+class Changed(Exception):
+    """An issue is not any more as whoever edits it has read it."""
+
+
+def version(title: str, body: str) -> str:
+    """A tag of what an issue says; another one once title or body has changed."""
+    return hashlib.sha256(f"{len(title)} {title}{body}".encode()).hexdigest()[:20]
+
+
 def edit_issue(
-    root: str, number: int, *, title: str | None = None, body: str | None = None, at: datetime
+    root: str,
+    number: int,
+    *,
+    title: str | None = None,
+    body: str | None = None,
+    seen: str = "",
+    at: datetime,
 ) -> str | None:
     """Replace title, body or both; None keeps what is there. Raises NotFound.
 
+    With `seen`, the version that was read, it raises Changed when there is another one.
     Returns the title as it is now, or None when nothing changed.
     """
     with transaction.atomic():
         issue = _issue(root, number)
+        if seen and seen != version(issue.title, issue.body):
+            raise Changed
         new = issue.title if title is None else title, issue.body if body is None else body
         if (issue.title, issue.body) == new:
             return None
-        Issue.objects.filter(pk=issue.pk).update(title=new[0], body=new[1], updated_at=at)
+        rows = Issue.objects.filter(pk=issue.pk)
+        if seen:
+            rows = rows.filter(title=issue.title, body=issue.body)
+        if not rows.update(title=new[0], body=new[1], updated_at=at):
+            raise Changed
     return new[0]
 
 

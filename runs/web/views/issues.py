@@ -17,6 +17,12 @@ from runs.wiring import lab
 from runs.work import issues as verbs
 from runs.work.issues import IssueRefused
 from trackers.base import NotFound, TrackerError
+from trackers.builtin.store import Changed, version
+
+CHANGED = (
+    "Somebody else changed this issue while you were editing it. Your text is not saved yet. "
+    "Compare it with theirs below; Save replaces theirs."
+)
 
 
 @require_GET
@@ -82,14 +88,19 @@ def issue_edit(request: HttpRequest, project_id: int, number: int) -> HttpRespon
     project = issue_pages.project_of(project_id)
     stored = issue_pages.facts(issue_pages.stored, project, number)()
     typed = _typed(request, title=stored.title, body=stored.body)
+    seen = request.POST.get("seen", "")
     if request.method == "POST":
-        title, body = typed["title"], typed["body"]
+        what = {"title": typed["title"], "body": typed["body"], "seen": seen}
         try:
-            verbs.edit(lab(), project, number, title=title, body=body, by=username(request))
+            verbs.edit(lab(), project, number, **what, by=username(request))
             return answers.elsewhere(request, reverse("runs:issue", args=[project.pk, number]))
         except IssueRefused as error:
             typed["errors"] = {error.field: error.text}
-    return _form(request, project, {**typed, "issue": stored})
+        except Changed:
+            stored = issue_pages.facts(issue_pages.stored, project, number)()
+            typed["errors"], seen = {"seen": CHANGED}, ""
+    seen = seen or version(stored.title, stored.body)
+    return _form(request, project, {**typed, "issue": stored, "seen": seen})
 
 
 @require_POST

@@ -49,7 +49,8 @@ def needs_live(request: HttpRequest) -> HttpResponse:
 @act
 def dismiss_run(request: HttpRequest, run_id: int) -> HttpResponse:
     """Take an ended run off what needs a person; its work and its page stay."""
-    attention.dismiss(get_object_or_404(Run, pk=run_id), wiring.lab().now())
+    run = get_object_or_404(Run.objects.select_related("project"), pk=run_id)
+    attention.dismiss(wiring.lab(), run, username(request))
     return _dismissed(request)
 
 
@@ -57,8 +58,10 @@ def dismiss_run(request: HttpRequest, run_id: int) -> HttpResponse:
 @act
 def dismiss_watch(request: HttpRequest, project_id: int, session_id: int) -> HttpResponse:
     """The same for a watch session that has ended."""
-    row = get_object_or_404(WatchSession, pk=session_id, project=project_id)
-    attention.dismiss(row, wiring.lab().now())
+    row = get_object_or_404(
+        WatchSession.objects.select_related("project"), pk=session_id, project=project_id
+    )
+    attention.dismiss(wiring.lab(), row, username(request))
     return _dismissed(request)
 
 
@@ -66,7 +69,7 @@ def dismiss_watch(request: HttpRequest, project_id: int, session_id: int) -> Htt
 @act
 def dismiss_all(request: HttpRequest) -> HttpResponse:
     """The same for everything that has ended."""
-    attention.dismiss_all(wiring.lab().now())
+    attention.dismiss_all(wiring.lab(), username(request))
     return _dismissed(request)
 
 

@@ -21,6 +21,7 @@ from runs.work import attention
 from runs.work import stop as work
 
 RUNS = {name: f"_partials/{file}.html" for name, file in live_parts.RUNS.items()}
+WILL_STOP = "What runs is ended now. Worktrees and branches are kept, and it counts as neither success nor failure."
 STOPPED = "Stopped. Its branch is kept, with the worktree if it has one; it counts as neither success nor failure."
 
 
@@ -87,8 +88,13 @@ def _runs(request: HttpRequest) -> dict[str, Any]:
 @require_POST
 @act
 def stop(request: HttpRequest, run_id: int) -> HttpResponse:
-    """End one run now; worktree and branch are kept (LAB-46)."""
+    """End one run now; worktree and branch are kept. Asks first, as `_is_sure` says."""
     found = get_object_or_404(Run.objects.select_related("project"), pk=run_id)
+    if not _is_sure(request):
+        what = f"the run of issue {found.issue_key}"
+        back = reverse("runs:run", args=[run_id])
+        context = {"project": found.project, "what": what, "will": WILL_STOP, "back": back}
+        return answers.fresh(render(request, "stop.html", context))
     if work.stop(wiring.lab(), found, username(request)):
         text, level = STOPPED, "success"
     else:
@@ -101,10 +107,19 @@ def stop(request: HttpRequest, run_id: int) -> HttpResponse:
 @require_POST
 @act
 def stop_all(request: HttpRequest, project_id: int) -> HttpResponse:
-    """End every session of one project, each run by the same neutral Stop (LAB-51)."""
+    """End every session of one project, each run by the same neutral Stop. Asks first."""
     project = get_object_or_404(Project, pk=project_id)
+    if not _is_sure(request):
+        what, back = f"all sessions of {project.name}", reverse("runs:project", args=[project_id])
+        context = {"project": project, "what": what, "will": WILL_STOP, "back": back}
+        return answers.fresh(render(request, "stop.html", context))
     number = work.stop_all(wiring.lab(), project, username(request))
     text = f"Stopped {number} session{'' if number == 1 else 's'} of {project.name}. Worktrees and branches of runs are kept."
     topic = fragments.here(request)
     regions = fragments.regions(topic, True, request) if answers.is_htmx(request) else {}
     return answers.done(request, regions or {}, reverse("runs:project", args=[project_id]), text)
+
+
+def _is_sure(request: HttpRequest) -> bool:
+    """Whether it was confirmed: with JavaScript by the second press, else on a page that asks."""
+    return answers.is_htmx(request) or bool(request.POST.get("sure"))
