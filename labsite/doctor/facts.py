@@ -40,7 +40,7 @@ def told() -> dict[str, dict[str, Any]]:
         return facts
     facts["migrations"] = _answer(_migrations)
     is_behind = bool(facts["migrations"].get("value", {}).get("waiting"))
-    questions = (_tick, _open_files, _runs, _projects, _secrets, _agents, _beads)
+    questions = (_tick, _open_files, _runs, _projects, _secrets, _agents, _beads, _forges)
     answers = {question.__name__.strip("_"): _answer(question) for question in questions}
     return facts | {
         name: answer for name, answer in answers.items() if not (is_behind and "error" in answer)
@@ -185,6 +185,40 @@ def _agents() -> list[dict[str, Any]]:
     profiles: Iterable[AgentProfile] = list(AgentProfile.objects.all())
     with ThreadPoolExecutor(AGENTS_AT_ONCE) as pool:
         return list(pool.map(look, profiles))
+
+
+def _forges() -> list[dict[str, Any]]:
+    """Each account that a project uses, asked once whether it is accepted; nothing is kept."""
+    from datetime import UTC, datetime
+
+    from django.db.models import Count
+
+    from runs.models import Forge
+    from trackers import registry
+    from trackers.http.making import over_network
+    from trackers.registry import Tools
+
+    used = list(Forge.objects.annotate(projects=Count("project")).filter(projects__gt=0))
+    if not used:
+        return []
+
+    def now() -> datetime:
+        return datetime.now(UTC)
+
+    client = over_network(None, now)
+
+    def greet(forge: Forge) -> dict[str, Any]:
+        tools = Tools(now=now, client=lambda: client, accounts=lambda: {"0": forge.account})
+        tracker: Any = registry.tracker(forge.kind, tools)
+        found = tracker.greet("0")
+        told = {"name": forge.name, "projects": getattr(forge, "projects", 0)}
+        return {**told, "ok": found.ok, "said": found.text}
+
+    try:
+        with ThreadPoolExecutor(AGENTS_AT_ONCE) as pool:
+            return list(pool.map(greet, used))
+    finally:
+        client.close()
 
 
 def _beads() -> dict[str, Any]:

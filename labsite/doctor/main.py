@@ -123,6 +123,7 @@ def every_check(paths: Paths, facts: Facts) -> list[Check]:
         Check("secrets", told("secrets", lambda f: iter([product.secrets(f)]))),
         Check("agent", told("agents", product.agents)),
         Check("beads", told("beads", product.beads)),
+        Check("forges", told("forges", product.forges)),
         Check("sessions", told("runs", lambda f: places.sessions(paths, f))),
         Check("worktrees", told("runs", lambda f: places.worktrees(paths, f))),
         Check("repository", told("projects", places.repositories)),

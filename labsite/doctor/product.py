@@ -112,6 +112,20 @@ def beads(facts: Mapping[str, Any]) -> Iterator[Line]:
         yield ok("beads", f"{facts['said']}, {what} can be read")
 
 
+def forges(accounts: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
+    """A line for each account that a project uses; each was asked once."""
+    for one in accounts:
+        number = one["projects"]
+        used = "1 project" if number == 1 else f"{number} projects"
+        seen = f"{one['name']} ({used}), asked once: {one['said']}"
+        if one["ok"]:
+            yield ok("forges", seen)
+        elif one["ok"] is None:
+            yield warning("forges", seen, "Nothing starts there until it answers; runs go on.")
+        else:
+            yield wrong("forges", seen, "Give the account a token that it accepts, under Forges.")
+
+
 def secrets(unreadable: int) -> Line:
     """Whether tokens and variables survived a change of the key."""
     if unreadable:

@@ -10,9 +10,10 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from trackers.account import Account, Purpose
-from trackers.base import Issue, NotFound, NotUnderstood, Pull, Refused, TrackerError
+from trackers.base import Finding, Issue, NotFound, NotUnderstood, Pull, Refused, TrackerError
 from trackers.forges import reading
 from trackers.forges.dialect import Dialect, Need
+from trackers.forges.examining import failed, login
 from trackers.forges.naming import Repository, is_number, number_of, repository_of
 from trackers.forges.pool import side_by_side
 from trackers.forges.visit import Visit
@@ -92,6 +93,18 @@ class ForgeTracker(Limited):
             elif issue is not None and mine is not None:
                 mine.append(issue)
         return answer
+
+    def greet(self, forge: str) -> Finding:
+        """Whether a forge answers and accepts the account: one question. Never raises."""
+        try:
+            visit = self._visit(f"{forge}/a/b")
+            if visit.account.app_id:  # it was asked for a token just now
+                return Finding("account", True, f"{visit.host} knows the GitHub App.")
+            if not visit.account.token:
+                return Finding("account", None, "No token is set.")
+            return Finding("account", True, login(visit))
+        except TrackerError as error:
+            return failed("account", error)
 
     def trouble(self, root: str) -> TrackerError | None:
         """Why a root could not be read last, by any of the questions about many."""

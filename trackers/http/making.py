@@ -16,12 +16,12 @@ from trackers.http.wire import Wire
 
 
 def over_network(
-    folder: Path,
+    folder: Path | None,
     now: Callable[[], datetime],
     meter: Meter | None = None,
     pause: Callable[[float], None] = time.sleep,
 ) -> Client:
-    """A client on the real network that keeps answers in a folder. One per process is enough."""
+    """A client on the real network that keeps answers in a folder, if it is given one. One per process is enough."""
     for name in ("httpx", "httpcore"):
         logging.getLogger(name).setLevel(logging.WARNING)  # they tell of headers and addresses
     return Client(
