@@ -241,7 +241,6 @@ def _number() -> int:
     return Host.objects.get_or_create(name="local")[0].lease_number
 
 
-@pytest.mark.row("X-12", level="contract")
 def test_a_monitor_that_is_started_while_the_last_one_ends_waits_for_no_one_that_waits(
     world: World,
 ) -> None:

@@ -53,7 +53,7 @@ def test_no_file_says_what_a_database_or_a_page_would_not_take(folder: Path, tex
     assert all(one[0] == "a" and one[-1] == "b" and one.isprintable() for one in said)
 
 
-@pytest.mark.row("RUNE-70", level="contract")
+@pytest.mark.row("RUNE-69", level="contract")
 @pytest.mark.parametrize("total", [10**18, 0, -1, True, 1.0, "2"])
 def test_a_sentinel_with_a_total_that_is_none_is_corrupted(folder: Path, total: object) -> None:
     plant(folder, ".all-done", {"total": total, "completed_at": "now"})

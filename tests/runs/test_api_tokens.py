@@ -13,7 +13,7 @@ from runs.work import api_tokens
 from tests.fakes import START, World
 from tests.make import a_user
 
-pytestmark = [pytest.mark.django_db, pytest.mark.row("X-10", level="contract")]
+pytestmark = pytest.mark.django_db
 
 
 def test_only_a_hash_is_stored_and_the_text_finds_the_token(world: World) -> None:
@@ -25,6 +25,7 @@ def test_only_a_hash_is_stored_and_the_text_finds_the_token(world: World) -> Non
     assert api_tokens.find(world.lab, text + "x") is None
 
 
+@pytest.mark.row("X-10", level="contract")
 def test_a_revoked_token_is_dead_and_revoking_again_says_so(world: World) -> None:
     token, text = api_tokens.make(world.lab, a_user(), "ci", ApiToken.Scope.ACT)
     assert api_tokens.revoke(world.lab, token, by="anna") is True
@@ -69,6 +70,7 @@ def test_two_who_make_a_token_of_a_name_at_the_same_time_make_one(world: World) 
     assert len(refused) == 1
 
 
+@pytest.mark.row("X-10", level="contract")
 def test_a_token_ends_at_its_time_and_with_its_owner(world: World) -> None:
     user = a_user()
     soon = START + timedelta(hours=1)

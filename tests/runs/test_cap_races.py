@@ -123,7 +123,6 @@ def test_a_request_that_was_answered_meanwhile_starts_nothing(
     assert world.queue.launches == []
 
 
-@pytest.mark.row("LAB-57", level="contract")
 def test_a_repository_that_hangs_is_asked_once_in_a_pass_and_again_in_the_next(
     world: World, project: Project
 ) -> None:

@@ -65,7 +65,7 @@ WORST = {
 }
 
 
-@pytest.mark.row("LAB-13", "LAB-15", "X-03", level="real")
+@pytest.mark.row("LAB-13", "LAB-15", level="real")
 @pytest.mark.parametrize("name", WORST)
 def test_a_forge_in_trouble_ends_no_run_and_what_it_says_afterwards_counts(
     real: RealWorld, forge: Double, project: Project, name: str

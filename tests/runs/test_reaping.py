@@ -225,7 +225,7 @@ def test_what_git_does_not_see_is_rescued_before_the_worktree_of_a_success_goes(
     assert git(repo, "show", f"{kept.files}:work.txt") == "changed, and git was told not to look"
 
 
-@pytest.mark.row("LAB-28", "X-12", level="real")
+@pytest.mark.row("LAB-28", level="real")
 def test_a_reaped_run_is_never_looked_at_again(real):
     run = start(real, real.project())
     real.memory.add_pull("demo", "afk/7")

@@ -19,7 +19,7 @@ from trackers.base import (
     Refused,
 )
 
-pytestmark = [pytest.mark.django_db, pytest.mark.row("LAB-35", "X-01", level="contract")]
+pytestmark = pytest.mark.django_db
 
 COMMIT = "a" * 40
 
@@ -54,6 +54,7 @@ def a_pull(world: World, root: str) -> Pull:
 # Issues.
 
 
+@pytest.mark.row("X-01", level="contract")
 def test_a_label_is_put_on_and_taken_off_and_twice_is_no_error(able: Callable[..., World]) -> None:
     world = able(Ability.LABEL, Ability.CREATE_LABEL)
     root = world.root("demo")
@@ -76,6 +77,7 @@ def test_a_label_is_put_on_and_taken_off_and_twice_is_no_error(able: Callable[..
         world.tracker.remove_label(root, world.key(8), READY)
 
 
+@pytest.mark.row("X-01", level="contract")
 @pytest.mark.row("C-02", level="contract")
 def test_an_issue_is_claimed_once_until_it_is_free_again(able: Callable[..., World]) -> None:
     world = able(Ability.STATUS)
@@ -92,6 +94,7 @@ def test_an_issue_is_claimed_once_until_it_is_free_again(able: Callable[..., Wor
         world.tracker.claim(root, world.key(8))
 
 
+@pytest.mark.row("X-01", level="contract")
 def test_a_label_is_made_once(able: Callable[..., World]) -> None:
     world = able(Ability.CREATE_LABEL)
     root = world.root("demo")
@@ -102,6 +105,7 @@ def test_a_label_is_made_once(able: Callable[..., World]) -> None:
     assert list(world.tracker.labels(root)).count(READY) == 1
 
 
+@pytest.mark.row("X-01", level="contract")
 def test_an_issue_is_closed_and_twice_is_no_error(able: Callable[..., World]) -> None:
     world = able(Ability.CLOSE)
     root = world.root("demo")
@@ -121,6 +125,7 @@ def test_an_issue_is_closed_and_twice_is_no_error(able: Callable[..., World]) ->
         world.tracker.close(root, world.key(8))
 
 
+@pytest.mark.row("X-01", level="contract")
 def test_a_new_issue_is_open_and_carries_its_labels(able: Callable[..., World]) -> None:
     world = able(Ability.CREATE_ISSUE, Ability.CREATE_LABEL)
     root = world.root("demo")
@@ -145,6 +150,7 @@ def test_a_new_issue_with_a_label_that_is_not_there_is_refused_and_not_written(
     assert world.tracker.open_issues(root) == []
 
 
+@pytest.mark.row("X-01", level="contract")
 def test_an_issue_waits_for_the_open_ones_that_block_it(able: Callable[..., World]) -> None:
     world = able(Ability.BLOCKERS, Ability.CLOSE)
     root, other = world.root("demo"), world.root("other")
@@ -168,6 +174,7 @@ def test_an_issue_waits_for_the_open_ones_that_block_it(able: Callable[..., Worl
 # Pull requests.
 
 
+@pytest.mark.row("X-01", level="contract")
 def test_a_pull_request_is_found_by_its_number(able: Callable[..., World]) -> None:
     world = able(Ability.PULLS, Ability.CREATE_PULL)
     root = world.root("demo")

@@ -144,7 +144,6 @@ def test_a_pull_request_with_the_ready_label_is_no_issue(world: ForgeWorld) -> N
     assert [issue.key for issue in found] == ["3"]
 
 
-@pytest.mark.row("LAB-54", level="contract")
 def test_a_ready_label_that_nobody_made_makes_nothing_ready(world: ForgeWorld) -> None:
     """Gitea leaves a label that it does not know out of the question and lists everything."""
     root = world.root("demo")

@@ -28,8 +28,6 @@ from trackers.base import (
     best_pull,
 )
 
-pytestmark = pytest.mark.row("LAB-13", "LAB-34", "X-03", level="contract")
-
 
 @pytest.fixture(params=FORGES)
 def world(request: pytest.FixtureRequest) -> Iterator[ForgeWorld]:
@@ -103,6 +101,7 @@ def test_each_fault_is_one_kind_of_error(world: ForgeWorld, name: str) -> None:
     assert str(error.value)
 
 
+@pytest.mark.row("LAB-13", level="contract")
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_root_in_trouble_is_none_and_the_other_is_answered(world: ForgeWorld, name: str) -> None:
     """Nothing that goes wrong ends a run: "could not tell" is no answer, not an empty one."""
@@ -121,6 +120,7 @@ def test_a_root_in_trouble_is_none_and_the_other_is_answered(world: ForgeWorld, 
             assert len(found[good] or ()) == 1
 
 
+@pytest.mark.row("LAB-34", level="contract")
 @pytest.mark.parametrize("what", ["/pulls", "/issues"])
 @pytest.mark.parametrize("name", ["wrong types", "broken entries", "unknown fields"])
 def test_entries_are_read_one_by_one(world: ForgeWorld, name: str, what: str) -> None:
@@ -219,6 +219,7 @@ def test_a_limit_says_until_when_and_nothing_is_sent_before(
 # Long lists.
 
 
+@pytest.mark.row("X-03", level="contract")
 def test_the_oldest_of_250_pull_requests_is_found(world: ForgeWorld) -> None:
     root = world.root("demo")
     world.pull(root, "afk/7", "merged")
@@ -230,6 +231,7 @@ def test_the_oldest_of_250_pull_requests_is_found(world: ForgeWorld) -> None:
     assert [(pull.number, pull.state) for pull in pulls or ()] == [(1, PullState.MERGED)]
 
 
+@pytest.mark.row("X-03", level="contract")
 def test_an_empty_page_in_the_middle_is_not_the_end(world: ForgeWorld) -> None:
     root = world.root("demo")
     for number in range(1, 252):
@@ -243,6 +245,7 @@ def test_an_empty_page_in_the_middle_is_not_the_end(world: ForgeWorld) -> None:
     assert {"1", "251"} <= {issue.key for issue in found}
 
 
+@pytest.mark.row("X-03", level="contract")
 @pytest.mark.parametrize(
     "dropped", [["link"], ["x-total-count"], ["link", "x-total-count"]], ids=str
 )
@@ -257,6 +260,7 @@ def test_a_long_list_is_read_to_its_end_although_a_proxy_drops_headers(
     assert len(world.tracker.queues({root: READY})[root] or ()) == 231
 
 
+@pytest.mark.row("X-03", level="contract")
 def test_a_server_that_gives_small_pages_is_read_to_its_end(world: ForgeWorld) -> None:
     """None while a long history is still being read, and never an answer that lacks some."""
     world.forge.max_items = 7
@@ -275,6 +279,7 @@ def test_a_server_that_gives_small_pages_is_read_to_its_end(world: ForgeWorld) -
     assert [pull.state for pull in pulls or ()] == [PullState.MERGED]
 
 
+@pytest.mark.row("X-03", level="contract")
 def test_an_empty_page_among_pull_requests_hides_none_behind_it(world: ForgeWorld) -> None:
     root = world.root("demo")
     world.pull(root, "afk/7", "merged")

@@ -234,7 +234,6 @@ def _answers(page: Page) -> list[int]:
     return statuses
 
 
-@pytest.mark.row("LAB-57", level="browser")
 @pytest.mark.parametrize("place", ["/projects/{0}/", "/projects/{0}/issues/2/"])
 def test_the_start_button_of_an_issue_names_that_issue(
     open_page: OpenPage, operator: User, world: World, place: str

@@ -21,7 +21,7 @@ from tests.web.people import hx, text_of
 from trackers.base import Ability
 from trackers.memory import MemoryTracker
 
-pytestmark = [pytest.mark.django_db, pytest.mark.row("X-01", level="contract")]
+pytestmark = pytest.mark.django_db
 
 WEB = "https://git.example"
 ISSUES, PULLS = "/projects/1/issues/", "/projects/1/pulls/"
@@ -104,6 +104,7 @@ def _addresses() -> list[Any]:
     return found
 
 
+@pytest.mark.row("X-01", level="contract")
 @pytest.mark.parametrize("address", _addresses())
 def test_nothing_is_done_here_that_belongs_there(
     anna: Client, world: World, project: Project, address: str
@@ -123,6 +124,7 @@ def test_who_may_only_look_is_told_that_first(vera: Client, world: World, projec
     assert vera.post(f"{ISSUES}new", {"title": "x"}).status_code == 403
 
 
+@pytest.mark.row("X-01", level="contract")
 def test_beads_have_no_pull_requests_and_no_tab_for_them(
     vera: Client, world: World, project: Project
 ) -> None:

@@ -18,7 +18,7 @@ from tests.web.browsing import OpenPage
 from tests.web.looking import look
 from tests.web.people import text_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.row("LAB-133", level="contract")]
+pytestmark = pytest.mark.django_db
 
 OUT = "is logged out."
 
@@ -64,6 +64,7 @@ def test_a_logged_out_agent_shows_its_banner_on_every_page(
     assert OUT not in text_of(anna.get("/"))
 
 
+@pytest.mark.row("LAB-133", level="contract")
 def test_the_whole_way_from_the_banner_to_the_login(
     anna: Client, program: World, profile: AgentProfile, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -83,6 +84,7 @@ def test_the_whole_way_from_the_banner_to_the_login(
     assert program.sessions.all == {}
 
 
+@pytest.mark.row("LAB-133", level="contract")
 def test_a_log_in_can_be_ended_and_none_is_open_then(
     anna: Client, program: World, profile: AgentProfile
 ) -> None:
@@ -112,6 +114,7 @@ def test_only_those_who_may_act_see_the_link(
     assert vera.post(f"{page}/begin").status_code == 403
 
 
+@pytest.mark.row("LAB-133", level="browser")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
 def test_in_a_browser_an_agent_is_logged_in(

@@ -17,10 +17,7 @@ from tests.web.browsing import OpenPage
 from tests.web.looking import look
 from tests.web.people import hx, text_of
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.row("LAB-126", level="contract"),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
@@ -34,6 +31,7 @@ def address(project: Project, rest: str = "start") -> str:
     return f"/projects/{project.pk}/sessions/{rest}"
 
 
+@pytest.mark.row("LAB-126", level="contract")
 def test_a_session_is_started_shown_with_its_command_and_stopped(
     anna: Client, world: World, project: Project
 ) -> None:
@@ -114,6 +112,7 @@ def test_the_page_asks_a_fixed_number_of_questions(
         anna.get(page)
 
 
+@pytest.mark.row("LAB-126", level="browser")
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 390)])
 def test_in_a_browser_a_session_is_started_and_stopped(
     open_page: OpenPage, operator: User, project: Project, world: World, scheme: str, width: int

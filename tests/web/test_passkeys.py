@@ -21,7 +21,7 @@ from tests.fakes import World
 from tests.web.authenticator import PRESENT, Device
 from tests.web.people import confirmed, text_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.row("X-10", level="contract")]
+pytestmark = pytest.mark.django_db
 
 
 class Browser(Client):
@@ -330,6 +330,7 @@ def test_where_no_passkey_works_the_password_does_and_the_page_says_why(
     assert stranger.post("/login/passkey/question").status_code == 400
 
 
+@pytest.mark.row("X-10", level="contract")
 def test_adding_one_is_asked_for_again_and_needs_a_login(operator: User, world: World) -> None:
     browser = Browser(operator)
     assert browser.get("/account/passkeys/new").url.startswith("/confirm/")

@@ -13,8 +13,6 @@ from playwright.sync_api import Browser, BrowserContext, CDPSession, Page, expec
 from tests import databases
 from tests.web.daphne_fixture import Served
 
-pytestmark = pytest.mark.row("X-10", level="browser")
-
 PASSWORD = "correct horse battery"
 LATER = """
 from django.contrib.sessions.backends.db import SessionStore

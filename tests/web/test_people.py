@@ -17,7 +17,7 @@ from tests import make
 from tests.fakes import World
 from tests.web.people import confirmed, hx, text_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.row("X-10", level="contract")]
+pytestmark = pytest.mark.django_db
 
 GOOD = "a rather long secret"
 
@@ -180,6 +180,7 @@ def test_an_admin_sees_tokens_without_their_text_and_revokes_them(
     assert Notice.objects.latest("pk").by == "anna"
 
 
+@pytest.mark.row("X-10", level="contract")
 def test_pages_on_people_are_for_admins_only(
     vera: Client, viewer: User, client: Client, world: World
 ) -> None:
@@ -217,6 +218,7 @@ def test_people_are_not_changed_in_admin_where_nothing_is_told(admin: Client) ->
     assert admin.get("/admin/auth/user/").status_code == 404
 
 
+@pytest.mark.row("X-10", level="contract")
 def test_a_deactivated_person_cannot_log_in_and_is_not_told_why(world: World) -> None:
     eve = make.a_user("eve", operator=False)
     make.a_user("ada")

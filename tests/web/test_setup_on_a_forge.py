@@ -20,7 +20,7 @@ from tests.web.people import confirmed, hx, text_of
 from trackers.http import over_network
 from trackers.registry import Tools
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.row("C-42", level="contract")]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 STYLES: dict[str, Callable[..., Double]] = {"gitea": Gitea, "github": GitHub}
 READ_ONLY = {
@@ -45,6 +45,7 @@ def forge(request: pytest.FixtureRequest, world: World) -> Iterator[Double]:
         client.close()
 
 
+@pytest.mark.row("C-42", level="contract")
 def test_from_the_clone_address_to_the_first_ready_issue(
     anna: Client, world: World, forge: Double, caplog: pytest.LogCaptureFixture
 ) -> None:

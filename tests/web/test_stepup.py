@@ -12,7 +12,7 @@ from tests import make
 from tests.fakes import World
 from tests.web.people import confirmed, hx, text_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.row("X-10", level="contract")]
+pytestmark = pytest.mark.django_db
 
 GOOD = "correct horse battery"
 
@@ -88,6 +88,7 @@ def test_the_answer_of_another_login_does_not_count(
     assert anna.get("/account/tokens/new").status_code == 302
 
 
+@pytest.mark.row("X-10", level="contract")
 def test_strangers_are_sent_to_the_login_not_to_the_question(client: Client, world: World) -> None:
     assert client.get("/account/tokens/new").url.startswith("/login/")
     assert client.get("/confirm/").url.startswith("/login/")

@@ -16,7 +16,7 @@ from runs.work import setup
 from tests.fakes import World
 from tests.web.people import text_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.row("X-10", level="contract")]
+pytestmark = pytest.mark.django_db
 
 GOOD = "correct horse battery"
 

@@ -18,7 +18,7 @@ from tests import make
 from tests.fakes import START, World
 from tests.web.people import confirmed, text_of
 
-pytestmark = [pytest.mark.django_db, pytest.mark.row("X-10", level="contract")]
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
@@ -122,6 +122,7 @@ def test_the_page_says_when_tokens_end_and_teaches_the_first_one(
     assert "not mine" not in page
 
 
+@pytest.mark.row("X-10", level="contract")
 def test_making_and_changing_need_post_and_login(mine: Client) -> None:
     assert mine.get("/account/tokens/1/revoke").status_code == 405
     stranger = Client()

@@ -10,10 +10,7 @@ from tests import make
 from tests.fakes import World
 from tests.web.api.program import Program
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.row("LAB-126", level="contract"),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
@@ -24,6 +21,7 @@ def driven(world: World, project: Project) -> Project:
     return project
 
 
+@pytest.mark.row("LAB-126", level="contract")
 def test_a_session_is_started_listed_and_stopped(program: Program, driven: Project) -> None:
     address = f"/projects/{driven.pk}/sessions"
     made = program.post(address, {"label": "try it"})
