@@ -9,6 +9,7 @@ import contextlib
 import io
 import re
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,9 +70,11 @@ def is_shown(row: Row, tests: Sequence[tuple[str, str]]) -> bool:
 
 def problems(rows: Sequence[Row], partly: Mapping[str, str], marks: Marks) -> list[str]:
     """Everything in which the page and the marks do not agree."""
-    known = {row.id for row in rows}
+    listed = Counter(row.id for row in rows)
+    known = set(listed)
     return [
         *marks.wrong,
+        *(f"{row}: listed {count} times" for row, count in listed.items() if count > 1),
         *(
             f"{row}: marked by {tests[0][1]}, but not a row of docs/rows.md"
             for row, tests in marks.shown.items()

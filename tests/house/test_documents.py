@@ -171,6 +171,11 @@ def test_page_and_marks_are_compared_row_by_row(
     assert problems(ROWS, partly, Marks(shown)) == said
 
 
+def test_a_row_that_is_listed_twice_is_a_mistake() -> None:
+    shown = {"LAB-01": [("real", "a")], "LAB-02": [("contract", "b")]}
+    assert problems([*ROWS, ROWS[0]], {}, Marks(shown)) == ["LAB-01: listed 2 times"]
+
+
 def test_the_report_names_row_level_and_test_and_what_is_missing() -> None:
     lines = report(
         ROWS, {"LAB-02": "because"}, Marks({"LAB-02": [("contract", "tests/x.py::test_y")]})

@@ -50,7 +50,6 @@ def _ask(state: Path, url: str, code: str) -> Any:
         hand.close()
 
 
-@pytest.mark.row("X-09", level="real")
 def test_a_database_that_is_not_there_is_one_sentence_without_the_password(
     server: postgres.Server, tmp_path: Path
 ) -> None:

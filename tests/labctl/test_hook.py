@@ -96,6 +96,36 @@ def test_the_command_leaves_the_sentinel_with_the_last_task(folder, tmp_path):
     assert [s.task for s in SIGNALS.done(folder)] == ["1", "2", "3"]
 
 
+@pytest.mark.row("RUNE-78", "RUNE-67", level="real")
+def test_twenty_programs_that_complete_at_once_leave_twenty_signals_and_one_sentinel(tmp_path):
+    folder = Paths(tmp_path).signals("demo", "reviewers")
+    keys = [str(number) for number in range(20)]
+    SIGNALS.prepare(folder, 20, Inscription("work", "", "", (), tuple(keys)))
+    session = Session(tmp_path / "s", more={"LAB_SIGNALS": str(folder.parent)})
+    programs = [session.start("hook", "task-completed", stdin=subprocess.PIPE) for _ in keys]
+    for key, program in zip(keys, programs, strict=True):  # each waits for its input
+        assert program.stdin is not None
+        program.stdin.write(json.dumps({**PAYLOAD, "task_id": key}))
+        program.stdin.flush()
+    for program in programs:
+        assert program.stdin is not None
+        program.stdin.close()
+    for program in programs:
+        assert program.wait(60) == 0
+        assert program.stdout is not None
+        assert program.stderr is not None
+        assert (program.stdout.read(), program.stderr.read()) == ("", "")
+        program.stdout.close(), program.stderr.close()
+    signals = [f"{key}.done" for key in keys]
+    assert names(folder) == sorted([".all-done", ".expected", "inscription.json", *signals])
+    assert isinstance(SIGNALS.sentinel(folder), AllDone)
+    before = (folder / ".all-done").stat()
+    again = session.run("hook", "task-completed", text=json.dumps({**PAYLOAD, "task_id": "7"}))
+    assert again.code == 0
+    after = (folder / ".all-done").stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
 @pytest.mark.row("RUNE-75", "RUNE-74", level="contract")
 @pytest.mark.parametrize(
     "said",

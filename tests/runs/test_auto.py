@@ -424,6 +424,19 @@ def test_the_third_failure_pauses_that_project_alone(world: World, project: Proj
     assert Project.objects.get(pk=project.pk).streak == 3
 
 
+@pytest.mark.row("LAB-95", level="contract")
+def test_of_two_projects_with_work_the_paused_one_starts_none(
+    world: World, project: Project
+) -> None:
+    a_project(world, "other", keys="1")
+    Project.objects.filter(pk=project.pk).update(streak=3)
+    for _ in range(3):
+        assert sweep(world).errors == []
+        carry_out(world)
+    assert set(Run.objects.values_list("project__name", flat=True)) == {"other"}
+    assert Project.objects.get(pk=project.pk).is_auto
+
+
 @pytest.mark.row("LAB-97", "LAB-98", level="contract")
 def test_reset_starts_work_at_once_and_the_switch_does_not_clear_the_streak(
     world: World, project: Project
@@ -564,6 +577,17 @@ def test_two_sweeps_at_once_make_one_run(world: World, project: Project) -> None
     tick.tick(world.lab, force=True)
     assert started() == [("7", "auto")]
     assert len(world.queue.launches) == 1
+
+
+@pytest.mark.row("LAB-99", level="contract")
+def test_a_failure_is_added_to_what_is_stored_and_not_to_what_was_read_before(
+    world: World, project: Project
+) -> None:
+    for number in (1, 2, 3):
+        make.a_run(project, str(number), slot=number)
+    for run in list(Run.objects.select_related("project")):  # each with the streak of before
+        assert outcomes.record(world.lab, run, Outcome.DIED, "because")
+    assert Project.objects.get().streak == 3
 
 
 @pytest.mark.row("LAB-99", "X-09", level="real")

@@ -11,7 +11,8 @@ from runs.agents import holds, resuming
 from runs.domain import holding
 from runs.domain.refusing import Refused
 from runs.domain.states import Outcome, RunState, Trouble
-from runs.models import AgentProfile, Host, Notice, Project, Run, Settings
+from runs.domain.watch_session import Terms
+from runs.models import AgentProfile, Host, Notice, Project, Run, Settings, WatchSession
 from runs.web.held import wait_of
 from runs.work import (
     auto,
@@ -24,6 +25,7 @@ from runs.work import (
     taking,
     tick,
     visits,
+    watches,
 )
 from runs.work.discard import DiscardRefused, discard
 from tests import make
@@ -124,6 +126,29 @@ def test_at_the_reset_the_run_goes_on_in_its_own_session_and_succeeds(world, pro
     run.refresh_from_db()
     assert run.outcome == Outcome.SUCCEEDED
     assert _profile().holds == 0
+
+
+@pytest.mark.row("MALA-W-22", level="contract")
+def test_an_issue_that_took_several_tries_of_its_agent_counts_once(world, project):
+    ready(world, "7")
+    watches.open(world.lab, project, Terms(is_watching=True), "anna")
+    look(world)
+    work(world)
+    run = Run.objects.get()
+    for resumes in (1, 2):
+        _ends(world, run)
+        look(world)
+        world.clock.forward(hours=2 + 3 * resumes)
+        tick.tick(world.lab)
+        work(world)
+        run.refresh_from_db()
+        assert (run.state, run.resumes) == (RunState.WORKING, resumes)
+        assert WatchSession.objects.get().completed == 0
+    world.tracker.add_pull("demo", "afk/7")
+    look(world)
+    session = WatchSession.objects.get()
+    assert (session.completed, session.failed) == (1, 0)
+    assert Run.objects.count() == 1
 
 
 def test_the_budget_rests_while_a_run_is_held(world, project):

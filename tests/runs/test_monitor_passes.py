@@ -177,7 +177,7 @@ def test_who_finishes_after_the_deadline_and_before_the_pass_is_complete(world: 
     assert monitor.state == MonitorState.COMPLETE
 
 
-@pytest.mark.row("RUNE-17", "RUNE-20", level="contract")
+@pytest.mark.row("RUNE-17", level="contract")
 @pytest.mark.parametrize(("expected", "done"), [(0, 0), (3, 4)], ids=["none at all", "more"])
 def test_enough_is_enough(world: World, expected: int, done: int) -> None:
     monitor = a_watched(world, 5)
@@ -187,6 +187,15 @@ def test_enough_is_enough(world: World, expected: int, done: int) -> None:
     monitor.refresh_from_db()
     assert monitor.result == Result(tuple("12345"[:done]), (), timed_out=False)
     assert [p.n for p in Checkpoint.objects.all()] == [1]
+
+
+@pytest.mark.row("RUNE-20", level="contract")
+def test_an_empty_group_is_complete_at_the_first_pass(world: World) -> None:
+    monitor = a_watched(world, 0)
+    tick.tick(world.lab)
+    monitor.refresh_from_db()
+    assert (monitor.state, monitor.expected) == (MonitorState.COMPLETE, 0)
+    assert monitor.result == Result((), (), timed_out=False)
 
 
 @pytest.mark.row("RUNE-11", level="contract")

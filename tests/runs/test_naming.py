@@ -11,7 +11,7 @@ from runs.domain.states import RunKind
 from trackers.keys import KeyRule
 
 
-@pytest.mark.row("LAB-01", "LAB-02", level="pure")
+@pytest.mark.row("LAB-01", "LAB-02", "C-04", level="pure")
 @pytest.mark.parametrize(
     ("name", "project", "slot", "key", "kind"),
     [

@@ -300,7 +300,7 @@ def test_a_rescue_that_only_git_remembers_is_listed_again_and_can_be_restored(re
     assert (Path(run.worktree) / "new.txt").read_text() == "not committed"
 
 
-@pytest.mark.row("LAB-111", "LAB-137", level="real")
+@pytest.mark.row("LAB-111", level="real")
 def test_the_sweep_collects_what_was_merged_and_leaves_the_rest(real):
     project = real.project()
     merged, unmerged, dirty = (start(real, project, key) for key in ("7", "8", "9"))
@@ -318,6 +318,31 @@ def test_the_sweep_collects_what_was_merged_and_leaves_the_rest(real):
     assert Run.objects.get(pk=merged.pk).outcome == "stopped"
     assert "afk/7" in Notice.objects.get(kind="work.swept").text
     assert project.parked == 2
+
+
+@pytest.mark.row("LAB-137", level="real")
+def test_a_pull_request_after_the_end_changes_no_outcome_and_is_shown_until_it_is_merged(real):
+    project = real.project()
+    run = start(real, project)
+    _commit(run)
+    real.offset = timedelta(minutes=46)
+    look(real)
+    assert Run.objects.get().outcome == "timed_out"
+
+    real.memory.add_pull("demo", "afk/7", "open")
+    for _ in range(2):
+        _swept(real, project)
+        look(real)
+    assert Run.objects.get().outcome == "timed_out"
+    (entry,) = parked.listing(real.lab, project).entries
+    assert (entry.outcome, entry.pull.state) == ("timed_out", "open")
+    assert Path(run.worktree).is_dir()
+
+    _merge(run)
+    _swept(real, project)
+    assert parked.listing(real.lab, project).entries == []
+    assert _heads(real, project) == []
+    assert Run.objects.get().outcome == "timed_out"
 
 
 @pytest.mark.row("LAB-112", level="real")

@@ -356,7 +356,7 @@ def test_what_was_merged_of_an_earlier_run_is_no_success_of_this_one(real):
     assert _again(run).outcome == "succeeded"
 
 
-@pytest.mark.row("LAB-44", level="real")
+@pytest.mark.row("LAB-44", "C-11", level="real")
 def test_a_failed_run_is_not_tried_again_by_itself(real):
     """Automatic work is on and goes on: it takes the other issue, and never that one."""
     project = real.project()

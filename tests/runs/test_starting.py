@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from django.db import connections
 
-from runs.models import AgentProfile, Notice, Project, Run, Settings, StartRequest
-from runs.work import launch, starts, tick
+from runs.models import AgentProfile, Notice, Parked, Project, Run, Settings, StartRequest
+from runs.work import launch, starts, sweep, tick
 from runs.work.stop import stop
 from tests.real import git
 from tests.runs.stories import look, press_start, ready, start
@@ -31,7 +31,7 @@ def _dump(real, run: Run):  # type: ignore[no-untyped-def]
     return json.loads(path.read_text())
 
 
-@pytest.mark.row("LAB-53", "LAB-54", level="real")
+@pytest.mark.row("LAB-53", "LAB-54", "C-32", "C-04", level="real")
 def test_start_takes_the_lowest_ready_issue_in_a_worktree_of_its_own(real):
     project = real.project()
     for key in ("9", "7", "12", "8"):
@@ -44,7 +44,22 @@ def test_start_takes_the_lowest_ready_issue_in_a_worktree_of_its_own(real):
     assert (Path(run.worktree) / "hello.txt").exists()
 
 
-@pytest.mark.row("LAB-55", "LAB-73", "LAB-76", level="real")
+@pytest.mark.row("LAB-76", level="real")
+def test_a_claim_outlives_a_restart_and_the_loss_of_everything_that_was_stored(real):
+    project = real.project()
+    run = start(real, project, "7")
+    stop(real.lab, run, "anna")
+    Run.objects.all().delete()
+    Parked.objects.all().delete()
+    sweep.forget_reconciled(real.lab)
+    real.lab = replace(real.lab, process="boot:9:9")
+    look(real)
+    assert press_start(real, project, wanted="7").answer == "nothing_ready"
+    assert real.repos.claims(project.repo(real.paths)) == {"7"}
+    assert [row.branch for row in Parked.objects.all()] == ["afk/7"]
+
+
+@pytest.mark.row("LAB-55", "LAB-73", "C-31", level="real")
 def test_a_branch_alone_claims_and_its_deletion_releases(real):
     project = real.project()
     repo = project.repo(real.paths)
@@ -313,7 +328,7 @@ def test_a_malformed_agent_config_fails_the_start_and_is_left_alone(real, text):
     assert real.repos.claims(project.repo(real.paths)) == frozenset()
 
 
-@pytest.mark.row("LAB-71", level="real")
+@pytest.mark.row("LAB-71", "C-05", level="real")
 def test_worktrees_lie_in_the_state_folder_without_a_tilde(real):
     run = start(real, real.project())
     assert run.worktree == str(real.paths.worktrees / "demo-7")

@@ -105,6 +105,23 @@ def test_a_session_delivers_validates_together_and_ends_with_nought(real: RealWo
     assert real.session_names() == []
 
 
+@pytest.mark.row("MALA-W-75", level="real")
+def test_an_issue_that_bd_is_given_from_outside_is_started_within_a_minute(real: RealWorld) -> None:
+    project = real.project(tracker="beads")
+    watches.open(real.lab, project, Terms(is_watching=True), "anna")
+    tick.tick(real.lab)
+    assert WatchSession.objects.get().phase == "idle"
+    real.beads().issue("bd-a1", "from outside", labels=[project.ready_label])
+    began = real.offset
+    while not Run.objects.exists():
+        real.offset += timedelta(seconds=10)
+        assert real.offset - began <= timedelta(seconds=70)
+        tick.tick(real.lab)
+        real.work()
+    assert Run.objects.get().state == "working"
+    assert real.session_names() == ["demo~1~afk-auto-bd-a1"]
+
+
 @pytest.mark.row("MALA-W-35", "MALA-W-49", "MALA-W-68", level="real")
 def test_what_does_not_hold_together_ends_it_with_one(real: RealWorld) -> None:
     bench = Bench(real, DELIVERS, "1", checks="test ! -e afk-1.txt")

@@ -56,7 +56,7 @@ def test_an_idle_session_asks_once_a_minute_and_never_in_between(world: World) -
     assert set(asked) == {"queues", "open_count"}
 
 
-@pytest.mark.row("MALA-W-04", "MALA-W-75", level="contract")
+@pytest.mark.row("MALA-W-04", level="contract")
 def test_what_gets_ready_during_the_wait_is_taken_at_the_next_poll(world: World) -> None:
     day = Day(world).opens().wait(5)
     day.ready("7")
@@ -234,7 +234,7 @@ def test_an_issue_counts_once_whether_it_succeeded_or_failed(world: World) -> No
     assert (session.completed, session.failed, session.validated, session.threshold) == (2, 1, 2, 4)
 
 
-@pytest.mark.row("MALA-W-22", "MALA-W-26", level="contract")
+@pytest.mark.row("MALA-W-26", level="contract")
 @pytest.mark.parametrize(
     ("outcome", "counts"),
     [
@@ -269,6 +269,16 @@ def test_an_agent_that_cannot_start_is_no_completion_and_no_success(world: World
     assert day.started == ["1", "2"]
     assert day.end == (1, "issues failed")
     assert "2 could not start" in day.told("watch.failed")[0]
+
+
+@pytest.mark.row("C-12", level="contract")
+def test_failed_runs_and_failed_polls_are_counted_apart(world: World) -> None:
+    day = Day(world, "1").opens().ends("1", outcome=Outcome.DIED)
+    day.project.refresh_from_db()
+    assert (day.project.streak, day.session.poll_failures) == (1, 0)
+    day.fails().wait(120, every=10)
+    day.project.refresh_from_db()
+    assert (day.project.streak, day.session.poll_failures) == (1, 2)
 
 
 @pytest.mark.row("MALA-W-25", level="contract")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 
@@ -134,6 +135,10 @@ def test_a_tmux_binary_that_cannot_run_ends_nothing_and_starts_nothing(real, tmp
     look(real)
     run.refresh_from_db()
     assert run.is_active
+    real.tmux("kill-session", "-t", run.session)
+    look(real)
+    run.refresh_from_db()
+    assert run.outcome == "died"  # it was followed all the while
 
 
 @pytest.mark.row("LAB-16", level="real")
@@ -156,6 +161,35 @@ def test_a_tick_that_finds_another_in_progress_is_skipped_and_shown(world):
     assert run.is_active
     lease.release(world.lab, held)
     assert tick.tick(world.lab, force=True).ended == 1
+
+
+@pytest.mark.row("LAB-17", "C-41", level="contract")
+def test_ticks_during_a_slow_one_are_skipped_and_one_after_its_lease_reaps_alone(world):
+    """A tracker holds a tick up for 90 seconds, half a minute longer than its lease lasts."""
+    run = _live(world)
+    world.tracker.add_pull("demo", "afk/7")
+    others: list[tick.Report] = []
+
+    class Slow:
+        def pulls(self, heads):
+            if not others:
+                for _ in range(3):
+                    world.clock.forward(seconds=30)
+                    others.append(tick.tick(replace(world.lab, process="other"), force=True))
+            return world.tracker.pulls(heads)
+
+        def __getattr__(self, name):
+            return getattr(world.tracker, name)
+
+    slow = replace(world.lab, tracker_for=lambda kind: Slow())
+    with suppress(lease.Lost):
+        assert tick.tick(slow, force=True).ended == 0
+    assert [(one.was_skipped, one.ended) for one in others] == [(True, 0), (False, 1), (False, 0)]
+    assert Tick.objects.filter(was_skipped=True).count() == 1
+    assert Notice.objects.filter(kind="run.ended").count() == 1
+    assert Notice.objects.filter(kind="run.reaped").count() == 1
+    run.refresh_from_db()
+    assert run.outcome == "succeeded"
 
 
 @pytest.mark.row("LAB-17", level="contract")
@@ -248,7 +282,7 @@ def test_two_ticks_at_the_same_clock_time_change_nothing_more(world):
     assert (list(Notice.objects.values()), list(Run.objects.values()), world.bell.rings) == before
 
 
-@pytest.mark.row("LAB-11", level="real")
+@pytest.mark.row("LAB-11", "C-19", level="real")
 def test_after_a_restart_everything_live_is_found_again_and_the_budget_is_not_extended(real):
     """A new process has only the database, tmux and git."""
     run = start(real, real.project())

@@ -36,7 +36,7 @@ def until(shown: str, page: SocketClient) -> list[dict[str, Any]]:
 
 
 @pytest.mark.both_databases
-@pytest.mark.row("X-06", level="real")
+@pytest.mark.row("X-06", "C-61", level="real")
 def test_what_another_process_writes_reaches_an_open_page_without_redis(
     served: Served, run: int
 ) -> None:

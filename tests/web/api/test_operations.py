@@ -8,7 +8,7 @@ import pytest
 
 from runs.domain.states import AnswerCode, Outcome, ProjectState, RunState
 from runs.models import AgentProfile, Notice, Project, Run, Settings, StartRequest
-from runs.work import projects
+from runs.work import projects, tick
 from tests import make
 from tests.fakes import START, World
 from tests.web import board_rows as rows
@@ -406,6 +406,7 @@ def test_a_run_is_stopped_once(program: Program, world: World) -> None:
     assert ("anna", "stopped by anna") in told()
 
 
+@pytest.mark.row("C-40", level="contract")
 def test_all_runs_of_one_project_are_stopped(program: Program, world: World) -> None:
     project = make.a_project()
     runs = [make.a_run(project, key, slot=int(key)) for key in "123"]
@@ -416,6 +417,12 @@ def test_all_runs_of_one_project_are_stopped(program: Program, world: World) -> 
     assert program.post(f"/projects/{project.pk}/stop-all").json() == {"stopped": 3}
     assert program.post(f"/projects/{project.pk}/stop-all").json() == {"stopped": 0}
     assert list(Run.objects.active()) == [stays]
+    world.tracker.add_root("demo")
+    for _ in range(2):
+        tick.tick(world.lab, force=True)
+    ended = Run.objects.filter(project=project).values_list("outcome", flat=True)
+    assert list(ended) == ["stopped"] * 3
+    assert Project.objects.get(pk=project.pk).streak == 0
 
 
 def test_the_timeline_is_read_from_an_id_without_loss(program: Program, project: Project) -> None:
