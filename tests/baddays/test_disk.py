@@ -14,10 +14,11 @@ import pytest
 from labsite.database import chosen
 from runs.models import Run
 from runs.work import starts, tick
-from tests.baddays.conftest import BadDay, Story
+from tests.baddays.conftest import BadDay
 from tests.house.product import lab, until
 from tests.real import RealWorld, git
 from tests.runs.stories import look, press_start, ready
+from tests.story.conftest import Story
 from tests.story.test_bad_days import ASK, IDLE, RUNS
 from tests.story.test_main_job import _make_demo
 
