@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import io
 import unicodedata
+from datetime import UTC, datetime
+from importlib import import_module
 
 import pytest
+from django.apps import apps
+from django.db import connection
 
 from labctl import show
 from labsite.beside.printer import Printer
 from runs.domain import commands, grouping, writing
 from trackers import plain
 from trackers.base import Issue, Pull, PullState
+from trackers.builtin import models as stored
+from trackers.builtin import store
 
 EVIL = "\x1b[31mpay \u202eevil\u202c \U000e0041\x9b2J\nnow"
 SHOWN = "[31mpay evil 2J now"
@@ -53,3 +59,17 @@ def test_the_agents_command_hides_what_labsite_hides() -> None:
     } - {ord("\r")}
     for code in hidden:
         assert unicodedata.category(chr(code)) in {"Cc", "Cf", "Zl", "Zp", "Cn"}
+
+
+@pytest.mark.django_db
+def test_titles_that_were_kept_before_are_cleaned_by_the_update() -> None:
+    update = import_module("trackers.builtin.migrations.0006_titles_on_one_line")
+    root = store.create_root("demo")
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    for title in (EVIL, FINE):
+        store.create_issue(root, title=title, body="", author="anna", labels=(), at=at)
+    update.clean(apps, connection.schema_editor())
+    assert list(stored.Issue.objects.order_by("pk").values_list("title", flat=True)) == [
+        SHOWN,
+        FINE,
+    ]

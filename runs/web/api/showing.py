@@ -14,6 +14,7 @@ from runs.models import AgentProfile, Notice, Project, Run, Settings
 from runs.web import held
 from runs.web.api import pull_shapes, shapes
 from runs.work.tuning import NUMBERS
+from trackers import plain
 from trackers.base import PullState
 from trackers.builtin.models import Issue, IssueComment, PullComment, PullRequest
 
@@ -188,7 +189,7 @@ def run_row(row: Run, now: datetime, settings: Settings) -> shapes.RunRow:
         id=row.pk,
         project=row.project_id,
         issue=row.issue_key,
-        issue_title=row.issue_title,
+        issue_title=plain.line(row.issue_title),
         kind=RunKind(row.kind),
         state=RunState(row.state),
         outcome=Outcome(row.outcome) if row.outcome else None,
