@@ -20,6 +20,7 @@ from runs.wiring import lab
 from runs.work import (
     checking,
     deliveries,
+    discarding,
     fixers,
     logins,
     manual,
@@ -43,6 +44,7 @@ _SHARED = {
     "fix": "launch",
     "ping": "deliver",
     "refresh": "deliver",
+    "discard": "sweep",
     "mirror": "deliver",
     "check_agent": "agent",
     "try_agent": "agent",
@@ -73,6 +75,7 @@ def tend() -> None:
     logins.sweep(lab())
     checks.sweep(lab())
     trial.sweep(lab())
+    discarding.tend(lab())
 
 
 @close_db
@@ -161,6 +164,12 @@ def sweep_project(project_id: int) -> None:
 
 
 @close_db
+def discard(discarding_id: int) -> None:
+    """Carry out a discard of large files. Shares the room of clones and sweeps."""
+    _long("discard", discarding_id, discarding.carry_out)
+
+
+@close_db
 def refresh(project_id: int) -> None:
     """Ask a tracker again for what pages show of it. Shares the room of the notices."""
     _long("refresh", project_id, seen.refresh)
@@ -227,7 +236,12 @@ def _connect(huey: Any) -> None:
         "deliver": deliver,
         "ping": ping,
     }
-    huey.verbs |= {"sweep": sweep_project, "refresh": refresh, "mirror": mirror_run}
+    huey.verbs |= {
+        "sweep": sweep_project,
+        "discard": discard,
+        "refresh": refresh,
+        "mirror": mirror_run,
+    }
     huey.verbs |= {"validate": validate, "fix": fix, "check_agent": check_agent}
     huey.verbs |= {"try_agent": try_agent}
 

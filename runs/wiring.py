@@ -130,6 +130,10 @@ class TaskQueue:
         settings.HUEY.ask("sweep", project_id)
         self._bell.work()
 
+    def discard(self, discarding_id: int) -> None:
+        settings.HUEY.ask("discard", discarding_id)
+        self._bell.work()
+
     def refresh(self, project_id: int) -> None:
         settings.HUEY.ask("refresh", project_id)
         self._bell.work()

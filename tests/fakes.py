@@ -318,6 +318,7 @@ class FakeQueue:
     mirrors: list[int] = field(default_factory=list)
     checks: list[int] = field(default_factory=list)
     trials: list[int] = field(default_factory=list)
+    discards: list[int] = field(default_factory=list)
 
     def validate(self, validation_id: int) -> None:
         self.validations.append(validation_id)
@@ -342,6 +343,9 @@ class FakeQueue:
 
     def sweep(self, project_id: int) -> None:
         self.sweeps.append(project_id)
+
+    def discard(self, discarding_id: int) -> None:
+        self.discards.append(discarding_id)
 
     def refresh(self, project_id: int) -> None:
         self.refreshes.append(project_id)

@@ -32,6 +32,9 @@ class Queue(Protocol):
     def sweep(self, project_id: int) -> None:
         """Fetch a project and collect what was merged."""
 
+    def discard(self, discarding_id: int) -> None:
+        """Carry out a discard that takes long."""
+
     def refresh(self, project_id: int) -> None:
         """Ask a project's tracker again what is ready and what waits for a review."""
 

@@ -9,7 +9,7 @@ from runs.models.forge import Forge
 from runs.models.group import Task, TaskGroup, Worker
 from runs.models.hook import HookDelivery
 from runs.models.host import Due, Host, Tick
-from runs.models.kept import Parked, Rescue, Term
+from runs.models.kept import Discarding, Parked, Rescue, Term
 from runs.models.manual import ManualSession
 from runs.models.monitor import Checkpoint, Monitor, MonitorPreset
 from runs.models.project import Project
@@ -32,6 +32,7 @@ __all__ = [
     "Asked",
     "Checkpoint",
     "Delivery",
+    "Discarding",
     "Due",
     "Fixer",
     "Forge",

@@ -48,6 +48,27 @@ class Term(models.Model):
         return self.name
 
 
+class Discarding(models.Model):
+    """A discard that the worker carries out, or one that failed, with the reason in `error`."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="discardings")
+    branch = models.CharField(max_length=200)
+    by = models.CharField(max_length=150, blank=True)
+    asked_at = models.DateTimeField()
+    process = models.CharField(max_length=100, blank=True, default="")
+    total = models.BigIntegerField(default=0, help_text="Bytes to store; 0: not counted.")
+    done = models.BigIntegerField(default=0, help_text="Bytes stored so far.")
+    error = models.TextField(blank=True, default="")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "branch"], name="discarding_once_per_branch")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.branch} of {self.project_id}"
+
+
 class RescueQuerySet(models.QuerySet["Rescue"]):
     def waiting(self) -> RescueQuerySet:
         """Rescues that nobody has restored."""

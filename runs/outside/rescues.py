@@ -90,7 +90,7 @@ class GitRescues(GitSnapshots):
         self._git.ask(repo, "worktree", "add", "-q", "--no-checkout", *where)
         self._long(path, *plain, "read-tree", "--reset", "-u", notes["commit"])
         self._git.ask(path, *plain, "read-tree", notes["index"])
-        self._git(path, *plain, "update-index", "-q", "--refresh")
+        self._git(path, *plain, "update-index", "-q", "--refresh", timeout=LONG)
 
     def _long(self, folder: Path, *argv: str) -> None:
         """Files may be many and large."""

@@ -22,7 +22,7 @@ ERR_BYTES = 65536
 STEP = 0.05  # how late the end of a program can be seen whose pipes others hold
 DRAIN = 0.5
 GRACE = 2.0
-SIGN_OF_LIFE = 20.0
+SIGN_OF_LIFE = 2.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from runs.domain import ages
 from runs.domain.ports import Lab
 from runs.models import Project, Rescue, Settings
 from runs.web import diff
-from runs.work import disk, parked, terms
+from runs.work import discarding, disk, parked, terms
 
 RESCUES = 50
 
@@ -29,12 +29,31 @@ def strip(lab: Lab, project: Project, page: int, can_act: bool) -> Mapping[str, 
         for name, entry in zip(ids, found.entries, strict=True)
     ]
     return {
-        "project": project,
+        **discards(project, found.page),
         "listing": found,
         "rows": rows,
         "can_act": can_act,
         "now": lab.now(),
     }
+
+
+def discards(project: Project, page: int) -> Mapping[str, Any]:
+    """How far long discards are, from their rows alone, so that it can be asked for often."""
+    rows = discarding.of(project)
+    going = [one for one in rows if not one.error]
+    failed = [one for one in rows if one.error]
+    return {
+        "project": project,
+        "page_number": page,
+        "discards": {"open": going, "failed": failed, "is_over": False},
+    }
+
+
+def discards_html(project: Project, page: int) -> str:
+    """The fragment that replaces itself while something is being discarded; then it asks for the list."""
+    context = discards(project, page)
+    context["discards"]["is_over"] = True
+    return render_to_string("kept/_discards.html", dict(context))
 
 
 def _ids(branches: Sequence[str]) -> list[str]:

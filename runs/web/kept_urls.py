@@ -10,6 +10,7 @@ kept_patterns = [
     path("parked/", kept.parked, name="parked"),
     path("parked/live", kept.parked_live, name="parked-live"),
     path("parked/list", kept.parked_list, name="parked-list"),
+    path("parked/discards", kept.discards, name="parked-discards"),
     path("parked/discard", kept.discard, name="parked-discard"),
     path("closed/<int:number>/", closed.pull_closed, name="pull-closed"),
     path("closed/<int:number>/decide", closed.pull_decide, name="pull-decide"),

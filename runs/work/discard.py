@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,26 +57,35 @@ class _Pushed:
     error: str = ""
 
 
-def discard(lab: Lab, project: Project, branch: str, by: str) -> Discarded:
+def check(lab: Lab, project: Project, branch: str) -> None:
+    """Raise DiscardRefused or SeamError for what `discard` would not even begin."""
+    _check_name(branch)
+    _check_merge(lab, project, branch)
+    _look(lab, project, branch, _Pushed())
+
+
+def discard(
+    lab: Lab,
+    project: Project,
+    branch: str,
+    by: str,
+    tell: Callable[[int], None] | None = None,
+) -> Discarded:
     """Remove a parked branch and its worktree, whatever their state, and its branch on origin.
 
     What origin has under that name would keep the next run of the issue from pushing, and an open
     pull request of it would pass for that run's delivery. What origin does not let go stays, and
-    the answer says so. Of a branch that is gone its worktree goes. Killed in the middle, it is still parked, here or on origin, and the
-    rescues are there; pressed again it goes on. Raises DiscardRefused, and SeamError when something
-    could not be told, kept or removed.
+    the answer says so. Of a branch that is gone its worktree goes. Killed in the middle, it is
+    still parked, here or on origin, and the rescues are there; pressed again it goes on. With
+    `tell` it may take hours, and hears of the bytes stored. Raises DiscardRefused, and SeamError
+    when something could not be told, kept or removed.
     """
-    if not naming.is_managed(branch):
-        text = f"{branch} is not a branch that labsite manages, so nothing was removed."
-        raise DiscardRefused("not_managed", text)
+    _check_name(branch)
     repo = project.repo(lab.paths)
     _check_merge(lab, project, branch)
     there = _on_origin(lab, project, branch)
     with lab.repos.hold(repo):
-        found = next((b for b in lab.repos.branches(repo, (branch,)) if b.name == branch), None)
-        path = _folder_of(lab, project, branch, found)
-        _check_there(lab, project, branch, found is not None or path is not None, there)
-        _check_place(lab, path)
+        found, path = _look(lab, project, branch, there)
         states: list[tuple[str, Path | None, str]] = []
         if there.tip is not None and (found is None or there.tip != found.tip):
             states.append((there.tip, None, f"discarded by {by}: what origin had"))
@@ -83,7 +93,9 @@ def discard(lab: Lab, project: Project, branch: str, by: str) -> Discarded:
             tip = found.tip if found is not None else _stands_at(lab, project, path)
             states.append((tip, path, f"discarded by {by}"))
         for tip, place, why in states:
-            kept = rescue.keep(lab, project, branch, tip, place, why=why, by=by, always=True)
+            kept = rescue.keep(
+                lab, project, branch, tip, place, why=why, by=by, always=True, tell=tell
+            )
         assert kept is not None  # noqa: S101  (always)
         if path is not None:
             lab.repos.force_remove(repo, path)
@@ -94,6 +106,24 @@ def discard(lab: Lab, project: Project, branch: str, by: str) -> Discarded:
     _tell(lab, project, branch, by, told)
     census.take(lab, project)
     return Discarded(kept, told)
+
+
+def _check_name(branch: str) -> None:
+    if not naming.is_managed(branch):
+        text = f"{branch} is not a branch that labsite manages, so nothing was removed."
+        raise DiscardRefused("not_managed", text)
+
+
+def _look(
+    lab: Lab, project: Project, branch: str, there: _Pushed
+) -> tuple[Branch | None, Path | None]:
+    """The branch and its worktree, as far as they are here. Raises as `discard` does."""
+    branches = lab.repos.branches(project.repo(lab.paths), (branch,))
+    found = next((one for one in branches if one.name == branch), None)
+    path = _folder_of(lab, project, branch, found)
+    _check_there(lab, project, branch, found is not None or path is not None, there)
+    _check_place(lab, path)
+    return found, path
 
 
 def _folder_of(lab: Lab, project: Project, branch: str, found: Branch | None) -> Path | None:

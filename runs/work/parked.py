@@ -14,7 +14,7 @@ from runs.domain.history import Change
 from runs.domain.keeping import Branch
 from runs.domain.ports import Lab, SeamError
 from runs.models import Parked, Project, Rescue
-from runs.work import census, owners
+from runs.work import census, discarding, owners
 from runs.work.owners import Remembered
 from trackers.account import awaited
 from trackers.base import Ability, Pull, TrackerError, best_pull
@@ -51,6 +51,7 @@ class Entry:
     is_left: bool = False
     stands_on: str = ""
     is_linked: bool = True
+    is_discarding: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +97,13 @@ def listing(lab: Lab, project: Project, page: int = 1) -> Listing:
     measured = Parked.objects.filter(project=project, branch__in=[one.name for one in some])
     sizes = dict(measured.values_list("branch", "bytes"))
     pulls, pulls_error = _pulls(lab, project, some)
+    discards = {row.branch for row in discarding.of(project) if not row.error}
     entries = [
-        replace(_entry(lab, project, one, known, sizes, pulls), is_remote=one in remote)
+        replace(
+            _entry(lab, project, one, known, sizes, pulls),
+            is_remote=one in remote,
+            is_discarding=one.name in discards,
+        )
         for one in some
     ]
     return Listing(entries, len(found), page, pulls_error=pulls_error)

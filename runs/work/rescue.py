@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -32,15 +32,17 @@ def keep(
     by: str = "",
     tip_stays: bool = False,
     always: bool = False,
+    tell: Callable[[int], None] | None = None,
 ) -> Rescue | None:
     """Keep the state of a branch and its worktree under a rescue ref before something goes.
 
     None when nothing would be lost: everything is committed and the tip stays; with `always` it
     is kept nevertheless. Asked again for the same state, the same rescue is kept longer. Raises
-    SeamError when it could not be kept; then nothing may be removed.
+    SeamError when it could not be kept; then nothing may be removed. With `tell` it may take hours,
+    and hears of the bytes stored.
     """
     repo = project.repo(lab.paths)
-    state = lab.repos.snapshot(repo, tip, path)
+    state = lab.repos.snapshot(repo, tip, path, tell)
     if not always and not needs_rescue(state.is_dirty, state.head == tip, tip_stays):
         return None
     now = lab.now()

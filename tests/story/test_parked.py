@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -58,3 +59,12 @@ def test_stopped_work_is_parked_discarded_requeued_and_brought_back(story, tab):
     expect(page.locator("#parked-count")).to_have_text("1")
     page.locator("#parked summary").click()
     expect(page.locator("#parked-list")).to_contain_text(re.compile("afk/1-restored"))
+
+    (back / "model.bin").write_bytes(os.urandom(70_000_000))
+    page.goto(f"{story.url}/projects/1/parked/")
+    entry = page.locator("#parked-afk1-restored")
+    entry.get_by_role("button", name="Discard").click()
+    entry.get_by_role("button", name="Press again").click()
+    expect(page.locator("#discards")).to_contain_text("of 66.8\xa0MB stored")
+    expect(page.locator("#parked-list")).to_contain_text("Nothing is parked", timeout=60_000)
+    assert not back.exists()

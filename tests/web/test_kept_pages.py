@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from runs.domain import ages
-from runs.models import Notice, Parked, Project, Rescue
-from runs.work import census, parked
+from runs.models import Discarding, Notice, Parked, Project, Rescue
+from runs.work import census, discarding, parked
 from tests import make
 from tests.fakes import FakeTree, World
 from tests.web.people import confirmed, text_of
@@ -237,3 +239,67 @@ def test_ages_are_one_short_word(seconds: int, expected: str) -> None:
     from datetime import timedelta
 
     assert ages.short(timedelta(seconds=seconds)) == expected
+
+
+@pytest.fixture
+def large(world: World, project: Project) -> Path:
+    """The worktree of issue 7 holds 1.2 GB that no commit has."""
+    path = world.lab.paths.worktrees / "demo-7"
+    world.repos.sizes_of[path] = 1_200_000_000
+    return path
+
+
+def test_large_work_is_discarded_by_the_worker_and_its_page_shows_how_far(
+    anna: Client, world: World, project: Project, at: str, large: Path
+) -> None:
+    answer = _discard(anna, at, headers=HTMX)
+    assert "is being discarded" in text_of(answer)
+    assert large.is_dir()
+    (pk,) = world.queue.discards
+    Discarding.objects.filter(pk=pk).update(done=600_000_000)
+    shown = anna.get(at).content.decode()
+    assert "572.2\xa0MB of 1.1\xa0GB stored" in shown
+    assert "every 2s" in shown
+    assert "being discarded" in text_of(_discard(anna, at, headers=HTMX))
+    assert len(world.queue.discards) == 1
+    discarding.carry_out(world.lab, pk)
+    assert not large.exists()
+    assert not Discarding.objects.exists()
+    assert Rescue.objects.get().branch == "afk/7"
+    after = anna.get(f"{at}discards").content.decode()
+    assert 'hx-trigger="load"' in after
+    assert "every 2s" not in anna.get(at).content.decode()
+
+
+def test_a_large_discard_that_fails_says_why_and_can_be_pressed_again(
+    anna: Client, world: World, project: Project, at: str, large: Path
+) -> None:
+    _discard(anna, at)
+    world.repos.broken_keep = "git add failed: No space left on device"
+    discarding.carry_out(world.lab, world.queue.discards.pop())
+    shown = text_of(anna.get(at))
+    assert "afk/7 was not discarded" in shown and "No space left" in shown
+    assert large.is_dir()
+    world.repos.broken_keep = ""
+    _discard(anna, at)
+    discarding.carry_out(world.lab, world.queue.discards.pop())
+    assert not large.exists()
+    assert "was not discarded" not in text_of(anna.get(at))
+
+
+def test_a_large_discard_whose_worker_is_gone_is_begun_again(
+    anna: Client, world: World, project: Project, at: str, large: Path
+) -> None:
+    _discard(anna, at)
+    pk = world.queue.discards.pop()
+    discarding.tend(world.lab)
+    assert not world.queue.discards
+    Discarding.objects.filter(pk=pk).update(process="boot:1:1")
+    lab = replace(world.lab, is_process_alive=lambda name: name != "boot:1:1")
+    discarding.tend(lab)
+    assert world.queue.discards == [pk]
+    discarding.carry_out(world.lab, pk)
+    assert not large.exists()
+    world.queue.discards.clear()
+    discarding.carry_out(world.lab, pk)
+    assert Rescue.objects.count() == 1

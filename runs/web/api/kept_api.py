@@ -59,10 +59,12 @@ def parked_discard(
     """Remove a parked branch and its worktree, whatever their state; the rescue that holds both.
 
     Its branch on origin goes too, rescued as well, and an open pull request of it is closed; what
-    origin does not let go is told on the timeline.
+    origin does not let go is told on the timeline. Large files are rescued first, so the answer may
+    take minutes.
     """
     try:
-        done = discard.discard(lab(), project_of(project_id), given.branch, username(request))
+        by, patient = username(request), lambda _: None
+        done = discard.discard(lab(), project_of(project_id), given.branch, by, patient)
     except discard.DiscardRefused as refused:
         raise Denied(STATUS[refused.code], refused.code, refused.text) from refused
     return kept_shapes.rescue(done.rescue)

@@ -12,14 +12,15 @@ from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
 from runs.domain.ports import SeamError
-from runs.models import Project
+from runs.models import Discarding, Project
 from runs.web import answers, fragments, kept_pages, live, queries
 from runs.web.access import act, look, may_act, username
 from runs.web.kept_shown import STATUS
 from runs.web.live import Parts
 from runs.web.stepup import confirmed
-from runs.work import discard as discarding
+from runs.work import discarding
 from runs.work import restore as restoring
+from runs.work.discard import DiscardRefused
 
 PARKED = {
     "parked-list": "kept/_list.html",
@@ -64,6 +65,14 @@ def parked_list(request: HttpRequest, project_id: int) -> HttpResponse:
     return answers.fresh(HttpResponse(_list(request, project, _page(request))))
 
 
+@require_GET
+@look
+def discards(request: HttpRequest, project_id: int) -> HttpResponse:
+    """How far long discards are; pages ask for it while one goes on."""
+    project = kept_pages.project_of(project_id)
+    return answers.fresh(HttpResponse(kept_pages.discards_html(project, _page(request))))
+
+
 @require_POST
 @act
 @confirmed
@@ -75,12 +84,15 @@ def discard(request: HttpRequest, project_id: int) -> HttpResponse:
         context = {"project": project, "branch": branch}
         return answers.fresh(render(request, "kept/discard.html", context))
     try:
-        done = discarding.discard(lab, project, branch, username(request))
-    except discarding.DiscardRefused as refused:
+        done = discarding.begin(lab, project, branch, username(request))
+    except DiscardRefused as refused:
         return answers.failed(request, refused.text, STATUS[refused.code], back)
     except SeamError as error:
         text = f"{branch} was not discarded. What was not removed is as it was: {error}"
         return answers.failed(request, text, 502, back)
+    if isinstance(done, Discarding):
+        text = f"{branch} is being discarded. It holds large files, which are rescued first."
+        return answers.done(request, _regions(request, project), back, text)
     text = f"{branch} was discarded. It is kept under Rescued and can be restored from there."
     text = f"{text} {done.on_origin}".strip()
     return answers.done(request, _regions(request, project), back, text)

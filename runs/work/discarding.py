@@ -1,0 +1,124 @@
+"""Discards that take long are carried out by the worker, and their page shows how far they are.
+
+Work with large files has to be stored before it is removed, which may take minutes. The row is
+there from the press to the end; one that failed stays, with the reason, until the next press.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.db import IntegrityError, transaction
+
+from runs.domain import naming
+from runs.domain.ports import Lab, SeamError
+from runs.models import Discarding, Project
+from runs.work import census, discard, owners
+from runs.work.discard import Discarded, DiscardRefused
+
+logger = logging.getLogger(__name__)
+
+LARGE = 64 * 1024 * 1024
+TAKEN_WITHIN = timedelta(minutes=2)
+TOLD_EVERY = timedelta(seconds=1)
+
+
+def begin(lab: Lab, project: Project, branch: str, by: str) -> Discarded | Discarding:
+    """Discard at once what is small, and have the worker discard what is large.
+
+    Raises DiscardRefused and SeamError as `discard.discard` does.
+    """
+    weight = _weight(lab, project, branch)
+    _refuse_second(project, branch)
+    if weight is not None and weight < LARGE:
+        done = discard.discard(lab, project, branch, by)
+        Discarding.objects.filter(project=project, branch=branch).delete()
+        return done
+    discard.check(lab, project, branch)
+    try:
+        with transaction.atomic():
+            Discarding.objects.filter(project=project, branch=branch).exclude(error="").delete()
+            row = Discarding.objects.create(
+                project=project, branch=branch, by=by, total=weight or 0, asked_at=lab.now()
+            )
+    except IntegrityError:  # somebody pressed in the same moment
+        _refuse_second(project, branch)
+        raise
+    lab.queue.discard(row.pk)
+    return row
+
+
+def of(project: Project) -> Sequence[Discarding]:
+    """What is being discarded, and what could not be."""
+    return list(Discarding.objects.filter(project=project).order_by("pk"))
+
+
+def carry_out(lab: Lab, pk: int) -> None:
+    """Discard what was asked for. Safe to call twice; killed in the middle, it is begun again."""
+    mine = Discarding.objects.filter(pk=pk, error="", process="")
+    if not mine.update(process=lab.process):
+        return
+    row = Discarding.objects.select_related("project").get(pk=pk)
+    why = ""
+    try:
+        discard.discard(lab, row.project, row.branch, row.by, _told(lab, row.pk))
+    except (DiscardRefused, SeamError) as error:
+        why = str(error)
+    except Exception as error:
+        logger.exception("a discard failed by a mistake of ours", extra={"branch": row.branch})
+        why = f"labsite made a mistake ({type(error).__name__}); see its log"
+    rows = Discarding.objects.filter(pk=pk, process=lab.process)
+    if why:
+        rows.update(error=why, process="")
+    else:
+        rows.delete()
+
+
+def tend(lab: Lab) -> None:
+    """Ask again for what no worker carries out any more."""
+    for row in Discarding.objects.filter(error=""):
+        is_lost = not row.process and lab.now() - row.asked_at > TAKEN_WITHIN
+        if row.process and lab.is_process_alive(row.process) is False:
+            is_lost = True
+        same = Discarding.objects.filter(pk=row.pk, error="", process=row.process)
+        if is_lost and same.update(process="", asked_at=lab.now()):
+            lab.queue.discard(row.pk)
+
+
+def _refuse_second(project: Project, branch: str) -> None:
+    """Raise DiscardRefused while the same branch is being discarded."""
+    if Discarding.objects.filter(project=project, branch=branch, error="").exists():
+        text = f"{branch} is being discarded already. Its page shows how far it is."
+        raise DiscardRefused("owned", text)
+
+
+def _weight(lab: Lab, project: Project, branch: str) -> int | None:
+    """Bytes that have to be stored first; None when they could not be counted soon."""
+    if not naming.is_managed(branch):
+        return 0
+    repo = project.repo(lab.paths)
+    known = owners.remembered(project)
+    try:
+        found = (one for one in census.everything(lab, project, known) if one.name == branch)
+        path: Path | None = next((census.worktree_of(lab, one, known) for one in found), None)
+        return lab.repos.weight(repo, path) if path is not None else 0
+    except SeamError as error:
+        logger.info("kept work was not weighed", extra={"branch": branch, "error": str(error)})
+        return None
+
+
+def _told(lab: Lab, pk: int) -> Callable[[int], None]:
+    """Store how many bytes are there, at most once a second."""
+    next_at: datetime | None = None
+
+    def tell(done: int) -> None:
+        nonlocal next_at
+        now = lab.now()
+        if next_at is None or now >= next_at or next_at - now > TOLD_EVERY:
+            next_at = now + TOLD_EVERY
+            Discarding.objects.filter(pk=pk).update(done=done)
+
+    return tell
