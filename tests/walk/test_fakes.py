@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import hypothesis
@@ -43,6 +44,18 @@ class FakeHands:
 
     def deliver(self, run: Run) -> None:
         self.world.tracker.add_pull(run.project.tracker_root, run.branch)
+
+    def misbehave(self, run: Run, how: int) -> None:
+        """Its branch gets another name."""
+        tree = self.world.repos.trees[Path(run.worktree)]
+        heads = self.world.repos.heads[run.project.repo(self.world.lab.paths)]
+        if tree.branch in heads:
+            name = f"other-{run.pk}"
+            heads[name] = heads.pop(tree.branch)
+            tree.branch = name
+
+    def flashing(self, how: int) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def forward(self, minutes: int) -> None:
         self.world.clock.forward(minutes=minutes)

@@ -6,7 +6,7 @@ import random
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from runs.domain.ports import Lab
-from runs.models import Project, Rescue, Run, Settings
-from runs.work import merging, pulls
+from runs.models import AgentProfile, Project, Rescue, Run, Settings
+from runs.work import merging, parked, pulls
 from tests.real import RealWorld, git
 from tests.walk import walk
 from tests.walk.walk import OFTEN, Walk
@@ -25,7 +25,7 @@ from trackers.builtin.models import PullRequest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-STEPS, SEED, CAP, ISSUES = 200, 7, 2, 12
+STEPS, SEEDS, CAP, ISSUES = 200, (7,), 2, 12
 AGENT = ["sleep", "600"]
 
 
@@ -37,6 +37,8 @@ class RealHands:
     files: dict[Path, tuple[Path, str]] = field(default_factory=dict)
     commits: dict[str, Path] = field(default_factory=dict)
     counted: int = 0
+    tried: Counter[int] = field(default_factory=Counter)
+    flashed: int = 0
 
     def die(self, run: Run) -> None:
         self.world.tmux("kill-session", "-t", f"={run.session}")
@@ -49,16 +51,65 @@ class RealHands:
 
     def commit(self, run: Run) -> None:
         self.scribble(run)
+        if not (Path(run.worktree) / ".git").exists():
+            return
         git(Path(run.worktree), "add", "-A")
         git(Path(run.worktree), "commit", "-qm", f"work {self.counted}")
         self.commits[git(Path(run.worktree), "rev-parse", "HEAD")] = self._repo(run)
 
     def deliver(self, run: Run) -> None:
         self.commit(run)
+        if not (Path(run.worktree) / ".git").exists():
+            return
         # Origin may still have the branch of an attempt that was discarded here; then it refuses.
         with suppress(Refused, subprocess.CalledProcessError):
             git(Path(run.worktree), "push", "-q", "origin", f"HEAD:refs/heads/{run.branch}")
             pulls.create(self.world.lab, run, title=f"Work {self.counted}")
+
+    def misbehave(self, run: Run, how: int) -> None:
+        tree, link = Path(run.worktree), Path(run.worktree) / ".git"
+        self.scribble(run)
+        kind = sum(self.tried.values()) % 4
+        self.tried[kind] += 1
+        if kind == 0 and link.is_file():
+            at = git(tree, "symbolic-ref", "-q", "--short", "HEAD")
+            name = f"afk/9{self.counted}" if how else f"other-{self.counted}"
+            git(tree, "branch", "-q", "-m", at, name)
+        elif kind == 1 and link.is_file():
+            link.unlink()
+        elif kind == 2 and not link.is_dir():
+            link.unlink(missing_ok=True)
+            git(tree, "init", "-q", "-b", run.branch)
+            self.commit(run)
+        elif kind == 3:
+            self.hide(run)
+
+    def hide(self, run: Run) -> None:
+        """Have git ignore, in all worktrees, what this agent then writes and never commits."""
+        info = self._repo(run) / "info"
+        info.mkdir(exist_ok=True)
+        (info / "exclude").write_text("hidden-*\n")
+        file = Path(run.worktree) / f"hidden-{self.counted}.txt"
+        file.write_text(f"hidden {self.counted}\n")
+        self.files[file] = self._repo(run), f"hidden {self.counted}\n"
+
+    @contextmanager
+    def flashing(self, how: int) -> Iterator[None]:
+        self.counted += 1
+        text = f"flash {self.counted}"
+        after = ("rm -f .git", "git init -q -b x", "git branch -m x", "git add -A")[how % 4]
+        argv = ["sh", "-c", f"echo '{text}' > flash-{self.counted}.txt; {after}; exit 9"]
+        before = {run.pk for run in Run.objects.all()}
+        AgentProfile.objects.update(argv=argv)
+        try:
+            yield
+        finally:
+            AgentProfile.objects.update(argv=AGENT)
+            for run in Run.objects.exclude(pk__in=before).exclude(worktree=""):
+                file = Path(run.worktree) / f"flash-{self.counted}.txt"
+                if file.exists():
+                    self.flashed += 1
+                    self.files[file] = self._repo(run), f"{text}\n"
 
     def forward(self, minutes: int) -> None:
         self.world.offset += timedelta(minutes=minutes)
@@ -73,13 +124,32 @@ class RealHands:
 
     def lost(self) -> Iterator[str]:
         for repo in {project.repo(self.world.paths) for project in Project.objects.all()}:
-            reachable = _reachable(repo)
+            reachable = _reachable(repo) | self._in_own_repositories()
             for commit, of in self.commits.items():
                 if of == repo and commit not in reachable:
                     yield f"commit {commit[:10]} of {repo.name} is nowhere any more"
             for file, (of, text) in self.files.items():
                 if of == repo and not _is_there(file, text) and _blob(repo, text) not in reachable:
                     yield f"{file.name} of {repo.name} is nowhere any more"
+
+    def _in_own_repositories(self) -> set[str]:
+        """What repositories lead to that agents made of their worktrees."""
+        own = [tree for tree in self.world.paths.worktrees.glob("*") if (tree / ".git").is_dir()]
+        listed = [git(tree, "rev-list", "--objects", "--all").splitlines() for tree in own]
+        return {line.split()[0] for lines in listed for line in lines}
+
+    def unlisted(self) -> Iterator[str]:
+        """Worktrees that no page shows: neither a live run's nor parked."""
+        shown = set(Run.objects.filter(settled_at=None).values_list("worktree", flat=True))
+        for project in Project.objects.all():
+            page, pages = 0, 1
+            while page < pages:
+                found = parked.listing(self.world.lab, project, page := page + 1)
+                pages = found.last
+                shown |= {entry.path for entry in found.entries}
+        for tree in self.world.paths.worktrees.iterdir():
+            if str(tree) not in shown:
+                yield f"nobody lists {tree.name}"
 
     def _repo(self, run: Run) -> Path:
         return run.project.repo(self.world.paths)
@@ -108,7 +178,8 @@ def _reachable(repo: Path) -> set[str]:
     return {line.split()[0] for line in found}
 
 
-def test_two_hundred_steps_on_real_git_lose_nothing(real: RealWorld) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_two_hundred_steps_on_real_git_lose_nothing(real: RealWorld, seed: int) -> None:
     walk.prepare()
     for name in ("alpha", "beta"):
         project = real.project(name, argv=AGENT, tracker="builtin")
@@ -124,13 +195,15 @@ def test_two_hundred_steps_on_real_git_lose_nothing(real: RealWorld) -> None:
     Settings.objects.update(session_cap=CAP)
     hands = RealHands(real)
     day = Walk(replace(real.lab, pause=lambda seconds: None), hands)
-    chance = random.Random(SEED)  # noqa: S311
+    chance = random.Random(seed)  # noqa: S311
     acts, shares = list(OFTEN), list(OFTEN.values())
     for _ in range(STEPS):
         fuse = chance.choice([0, 0, 0, chance.randint(1, 40)])
         day.act(chance.choices(acts, shares)[0], chance.randrange(6), fuse)
     day.rest()
+    assert not list(hands.unlisted())
     ended = Counter(Run.objects.values_list("outcome", flat=True))
     assert min(ended["succeeded"], ended["stopped"], ended["died"], day.kills) >= 3, ended
     merged = PullRequest.objects.filter(state=PullState.MERGED).count()
+    assert len(hands.tried) == 4 and hands.flashed >= 1, (hands.tried, hands.flashed)
     assert min(len(hands.commits), 3 * Rescue.objects.count(), 5 * merged) > 10

@@ -7,18 +7,17 @@ hold; `rest` lets everything come to a close. Rules are the product's; nothing h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from django.db import connection
 
 from runs.agents import holds
-from runs.domain import naming
 from runs.domain.ports import Lab
 from runs.domain.states import Trouble
 from runs.models import AgentProfile, Host, Project, Rescue, Run, Settings
-from runs.work import auto, launch, starts, sweep, tick
+from runs.work import auto, census, launch, owners, starts, sweep, tick
 from runs.work.discard import DiscardRefused, discard
 from runs.work.restore import RestoreRefused, restore
 from runs.work.stop import stop, stop_all
@@ -45,6 +44,12 @@ class Hands(Protocol):
 
     def deliver(self, run: Run) -> None:
         """The agent pushes its branch and opens a pull request."""
+
+    def misbehave(self, run: Run, how: int) -> None:
+        """The agent renames its branch, deletes `.git`, makes its own repository, or hides files."""
+
+    def flashing(self, how: int) -> AbstractContextManager[None]:
+        """Whatever agent starts meanwhile writes something and ends within half a second."""
 
     def forward(self, minutes: int) -> None:
         """Time passes."""
@@ -113,7 +118,7 @@ class Walk:
 
     def discard(self, which: int) -> None:
         project = _one(Project.objects.all(), which)
-        found = self.lab.repos.branches(project.repo(self.lab.paths), naming.MANAGED)
+        found = census.everything(self.lab, project, owners.remembered(project))
         if found:
             with suppress(DiscardRefused):
                 discard(self.lab, project, found[which % len(found)].name, ANNA)
@@ -172,6 +177,14 @@ class Walk:
     def deliver(self, which: int) -> None:
         self._with_agent(which, self.hands.deliver)
 
+    def misbehave(self, which: int) -> None:
+        self._with_agent(which, lambda run: self.hands.misbehave(run, which))
+
+    def flash(self, which: int) -> None:
+        """A press of the button with an agent that does not last."""
+        with self.hands.flashing(which):
+            self.begin(which)
+
     def turn_away(self, which: int) -> None:
         """The service behind an agent refuses it: its hooks tell so, and it waits for a next word."""
         refused = {"trouble": Trouble.OVERLOAD, "agent_note": "Overloaded"}
@@ -225,6 +238,8 @@ OFTEN = {
     "commit": 3,
     "scribble": 2,
     "die": 3,
+    "misbehave": 6,
+    "flash": 3,
     "turn_away": 3,
     "try_again": 2,
     "stop": 2,
