@@ -232,14 +232,14 @@ def _one(rows: Any, which: int) -> Any:
 
 # How often each act comes in a random day, beside the others.
 OFTEN = {
-    "begin": 6,
+    "begin": 7,
     "tick": 4,
     "deliver": 4,
     "commit": 3,
     "scribble": 2,
     "die": 3,
-    "misbehave": 6,
-    "flash": 3,
+    "misbehave": 4,
+    "flash": 2,
     "turn_away": 3,
     "try_again": 2,
     "stop": 2,
