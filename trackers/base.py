@@ -282,6 +282,10 @@ class Tracker(Protocol):
     def checks(self, root: str, commit: str) -> Sequence[Check]:
         """What the tracker's own checks say of a commit; needs Ability.CHECKS."""
 
+    def set_hook(self, root: str, address: str, secret: str) -> None:
+        """Have changes delivered to an address, signed with a secret; an earlier one with the same
+        address goes. Raises Refused."""
+
     def merge(self, root: str, number: int, head_commit: str) -> str:
         """Merge a pull request if its head still is `head_commit`; returns the merge commit.
 

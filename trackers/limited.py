@@ -55,6 +55,9 @@ class Limited:
     def checks(self, root: str, commit: str) -> Sequence[Check]:
         raise _cannot(Ability.CHECKS)
 
+    def set_hook(self, root: str, address: str, secret: str) -> None:
+        raise _cannot(Ability.HOOKS)
+
     def merge(self, root: str, number: int, head_commit: str) -> str:
         raise _cannot(Ability.MERGE)
 

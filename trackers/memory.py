@@ -210,6 +210,12 @@ class MemoryTracker(Limited):
         self._needs(Ability.CHECKS)
         return self._shelf(root).checks.get(commit, ())
 
+    def set_hook(self, root: str, address: str, secret: str) -> None:
+        """Keep the one hook of an address. Raises Refused."""
+        self._count("set_hook")
+        self._needs(Ability.HOOKS)
+        self._shelf(root).hooks[address] = secret
+
     def merge(self, root: str, number: int, head_commit: str) -> str:
         """Mark as merged. Raises Refused when it is not open or its head moved."""
         self._count("merge")

@@ -19,6 +19,7 @@ class Shelf:
     blockers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     checks: dict[str, tuple[Check, ...]] = field(default_factory=dict)
     working: set[str] = field(default_factory=set)
+    hooks: dict[str, str] = field(default_factory=dict)
     next_number: int = 1
 
     def open_issues(self) -> list[Issue]:

@@ -11,13 +11,15 @@ import hmac
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from runs.domain.states import ForgeKind
 
 MOST_BYTES = 2 * 1024 * 1024
 REMEMBERED = timedelta(days=30)
+SILENT_FOR = timedelta(hours=1)
+LATE = timedelta(minutes=5)
 CONTENT_TYPES = ("application/json", "application/x-www-form-urlencoded")
 
 _SIGNATURES = ("X-Hub-Signature-256", "X-Forgejo-Signature", "X-Gitea-Signature")
@@ -113,6 +115,18 @@ def tells_of_issues(event: str) -> bool:
 def tells_of_pulls(event: str) -> bool:
     """Whether it is about a pull request: one that was opened, pushed to, reviewed, merged, closed."""
     return event.startswith("pull_request")
+
+
+def is_silent(
+    now: datetime, since: datetime, heard: datetime | None, changed: datetime | None
+) -> bool:
+    """Whether a webhook says nothing although things change.
+
+    `since`: when it got its secret; `heard`: its last delivery; `changed`: when labsite last found
+    something changed by asking. One that works tells of a change before it is found that way.
+    """
+    last = max(since, heard) if heard is not None else since
+    return changed is not None and changed > last + LATE and now - last >= SILENT_FOR
 
 
 def what_to_do(event: str) -> HookDid:

@@ -33,6 +33,12 @@ class Seen(models.Model):
     pulls_asked_at = models.DateTimeField(
         null=True, blank=True, editable=False, help_text="When pull requests were last asked for."
     )
+    changed_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When asking last found a change."
+    )
+    hook_since = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When its webhook got its secret."
+    )
     hooked_at = models.DateTimeField(
         null=True, blank=True, editable=False, help_text="The last webhook that was accepted."
     )

@@ -18,6 +18,7 @@ tracker_patterns = [
     path("test", tracker.test, name="tracker-test"),
     path("label", tracker.label, name="tracker-label"),
     path("secret", tracker.secret, name="hook-secret"),
+    path("hook", tracker.hook_set_up, name="hook-set-up"),
 ]
 urlpatterns = [
     path("forges/", include(forge_patterns)),

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from django.urls import reverse
 
+from runs.domain import hooks
 from runs.domain.ports import Lab
 from runs.domain.states import TrackerKind
 from runs.models import Forge, HookDelivery, Project, Quota, Settings
@@ -54,6 +55,7 @@ class Card:
     deliveries: Sequence[HookDelivery] = ()
     waits_until: datetime | None = None
     public_address: str = ""
+    is_hook_silent: bool = False
 
     @property
     def can(self) -> list[str]:
@@ -117,7 +119,16 @@ def of(lab: Lab, project: Project, settings: Settings) -> Card:
         list(rows[:DELIVERIES]) if getattr(project, "has_hook_secret", False) else (),
         _waits_until(lab, forge) if forge is not None else None,
         settings.public_address.rstrip("/"),
+        _is_hook_silent(lab, project),
     )
+
+
+def _is_hook_silent(lab: Lab, project: Project) -> bool:
+    """Whether the webhook should have told of something; needs `has_hook_secret` of the board."""
+    since = project.hook_since or project.created_at
+    heard, changed = project.hooked_at, project.changed_at
+    has_secret = bool(getattr(project, "has_hook_secret", False))
+    return has_secret and hooks.is_silent(lab.now(), since, heard, changed)
 
 
 def _waits_until(lab: Lab, forge: Forge) -> datetime | None:

@@ -19,12 +19,13 @@ from runs.domain.states import NoticeKind, ProjectState
 from runs.models import HookDelivery, Project
 from runs.models.secret import decrypted, encrypted
 from runs.work import announce, watches
-from trackers.base import Ability
+from trackers.base import Ability, Refused, TrackerError
 
 UNKNOWN = "There is no such project, or the signature is not the one of its secret."
 NOT_CLONED = "The project has not been cloned yet."
 NO_FORGE = "The project has no forge that webhooks could come from."
 WRONG_TYPE = "Send JSON, or a form with the JSON in its field payload."
+_OF_HOOK = ("hook_secret", "hook_since", "hooked_at", "issues_hooked_at", "pulls_hooked_at")
 NO_NAME = "Send the name of the event and the id of the delivery in the headers of your forge."
 
 
@@ -88,11 +89,35 @@ def make_secret(lab: Lab, project: Project, *, by: str) -> str:
     with transaction.atomic():
         before = Project.objects.only("hook_secret").get(pk=project.pk).hook_secret
         Project.objects.filter(pk=project.pk).update(
-            hook_secret=secret, hooked_at=None, issues_hooked_at=None, pulls_hooked_at=None
+            hook_secret=secret,
+            hook_since=lab.now(),
+            hooked_at=None,
+            issues_hooked_at=None,
+            pulls_hooked_at=None,
         )
         text = "its webhook got a new secret" if before else "its webhook got a secret"
         announce.tell(lab, NoticeKind.SETTING_CHANGED, text, project=project, by=by)
     return secret
+
+
+def set_up(lab: Lab, project: Project, address: str, *, by: str) -> None:
+    """Have the forge deliver to this address, with a new secret that nobody sees.
+
+    Raises TrackerError when the forge does not do it; then the project has the secret that it had.
+    """
+    tracker = lab.tracker_for(project.tracker)
+    if tracker is None or Ability.HOOKS not in tracker.abilities:
+        raise Refused(NO_FORGE)
+    before = Project.objects.only(*_OF_HOOK).get(pk=project.pk)
+    secret = make_secret(lab, project, by=by)
+    try:
+        tracker.set_hook(project.tracker_root, address, secret)
+    except TrackerError:
+        before.save(update_fields=_OF_HOOK)
+        raise
+    with transaction.atomic():
+        text = "its webhook was set up on the forge"
+        announce.tell(lab, NoticeKind.SETTING_CHANGED, text, project=project, by=by)
 
 
 def _signed_by(key: str, sent: Sent, body: bytes) -> Project:

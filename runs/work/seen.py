@@ -27,7 +27,7 @@ TITLE = 200
 URL = 500
 STALE = timedelta(seconds=10)
 SERVED = timedelta(minutes=2)
-COLUMNS = ("queue_seen", "queue_count", "queue_seen_at", "queue_asked_at")
+COLUMNS = ("queue_seen", "queue_count", "queue_seen_at", "queue_asked_at", "changed_at")
 
 
 def keep_queues(
@@ -168,7 +168,10 @@ def _take_down(
     project.queue_asked_at = began
     if isinstance(found, Silence):
         return
-    project.queue_seen = [[one.key, one.title[:TITLE], one.url[:URL]] for one in found[:MOST]]
+    listed = [[one.key, one.title[:TITLE], one.url[:URL]] for one in found[:MOST]]
+    if listed != project.queue_seen:
+        project.changed_at = began
+    project.queue_seen = listed
     project.queue_count, project.queue_seen_at = len(found), lab.now()
 
 

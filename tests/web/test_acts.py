@@ -68,6 +68,7 @@ ELSEWHERE = {
     "demo": "test_demo.py",
     "parked-discard": "test_kept_pages.py",
     "pull-decide": "test_closed_pages.py",
+    "hook-set-up": "test_hook_pages.py",
     "rescue-restore": "test_kept_pages.py",
     "session-start": "test_manual_pages.py",
     "session-stop": "test_manual_pages.py",

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from runs.domain import hooks as rules
 from runs.domain.hooks import EVENTS
 from runs.models import HookDelivery, Project, Settings
 from runs.web import fragments
 from runs.work import hooks
 from tests import make
-from tests.fakes import World
+from tests.fakes import START, World
 from tests.web.people import confirmed, hx, text_of
 from tests.web.test_hooks import send
 
@@ -21,6 +23,7 @@ pytestmark = pytest.mark.django_db
 
 PAGE = "/projects/1/"
 SECRET = "/projects/1/tracker/secret"
+SET_UP = "/projects/1/tracker/hook"
 
 
 @pytest.fixture
@@ -125,7 +128,7 @@ def test_the_page_asks_a_fixed_number_of_questions(
     for number in range(count):
         send(Client(), secret, b"%d" % number, delivery=f"d{number}")
     anna.get(PAGE)
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(14):
         assert anna.get(PAGE).status_code == 200
 
 
@@ -135,3 +138,57 @@ def test_a_new_secret_by_htmx_leads_to_the_question(
     answer = hx(anna, SECRET, at=PAGE)
     assert answer.status_code == 403
     assert "/confirm/" in answer["HX-Redirect"]
+
+
+@pytest.mark.parametrize(
+    ("heard", "changed", "is_silent"),
+    [
+        (None, None, False),
+        (None, 10, True),
+        (None, -10, False),
+        (50, 52, False),
+        (50, 90, True),
+        (110, 120, False),
+        (50, 40, False),
+    ],
+)
+def test_a_hook_that_missed_a_change_for_an_hour_is_silent(
+    heard: int | None, changed: int | None, is_silent: bool
+) -> None:
+    """In minutes since the secret was made; it is asked after two hours."""
+
+    def at(minutes: int | None) -> datetime | None:
+        return None if minutes is None else START + timedelta(minutes=minutes)
+
+    now = START + timedelta(hours=2)
+    assert rules.is_silent(now, START, at(heard), at(changed)) is is_silent
+
+
+def test_a_silent_hook_is_said_on_the_tracker_card(
+    anna: Client, world: World, project: Project
+) -> None:
+    hooks.make_secret(world.lab, project, by="anna")
+    now = world.lab.now()
+    assert "although something changed" not in text_of(anna.get(PAGE))
+    Project.objects.update(
+        hook_since=now - timedelta(hours=2), changed_at=now - timedelta(minutes=50)
+    )
+    assert "Nothing was delivered yet although something changed" in text_of(anna.get(PAGE))
+
+
+def test_labsite_sets_the_hook_up_itself_and_a_refusal_leaves_the_old_secret(
+    anna: Client, world: World, project: Project
+) -> None:
+    Project.objects.update(tracker="memory", tracker_root="demo")
+    world.tracker.add_root("demo")
+    confirmed(anna)
+    assert "Set it up for me" in text_of(anna.get(SECRET))
+    assert anna.post(SET_UP).status_code == 303
+    secret = Project.objects.get().hook_secret
+    assert world.tracker.shelves["demo"].hooks == {"http://testserver/hooks/demo/": secret}
+    assert send(Client(), secret).json()["code"] == "woke"
+    world.tracker.fail()
+    refused = anna.post(SET_UP, follow=True)
+    assert "The webhook was not set up" in text_of(refused)
+    assert Project.objects.get().hook_secret == secret
+    assert Project.objects.get().hooked_at is not None

@@ -20,7 +20,7 @@ from trackers.base import (
     TrackerError,
     Unreachable,
 )
-from trackers.forges import reading
+from trackers.forges import hooking, reading
 from trackers.forges.dialect import Need
 from trackers.forges.naming import is_number, number_of
 from trackers.forges.pool import side_by_side
@@ -145,6 +145,10 @@ class ActingTracker(ForgeTracker):
 
     def _waits_of(self, visit: Visit, root: str) -> Waits:
         return self._remembered(self._waits, visit, root, Waits)
+
+    def set_hook(self, root: str, address: str, secret: str) -> None:
+        """Set up the webhook that delivers to this address. Raises Refused."""
+        hooking.set_hook(self._visit(root), self.kind, address, secret)
 
     def comment(self, root: str, key: str, author: str, body: str) -> None:
         """Write a comment; the forge shows it under its own account. Raises NotFound, Refused."""

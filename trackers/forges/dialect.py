@@ -17,6 +17,7 @@ class Need(StrEnum):
     WRITE_PULLS = "open pull requests"
     READ_CHECKS = "read checks"
     MERGE = "merge pull requests"
+    HOOKS = "set webhooks up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ GITHUB = Dialect(
         Need.WRITE_PULLS: "“Pull requests: read and write”",
         Need.READ_CHECKS: "“Checks: read” and “Commit statuses: read”",
         Need.MERGE: "“Contents: read and write”",
+        Need.HOOKS: "“Webhooks: read and write” and the role of an admin",
     },
 )
 
@@ -62,5 +64,6 @@ GITEA = Dialect(
         Need.WRITE_PULLS: "“write:repository”",
         Need.READ_CHECKS: "“read:repository”",
         Need.MERGE: "“write:repository”",
+        Need.HOOKS: "“write:repository” and the role of an admin",
     },
 )

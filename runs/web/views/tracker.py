@@ -22,6 +22,7 @@ from trackers.base import Refused, TrackerError
 
 SAVED = "The tracker of this project was changed."
 SAME = "Nothing was changed: it was so already."
+SET_UP = "The webhook to {address} was set up. Deliveries are listed on this page."
 MADE = "The label {label} is there. Issues that carry it can be started."
 
 
@@ -93,6 +94,23 @@ def secret(request: HttpRequest, project_id: int) -> HttpResponse:
     if request.method == "POST":
         facts["secret"] = hooks.make_secret(wiring.lab(), project, by=username(request))
     return answers.fresh(render(request, "forges/secret.html", facts))
+
+
+@require_POST
+@administer
+@confirmed
+def hook_set_up(request: HttpRequest, project_id: int) -> HttpResponse:
+    """Have the forge make the webhook; where its API does not let the account, it is said why."""
+    project = tracker_pages.project_of(project_id)
+    address = tracker_pages.hook_address(request, project)
+    back = reverse("runs:hook-secret", args=[project_id])
+    try:
+        hooks.set_up(wiring.lab(), project, address, by=username(request))
+    except TrackerError as error:
+        text = f"The webhook was not set up: {error} The secret is the one that it was."
+        return answers.failed(request, text, 409 if isinstance(error, Refused) else 502, back)
+    back = reverse("runs:project", args=[project_id])
+    return answers.done(request, {}, back, SET_UP.format(address=address))
 
 
 @require_POST

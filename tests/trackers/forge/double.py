@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -258,8 +259,28 @@ class Double(Shelf):
         return path
 
     def special(self, asked: Asked, path: str) -> Told | None:
-        """Answers outside the description."""
-        return None
+        """Answers outside the description: webhooks of a repository, for its admins (from memory)."""
+        found = re.fullmatch(r"/repos/([^/]+/[^/]+)/hooks(?:/(\d+))?", path)
+        repo = self.find_repo(found[1]) if found else None
+        if found is None or repo is None:
+            return None
+        token = self.tokens.get(asked.token)
+        if token is None or repo.role(token.person) != "admin":
+            return self.no_hooks
+        if asked.method == "GET":
+            return Told(200, repo.hooks)
+        if asked.method == "DELETE":
+            repo.hooks[:] = [one for one in repo.hooks if str(one["id"]) != found[2]]
+            return Told(204)
+        body = json.loads(asked.body)
+        shown = {key: value for key, value in body["config"].items() if key != "secret"}
+        repo.hooks.append({**body, "id": self.next_id(), "config": shown})
+        return Told(201, repo.hooks[-1])
+
+    @property
+    def no_hooks(self) -> Told:
+        """What somebody hears who is no admin."""
+        return self.error(404)
 
     def is_counted(self, asked: Asked, told: Told) -> bool:
         """Whether the request cost quota."""

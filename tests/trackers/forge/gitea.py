@@ -67,8 +67,9 @@ class Gitea(Double):
         if not any(kind in accept for kind in ("application/json", "*/*")):
             yield f"Accept is {accept or 'missing'}, not application/json"
 
-    def special(self, asked: Asked, path: str) -> Told | None:
-        return None
+    @property
+    def no_hooks(self) -> Told:
+        return self.error(403, "user should be an owner or a collaborator with admin write")
 
     def authenticated(self, asked: Asked, operation: Operation) -> Token | None:
         token = self.tokens.get(asked.token)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.trackers.forge.state import SHA, Check, Event, Item, Label, Person, PullPart, Remark
 
@@ -35,6 +35,7 @@ class Repo:
     tip: Callable[[str], str | None] | None = None
     # What a merge does to the repository behind it; returns the merge commit.
     on_merge: Callable[[Item, str], str] | None = None
+    hooks: list[dict[str, Any]] = field(default_factory=list)
     next_number: int = 1
 
     @property

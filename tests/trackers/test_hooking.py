@@ -1,0 +1,39 @@
+"""Webhooks set up by the API of a forge: every event that counts, one hook an address, or why not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.trackers.stand import FORGES, ROOT, Stand, a_stand
+from trackers.base import Refused
+
+ADDRESS = "https://lab.example/hooks/demo/"
+
+
+@pytest.fixture(params=FORGES)
+def stand(request: pytest.FixtureRequest) -> Stand:
+    return a_stand(FORGES[request.param]())
+
+
+def test_a_hook_is_made_with_its_events_and_replaced_by_the_next_one(stand: Stand) -> None:
+    stand.repo.roles.update(bot="admin")
+    other = {"id": 5, "config": {"url": "https://ci.example/"}}
+    stand.repo.hooks.append(other)
+
+    for secret in ("first", "second"):
+        stand.tracker.set_hook(ROOT, ADDRESS, secret)
+
+    kept, made = stand.repo.hooks
+    assert kept is other
+    assert made["config"] == {"url": ADDRESS, "content_type": "json"}
+    assert made["active"] is True
+    wanted = {"issues", "issue_comment", "pull_request", "push", "status"}
+    more = {"gitea": {"issue_label", "pull_request_sync"}, "github": {"check_run"}}
+    assert set(made["events"]) == wanted | more[stand.forge.style]
+    stand.forge.check()
+
+
+def test_who_is_no_admin_is_told_what_it_takes(stand: Stand) -> None:
+    with pytest.raises(Refused, match=r"To set webhooks up, it takes .* the role of an admin"):
+        stand.tracker.set_hook(ROOT, ADDRESS, "secret")
+    assert stand.repo.hooks == []
