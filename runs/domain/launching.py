@@ -198,6 +198,8 @@ def _wanted(queue: Queue) -> str | Refusal:
     issue = next((one for one in queue.ready or () if one.key == queue.wanted), None)
     if queue.wanted in {*queue.active, *(queue.claims or ())}:
         what = "the worktree of an earlier run" if queue.wanted in queue.left else "a kept branch"
+        if issue is not None and issue.pull is not None:
+            what = f"pull request #{issue.pull}, which is open"
         what = "a run" if queue.wanted in queue.active else what
         text = f"Issue {queue.wanted} is already claimed by {what}."
         return Refusal(AnswerCode.NOTHING_READY, text)

@@ -58,6 +58,7 @@ class Act(StrEnum):
     TURN_ON = "turn_on"
     RESET = "reset"
     DISCARD = "discard"
+    REVIEW = "review"
     CLOSE = "close"
     EDIT = "edit"
     RAISE_CAP = "raise_cap"
@@ -93,7 +94,7 @@ class Candidate:
     """One ready issue with what decides whether it may start.
 
     `retry_at`: no automatic start before, since the last one failed. `stopped_by`: who stopped the
-    last one before its agent began.
+    last one before its agent began. `pull`: the open pull request of its branch, as far as known.
     """
 
     key: str
@@ -104,6 +105,8 @@ class Candidate:
     url: str = ""
     retry_at: datetime | None = None
     stopped_by: str = ""
+    pull: int | None = None
+    pull_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +231,9 @@ def of_issue(queue: Queue, issue: Candidate) -> Iterator[Obstacle]:
                 f"The worktree of an earlier run is kept and claims the issue. Its branch {branch} "
                 "is gone: it was renamed or deleted."
             )
+        if issue.pull is not None:
+            text = f"Pull request #{issue.pull} of {branch} is open and claims the issue."
+            change = Change(Act.REVIEW, f"Review pull request #{issue.pull}", str(issue.pull))
         yield Obstacle(Why.CLAIMED, text, change)
     if unfit := why_unfit(issue.key, queue.keys):
         text = f"Its key cannot name a branch and a session: {unfit}."

@@ -30,6 +30,7 @@ from runs.domain.needing import PullNeeds
 from runs.domain.ports import Lab
 from runs.domain.states import PersonState, ProjectState, RunState, TrackerKind
 from runs.models import Host, ManualSession, Project, Run, Settings
+from runs.models.kept import Parked
 from runs.web import addresses, group_needs, held, waiting, watched, workflow_needs
 from runs.work import timeline
 
@@ -57,6 +58,7 @@ UNSHOWN = (
 
 RECENT = 200
 MOST_UNSEEN = 200
+RUNNING, KEPT = "running", "earlier work kept"
 
 T = TypeVar("T")
 
@@ -81,12 +83,15 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class ReadyIssue:
-    """An open issue that carries its project's ready label; of a forge, as it was heard last."""
+    """An open issue that carries its project's ready label; of a forge, as it was heard last.
+
+    `why` says in a few words what keeps it from starting, as far as stored facts say.
+    """
 
     project: Project
     key: str
     title: str
-    is_claimed: bool
+    why: str = ""
     elsewhere: str = ""
 
     @property
@@ -154,8 +159,8 @@ class Board:
 
     @cached_property
     def free(self) -> list[ReadyIssue]:
-        """Ready issues that no run has taken."""
-        return [issue for issue in self.ready if not issue.is_claimed]
+        """Ready issues that nothing of their own is known to keep from starting."""
+        return [issue for issue in self.ready if not issue.why]
 
     def row(self, run: Run) -> RunRow:
         settings = self.facts.settings
@@ -176,10 +181,10 @@ class Board:
         return self._ready_by_project.get(project.pk, [])
 
     def free_of(self, project: Project) -> list[ReadyIssue]:
-        return [issue for issue in self.ready_of(project) if not issue.is_claimed]
+        return [issue for issue in self.ready_of(project) if not issue.why]
 
     def free_count(self, project: Project) -> int:
-        """How many ready issues no run has taken, also those that were counted and not listed."""
+        """How many ready issues can start, also those that were counted and not listed."""
         return len(self.free_of(project)) + _unlisted(project)
 
     @property
@@ -220,12 +225,34 @@ def load(lab: Lab, recent: int = 0, *, with_waiting: bool = False) -> Board:
     for run in runs:
         if run.project_id in by_id:
             run.project = by_id[run.project_id]
-    taken = {(run.project_id, run.issue_key) for run in runs if run.is_active or run.did_start}
+    taken: dict[tuple[int, str], str] = {}
+    for run in runs:
+        if why := _claim(run):
+            taken.setdefault((run.project_id, run.issue_key), why)
     ready = [
-        ReadyIssue(project, key, title, (project.pk, key) in taken, url)
-        for project, key, title, url in issues
+        ReadyIssue(
+            one.project,
+            one.key,
+            one.title,
+            _why(one, taken.get((one.project.pk, one.key), "")),
+            one.url,
+        )
+        for one in issues
     ]
     return Board(facts, projects, runs, ready, by_id, pulls)
+
+
+def _claim(run: Run) -> str:
+    """How a run keeps others from its issue; empty once its branch was merged or discarded."""
+    if run.is_active:
+        return RUNNING
+    is_unsettled = run.did_start and run.settled_at is None
+    return KEPT if is_unsettled or getattr(run, "is_kept", False) else ""
+
+
+def _why(issue: waiting.Ready, claim: str) -> str:
+    """What keeps an issue from starting: who works on it, what was delivered, what it waits for."""
+    return claim if claim == RUNNING else issue.why(claim)
 
 
 def _projects() -> QuerySet[Project]:
@@ -285,13 +312,14 @@ def _runs(recent: int, issues: Sequence[waiting.Ready], *, with_unseen: bool) ->
     Each part is found by its own index, so that the query does not grow with history.
     """
     claims = Run.objects.filter(
-        project__in={project.pk for project, *_ in issues},
-        issue_key__in={key for _, key, *_ in issues},
+        project__in={one.project.pk for one in issues},
+        issue_key__in={one.key for one in issues},
     )
     wanted = Q(pk__in=Run.objects.active().values("pk")) | Q(pk__in=claims.values("pk"))
     if recent:
         wanted |= Q(pk__in=Run.objects.order_by("-pk").values("pk")[:recent])
-    about: dict[str, Any] = held.columns("profile")
+    kept = Parked.objects.filter(project=OuterRef("project"), branch=OuterRef("branch"))
+    about: dict[str, Any] = {**held.columns("profile"), "is_kept": Exists(kept)}
     if with_unseen:
         unseen = Run.objects.unseen().order_by("-pk")
         wanted |= Q(pk__in=unseen.values("pk")[:MOST_UNSEEN])

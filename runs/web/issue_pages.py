@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from django.http import Http404, QueryDict
 
+from runs.domain import naming
 from runs.domain.states import ProjectState, TrackerKind
 from runs.models import Project, Run
 from trackers.base import TrackerError
@@ -120,12 +121,14 @@ def issue_detail(project: Project, number: int) -> Context:
     runs = list(
         Run.objects.filter(project=project, issue_key=str(number)).defer(*HEAVY)[:RUNS_SHOWN]
     )
+    pull = queries.open_pull_of(project.tracker_root, naming.branch_for(str(number)))
     return {
         "project": project,
         "issue": issue,
         "labels": queries.labels(project.tracker_root),
         "chosen_labels": {label.name for label in issue.labels.all()},
         "runs": runs,
+        "pull": pull,
         "why_not": why_not(project, issue, runs),
     }
 

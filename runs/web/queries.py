@@ -121,6 +121,16 @@ class ProjectPage:
     hint: int | None = None
 
     @property
+    def free(self) -> int:
+        """How many of the ready issues can start, as far as stored facts say."""
+        return self.board.free_count(self.project)
+
+    @property
+    def total(self) -> int:
+        """How many ready issues there are, also those whose titles are not kept."""
+        return max(self.project.queue_count or 0, len(self.ready))
+
+    @property
     def last_failure(self) -> Run | None:
         """What failed last, when it is among the runs that are shown."""
         shown = (row.run for row in self.recent)

@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import CharField, Count, F, OuterRef, QuerySet, Subquery, Sum, Value
+from django.db.models import (
+    Case,
+    CharField,
+    Count,
+    F,
+    OuterRef,
+    PositiveIntegerField,
+    QuerySet,
+    Subquery,
+    Sum,
+    TextField,
+    Value,
+    When,
+)
+from django.db.models.functions import Cast, Concat
 
+from runs.domain import blocking, naming
 from runs.domain.needing import PullNeeds
 from runs.domain.states import ProjectState, TrackerKind
 from runs.models import Project
@@ -17,8 +33,29 @@ from trackers.builtin.models import Issue, PullRequest
 READY_LIMIT = 400
 MOST = 200
 SHOWN_TITLE = 200
+COLUMNS = ("place", "root", "number", "title", "label", "pull", "text")
 
-Ready = tuple[Project, str, str, str]  # with key, title, and address where it is elsewhere
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """An open issue that carries the ready label, with what is known to keep it from starting.
+
+    `url` is its address where it is elsewhere, `pull` the number of its open pull request, and
+    `blockers` the open issues that its text names.
+    """
+
+    project: Project
+    key: str
+    title: str
+    url: str = ""
+    pull: int | None = None
+    blockers: Sequence[str] = ()
+
+    def why(self, claim: str) -> str:
+        """Why it cannot start, in a few words, where `claim` is what an earlier run left of it."""
+        if claim and self.pull is not None:
+            return f"pull request #{self.pull} open"
+        return claim or (f"waits for #{self.blockers[0]}" if self.blockers else "")
 
 
 def with_unpushed(rows: QuerySet[Project]) -> QuerySet[Project]:
@@ -42,9 +79,10 @@ def of_trackers(
     ready, pulls = _of_builtin(projects, with_pulls=with_pulls)
     elsewhere = [one for one in projects if one.tracker not in ("", TrackerKind.BUILTIN)]
     heard = [
-        (one, str(key), str(title), str(url))
+        Ready(one, str(key), str(title), str(url), heads.get(naming.branch_for(str(key))))
         for one in elsewhere
         if one.state == ProjectState.READY
+        for heads in [{str(head): int(number) for number, head, *_ in one.pulls_seen}]
         for key, title, url in one.queue_seen
     ]
     if heard:
@@ -65,7 +103,7 @@ def of_trackers(
 
 def _number(ready: Ready) -> int:
     """Lowest number first across projects; words keep their tracker's own order, at the end."""
-    key = ready[1]
+    key = ready.key
     return int(key) if key.isascii() and key.isdigit() else READY_LIMIT**3
 
 
@@ -84,30 +122,65 @@ def _of_builtin(
     if with_pulls:
         rows = rows.union(_open(by_root), all=True)
     listed = list(rows.order_by("place", "number", "root")[: READY_LIMIT + MOST])
+    mine = [row for row in listed if row[0] and row[4] == usable[row[1]].ready_label]
+    named = {(row[1], int(key)) for row in mine for key in blocking.references(row[6])}
+    still_open = _still_open(named)
     ready = [
-        (usable[root], str(number), title, "")
-        for place, root, number, title, label in listed
-        if place and label == usable[root].ready_label
+        Ready(
+            usable[root],
+            str(number),
+            title,
+            pull=pull,
+            blockers=[key for key in blocking.references(text) if (root, int(key)) in still_open],
+        )
+        for _, root, number, title, _, pull, text in mine
     ]
     pulls = [
         PullNeeds(by_root[root].pk, by_root[root].name, number, title[:SHOWN_TITLE])
-        for place, root, number, title, _ in reversed(listed)
+        for place, root, number, title, *_ in reversed(listed)
         if not place
     ]
     return ready, pulls
+
+
+def _still_open(named: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Those of the issues, by root and number, that are open. One query; none when none is named."""
+    if not named:
+        return set()
+    roots, numbers = {root for root, _ in named}, {number for _, number in named}
+    rows = Issue.objects.filter(is_open=True, root__in=roots, number__in=numbers)
+    return set(rows.values_list("root", "number"))
 
 
 def _ready(by_root: Mapping[int, Project]) -> QuerySet[Any, Any]:
     """Issues that carry the ready label of any of these projects."""
     labels = {project.ready_label for project in by_root.values()}
     rows = Issue.objects.filter(is_open=True, root__in=by_root, labels__name__in=labels)
-    shown = rows.annotate(place=Value(1), label=F("labels__name"))
-    return shown.order_by().values_list("place", "root", "number", "title", "label")
+    head = Concat(Value(naming.BRANCH_PREFIX), Cast(OuterRef("number"), CharField()))
+    pulls = PullRequest.objects.filter(root=OuterRef("root"), state=PullState.OPEN, head=head)
+    # The text alone of those that name a blocker: there may be hundreds of long ones.
+    text = Case(
+        When(body__icontains="blocked", then=F("body")),
+        default=Value(""),
+        output_field=TextField(),
+    )
+    shown = rows.annotate(
+        place=Value(1),
+        label=F("labels__name"),
+        pull=Subquery(pulls.order_by("-number").values("number")[:1]),
+        text=text,
+    )
+    return shown.order_by().values_list(*COLUMNS)
 
 
 def _open(roots: Collection[int]) -> QuerySet[Any, Any]:
     """The newest open pull requests, in the columns of ready issues."""
     rows = PullRequest.objects.filter(state=PullState.OPEN, root__in=roots)
     newest = PullRequest.objects.filter(pk__in=rows.order_by("-created_at").values("pk")[:MOST])
-    shown = newest.annotate(place=Value(0), label=Value("", CharField()))
-    return shown.order_by().values_list("place", "root", "number", "title", "label")
+    shown = newest.annotate(
+        place=Value(0),
+        label=Value("", CharField()),
+        pull=Value(None, PositiveIntegerField()),
+        text=Value("", TextField()),
+    )
+    return shown.order_by().values_list(*COLUMNS)

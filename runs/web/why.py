@@ -67,6 +67,8 @@ def button(project: Project, agent: int | None, issue: Candidate, change: Change
         url, name, value = press
         sent = value or change.target
         return Button(change.text, addresses.of(url, project.pk), True, name, sent if name else "")
+    if change.act is Act.REVIEW:
+        return Button(change.text, _pull(project, issue))
     if change.act in (Act.CLOSE, Act.EDIT) and project.tracker != TrackerKind.BUILTIN:
         return Button(change.text, _elsewhere(issue, change.target))
     return Button(change.text, _link(project, agent, change))
@@ -74,6 +76,13 @@ def button(project: Project, agent: int | None, issue: Candidate, change: Change
 
 def _line(project: Project, agent: int | None, issue: Candidate, failed: Obstacle) -> Line:
     return Line(failed.text, failed.why, button(project, agent, issue, failed.change))
+
+
+def _pull(project: Project, issue: Candidate) -> str:
+    """Where its open pull request is; empty for one elsewhere without an address."""
+    if project.tracker != TrackerKind.BUILTIN or issue.pull is None:
+        return issue.pull_url
+    return addresses.of("runs:pull", project.pk, issue.pull)
 
 
 def _elsewhere(issue: Candidate, key: str) -> str:

@@ -10,15 +10,17 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from runs.agents import checks, holds
+from runs.domain import naming
 from runs.domain.blocking import Block
 from runs.domain.ports import Lab, SeamError
-from runs.domain.states import RunKind
+from runs.domain.states import RunKind, TrackerKind
 from runs.domain.waiting import Candidate, Queue
 from runs.domain.want import NOTHING, Want
 from runs.models import Project, Run, Settings, StartWait
 from runs.work import asking, census, start_waits, waiting_for, wanting
 from runs.work.asking import Root, Silence
-from trackers.base import Issue
+from trackers.base import Issue, PullState
+from trackers.builtin.models import PullRequest
 from trackers.keys import why_unfit
 
 CLAIMS_SECONDS = 10.0
@@ -68,6 +70,7 @@ def gather(
         room = project.parallel_runs - automatic[project.pk]
         enough[project.tracker, project.tracker_root] += max(1, room)
     waits = waiting_for.ask(lab, answers, free, enough)
+    pulls = _open_pulls(projects, claimed)
     queues = []
     for project in projects:
         issues = answers.get(_place(project), UNASKED)
@@ -83,6 +86,7 @@ def gather(
                 else [
                     _candidate(
                         one,
+                        pulls.get((project.pk, naming.branch_for(one.key)), (None, "")),
                         waits.block_of(root, one.key),
                         waiting.get(project.pk, {}).get(one.key),
                         lab.now(),
@@ -184,11 +188,39 @@ def _all_claims(
     return found
 
 
-def _candidate(issue: Issue, block: Block, wait: StartWait | None, now: datetime) -> Candidate:
+def _open_pulls(
+    projects: Sequence[Project], claimed: Mapping[int, Claims]
+) -> Mapping[tuple[int, str], tuple[int, str]]:
+    """Number and address of the open pull requests of claimed branches, as heard last.
+
+    One query where labsite keeps the pull requests itself; none for what forges told.
+    """
+    some = [project for project in projects if claimed[project.pk][0]]
+    found = {
+        (project.pk, str(head)): (int(number), str(url))
+        for project in some
+        for number, head, _, url in reversed(project.pulls_seen)
+    }
+    roots = {
+        int(one.tracker_root): one.pk
+        for one in some
+        if one.tracker == TrackerKind.BUILTIN and one.tracker_root.isdigit()
+    }
+    if roots:
+        rows = PullRequest.objects.filter(state=PullState.OPEN, root__in=roots)
+        rows = rows.filter(head__startswith=naming.BRANCH_PREFIX).order_by("number")
+        for root, head, number in rows.values_list("root", "head", "number"):
+            found[roots[root], head] = number, ""
+    return found
+
+
+def _candidate(
+    issue: Issue, pull: tuple[int | None, str], block: Block, wait: StartWait | None, now: datetime
+) -> Candidate:
     late = wait.retry_at if wait is not None and wait.retry_at and wait.retry_at > now else None
     stopped = wait.stopped_by if wait is not None else ""
     return Candidate(
-        issue.key, issue.title, issue.author, issue.ready_by, block, issue.url, late, stopped
+        issue.key, issue.title, issue.author, issue.ready_by, block, issue.url, late, stopped, *pull
     )
 
 

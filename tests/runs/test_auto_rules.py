@@ -261,6 +261,13 @@ def test_what_a_person_may_start_all_the_same(changes, expected):
             id="discard is enough",
         ),
         pytest.param(
+            {"claims": {"7"}, "ready": [Candidate("7", pull=12)]},
+            ROOM,
+            [[Why.CLAIMED]],
+            [[Act.REVIEW]],
+            id="what was delivered is reviewed and not discarded",
+        ),
+        pytest.param(
             {"streak": 3, "ready": [Candidate("7", block=Block(("5", "6")))]},
             FULL,
             [[Why.BLOCKED, Why.BLOCKED, Why.PAUSED, Why.AT_CAP]],

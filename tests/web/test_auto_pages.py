@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from django.test import Client
 
@@ -9,9 +11,11 @@ from runs.domain.states import Outcome
 from runs.models import Project, Run, Settings
 from runs.work import outcomes, tick
 from tests import make
-from tests.fakes import World
+from tests.fakes import START, World
 from tests.web import board_rows as rows
 from tests.web.people import hx, text_of
+from trackers import registry
+from trackers.base import NewPull
 from trackers.builtin import store
 
 pytestmark = pytest.mark.django_db
@@ -55,6 +59,40 @@ def test_only_those_who_may_act_see_the_switch(vera: Client, project: Project) -
     assert "auto-switch" not in page_of(vera, project)
     assert vera.post(f"/projects/{project.pk}/auto", {"is_on": "on"}).status_code == 403
     assert Project.objects.get().is_auto is False
+
+
+def test_an_open_pull_request_is_named_and_discard_is_not_advised(
+    anna: Client, world: World, project: Project
+) -> None:
+    for name in ("demo-7", "demo-8"):
+        (world.lab.paths.worktrees / name).mkdir(parents=True)
+    web = "https://forge.test/o/r/pulls/12"
+    Project.objects.update(pulls_seen=[[12, "afk/7", "Seven", web]])
+    page = text_of(anna.get(f"/projects/{project.pk}/waiting"))
+    seven, eight = page.split('id="waiting-8"')
+    assert "Pull request #12 of afk/7 is open and claims the issue." in seven
+    assert f'href="{web}"' in seven
+    assert "Discard" not in seven
+    assert "Discard afk/8" in eight
+
+
+def test_with_labsites_own_tracker_its_page_names_the_pull_request_too(
+    anna: Client, world: World
+) -> None:
+    world.lab = replace(world.lab, tracker_for=registry.tracker)
+    Settings.current()
+    own = rows.a_tracked_project(agent=make.an_agent())
+    number = rows.a_ready_issue(own)
+    (world.lab.paths.worktrees / f"demo-{number}").mkdir(parents=True)
+    new = NewPull(f"afk/{number}", "main", "Retries", "", author="lab")
+    pull = store.create_pull(own.tracker_root, new, at=START)
+    address = f"/projects/{own.pk}/pulls/{pull}/"
+    page = text_of(anna.get(f"/projects/{own.pk}/waiting"))
+    assert address in page
+    assert f"Pull request #{pull} of afk/{number} is open" in page
+    issue = text_of(anna.get(f"/projects/{own.pk}/issues/{number}/"))
+    assert f"pull request #{pull} open" in issue
+    assert address in issue
 
 
 @pytest.mark.row("LAB-96", "LAB-98", level="contract")

@@ -165,7 +165,7 @@ def test_one_issue_costs_the_same_for_one_comment_and_for_fifty(
         )
         make.a_run(project, str(number), slot=n + 1, outcome="died")
     anna.get(f"{at}1/")
-    with django_assert_num_queries(14):
+    with django_assert_num_queries(15):
         assert len(re.findall(r'id="comment-\d', main(anna.get(f"{at}1/")))) == rows
 
 

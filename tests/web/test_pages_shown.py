@@ -92,9 +92,51 @@ def test_an_issue_that_a_run_has_claimed_is_not_up_next(world: World) -> None:
     make.a_run(project, str(first))
     make.a_run(project, str(second), outcome="died")
     make.a_run(project, str(third), outcome="failed", started_at=None)
+    kept = Parked.objects.create(
+        project=project, branch=f"afk/{second}", tip="a", committed_at=START
+    )
     page = queries.overview(world.lab)
     assert [issue.key for issue in page.next] == [str(third)]
     assert page.stats.claimed == 2
+    kept.delete()
+    assert str(second) in [issue.key for issue in queries.overview(world.lab).next]
+
+
+def test_what_cannot_start_says_why_and_every_count_leaves_it_out(
+    anna: Client, world: World
+) -> None:
+    project = rows.a_tracked_project()
+    first, second, third = (rows.a_ready_issue(project, f"Issue {n}") for n in range(3))
+    root = project.tracker_root
+    store.edit_issue(root, second, title=None, body=f"## Blocked by\n- #{first}\n- #99", at=START)
+    pull = store.create_pull(
+        root, NewPull(f"afk/{third}", "main", "Third", "", author="lab"), at=START
+    )
+    Parked.objects.create(project=project, branch=f"afk/{third}", tip="a", committed_at=START)
+    make.a_run(project, str(third), outcome="succeeded")
+    page = queries.overview(world.lab)
+    assert [issue.key for issue in page.next] == [str(first)]
+    assert (page.stats.ready, page.stats.claimed) == (1, 2)
+    assert page.board.free_count(project) == 1
+    shown = text_of(anna.get(f"/projects/{project.pk}/"))
+    assert f"waits for #{first}" in shown
+    assert f"pull request #{pull} open" in shown
+    assert "1 of 3 can start" in shown
+    store.set_open(root, first, is_open=False, at=START)
+    assert [issue.key for issue in queries.overview(world.lab).next] == [str(second)]
+    store.close_pull(root, pull, at=START)
+    assert "earlier work kept" in text_of(anna.get(f"/projects/{project.pk}/"))
+    Parked.objects.all().delete()
+    assert len(queries.overview(world.lab).next) == 2
+
+
+def test_a_paused_project_says_so_in_its_head(anna: Client, world: World) -> None:
+    project = rows.a_tracked_project(streak=3)
+    regions = fragments.regions(f"project:{project.pk}", True) or {}
+    assert "paused" in regions["project-head"]
+    Project.objects.update(streak=2)
+    regions = fragments.regions(f"project:{project.pk}", True) or {}
+    assert "paused" not in regions["project-head"]
 
 
 def test_what_went_badly_needs_a_person_until_a_day_after_it_was_opened(

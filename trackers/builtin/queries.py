@@ -102,6 +102,12 @@ def pull(root: str, number: int) -> PullRequest:
     return found
 
 
+def open_pull_of(root: str, head: str) -> int | None:
+    """The number of the newest open pull request of a branch."""
+    rows = PullRequest.objects.filter(root_id=root_id(root), state=PullState.OPEN, head=head)
+    return rows.order_by("-number").values_list("number", flat=True).first()
+
+
 def pull_comments(
     pull: PullRequest, *, after: int = 0, limit: int | None = None
 ) -> Sequence[PullComment]:
