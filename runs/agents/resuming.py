@@ -114,7 +114,7 @@ def _resume(lab: Lab, settings: Settings, run: Run, slot: int, number: int) -> b
             ):
                 return False
             run.refresh_from_db()
-            text = f"taken into slot {slot} again"
+            text = f"Started again (slot {slot})"
             announce.tell(lab, NoticeKind.RUN_STEP, text, run=run)
             transaction.on_commit(lambda: lab.queue.launch(run.pk), robust=True)
     except IntegrityError:

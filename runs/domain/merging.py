@@ -203,9 +203,9 @@ def _joined(facts: MergeFacts, joined: Joined) -> Verdict:
                 f"There is nothing to merge: {into} has everything that {facts.head} has.",
             )
         case Way.FORWARD:
-            return Verdict(MergeKind.FORWARD, f"It can be merged: {into} only has to move forward.")
+            return Verdict(MergeKind.FORWARD, f"Ready to merge into {into} (fast-forward).")
         case Way.CLEAN:
-            return Verdict(MergeKind.COMMIT, f"It can be merged into {into} by a merge commit.")
+            return Verdict(MergeKind.COMMIT, f"Ready to merge into {into} (merge commit).")
         case Way.STRANGERS:
             return Verdict(
                 MergeKind.STRANGERS,

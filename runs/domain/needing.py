@@ -252,7 +252,7 @@ def _of_watch(project: ProjectNeeds, watch: WatchNeeds) -> Iterator[Need]:
         why = "Nothing starts by itself until you press Resume. What runs goes on."
         yield _need(NeedKind.STALLED, project, "bad", "is stopped: tracker unreachable", why)
     elif watch.code in watching.FAILED and not watch.is_seen:
-        what = f"watch session {watch.id} ended with {watch.code}: {watch.reason}"
+        what = f"watch session {watch.id}: {watch.reason} (exit code {watch.code})"
         ident, about = f"need-watch-{project.id}", (project.id, watch.id)
         why = _WATCH_WHY.get(watch.reason, "")
         yield Need(NeedKind.WATCH, ident, "bad", project.name, what, why, about)
@@ -316,8 +316,8 @@ def _reason(run: RunNeeds) -> str:
 
 
 _WATCH_WHY: Mapping[str, str] = {
-    Reason.VALIDATION_FAILED: "What was delivered does not pass together. It is all kept; look at "
-    "what the commands said.",
+    Reason.VALIDATION_FAILED: "The merged result fails validation. Nothing was lost; see the "
+    "command output.",
     Reason.ISSUES_FAILED: "Look at the runs that failed or could not start. Their work is kept.",
     Reason.POLL_FAILED: "The tracker gave no answer three times in a row. Runs were left as they "
     "were; start another session once it answers.",

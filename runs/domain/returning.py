@@ -55,7 +55,11 @@ class Summary:
 
     @property
     def tokens_words(self) -> str:
-        return f"{self.tokens or 0:,}"
+        """Short, as people read it: 950, 12 k, 4.9 M."""
+        number = self.tokens or 0
+        if number < 1000:
+            return str(number)
+        return f"{number / 1000:.0f} k" if number < 999_500 else f"{number / 1e6:.1f} M"
 
 
 def is_due(noted: datetime | None, now: datetime) -> bool:

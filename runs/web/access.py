@@ -23,7 +23,7 @@ ONLY_LOOKING = (
     "Ask an admin for the permission to start and stop runs."
 )
 ONLY_ACTORS = (
-    "Who did what is shown to those who may act. Nothing was changed. Ask an admin for that."
+    "The audit log is shown to those who may act. Nothing was changed. Ask an admin for that."
 )
 ONLY_ADMINS = "Only admins may do this. Nothing was changed. Ask one of them."
 

@@ -17,21 +17,21 @@ from runs.web.board import RECENT, Board
 NEEDS = 12
 
 _ACTIONS = {
-    NeedKind.LATE: ("runs:settings", "Look"),
+    NeedKind.LATE: ("runs:settings", "Open settings"),
     NeedKind.HELD: ("runs:agent-try-again", "Try again now"),
-    NeedKind.CLONE: ("runs:project", "Look"),
+    NeedKind.CLONE: ("runs:project", "Open project"),
     NeedKind.PAUSED: ("runs:streak-reset", "Reset"),
     NeedKind.STALLED: ("runs:watch-resume", "Resume"),
-    NeedKind.REFUSED: ("runs:project", "Look"),
-    NeedKind.WATCH: ("runs:watch-session", "Look"),
-    NeedKind.MONITOR: ("runs:group", "Look"),
-    NeedKind.WORKFLOW: ("runs:workflow", "Look"),
-    NeedKind.GROUP: ("runs:group", "Look"),
+    NeedKind.REFUSED: ("runs:project", "Open project"),
+    NeedKind.WATCH: ("runs:watch-session", "View session"),
+    NeedKind.MONITOR: ("runs:group", "Open group"),
+    NeedKind.WORKFLOW: ("runs:workflow", "Open workflow"),
+    NeedKind.GROUP: ("runs:group", "Open group"),
     NeedKind.CLOSED: ("runs:pull-closed", "Decide"),
     NeedKind.PULL: ("runs:pull", "Review"),
-    NeedKind.RUN: ("runs:run", "Look"),
-    NeedKind.UNTIDY: ("runs:run", "Look"),
-    NeedKind.PARKED: ("runs:parked", "Look"),
+    NeedKind.RUN: ("runs:run", "Open run"),
+    NeedKind.UNTIDY: ("runs:run", "Open run"),
+    NeedKind.PARKED: ("runs:parked", "Open parked work"),
 }
 # And where those are led who may only look.
 _POSTED = {NeedKind.PAUSED: "runs:project", NeedKind.STALLED: "runs:project"}

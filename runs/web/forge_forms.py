@@ -30,7 +30,7 @@ class AccountForm(forms.Form):
     name = forms.CharField(
         label="Name",
         max_length=60,
-        help_text="How pages call it, such as: GitHub, the lab's robot.",
+        help_text="Display name, such as: GitHub, the lab's robot.",
         widget=forms.TextInput(attrs=PLAIN),
         error_messages={"required": "Write a name."},
     )

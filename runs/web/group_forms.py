@@ -82,7 +82,7 @@ class TasksForm(_New):
         label="Tasks",
         required=False,
         max_length=200_000,
-        help_text="One a line. More can be added at any time.",
+        help_text="One per line. More can be added at any time.",
         widget=forms.Textarea(attrs={"autocomplete": "off", "rows": 8}),
     )
 
@@ -127,7 +127,7 @@ class MoreTasksForm(forms.Form):
     tasks = forms.CharField(
         label="New tasks",
         max_length=200_000,
-        help_text="One a line.",
+        help_text="One per line.",
         widget=forms.Textarea(attrs={"autocomplete": "off", "rows": 3}),
         error_messages={"required": "Write a task."},
     )
@@ -175,7 +175,7 @@ class MonitorForm(forms.Form):
         required=False,
         min_value=0,
         max_value=100_000,
-        help_text="So many completed ones are all. Empty: as many as the group has now.",
+        help_text="Number of tasks expected. Leave empty for as many as the group has now.",
         widget=forms.TextInput(attrs=NUMBER),
         error_messages={"invalid": "Write a number.", "min_value": "It cannot be less than 0."},
     )

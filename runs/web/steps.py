@@ -1,4 +1,4 @@
-"""The way of a run in five steps: claimed, worktree, agent, delivery, reaped."""
+"""The way of a run in five steps: claimed, worktree, agent, delivery, clean-up."""
 
 from __future__ import annotations
 
@@ -94,9 +94,9 @@ def _delivery(run: Run) -> Step:
 
 def _reaped(run: Run) -> Step:
     if run.settled_at is not None:
-        return Step("Reaped", "done", "slot is free", run.settled_at)
+        return Step("Cleaned up", "done", "slot free", run.settled_at)
     if run.is_active:
-        return Step("Reaped", "", "frees the slot")
+        return Step("Clean-up", "", "waiting")
     if run.outcome == Outcome.SUCCEEDED and run.is_one_shot:
-        return Step("Reaped", "now", "when the agent has ended")
-    return Step("Reaped", "now", "tidying up")
+        return Step("Clean-up", "now", "when the agent has ended")
+    return Step("Clean-up", "now", "in progress")

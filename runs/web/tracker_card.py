@@ -24,18 +24,18 @@ KINDS: Mapping[str, str] = {
 }
 # What labsite does with each ability, and what that means where it is missing.
 WORDS: Mapping[Ability, tuple[str, str]] = {
-    Ability.PULLS: ("pull requests", "no pull requests: a run is done when its commits are pushed"),
+    Ability.PULLS: ("pull requests", "pull requests (a run is done when its commits are pushed)"),
     Ability.CREATE_PULL: ("agents open pull requests through labsite", ""),
-    Ability.MERGE: ("merging", "merged there, not here"),
+    Ability.MERGE: ("merging", "merging here"),
     Ability.CHECKS: ("checks of a commit", ""),
     Ability.BLOCKERS: (
         "issues that wait for others",
-        "waits are read from the text of issues only",
+        "native blockers",
     ),
-    Ability.COMMENT: ("comments", "no comments"),
-    Ability.LABEL: ("labels", "labels cannot be changed from here"),
-    Ability.CLOSE: ("closing issues", "issues are closed there"),
-    Ability.CREATE_ISSUE: ("writing issues", "issues are written there"),
+    Ability.COMMENT: ("comments", "comments"),
+    Ability.LABEL: ("labels", "changing labels"),
+    Ability.CLOSE: ("closing issues", "closing issues"),
+    Ability.CREATE_ISSUE: ("writing issues", "writing issues"),
     Ability.STATUS: ("a status of its own for work that goes on", ""),
     Ability.HOOKS: ("webhooks", ""),
     Ability.MILESTONES: ("milestones", ""),

@@ -158,7 +158,8 @@ def end_words(session: WatchSession) -> str:
     """How a session ended; what was not checked is never called a success of the checks."""
     if session.code is None:
         return ""
-    return "0 success" if session.code == 0 else f"{session.code}: {session.reason}"
+    said = "Success" if session.code == 0 else f"{session.reason[:1].upper()}{session.reason[1:]}"
+    return f"{said} (exit code {session.code})"
 
 
 def of(project: Project, settings: Settings, running: Sequence[RunRow]) -> WatchCard | None:

@@ -22,16 +22,16 @@ class WatchForm(forms.Form):
         initial=True,
     )
     limit = forms.CharField(
-        label="Most issues",
+        label="Maximum issues",
         required=False,
-        help_text="It ends after so many. Empty: no limit.",
+        help_text="Stop after this many issues. Leave empty for no limit.",
         widget=forms.TextInput(attrs=NUMBER),
     )
     every = forms.CharField(
         label="Validate after every",
         required=False,
         initial=str(VALIDATE_EVERY),
-        help_text="So many issues. Empty: 10 while it waits for new ones, else at the end alone.",
+        help_text="Validate after this many issues (default 10; at the end if not waiting).",
         widget=forms.TextInput(attrs=NUMBER),
     )
 
@@ -60,18 +60,18 @@ class ChecksForm(forms.Form):
         required=False,
         max_length=20_000,
         strip=False,
-        help_text="One a line, run in this order in a clean worktree, each without a shell. The first that "
+        help_text="One per line, run in this order in a clean worktree, each without a shell. The first that "
         "fails ends the validation. Empty: nothing is checked.",
         widget=forms.Textarea(attrs={"autocomplete": "off", "spellcheck": "false", "rows": 8}),
     )
     check_minutes = forms.IntegerField(
         label="Minutes a command may take",
-        help_text="One that takes longer is ended and has failed. From 1 to 1440.",
+        help_text="Commands that run longer are killed and count as failed. From 1 to 1440.",
         widget=forms.TextInput(attrs=NUMBER),
         error_messages={"required": "Write a number of minutes.", "invalid": "Write a number."},
     )
     fix_attempts = forms.IntegerField(
-        label="Most fixers",
+        label="Maximum fix attempts",
         help_text="How often an agent may try to mend a failed validation. From 0 to 10.",
         widget=forms.TextInput(attrs=NUMBER),
         error_messages={"required": "Write a number; 0 for none.", "invalid": "Write a number."},

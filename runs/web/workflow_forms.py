@@ -28,7 +28,7 @@ class WorkflowForm(forms.Form):
     phases = forms.CharField(
         label="Phases",
         max_length=5_000,
-        help_text="One a line, in their order: a name, a colon, an open task group. Two numbers "
+        help_text="One per line, in their order: a name, a colon, an open task group. Two numbers "
         "may follow, in minutes: the timeout of its monitor and the safety net around it.",
         widget=forms.Textarea(
             attrs={
@@ -45,7 +45,7 @@ class WorkflowForm(forms.Form):
         initial=MINUTES,
         min_value=1,
         max_value=10_000,
-        help_text="At this ceiling whatever runs is stopped, and what there is counts.",
+        help_text="After this time everything stops and partial results are kept.",
         widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "off"}),
         error_messages={"required": "Write a number of minutes.", "invalid": "Write a number."},
     )

@@ -254,7 +254,7 @@ def _claim(lab: Lab, run: Run) -> None:
         raise NoLongerWanted
     with transaction.atomic():
         Run.objects.filter(pk=run.pk).update(claimed_at=lab.now())
-        text = f"claimed: branch {run.branch} at {commit[:7]}, worktree made"
+        text = f"Branch {run.branch} created from {commit[:7]}"
         announce.tell(lab, NoticeKind.RUN_STEP, text, run=run)
 
 

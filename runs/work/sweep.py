@@ -151,7 +151,7 @@ def collect(lab: Lab, project: Project) -> list[str]:
     ]
     if gone:
         with transaction.atomic():
-            text = f"collected, since merged: {', '.join(gone[:20])}"
+            text = f"Deleted merged branch{'es' if len(gone) > 1 else ''} {', '.join(gone[:20])}"
             announce.tell(lab, NoticeKind.WORK_SWEPT, text, project=project)
         lab.bell.look(project.slug)
     return gone

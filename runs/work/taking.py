@@ -77,9 +77,8 @@ def take(
         same = {"tracker": project.tracker, "tracker_root": project.tracker_root}
         if not Project.objects.filter(pk=project.pk, **same).update(last_opened_at=lab.now()):
             raise NotWantedAnyMore
-        text = f"taken into slot {start.slot}"
-        if asked.kind is RunKind.AUTO:
-            text = f"{text} by {_starter(asked.watch)}"
+        who = _starter(asked.watch) if asked.kind is RunKind.AUTO else asked.by
+        text = f"Started{f' by {who}' if who else ''} (slot {start.slot})"
         announce.tell(lab, NoticeKind.RUN_STARTING, text, run=run, by=asked.by)
         following.started(lab, run)
         transaction.on_commit(lambda: lab.queue.launch(run.pk), robust=True)

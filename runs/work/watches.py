@@ -225,7 +225,7 @@ def _withdraw(lab: Lab, session: WatchSession) -> None:
 
 def _words(terms: Terms) -> str:
     if terms.is_auto:
-        return " by the switch"
+        return " by automatic work"
     parts = [
         "it watches" if terms.is_watching else "it ends when nothing is ready",
         f"at most {terms.limit} issues" if terms.limit else "",

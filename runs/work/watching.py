@@ -220,7 +220,7 @@ def _tell(lab: Lab, row: WatchSession, done: Step) -> None:
         kind = NoticeKind.WATCH_IDLE
         announce.tell(lab, kind, done.notice, project=row.project, watch_id=row.pk)
     if done.do is Do.END:
-        text = f"watch session {row.pk} ended with {row.code}: {row.reason}; {_counts(row)}"
+        text = f"watch session {row.pk} ended: {row.reason} (exit code {row.code}); {_counts(row)}"
         if row.needs_resume:
             text = (
                 f"{text}. Automatic work is stopped: tracker unreachable. It goes on by itself when "

@@ -43,7 +43,7 @@ def test_an_issue_is_merged_after_start_was_pressed_once(on_path, model, story, 
     expect(page.locator("article.run")).to_have_count(1)
     watching = tab("/runs/1/")
     expect(watching.locator("main")).to_contain_text("succeeded", timeout=60_000)
-    expect(watching.locator("#steps")).to_contain_text("slot is free", timeout=60_000)
+    expect(watching.locator("#steps")).to_contain_text("slot free", timeout=60_000)
     pull = tab("/projects/1/pulls/4/")
     merge = pull.locator("#pull-merge").get_by_role("button").first
     merge.click()

@@ -14,7 +14,9 @@ GOOD = MergeFacts("open", "afk/7", "main", "main", "a" * 40, "b" * 40, joined=Jo
 @pytest.mark.parametrize(
     ("changes", "kind", "may", "says"),
     [
-        pytest.param({}, MergeKind.FORWARD, True, "main only has to move forward", id="forward"),
+        pytest.param(
+            {}, MergeKind.FORWARD, True, "Ready to merge into main (fast-forward)", id="forward"
+        ),
         pytest.param(
             {"joined": Joined(Way.CLEAN, "t")}, MergeKind.COMMIT, True, "merge commit", id="clean"
         ),

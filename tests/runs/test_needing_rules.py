@@ -73,12 +73,12 @@ def told(**facts) -> list[tuple[NeedKind, str, str]]:
         ),
         pytest.param(
             {"projects": [watched(1, "issues failed")]},
-            [(NeedKind.WATCH, "a", "watch session 5 ended with 1: issues failed")],
+            [(NeedKind.WATCH, "a", "watch session 5: issues failed (exit code 1)")],
             id="a watch session with failed issues",
         ),
         pytest.param(
             {"projects": [watched(3, "poll failed")]},
-            [(NeedKind.WATCH, "a", "watch session 5 ended with 3: poll failed")],
+            [(NeedKind.WATCH, "a", "watch session 5: poll failed (exit code 3)")],
             id="a watch session whose tracker gave no answer",
         ),
         pytest.param(

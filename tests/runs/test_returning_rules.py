@@ -48,7 +48,7 @@ def test_the_sum_of_what_ended() -> None:
     )
     assert found.counts == [(Outcome.SUCCEEDED, 3), (Outcome.DIED, 2), (Outcome.STOPPED, 1)]
     assert (found.runs, found.pulls) == (7, 3)
-    assert (found.cost, found.priced, found.tokens_words) == (Decimal("1.25"), 2, "1,050")
+    assert (found.cost, found.priced, found.tokens_words) == (Decimal("1.25"), 2, "1 k")
     nothing = summary([Ended("succeeded", 2)])
     assert (nothing.cost, nothing.tokens) == (None, None)
     assert summary([]).runs == 0

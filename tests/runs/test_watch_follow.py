@@ -80,7 +80,7 @@ def test_another_session_of_the_project_is_never_told_as_its_own(day: Day) -> No
     assert follower.news() == 0
     assert [line.completed for line in lines.summaries] == [2]
     assert not [text for text in lines.texts if f"watch session {day.session.pk} " in text]
-    assert [text for text in lines.texts if "ended with 0" in text]
+    assert [text for text in lines.texts if "(exit code 0)" in text]
 
 
 def test_a_project_that_is_cloned_is_waited_for_and_an_unknown_one_is_named(day: Day) -> None:
@@ -144,7 +144,7 @@ def test_what_was_told_in_heaps_is_told_to_the_end_before_the_summary(day: Day) 
     day.ends("1").tick().ends("2").tick()
     assert follower.news() == 0
     assert f"step {2 * MOST_ENTRIES - 1}" in lines.texts
-    assert "ended with 0" in lines.texts[-1]
+    assert "(exit code 0)" in lines.texts[-1]
 
 
 def test_a_terminal_says_once_what_holds_a_session_up(day: Day) -> None:

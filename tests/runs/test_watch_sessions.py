@@ -38,7 +38,7 @@ def test_a_session_that_does_not_watch_ends_when_all_is_done(world: World) -> No
     session = day.session
     assert (session.phase, day.end, session.completed) == ("ended", (0, "queue empty"), 2)
     assert session.ended_at == world.clock.now
-    assert "ended with 0: queue empty; 2 completed" in day.told("watch.ended")[0]
+    assert "ended: queue empty (exit code 0); 2 completed" in day.told("watch.ended")[0]
     assert world.bell.looks[0] == "demo"
 
 
@@ -565,7 +565,7 @@ def test_a_session_that_failed_is_told_outside_with_the_way_to_it(
         deliveries.drain(day.lab, world.queue.deliveries.pop(0))
     told = [(title, text) for _, title, text in world.notifier.told]
     assert [title for title, _ in told] == ["demo: a watch session failed"]
-    assert f"watch session {failed} ended with 1: issues failed" in told[0][1]
+    assert f"watch session {failed} ended: issues failed (exit code 1)" in told[0][1]
     assert told[0][1].endswith(f"https://lab.example/projects/{day.project.pk}/watch/{failed}/")
 
 

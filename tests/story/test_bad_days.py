@@ -142,7 +142,7 @@ def test_a_web_process_killed_under_an_open_page_misses_nothing(story, tab):
     until(lambda: story.sessions() == ["demo~1~afk-1"])
     expect(page.locator("article.run")).to_have_count(1)
     expect(page.locator("#activity")).to_contain_text("agent started")
-    expect(page.locator("#activity")).to_contain_text("taken into slot 1")
+    expect(page.locator("#activity")).to_contain_text("(slot 1)")
     expect(page.locator("#link-state")).to_have_text("live")
     assert page.evaluate("window.stayed === true")
 

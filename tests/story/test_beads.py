@@ -68,7 +68,7 @@ def test_an_issue_of_beads_becomes_a_finished_run(story, tab):
     until(lambda: story.shell(RUNS) == "bd-a1.2:ended:succeeded")
     expect(page.locator("#steps")).to_contain_text(", pushed, named in")
     expect(page.locator("main")).to_contain_text("names the issue, and origin has afk/bd-a1.2")
-    expect(page.locator("#steps")).to_contain_text("slot is free")
+    expect(page.locator("#steps")).to_contain_text("slot free")
 
     assert story.sessions() == []
     assert not (story.paths.worktrees / "demo.bd-a1.2").exists()

@@ -54,7 +54,7 @@ def test_an_issue_becomes_a_finished_run_without_a_reload(story, tab):
     expect(terminal).to_contain_text("labctl issue view 1")
     expect(watching.locator("#budget")).to_contain_text("of 45 min")
     expect(watching.locator("main")).to_contain_text("succeeded", timeout=60_000)
-    expect(watching.locator("#steps")).to_contain_text("slot is free")
+    expect(watching.locator("#steps")).to_contain_text("slot free")
     expect(watching.locator("#timeline")).to_contain_text("pull request 4 opened")
     assert _is_same_page(watching)
 

@@ -218,7 +218,7 @@ def test_a_wrong_password_is_told_without_saying_what_was_wrong(
     ]
     for page in pages:
         assert page.status_code == 200
-        assert "do not belong together" in page.content.decode()
+        assert "Wrong name or password" in page.content.decode()
         assert "wrong" not in page.content.decode()
 
 
@@ -249,7 +249,7 @@ def test_an_open_page_whose_log_in_expired_gets_the_form_and_then_a_new_token(
     assert token
     given = {"username": "ada", "password": "wrong", "csrfmiddlewaretoken": token[1]}
     wrong = client.post(reverse("runs:login-again"), given)
-    assert "do not belong together" in wrong.content.decode()
+    assert "Wrong name or password" in wrong.content.decode()
     right = client.post(reverse("runs:login-again"), {**given, "password": GOOD}, follow=True)
     assert right.json()["name"] == "ada"
     headers = {"X-CSRFToken": right.json()["token"]}

@@ -43,16 +43,16 @@ def test_the_switch_says_what_it_is_and_is_turned_by_a_press(
     anna: Client, project: Project, world: World, is_htmx: bool
 ) -> None:
     at, url = f"/projects/{project.pk}/", f"/projects/{project.pk}/auto"
-    assert "Automatic work: Off" in page_of(anna, project)
+    assert "Turn on" in page_of(anna, project)
     sent = {"is_on": "on"}
     answer = hx(anna, url, sent, at=at) if is_htmx else anna.post(url, sent)
     assert answer.status_code == (200 if is_htmx else 303)
     if is_htmx:
         assert 'hx-target="#project-auto"' in text_of(answer)
-    assert "Automatic work: On" in page_of(anna, project)
+    assert "Turn off" in page_of(anna, project)
     assert world.bell.looks == ["demo"]
     anna.post(url, {"is_on": "off"})
-    assert "Automatic work: Off" in page_of(anna, project)
+    assert "Turn on" in page_of(anna, project)
 
 
 def test_only_those_who_may_act_see_the_switch(vera: Client, project: Project) -> None:

@@ -122,7 +122,7 @@ def test_the_first_account_login_and_logout_work_without_javascript(
     page.fill("#id_username", "ada")
     page.fill("#id_password", "wrong")
     page.click("main button")
-    _shows(page, "do not belong together")
+    _shows(page, "Wrong name or password")
     page.fill("#id_password", "a rather long secret")
     page.click("main button")
     page.wait_for_url(f"{served.base_url}/runs/")

@@ -153,7 +153,7 @@ def test_the_ledger_tells_what_is_left_and_who_spent_what(
     a_ledger(world)
     page = text_of(vera.get("/forges/"))
     assert "4200 of 5000 left" in page
-    assert "leaves 40 % of each quota to people" in page
+    assert "leaves 40 % of each API quota for people" in page
     assert "/admin/" not in page
     assert "/admin/runs/settings/1/change/" in text_of(anna.get("/forges/"))
     assert '<td class="tight">ready queue</td>' in page
@@ -196,7 +196,7 @@ def test_the_ledger_refreshes_only_when_something_changed(vera: Client, world: W
 def test_without_accounts_the_page_says_what_they_are_for(
     anna: Client, vera: Client, world: World
 ) -> None:
-    assert "labsite asks no forge yet." in text_of(anna.get("/forges/"))
+    assert "No forge accounts yet" in text_of(anna.get("/forges/"))
     assert "An admin can add one." in text_of(vera.get("/forges/"))
     assert "/forges/" in text_of(vera.get("/settings/"))
 

@@ -336,7 +336,7 @@ def test_an_investigate_needs_somebody_while_it_stands(
         "demo group wave: 1 task is stalled #2 Part 2. Given back by itself after a while."
         in part(shown, "needs-you")
     )
-    assert f'<a class="btn" href="{at(group)}">Look' in shown
+    assert f'<a class="btn" href="{at(group)}">Open group' in shown
     anna.post(f"{at(group)}tasks/{Task.objects.get(key='2').pk}/complete")
     assert "group wave" not in part(text_of(anna.get("/")), "needs-you")
 

@@ -56,7 +56,7 @@ def test_a_log_in_that_expired_is_made_again_on_the_page_and_what_was_typed_is_k
     expect(again.get_by_label("Name")).to_have_value("anna")
     again.get_by_label("Password").fill("not this one")
     again.get_by_role("button", name="Log in").click()
-    expect(again.get_by_role("alert")).to_contain_text("do not belong together")
+    expect(again.get_by_role("alert")).to_contain_text("Wrong name or password")
     again.get_by_label("Password").fill("correct horse battery")
     again.get_by_role("button", name="Log in").click()
     expect(again).to_have_count(0)

@@ -36,7 +36,7 @@ def test_a_session_is_started_shown_with_its_command_and_stopped(
     anna: Client, world: World, project: Project
 ) -> None:
     page = f"/projects/{project.pk}/"
-    assert "A session of your own" in text_of(anna.get(page))
+    assert "Start your own agent session" in text_of(anna.get(page))
     answer = hx(anna, address(project), {"label": "try it"}, at=page)
     row = ManualSession.objects.get()
     assert answer.status_code == 200
@@ -127,6 +127,6 @@ def test_in_a_browser_a_session_is_started_and_stopped(
     wrong += look(page, "a session", scheme, width)
     region.get_by_role("button", name="Stop").click()
     region.get_by_role("button", name="Press again").click()
-    expect(region).to_contain_text("A session of your own")
+    expect(region).to_contain_text("Start your own agent session")
     expect(page.get_by_text("Its clean worktree was removed.")).to_be_visible()
     assert wrong == []

@@ -43,7 +43,7 @@ def test_from_review_to_merge_on_a_phone(
     page.locator("#needs-you").get_by_role("link", name="Review").click()
     page.get_by_role("link", name="Files").first.click()
     expect(page.locator("#file-tree")).to_contain_text("app.py")
-    page.get_by_role("link", name="Merge or close").click()
+    page.get_by_role("link", name="Merge…").click()
     merge = page.locator("#pull-merge").get_by_role("button").first
     expect(merge).to_be_in_viewport()
     expect(merge).to_have_text("Merge")
@@ -91,7 +91,7 @@ def test_what_was_missed_is_put_away(open_page: OpenPage, operator: User, world:
     page.reload()
     card = page.locator("#away")
     expect(card).to_contain_text("1 died")
-    card.get_by_role("button", name="Put away").click()
+    card.get_by_role("button", name="Dismiss").click()
     expect(page.get_by_text("While you were away")).to_have_count(0)
     page.reload()
     expect(page.get_by_text("While you were away")).to_have_count(0)

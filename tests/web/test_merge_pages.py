@@ -44,7 +44,7 @@ def conflict(review: Review) -> None:
 
 def test_the_card_is_on_every_tab_and_says_what_merging_does(anna: Client, review: Review) -> None:
     for tab in ("", "commits", "files"):
-        assert "main only has to move forward" in card(anna, review, tab)
+        assert "Ready to merge into main (fast-forward)" in card(anna, review, tab)
         assert "Close without merging" in card(anna, review, tab)
         assert 'href="#pull-merge"' in text_of(anna.get(review.at + tab))
     commit = text_of(anna.get(f"{review.at}commits/{review.head}"))
@@ -112,7 +112,7 @@ def test_a_git_that_does_not_answer_merges_nothing(anna: Client, review: Review)
 
 def test_who_may_and_how(anna: Client, vera: Client, review: Review) -> None:
     assert "/merge?" not in card(vera, review)
-    assert "only has to move forward" in card(vera, review)
+    assert "fast-forward" in card(vera, review)
     assert vera.post(f"{review.at}merge").status_code == 403
     assert anna.get(f"{review.at}merge").status_code == 405
     assert anna.post(f"/projects/{review.project.pk}/pulls/99/merge").status_code == 404

@@ -211,9 +211,9 @@ def test_pull_requests_and_unpushed_work_wait_for_a_person(anna: Client, world: 
     Parked.objects.create(branch="afk/11", unpushed=None, **about)
     needs = queries.overview(world.lab).needs
     assert [(need.what, need.label) for need in needs.rows] == [
-        ("needs a look", "Look"),
+        ("needs a look", "Open project"),
         ("waits for your review", "Review"),
-        ("has 3 commits that origin does not", "Look"),
+        ("has 3 commits that origin does not", "Open parked work"),
     ]
     Project.objects.update(streak=3)
     assert len(queries.overview(world.lab).needs.rows) == 3  # nothing starts by itself here anyway

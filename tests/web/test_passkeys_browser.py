@@ -126,7 +126,7 @@ def test_a_passkey_is_made_logs_in_and_answers_when_asked_again(desk: Desk) -> N
     desk.ten_minutes_pass()
     page.goto("/account/")
     page.get_by_role("link", name="Make a token").click()
-    expect(page.get_by_role("heading", level=1, name="Is it you?")).to_be_visible()
+    expect(page.get_by_role("heading", level=1, name="Confirm that it is you")).to_be_visible()
     page.get_by_role("button", name="Use your passkey").click()
     expect(page.get_by_role("heading", level=1, name="Make a token")).to_be_visible()
     page.get_by_label("Name").fill("nightly")

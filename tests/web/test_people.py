@@ -225,4 +225,4 @@ def test_a_deactivated_person_cannot_log_in_and_is_not_told_why(world: World) ->
     people.deactivate(world.lab, eve.pk, by="ada")
     given = {"username": "eve", "password": "correct horse battery"}
     answer = Client().post(reverse("runs:login"), given)
-    assert "do not belong together" in text_of(answer)
+    assert "Wrong name or password" in text_of(answer)

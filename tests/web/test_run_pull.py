@@ -177,7 +177,7 @@ def test_it_follows_its_checks_while_somebody_looks_and_asks_nobody_when_it_is_o
     assert asked(world) == [2, 2]
 
     shelf.pulls[0]["state"] = "merged"
-    page.get_by_role("link", name="Look again").click()
+    page.get_by_role("link", name="Check again").click()
     expect(page.locator("#run-pull .pill").first).to_have_text("merged")
     page.clock.run_for(600_000)
     assert asked(world) == [3, 3]

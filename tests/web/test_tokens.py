@@ -118,7 +118,7 @@ def test_the_page_says_when_tokens_end_and_teaches_the_first_one(
     api_tokens.make(world.lab, make.a_user("eve"), "not mine", ApiToken.Scope.LOOK)
     world.clock.forward(hours=2)
     page = text_of(mine.get("/account/"))
-    assert ">ended<" in page
+    assert ">expired<" in page
     assert "not mine" not in page
 
 

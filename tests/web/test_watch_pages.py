@@ -180,22 +180,22 @@ def test_the_session_page_shows_each_state(anna: Client, world: World) -> None:
     assert "It drains: nothing new starts" in of_session(anna, day, "watch-act")
     day.ends("2").ends("3", outcome=Outcome.DIED).tick()
     act = of_session(anna, day, "watch-act")
-    assert "130: interrupted" in act
+    assert "Interrupted (exit code 130)" in act
     assert "3 completed, 1 of them failed. Nothing was checked: no validation" in act
     assert "Last validation nothing to check at 3 completed" in of_session(anna, day, "watch-state")
     listed = words(text_of(anna.get(at(day, ""))))
-    assert "130: interrupted 3, 1 failed anna" in listed
+    assert "Interrupted (exit code 130) 3, 1 failed anna" in listed
 
 
 @pytest.mark.row("MALA-W-67", "MALA-W-72", "MALA-W-70", level="contract")
 @pytest.mark.parametrize(
     ("code", "reason", "said", "tone"),
     [
-        (0, "queue empty", "0 success", ""),
-        (1, "issues failed", "1: issues failed", "bad"),
-        (1, "validation failed", "1: validation failed", "bad"),
-        (3, "poll failed", "3: poll failed", "bad"),
-        (130, "interrupted", "130: interrupted", ""),
+        (0, "queue empty", "Success (exit code 0)", ""),
+        (1, "issues failed", "Issues failed (exit code 1)", "bad"),
+        (1, "validation failed", "Validation failed (exit code 1)", "bad"),
+        (3, "poll failed", "Poll failed (exit code 3)", "bad"),
+        (130, "interrupted", "Interrupted (exit code 130)", ""),
     ],
 )
 def test_the_list_says_how_each_ended(
@@ -233,7 +233,7 @@ def test_the_list_is_paged(anna: Client, day: Day) -> None:
             project=day.project, phase="ended", code=0, reason="queue empty", opened_at=START, ended_at=START
         )  # fmt: skip
     first, second = text_of(anna.get(at(day, ""))), text_of(anna.get(at(day, "?page=2")))
-    assert (first.count("0 success"), second.count("0 success")) == (50, 1)
+    assert (first.count("Success (exit code 0)"), second.count("Success (exit code 0)")) == (50, 1)
     assert 'rel="next" href="?page=2"' in first
     assert 'rel="prev" href="?page=1"' in second
 
@@ -279,7 +279,7 @@ def test_what_the_switch_opened_is_shown_and_its_buttons_say_that_they_turn_it_o
 ) -> None:
     auto.switch(day.lab, day.project, is_on=True, by="anna")
     card = part(page_of(anna, day), "project-watch")
-    assert "opened by the switch" in card
+    assert "started by automatic work" in card
     assert "The switch is turned off too." in card
     anna.post(at(day, str(day.session.pk), "drain"))
     assert Project.objects.get().is_auto is False
@@ -296,7 +296,7 @@ def test_a_tracker_that_cannot_be_reached_stops_the_switch_until_resume(
     shown = page_of(anna, day)
     card = part(shown, "project-auto")
     assert "Stopped: tracker unreachable." in card
-    assert "Automatic work: On" in card
+    assert "Turn off" in card
     assert "watch-resume" in shown
     address = at(day, "resume")
     answer = hx(anna, address, at=f"/projects/{day.project.pk}/") if is_htmx else anna.post(address)
@@ -504,7 +504,7 @@ def test_a_session_that_failed_needs_somebody_until_the_next_one_is_open(
     day.ends("1", outcome=Outcome.DIED)
     number = day.session.pk
     shown = part(text_of(anna.get("/")), "needs-you")
-    assert f"demo watch session {number} ended with 1: issues failed" in shown
+    assert f"demo watch session {number}: issues failed (exit code 1)" in shown
     day.opens(WATCH)
     assert "watch session" not in part(text_of(anna.get("/")), "needs-you")
     assert watches.kill(day.lab, day.session, "anna")
@@ -513,7 +513,7 @@ def test_a_session_that_failed_needs_somebody_until_the_next_one_is_open(
     day.fails()
     assert auto.switch(day.lab, day.project, is_on=True, by="anna")
     day.wait(200, every=10)
-    for client, leads in ((anna, f'hx-post="{at(day, "resume")}"'), (vera, ">Look<")):
+    for client, leads in ((anna, f'hx-post="{at(day, "resume")}"'), (vera, ">Open<")):
         shown = text_of(client.get("/"))
         assert "is stopped: tracker unreachable" in part(shown, "needs-you")
         row = shown.partition(f'id="need-stalled-{day.project.pk}"')[2].partition("</div></div>")[0]

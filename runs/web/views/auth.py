@@ -30,8 +30,8 @@ class LoginForm(AuthenticationForm):
 
     wait: timedelta | None = None
     error_messages = {
-        "invalid_login": "That name and password do not belong together. Nothing was changed; try again.",
-        "inactive": "That name and password do not belong together. Nothing was changed; try again.",
+        "invalid_login": "Wrong name or password. Nothing was changed; try again.",
+        "inactive": "Wrong name or password. Nothing was changed; try again.",
     }
 
     def clean(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from runs.web.stepup import confirmed
 from runs.work import api_tokens
 
 FOR_EVER = "0"
-SPANS = [("30", "30 days"), ("90", "90 days"), ("365", "a year"), (FOR_EVER, "until it is revoked")]
+SPANS = [("30", "30 days"), ("90", "90 days"), ("365", "a year"), (FOR_EVER, "never")]
 REVOKED = "The token {name} is revoked. Programs that use it are refused from now on."
 
 
@@ -34,8 +34,8 @@ class TokenForm(forms.Form):
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
         error_messages={"required": "Write a name."},
     )
-    scope = forms.ChoiceField(label="It may", initial=ApiToken.Scope.LOOK.value)
-    days = forms.ChoiceField(label="It works for", choices=SPANS, initial="90")
+    scope = forms.ChoiceField(label="Scope", initial=ApiToken.Scope.LOOK.value)
+    days = forms.ChoiceField(label="Expires in", choices=SPANS, initial="90")
 
     def __init__(self, data: object, *, may_act: bool) -> None:
         super().__init__(data)  # type: ignore[arg-type]
