@@ -19,9 +19,13 @@ LISTED_AFTER = timedelta(seconds=20)
 # An open page says that it is there once a minute.
 WATCHED_FOR = timedelta(seconds=75)
 WATCHED_EVERY = timedelta(seconds=45)
+# How often labsite asks about one project's repository in an hour before it slows down.
+BUDGET = 400
+SLOWED_TO = timedelta(minutes=5)
 
 BY_HOOK = "its webhook tells of changes and nothing is waiting"
 BY_FULL = "as many runs are at work as may be"
+BY_BUDGET = f"its budget of {BUDGET} requests an hour is used up"
 BY_QUOTA = "little is left of what the forge allows in this hour"
 
 
@@ -33,7 +37,7 @@ class PollFacts:
     are the last question and the last answer, `issues_hooked_at` when a hook told of issues last: one
     that only sends pushes would let a label wait. `has_work` is None when nobody counted: issues
     that could start, or that wait for others. `is_full`: it runs as much as it may. `watched_at` is
-    when a page of it was open last.
+    when a page of it was open last. `is_over`: as many requests as its budget allows were made.
     """
 
     interval: timedelta
@@ -45,6 +49,7 @@ class PollFacts:
     kicked_at: datetime | None = None
     watched_at: datetime | None = None
     is_full: bool = False
+    is_over: bool = False
     has_work: bool | None = None
 
 
@@ -96,6 +101,8 @@ def cadence(facts: PollFacts, now: datetime) -> Cadence:
         usual = Cadence(max(UNASKED_FOR, facts.interval), BY_FULL)
     if usual.every > WATCHED_EVERY and is_watched(facts.watched_at, now):
         usual = Cadence(max(WATCHED_EVERY, facts.interval))
+    if facts.is_over and usual.every < SLOWED_TO:
+        usual = Cadence(SLOWED_TO, BY_BUDGET)
     if facts.pace > usual.every:
         return Cadence(facts.pace, usual.why or BY_QUOTA)
     return usual

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.contrib import messages
@@ -15,10 +15,12 @@ from django.shortcuts import render
 from django.template.loader import render_to_string
 from django.urls import reverse
 
+from runs.domain.polling import BUDGET
 from runs.models import Forge, Project, Quota, QuotaHour, Settings
 from runs.web import answers, fragments
 from runs.web.access import may_act, may_administer
 from runs.wiring import lab
+from runs.work.quota import polls_of_last_hour, repository_of
 from trackers.account import Purpose
 
 LEDGER_OF = timedelta(hours=24)
@@ -36,11 +38,16 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often one project's tracker is asked, and why so seldom."""
+    """How often one project's tracker is asked, and why so seldom.
+
+    `polls` of its hourly `budget` of requests were made in the last hour.
+    """
 
     project: Project
     every: timedelta | None
     why: str
+    polls: int = 0
+    budget: int = BUDGET
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +89,21 @@ class Line:
 
 
 def lines(now: datetime) -> list[Line]:
-    """Every account and what was asked with it. Four queries."""
+    """Every account and what was asked with it. Five queries."""
     quotas = {(one.host, one.account): one for one in Quota.objects.all()}
     spent = _spent(now)
-    paces = _paces()
+    paces, polls = _paces(), polls_of_last_hour(now)
     found = []
     for forge in Forge.objects.all():
         account = forge.account
         quota = quotas.pop((account.host, account.id), None)
         of_it = spent.get(quota.pk, []) if quota is not None else []
-        found.append(Line(account.host, forge, quota, of_it, paces.get(forge.pk, []), now))
+        pk = quota.pk if quota is not None else 0
+        mine = [
+            replace(pace, polls=polls.get((pk, repository_of(pace.project)), 0))
+            for pace in paces.get(forge.pk, [])
+        ]
+        found.append(Line(account.host, forge, quota, of_it, mine, now))
     return found + [
         Line(one.host, None, one, spent[one.pk], (), now)
         for one in quotas.values()
@@ -157,7 +169,7 @@ def _paces() -> Mapping[int, list[Pace]]:
     """How often each project on a forge is asked after."""
     rows = Project.objects.exclude(forge=None).order_by("name")
     found: dict[int, list[Pace]] = defaultdict(list)
-    for one in rows.only("name", "forge", "asked_every", "asked_why"):
+    for one in rows.only("name", "forge", "tracker_root", "asked_every", "asked_why"):
         every = timedelta(seconds=one.asked_every) if one.asked_every is not None else None
         found[one.forge_id or 0].append(Pace(one, every, one.asked_why))
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.db.models import F, Q
@@ -14,6 +14,7 @@ from runs.domain.polling import PollFacts, PullFacts
 from runs.domain.ports import Lab
 from runs.domain.states import TrackerKind
 from runs.models import Project, Settings, WatchSession
+from runs.work import quota
 from trackers.base import Ability
 
 Accounts = Mapping[tuple[str, str], int]
@@ -29,13 +30,15 @@ def is_remote(lab: Lab, project: Project) -> bool:
 class Wanted:
     """A project whose watch session wants its ready queue, every `interval` when nothing is short.
 
-    `is_live`: a run of it is active. `is_full`: as many automatic ones are as may be.
+    `is_live`: a run of it is active. `is_full`: as many automatic ones are as may be. `is_over`:
+    its budget of requests is used up.
     """
 
     project: Project
     interval: timedelta
     is_live: bool
     is_full: bool = False
+    is_over: bool = False
 
 
 def due(lab: Lab, settings: Settings, wanted: Sequence[Wanted]) -> list[Project]:
@@ -49,12 +52,14 @@ def due(lab: Lab, settings: Settings, wanted: Sequence[Wanted]) -> list[Project]
     for one in wanted:
         if one.project.pk in remote:  # with a live run its pull requests are asked for as well
             sharing[_account(lab, one.project)] += 2 if one.is_live else 1
+    over = quota.over_budget(lab, [one.project for one in wanted if one.project.pk in remote])
     found, changed = [], []
     for one in wanted:
         if one.project.pk not in remote:
             found.append(one.project)
             continue
-        told = _facts(lab, one, sharing, is_wanted=True)
+        mine = replace(one, is_over=one.project.pk in over)
+        told = _facts(lab, mine, sharing, is_wanted=True)
         if _keep_cadence(one.project, polling.cadence(told, lab.now())):
             changed.append(one.project)
         if polling.is_due(told, lab.now()):
@@ -66,7 +71,8 @@ def due(lab: Lab, settings: Settings, wanted: Sequence[Wanted]) -> list[Project]
 
 def is_due(lab: Lab, settings: Settings, project: Project, *, is_live: bool) -> bool:
     """Whether to ask for one project's ready queue now."""
-    one = Wanted(project, settings.launch_interval, is_live)
+    is_over = project.pk in quota.over_budget(lab, [project])
+    one = Wanted(project, settings.launch_interval, is_live, is_over=is_over)
     told = _facts(lab, one, {_account(lab, project): 1}, is_wanted=project.is_auto)
     return polling.is_due(told, lab.now())
 
@@ -142,6 +148,7 @@ def _facts(lab: Lab, one: Wanted, sharing: Accounts, *, is_wanted: bool) -> Poll
         kicked_at=project.kicked_at,
         watched_at=project.watched_at,
         is_full=one.is_full,
+        is_over=one.is_over,
         has_work=has_work if is_wanted and not project.is_paused else False,
     )
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from runs.models import StartRequest
-from runs.work import starts, tick
+from runs.domain import polling
+from runs.models import Asked, StartRequest
+from runs.work import quota, starts, tick
 from tests.fakes import World
 from tests.forge_hours import READY, cost, gitea
 
@@ -46,3 +47,18 @@ def test_starting_one_of_300_issues_asks_what_that_one_waits_for(world: World) -
     tick.tick(world.lab, force=True)
     assert "blocked by #7" in StartRequest.objects.get(wanted_key="200").text
     assert len(hours.forge.calls("/dependencies")) == 2
+
+
+def test_a_project_that_used_up_its_budget_is_asked_less_until_an_hour_later(
+    world: World,
+) -> None:
+    hours = gitea(world, is_auto=True)
+    first = hours.passes(15, minutes=10).api
+    assert first > 7
+    assert sum(quota.polls_of_last_hour(world.clock.now).values()) == first
+    Asked.objects.update(calls=polling.BUDGET)
+    assert hours.passes(15, minutes=30).api <= 7
+    assert hours.project.asked_why == polling.BY_BUDGET
+    hours.passes(15, minutes=25)
+    assert hours.passes(15, minutes=10).api > 7
+    assert hours.project.asked_why == ""

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from runs.domain import polling
-from runs.domain.polling import BY_FULL, BY_HOOK, BY_QUOTA, PollFacts, PullFacts
+from runs.domain.polling import BY_BUDGET, BY_FULL, BY_HOOK, BY_QUOTA, PollFacts, PullFacts
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 S45, MIN4, MIN30 = timedelta(seconds=45), timedelta(minutes=4), timedelta(minutes=30)
@@ -51,6 +51,11 @@ def _facts(**more: Any) -> PollFacts:
             MIN30,
             BY_HOOK,
             id="hooks, and as many runs as may be",
+        ),
+        pytest.param(_facts(is_over=True), MIN5, BY_BUDGET, id="its budget is used up"),
+        pytest.param(_facts(**QUIET, is_over=True), MIN30, BY_HOOK, id="hooks, budget used up"),
+        pytest.param(
+            _facts(is_over=True, watched_at=_ago(seconds=1)), MIN5, BY_BUDGET, id="that comes first"
         ),
         pytest.param(_facts(has_work=True, is_full=True), MIN5, BY_FULL, id="no hooks, and full"),
         pytest.param(

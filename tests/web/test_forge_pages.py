@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from runs.models import Forge, Project, Quota, QuotaHour, Settings
+from runs.models import Asked, Forge, Project, Quota, QuotaHour, Settings
 from runs.work import forges
 from tests import make
 from tests.fakes import START, World
@@ -163,6 +163,18 @@ def test_the_ledger_tells_what_is_left_and_who_spent_what(
     assert "asked every 1 min 30 s: the quota is low" in page or "the quota is low" in page
 
 
+def test_the_ledger_tells_what_each_project_spent_of_its_budget_in_the_last_hour(
+    vera: Client, world: World
+) -> None:
+    kept = a_ledger(world)
+    Project.objects.update(tracker="gitea", tracker_root=f"{kept.pk}/Ann/Shop")
+    quota = Quota.objects.get()
+    for minutes, calls in ((0, 20), (50, 3), (70, 900)):
+        at = START - timedelta(minutes=minutes)
+        Asked.objects.create(quota=quota, repository="ann/shop", at=at, calls=calls)
+    assert "23 of 400 background requests in the last hour" in text_of(vera.get("/forges/"))
+
+
 def test_an_account_that_waits_or_needs_a_person_says_so(vera: Client, world: World) -> None:
     kept = a_ledger(world)
     Quota.objects.update(blocked_until=START + timedelta(minutes=5))
@@ -207,5 +219,5 @@ def test_the_ledger_asks_a_fixed_number_of_questions(
 ) -> None:
     a_ledger(world, projects)
     vera.get("/forges/")
-    with django_assert_num_queries(14):
+    with django_assert_num_queries(15):
         assert vera.get("/forges/").status_code == 200

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json as json_text
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
+from urllib.parse import unquote
 
 import httpx
 
@@ -16,17 +18,22 @@ from trackers.http.rules import is_fit_token
 from trackers.http.store import Store
 
 AGENT = "labsite"
+_REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)(?:/|$)")
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is sent. `place` names it in texts: host, method and path, never the query."""
+    """What is sent. `place` names it in texts: host, method and path, never the query.
+
+    `repository` is the one that it was asked about, also where it has another name now.
+    """
 
     account: Account
     method: str
     url: httpx.URL
     headers: httpx.Headers = field(repr=False)
     content: bytes | None = field(repr=False)
+    repository: str = ""
 
     @classmethod
     def of(
@@ -57,7 +64,9 @@ class Ask:
         if json is not None:
             content = json_text.dumps(json).encode()
             told["Content-Type"] = "application/json"
-        return cls(account, method, url, told, content)
+        named = _REPOSITORY.match(path)
+        repository = unquote(named[1]).lower() if named else ""
+        return cls(account, method, url, told, content, repository)
 
     @property
     def place(self) -> str:

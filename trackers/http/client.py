@@ -200,6 +200,8 @@ class Client:
                 return Trouble.BUSY
             if (hold := self.meter.begin(host, account, purpose, self._now())) is not None:
                 raise _held(host, hold)
+            if purpose.is_polling and ask.repository:
+                self.meter.polled(host, account, ask.repository)
             quota, was_unchanged = None, False
             try:
                 heard = self._sender.send(ask, kept.ask_with if kept else {}, deadline)

@@ -40,7 +40,7 @@ class Spent:
     """What one account did at one host since the last `settle`, and how it stands.
 
     `calls` is everything that was sent; `unchanged` of them brought nothing new, which costs
-    nothing on GitHub.
+    nothing on GitHub. `polls` are those for which nobody waited, by repository.
     """
 
     host: str
@@ -49,6 +49,7 @@ class Spent:
     unchanged: dict[Purpose, int]
     standing: Standing | None
     blocked_until: datetime | None
+    polls: dict[str, int] = field(default_factory=dict)
 
 
 class Why(StrEnum):
@@ -84,6 +85,7 @@ class _Book:
 
     calls: Counter[Purpose] = field(default_factory=Counter)
     unchanged: Counter[Purpose] = field(default_factory=Counter)
+    polls: Counter[str] = field(default_factory=Counter)
     standing: Standing | None = None
     reset: _Moment | None = None
     blocked: _Moment | None = None
@@ -118,6 +120,11 @@ class Meter:
                 book.calls[purpose] += 1
                 book.under_way += 1
             return hold
+
+    def polled(self, host: str, account: str, repository: str) -> None:
+        """A call that was counted by `begin` asked about this repository, and nobody waited for it."""
+        with self._lock:
+            self._book(host, account).polls[repository] += 1
 
     def end(
         self,
@@ -196,12 +203,13 @@ class Meter:
                     dict(+book.unchanged),
                     self._current(book, now),
                     self._left(book.blocked, now),
+                    dict(book.polls),
                 )
                 for (host, account), book in self._books.items()
                 if book.calls or book.standing or book.blocked
             )
             for book in self._books.values():
-                book.calls, book.unchanged = Counter(), Counter()
+                book.calls, book.unchanged, book.polls = Counter(), Counter(), Counter()
             return told
 
     def learn(
@@ -232,6 +240,7 @@ class Meter:
                 book = self._book(line.host, line.account)
                 book.calls.update(line.calls)
                 book.unchanged.update(line.unchanged)
+                book.polls.update(line.polls)
 
     def _book(self, host: str, account: str) -> _Book:
         """The account's book, as the last used one; the oldest idle ones go when there are many."""
