@@ -24,7 +24,7 @@ BUDGET = 400
 SLOWED_TO = timedelta(minutes=5)
 
 BY_HOOK = "its webhook tells of changes and nothing is waiting"
-BY_FULL = "as many runs are at work as may be"
+BY_FULL = "the maximum number of runs is active"
 BY_BUDGET = f"its budget of {BUDGET} requests an hour is used up"
 BY_QUOTA = "little is left of what the forge allows in this hour"
 
@@ -96,7 +96,7 @@ def cadence(facts: PollFacts, now: datetime) -> Cadence:
     is_quiet = facts.seen_at is not None and (facts.has_work is False or facts.is_full)
     usual = Cadence(facts.interval)
     if is_quiet and do_hooks_work(facts.issues_hooked_at, now):
-        usual = Cadence(TRUSTED_FOR, BY_HOOK)
+        usual = Cadence(TRUSTED_FOR, BY_HOOK if facts.has_work is False else BY_FULL)
     elif is_quiet and facts.is_full:
         usual = Cadence(max(UNASKED_FOR, facts.interval), BY_FULL)
     if usual.every > WATCHED_EVERY and is_watched(facts.watched_at, now):

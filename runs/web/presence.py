@@ -5,15 +5,19 @@ An open socket says so once a minute, a page without one whenever it asks what i
 
 from __future__ import annotations
 
+import logging
 import threading
 from datetime import datetime, timedelta
 
+from django.db import DatabaseError
 from django.db.models import Exists, OuterRef, Q
 
 from runs import wiring
 from runs.domain.ports import Lab
 from runs.models import Run, WatchSession
 from runs.work import seen
+
+logger = logging.getLogger(__name__)
 
 NOTED_EVERY = timedelta(seconds=40)
 MOST = 1000
@@ -28,7 +32,7 @@ class Presence:
         self._lock = threading.Lock()
 
     def note(self, topic: str) -> None:
-        """A page with this topic is open; one statement at most every 40 seconds."""
+        """A page with this topic is open; one statement at most every 40 seconds. Never raises."""
         about, lab = _projects(topic), wiring.made()
         if about is None or lab is None:
             return
@@ -42,13 +46,16 @@ class Presence:
             if len(self._noted) >= MOST:
                 self._noted.clear()
             self._noted[topic] = now
-        seen.watch(lab, about)
+        try:
+            seen.watch(lab, about)
+        except DatabaseError as error:
+            logger.warning("an open page was not noted", extra={"error": str(error)})
 
 
 def _projects(topic: str) -> Q | None:
     """The project that a page is about; None for pages about none or all of them."""
     kind, _, ident = topic.partition(":")
-    if not ident:
+    if not ident.isdecimal():
         return None
     rows = {"run": Run.objects, "watch": WatchSession.objects}.get(kind)
     if rows is not None:

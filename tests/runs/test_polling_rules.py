@@ -49,7 +49,7 @@ def _facts(**more: Any) -> PollFacts:
         pytest.param(
             _facts(issues_hooked_at=_ago(days=1), has_work=True, is_full=True),
             MIN30,
-            BY_HOOK,
+            BY_FULL,
             id="hooks, and as many runs as may be",
         ),
         pytest.param(_facts(is_over=True), MIN5, BY_BUDGET, id="its budget is used up"),

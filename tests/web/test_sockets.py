@@ -12,8 +12,11 @@ from django.conf import settings
 from django.test import Client
 
 from runs.domain.states import NoticeKind
+from runs.models import Project, Run
 from runs.web.sockets import is_same_origin, last_seen
 from runs.web.watcher import GONE, LOGGED_OUT
+from tests import make
+from tests.fakes import World
 from tests.web.feed_house import House, closing, cookie, frame, house, in_thread
 
 __all__ = ["cookie", "house"]
@@ -222,3 +225,18 @@ async def test_a_first_message_is_understood_or_means_nothing() -> None:
     assert [last_seen(text) for text in ("", "12", "null", '{"last": "12"}', '{"last": 1.5}')] == [
         None
     ] * 5
+
+
+async def test_an_open_page_has_the_tracker_of_its_project_asked(
+    house: House, cookie: str, world: World
+) -> None:
+    def a_run(name: str) -> Run:
+        return make.a_run(make.a_project(name, tracker="gitea", tracker_root=f"1/ann/{name}"))
+
+    run = await in_thread(a_run)("shop")
+    await in_thread(a_run)("other")
+    await in_thread(house.tell)("seen", f"run:{run.pk}")
+    page = await house.page(cookie, topic=f"run:{run.pk}")
+    await frame(page)
+    watched = await in_thread(lambda: list(Project.objects.exclude(watched_at=None)))()
+    assert [(one.name, one.watched_at) for one in watched] == [("shop", world.clock.now)]
