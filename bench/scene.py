@@ -13,8 +13,8 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 from tests.chromium import ARGUMENTS
-from tests.house.conftest import OPERATOR
 from tests.house.product import ROOT, lab
+from tests.prepared import OPERATOR
 from tests.repositories import git
 from tests.story.conftest import PASSWORD, Story
 
