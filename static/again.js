@@ -36,8 +36,8 @@
     if (wrong) return document.dispatchEvent(new CustomEvent("lab:out", { detail: { text: wrong } }));
     const box = dialog() ?? document.body.appendChild(Object.assign(document.createElement("dialog"), { id: "again" }));
     box.setAttribute("aria-labelledby", "again-title");
-    show(box, form);
     if (!box.open) box.showModal();
+    show(box, form);
   }
 
   function show(box, form) {

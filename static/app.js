@@ -187,7 +187,7 @@
     patience(MUCH_LATER);
     state({ isLive: false, text: "logged out", trouble: "" });
     document.dispatchEvent(new CustomEvent("lab:ended"));
-    if (context && !isUnasked(context)) document.dispatchEvent(new CustomEvent("lab:ask"));
+    if (context && context.request.method !== "GET") document.dispatchEvent(new CustomEvent("lab:ask"));
   }
 
   function loggedIn({ detail: { text } }) {

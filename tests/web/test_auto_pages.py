@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 
 from runs.domain.states import Outcome
 from runs.models import Project, Run, Settings
+from runs.models.kept import Parked
 from runs.work import outcomes, tick
 from tests import make
 from tests.fakes import START, World
 from tests.web import board_rows as rows
+from tests.web.api.program import Program
 from tests.web.people import hx, text_of
 from trackers import registry
 from trackers.base import NewPull
@@ -76,8 +79,8 @@ def test_an_open_pull_request_is_named_and_discard_is_not_advised(
     assert "Discard afk/8" in eight
 
 
-def test_with_labsites_own_tracker_its_page_names_the_pull_request_too(
-    anna: Client, world: World
+def test_with_labsites_own_tracker_its_page_names_the_pull_request_too_and_counts_agree(
+    anna: Client, operator: User, world: World
 ) -> None:
     world.lab = replace(world.lab, tracker_for=registry.tracker)
     Settings.current()
@@ -93,6 +96,17 @@ def test_with_labsites_own_tracker_its_page_names_the_pull_request_too(
     issue = text_of(anna.get(f"/projects/{own.pk}/issues/{number}/"))
     assert f"pull request #{pull} open" in issue
     assert address in issue
+    rows.a_ready_issue(own, "Free")
+    blocked = rows.a_ready_issue(own, "Blocked")
+    body = f"## Blocked by\n- #{number}"
+    store.edit_issue(own.tracker_root, blocked, title=None, body=body, at=START)
+    Parked.objects.create(project=own, branch=f"afk/{number}", tip="a", committed_at=START)
+    make.a_run(own, str(number), outcome="succeeded")
+    told = Program.of(operator).get(f"/projects/{own.pk}/waiting").json()["items"]
+    may = [one for one in told if all(why["only_auto"] for why in one["failed"])]
+    assert (len(may), len(told)) == (1, 3)
+    assert "1 of 3 can start" in text_of(anna.get(f"/projects/{own.pk}/"))
+    assert '<span class="count">1 ready</span>' in text_of(anna.get("/"))
 
 
 @pytest.mark.row("LAB-96", "LAB-98", level="contract")

@@ -54,6 +54,7 @@ def test_a_log_in_that_expired_is_made_again_on_the_page_and_what_was_typed_is_k
     page.get_by_role("button", name="Write issue").click()
     again = page.get_by_role("dialog", name="Log in again")
     expect(again.get_by_label("Name")).to_have_value("anna")
+    expect(again.get_by_label("Password")).to_be_focused()
     again.get_by_label("Password").fill("not this one")
     again.get_by_role("button", name="Log in").click()
     expect(again.get_by_role("alert")).to_contain_text("Wrong name or password")
