@@ -26,6 +26,7 @@ from runs.outside.repos import OTHERS
 Tell = Callable[[int], None]
 
 LONG = 6 * 3600.0
+DEAD_SECONDS = 86_400.0  # nobody writes any more in what git began so long ago
 QUARANTINE = "tmp_objdir-labsite-"  # git's own tidying removes folders of this form too
 _PLAIN = (
     *("-c", "core.autocrlf=false"),
@@ -255,6 +256,8 @@ class GitSnapshots:
             on_progress=work.tell,
             timeout=LONG if work.tell is not None else None,
         )
+        if done.status != 0 and "No space left" in done.stderr:
+            raise SeamError("the disk is full, so nothing could be rescued. Make room first")
         if done.status != 0:
             raise failed(argv[0], done)
         return done.stdout
@@ -310,13 +313,18 @@ def _scratch() -> Iterator[Path]:
 def _quarantine(repo: Path) -> Iterator[Path]:
     """A place for new objects, which become the repository's at the end; without one, nothing does.
 
-    What a killed storing left goes first: a lock on each says whether its maker still lives.
+    What a killed storing left goes first: a lock on each says whether its maker still lives. So
+    does what a killed git left long ago.
     """
     objects = repo / "objects"
     try:
         for old in objects.glob(f"{QUARANTINE}*"):
             _sweep(old)
         fresh = Path(tempfile.mkdtemp(dir=objects, prefix=QUARANTINE))
+        now = fresh.stat().st_mtime
+        for old in (*objects.glob("pack/tmp_*"), *objects.glob("??/tmp_obj_*")):
+            if now - old.stat().st_mtime > DEAD_SECONDS:
+                old.unlink(missing_ok=True)
     except OSError as error:
         raise SeamError(f"{objects} cannot be written: {error.strerror}") from error
     handle = os.open(fresh, os.O_RDONLY)

@@ -284,8 +284,16 @@ def test_what_a_killed_storing_left_goes_with_the_next(real, dirty):
     old = repo / "objects" / "tmp_objdir-labsite-dead"
     old.mkdir()
     (old / "tmp_obj_1").write_text("half of it")
+    long_ago, now = (
+        repo / "objects" / "pack" / "tmp_pack_1",
+        repo / "objects" / "pack" / "tmp_pack_2",
+    )
+    for file in (long_ago, now):
+        file.write_text("half of it")
+    os.utime(long_ago, (1e9, 1e9))
     real.repos.snapshot(repo, tip, tree)
     assert not list((repo / "objects").glob("tmp_*"))
+    assert (long_ago.exists(), now.exists()) == (False, True)
 
 
 def test_an_unfinished_merge_is_kept_as_it_lies_on_disk(real, dirty):

@@ -25,7 +25,7 @@ from trackers.builtin.models import PullRequest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-STEPS, SEEDS, CAP, ISSUES = 200, (7,), 2, 12
+STEPS, SEEDS, CAP, ISSUES = 200, (2,), 2, 12
 AGENT = ["sleep", "600"]
 
 

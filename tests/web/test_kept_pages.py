@@ -241,6 +241,23 @@ def test_ages_are_one_short_word(seconds: int, expected: str) -> None:
     assert ages.short(timedelta(seconds=seconds)) == expected
 
 
+def test_a_worktree_without_its_branch_is_listed_with_its_path_and_can_be_discarded(
+    anna: Client, world: World, project: Project, at: str
+) -> None:
+    repo, tree = project.repo(world.lab.paths), world.lab.paths.worktrees / "demo-7"
+    world.repos.heads[repo] = {"other": "a" * 40}
+    world.repos.trees[tree].branch = "other"
+    shown = text_of(anna.get(at))
+    for words in ("afk/7", "branch gone", "it is on other now", str(tree), "dirty"):
+        assert words in shown, words
+    assert "Nothing is parked" not in shown
+    _discard(anna, at)
+    assert not tree.exists()
+    assert Rescue.objects.get().branch == "afk/7"
+    assert world.repos.heads[repo] == {"other": "a" * 40}
+    assert "Nothing is parked" in text_of(anna.get(at))
+
+
 @pytest.fixture
 def large(world: World, project: Project) -> Path:
     """The worktree of issue 7 holds 1.2 GB that no commit has."""
