@@ -248,7 +248,7 @@ def test_a_worktree_without_its_branch_is_listed_with_its_path_and_can_be_discar
     world.repos.heads[repo] = {"other": "a" * 40}
     world.repos.trees[tree].branch = "other"
     shown = text_of(anna.get(at))
-    for words in ("afk/7", "branch gone", "it is on other now", str(tree), "dirty"):
+    for words in ("afk/7", "branch gone", "it is on <code>other</code> now", str(tree), "dirty"):
         assert words in shown, words
     assert "Nothing is parked" not in shown
     _discard(anna, at)
