@@ -51,9 +51,9 @@ def _origin_words(error: str) -> str:
     if not error:
         return ""
     return (
-        f"git could not read origin ({error[:MOST].rstrip('.')}), so no run can start. What is here "
-        "was not changed, and labsite tries again every ten minutes. If the repository moved or "
-        "access was withdrawn, restore it; if it is gone for good, remove the project."
+        "git could not read origin, so no run can start. Restore the repository or access to it; if "
+        "it is gone for good, remove the project. Nothing here was changed, and labsite tries again "
+        f"every ten minutes. git said: {error[:MOST]}"
     )
 
 
