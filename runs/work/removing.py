@@ -26,6 +26,7 @@ from runs.domain.ports import Lab, SeamError
 from runs.domain.removing import Holdings
 from runs.domain.states import NoticeKind, ProjectState, TrackerKind
 from runs.models import (
+    Discarding,
     Fixer,
     ManualSession,
     Monitor,
@@ -101,6 +102,8 @@ def to_stop(lab: Lab, project: Project) -> list[str]:
     names = monitors.values_list("group__name", flat=True)
     found += [f"end the monitor of group {name}" for name in names]
     found += [f"wait until {head} is merged" for head in _merging(lab, project)]
+    discards = Discarding.objects.filter(project=project, error="")
+    found += [f"wait until {one.branch} is discarded" for one in discards]
     known = {run.session for run in runs}
     for name in lab.sessions.look():
         parsed = naming.parse_session(name, project.keys)

@@ -50,6 +50,8 @@ def project(world: World) -> Project:
         mirror="status", working_label="in-progress", queue_seen_at=START,
     )  # fmt: skip
     Project.objects.filter(pk=made.pk).update(url=SOURCE)
+    closed = [12, "afk/7", "Add retries to the upload of " + "x" * 80, f"{WEB}/lab/shop/pulls/12"]
+    Project.objects.filter(pk=made.pk).update(pulls_closed=[closed])
     a_pull_request(world, made)
     secret = hooks.make_secret(world.lab, made, by="anna")
     for number, event in enumerate(["ping", "issues", "pull_request_review_comment", "star"]):
@@ -87,6 +89,8 @@ def test_every_page_on_trackers_is_accessible_and_fits(
         "tracker": tracker,
         "run with a pull request": f"/runs/{run}/",
         "pull request of a run": f"/runs/{run}/pull",
+        "closed pull request": f"/projects/{project.pk}/closed/12/",
+        "removal": f"/projects/{project.pk}/remove",
         "hook secret": f"{tracker}secret",
     }.items():
         page.goto(address)

@@ -11,13 +11,14 @@ from runs import wiring
 from runs.domain import naming
 from runs.domain.ports import SeamError
 from runs.domain.states import AnswerCode, TrackerKind
-from runs.models import Project
+from runs.models import Discarding, Project
 from runs.web import answers, kept_pages, start_answers
 from runs.web.access import act, look, username
 from runs.web.elsewhere import WEB
 from runs.web.kept_shown import STATUS
 from runs.web.stepup import confirmed
-from runs.work import discard, pulls, starts
+from runs.work import discarding, pulls, starts
+from runs.work.discard import DiscardRefused
 from trackers.base import TrackerError
 
 GONE = "This pull request does not wait for a decision any more. Nothing was changed."
@@ -60,12 +61,16 @@ def pull_decide(request: HttpRequest, project_id: int, number: int) -> HttpRespo
     try:
         if what == "reopen":
             return _reopen(request, project, number)
-        done = discard.discard(wiring.lab(), project, branch, username(request))
-    except discard.DiscardRefused as refused:
+        done = discarding.begin(wiring.lab(), project, branch, username(request))
+    except DiscardRefused as refused:
         return answers.failed(request, refused.text, STATUS[refused.code], back)
     except (SeamError, TrackerError) as error:
         text = f"It was not done; what was not removed is as it was: {error}"
         return answers.failed(request, text, 502, back)
+    if isinstance(done, Discarding):
+        text = f"{branch} is being discarded. It holds large files, which are rescued first."
+        more = " Start its issue when that is done." if what == "again" else ""
+        return _done(request, back, text + more)
     text = f"{branch} was discarded. It is kept under Rescued. {done.on_origin}".strip()
     key = naming.claimed_key(branch, project.keys) or ""
     return _start(request, project, key, text) if what == "again" else _done(request, back, text)
