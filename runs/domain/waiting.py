@@ -70,6 +70,11 @@ class Act(StrEnum):
     RENAME = "rename"
 
 
+# A person who names such an issue may start it all the same.
+UNTRUSTED = "author not trusted"
+_SHORT = {Why.UNFIT_KEY: "unfit key", Why.NOT_TRUSTED: UNTRUSTED}
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """One change that a person can make: what, and to which issue, branch or agent."""
@@ -277,6 +282,17 @@ def changes(issue: Candidate, failed: Sequence[Obstacle]) -> tuple[Change, ...]:
     if any(found.only_auto for found in failed):
         return (*hard, Change(Act.START, f"Start #{issue.key}", issue.key))
     return hard
+
+
+def in_short(queue: Queue, issue: Candidate) -> str:
+    """What keeps an issue from starting, in a few words for a list; empty for what claims it.
+
+    Who works on an issue, and what an earlier run left of it, is known to every list already.
+    """
+    found = {one.why for one in of_issue(queue, issue)}
+    if found & {Why.BLOCKED, Why.CYCLE} and issue.block.by:
+        return f"waits for #{issue.block.by[0]}"
+    return next((words for why, words in _SHORT.items() if why in found), "")
 
 
 def _blocks(issue: Candidate) -> Iterator[Obstacle]:

@@ -9,6 +9,7 @@ class Seen(models.Model):
     """Columns of a project. Hints for pages; nothing is started or ended by them.
 
     `queue_seen` holds `[key, title]` of at most thirty ready issues in the tracker's order,
+    `held_seen` why some of them could not start when automatic work counted them last, by key,
     `pulls_seen` holds `[number, head, title, url]` of open pull requests of managed branches,
     `pulls_closed` those of ended runs that somebody closed without merging.
     """
@@ -17,6 +18,7 @@ class Seen(models.Model):
     queue_count = models.PositiveIntegerField(
         null=True, blank=True, editable=False, help_text="Ready issues at the last look."
     )
+    held_seen = models.JSONField(default=dict, blank=True, editable=False)
     queue_seen_at = models.DateTimeField(null=True, blank=True, editable=False)
     queue_asked_at = models.DateTimeField(
         null=True, blank=True, editable=False, help_text="When the ready queue was last asked for."

@@ -29,10 +29,11 @@ from runs.domain import budgets
 from runs.domain.needing import PullNeeds
 from runs.domain.ports import Lab
 from runs.domain.states import PersonState, ProjectState, RunState, TrackerKind
+from runs.domain.waiting import UNTRUSTED
 from runs.models import Host, ManualSession, Project, Run, Settings
 from runs.models.kept import Parked
 from runs.web import addresses, group_needs, held, waiting, watched, workflow_needs
-from runs.work import timeline
+from runs.work import filling, timeline
 
 HEAVY = ("prompt", "last_words")
 UNSHOWN = (
@@ -108,6 +109,11 @@ class ReadyIssue:
     @property
     def start_url(self) -> str:
         return addresses.of("runs:start", self.project.pk)
+
+    @property
+    def may_start(self) -> bool:
+        """Whether a person who names it may start it, as far as stored facts say."""
+        return self.why in ("", UNTRUSTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +258,10 @@ def _claim(run: Run) -> str:
 
 def _why(issue: waiting.Ready, claim: str) -> str:
     """What keeps an issue from starting: who works on it, what was delivered, what it waits for."""
-    return claim if claim == RUNNING else issue.why(claim)
+    if claim == RUNNING:
+        return claim
+    heard = filling.hint_of(issue.project) is not None
+    return issue.why(claim) or (issue.project.held_seen.get(issue.key, "") if heard else "")
 
 
 def _projects() -> QuerySet[Project]:

@@ -12,6 +12,7 @@ from django.db import IntegrityError
 from django.db.models import Exists, F, OuterRef, Q
 
 from runs.domain import launching, streak
+from runs.domain import waiting as waiting_rules
 from runs.domain.launching import Start
 from runs.domain.ports import Lab, Sighting
 from runs.domain.states import ProjectState, RunKind, TrackerKind
@@ -257,12 +258,14 @@ def _keep_hints(
         left = may_start - len(started.get(queue.project, ()))
         count = left if is_known else None
         blocked = len(launching.blocked(queue))
-        told = (count, blocked, lab.process)
-        if (project.claimable, project.blocked, project.counted_by) != told:
-            project.claimable, project.blocked, project.counted_by = told
+        short = {one.key: waiting_rules.in_short(queue, one) for one in queue.ready or ()}
+        why = {key: words for key, words in short.items() if words}
+        told = (count, blocked, why, lab.process)
+        if (project.claimable, project.blocked, project.held_seen, project.counted_by) != told:
+            project.claimable, project.blocked, project.held_seen, project.counted_by = told
             changed.append(project)
     if changed:
-        Project.objects.bulk_update(changed, ["claimable", "blocked", "counted_by"])
+        Project.objects.bulk_update(changed, ["claimable", "blocked", "held_seen", "counted_by"])
 
 
 def _silent(queue: Queue) -> Iterable[str]:

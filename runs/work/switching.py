@@ -149,7 +149,13 @@ def _moved(now: Project, wanted: Wanted, root: str) -> dict[str, object]:
         ),
         None,
     )
-    forgotten |= {"queue_seen": [], "pulls_seen": [], "asked_why": "", "warning": ""}
+    forgotten |= {
+        "queue_seen": [],
+        "held_seen": {},
+        "pulls_seen": [],
+        "asked_why": "",
+        "warning": "",
+    }
     return {"tracker": wanted.tracker, "tracker_root": root, **kept, **forgotten}
 
 

@@ -167,6 +167,31 @@ def test_the_number_beside_start(anna: Client, project: Project, world: World) -
     assert hint() == ""
 
 
+def test_what_automatic_work_found_to_wait_is_said_in_the_list_and_left_out_of_the_counts(
+    anna: Client, project: Project, world: World
+) -> None:
+    Settings.objects.update(session_cap=1)
+    world.sessions.appear("other~9~afk-99")
+    world.tracker.add_issue(
+        "demo", "Later", "20", body="## Blocked by\n- #7", labels=[project.ready_label]
+    )
+    heard = [[key, f"Issue {key}", ""] for key in ("7", "8", "9", "20")]
+    Project.objects.update(is_auto=True, trusted="ada", queue_seen=heard, queue_count=4)
+    world.clock.forward(seconds=46)
+    tick.tick(world.lab)
+    told = Project.objects.get()
+    assert told.claimable == 0
+    assert told.held_seen["20"] == "waits for #7"
+    page = page_of(anna, project)
+    assert "waits for #7" in page
+    assert 'name="issue" value="20"' not in page
+    # A person who names it vouches for it.
+    assert "author not trusted" in page
+    assert 'name="issue" value="7"' in page
+    assert f'<span id="start-hint">({told.claimable}<' in page
+    assert f"{told.claimable} of 4 can start" in page
+
+
 @pytest.mark.row("LAB-102", level="contract")
 def test_zero_is_grey_and_the_click_looks_for_itself(
     anna: Client, project: Project, world: World
