@@ -39,7 +39,7 @@ from trackers.builtin import store
 pytestmark = pytest.mark.django_db
 
 # The edges come on top. What a server's database adds shows with few.
-EXAMPLES = 3 if chosen() else 10
+EXAMPLES = 2 if chosen() else 5
 # It never ends; tests/web/api/test_stream.py is about it.
 STREAM = "/api/v1/timeline/stream"
 # Beyond the description these are bound by rules: a source has to exist, a label and a model have
