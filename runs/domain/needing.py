@@ -310,7 +310,7 @@ def _of_run(run: RunNeeds) -> Iterator[Need]:
 
 
 def _reason(run: RunNeeds) -> str:
-    kept = " Worktree and branch are kept." if run.is_kept else ""
+    kept = " Its work is kept." if run.is_kept else ""
     reason = run.reason.removeprefix("did not start: ").strip().rstrip(".")
     return f"{reason[:1].upper()}{reason[1:]}.{kept}" if reason else kept.strip()
 

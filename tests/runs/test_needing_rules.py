@@ -207,7 +207,7 @@ def test_each_need_has_its_own_id() -> None:
 
 def test_the_reason_is_a_sentence_and_says_what_was_kept() -> None:
     run = RunNeeds(1, "a", "died", reason="exit status 1", is_kept=True)
-    assert needs(Picture(runs=[run]))[0].why == "Exit status 1. Worktree and branch are kept."
+    assert needs(Picture(runs=[run]))[0].why == "Exit status 1. Its work is kept."
 
 
 def test_of_several_stalled_tasks_is_said_what_asks_most_of_a_person():

@@ -22,7 +22,7 @@ from runs.work import stop as work
 
 RUNS = {name: f"_partials/{file}.html" for name, file in live_parts.RUNS.items()}
 WILL_STOP = "What runs is ended now. Worktrees and branches are kept, and it counts as neither success nor failure."
-STOPPED = "Stopped. Its branch is kept, with the worktree if it has one; it counts as neither success nor failure."
+STOPPED = "Stopped. Its work is kept; it counts as neither success nor failure."
 
 
 @require_GET
