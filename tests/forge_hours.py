@@ -151,6 +151,12 @@ def _idle(hours: Hours) -> None:
     hours.repo.issue("not ready")
 
 
+def _parked(hours: Hours) -> None:
+    """A run left its branch, and a pull request that waits for a review."""
+    hours.branch("afk/7")
+    hours.repo.pull("afk/7")
+
+
 def _live(hours: Hours) -> None:
     """Automatic work has started what it may."""
     _idle(hours)
@@ -176,6 +182,8 @@ def _blocked(hours: Hours, count: int = 300) -> None:
 CASES: Mapping[str, tuple[bool, bool, Callable[[Hours], None]]] = {
     "idle": (False, False, _idle),
     "idle, with a webhook": (False, True, _idle),
+    "a pull request waits for its review": (False, False, _parked),
+    "a pull request waits for its review, with a webhook": (False, True, _parked),
     "idle, automatic work": (True, False, _idle),
     "idle, automatic work, with a webhook": (True, True, _idle),
     "one active run": (True, False, _live),

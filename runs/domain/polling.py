@@ -13,6 +13,7 @@ HOOKS_COUNT_FOR = timedelta(days=7)
 TRUSTED_FOR = timedelta(minutes=30)
 RUN_TRUSTED_FOR = timedelta(minutes=5)
 UNASKED_FOR = timedelta(minutes=5)
+UNWANTED_FOR = timedelta(minutes=10)
 AT_ONCE = timedelta(seconds=5)
 # A forge may tell of a pull request a moment before its list shows it.
 LISTED_AFTER = timedelta(seconds=20)
@@ -38,6 +39,7 @@ class PollFacts:
     that only sends pushes would let a label wait. `has_work` is None when nobody counted: issues
     that could start, or that wait for others. `is_full`: it runs as much as it may. `watched_at` is
     when a page of it was open last. `is_over`: as many requests as its budget allows were made.
+    `is_wanted`: something starts by itself there; else its queue is read for its page alone.
     """
 
     interval: timedelta
@@ -50,6 +52,7 @@ class PollFacts:
     watched_at: datetime | None = None
     is_full: bool = False
     is_over: bool = False
+    is_wanted: bool = True
     has_work: bool | None = None
 
 
@@ -99,6 +102,8 @@ def cadence(facts: PollFacts, now: datetime) -> Cadence:
         usual = Cadence(TRUSTED_FOR, BY_HOOK if facts.has_work is False else BY_FULL)
     elif is_quiet and facts.is_full:
         usual = Cadence(max(UNASKED_FOR, facts.interval), BY_FULL)
+    elif not facts.is_wanted:
+        usual = Cadence(max(UNWANTED_FOR, facts.interval))
     if usual.every > WATCHED_EVERY and is_watched(facts.watched_at, now):
         usual = Cadence(max(WATCHED_EVERY, facts.interval))
     if facts.is_over and usual.every < SLOWED_TO:
@@ -147,4 +152,5 @@ def are_pulls_due(facts: PullFacts, now: datetime) -> bool:
         return True
     if facts.hooked_at is not None and facts.hooked_at > facts.asked_at - LISTED_AFTER:
         return ago >= (AT_ONCE if facts.hooked_at > facts.asked_at else LISTED_AFTER)
-    return ago >= pulls_every(facts, now) - facts.interval / 2
+    slack = 2 if is_watched(facts.watched_at, now) else 4
+    return ago >= pulls_every(facts, now) - facts.interval / slack

@@ -149,6 +149,7 @@ def _facts(lab: Lab, one: Wanted, sharing: Accounts, *, is_wanted: bool) -> Poll
         watched_at=project.watched_at,
         is_full=one.is_full,
         is_over=one.is_over,
+        is_wanted=is_wanted,
         has_work=has_work if is_wanted and not project.is_paused else False,
     )
 

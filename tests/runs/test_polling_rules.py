@@ -12,7 +12,7 @@ from runs.domain.polling import BY_BUDGET, BY_FULL, BY_HOOK, BY_QUOTA, PollFacts
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 S45, MIN4, MIN30 = timedelta(seconds=45), timedelta(minutes=4), timedelta(minutes=30)
-MIN5 = timedelta(minutes=5)
+MIN5, MIN10 = timedelta(minutes=5), timedelta(minutes=10)
 
 
 def _ago(**delta: float) -> datetime:
@@ -56,6 +56,10 @@ def _facts(**more: Any) -> PollFacts:
         pytest.param(_facts(**QUIET, is_over=True), MIN30, BY_HOOK, id="hooks, budget used up"),
         pytest.param(
             _facts(is_over=True, watched_at=_ago(seconds=1)), MIN5, BY_BUDGET, id="that comes first"
+        ),
+        pytest.param(_facts(is_wanted=False), MIN10, "", id="nothing starts by itself"),
+        pytest.param(
+            _facts(is_wanted=False, watched_at=_ago(seconds=1)), S45, "", id="but a page is open"
         ),
         pytest.param(_facts(has_work=True, is_full=True), MIN5, BY_FULL, id="no hooks, and full"),
         pytest.param(
@@ -146,7 +150,13 @@ def test_how_often_pull_requests_are_asked_for(facts: PullFacts, every: timedelt
         pytest.param(_pulls(asked_at=_ago(seconds=-9)), True, id="the clock was set back"),
         pytest.param(_pulls(is_live=True), True, id="a run"),
         pytest.param(_pulls(has_open=True), False, id="one is open, asked just now"),
+        pytest.param(_pulls(has_open=True, asked_at=_ago(seconds=30)), False, id="a look too soon"),
         pytest.param(_pulls(has_open=True, asked_at=_ago(seconds=40)), True, id="one is open"),
+        pytest.param(
+            _pulls(has_open=True, asked_at=_ago(seconds=30), watched_at=_ago(seconds=1)),
+            True,
+            id="somebody waits for it",
+        ),
         pytest.param(_pulls(asked_at=_ago(minutes=4)), False, id="none is open"),
         pytest.param(_pulls(hooked_at=_ago(seconds=2)), True, id="told just now"),
         pytest.param(
