@@ -12,7 +12,7 @@ from django.db import connections
 
 from runs.domain import naming
 from runs.domain.ports import SeamError
-from runs.models import Notice, Parked, Project, Rescue, Run, Settings, Term
+from runs.models import Host, Notice, Parked, Project, Rescue, Run, Settings, Term
 from runs.work import census, discard, disk, parked, prune, restore, starts, sweep, tick
 from runs.work.stop import stop
 from tests.real import git
@@ -262,6 +262,7 @@ def test_no_clock_makes_rescues_and_output_vanish(real, days):
     _swept(real, project)
     for jump in (timedelta(days=days), timedelta(0)):
         real.jump = jump
+        Host.objects.update(clock_boot="another boot", clock_apart=0.0)
         other = _stopped(real, project, f"{8 + bool(jump)}")
         discard.discard(real.lab, project, other.branch, "anna")
         for _ in range(2):
