@@ -13,7 +13,7 @@ from typing import Any
 
 from runs.models import Forge, Project, Run, Settings, WatchSession
 from runs.outside.forges import Trackers
-from runs.work import seen, sweep, tick
+from runs.work import seen, sweep, tick, watches
 from tests import make
 from tests.fakes import START, World
 from tests.trackers.forge import Double, Gitea, Repo
@@ -83,6 +83,7 @@ class Hours:
         now = self.world.clock.now
         told = {"issues_hooked_at": now} if event.startswith("issues") else {"pulls_hooked_at": now}
         Project.objects.update(hooked_at=now, **told)
+        watches.wake_for_hook(self.project)
         tick.tick(self.world.lab, project="shop")
         self.work_off()
 
