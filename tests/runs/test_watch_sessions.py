@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -121,6 +122,8 @@ def test_what_was_worked_on_is_not_taken_again_although_its_branch_is_gone(
     world.repos.heads.clear()
     day.wait(130, every=10)
     assert day.started == ["1"]
+    shutil.rmtree(Run.objects.get().worktree, ignore_errors=True)  # it would claim its issue too
+    world.repos.trees.clear()
     watches.drain(day.lab, day.session, "anna")
     day.tick().opens()
     assert day.started == ["1", "1"]
