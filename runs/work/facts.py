@@ -18,7 +18,7 @@ from runs.domain.waiting import Candidate, Queue
 from runs.domain.want import NOTHING, Want
 from runs.models import Project, Run, Settings, StartWait
 from runs.work import asking, census, start_waits, waiting_for, wanting
-from runs.work.asking import Root, Silence
+from runs.work.asking import Silence
 from trackers.base import Issue, PullState
 from trackers.builtin.models import PullRequest
 from trackers.keys import why_unfit
@@ -55,21 +55,17 @@ def gather(
     active, automatic = _active()
     claimed = _all_claims(lab, projects, answers, silent)
     wants, waiting = wanting.of(projects), start_waits.of(projects)
-    free: list[tuple[str, str, str]] = []
+    lines: list[waiting_for.Line] = []
     for project in projects:
         taken = active[project.pk] | (claimed[project.pk][0] or frozenset())
         untaken = [one for one in _listed(answers, project) if one.key not in taken]
         late = _late(waiting.get(project.pk, {}), lab.now()) if is_auto else frozenset()
         want = wants[project.pk] if is_auto else NOTHING
         first, after = _in_turn(project, untaken, late, want)
-        free += [(project.tracker, project.tracker_root, key) for key in (*first, *after)]
-    if wanted:
-        free = [one for one in free if one[2] == wanted]
-    enough: dict[Root, int] = defaultdict(int)
-    for project in [] if of_all else projects:
-        room = project.parallel_runs - automatic[project.pk]
-        enough[project.tracker, project.tracker_root] += max(1, room)
-    waits = waiting_for.ask(lab, answers, free, enough)
+        keys = [key for key in (*first, *after) if not wanted or key == wanted]
+        enough = 0 if of_all else max(1, project.parallel_runs - automatic[project.pk])
+        lines.append(waiting_for.Line((project.tracker, project.tracker_root), keys, enough))
+    waits = waiting_for.ask(lab, answers, lines)
     pulls = _open_pulls(projects, claimed)
     queues = []
     for project in projects:

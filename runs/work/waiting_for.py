@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from runs.domain import blocking
 from runs.domain.blocking import UNASKED, UNKNOWN, Block
@@ -16,6 +16,18 @@ from trackers.base import Ability, Issue, Tracker
 ROUNDS = 8
 
 Ready = Mapping[tuple[str, str, str], Sequence[Issue] | Silence]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The issues of one project that nobody works on, in the order in which they would start.
+
+    What stands behind `enough` of them that may start need not be asked about; 0: all are.
+    """
+
+    root: Root
+    keys: Sequence[str]
+    enough: int = 0
 
 
 @dataclass
@@ -38,13 +50,11 @@ class Waits:
         return UNASKED if found.is_free and key in self.unasked[root] else found
 
 
-def ask(
-    lab: Lab, ready: Ready, free: Sequence[tuple[str, str, str]], enough: Mapping[Root, int]
-) -> Waits:
-    """Ask what these issues wait for; a tracker only of the `free` ones (kind, root, key), in order.
+def ask(lab: Lab, ready: Ready, lines: Sequence[Line]) -> Waits:
+    """Ask what these issues wait for; a tracker only of those in a line.
 
-    What is claimed or worked on is not started anyway, so nothing is spent on it, and nothing on
-    what stands behind `enough` others of its root that may start; 0: all of them.
+    What is claimed or worked on is not started anyway, so nothing is spent on it. Whom the texts
+    block already stands behind all others: no start that is expected of it keeps others unasked.
 
     Issues that are only named are asked for too, and what those name, so that a circle is seen.
     Of what a tracker says by itself only open issues count, as of what stands in the texts.
@@ -53,9 +63,8 @@ def ask(
     for (kind, root, _), issues in ready.items():
         for issue in () if isinstance(issues, Silence) else issues:
             waits.known[kind, root][issue.key] = blocking.references(issue.body)
-    said = _by_trackers(lab, waits, free, enough)
     _by_texts(lab, waits)
-    for place, blockers in said.items():
+    for place, blockers in _by_trackers(lab, waits, lines).items():
         known = waits.known[place]
         for key, others in blockers.items():
             if others is None:
@@ -68,16 +77,16 @@ def ask(
 
 
 def _by_trackers(
-    lab: Lab, waits: Waits, free: Sequence[tuple[str, str, str]], enough: Mapping[Root, int]
+    lab: Lab, waits: Waits, lines: Sequence[Line]
 ) -> Mapping[Root, Mapping[str, Collection[str] | None]]:
-    """What trackers know of the free issues, as far as they know such things."""
-    wanted: dict[Root, tuple[Collection[str], int]] = {}
-    for place, issues in waits.known.items():
-        tracker = lab.tracker_for(place[0]) if place[0] else None
-        mine = [key for kind, root, key in free if (kind, root) == place and key in issues]
-        keys = list(dict.fromkeys(mine))
-        if tracker is not None and Ability.BLOCKERS in tracker.abilities and keys:
-            wanted[place] = (keys, enough.get(place, 0))
+    """What trackers know of the issues in these lines, as far as they know such things."""
+    wanted: dict[Root, list[Line]] = defaultdict(list)
+    for line in lines:
+        tracker = lab.tracker_for(line.root[0]) if line.root[0] else None
+        if tracker is not None and Ability.BLOCKERS in tracker.abilities and line.keys:
+            is_free = {key: waits.block_of(line.root, key).is_free for key in line.keys}
+            keys = sorted(is_free, key=lambda key: not is_free[key])
+            wanted[line.root].append(replace(line, keys=keys))
     said: dict[Root, Mapping[str, Collection[str] | None]] = {}
     for place, answer in asking.ask_roots(lab, wanted, _blockers).items():
         if isinstance(answer, Silence):
@@ -88,14 +97,32 @@ def _by_trackers(
 
 
 def _blockers(
-    tracker: Tracker, asked: Mapping[str, tuple[Collection[str], int]]
+    tracker: Tracker, asked: Mapping[str, Sequence[Line]]
 ) -> Mapping[str, Mapping[str, Collection[str] | None] | None]:
-    """Asks about all roots at once, unless they differ in how many are enough."""
-    said: dict[str, Mapping[str, Collection[str] | None] | None] = {}
-    for enough in {most for _, most in asked.values()}:
-        some = {root: keys for root, (keys, most) in asked.items() if most == enough}
-        said |= tracker.blockers(some, enough)
+    """Asks about all roots at once, unless they differ in how many are enough, and about each
+    project of a root by itself. What one project leaves unasked, another may have asked."""
+    together: dict[tuple[int, int], dict[str, Sequence[str]]] = defaultdict(dict)
+    for root, lines in asked.items():
+        for number, line in enumerate(lines):
+            together[number, line.enough][root] = line.keys
+    said: dict[str, Mapping[str, Collection[str] | None] | None] = {root: {} for root in asked}
+    for (_, enough), some in sorted(together.items(), key=lambda one: one[0]):
+        some = {root: keys for root, keys in some.items() if said[root] is not None}
+        for root, answer in tracker.blockers(some, enough).items() if some else ():
+            said[root] = _joined(said[root] or {}, some[root], answer)
     return said
+
+
+def _joined(
+    known: Mapping[str, Collection[str] | None],
+    keys: Sequence[str],
+    answer: Mapping[str, Collection[str] | None] | None,
+) -> Mapping[str, Collection[str] | None] | None:
+    """What is known of a root with one answer more, in which those that wait for nothing lack."""
+    if answer is None:
+        return None
+    told = {key: answer.get(key, ()) for key in keys}
+    return {**known, **{key: by for key, by in told.items() if by is not None or key not in known}}
 
 
 def _by_texts(lab: Lab, waits: Waits) -> None:

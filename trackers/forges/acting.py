@@ -136,10 +136,10 @@ class ActingTracker(ForgeTracker):
         self._waits_of(visit, root).not_there(self._now())
         return ()
 
-    def _noted(self, visit: Visit, root: str, entries: Sequence[Any]) -> None:
+    def _noted(self, visit: Visit, root: str, label: str, entries: Sequence[Any]) -> None:
         hints = {str(n): self._hint(one) for one in entries if (n := reading.index(one))}
         known = self._waits_of(visit, root)
-        known.queue(hints)
+        known.queue(hints, label)
         names = (self._place(one) for one in entries)
         known.name = next((name for name in names if name), known.name)
 

@@ -70,8 +70,8 @@ class ForgeTracker(Limited):
         """Pull requests of these heads in any state."""
 
     @abstractmethod
-    def _noted(self, visit: Visit, root: str, entries: Sequence[Any]) -> None:
-        """Called with the entries of a ready queue, which may tell more than issues do."""
+    def _noted(self, visit: Visit, root: str, label: str, entries: Sequence[Any]) -> None:
+        """Called with the entries of a label's ready queue, which may tell more than issues do."""
 
     def queues(self, labels: Mapping[str, str]) -> Mapping[str, Sequence[Issue] | None]:
         """The ready issues of each root, lowest number first; one list a root."""
@@ -149,7 +149,7 @@ class ForgeTracker(Limited):
 
     def _queue(self, visit: Visit, root: str, label: str) -> Sequence[Issue]:
         entries = self._queue_entries(visit, root, label)
-        self._noted(visit, root, entries)
+        self._noted(visit, root, label, entries)
         return self._picked(entries, label)
 
     def _queue_entries(self, visit: Visit, root: str, label: str) -> Sequence[Any]:

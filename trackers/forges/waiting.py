@@ -45,6 +45,7 @@ class Waits:
 
     hints: Mapping[str, Hint] = field(default_factory=dict)
     name: str = ""  # what the forge calls the repository now; a root keeps an earlier name
+    _queues: dict[str, Mapping[str, Hint]] = field(default_factory=dict)
     _told: dict[str, Told] = field(default_factory=dict)
     _not_there_until: datetime | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -80,11 +81,16 @@ class Waits:
         by = self.blockers(key)
         return [other for other in keys if other != key and by and self.blockers(other) == by]
 
-    def queue(self, hints: Mapping[str, Hint]) -> None:
-        """The ready queue was read; what was known of other issues is dropped."""
+    def queue(self, hints: Mapping[str, Hint], label: str = "") -> None:
+        """The ready queue of a label was read; what is known of issues in no queue is dropped.
+
+        Of an issue in several queues the one that was read last counts.
+        """
         with self._lock:
-            self.hints = dict(hints)
-            self._told = {key: told for key, told in self._told.items() if key in hints}
+            self._queues.pop(label, None)
+            self._queues[label] = dict(hints)
+            self.hints = {key: hint for one in self._queues.values() for key, hint in one.items()}
+            self._told = {key: told for key, told in self._told.items() if key in self.hints}
 
     def found(self, key: str, by: Sequence[str], now: datetime, *, is_bare: bool) -> None:
         """The forge said what an issue waits for."""
