@@ -118,8 +118,8 @@ def test_whether_an_issue_need_not_be_asked_for(hint: Hint, is_free: bool) -> No
 def test_a_free_issue_is_looked_at_again_when_it_changed_or_after_a_while() -> None:
     waits = Waits()
     waits.queue({"7": Hint(None, NOON)})
-    waits.found_free("7", NOON)
-    waits.found_free("8", NOON)
+    waits.found("7", (), NOON, is_bare=True)
+    waits.found("8", (), NOON, is_bare=True)
 
     assert waits.is_free("7", NOON + 9 * MINUTE)
     assert not waits.is_free("7", NOON + 10 * MINUTE)
@@ -131,6 +131,6 @@ def test_a_free_issue_is_looked_at_again_when_it_changed_or_after_a_while() -> N
 def test_without_a_time_of_change_a_free_issue_is_asked_for_each_time() -> None:
     waits = Waits()
     waits.queue({"7": Hint(None, None)})
-    waits.found_free("7", NOON)
+    waits.found("7", (), NOON, is_bare=True)
 
     assert not waits.is_free("7", NOON)
