@@ -16,7 +16,7 @@ from django.db.models import F
 
 from runs.domain import naming
 from runs.domain.keeping import Branch
-from runs.domain.ports import Lab, SeamError
+from runs.domain.ports import Lab, SeamError, Sighting
 from runs.models import Host, Parked, Project
 from runs.work import closed, owners
 from runs.work.owners import Remembered
@@ -32,12 +32,24 @@ def parked(lab: Lab, project: Project) -> list[Branch]:
     Branches are listed before the owners are read: whatever makes one has a row before it.
     """
     found = lab.repos.branches(project.repo(lab.paths), naming.MANAGED)
-    taken = owners.owned(project)
-    return [one for one in found if _is_parked(one, taken)]
+    taken, used = owners.owned(project), owners.worktrees_in_use(project)
+    return [one for one in found if _is_parked(one, taken, used)]
 
 
-def _is_parked(one: Branch, owned: Collection[str]) -> bool:
-    return naming.is_managed(one.name) and one.name not in owned
+def _is_parked(one: Branch, owned: Collection[str], used: Collection[str]) -> bool:
+    """An agent may have made a branch of its own in its worktree: that is as live as the agent."""
+    return naming.is_managed(one.name) and one.name not in owned and one.worktree not in used
+
+
+def is_live(
+    lab: Lab, project: Project, branch: str, sightings: Mapping[str, Sighting] | None = None
+) -> bool:
+    """Whether something live owns a branch or has it checked out now. Raises SeamError."""
+    found = lab.repos.branches(project.repo(lab.paths), (branch,))
+    if branch in owners.owned(project, sightings):
+        return True
+    used = owners.worktrees_in_use(project)
+    return any(one.name == branch and one.worktree in used for one in found)
 
 
 def everything(lab: Lab, project: Project, known: Mapping[str, Remembered]) -> list[Branch]:
@@ -53,7 +65,7 @@ def everything(lab: Lab, project: Project, known: Mapping[str, Remembered]) -> l
         for name, one in known.items()
         if one.worktree and Path(one.worktree).is_dir()
     }
-    owned = owners.owned(project)
+    owned, used = owners.owned(project), owners.worktrees_in_use(project)
     taken = {*owned, *(one.name for one in found)}
     places = {one.worktree for one in found if one.worktree}
     lost = [
@@ -62,7 +74,7 @@ def everything(lab: Lab, project: Project, known: Mapping[str, Remembered]) -> l
         if name not in taken and str(path) not in places and (at := _changed(path)) is not None
     ]
     lost.sort(key=lambda one: (one.at, one.name), reverse=True)
-    return [*(one for one in found if _is_parked(one, owned)), *lost]
+    return [*(one for one in found if _is_parked(one, owned, used)), *lost]
 
 
 def claims(lab: Lab, project: Project) -> tuple[frozenset[str], frozenset[str]]:

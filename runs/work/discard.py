@@ -148,7 +148,7 @@ def _check_there(lab: Lab, project: Project, branch: str, is_here: bool, there: 
         raise SeamError(f"there is none here, and origin could not be asked: {there.error}")
     if not is_here and there.tip is None:
         raise DiscardRefused("gone", f"There is no branch {branch} any more. Nothing was removed.")
-    if branch in owners.owned(project, lab.sessions.look()):
+    if census.is_live(lab, project, branch, lab.sessions.look()):
         text = f"A live session works on {branch}, so nothing was removed. Stop it first."
         raise DiscardRefused("owned", text)
 

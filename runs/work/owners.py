@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -43,6 +44,19 @@ def owned(project: Project, sightings: Mapping[str, Sighting] | None = None) -> 
     fixers = Fixer.objects.filter(project=project, settled_at=None)
     beside = [*people.values_list("branch", flat=True), *fixers.values_list("branch", flat=True)]
     return frozenset(rows) | found | frozenset(beside)
+
+
+def worktrees_in_use(project: Project) -> frozenset[str]:
+    """Worktrees of what `owned` counts, whatever branch its agent has checked out there by now."""
+    rows = Run.objects.filter(Q(outcome="") | Q(settled_at=None), project=project)
+    people = ManualSession.objects.filter(project=project, settled_at=None)
+    fixers = Fixer.objects.filter(project=project, settled_at=None)
+    found = {
+        path
+        for some in (rows, people, fixers)
+        for path in some.exclude(worktree="").values_list("worktree", flat=True)
+    }
+    return frozenset(found | {os.path.realpath(path) for path in found})
 
 
 def remembered(project: Project) -> Mapping[str, Remembered]:

@@ -219,7 +219,7 @@ def _tear_down(
         piece,
         why=why,
         spare=spare,
-        is_owned=lambda: piece.branch in owners.owned(project, sightings),
+        is_owned=lambda: census.is_live(lab, project, piece.branch, sightings),
     )
     return done.removed_worktree or done.deleted_branch
 

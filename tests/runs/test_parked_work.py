@@ -720,3 +720,44 @@ def test_a_folder_that_was_moved_away_is_not_told_as_removed_by_labsite(real, tm
     run.refresh_from_db()
     assert (run.worktree_fate, "somebody moved or removed it" in run.warning) == ("gone", True)
     assert "worktree removed" not in Notice.objects.get(kind="run.reaped").text
+
+
+@pytest.mark.row("LAB-113", "LAB-116", level="real")
+def test_a_branch_that_a_live_agent_made_in_its_worktree_is_neither_parked_nor_removed(real):
+    project = real.project()
+    run = start(real, project)
+    tree = Path(run.worktree)
+    git(tree, "checkout", "-q", "-b", "afk/7-fix")
+    _swept(real, project)
+    assert tree.is_dir()
+    assert _heads(real, project) == ["afk/7", "afk/7-fix"]
+    assert project.parked == 0
+    with pytest.raises(discard.DiscardRefused) as refused:
+        discard.discard(real.lab, project, "afk/7-fix", "anna")
+    assert refused.value.code == "owned"
+    assert tree.is_dir()
+    sweep.forget_reconciled(real.lab)
+    look(real)
+    assert tree.is_dir()
+    stop(real.lab, run, "anna")
+    assert census.take(real.lab, project) == 2
+
+
+def test_a_branch_that_a_live_agent_checks_out_while_it_is_swept_stays(real):
+    project = real.project()
+    run = start(real, project)
+    repo, tree = project.repo(real.paths), Path(run.worktree)
+    git(repo, "branch", "afk/7-fix", "refs/remotes/origin/main")
+
+    class Late:
+        """A tracker that answers after the agent went on to the listed branch."""
+
+        def __getattr__(self, name):
+            return getattr(real.memory, name)
+
+        def pulls(self, heads):
+            git(tree, "checkout", "-q", "afk/7-fix")
+            return real.memory.pulls(heads)
+
+    assert sweep.collect(replace(real.lab, tracker_for=lambda kind: Late()), project) == []
+    assert _heads(real, project) == ["afk/7", "afk/7-fix"]
