@@ -15,11 +15,11 @@ LINK_BYTES = 8000
 
 def admin_of(repo: Path, path: Path) -> Path | None:
     """The repository's notes of a worktree; None when folder and notes do not name each other."""
-    link = read_small(path / ".git", LINK_BYTES)
-    if link is None or not link.startswith("gitdir: "):
+    target = _target(path / ".git")
+    if target is None:
         return None
     try:
-        admin = (path / link.removeprefix("gitdir: ").strip()).resolve()
+        admin = target.resolve()
         back = read_small(admin / "gitdir", LINK_BYTES)
         is_ours = back is not None and (
             admin.parent == (repo / "worktrees").resolve()
@@ -35,3 +35,18 @@ def is_repository(folder: Path) -> bool:
     head = folder / "HEAD"
     has_head = head.is_file() or head.is_symlink()
     return has_head and (folder / "objects").is_dir() and (folder / "refs").is_dir()
+
+
+def leads_somewhere(own: Path) -> bool:
+    """Whether `.git` is a folder, or a link to something that exists."""
+    try:
+        return own.is_dir() or ((target := _target(own)) is not None and target.exists())
+    except (OSError, ValueError):
+        return True  # it may, and nobody can see where
+
+
+def _target(own: Path) -> Path | None:
+    link = read_small(own, LINK_BYTES)
+    if link is None or not link.startswith("gitdir: "):
+        return None
+    return own.parent / link.removeprefix("gitdir: ").strip()

@@ -180,6 +180,8 @@ class GitSnapshots:
             "--is-shallow-repository",
         )
         about = self._git(folder, *argv, env=env, timeout=QUICK)
+        if about.status != 0 and links.leads_somewhere(own):
+            raise _unreadable(folder)
         if about.status != 0:
             return set()  # its link leads nowhere
         common, is_shallow = about.stdout.split("\n")[:2]
@@ -191,8 +193,13 @@ class GitSnapshots:
                 f"{folder} is a repository of its own without its whole history (a shallow "
                 "clone), which a rescue cannot hold. Move it away or remove it, then try again"
             )
+        return self._all_of(repo, folder, work, env)
+
+    def _all_of(self, repo: Path, folder: Path, work: _Work, env: Mapping[str, str]) -> set[str]:
+        """Take in all objects of a repository inside; the ends of its history."""
+        limit = LONG if work.tell is not None else None
         listed = self._git(
-            folder, "rev-list", "--all", "--reflog", "--parents", env=env, timeout=LONG
+            folder, "rev-list", "--all", "--reflog", "--parents", env=env, timeout=limit
         )
         if listed.status != 0:
             raise _unreadable(folder)
@@ -210,7 +217,7 @@ class GitSnapshots:
             "--indexed-objects",
             str(base),
         )
-        packed = self._git(folder, *words, env=env, timeout=LONG, on_progress=work.tell)
+        packed = self._git(folder, *words, env=env, timeout=limit, on_progress=work.tell)
         if packed.status != 0:
             raise _unreadable(folder)
         pack = base.with_name(f"inner-{packed.stdout.strip()}.pack")
@@ -268,11 +275,14 @@ class GitSnapshots:
         return done.stdout.strip() if done.status == 0 else ""
 
     def _begin(self, head: str, work: _Work) -> None:
-        """A copy of the worktree's index knows what is unchanged, so only the rest is read."""
+        """A copy of the worktree's index knows what is unchanged, so only the rest is read.
+
+        With its time: git trusts a file's size and time only when they are older than the index.
+        """
         argv = ("rev-parse", "--absolute-git-dir")
         git_dir = self._git.ask(work.folder, *argv, timeout=QUICK).strip()
         try:
-            shutil.copyfile(Path(git_dir) / "index", work.index)
+            shutil.copy2(Path(git_dir) / "index", work.index)
         except OSError:
             self._fresh(head, work)
 

@@ -158,6 +158,21 @@ def test_what_an_index_calls_unchanged_is_looked_at_nevertheless(real, dirty):
     assert git(repo, "show", f"{state.files}:hello.txt") == "hidden from git status"
 
 
+def test_a_change_in_the_second_of_the_last_index_write_is_kept(real, dirty):
+    repo, tree, tip = dirty
+    git(tree, "config", "core.trustctime", "false")
+    file, index = tree / "hello.txt", git(tree, "rev-parse", "--absolute-git-dir") + "/index"
+    then = (10**9, 10**9)
+    os.utime(file, then)
+    git(tree, "add", "hello.txt")
+    os.utime(index, then)
+    changed = file.read_text().upper()
+    file.write_text(changed)
+    os.utime(file, then)
+    state = real.repos.snapshot(repo, tip, tree)
+    assert git(repo, "show", f"{state.files}:hello.txt") == changed.strip()
+
+
 def test_no_filter_that_a_repository_names_runs(real, dirty, tmp_path):
     repo, tree, tip = dirty
     git(repo, "config", "filter.evil.clean", f"touch {tmp_path}/ran; cat")
@@ -226,6 +241,26 @@ def test_a_shallow_clone_inside_a_worktree_is_refused_in_words(real, dirty, tmp_
     git(tree, "clone", "-q", "--depth=1", f"file://{tmp_path}/library", "lib")
     with pytest.raises(SeamError, match="lib is a repository of its own without its whole history"):
         real.repos.snapshot(repo, tip, tree)
+
+
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_a_repository_inside_that_git_refuses_is_refused_in_words(real, dirty, tmp_path, is_linked):
+    repo, tree, tip = dirty
+    place = ("--separate-git-dir", str(tmp_path / "inner.git")) if is_linked else ()
+    git(tree, "init", "-q", *place, "lib")
+    git(tree / "lib", "commit", "-q", "--allow-empty", "-m", "feat: inner")
+    git(tree / "lib", "config", "core.repositoryFormatVersion", "99")
+    with pytest.raises(SeamError, match="lib is a repository of its own that git cannot read"):
+        real.repos.snapshot(repo, tip, tree)
+
+
+def test_a_folder_inside_whose_link_leads_nowhere_is_kept_with_its_files(real, dirty):
+    repo, tree, tip = dirty
+    (tree / "lib").mkdir()
+    (tree / "lib" / ".git").write_text("gitdir: /nowhere/at/all\n")
+    (tree / "lib" / "work.txt").write_text("work")
+    _kept_for_good(real, repo, tree, tip)
+    assert git(repo, "show", f"{REF}:lib/work.txt") == "work"
 
 
 def test_one_more_worktree_inside_a_worktree_is_kept(real, dirty):
