@@ -24,6 +24,10 @@ _CAREFUL = (
 )
 # git tells each helper the token that worked, and some write down what they are told.
 _NO_KEEPER = ("-c", "credential.helper=")
+# Only these speak with another repository. Any other would do so where one of an agent's making
+# lacks an object, and would run the programs which that one names for it.
+_SPEAKING = ("clone", "fetch", "ls-remote", "push")
+_ALONE = {"GIT_ALLOW_PROTOCOL": "none"}
 _SCOPES = ("local", "worktree")
 _OFF = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
 # For the product the token comes in the environment, inside a session from the run's private file;
@@ -90,6 +94,7 @@ class Git:
             timeout=timeout or self.timeout(),
             env={
                 **self._environment(token),
+                **({} if argv[0] in _SPEAKING else _ALONE),
                 **({"GIT_INDEX_FILE": str(index)} if index else {}),
                 **unfiltered,
                 **(env or {}),

@@ -263,6 +263,25 @@ def test_a_folder_inside_whose_link_leads_nowhere_is_kept_with_its_files(real, d
     assert git(repo, "show", f"{REF}:lib/work.txt") == "work"
 
 
+def test_no_program_runs_that_a_repository_inside_names_for_what_it_lacks(real, dirty, tmp_path):
+    repo, tree, tip = dirty
+    inner = tree / "lib"
+    a_checkout(tmp_path / "library")
+    git(tree, "clone", "-q", str(tmp_path / "library"), "lib")
+    blob = git(inner, "rev-parse", "HEAD:hello.txt")
+    (inner / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    for name, value in (
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.uploadpack", f"touch {tmp_path}/ran; git-upload-pack"),
+    ):
+        git(inner, "config", name, value)
+    with pytest.raises(SeamError, match="lib is a repository of its own that git cannot read"):
+        real.repos.snapshot(repo, tip, tree)
+    assert not (tmp_path / "ran").exists()
+
+
 def test_one_more_worktree_inside_a_worktree_is_kept(real, dirty):
     repo, tree, tip = dirty
     git(tree, "worktree", "add", "-q", "--detach", "side")
