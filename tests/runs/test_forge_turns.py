@@ -15,6 +15,7 @@ from runs.work import explain, facts, polling, starts, tick
 from tests import make
 from tests.fakes import World
 from tests.forge_hours import READY, Hours, gitea
+from tests.trackers.forge import faults
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -60,6 +61,25 @@ def test_behind_issues_that_their_texts_block_the_next_one_starts(
     hours.passes(15, minutes=5)
 
     assert list(Run.objects.values_list("issue_key", flat=True)) == [key]
+
+
+def test_an_issue_about_which_the_forge_gives_no_answer_keeps_no_other_from_its_start(
+    world: World,
+) -> None:
+    hours = gitea(world, is_auto=True)
+    _issues(hours, "", "", "")
+    path = "/issues/1/dependencies"
+    hours.forge.faults.add(faults.not_json(), times=faults.FOREVER, path=path)
+
+    hours.passes(15, minutes=5)
+
+    assert list(Run.objects.values_list("issue_key", flat=True)) == ["2"]
+
+    Run.objects.all().delete()
+    hours.forge.faults.clear()
+    world.clock.forward(minutes=10)
+    (queue,) = _queues(world)
+    assert "1" in _startable(queue), "it is asked about again after a while"
 
 
 def test_a_start_without_a_number_takes_the_first_that_no_text_blocks(world: World) -> None:

@@ -103,17 +103,18 @@ class ActingTracker(ForgeTracker):
     def _turn(self, visit: Visit, root: str, keys: Sequence[str], enough: int) -> Answers:
         def ask(some: Sequence[str]) -> Mapping[str, Collection[str]]:
             found = side_by_side(some, lambda key: self._open_blockers(visit, root, key))
-            told: dict[str, Collection[str]] = {}
-            for key, waits in found.items():
+            told = {key: one for key, one in found.items() if not isinstance(one, TrackerError)}
+            known.failed(found.keys() - told.keys(), self._now())
+            for waits in found.values():
                 if isinstance(waits, TrackerError):
                     raise waits
-                told[key] = waits
             return told
 
         known = self._waits_of(visit, root)
-        return Turn(
-            known, [key for key in keys if is_number(key)], enough, self._now(), ask
-        ).answers()
+        numbers = [key for key in keys if is_number(key)]
+        asked = known.answering(numbers, self._now())
+        left_out: Answers = dict.fromkeys(key for key in numbers if key not in asked)
+        return left_out | Turn(known, asked, enough, self._now(), ask).answers()
 
     def _open_blockers(self, visit: Visit, root: str, key: str) -> Collection[str]:
         known = self._waits_of(visit, root)

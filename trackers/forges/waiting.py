@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 GOOD_FOR = timedelta(minutes=10)
 GOOD_BEHIND_FOR = timedelta(hours=12)
 NOT_THERE_FOR = timedelta(hours=1)
+# So long others go before an issue about which the forge gave no answer.
+FAILED_FOR = timedelta(minutes=10)
 # How many blocked issues are looked at again in one question.
 MOST_BLOCKED = 8
 
@@ -47,6 +49,7 @@ class Waits:
     name: str = ""  # what the forge calls the repository now; a root keeps an earlier name
     _queues: dict[str, Mapping[str, Hint]] = field(default_factory=dict)
     _told: dict[str, Told] = field(default_factory=dict)
+    _failed: dict[str, datetime] = field(default_factory=dict)
     _not_there_until: datetime | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -97,6 +100,21 @@ class Waits:
         with self._lock:
             if hint := self.hints.get(key):
                 self._told[key] = Told(hint, now, tuple(by), is_bare)
+
+    def failed(self, keys: Collection[str], now: datetime) -> None:
+        """The forge was asked what these issues wait for, and gave no answer."""
+        with self._lock:
+            self._failed |= dict.fromkeys(keys, now)
+
+    def answering(self, keys: Sequence[str], now: datetime) -> Sequence[str]:
+        """Those about which the last question did not fail a short while ago; all if there are none.
+
+        One about which a forge never answers must not keep the others from being asked about.
+        """
+        with self._lock:
+            lately = {key for key, at in self._failed.items() if now - at < FAILED_FOR}
+            self._failed = {key: self._failed[key] for key in lately}
+        return [key for key in keys if key not in lately] or keys
 
     def not_there(self, now: datetime) -> None:
         """The forge does not know what issues wait for, or the repository has it switched off."""
