@@ -25,7 +25,6 @@ UNKNOWN = "There is no such project, or the signature is not the one of its secr
 NOT_CLONED = "The project has not been cloned yet."
 NO_FORGE = "The project has no forge that webhooks could come from."
 WRONG_TYPE = "Send JSON, or a form with the JSON in its field payload."
-_OF_HOOK = ("hook_secret", "hook_since", "hooked_at", "issues_hooked_at", "pulls_hooked_at")
 NO_NAME = "Send the name of the event and the id of the delivery in the headers of your forge."
 
 
@@ -103,17 +102,18 @@ def make_secret(lab: Lab, project: Project, *, by: str) -> str:
 def set_up(lab: Lab, project: Project, address: str, *, by: str) -> None:
     """Have the forge deliver to this address, with a new secret that nobody sees.
 
-    Raises TrackerError when the forge does not do it; then the project has the secret that it had.
+    Raises TrackerError when the forge does not do it; then the project has the secret that it had,
+    and the webhook is not relied on until something is delivered: the forge may have none any more.
     """
     tracker = lab.tracker_for(project.tracker)
     if tracker is None or Ability.HOOKS not in tracker.abilities:
         raise Refused(NO_FORGE)
-    before = Project.objects.only(*_OF_HOOK).get(pk=project.pk)
+    before = Project.objects.only("hook_secret").get(pk=project.pk)
     secret = make_secret(lab, project, by=by)
     try:
         tracker.set_hook(project.tracker_root, address, secret)
     except TrackerError:
-        before.save(update_fields=_OF_HOOK)
+        before.save(update_fields=["hook_secret"])
         raise
     with transaction.atomic():
         text = "its webhook was set up on the forge"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.trackers.forge import faults
 from tests.trackers.stand import FORGES, ROOT, Stand, a_stand
-from trackers.base import Refused
+from trackers.base import Refused, TrackerError
 
 ADDRESS = "https://lab.example/hooks/demo/"
 
@@ -37,3 +38,14 @@ def test_who_is_no_admin_is_told_what_it_takes(stand: Stand) -> None:
     with pytest.raises(Refused, match=r"To set webhooks up, it takes .* the role of an admin"):
         stand.tracker.set_hook(ROOT, ADDRESS, "secret")
     assert stand.repo.hooks == []
+
+
+@pytest.mark.parametrize("kind", ["gitea", "forgejo"])
+def test_a_forge_that_fails_to_make_the_new_hook_still_has_the_old_one(kind: str) -> None:
+    stand = a_stand(FORGES[kind](), role="admin")
+    stand.tracker.set_hook(ROOT, ADDRESS, "first")
+    before = list(stand.repo.hooks)
+    stand.forge.faults.add(faults.status(502), method="POST", path="/hooks")
+    with pytest.raises(TrackerError):
+        stand.tracker.set_hook(ROOT, ADDRESS, "second")
+    assert stand.repo.hooks == before

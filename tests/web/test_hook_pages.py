@@ -176,7 +176,7 @@ def test_a_silent_hook_is_said_on_the_tracker_card(
     assert "Nothing was delivered yet although something changed" in text_of(anna.get(PAGE))
 
 
-def test_labsite_sets_the_hook_up_itself_and_a_refusal_leaves_the_old_secret(
+def test_labsite_sets_the_hook_up_itself_and_a_refusal_leaves_the_old_secret_alone(
     anna: Client, world: World, project: Project
 ) -> None:
     Project.objects.update(tracker="memory", tracker_root="demo")
@@ -190,5 +190,10 @@ def test_labsite_sets_the_hook_up_itself_and_a_refusal_leaves_the_old_secret(
     world.tracker.fail()
     refused = anna.post(SET_UP, follow=True)
     assert "The webhook was not set up" in text_of(refused)
+    assert "may be gone or no longer fit" in text_of(refused)
     assert Project.objects.get().hook_secret == secret
+    left = Project.objects.get()
+    heard = (left.hooked_at, left.issues_hooked_at, left.pulls_hooked_at)
+    assert heard == (None, None, None), "it is not relied on until it delivers again"
+    assert send(Client(), secret, b"later", delivery="later").json()["code"] == "woke"
     assert Project.objects.get().hooked_at is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trackers.account import Purpose
@@ -29,15 +29,27 @@ _KINDS: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
 def set_hook(visit: Visit, kind: str, address: str, secret: str) -> None:
     """Have everything that labsite heeds delivered to an address, signed. Raises TrackerErrors.
 
-    An earlier one goes first: GitHub keeps no two with one address, and Gitea changes no secret.
+    An earlier one goes last, so that a forge that fails in between still has it; on GitHub, which
+    keeps no two with one address, it goes first. Gitea changes no secret of one that is there.
     """
     known = visit.every("hooks", purpose=Purpose.SETUP, need=Need.HOOKS)
-    for one in known:
-        number = reading.number(one, "id")
-        if number is not None and reading.text(one, "config", "url") == address:
-            where = ("hooks", number)
-            visit.send("DELETE", *where, json=None, need=Need.HOOKS, expect=(204, 404))
+    earlier = [
+        number
+        for one in known
+        if (number := reading.number(one, "id")) is not None
+        and reading.text(one, "config", "url") == address
+    ]
+    if kind == "github":
+        _delete(visit, earlier)
     named, events = _KINDS[kind]
     config = {"url": address, "content_type": "json", "secret": secret}
     body = {**named, "active": True, "events": list(events), "config": config}
     visit.send("POST", "hooks", json=body, need=Need.HOOKS, expect=(201,))
+    if kind != "github":
+        _delete(visit, earlier)
+
+
+def _delete(visit: Visit, hooks: Iterable[int]) -> None:
+    for number in hooks:
+        where = ("hooks", number)
+        visit.send("DELETE", *where, json=None, need=Need.HOOKS, expect=(204, 404))

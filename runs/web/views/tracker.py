@@ -23,6 +23,11 @@ from trackers.base import Refused, TrackerError
 SAVED = "The tracker of this project was changed."
 SAME = "Nothing was changed: it was so already."
 SET_UP = "The webhook to {address} was set up. Deliveries are listed on this page."
+NOT_SET_UP = (
+    "The secret is the one that it was. A webhook that the forge had before may be gone or no longer "
+    "fit; until something is delivered, labsite asks the forge as often as without one. "
+    "Set it up again, or look at the webhooks in the repository's settings on the forge."
+)
 MADE = "The label {label} is there. Issues that carry it can be started."
 
 
@@ -107,7 +112,7 @@ def hook_set_up(request: HttpRequest, project_id: int) -> HttpResponse:
     try:
         hooks.set_up(wiring.lab(), project, address, by=username(request))
     except TrackerError as error:
-        text = f"The webhook was not set up: {error} The secret is the one that it was."
+        text = f"The webhook was not set up: {error} {NOT_SET_UP}"
         return answers.failed(request, text, 409 if isinstance(error, Refused) else 502, back)
     back = reverse("runs:project", args=[project_id])
     return answers.done(request, {}, back, SET_UP.format(address=address))
