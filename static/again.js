@@ -24,7 +24,7 @@
     const answer = await fetch(address(), body ? { method: "POST", body } : {});
     const is = (kind) => answer.headers.get("Content-Type")?.startsWith(kind);
     if (is("application/json")) return { here: await answer.json() };
-    if (is("text/html") && (answer.status === 401 || answer.ok)) return { form: await answer.text() };
+    if (is("text/html") && (answer.ok || answer.status === 401 || answer.status === 429)) return { form: await answer.text() };
     return { wrong: is("text/plain") ? await answer.text() : SILENT };
   }
 

@@ -254,6 +254,10 @@ def test_an_open_page_whose_log_in_expired_gets_the_form_and_then_a_new_token(
     assert right.json()["name"] == "ada"
     headers = {"X-CSRFToken": right.json()["token"]}
     assert client.post(reverse("runs:logout"), headers=headers).url == reverse("runs:login")
+    tries = [Client().post(reverse("runs:login-again"), given) for _ in range(6)]
+    assert tries[-1].status_code == 429
+    assert "Too many tries. Nothing was changed. Wait 3 min" in tries[-1].content.decode()
+    assert 'name="password"' in tries[-1].content.decode()
 
 
 def test_a_post_without_login_leads_back_to_its_page_and_not_to_the_post(

@@ -17,6 +17,7 @@ from tests.web.daphne_fixture import Served, serving
 
 LIVE = "#link-state:has-text('live')"
 EXPIRE = "from django.contrib.sessions.models import Session\nSession.objects.all().delete()"
+AGAIN = "**/login/again"
 PROJECT = """
 from datetime import UTC, datetime
 from trackers.builtin import store
@@ -58,6 +59,12 @@ def test_a_log_in_that_expired_is_made_again_on_the_page_and_what_was_typed_is_k
     again.get_by_label("Password").fill("not this one")
     again.get_by_role("button", name="Log in").click()
     expect(again.get_by_role("alert")).to_contain_text("Wrong name or password")
+    page.route(AGAIN, lambda route: route.fulfill(response=route.fetch(), status=429))
+    again.get_by_label("Password").fill("nor this one")
+    again.get_by_role("button", name="Log in").click()
+    expect(again.get_by_label("Password")).to_have_value("")
+    expect(again.get_by_role("alert")).to_contain_text("Wrong name or password")
+    page.unroute(AGAIN)
     again.get_by_label("Password").fill("correct horse battery")
     again.get_by_role("button", name="Log in").click()
     expect(again).to_have_count(0)
