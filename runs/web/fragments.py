@@ -133,10 +133,10 @@ def version_of(topic: str, context: Context) -> str:
 
 def seen_of(project: Project) -> str:
     """A tag for what is asked of git and tracker: it changes with what was told of the project, with
-    which runs are active anywhere, and each minute. Three queries."""
+    which runs of it are active, and each minute. Three queries."""
     lab = wiring.lab()
     told = Notice.objects.filter(project=project).order_by("-pk").values_list("pk", flat=True)
-    active = Run.objects.active().order_by("pk").values_list("pk", "state")
+    active = Run.objects.active().filter(project=project).order_by("pk").values_list("pk", "state")
     minute = int(lab.now().timestamp()) // 60
     facts = [_told(project), Settings.current().session_cap, list(told[:1]), list(active), minute]
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:20]

@@ -6,9 +6,11 @@ Hints only: whatever starts or ends something asks anew.
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
+from django.db import DatabaseError
 from django.db.models import F, Q, QuerySet
 
 from runs.domain import naming
@@ -107,7 +109,8 @@ def refresh(lab: Lab, project_id: int) -> None:
     settings = Settings.current()
     is_live = Run.objects.active().filter(project=project).exists()
     # Asked here, its queue would not be due any more when a session comes that may start something.
-    is_served = _sessions(project_id).filter(next_poll_at__gt=lab.now() - SERVED).exists()
+    polls = Q(next_poll_at__gt=lab.now() - SERVED) | Q(next_poll_at=None, look_at=None)
+    is_served = _sessions(project_id).filter(polls).exists()
     if not is_served and pacing.is_due(lab, settings, project, is_live=is_live):
         _refresh_queue(lab, project, is_live=is_live)
     if pacing.are_pulls_due(lab, settings, project):
@@ -115,7 +118,17 @@ def refresh(lab: Lab, project_id: int) -> None:
 
 
 def look_at(lab: Lab, project_id: int) -> None:
-    """Somebody opens a project: have what is old asked for again, and wait for nothing."""
+    """Somebody opens a project: have what is old asked for again, and wait for nothing.
+
+    Never raises for a database that does not store it: the page is shown nevertheless.
+    """
+    try:
+        _look_at(lab, project_id)
+    except (DatabaseError, sqlite3.Error) as error:  # the queue of tasks is SQLite's own
+        logger.warning("an opened project was not noted", extra={"error": str(error)})
+
+
+def _look_at(lab: Lab, project_id: int) -> None:
     now = lab.now()
     stale = Q(queue_asked_at=None) | Q(queue_asked_at__lt=now - STALE)
     rows = _remote().filter(stale, pk=project_id)
@@ -124,7 +137,8 @@ def look_at(lab: Lab, project_id: int) -> None:
         return
     rows.update(kicked_at=now, watched_at=now)
     lab.queue.refresh(project_id)
-    asleep = _sessions(project_id).filter(next_poll_at__gt=now)
+    # One that is not answered asks at its own pace: pages would use its few tries up.
+    asleep = _sessions(project_id).filter(next_poll_at__gt=now, poll_failures=0)
     if asleep.update(look_at=None, next_poll_at=None, version=F("version") + 1):
         lab.bell.look(slug)
 

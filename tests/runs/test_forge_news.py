@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from django.db.models import Q
 
-from runs.models import Project
-from runs.work import seen
+from runs.models import Project, WatchSession
+from runs.work import auto, explain, seen, tick
+from tests import make
 from tests.fakes import World
 from tests.forge_hours import READY, Hours, gitea
+from tests.trackers.forge import faults
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -104,6 +106,65 @@ def test_an_open_page_does_not_keep_automatic_work_from_its_turn(world: World) -
         return bool(world.queue.launches)
 
     assert hours.until(look) <= 50
+
+
+def test_pages_that_are_opened_while_a_forge_does_not_answer_end_no_session(world: World) -> None:
+    hours = gitea(world, is_auto=True)
+    hours.passes(minutes=2)
+    hours.forge.faults.add(faults.status(502), times=faults.FOREVER)
+    for _ in range(3):
+        seen.look_at(world.lab, hours.project.pk)
+        hours.step(11)
+    session = WatchSession.objects.get()
+    assert session.is_open
+    assert session.poll_failures == 1, "the page asked once, and its session goes on at its pace"
+    hours.forge.faults.clear()
+    hours.until(lambda: WatchSession.objects.get().poll_failures == 0, most=120)
+
+
+def test_what_a_page_asks_for_does_not_take_the_turn_of_the_session_that_it_woke(
+    world: World,
+) -> None:
+    hours = gitea(world, is_auto=True)
+    asked = hours.project.queue_asked_at
+    hours.until(lambda: hours.project.queue_asked_at != asked)
+    world.clock.forward(seconds=15)
+    assert WatchSession.objects.get().next_poll_at > world.clock.now, "it is asleep"
+    hours.repo.issue("new", labels=[READY])
+    seen.look_at(world.lab, hours.project.pk)
+    hours.work_off()  # the task comes before the pass
+    tick.tick(world.lab)
+    assert world.queue.launches
+
+
+def test_open_pages_that_say_why_ask_a_forge_once_a_minute_together_and_as_polling(
+    world: World,
+) -> None:
+    hours = gitea(world)
+    hours.repo.issue("ready", labels=[READY])
+    meter = hours.client.meter
+    meter.settle(world.clock())
+    world.clock.now = world.clock.now.replace(second=0)
+    pages = explain.Shared()
+
+    def asked() -> int:
+        before = len(hours.forge.log)
+        queue, _ = pages.explain(world.lab, hours.project)
+        assert [one.title for one in queue.ready or ()] == ["ready"]
+        return len(hours.forge.log) - before
+
+    assert asked() > 0
+    (spent,) = meter.settle(world.clock())
+    assert all(purpose.is_polling for purpose in spent.calls)
+    assert spent.polls
+    make.a_run(hours.project, "900")
+    world.clock.forward(seconds=59)
+    assert asked() == 0, "another viewer, or news of a run"
+    auto.switch(world.lab, hours.project, is_on=True, by="anna")
+    assert asked() > 0, "somebody did something there"
+    world.clock.forward(seconds=1)
+    assert asked() > 0
+    assert asked() == 0
 
 
 def test_a_blocker_that_is_closed_in_another_repository_is_seen_at_the_ordinary_pace(

@@ -6,12 +6,12 @@ import re
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from runs.domain.states import NoticeKind
-from runs.models import Notice, Run
+from runs.models import Notice, Project, Run
 from runs.web import fragments, live_parts, queries
 from tests import make
 from tests.fakes import World
@@ -189,6 +189,35 @@ def test_what_asks_git_or_a_tracker_is_not_asked_by_each_tick(anna: Client, worl
         assert answer.status_code == 200
         targets = re.findall(r'hx-target="#([\w-]+)"', text_of(answer))
         assert set(targets) == set(live_parts.CHROME)
+
+
+def test_the_reasons_are_not_asked_for_again_by_a_run_of_another_project(
+    anna: Client, world: World
+) -> None:
+    project = rows.full_board(world, 1)
+    live = f"/projects/{project.pk}/waiting/live"
+    tag = anna.get(live)["HX-PTag"]
+    other = make.a_project("another")
+    make.a_run(other, "900")
+    rows.tell(world, "something new", NoticeKind.PROJECT_READY, project=other, by="anna")
+    answer = anna.get(live, headers={"HX-Request": "true", "HX-PTag": tag})
+    assert 'hx-target="#waiting"' not in text_of(answer)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_project_is_shown_although_the_database_stores_nothing(
+    anna: Client, world: World
+) -> None:
+    project = rows.full_board(world, 1)
+    Project.objects.filter(pk=project.pk).update(tracker="memory", tracker_root="demo")
+
+    def locked(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith('UPDATE "runs_project"'):
+            raise OperationalError("database is locked")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(locked):
+        assert anna.get(f"/projects/{project.pk}/").status_code == 200
 
 
 def test_acts_are_pushed_to_nobody_who_may_only_look(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -10,6 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from runs.domain.launching import claimable
+from runs.domain.ports import Lab
 from runs.models import Project, Settings
 from runs.web import answers, fragments, live, queries, why
 from runs.web.access import act, look, username
@@ -52,22 +54,26 @@ def reset(request: HttpRequest, project_id: int) -> HttpResponse:
 @look
 def waiting(request: HttpRequest, project_id: int) -> HttpResponse:
     """Why is this not running? Asked fresh, by the rule of the launch pass."""
-    return live.listed(request, "waiting.html", _waiting(project_id), queries.frame(lab()))
+    parts = _waiting(project_id, explain.explain)
+    return live.listed(request, "waiting.html", parts, queries.frame(lab()))
 
 
 @require_GET
 @look
 def waiting_live(request: HttpRequest, project_id: int) -> HttpResponse:
-    """The same, asked again when something was told of the project, or once a minute."""
-    return live.relisted(request, _waiting(project_id))
+    """The same, looked at again when something was told of the project, or once a minute.
+
+    Nobody waits for it, so all such pages of a project share what its tracker answered.
+    """
+    return live.relisted(request, _waiting(project_id, explain.for_pages))
 
 
-def _waiting(project_id: int) -> Parts:
+def _waiting(project_id: int, told: Callable[[Lab, Project], explain.Explained]) -> Parts:
     rows = Project.objects.select_related("agent").defer("token")
     project = get_object_or_404(rows, pk=project_id)
 
     def facts() -> dict[str, Any]:
-        queue, found = explain.explain(lab(), project)
+        queue, found = told(lab(), project)
         return {
             "project": project,
             "queue": queue,
