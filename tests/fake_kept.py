@@ -67,6 +67,9 @@ class FakeKept:
     def unpushed(self, repo: Path, branch: str, base: str) -> int:
         return self.ahead(repo, branch, base)
 
+    def registered(self, repo: Path) -> Sequence[Path]:
+        return [path for path, tree in self.trees.items() if tree.repo in (None, repo)]
+
     def standing(self, repo: Path, path: Path) -> Standing:
         tree = self.trees.get(path)
         if tree is None:

@@ -17,7 +17,7 @@ from labsite.backup.archive import clear
 from labsite.backup.tree import NAMED_BYTES, Copier, Kept, named_in
 from runs.domain.ports import SeamError
 from runs.outside.git import Git, failed
-from runs.outside.links import admin_of
+from runs.outside.links import admin_of, registered
 
 LONG = 3600.0
 TURNS = 3
@@ -51,11 +51,7 @@ def places(repo: Path, root: Path) -> list[Place]:
     repository, and the folder is saved like any other.
     """
     found = []
-    for admin in sorted((repo / "worktrees").glob("*")):
-        try:
-            files = Path((admin / "gitdir").read_text().strip()).parent
-        except OSError:
-            continue
+    for admin, files in registered(repo):
         if files.parent == root and files.is_dir() and admin_of(repo, files) == admin.resolve():
             found.append(Place(files, admin))
     return found

@@ -72,13 +72,10 @@ def worktrees(paths: Paths, runs: Mapping[str, Sequence[str]]) -> Iterator[Line]
 def _unlinked(paths: Paths) -> list[str]:
     """Folders that a repository still lists as its worktree, and whose link is gone or another."""
     found = []
-    for admin in sorted(paths.repos.glob("*/worktrees/*")):
-        try:
-            folder = Path((admin / "gitdir").read_text().strip()).parent
-        except OSError:
-            continue
-        if folder.is_dir() and links.admin_of(admin.parent.parent, folder) is None:
-            found.append(folder.name)
+    for repo in sorted(paths.repos.glob("*")):
+        for _, folder in links.registered(repo):
+            if folder.is_dir() and links.admin_of(repo, folder) is None:
+                found.append(folder.name)
     return found
 
 

@@ -83,6 +83,9 @@ class Keeping(Protocol):
         take hours, and the bytes stored so far are told now and then.
         """
 
+    def registered(self, repo: Path) -> Sequence[Path]:
+        """Where the worktrees lie that the repository has notes of, as far as they can be read."""
+
     def standing(self, repo: Path, path: Path) -> Standing:
         """Where a worktree stands. Raises SeamError."""
 

@@ -194,7 +194,9 @@ class Repos(History, Keeping, Merging, Protocol):
     def set_aside(
         self, repo: Path, stamp: str, always: bool = False, trees: Sequence[Path] = ()
     ) -> None:
-        """Make room for a repository: one that holds branches is renamed, an empty one removed.
+        """Make room for a repository: it is removed if it holds nothing but what origin had.
+
+        One with branches, tags, stashes, rescues or worktrees is renamed.
 
         With `always` it is renamed whatever it holds; `trees` are worktrees that were renamed.
         """

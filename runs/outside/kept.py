@@ -51,6 +51,9 @@ class GitKept:
             for name, tip, at, worktree in found
         ]
 
+    def registered(self, repo: Path) -> Sequence[Path]:
+        return [folder for _, folder in links.registered(repo)]
+
     def standing(self, repo: Path, path: Path) -> Standing:
         if links.admin_of(repo, path) is None:
             return Standing(is_linked=False)

@@ -30,6 +30,22 @@ def admin_of(repo: Path, path: Path) -> Path | None:
     return admin if is_ours else None
 
 
+def registered(repo: Path) -> list[tuple[Path, Path]]:
+    """A repository's notes of each worktree, and where they say that it lies.
+
+    Notes that cannot be read are left out.
+    """
+    found = ((admin, read_small(admin / "gitdir", LINK_BYTES)) for admin in _notes(repo))
+    return [(admin, Path(text.strip()).parent) for admin, text in found if text and text.strip()]
+
+
+def _notes(repo: Path) -> list[Path]:
+    try:
+        return sorted((repo / "worktrees").iterdir())
+    except OSError:
+        return []
+
+
 def is_repository(folder: Path) -> bool:
     """Whether a folder looks like the inside of a repository of git."""
     head = folder / "HEAD"

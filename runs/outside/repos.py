@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from runs.domain import naming
-from runs.domain.keeping import RESCUES
 from runs.domain.ports import SeamError, Taken
 from runs.outside import files
 from runs.outside.git import QUICK, Git, failed
@@ -130,13 +129,15 @@ class GitRepos:
     def set_aside(
         self, repo: Path, stamp: str, always: bool = False, trees: Sequence[Path] = ()
     ) -> None:
-        """Branches of agents may be the only copy of their work, so they are never deleted here."""
+        """What agents left may be the only copy of their work, so none of it is deleted here.
+
+        That is any branch, tag, stash or rescue, and worktrees elsewhere, which stand on commits.
+        """
         if not repo.exists():
             return
-        has_work = self._git(
-            repo, "for-each-ref", "--count=1", "refs/heads", RESCUES, timeout=QUICK
-        ).stdout.strip()
-        if has_work or always or trees:
+        refs = self._git(repo, "for-each-ref", "--format=%(refname)", timeout=QUICK).stdout
+        has_work = any(not ref.startswith("refs/remotes/") for ref in refs.splitlines())
+        if has_work or always or trees or any((repo / "worktrees").glob("*")):
             kept = repo.with_name(f"{repo.name}.kept-{stamp}")
             listed = self._git(repo, "worktree", "list", "--porcelain", timeout=QUICK).stdout
             repo.rename(kept)

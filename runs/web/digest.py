@@ -57,6 +57,7 @@ class Need:
     label: str
     post: str = ""
     dismiss: str = ""
+    ended: str = ""
     more: tuple[str, str] = ("", "")
 
 
@@ -75,6 +76,11 @@ class Needs:
     def ended(self) -> int:
         """How many of the rows can be dismissed."""
         return sum(bool(row.dismiss) for row in self.rows)
+
+    @property
+    def shown(self) -> str:
+        """What these rows are about, for a button that dismisses them and nothing newer."""
+        return " ".join(row.ended for row in self.rows if row.dismiss)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +188,11 @@ def _with_action(need: rules.Need) -> Need:
     if need.kind in _POSTED:
         url, post = addresses.of(_POSTED[need.kind], *need.about), url
     dismiss = addresses.of(_DISMISSED[need.kind], *need.about) if need.kind in _DISMISSED else ""
-    return Need(need.id, need.tone, need.title, need.what, need.why, url, label, post, dismiss)
+    ended = ""
+    if dismiss:
+        ended = f"{'watch' if need.kind is NeedKind.WATCH else 'run'}-{need.about[-1]}"
+    told = (need.id, need.tone, need.title, need.what, need.why)
+    return Need(*told, url, label, post, dismiss, ended)
 
 
 def _help(need: rules.Need) -> tuple[str, str]:

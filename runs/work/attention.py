@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import InterfaceError, OperationalError, transaction
@@ -37,12 +38,15 @@ def dismiss(lab: Lab, row: Run | WatchSession, by: str) -> None:
             announce.tell(lab, NoticeKind.NEED_DISMISSED, TEXT, by=by, **about)
 
 
-def dismiss_all(lab: Lab, by: str) -> None:
-    """Take everything off the list that has ended badly."""
+def dismiss_all(lab: Lab, runs: Sequence[int], sessions: Sequence[int], by: str) -> None:
+    """Take off the list what somebody saw there; what ended badly since then stays."""
     now = lab.now()
     on_it = Q(seen_until=None) | Q(seen_until__gt=now)
-    sessions = WatchSession.objects.filter(ended_at__isnull=False, code__in=watching.FAILED)
+    watched = WatchSession.objects.filter(
+        pk__in=sessions, ended_at__isnull=False, code__in=watching.FAILED
+    )
     with transaction.atomic():
-        for rows in (Run.objects.filter(NEEDS_SOMEBODY), sessions):
-            rows.filter(on_it).update(seen_until=now)
-        announce.tell(lab, NoticeKind.NEED_DISMISSED, f"{TEXT}: everything that ended", by=by)
+        seen = (Run.objects.filter(NEEDS_SOMEBODY, pk__in=runs), watched)
+        if sum(rows.filter(on_it).update(seen_until=now) for rows in seen):
+            text = f"{TEXT}: everything that ended"
+            announce.tell(lab, NoticeKind.NEED_DISMISSED, text, by=by)

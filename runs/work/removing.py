@@ -245,9 +245,8 @@ def _clear_worktrees(lab: Lab, project: Project, heads: Sequence[Branch], stamp:
     for name, known in owners.remembered(project).items():
         if known.worktree and name in tips:
             by_path.setdefault(Path(known.worktree), tips[name])
-    registered = [Path(file.read_text().strip()).parent for file in repo.glob("worktrees/*/gitdir")]
     moved = []
-    for path in dict.fromkeys([*by_path, *registered]):
+    for path in dict.fromkeys([*by_path, *lab.repos.registered(repo)]):
         if not path.is_dir() or not guard.is_ours(lab, path):
             continue
         try:
@@ -264,32 +263,49 @@ def _clear_worktrees(lab: Lab, project: Project, heads: Sequence[Branch], stamp:
 
 
 def _drop_pushed(lab: Lab, project: Project, heads: Sequence[Branch]) -> None:
-    """Branches of which origin has every commit, unless somebody else has them checked out."""
+    """Branches of which origin has every commit, unless somebody else has them checked out.
+
+    One of which that cannot be told stays, as where origin's default branch is gone.
+    """
     repo = project.repo(lab.paths)
     for one in heads:
         if one.worktree and Path(one.worktree).is_dir():
             continue
-        if lab.repos.unpushed(repo, one.name, project.default_branch) == 0:
-            lab.repos.delete_branch(repo, one.name, one.tip)
+        try:
+            if lab.repos.unpushed(repo, one.name, project.default_branch) == 0:
+                lab.repos.delete_branch(repo, one.name, one.tip)
+        except SeamError as error:
+            logger.info("a branch is kept", extra={"branch": one.name, "error": str(error)})
 
 
 def _write_rows(lab: Lab, project: Project, stamp: str) -> Path:
     """Everything that the database has of a project, without its secrets, as a private JSON file."""
-    objects: list[Model] = []
-    for row in (project, *Root.objects.filter(pk__in=_roots(project))):
-        collector = Collector(using="default")
-        collector.collect([row])
-        objects += chain.from_iterable([*collector.data.values(), *collector.fast_deletes])
-    for one in objects:
-        if isinstance(one, Project):
-            one.token = one.hook_secret = ""
     folder = lab.paths.state / "removed"
     folder.mkdir(mode=0o700, exist_ok=True)
     path = folder / f"{project.slug}-{stamp}.json"
     with path.open("w") as file:
         path.chmod(0o600)
-        serializers.serialize("json", objects, indent=1, stream=file)
+        serializers.serialize("json", _rows(project), indent=1, stream=file)
     return path
+
+
+def _rows(project: Project) -> Iterator[Model]:
+    """Whole rows, a piece at a time: the collector itself loads little more than their keys."""
+    for row in (project, *Root.objects.filter(pk__in=_roots(project))):
+        collector = Collector(using="default")
+        collector.collect([row])
+        keys = {model: sorted(one.pk for one in some) for model, some in collector.data.items()}
+        wanted = [
+            model._base_manager.filter(pk__in=found[start : start + AT_ONCE])
+            for model, found in keys.items()
+            for start in range(0, len(found), AT_ONCE)
+        ]
+        for rows in (*wanted, *collector.fast_deletes):
+            many = [field.name for field in rows.model._meta.many_to_many]
+            for one in rows.prefetch_related(*many).iterator(chunk_size=AT_ONCE):
+                if isinstance(one, Project):
+                    one.token = one.hook_secret = ""
+                yield one
 
 
 def _forget(lab: Lab, project: Project, kept: Sequence[Path]) -> None:

@@ -18,6 +18,7 @@ from runs.models import Notice, Project, Run, WatchSession
 from runs.work import issues, projects, watches
 from runs.work import removing as acts
 from runs.work.stop import stop
+from tests import make
 from tests.real import RealWorld, git
 from tests.runs.stories import look, press_start
 from trackers.builtin.models import Root
@@ -223,3 +224,67 @@ def test_what_cannot_be_put_away_is_told_and_tried_again(real, project, monkeypa
     assert (project.state, project.error) == (ProjectState.REMOVING, "the disk is full")
     carry_on(real)
     assert not Project.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("what", ["stash", "tag", "worktree elsewhere"])
+def test_what_an_agent_left_without_a_branch_is_kept_too(real, project, tmp_path, what):
+    repo = project.repo(real.paths)
+    tree = tmp_path / "elsewhere"
+    git(repo, "worktree", "add", "-q", "--detach", str(tree), "refs/remotes/origin/main")
+    if what == "stash":
+        (tree / "hello.txt").write_text("stashed")
+        git(tree, "stash")
+    else:
+        git(tree, "commit", "-q", "--allow-empty", "-m", "feat: on no branch")
+    tip = git(tree, "rev-parse", "HEAD" if what != "stash" else "refs/stash")
+    if what == "tag":
+        git(tree, "tag", "try")
+    if what != "worktree elsewhere":
+        git(repo, "worktree", "remove", "--force", str(tree))
+    acts.remove(real.lab, project, "anna")
+    real.work()
+    assert not Project.objects.exists()
+    (kept,) = real.paths.repos.glob("demo.git.kept-*")
+    assert git(kept, "cat-file", "-t", tip) == "commit"
+    assert what != "worktree elsewhere" or git(tree, "rev-parse", "HEAD") == tip
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_project_whose_default_branch_was_renamed_on_origin_can_be_removed(real, project):
+    parked_run(real, project)
+    git(Path(project.url), "branch", "-m", "main", "trunk")
+    acts.remove(real.lab, project, "anna")
+    real.work()
+    assert not Project.objects.exists()
+    (kept,) = real.paths.repos.glob("demo.git.kept-*")
+    assert git(kept, "show", "afk/1:work.txt") == "committed"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_notes_of_a_worktree_that_are_no_text_keep_no_project_from_going(real, project):
+    notes = project.repo(real.paths) / "worktrees" / "odd"
+    notes.mkdir(parents=True)
+    (notes / "gitdir").write_bytes(b"/tmp/\xff/.git\n")
+    acts.remove(real.lab, project, "anna")
+    real.work()
+    assert not Project.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_rows_of_many_runs_are_written_with_few_questions(
+    real, project, django_assert_max_num_queries
+):
+    for number in range(60):
+        make.a_run(project, str(number), outcome="died", reason="exit status 1")
+    acts.remove(real.lab, project, "anna")
+    with django_assert_max_num_queries(300):
+        real.work()
+    assert not Project.objects.exists()
+    (rows,) = (real.paths.state / "removed").glob("demo-*.json")
+    told = json.loads(rows.read_text())
+    runs = [one["fields"] for one in told if one["model"] == "runs.run"]
+    assert sorted(int(one["issue_key"]) for one in runs) == list(range(60))
+    assert {one["reason"] for one in runs} == {"exit status 1"}
+    (issue,) = [one["fields"] for one in told if one["model"] == "builtin.issue"]
+    assert len(issue["labels"]) == 1

@@ -206,7 +206,7 @@ ACTS: dict[str, Callable[[Stage], object]] = {
     "stop-all": lambda s: (s.run(), s.of_project("stop-all", {"sure": "yes"})),
     "run-dismiss": lambda s: s.post("run-dismiss", {}, s.ended_run().pk),
     "watch-dismiss": lambda s: s.ended_watch(),
-    "needs-dismiss": lambda s: s.post("needs-dismiss"),
+    "needs-dismiss": lambda s: s.post("needs-dismiss", {"shown": f"run-{s.ended_run().pk}"}),
     "project-new": lambda s: s.new_project(),
     "project-retry": lambda s: s.failed_clone("project-retry"),
     "project-remove": lambda s: s.failed_clone("project-remove"),

@@ -195,7 +195,8 @@ def test_only_who_may_act_takes_what_ended_off_the_list_one_by_one_or_all(
     asked = {"HX-Request": "true", "HX-Current-URL": "http://testserver/needs/"}
     left = anna.post(at, headers=asked).content.decode()
     assert left.count('class="need"') == 14
-    assert anna.post("/needs/dismiss").status_code == 303
+    ended = " ".join(f"run-{run.pk}" for run in Run.objects.all())
+    assert anna.post("/needs/dismiss", {"shown": ended}).status_code == 303
     assert "Nothing waits for you" in text_of(anna.get("/needs/"))
 
 
@@ -461,3 +462,18 @@ def test_a_kept_claim_tells_how_it_is_given_back(anna, world, outcome, fate, sho
     )
     page = anna.get(f"/runs/{run.pk}/").content.decode()
     assert ("discard it under Parked" in page) is shown
+
+
+def test_all_that_ended_is_dismissed_as_far_as_the_page_showed_it(
+    anna: Client, world: World
+) -> None:
+    rows.a_tick(world)
+    project = rows.a_tracked_project("billing")
+    shown = [make.a_run(project, key, outcome="died").pk for key in ("1", "2")]
+    value = f"run-{shown[1]} run-{shown[0]}"
+    assert f'name="shown" value="{value}"' in anna.get("/").content.decode()
+    later = make.a_run(project, "3", outcome="died")
+    anna.post("/needs/dismiss", {"shown": value})
+    assert [need.title for need in queries.overview(world.lab).needs.rows] == ["billing #3"]
+    anna.post("/needs/dismiss", {"shown": f"run-{later.pk}x run- watch-no"})
+    assert [need.title for need in queries.overview(world.lab).needs.rows] == ["billing #3"]

@@ -68,9 +68,16 @@ def dismiss_watch(request: HttpRequest, project_id: int, session_id: int) -> Htt
 @require_POST
 @act
 def dismiss_all(request: HttpRequest) -> HttpResponse:
-    """The same for everything that has ended."""
-    attention.dismiss_all(wiring.lab(), username(request))
+    """The same for everything that has ended and that the page showed."""
+    shown = request.POST.get("shown", "")
+    attention.dismiss_all(wiring.lab(), _ids(shown, "run"), _ids(shown, "watch"), username(request))
     return _dismissed(request)
+
+
+def _ids(shown: str, kind: str) -> list[int]:
+    """Which of one kind a page showed, from its own words; what is none of them is left out."""
+    named = (word.removeprefix(f"{kind}-") for word in shown.split() if word.startswith(kind))
+    return [int(text) for text in named if text.isascii() and text.isdigit() and len(text) < 19]
 
 
 def _dismissed(request: HttpRequest) -> HttpResponse:
