@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from labsite.backup import load, places, save
+from labsite.backup import load, places, save, worktree
 from labsite.backup.form import Unfit
 from labsite.doctor import places as checked
 from labsite.doctor.lines import Status
@@ -332,6 +332,20 @@ def test_the_doctor_names_a_worktree_that_git_no_longer_sees(house: House) -> No
     ]
     git(house.tree, "init", "-q", "-b", "afk/7")
     assert "demo-7" in [*checked.worktrees(house.paths, runs)][1].seen
+
+
+def test_notes_of_a_worktree_that_are_no_text_stop_neither_the_doctor_nor_a_backup(
+    house: House,
+) -> None:
+    known = worktree.places(house.repo, house.paths.worktrees)
+    bytes_, pipe = (house.repo / "worktrees" / name for name in ("bytes", "pipe"))
+    bytes_.mkdir(), pipe.mkdir()
+    (bytes_ / "gitdir").write_bytes(b"/tmp/\xff/.git\n")
+    os.mkfifo(pipe / "gitdir")
+    assert worktree.places(house.repo, house.paths.worktrees) == known
+    assert len(known) == 1
+    runs = {"worktrees": [str(house.tree)]}
+    assert [line.status for line in checked.worktrees(house.paths, runs)] == [Status.OK]
 
 
 def test_somebody_who_commits_all_the_time_in_a_repository_inside_breaks_no_backup(
