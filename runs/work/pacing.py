@@ -78,10 +78,16 @@ def is_due(lab: Lab, settings: Settings, project: Project, *, is_live: bool) -> 
 
 
 def are_pulls_due(lab: Lab, settings: Settings, project: Project, *, is_live: bool = False) -> bool:
-    """Whether its pull requests may have changed since they were asked for last."""
+    """Whether its pull requests may have changed since they were asked for last.
+
+    `is_live`: those of runs at work, about which a look at a few branches is enough. What a webhook
+    told counts as answered only by a look at all.
+    """
+    hooked, seen = project.pulls_hooked_at, project.pulls_seen_at
+    is_told = not is_live and hooked is not None and (seen is None or hooked > seen)
     facts = PullFacts(
         interval=settings.launch_interval,
-        asked_at=project.pulls_asked_at,
+        asked_at=seen if is_told else project.pulls_asked_at,
         hooked_at=project.pulls_hooked_at,
         kicked_at=project.kicked_at,
         watched_at=project.watched_at,
@@ -99,11 +105,12 @@ def stale(now: datetime, interval: timedelta) -> Q:
     """
     before = now - interval / 2
     told = Q(pulls_hooked_at__gt=F("pulls_asked_at") - polling.LISTED_AFTER)
+    told |= Q(pulls_hooked_at__gt=F("pulls_seen_at"))
     asked_before = Q(pulls_asked_at=None) | Q(pulls_asked_at__lt=before)
     is_open = ~Q(pulls_seen=[]) & asked_before
     watched = Q(watched_at__gt=now - polling.WATCHED_FOR)
     old = Q(queue_asked_at=None) | Q(queue_asked_at__lt=before) | asked_before
-    never = Q(pulls_hooked_at__isnull=False, pulls_asked_at=None)
+    never = Q(pulls_hooked_at__isnull=False) & (Q(pulls_asked_at=None) | Q(pulls_seen_at=None))
     return told | never | is_open | (watched & old)
 
 

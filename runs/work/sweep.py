@@ -14,12 +14,12 @@ from django.db import transaction
 from django.db.models import CharField, Q
 from django.db.models.functions import Cast
 
-from runs.domain import naming, polling
+from runs.domain import naming
 from runs.domain.keeping import Branch
 from runs.domain.ports import Lab, SeamError, Sighting
 from runs.domain.states import NoticeKind, ProjectState
 from runs.domain.teardown import MergeFacts, is_merged
-from runs.models import Due, Host, Project, Settings
+from runs.models import Due, Host, Project
 from runs.work import (
     announce,
     asking,
@@ -250,20 +250,12 @@ def _open_claims(lab: Lab, project: Project, found: Sequence[Branch]) -> Collect
     return [branch for branch, key in claims.items() if key in open_keys]
 
 
-def _are_pulls_due(lab: Lab, project: Project) -> bool:
-    """Whether they may have changed, where a webhook tells of them; else each sweep asks."""
-    is_told = polling.do_hooks_work(project.pulls_hooked_at, lab.now())
-    return not is_told or pacing.are_pulls_due(lab, Settings.current(), project)
-
-
 def _merged_heads(
     lab: Lab, project: Project, found: Sequence[Branch]
 ) -> Mapping[str, frozenset[str]]:
     """Heads of merged pull requests by branch, in one call; none when the tracker does not say."""
     tracker = lab.tracker_for(project.tracker) if project.tracker else None
     if tracker is None or Ability.PULLS not in tracker.abilities:
-        return {}
-    if found and pacing.is_remote(lab, project) and not _are_pulls_due(lab, project):
         return {}
     root, began = project.tracker_root, lab.now()
     try:

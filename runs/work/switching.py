@@ -153,6 +153,7 @@ def _moved(now: Project, wanted: Wanted, root: str) -> dict[str, object]:
         "queue_seen": [],
         "held_seen": {},
         "pulls_seen": [],
+        "pulls_closed": [],
         "asked_why": "",
         "warning": "",
     }

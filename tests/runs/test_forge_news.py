@@ -60,6 +60,32 @@ def test_it_leaves_while_a_run_of_another_issue_is_at_work_without_another_quest
     assert hours.until(lambda: not hours.project.pulls_seen) <= 30
 
 
+def _beside_a_run(world: World) -> Hours:
+    """With a webhook, a kept branch, and a run of another issue about which the judge asks alone."""
+    hours = gitea(world)
+    hours.branch("afk/7")
+    make.a_run(hours.project, "7", slot=2, outcome="died", fork_point="0" * 40)
+    hours.live("9")
+    hours.hook()
+    hours.passes(minutes=12)
+    return hours
+
+
+def test_a_pull_request_of_a_kept_branch_is_seen_beside_a_run(world: World) -> None:
+    hours = _beside_a_run(world)
+    hours.repo.pull("afk/7")
+    hours.tell("pull_request")
+    hours.until(lambda: bool(hours.project.pulls_seen), most=60)
+
+
+def test_a_branch_that_was_squashed_into_the_base_is_collected_beside_a_run(world: World) -> None:
+    hours = _beside_a_run(world)
+    repo = hours.project.repo(world.lab.paths)
+    (tip,) = [one.tip for one in world.lab.repos.branches(repo, ("afk/7",))]
+    hours.repo.pull("afk/7", "merged", sha=tip)
+    hours.until(lambda: not world.lab.repos.branches(repo, ("afk/7",)), most=11 * 60)
+
+
 def test_a_page_that_is_open_shows_a_new_ready_issue_within_a_minute(world: World) -> None:
     """With automatic work off and a webhook that tells of nothing now."""
     hours = gitea(world)
