@@ -194,8 +194,9 @@ def _let_go_on_origin(lab: Lab, project: Project, branch: str, there: _Pushed, b
     closed = _close_pulls(lab, project, branch, by)
     if there.tip is None:
         return closed
-    repo, token = project.repo(lab.paths), credentials.of_git(lab, project)
+    repo = project.repo(lab.paths)
     try:
+        token = credentials.of_git(lab, project)
         lab.repos.delete_pushed(repo, branch, there.tip, token, project.url)
     except (Moved, Rejected) as error:
         said = (

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 
 from runs.domain import naming
 from runs.domain.ports import Lab, SeamError
-from runs.models import Discarding, Project
+from runs.models import Discarding, Project, connections
 from runs.work import census, discard, owners
 from runs.work.discard import Discarded, DiscardRefused
 
@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 LARGE = 64 * 1024 * 1024
 TAKEN_WITHIN = timedelta(minutes=2)
 TOLD_EVERY = timedelta(seconds=1)
+NO_DATABASE = (OperationalError, InterfaceError)
+_CARRIED_OUT: set[tuple[str, int]] = set()  # what this process is at, whatever its rows say
 
 
 def begin(lab: Lab, project: Project, branch: str, by: str) -> Discarded | Discarding:
@@ -58,23 +60,41 @@ def of(project: Project) -> Sequence[Discarding]:
 
 def carry_out(lab: Lab, pk: int) -> None:
     """Discard what was asked for. Safe to call twice; killed in the middle, it is begun again."""
-    mine = Discarding.objects.filter(pk=pk, error="", process="")
-    if not mine.update(process=lab.process):
+    key = (lab.process, pk)
+    if key in _CARRIED_OUT:
         return
+    _CARRIED_OUT.add(key)
+    try:
+        mine = Discarding.objects.filter(pk=pk, error="", process="")
+        if mine.update(process=lab.process):
+            _carry_out(lab, pk)
+    finally:
+        _CARRIED_OUT.discard(key)
+
+
+def _carry_out(lab: Lab, pk: int) -> None:
     row = Discarding.objects.select_related("project").get(pk=pk)
     why = ""
     try:
         discard.discard(lab, row.project, row.branch, row.by, _told(lab, row.pk))
     except (DiscardRefused, SeamError) as error:
         why = str(error)
+    except NO_DATABASE as error:
+        logger.warning("a discard lost the database", extra={"error": str(error)})
+        why = "the database went away meanwhile. Discard it again to go on where it stopped"
     except Exception as error:
         logger.exception("a discard failed by a mistake of ours", extra={"branch": row.branch})
         why = f"labsite made a mistake ({type(error).__name__}); see its log"
+    connections.renew()
     rows = Discarding.objects.filter(pk=pk, process=lab.process)
-    if why:
-        rows.update(error=why, process="")
-    else:
-        rows.delete()
+    try:
+        if why:
+            rows.update(error=why, process="")
+        else:
+            rows.delete()
+    except NO_DATABASE as error:  # `tend` begins it again
+        logger.warning("the end of a discard was not stored", extra={"error": str(error)})
+        connections.renew()
 
 
 def tend(lab: Lab) -> None:
@@ -83,6 +103,8 @@ def tend(lab: Lab) -> None:
         is_lost = not row.process and lab.now() - row.asked_at > TAKEN_WITHIN
         if row.process and lab.is_process_alive(row.process) is False:
             is_lost = True
+        if row.process == lab.process and (row.process, row.pk) not in _CARRIED_OUT:
+            is_lost = True  # its end could not be stored
         same = Discarding.objects.filter(pk=row.pk, error="", process=row.process)
         if is_lost and same.update(process="", asked_at=lab.now()):
             lab.queue.discard(row.pk)

@@ -305,6 +305,19 @@ def test_a_large_discard_that_fails_says_why_and_can_be_pressed_again(
     assert "was not discarded" not in text_of(anna.get(at))
 
 
+def test_a_large_discard_whose_end_was_never_stored_is_begun_again_by_the_same_worker(
+    anna: Client, world: World, project: Project, at: str, large: Path
+) -> None:
+    _discard(anna, at)
+    pk = world.queue.discards.pop()
+    Discarding.objects.filter(pk=pk).update(process=world.lab.process)
+    discarding.tend(world.lab)
+    assert world.queue.discards == [pk]
+    discarding.carry_out(world.lab, pk)
+    assert not large.exists()
+    assert not Discarding.objects.exists()
+
+
 def test_a_large_discard_whose_worker_is_gone_is_begun_again(
     anna: Client, world: World, project: Project, at: str, large: Path
 ) -> None:
