@@ -79,6 +79,12 @@ class FakeKept:
     def weight(self, repo: Path, path: Path) -> int:
         return self.sizes_of.get(path, 0)
 
+    def has_submodule(self, repo: Path, path: Path) -> bool:
+        return False
+
+    def parents(self, repo: Path, commit: str) -> Sequence[str]:
+        return ()
+
     def snapshot(
         self, repo: Path, tip: str, path: Path | None, tell: Callable[[int], None] | None = None
     ) -> Snapshot:

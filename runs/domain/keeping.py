@@ -92,6 +92,15 @@ class Keeping(Protocol):
     def weight(self, repo: Path, path: Path) -> int:
         """Bytes of the files that a snapshot of a worktree would have to store. Raises SeamError."""
 
+    def has_submodule(self, repo: Path, path: Path) -> bool:
+        """Whether a submodule is checked out in a worktree, which git then does not remove.
+
+        Raises SeamError.
+        """
+
+    def parents(self, repo: Path, commit: str) -> Sequence[str]:
+        """The commits that a commit names as its parents. Raises SeamError."""
+
     def keep(self, repo: Path, ref: str, state: Snapshot, notes: Mapping[str, str]) -> str:
         """Make a new ref that holds a whole state; its commit. Raises SeamError: then there is none.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from runs.domain.keeping import RESCUES, Snapshot
@@ -51,6 +51,10 @@ class GitRescues(GitSnapshots):
                     "commit": commit,
                 }
         return found
+
+    def parents(self, repo: Path, commit: str) -> Sequence[str]:
+        text = self._git.ask(repo, "rev-parse", f"{commit}^@", timeout=QUICK)
+        return text.split()
 
     def drop(self, repo: Path, ref: str) -> None:
         if not ref.startswith(RESCUES):

@@ -84,7 +84,22 @@ class GitSnapshots:
             return _size(path)
         argv = ("ls-files", "--modified", "--others", "--exclude-per-directory=.gitignore", "-z")
         listed = self._git.ask(path, *argv, timeout=QUICK, looks_at_files=True)
-        return sum(_size(path / name) for name in set(listed.split("\0")) if name)
+        names = {name.rstrip("/") for name in listed.split("\0") if name}
+        names |= set(self._submodules(path))
+        admin = links.admin_of(repo, path)
+        inside = _size(admin / "modules") if admin is not None else 0
+        return inside + sum(_size(path / name) for name in names)
+
+    def has_submodule(self, repo: Path, path: Path) -> bool:
+        """git also refuses where one was checked out once: its commits lie in the notes still."""
+        admin = links.admin_of(repo, path)
+        if admin is None:
+            return False
+        return (admin / "modules").is_dir() or bool(self._submodules(path))
+
+    def _submodules(self, path: Path) -> list[str]:
+        listed = self._git.ask(path, "ls-files", "-s", "-z", timeout=QUICK)
+        return [name for name in _links(listed) if (path / name / ".git").exists()]
 
     def _linked(self, repo: Path, tip: str, work: _Work) -> Snapshot:
         path = work.folder
@@ -161,10 +176,7 @@ class GitSnapshots:
         """Repositories inside, submodules among them, by their paths; never the folder itself."""
         listed = self._ask(work, *OTHERS)
         found = {name.rstrip("/") for name in listed.split("\0") if name.endswith("/")}
-        for line in self._ask(work, "ls-files", "-s", "-z").split("\0"):
-            about, _, name = line.partition("\t")
-            if about.startswith(_SUBMODULE):
-                found.add(name)
+        found |= set(_links(self._ask(work, "ls-files", "-s", "-z")))
         return sorted(name for name in found if (folder / name / ".git").exists())
 
     def _take_over(self, repo: Path, folder: Path, work: _Work) -> set[str]:
@@ -304,6 +316,12 @@ class GitSnapshots:
         ]
         off += [f"{name}.required=false" for name in sorted(names)]
         return (*_PLAIN, *(word for one in off for word in ("-c", one)))
+
+
+def _links(listed: str) -> list[str]:
+    """The submodules in a list of an index."""
+    parts = (line.partition("\t") for line in listed.split("\0"))
+    return [name for about, _, name in parts if about.startswith(_SUBMODULE)]
 
 
 def _unreadable(folder: Path) -> SeamError:

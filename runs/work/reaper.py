@@ -162,6 +162,8 @@ def _settle_worktree(lab: Lab, run: Run) -> tuple[WorktreeFate, str]:
     if not decision.remove:
         return WorktreeFate.KEPT, _without_branch(lab, run, repo) or decision.warning
     try:
+        if lab.repos.has_submodule(repo, path):
+            return WorktreeFate.KEPT, guard.SUBMODULES
         _remove(lab, run, path)
     except SeamError as error:
         return WorktreeFate.KEPT, f"the worktree could not be removed and was kept: {error}"

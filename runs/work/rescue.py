@@ -93,8 +93,11 @@ def _standing(lab: Lab, project: Project, branch: str, state: Snapshot) -> Rescu
         .filter(index=state.index, files=state.files, had_worktree=state.has_worktree)
         .first()
     )
-    if found is None or lab.repos.tip(project.repo(lab.paths), found.ref) != found.commit:
+    repo = project.repo(lab.paths)
+    if found is None or lab.repos.tip(repo, found.ref) != found.commit:
         return None
+    if state.beside and not set(state.beside) <= set(lab.repos.parents(repo, found.commit)):
+        return None  # a repository inside has commits that this one does not hold
     return found
 
 

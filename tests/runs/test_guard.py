@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from runs.models import Notice, Rescue
-from runs.work import guard
-from tests.real import git
+from runs.work import guard, rescue
+from tests.real import a_checkout, git
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -120,6 +120,36 @@ def test_what_git_calls_clean_and_is_not_is_rescued_before_it_goes(real):
     assert done.removed_worktree
     repo = project.repo(real.paths)
     assert git(repo, "show", f"{done.rescue.ref}:hello.txt") == "hidden from git status"
+
+
+def test_a_worktree_with_submodules_is_kept_in_words_and_not_packed(real, tmp_path):
+    project = real.project()
+    piece = _piece(real, project, work=True)
+    a_checkout(tmp_path / "library")
+    allow = ("-c", "protocol.file.allow=always")
+    git(piece.path, *allow, "submodule", "--quiet", "add", str(tmp_path / "library"), "lib")
+    git(piece.path, "commit", "-q", "-m", "feat: a library")
+    done = guard.tear_down(real.lab, project, piece, why="a test")
+    assert "holds submodules" in done.warning
+    assert piece.path.exists()
+    assert not Rescue.objects.exists()
+    assert not Notice.objects.filter(kind="work.rescued").exists()
+
+
+def test_an_older_rescue_never_passes_for_commits_of_a_repository_inside(real):
+    project = real.project()
+    piece = _piece(real, project)
+    git(piece.path, "init", "-q", "lib")
+    lib = piece.path / "lib"
+    repo = project.repo(real.paths)
+    tip = real.repos.tip(repo, f"refs/heads/{piece.branch}")
+    kept = []
+    for text in ("one", "two", None):
+        if text:
+            git(lib, "commit", "-q", "--allow-empty", "-m", text)
+        kept.append(rescue.keep(real.lab, project, piece.branch, tip, piece.path, why="a test").ref)
+    assert kept[0] != kept[1] == kept[2]
+    assert git(lib, "rev-parse", "HEAD") in real.repos.parents(repo, real.repos.tip(repo, kept[1]))
 
 
 def test_nothing_is_removed_when_the_rescue_ref_cannot_be_written(real):

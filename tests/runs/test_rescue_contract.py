@@ -229,6 +229,10 @@ def test_a_submodule_is_kept_with_its_files_and_commits(real, dirty, tmp_path):
     git(tree, *allow, "submodule", "--quiet", "add", str(tmp_path / "library"), "lib")
     git(tree / "lib", "commit", "-q", "--allow-empty", "-m", "feat: of its own")
     commit = git(tree / "lib", "rev-parse", "HEAD")
+    before = real.repos.weight(repo, tree)
+    packed = next((repo / "worktrees").glob("*/modules/lib/objects"))
+    (packed / "heavy").write_bytes(bytes(1_000_000))
+    assert real.repos.weight(repo, tree) >= before + 1_000_000
     _kept_for_good(real, repo, tree, tip)
     assert git(repo, "show", f"{REF}:lib/hello.txt")
     assert git(repo, "cat-file", "-t", commit) == "commit"
