@@ -45,6 +45,7 @@ def used(factory: pytest.TempPathFactory) -> Path:
 
 
 def _use(state: Path) -> None:
+    _run("prepare", state=state)
     _run("createsuperuser", "--noinput", state=state, **OPERATOR)
 
 

@@ -158,9 +158,12 @@ def _settle_worktree(lab: Lab, run: Run) -> tuple[WorktreeFate, str]:
         text = f"its worktree {path} is not there any more: somebody moved or removed it"
         return WorktreeFate.GONE, text
     repo = run.project.repo(lab.paths)
-    decision = teardown(Outcome(run.outcome), guard.unsaved(lab, repo, path, run.branch))
+    unsaved = guard.unsaved(lab, repo, path, run.branch)
+    decision = teardown(Outcome(run.outcome), unsaved)
     if not decision.remove:
-        return WorktreeFate.KEPT, _without_branch(lab, run, repo) or decision.warning
+        # Where git cannot say what the worktree holds, its word about the branch counts for nothing.
+        lost = _without_branch(lab, run, repo) if unsaved is not None else ""
+        return WorktreeFate.KEPT, lost or decision.warning
     try:
         if lab.repos.has_submodule(repo, path):
             return WorktreeFate.KEPT, guard.SUBMODULES

@@ -30,7 +30,6 @@ from runs.work import (
     mirror,
     origin,
     owners,
-    pacing,
     proving,
     prune,
     restore,

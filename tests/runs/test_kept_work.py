@@ -31,7 +31,7 @@ def _commit(tree: Path, name: str = "work.txt") -> str:
 
 @pytest.mark.parametrize("with_origin", [True, False])
 def test_a_start_never_touches_the_kept_worktree_of_an_earlier_run(real, with_origin):
-    """The branch was renamed, so the issue is free, but its folder still holds unsaved work."""
+    """The branch was renamed; its folder still holds unsaved work, and claims the issue."""
     project = real.project()
     run = start(real, project)
     tree = Path(run.worktree)
@@ -41,7 +41,7 @@ def test_a_start_never_touches_the_kept_worktree_of_an_earlier_run(real, with_or
     if not with_origin:
         Path(project.url).rename(real.folder / "gone")
     asked = press_start(real, project)
-    assert asked.answer == "start_failed"
+    assert asked.answer == "nothing_ready"
     assert (tree / "precious.txt").read_text() == "unsaved"
     assert git(tree, "branch", "--show-current") == "feat/login"
 

@@ -20,6 +20,7 @@ from tests.web.api.program import Program
 pytestmark = pytest.mark.django_db(transaction=True)
 
 EVIL = 'it\'s "so" $(touch boom) `touch boom`; touch boom\nsecond line --flag \\ {prompt} %s'
+TITLE = EVIL.replace("\n", " ")  # a title is one line
 
 
 class Worker(FakeBell):
@@ -54,7 +55,7 @@ def test_a_title_sent_by_a_program_reaches_the_agent_as_one_literal_argument(
     written = program.post(
         f"/projects/{project.pk}/issues", {"title": EVIL, "labels": ["ready-for-agent"]}
     )
-    assert written.json()["title"] == EVIL
+    assert written.json()["title"] == TITLE
 
     started = program.post(f"/projects/{project.pk}/runs", {})
 
@@ -65,10 +66,10 @@ def test_a_title_sent_by_a_program_reaches_the_agent_as_one_literal_argument(
     argv = json.loads(dump.read_text())["argv"]
     assert (len(argv), argv[0], argv[1]) == (2, "--title", run.prompt)
     assert "$(touch boom)" in run.prompt
-    assert run.issue_title == EVIL
+    assert run.issue_title == TITLE
     assert not list(real.folder.rglob("boom"))
     shown = program.get(f"/runs/{run.pk}").json()
-    assert (shown["issue_title"], shown["state"], shown["started_by"]) == (EVIL, "working", "anna")
+    assert (shown["issue_title"], shown["state"], shown["started_by"]) == (TITLE, "working", "anna")
 
     assert program.post(f"/runs/{run.pk}/stop").json()["outcome"] == "stopped"
     assert real.session_names() == []
