@@ -32,7 +32,7 @@ def parked(lab: Lab, project: Project) -> list[Branch]:
     Branches are listed before the owners are read: whatever makes one has a row before it.
     """
     found = lab.repos.branches(project.repo(lab.paths), naming.MANAGED)
-    taken, used = owners.owned(project), owners.worktrees_in_use(project)
+    taken, used = owners.in_use(project)
     return [one for one in found if _is_parked(one, taken, used)]
 
 
@@ -46,10 +46,8 @@ def is_live(
 ) -> bool:
     """Whether something live owns a branch or has it checked out now. Raises SeamError."""
     found = lab.repos.branches(project.repo(lab.paths), (branch,))
-    if branch in owners.owned(project, sightings):
-        return True
-    used = owners.worktrees_in_use(project)
-    return any(one.name == branch and one.worktree in used for one in found)
+    taken, used = owners.in_use(project, sightings)
+    return branch in taken or any(one.name == branch and one.worktree in used for one in found)
 
 
 def everything(lab: Lab, project: Project, known: Mapping[str, Remembered]) -> list[Branch]:
@@ -65,7 +63,7 @@ def everything(lab: Lab, project: Project, known: Mapping[str, Remembered]) -> l
         for name, one in known.items()
         if one.worktree and Path(one.worktree).is_dir()
     }
-    owned, used = owners.owned(project), owners.worktrees_in_use(project)
+    owned, used = owners.in_use(project)
     taken = {*owned, *(one.name for one in found)}
     places = {one.worktree for one in found if one.worktree}
     lost = [

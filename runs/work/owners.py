@@ -34,29 +34,26 @@ def owned(project: Project, sightings: Mapping[str, Sighting] | None = None) -> 
 
     With `sightings` also those of sessions that were found in tmux and are no rows yet.
     """
-    unsettled = Q(outcome="") | Q(settled_at=None)
-    rows = Run.objects.filter(unsettled, project=project).values_list("branch", flat=True)
+    return in_use(project, sightings)[0]
+
+
+def in_use(
+    project: Project, sightings: Mapping[str, Sighting] | None = None
+) -> tuple[frozenset[str], frozenset[str]]:
+    """What `owned` counts, and its worktrees, whatever branch an agent has checked out there."""
     parsed = [naming.parse_session(name, project.keys) for name in sightings or {}]
     found = {
         naming.branch_for(name.key) for name in parsed if name and name.project == project.slug
     }
+    runs = Run.objects.filter(Q(outcome="") | Q(settled_at=None), project=project)
     people = ManualSession.objects.filter(project=project, settled_at=None)
     fixers = Fixer.objects.filter(project=project, settled_at=None)
-    beside = [*people.values_list("branch", flat=True), *fixers.values_list("branch", flat=True)]
-    return frozenset(rows) | found | frozenset(beside)
-
-
-def worktrees_in_use(project: Project) -> frozenset[str]:
-    """Worktrees of what `owned` counts, whatever branch its agent has checked out there by now."""
-    rows = Run.objects.filter(Q(outcome="") | Q(settled_at=None), project=project)
-    people = ManualSession.objects.filter(project=project, settled_at=None)
-    fixers = Fixer.objects.filter(project=project, settled_at=None)
-    found = {
-        path
-        for some in (rows, people, fixers)
-        for path in some.exclude(worktree="").values_list("worktree", flat=True)
-    }
-    return frozenset(found | {os.path.realpath(path) for path in found})
+    rows = [
+        row for some in (runs, people, fixers) for row in some.values_list("branch", "worktree")
+    ]
+    trees = {path for _, path in rows if path}
+    branches = found | {branch for branch, _ in rows}
+    return frozenset(branches), frozenset(trees | {os.path.realpath(path) for path in trees})
 
 
 def remembered(project: Project) -> Mapping[str, Remembered]:
