@@ -124,6 +124,8 @@ def test_many_starters_never_start_twice_never_pass_the_cap_and_lose_no_count(
     now = hands.facts()
     assert now["answers"].count("started") == CAP, now["answers"]
     assert len(now["answers"]) == 4 * STARTERS
+    ended = [(run["issue_key"], run["outcome"], run["reason"]) for run in now["runs"]]
+    assert [run for run in ended if run[1]] == []
     assert sorted(run["issue_key"] for run in now["runs"]) == ["1", "2", "3", "4"], now["runs"]
     assert sorted(run["slot"] for run in now["runs"]) == [1, 2, 3, 4]
     assert {run["state"] for run in now["runs"]} == {"working"}
