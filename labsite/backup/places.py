@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from labsite.backup.form import Unfit
+from runs.outside import scratch
 
 # Saved in their own way, or made again by the next start.
 ELSEWHERE = frozenset(
@@ -50,36 +47,17 @@ def is_left_out(name: str) -> bool:
 
 @contextlib.contextmanager
 def beside(target: Path, mark: str) -> Iterator[Path]:
-    """A private folder beside `target`, gone at the end; those of killed ones are swept up.
+    """A private folder beside `target`, gone at the end; those of killed ones are removed first.
 
-    A lock on each says whether its maker still lives. Raises Unfit when none can be made.
+    Raises Unfit when none can be made.
     """
-    prefix = f".{target.name}.{mark}-"
-    try:
-        for old in target.parent.glob(f"{prefix}*"):
-            _sweep(old)
-        place = Path(tempfile.mkdtemp(dir=target.parent, prefix=prefix))
-    except OSError as error:
-        raise Unfit(
-            f"The folder {target.parent} cannot be written ({error.strerror}): choose another place. "
-            "Nothing was changed."
-        ) from error
-    handle = os.open(place, os.O_RDONLY)
-    fcntl.flock(handle, fcntl.LOCK_EX)
-    try:
-        yield place
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
-        os.close(handle)
-
-
-def _sweep(old: Path) -> None:
-    """Remove what a killed attempt left. A fresh one of another process keeps its lock."""
-    with contextlib.suppress(OSError):
-        handle = os.open(old, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    with contextlib.ExitStack() as stack:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(handle).st_uid == os.getuid():
-                shutil.rmtree(old, ignore_errors=True)
-        finally:
-            os.close(handle)
+            folder = scratch.private_folder(target.parent, f".{target.name}.{mark}-")
+            place = stack.enter_context(folder)
+        except OSError as error:
+            raise Unfit(
+                f"The folder {target.parent} cannot be written ({error.strerror}): choose another "
+                "place. Nothing was changed."
+            ) from error
+        yield place

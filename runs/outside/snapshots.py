@@ -7,7 +7,6 @@ are there; neither the worktree nor its index is touched, and a failure leaves n
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import secrets
@@ -19,7 +18,7 @@ from pathlib import Path
 
 from runs.domain.keeping import Snapshot
 from runs.domain.ports import SeamError
-from runs.outside import links
+from runs.outside import links, scratch
 from runs.outside.git import QUICK, Git, failed
 from runs.outside.repos import OTHERS
 
@@ -341,40 +340,24 @@ def _scratch() -> Iterator[Path]:
 def _quarantine(repo: Path) -> Iterator[Path]:
     """A place for new objects, which become the repository's at the end; without one, nothing does.
 
-    What a killed storing left goes first: a lock on each says whether its maker still lives. So
-    does what a killed git left long ago.
+    What a killed storing left is removed first, and what a killed git left long ago.
     """
     objects = repo / "objects"
     try:
-        for old in objects.glob(f"{QUARANTINE}*"):
-            _sweep(old)
-        fresh = Path(tempfile.mkdtemp(dir=objects, prefix=QUARANTINE))
-        now = fresh.stat().st_mtime
-        for old in (*objects.glob("pack/tmp_*"), *objects.glob("??/tmp_obj_*")):
+        with scratch.private_folder(objects, QUARANTINE) as fresh:
+            _remove_old_leftovers(objects, fresh.stat().st_mtime)
+            yield fresh
+            _take_in(fresh, objects)
+    except OSError as error:
+        raise SeamError(f"{objects} cannot be written: {error.strerror}") from error
+
+
+def _remove_old_leftovers(objects: Path, now: float) -> None:
+    """Remove files that a killed git left; a young one may be of a git that is at work."""
+    for old in (*objects.glob("pack/tmp_*"), *objects.glob("??/tmp_obj_*")):
+        with contextlib.suppress(FileNotFoundError):
             if now - old.stat().st_mtime > DEAD_SECONDS:
-                old.unlink(missing_ok=True)
-    except OSError as error:
-        raise SeamError(f"{objects} cannot be written: {error.strerror}") from error
-    handle = os.open(fresh, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield fresh
-        _take_in(fresh, objects)
-    except OSError as error:
-        raise SeamError(f"{objects} cannot be written: {error.strerror}") from error
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-        os.close(handle)
-
-
-def _sweep(old: Path) -> None:
-    with contextlib.suppress(OSError):
-        handle = os.open(old, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(old, ignore_errors=True)
-        finally:
-            os.close(handle)
+                old.unlink()
 
 
 def _take_in(fresh: Path, objects: Path) -> None:

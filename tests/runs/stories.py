@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from django.db.models import F
 
 from runs.models import Host, Project, Run, StartRequest
-from runs.work import starts, terms, tick
+from runs.work import issues, starts, terms, tick
+from tests.real import RealWorld, git
 
 
 def ready(world, key="7", root="demo", title=""):  # type: ignore[no-untyped-def]
@@ -28,6 +31,29 @@ def start(world, project: Project, key: str = "7") -> Run:  # type: ignore[no-un
     asked = press_start(world, project, wanted=key)
     assert asked.run is not None, asked.text
     return asked.run
+
+
+def project_with_an_issue(real: RealWorld) -> Project:
+    """A project with the built-in tracker and one ready issue, number 1."""
+    made = real.project(tracker="builtin")
+    issues.create(real.lab, made, title="Retry", body="", labels=[made.ready_label], by="anna")
+    return made
+
+
+def begin(real: RealWorld, project: Project, key: str = "1") -> Run:
+    """A working run on an issue that is there."""
+    asked = press_start(real, project, wanted=key)
+    assert asked.run is not None, asked.text
+    return asked.run
+
+
+def commit(run: Run, text: str, name: str = "work.txt") -> str:
+    """What an agent does: write a file and commit it."""
+    tree = Path(run.worktree)
+    (tree / name).write_text(text)
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", f"feat: {text}")
+    return git(tree, "rev-parse", "HEAD")
 
 
 def live(days: float) -> None:

@@ -10,10 +10,10 @@ import pytest
 from runs.domain.ports import SeamError
 from runs.domain.states import Outcome
 from runs.models import Notice, Project, Rescue, Run
-from runs.work import discard, issues, merging, parked, pulls, sweep
+from runs.work import discard, merging, parked, pulls, sweep
 from runs.work.stop import stop
 from tests.real import RealWorld, git
-from tests.runs.stories import look, press_start
+from tests.runs.stories import begin, commit, look, press_start, project_with_an_issue
 from trackers.builtin import queries
 from trackers.builtin.models import Issue, PullRequest
 
@@ -22,23 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def project(real: RealWorld) -> Project:
-    made = real.project(tracker="builtin")
-    issues.create(real.lab, made, title="Retry", body="", labels=[made.ready_label], by="anna")
-    return made
-
-
-def begin(real: RealWorld, project: Project) -> Run:
-    asked = press_start(real, project, wanted="1")
-    assert asked.run is not None, asked.text
-    return asked.run
-
-
-def commit(run: Run, text: str) -> str:
-    tree = Path(run.worktree)
-    (tree / "work.txt").write_text(text)
-    git(tree, "add", "-A")
-    git(tree, "commit", "-q", "-m", f"feat: {text}")
-    return git(tree, "rev-parse", "HEAD")
+    return project_with_an_issue(real)
 
 
 def push(run: Run) -> None:

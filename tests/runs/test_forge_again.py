@@ -13,26 +13,12 @@ from runs.work import discard, pulls, sweep
 from runs.work.stop import stop
 from tests.real import RealWorld, git
 from tests.runs.forge_house import a_run, again, commit_and_push, forge, project, repo_of
-from tests.runs.stories import look, press_start
+from tests.runs.stories import begin, commit, look
 from tests.trackers.forge import Double
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 __all__ = ["forge", "project"]
-
-
-def begin(real: RealWorld, project: Project) -> Run:
-    asked = press_start(real, project, wanted="7")
-    assert asked.run is not None, asked.text
-    return asked.run
-
-
-def commit(run: Run, text: str) -> str:
-    tree = Path(run.worktree)
-    (tree / "more.txt").write_text(text)
-    git(tree, "add", "-A")
-    git(tree, "commit", "-q", "-m", f"feat: {text}")
-    return git(tree, "rev-parse", "HEAD")
 
 
 def ten_minutes_later(real: RealWorld, project: Project) -> None:
@@ -56,10 +42,10 @@ def test_discarded_with_an_open_pull_request_and_started_again_the_new_work_is_d
     if has_closed:
         repo_of(forge).close(repo_of(forge).items[first.number])
 
-    run = begin(real, project)
+    run = begin(real, project, "7")
     look(real)
     assert again(run).is_active
-    tip = commit(run, "second")
+    tip = commit(run, "second", "more.txt")
     look(real)
     assert again(run).is_active
     with pytest.raises(pulls.PullRefused, match="git push origin afk/7"):
@@ -85,8 +71,8 @@ def test_a_run_that_died_after_its_push_is_discarded_and_labctl_advises_a_push_t
     assert again(run).outcome == "died"
     discard.discard(real.lab, project, "afk/7", "anna")
 
-    run = begin(real, project)
-    commit(run, "second")
+    run = begin(real, project, "7")
+    commit(run, "second", "more.txt")
     with pytest.raises(pulls.PullRefused) as refused:
         pulls.create(real.lab, run, title="Second")
     advised = refused.value.text.partition("git ")[2].split("\n")[0].rstrip(".")
@@ -102,7 +88,7 @@ def test_new_commits_beside_an_open_pull_request_are_missed_until_they_are_pushe
     run = a_run(real, project)
     commit_and_push(run)
     pulls.create(real.lab, run, title="First")
-    commit(run, "more")
+    commit(run, "more", "more.txt")
     with pytest.raises(pulls.PullRefused, match="Push them first: git push origin afk/7"):
         pulls.create(real.lab, run, title="First")
 
@@ -145,7 +131,7 @@ def test_a_pull_request_that_was_closed_unmerged_needs_somebody_until_it_is_deci
     ten_minutes_later(real, project)
     discard.discard(real.lab, project, "afk/7", "anna")
     assert told(real) == []
-    begin(real, project)
+    begin(real, project, "7")
     ten_minutes_later(real, project)
     assert told(real) == []
 
@@ -156,8 +142,8 @@ def test_a_closed_pull_request_of_an_earlier_run_is_not_told_of_a_later_one(
     run = delivered(real, project)
     repo_of(forge).close(repo_of(forge).items[run.pull_number])
     discard.discard(real.lab, project, "afk/7", "anna")
-    run = begin(real, project)
-    commit(run, "lost")
+    run = begin(real, project, "7")
+    commit(run, "lost", "more.txt")
     real.tmux("kill-session", "-t", run.session)
     look(real)
     ten_minutes_later(real, project)

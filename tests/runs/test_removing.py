@@ -15,12 +15,12 @@ from runs.domain.ports import SeamError
 from runs.domain.removing import Holdings
 from runs.domain.states import ProjectState
 from runs.models import Notice, Project, Run, WatchSession
-from runs.work import issues, projects, watches
+from runs.work import projects, watches
 from runs.work import removing as acts
 from runs.work.stop import stop
 from tests import make
 from tests.real import RealWorld, git
-from tests.runs.stories import look, press_start
+from tests.runs.stories import begin, commit, look, project_with_an_issue
 from trackers.builtin.models import Root
 
 
@@ -67,24 +67,18 @@ def test_a_project_that_is_removed_needs_nobody_unless_that_failed():
 
 @pytest.fixture
 def project(real: RealWorld) -> Project:
-    made = real.project(tracker="builtin")
-    issues.create(real.lab, made, title="Retry", body="", labels=[made.ready_label], by="anna")
-    return made
+    return project_with_an_issue(real)
 
 
 def parked_run(real: RealWorld, project: Project) -> Run:
     """A run that committed, changed one more file, and was stopped: all of it is only here."""
-    asked = press_start(real, project, wanted="1")
-    assert asked.run is not None, asked.text
-    tree = Path(asked.run.worktree)
-    (tree / "work.txt").write_text("committed")
-    git(tree, "add", "-A")
-    git(tree, "commit", "-q", "-m", "feat: work")
-    (tree / "work.txt").write_text("not committed")
-    stop(real.lab, asked.run, "anna")
+    run = begin(real, project)
+    commit(run, "committed")
+    (Path(run.worktree) / "work.txt").write_text("not committed")
+    stop(real.lab, run, "anna")
     look(real)
-    asked.run.refresh_from_db()
-    return asked.run
+    run.refresh_from_db()
+    return run
 
 
 def carry_on(real: RealWorld) -> None:
@@ -164,11 +158,11 @@ def test_a_worktree_that_no_rescue_can_hold_is_kept_as_it_lies(real, project):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_project_in_use_is_not_removed_and_says_what_to_stop(real, project):
-    asked = press_start(real, project, wanted="1")
+    run = begin(real, project)
     session = watches.store(real.lab, project, watches.SWITCH)
     with pytest.raises(acts.RemovalRefused) as refused:
         acts.remove(real.lab, project, "anna")
-    assert f"stop run {asked.run.pk} (issue 1)" in refused.value.text
+    assert f"stop run {run.pk} (issue 1)" in refused.value.text
     assert "turn automatic work off" in refused.value.text
     project.refresh_from_db()
     assert project.state == ProjectState.READY
@@ -177,12 +171,12 @@ def test_a_project_in_use_is_not_removed_and_says_what_to_stop(real, project):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_run_that_started_in_the_same_moment_is_waited_for(real, project):
-    asked = press_start(real, project, wanted="1")
+    run = begin(real, project)
     Project.objects.update(state=ProjectState.REMOVING, clone_deadline=real.lab.now())
     projects.carry_out(real.lab, project.pk)
     project.refresh_from_db()
-    assert f"stop run {asked.run.pk}" in project.clone_progress
-    stop(real.lab, asked.run, "anna")
+    assert f"stop run {run.pk}" in project.clone_progress
+    stop(real.lab, run, "anna")
     look(real)
     carry_on(real)
     assert not Project.objects.exists()

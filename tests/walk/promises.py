@@ -42,10 +42,15 @@ def _streaks() -> Iterator[str]:
         for entry in told.select_related("run").order_by("pk"):
             if entry.kind == "streak.reset" or entry.outcome == Outcome.SUCCEEDED:
                 says = 0
-            elif entry.outcome in (Outcome.DIED, Outcome.TIMED_OUT):
+            elif entry.outcome in (Outcome.DIED, Outcome.TIMED_OUT) or _ended_after_a_hold(entry):
                 says += 1
         if project.streak != says:
             yield f"the streak of {project.slug} is {project.streak}, its outcomes say {says}"
+
+
+def _ended_after_a_hold(entry: Notice) -> bool:
+    """A run that had begun, was held and could not be started again is a failed run, no failed start."""
+    return entry.outcome == Outcome.FAILED and entry.run is not None and entry.run.did_start
 
 
 def at_rest(lab: Lab) -> Iterator[str]:
