@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import tempfile
@@ -28,6 +29,7 @@ from runs.outside.notify import DatagramBell
 from runs.web.feed import Feed
 from runs.web.feed_reader import Reader
 from runs.web.sockets import SameOriginOnly, TopicSocket
+from runs.web.watcher import Watcher
 
 HERE = "http://testserver"
 
@@ -64,6 +66,16 @@ class SomePages:
         )
 
 
+class CountingFeed(Feed):
+    """Knows how many watchers have come so far: a socket is open before it is one."""
+
+    joined = 0
+
+    def join(self, watcher: Watcher) -> None:
+        super().join(watcher)
+        self.joined += 1
+
+
 class House:
     """A feed with its pages, people who log in, and a hand that writes the timeline."""
 
@@ -73,7 +85,7 @@ class House:
         self.pages = SomePages()
         self.now = datetime.now(UTC)
         self.reads = 0
-        self.feed = Feed(self._reader, lambda: self.paths.feed_socket(os.getpid()))
+        self.feed = CountingFeed(self._reader, lambda: self.paths.feed_socket(os.getpid()))
         self.options: dict[str, float] = {}
         self._open: list[WebsocketCommunicator] = []
 
@@ -115,22 +127,31 @@ class House:
     async def page(
         self, cookie: str, last: int | None = 0, topic: str = "overview"
     ) -> WebsocketCommunicator:
-        """An open page: connected, and it has said what it saw last."""
+        """An open page: connected, it has said what it saw last, and the feed knows it."""
+        before = self.feed.joined
         opened = self.socket(cookie, topic)
-        assert (await opened.connect(20))[0]
+        assert (await opened.connect(60))[0]
         await opened.send_to(text_data=json.dumps({"last": last}))
+        await happens(lambda: self.feed.joined > before)
         return opened
 
     async def close(self) -> None:
         for opened in self._open:
-            await opened.disconnect()
+            await opened.disconnect(timeout=60)
 
 
-async def frame(page: WebsocketCommunicator, seconds: float = 20) -> dict[str, Any]:
+async def happens(seen: Callable[[], object]) -> None:
+    """Wait for what another task of this process does."""
+    async with asyncio.timeout(60):
+        while not seen():
+            await asyncio.sleep(0.02)
+
+
+async def frame(page: WebsocketCommunicator, seconds: float = 60) -> dict[str, Any]:
     return json.loads(await page.receive_from(seconds))
 
 
-async def closing(page: WebsocketCommunicator, seconds: float = 20) -> int:
+async def closing(page: WebsocketCommunicator, seconds: float = 60) -> int:
     message = await page.receive_output(seconds)
     assert message["type"] == "websocket.close", message
     return message["code"]

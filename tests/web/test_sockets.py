@@ -31,7 +31,7 @@ async def test_a_page_that_cannot_say_what_it_saw_gets_everything(
 ) -> None:
     await in_thread(house.tell)("seen")
     page = house.socket(cookie)
-    await page.connect(5)
+    await page.connect(60)
     await page.send_to(text_data=hello)
     assert "seen" in (await frame(page))["content"]
 
@@ -42,7 +42,7 @@ async def test_a_page_that_says_nothing_gets_everything_after_a_while(
     house.options = {"hello_seconds": 0.2}
     await in_thread(house.tell)("seen")
     page = house.socket(cookie)
-    await page.connect(5)
+    await page.connect(60)
     assert "seen" in (await frame(page))["content"]
 
 
@@ -61,7 +61,7 @@ async def test_a_viewer_gets_no_action_buttons_and_an_operator_does(
 @pytest.mark.row("X-10", level="contract")
 async def test_a_socket_without_login_is_closed_with_4401(house: House) -> None:
     page = house.socket("nonsense")
-    await page.connect(5)
+    await page.connect(60)
     assert await closing(page) == LOGGED_OUT
 
 
@@ -72,7 +72,7 @@ async def test_a_deactivated_user_is_closed_with_4401(house: House) -> None:
     user.is_active = False
     await user.asave()
     page = house.socket(cookie)
-    await page.connect(5)
+    await page.connect(60)
     assert await closing(page) == LOGGED_OUT
 
 
@@ -170,7 +170,7 @@ async def test_a_page_of_another_site_gets_no_socket(
     house: House, cookie: str, origin: str
 ) -> None:
     page = house.socket(cookie, origin=origin)
-    assert (await page.connect(5))[0] is False
+    assert (await page.connect(60))[0] is False
 
 
 @pytest.mark.row("X-10", level="pure")
