@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests import databases
@@ -57,6 +57,15 @@ def until(
     while not happened():
         assert time.monotonic() < deadline, f"it never happened; the product said:\n{told()}"
         time.sleep(0.05)
+
+
+def written(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    """Every file below a folder with its content, while a running product makes and removes some."""
+    for place, _, names in os.walk(folder):
+        for path in (Path(place) / name for name in names):
+            with contextlib.suppress(FileNotFoundError):
+                if path.is_file():
+                    yield path, path.read_bytes()
 
 
 class Product:

@@ -318,12 +318,14 @@ def test_what_an_agent_leaves_behind_ends_when_it_ends_by_itself(real, tmp_path)
 
 def _sleepers(seconds):
     wanted = f"/bin/sleep\0{seconds}\0".encode()
-    found = []
+    return [line for line in _command_lines() if line == wanted]
+
+
+def _command_lines():
+    """Of every process there is; some end while they are asked."""
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
-            if path.read_bytes() == wanted:
-                found.append(path.parent.name)
-    return found
+            yield path.read_bytes()
 
 
 def _environment(real, tmp_path, sessions, **more):
@@ -412,10 +414,8 @@ def test_no_secret_of_ours_reaches_a_session_or_an_argument_list(real, tmp_path,
     folder = tmp_path / "demo~1~afk-7"
     assert (folder / "token").read_text() == "t0ken-value"
     assert (folder / "token").stat().st_mode & 0o777 == 0o600
-    lines = b"".join(
-        path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()
-    )
-    assert b"t0ken-value" not in lines
+    real.until(lambda: any(b"sleep\x00600" in line for line in _command_lines()))
+    assert not any(b"t0ken-value" in line for line in _command_lines())
     sessions.forget(folder)
     assert not (folder / "token").exists()
 
