@@ -38,7 +38,7 @@ def measure(projects: int, issues: int) -> None:
     world.lab = replace(world.lab, tracker_for=registry.tracker)
     fill(projects, issues)
     settings = Settings.current()
-    wishing = filling.waiting().lacking
+    wishing = filling.waiting(world.lab.now(), settings).lacking
     assert len(wishing) == projects
     for project in wishing:
         watches.store(world.lab, project, watches.SWITCH)

@@ -51,6 +51,7 @@ def passes(world, tasks: int) -> None:  # type: ignore[no-untyped-def]
     from runs.models import Monitor
     from runs.work import monitoring, monitors
     from tests.make import a_project
+    from tests.runs.stories import passing
 
     group = _group(a_project("passes"), "passes", tasks)
     given = {"timeout_seconds": None, "release_seconds": None, "stale_seconds": 86_400}
@@ -67,12 +68,11 @@ def passes(world, tasks: int) -> None:  # type: ignore[no-untyped-def]
         Monitor.objects.update(stale_seconds=1)
         due()
 
-    number = _number(world)
+    under_way = passing(world, _number(world))
 
     def one_pass() -> None:
-        errors: list[str] = []
-        monitoring.look(world.lab, number, errors)
-        assert errors == []
+        monitoring.look(under_way)
+        assert under_way.errors == []
 
     due()
     one_pass()
@@ -88,6 +88,7 @@ def checks(world, groups: int, size: int) -> None:  # type: ignore[no-untyped-de
     from runs.models import Monitor
     from runs.work import monitoring, monitors, signalling
     from tests.make import a_project
+    from tests.runs.stories import passing
 
     project = a_project("checks")
     for number in range(groups):
@@ -110,12 +111,11 @@ def checks(world, groups: int, size: int) -> None:  # type: ignore[no-untyped-de
         world.clock.forward(seconds=5)
         counted += 1
 
-    lease_number = _number(world)
+    under_way = passing(world, _number(world))
 
     def one_round() -> None:
-        errors: list[str] = []
-        monitoring.look(world.lab, lease_number, errors)
-        assert errors == []
+        monitoring.look(under_way)
+        assert under_way.errors == []
 
     def until(told: bool) -> Callable[[], None]:
         """Let time pass to the next check that tells its progress, or to the next that does not."""

@@ -20,7 +20,8 @@ from runs.domain.launching import Room, free_slot
 from runs.domain.ports import Lab, SeamError, Sighting
 from runs.domain.states import NoticeKind, Outcome, RunKind, RunState, Trouble
 from runs.models import AgentProfile, Run, Settings
-from runs.work import announce, lease, outcomes, reaper
+from runs.work import announce, outcomes, reaper
+from runs.work.context import TickContext
 
 logger = logging.getLogger(__name__)
 
@@ -54,33 +55,26 @@ def _is_held(lab: Lab, run: Run) -> bool:
     return profile is not None and holding.is_held(profile.hold, profile.held_until, lab.now())
 
 
-def resume(
-    lab: Lab,
-    settings: Settings,
-    runs: Sequence[Run],
-    room: Room,
-    number: int,
-    held: set[str],
-) -> int:
+def resume(tick: TickContext, runs: Sequence[Run], room: Room) -> int:
     """Put these runs into *starting*, as far as the caps allow; how many. Raises lease.Lost.
 
-    `held` gets their sessions, which count as taken from then on.
+    Their sessions count as taken from then on.
     """
     started = 0
     for run in runs:
         if room.occupied is None or room.full_at is not None:
             break
         slot = free_slot(room.taken)
-        if not _resume(lab, settings, run, slot, number):
+        if not _resume(tick, run, slot):
             continue
-        held.add(run.session)
+        tick.being_made.add(run.session)
         room = replace(room, taken={*room.taken, slot}, occupied=room.occupied + 1)
         started += 1
     return started
 
 
-def _resume(lab: Lab, settings: Settings, run: Run, slot: int, number: int) -> bool:
-    now = lab.now()
+def _resume(tick: TickContext, run: Run, slot: int) -> bool:
+    lab, settings, now = tick.lab, tick.settings, tick.lab.now()
     chosen = _chosen(lab, settings, run)
     if chosen is None or not _is_empty(lab, run):
         return False
@@ -105,7 +99,7 @@ def _resume(lab: Lab, settings: Settings, run: Run, slot: int, number: int) -> b
         fresh |= {"model": settings.model, "effort": settings.effort}
     try:
         with transaction.atomic():
-            lease.keep(lab, number)
+            tick.keep_lease()
             # Another run may have been turned away since this one was read.
             is_free = Q(profile=None) | Q(profile__hold="") | Q(profile__held_until__lte=now)
             rows = Run.objects.held().filter(is_free, pk=run.pk, held_at=run.held_at)

@@ -12,16 +12,17 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from django.db import InterfaceError, OperationalError, transaction
-from django.db.models import Exists, F, Prefetch
+from django.db.models import F, Prefetch
 
 from runs.domain import composing
 from runs.domain.composing import Do, PhaseState, Step, WorkflowState
 from runs.domain.grouping import TaskStatus, minutes
 from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind
-from runs.models import Host, Task, Workflow, WorkflowPhase
+from runs.models import Task, Workflow, WorkflowPhase
 from runs.models.workflow import WorkflowQuerySet
 from runs.work import announce, lease, monitors
+from runs.work.context import TickContext
 from runs.work.workflows import PRESET, words
 
 logger = logging.getLogger(__name__)
@@ -35,17 +36,13 @@ class _Changed(Exception):
     """Its monitor or its phase has changed meanwhile: read again, then decide anew."""
 
 
-def look(lab: Lab, number: int, errors: list[str]) -> None:
+def look(tick: TickContext) -> None:
     """Step every running workflow of this host. One query while there is none. Raises lease.Lost."""
-    for row in _read(Workflow.objects.running().filter(host=lab.host).order_by("pk")):
-        lease.keep(lab, number)
-        try:
-            advance(lab, row, number)
-        except (OperationalError, InterfaceError):
-            raise  # without its database a tick is blind, and that is told once
-        except Exception as error:
-            logger.exception("workflow was not stepped", extra={"workflow": row.pk})
-            errors.append(f"workflow {row.pk} was not stepped: {error!r}")
+    for row in _read(Workflow.objects.running().filter(host=tick.lab.host).order_by("pk")):
+        tick.keep_lease()
+        # Without its database a tick is blind, and that is told once.
+        with tick.going_on(f"workflow {row.pk} was not stepped", OperationalError, InterfaceError):
+            advance(tick.lab, row, tick.number)
 
 
 def advance(lab: Lab, row: Workflow, number: int) -> None:
@@ -109,7 +106,7 @@ def _act(lab: Lab, row: Workflow, done: Step, phase: WorkflowPhase | None, why: 
 def _take(lab: Lab, row: Workflow, number: int) -> None:
     """The right to this step. Raises _Changed when somebody was first, or the lease is gone."""
     rows = Workflow.objects.running().filter(pk=row.pk, version=row.version)
-    rows = rows.filter(Exists(Host.objects.filter(name=lab.host, lease_number=number)))
+    rows = rows.filter(lease.is_held(lab, number))
     if not rows.update(version=F("version") + 1, look_at=lab.now()):
         raise _Changed
 

@@ -14,13 +14,14 @@ from django.db.models import Exists, F, OuterRef, Q
 from runs.domain import launching, streak
 from runs.domain import waiting as waiting_rules
 from runs.domain.launching import Start
-from runs.domain.ports import Lab, Sighting
+from runs.domain.ports import Lab
 from runs.domain.states import ProjectState, RunKind, TrackerKind
 from runs.domain.waiting import Queue
 from runs.domain.want import Want
 from runs.domain.watch_session import Request, Validation
 from runs.models import AgentProfile, Project, Run, Settings, StartRequest, WatchSession
-from runs.work import facts, lease, logins, pacing, polling, seen, taking, watching
+from runs.work import facts, logins, pacing, polling, seen, taking, watching
+from runs.work.context import TickContext
 
 logger = logging.getLogger(__name__)
 
@@ -88,15 +89,7 @@ def waiting(now: datetime, settings: Settings) -> Wishes:
     )
 
 
-def fill(
-    lab: Lab,
-    settings: Settings,
-    sightings: Mapping[str, Sighting] | None,
-    number: int,
-    held: Collection[str],
-    sessions: Sequence[WatchSession],
-    errors: list[str],
-) -> int:
+def fill(tick: TickContext, sessions: Sequence[WatchSession]) -> int:
     """Ask the queues of these sessions and start what they may and the caps allow; how many.
 
     Runs under the lease of a tick after every person's request was answered: drain before fill.
@@ -106,7 +99,7 @@ def fill(
     """
     if not sessions:
         return 0
-    began = lab.now()
+    lab, settings, began = tick.lab, tick.settings, tick.lab.now()
     claimed = polling.claim(lab, settings, sessions)
     projects = pacing.due(lab, settings, [_wanted(one, settings) for one in claimed])
     polling.hold_back(lab, [one for one in claimed if one.project not in projects])
@@ -115,15 +108,15 @@ def fill(
     by_id = {project.pk: project for project in projects}
     by_project = {one.project_id: one for one in claimed if one.project_id in by_id}
     queues = facts.gather(lab, settings, projects, is_auto=True)
-    may = polling.answered(lab, settings, list(by_project.values()), queues, number, errors)
+    may = polling.answered(tick, list(by_project.values()), queues)
     queues = [replace(queue, want=_narrowed(queue, may)) for queue in queues]
-    room = taking.room(lab, settings, sightings, held)
+    room = taking.room(lab, settings, tick.sightings, tick.being_made)
     queues = _with_logins(lab, settings, by_id, queues, room)
     started: dict[int, set[str]] = {}
     for queue, start in launching.fill(queues, room):
-        lease.keep(lab, number)
+        tick.keep_lease()
         session = by_project[queue.project]
-        if _take(lab, settings, session, queue, start, number, errors):
+        if _take(tick, session, queue, start):
             started.setdefault(queue.project, set()).add(start.key)
     idle = [queue for queue in queues if queue.project in may and queue.project not in started]
     why = dict.fromkeys(by_project, "")
@@ -135,7 +128,7 @@ def fill(
     mute = [queue.project for queue in queues if queue.claims is None]
     if mute:
         Project.objects.filter(pk__in=mute).update(retry_at=began + MUTE_FOR)
-    errors += [f"{by_id[q.project].name}: {why}" for q in queues for why in _silent(q)]
+    tick.errors += [f"{by_id[q.project].name}: {why}" for q in queues for why in _silent(q)]
     return sum(len(keys) for keys in started.values())
 
 
@@ -192,33 +185,20 @@ def _with_login(
     return replace(queue, is_logged_in=answers[profile.pk])
 
 
-def _take(
-    lab: Lab,
-    settings: Settings,
-    session: WatchSession,
-    queue: Queue,
-    start: Start,
-    number: int,
-    errors: list[str],
-) -> bool:
+def _take(tick: TickContext, session: WatchSession, queue: Queue, start: Start) -> bool:
     """Store one automatic run, unless its session does not want it any more (LAB-84, LAB-90)."""
     project = session.project
     title = next((one.title for one in queue.ready or () if one.key == start.key), "")
-    asked = taking.Asked(RunKind.AUTO, "", lab.now(), _still_wanted, session)
-    try:
-        taking.take(lab, settings, project, start, title, asked, number)
-    except (taking.NotWantedAnyMore, IntegrityError) as error:
-        logger.info(
-            "automatic start was dropped", extra={"project": project.slug, "why": repr(error)}
-        )
-        return False
-    except lease.Lost:
-        raise
-    except Exception as error:
-        logger.exception("automatic start was not stored", extra={"project": project.slug})
-        errors.append(f"{project.name}: issue {start.key} was not started: {error!r}")
-        return False
-    return True
+    asked = taking.Asked(RunKind.AUTO, "", tick.lab.now(), _still_wanted, session)
+    with tick.going_on(f"{project.name}: issue {start.key} was not started"):
+        try:
+            taking.take(tick, project, start, title, asked)
+        except (taking.NotWantedAnyMore, IntegrityError) as error:
+            why = {"project": project.slug, "why": repr(error)}
+            logger.info("automatic start was dropped", extra=why)
+        else:
+            return True
+    return False
 
 
 def _still_wanted(run: Run) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 
 from runs.agents import beginnings, events, holds, resuming
@@ -16,9 +16,10 @@ from runs.domain.record import Reading
 from runs.domain.refusing import Refused
 from runs.domain.states import Outcome, RunState, Trouble
 from runs.domain.verdict import RunFacts, verdict
-from runs.models import Run, Settings, told
+from runs.models import Run, told
 from runs.work import asking, done_signal, listening, noting, outcomes, pacing, proving, reaper
 from runs.work.asking import Root, Silence
+from runs.work.context import TickContext
 from runs.work.done_signal import Signal
 from runs.work.seen import note_pulls
 from trackers.base import Pull
@@ -26,49 +27,29 @@ from trackers.base import Pull
 logger = logging.getLogger(__name__)
 
 
-def judge(
-    lab: Lab,
-    settings: Settings,
-    runs: Sequence[Run],
-    sightings: Mapping[str, Sighting] | None,
-    lease: int,
-    errors: list[str],
-    now: datetime,
-) -> list[Run]:
+def judge(tick: TickContext, runs: Sequence[Run]) -> list[Run]:
     """End each working run whose facts prove an outcome; returns those that this call ended.
 
     One whose agent was turned away for its account's sake is held instead, and is in no list.
 
     Local trackers are asked first and their runs settled first; the others are asked side by
     side under one deadline, and what has not answered by then is "could not tell" (LAB-12,
-    LAB-13): no error of a tracker ever ends a run. Ages are those at `now`, when the clock was
-    known to be right.
+    LAB-13): no error of a tracker ever ends a run. Ages are those at the tick's `now`.
     """
     working = [run for run in runs if run.state == RunState.WORKING]
-    if sightings is None or not working:
+    if tick.sightings is None or not working:
         return []
-    events.hear(lab, working)
+    events.hear(tick.lab, working)
     ended: list[Run] = []
-    for run, signal_of in _signals(lab, settings, working, sightings, errors, now):
-        try:
-            signal, seen = signal_of(), sightings.get(run.session)
-            if _judge_one(lab, settings, run, signal, seen, lease, now):
+    for run, signal_of in _signals(tick, working, tick.sightings):
+        with tick.going_on(f"run {run.pk} could not be judged"):
+            if _judge_one(tick, run, signal_of(), tick.sightings.get(run.session)):
                 ended.append(run)
-        except Exception as error:
-            logger.exception("run was not judged", extra={"run_id": run.pk})
-            errors.append(f"run {run.pk} could not be judged: {error!r}")
     return ended
 
 
-def _judge_one(
-    lab: Lab,
-    settings: Settings,
-    run: Run,
-    signal: Signal,
-    sighting: Sighting | None,
-    lease: int,
-    now: datetime,
-) -> bool:
+def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting | None) -> bool:
+    lab, lease = tick.lab, tick.number
     alive = sighting is not None and sighting.alive
     seen: dict[str, object] = dict(signal.seen)
     if not alive:
@@ -78,8 +59,8 @@ def _judge_one(
     facts = RunFacts(
         is_done=signal.is_done,
         alive=alive,
-        age=run.age(now),
-        budget=run.project.budget(settings),
+        age=run.age(tick.now),
+        budget=run.project.budget(tick.settings),
         was_interrupted=run.interrupted_at is not None,
         trouble=_trouble(run, reading),
     )
@@ -154,46 +135,38 @@ def minutes(length: timedelta) -> str:
 
 
 def _signals(
-    lab: Lab,
-    settings: Settings,
-    runs: Sequence[Run],
-    sightings: Mapping[str, Sighting],
-    errors: list[str],
-    now: datetime,
+    tick: TickContext, runs: Sequence[Run], sightings: Mapping[str, Sighting]
 ) -> Iterator[tuple[Run, Callable[[], Signal]]]:
     """The done signal of each run as the answers come; git and trackers are asked side by side."""
+    lab = tick.lab
     kinds = {run.project_id: proving.is_wanted(lab, run.project) for run in runs}
     by_commits = [run for run in runs if kinds[run.project_id]]
-    to_prove = [run for run in by_commits if _wants_look(settings, run, sightings, now)]
+    to_prove = [run for run in by_commits if _wants_look(tick, run, sightings)]
     proofs = proving.begin(lab, to_prove)
     by_pulls = [run for run in runs if not kinds[run.project_id]]
-    wanted = {_root(r) for r in by_pulls if _wants_pulls(lab, settings, r, sightings, now)}
-    for group, pulls in _ask(lab, [run for run in by_pulls if _root(run) in wanted], errors):
+    wanted = {_root(r) for r in by_pulls if _wants_pulls(tick, r, sightings)}
+    for group, pulls in _ask(tick, [run for run in by_pulls if _root(run) in wanted]):
         yield from ((run, partial(done_signal.of_pulls, lab, run, pulls)) for run in group)
     for run, found in proofs():
-        yield run, partial(_signal_of, run, found, errors)
+        yield run, partial(_signal_of, tick, run, found)
 
 
-def _signal_of(run: Run, found: Evidence, errors: list[str]) -> Signal:
+def _signal_of(tick: TickContext, run: Run, found: Evidence) -> Signal:
     signal = done_signal.of_evidence(run, found)
     if signal.is_done is None:
-        errors.append(f"run {run.pk}: git did not say whether {run.branch} is delivered")
+        tick.errors.append(f"run {run.pk}: git did not say whether {run.branch} is delivered")
     elif not signal.is_done and run.look_asked_at is not None:
         proving.use_up(run, found)
     return signal
 
 
-def _wants_look(
-    settings: Settings, run: Run, sightings: Mapping[str, Sighting], now: datetime
-) -> bool:
+def _wants_look(tick: TickContext, run: Run, sightings: Mapping[str, Sighting]) -> bool:
     seen = sightings.get(run.session)
-    is_over = run.age(now) >= run.project.budget(settings)
+    is_over = run.age(tick.now) >= run.project.budget(tick.settings)
     return wants_look(seen is not None and seen.alive, run.look_asked_at is not None, is_over)
 
 
-def _wants_pulls(
-    lab: Lab, settings: Settings, run: Run, sightings: Mapping[str, Sighting], now: datetime
-) -> bool:
+def _wants_pulls(tick: TickContext, run: Run, sightings: Mapping[str, Sighting]) -> bool:
     """Whether a run's pull request is asked for in this look.
 
     In each, unless a webhook tells of them and nothing else is to be decided about the run.
@@ -202,17 +175,17 @@ def _wants_pulls(
     is_going_on = (
         seen is not None
         and seen.alive
-        and run.age(now) < run.project.budget(settings)
+        and run.age(tick.now) < run.project.budget(tick.settings)
         and run.interrupted_at is None
         and _trouble(run, None) is Trouble.NONE
     )
-    is_remote = pacing.is_remote(lab, run.project)
-    due = partial(pacing.are_pulls_due, lab, settings, run.project, is_live=True)
+    is_remote = pacing.is_remote(tick.lab, run.project)
+    due = partial(pacing.are_pulls_due, tick.lab, tick.settings, run.project, is_live=True)
     return not (is_going_on and is_remote) or due()
 
 
 def _ask(
-    lab: Lab, runs: Sequence[Run], errors: list[str]
+    tick: TickContext, runs: Sequence[Run]
 ) -> Iterator[tuple[list[Run], Sequence[Pull] | None]]:
     """The pull requests of each project's runs, as its tracker answers; None: could not tell."""
     groups: dict[Root, list[Run]] = defaultdict(list)
@@ -223,12 +196,12 @@ def _ask(
         root: list(dict.fromkeys(one for run in group for one in (run.branch, *_open_heads(run))))
         for root, group in groups.items()
     }
-    began = lab.now()
+    lab, began = tick.lab, tick.lab.now()
     for some in asking.stream(lab, heads, lambda tracker, roots: tracker.pulls(roots)):
         for root, answer in some.items():
             silence = answer if isinstance(answer, Silence) else None
             if silence is not None:
-                errors.append(f"tracker of {groups[root][0].project.name}: {silence.text}")
+                tick.errors.append(f"tracker of {groups[root][0].project.name}: {silence.text}")
             for project in {run.project_id: run.project for run in groups[root]}.values():
                 noting.note(lab, project, silence)
                 if not isinstance(answer, Silence):

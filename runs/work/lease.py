@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import Exists
+
 from runs.domain.ports import Lab
 from runs.models import Host
 
@@ -68,6 +70,11 @@ def release(lab: Lab, number: int) -> None:
     Host.objects.filter(name=lab.host, lease_number=number).update(
         lease_owner="", lease_expires_at=None
     )
+
+
+def is_held(lab: Lab, number: int) -> Exists:
+    """A condition for rows that only the tick with this lease may write."""
+    return Exists(Host.objects.filter(name=lab.host, lease_number=number))
 
 
 class Lost(Exception):

@@ -14,7 +14,6 @@ from django.db import transaction
 from django.db.models import (
     Case,
     DateTimeField,
-    Exists,
     ExpressionWrapper,
     F,
     Q,
@@ -29,9 +28,9 @@ from runs.domain.grouping import Decision, MonitorState, Result, TaskStatus
 from runs.domain.monitoring import Event, Kind, Memory
 from runs.domain.ports import Lab
 from runs.domain.states import NoticeKind
-from runs.models import Checkpoint, Host, Monitor, Task
+from runs.models import Checkpoint, Monitor, Task
 from runs.models.monitor import FAR, columns
-from runs.work import announce, monitors
+from runs.work import announce, lease, monitors
 
 _KINDS = {
     Kind.PROGRESS: NoticeKind.MONITOR_PROGRESS,
@@ -107,8 +106,7 @@ def store_checks(
 
 def _ours(lab: Lab, number: int) -> QuerySet[Monitor]:
     """Running monitors, as long as this tick holds the lease."""
-    lease = Host.objects.filter(name=lab.host, lease_number=number)
-    return Monitor.objects.running().filter(Exists(lease))
+    return Monitor.objects.running().filter(lease.is_held(lab, number))
 
 
 def _columns(row: Monitor, turn: Turn, now: datetime) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from runs.domain.monitoring import End, Event
 from runs.domain.ports import Lab
 from runs.domain.trouble import database_words
 from runs.models import Monitor, Project, Task, connections
-from runs.work import absorbing, lease, monitor_turns, signalling
+from runs.work import absorbing, monitor_turns, signalling
+from runs.work.context import TickContext
 from runs.work.monitor_turns import Turn
 
 logger = logging.getLogger(__name__)
@@ -32,38 +33,33 @@ class NotListed(Exception):
     """The tasks of a group could not be listed; nothing is retried (C-25)."""
 
 
-def look(lab: Lab, number: int, errors: list[str], project: str = "") -> None:
-    """Look at every due monitor of this host, and at all signals of `project` (its slug) now.
+def look(tick: TickContext) -> None:
+    """Look at every due monitor of this host, and at all signals of the tick's project now.
 
     One query finds them; each pass lists the tasks of its group once. What goes wrong with one
     keeps no other waiting; a database that stores nothing keeps all of them. Raises lease.Lost.
     """
     try:
-        _look(lab, number, errors, project)
+        _look(tick)
     except (OperationalError, InterfaceError) as error:
         # The runs of this host are still to be looked at, if the database is there for them.
-        errors.append(database_words(str(error)))
+        tick.errors.append(database_words(str(error)))
         connections.renew()
 
 
-def _look(lab: Lab, number: int, errors: list[str], project: str) -> None:
-    now = lab.now()
+def _look(tick: TickContext) -> None:
+    lab, project, now = tick.lab, tick.project, tick.lab.now()
     checks: list[tuple[Monitor, Turn]] = []
     for count, row in enumerate(_wanted(lab, now, project), 1):
         if count % AT_ONCE == 0:
-            lease.keep(lab, number)
-        try:
+            tick.keep_lease()
+        with tick.going_on(f"monitor {row.pk} was not looked at", OperationalError, InterfaceError):
             turn = look_at(lab, row, now, is_woken=row.group.project.slug == project)
             if turn is not None and turn.is_check:
                 checks.append((row, turn))
             elif turn is not None:
-                monitor_turns.store(lab, row, turn, number)
-        except (OperationalError, InterfaceError):
-            raise
-        except Exception as error:
-            logger.exception("monitor was not looked at", extra={"monitor_id": row.pk})
-            errors.append(f"monitor {row.pk} was not looked at: {error!r}")
-    monitor_turns.store_checks(lab, checks, number, now)
+                monitor_turns.store(lab, row, turn, tick.number)
+    monitor_turns.store_checks(lab, checks, tick.number, now)
     for woken in Project.objects.filter(slug=project) if project else ():
         absorbing.catch_up(lab, woken)
 

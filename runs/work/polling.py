@@ -17,7 +17,8 @@ from runs.domain.states import NoticeKind
 from runs.domain.waiting import Queue
 from runs.domain.watch_session import Do, Poll, Step
 from runs.models import Settings, WatchSession
-from runs.work import announce, asking, lease, pacing, watching
+from runs.work import announce, asking, pacing, watching
+from runs.work.context import TickContext
 from trackers.base import Tracker, TrackerError
 
 logger = logging.getLogger(__name__)
@@ -47,25 +48,20 @@ def hold_back(lab: Lab, rows: Sequence[WatchSession]) -> None:
 
 
 def answered(
-    lab: Lab,
-    settings: Settings,
-    rows: Sequence[Any],
-    queues: Sequence[Queue],
-    number: int,
-    errors: list[str],
+    tick: TickContext, rows: Sequence[Any], queues: Sequence[Queue]
 ) -> Mapping[int, int | None]:
     """Tell each session what its queue said; the projects that may start runs, and how many more.
 
     The quiet answers, which are nearly all, are stored together.
     """
-    by_project = {queue.project: queue for queue in queues}
+    lab, by_project = tick.lab, {queue.project: queue for queue in queues}
     polls = {row.pk: poll_of(by_project[row.project_id]) for row in rows}
     for row in rows:
         if polls[row.pk].ready is None and not polls[row.pk].is_repeat:
             _tell_failure(lab, row, by_project[row.project_id])
 
     def step(row: Any) -> Step:
-        return rule.step(watching.of(row, settings), watching.facts(lab, row, polls[row.pk]))
+        return rule.step(watching.of(row, tick.settings), watching.facts(lab, row, polls[row.pk]))
 
     told = [row for row in rows if step(row).notice]
     polls |= _with_blocked(lab, told)
@@ -77,9 +73,10 @@ def answered(
         if row.pk in lost:
             may.pop(row.project_id, None)
         if (row.pk in lost and watching.read_again(row)) or not _is_quiet(done):
-            later = _advance(lab, settings, row, number, polls[row.pk], errors)
-            if later is not None and later.do is Do.START:
-                may[row.project_id] = later.most
+            with tick.going_on(f"watch session {row.pk} was not stepped"):
+                later = watching.advance(tick, row, polls[row.pk])
+                if later is not None and later.do is Do.START:
+                    may[row.project_id] = later.most
     return may
 
 
@@ -113,19 +110,6 @@ def note_held(rows: Mapping[int, Any], why: Mapping[int, str]) -> None:
         if row.held != text:
             mine = WatchSession.objects.open().filter(pk=row.pk)
             mine.update(held=text, version=F("version") + 1)
-
-
-def _advance(
-    lab: Lab, settings: Settings, row: Any, number: int, poll: Poll, errors: list[str]
-) -> Step | None:
-    try:
-        return watching.advance(lab, settings, row, number, poll)
-    except lease.Lost:
-        raise
-    except Exception as error:
-        logger.exception("watch session was not stepped", extra={"watch": row.pk})
-        errors.append(f"watch session {row.pk} was not stepped: {error!r}")
-        return None
 
 
 def _tell_failure(lab: Lab, row: WatchSession, queue: Queue) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
 
 from runs.domain import budgets, writing
 from runs.domain.launching import Queue, Refusal, Start, decide_start
-from runs.domain.ports import Lab, Sighting
+from runs.domain.ports import Lab
 from runs.domain.states import AnswerCode, NoticeKind, RunKind, RunState
-from runs.models import Project, Run, Settings, StartRequest
-from runs.work import announce, facts, lease, seen, taking
+from runs.models import Project, Run, StartRequest
+from runs.work import announce, facts, seen, taking
+from runs.work.context import TickContext
 from trackers.account import awaited
 
 PATIENCE = timedelta(minutes=2)
@@ -40,29 +40,19 @@ def wait(lab: Lab, asked: StartRequest, seconds: float = 5.0) -> StartRequest:
     return asked
 
 
-def launch_pass(
-    lab: Lab,
-    settings: Settings,
-    sightings: Mapping[str, Sighting] | None,
-    number: int,
-    held: set[str] | None = None,
-) -> int:
+def launch_pass(tick: TickContext) -> int:
     """Answer every waiting request, oldest first; how many runs were put into *starting*.
 
     Runs under the lease of a tick, whose number it checks before each answer and with each row,
     so that no two passes overlap (LAB-58). Raises lease.Lost; what was answered before stays.
-    `held` are the sessions that were being made when `sightings` were asked for; those that this
-    pass has made come to it.
     """
-    slots, silent = set() if held is None else held, dict[int, str]()
+    silent: dict[int, str] = {}
     waiting = (
         StartRequest.objects.filter(answer="")
         .select_related("project", "project__agent")
         .order_by("pk")
     )
-    return sum(
-        [_answer(lab, settings, asked, sightings, number, slots, silent) for asked in waiting]
-    )
+    return sum([_answer(tick, asked, silent) for asked in waiting])
 
 
 def refuse(lab: Lab, asked: StartRequest, refusal: Refusal) -> None:
@@ -76,16 +66,10 @@ def refuse(lab: Lab, asked: StartRequest, refusal: Refusal) -> None:
             )
 
 
-def _answer(
-    lab: Lab,
-    settings: Settings,
-    asked: StartRequest,
-    sightings: Mapping[str, Sighting] | None,
-    number: int,
-    held: set[str],
-    silent: dict[int, str],
-) -> bool:
-    lease.keep(lab, number)
+def _answer(tick: TickContext, asked: StartRequest, silent: dict[int, str]) -> bool:
+    """`silent` are the projects whose tracker gave no answer in this pass, with its words."""
+    lab, settings = tick.lab, tick.settings
+    tick.keep_lease()
     if budgets.age(lab.now(), asked.at) > PATIENCE:
         text = "The worker was away when this start was asked for, so nothing was started. Press Start again."
         refuse(lab, asked, Refusal(AnswerCode.EXPIRED, text))
@@ -95,22 +79,14 @@ def _answer(
     with awaited():
         (queue,) = facts.gather(lab, settings, [asked.project], asked.wanted_key, silent)
     seen.keep_queues(lab, [asked.project], [queue], began)
-    decision = decide_start(queue, taking.room(lab, settings, sightings, held))
+    decision = decide_start(queue, taking.room(lab, settings, tick.sightings, tick.being_made))
     if isinstance(decision, Refusal):
         refuse(lab, asked, decision)
         return False
-    return _take(lab, settings, asked, queue, decision, number, held)
+    return _take(tick, asked, queue, decision)
 
 
-def _take(
-    lab: Lab,
-    settings: Settings,
-    asked: StartRequest,
-    queue: Queue,
-    start: Start,
-    number: int,
-    held: set[str],
-) -> bool:
+def _take(tick: TickContext, asked: StartRequest, queue: Queue, start: Start) -> bool:
     def confirm(run: Run) -> bool:
         open_request = StartRequest.objects.filter(pk=asked.pk, answer="")
         return bool(open_request.update(answer=AnswerCode.STARTED, run=run))
@@ -118,12 +94,12 @@ def _take(
     title = next((one.title for one in queue.ready or () if one.key == start.key), "")
     who = taking.Asked(RunKind.MANUAL, asked.by, asked.at, confirm)
     try:
-        run = taking.take(lab, settings, asked.project, start, title, who, number)
+        run = taking.take(tick, asked.project, start, title, who)
     except IntegrityError:
         text = f"Issue {start.key} was taken by another start in the same moment."
-        refuse(lab, asked, Refusal(AnswerCode.NOTHING_READY, text))
+        refuse(tick.lab, asked, Refusal(AnswerCode.NOTHING_READY, text))
         return False
     except taking.NotWantedAnyMore:
         return False
-    held.add(run.session)
+    tick.being_made.add(run.session)
     return True

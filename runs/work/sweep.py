@@ -37,6 +37,7 @@ from runs.work import (
     signalling,
 )
 from runs.work.asking import Silence
+from runs.work.context import TickContext
 from runs.work.guard import Piece
 from runs.work.owners import Remembered
 from trackers.base import Ability, PullState, TrackerError
@@ -53,18 +54,17 @@ def forget_reconciled(lab: Lab) -> None:
     Due.objects.filter(host__name=lab.host, activity=RECONCILE).delete()
 
 
-def reconcile(
-    lab: Lab, sightings: Mapping[str, Sighting], keep: Callable[[], None], errors: list[str]
-) -> None:
+def reconcile(tick: TickContext, sightings: Mapping[str, Sighting]) -> None:
     """Before anything is scheduled: orphaned worktrees get the guarded rule, merged branches go.
 
-    Local git only. `keep` holds the tick's lease between two steps. One project's trouble is told
-    and keeps none of the others waiting.
+    Local git only. One project's trouble is told and keeps none of the others waiting. Raises
+    lease.Lost.
     """
+    lab, errors = tick.lab, tick.errors
     for project in Project.objects.usable().order_by("pk"):
-        keep()
+        tick.keep_lease()
         try:
-            _reconcile(lab, project, sightings, keep)
+            _reconcile(lab, project, sightings, tick.keep_lease)
         except SeamError as error:
             errors.append(f"parked work of {project.name} was not reconciled: {error}")
     try:

@@ -13,7 +13,8 @@ from runs.domain.launching import Room, Start
 from runs.domain.ports import Lab, Sighting
 from runs.domain.states import NoticeKind, RunKind, RunState
 from runs.models import Fixer, Host, ManualSession, Project, Run, Settings, WatchSession
-from runs.work import announce, following, lease, start_waits
+from runs.work import announce, following, start_waits
+from runs.work.context import TickContext
 from trackers.keys import rule_of
 
 
@@ -32,24 +33,17 @@ class Asked:
     watch: WatchSession | None = None
 
 
-def take(
-    lab: Lab,
-    settings: Settings,
-    project: Project,
-    start: Start,
-    title: str,
-    asked: Asked,
-    number: int,
-) -> Run:
+def take(tick: TickContext, project: Project, start: Start, title: str, asked: Asked) -> Run:
     """Store the run and ask the queue to carry it out.
 
     Raises NotWantedAnyMore, lease.Lost, and IntegrityError when another start took the issue;
     then nothing was stored.
     """
+    lab, settings = tick.lab, tick.settings
     profile = project.agent or settings.agent
     is_general = profile == settings.agent
     with transaction.atomic():
-        lease.keep(lab, number)
+        tick.keep_lease()
         run = Run.objects.create(
             project=project,
             host=lab.host,

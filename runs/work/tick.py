@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from django.db import InterfaceError, OperationalError
 from django.db.models import Q
@@ -38,6 +37,7 @@ from runs.work import (
     watches,
     watching,
 )
+from runs.work.context import TickContext
 from runs.work.schedule import FILL, HOLDS, LOOK, MONITORS
 
 logger = logging.getLogger(__name__)
@@ -101,7 +101,9 @@ def _tick(lab: Lab, project: str, force: bool) -> Report:
     began = time.perf_counter()
     report = Report()
     try:
-        _work(lab, settings, host, due, project, report, force)
+        now = clock.heed(lab, host)
+        context = TickContext(lab, number, settings, now, project, force, errors=report.errors)
+        _work(context, report, due)
     except lease.Lost:
         report.errors.append("the lease was lost; another tick goes on")
     except NO_DATABASE as error:
@@ -120,50 +122,35 @@ def _tick(lab: Lab, project: str, force: bool) -> Report:
     return report
 
 
-def _work(
-    lab: Lab,
-    settings: Settings,
-    host: Host,
-    due: set[str],
-    project: str,
-    report: Report,
-    force: bool,
-) -> None:
+def _work(tick: TickContext, report: Report, due: set[str]) -> None:
     """Monitors first: they ask for nothing outside, and wait for nobody."""
-    now = clock.heed(lab, host)
-    if project or MONITORS in due:
-        monitoring.look(lab, host.lease_number, report.errors, project)
-        composing.look(lab, host.lease_number, report.errors)
+    if tick.project or MONITORS in due:
+        monitoring.look(tick)
+        composing.look(tick)
     if HOLDS in due:
-        holds.release_due(lab)
+        holds.release_due(tick.lab)
     if due != {MONITORS}:
-        _look_around(lab, settings, host.lease_number, due, project, report, force, now)
+        _look_around(tick, report, due)
 
 
-def _look_around(
-    lab: Lab,
-    settings: Settings,
-    number: int,
-    due: set[str],
-    project: str,
-    report: Report,
-    force: bool,
-    now: datetime,
-) -> None:
-    """Rows first, then sessions: what ends in between is known and not taken for something new."""
+def _look_around(tick: TickContext, report: Report, due: set[str]) -> None:
+    """Reads runs before sessions, so that a run ending in between is not adopted as a new one."""
+    lab, project = tick.lab, tick.project
     known = _runs(lab)
-    held = {run.session for run in known if run.is_active and run.state == RunState.STARTING}
-    sightings = _look(lab, report)
+    making = (run for run in known if run.is_active and run.state == RunState.STARTING)
+    tick.being_made = {run.session for run in making}
+    tick.sightings = _look(tick)
     runs = [run for run in known if project in ("", run.project.slug)]
     if LOOK in due:
-        if sightings is not None and sweep.RECONCILE in due:
-            sweep.reconcile(lab, sightings, lambda: lease.keep(lab, number), report.errors)
-        if sightings is not None:
-            found = adopt.adopt(lab, sightings, known, project)
+        if tick.sightings is not None and sweep.RECONCILE in due:
+            sweep.reconcile(tick, tick.sightings)
+        if tick.sightings is not None:
+            found = adopt.adopt(lab, tick.sightings, known, project)
             report.adopted, runs = len(found), [*runs, *found]
-        _judge(lab, settings, number, runs, sightings, report, now)
+        _judge(tick, runs, report)
+    seen_first = tick.sightings
     if due & {LOOK, FILL}:
-        report.started = _launch(lab, settings, sightings, held, known, number, report, force)
+        report.started = _launch(tick, known, report)
     if LOOK in due and not project:
         projects.recover(lab)
     if sweep.SWEEP in due and not project:
@@ -171,7 +158,7 @@ def _look_around(
         seen.ask(lab)
         quota.prune(lab)
     if not project:
-        _glance(lab, runs, sightings)
+        _glance(lab, runs, seen_first)
 
 
 def _glance(lab: Lab, runs: Sequence[Run], sightings: Mapping[str, Sighting] | None) -> None:
@@ -180,48 +167,37 @@ def _glance(lab: Lab, runs: Sequence[Run], sightings: Mapping[str, Sighting] | N
         glance.glance(lab, working)
 
 
-def _judge(
-    lab: Lab,
-    settings: Settings,
-    number: int,
-    runs: Sequence[Run],
-    sightings: Mapping[str, Sighting] | None,
-    report: Report,
-    now: datetime,
-) -> None:
+def _judge(tick: TickContext, runs: Sequence[Run], report: Report) -> None:
     """Settle what had ended, end what has to end, bring interrupted starts to a close.
 
     A tmux that does not answer cannot end sessions either, so nothing waits for it once more.
     """
     active = [run for run in runs if run.is_active]
+    sightings = tick.sightings
     report.runs = len(active)
     if sightings is not None:
-        _each(lab, number, [run for run in runs if not run.is_active], report, _settle_ended)
-    ended = judge.judge(lab, settings, active, sightings, number, report.errors, now)
+        _each(tick, [run for run in runs if not run.is_active], report, _settle_ended)
+    ended = judge.judge(tick, active)
     report.ended = len(ended)
-    _each(lab, number, ended, report, _settle)
+    _each(tick, ended, report, _settle)
     resting = [run for run in active if run.is_held and run.session in (sightings or {})]
-    _each(lab, number, resting, report, _rest)
+    _each(tick, resting, report, _rest)
     starting = [run for run in active if run.is_active and run.state == RunState.STARTING]
-    _each(lab, number, starting, report, lambda lab, run, _: launch.recover(lab, run, sightings))
-    lease.keep(lab, number)
+    _each(tick, starting, report, lambda lab, run, _: launch.recover(lab, run, sightings))
+    tick.keep_lease()
 
 
 def _each(
-    lab: Lab,
-    number: int,
+    tick: TickContext,
     runs: Sequence[Run],
     report: Report,
     act: Callable[[Lab, Run, Report], None],
 ) -> None:
     """One run's trouble is told and never keeps the others waiting. Raises lease.Lost."""
     for run in runs:
-        lease.keep(lab, number)
-        try:
-            act(lab, run, report)
-        except Exception as error:
-            logger.exception("run was left for the next tick", extra={"run_id": run.pk})
-            report.errors.append(f"run {run.pk} was left for the next tick: {error!r}")
+        tick.keep_lease()
+        with tick.going_on(f"run {run.pk} was left for the next tick"):
+            act(tick.lab, run, report)
 
 
 def _settle(lab: Lab, run: Run, report: Report) -> None:
@@ -238,12 +214,12 @@ def _rest(lab: Lab, run: Run, report: Report) -> None:
     report.held += holds.rest(lab, run)
 
 
-def _look(lab: Lab, report: Report) -> Mapping[str, Sighting] | None:
+def _look(tick: TickContext) -> Mapping[str, Sighting] | None:
     """Every session, or None: then nothing is ended and nothing started (LAB-14)."""
     try:
-        return lab.sessions.look()
+        return tick.lab.sessions.look()
     except SeamError as error:
-        report.errors.append(f"tmux did not answer: {error}")
+        tick.errors.append(f"tmux did not answer: {error}")
         return None
 
 
@@ -253,31 +229,22 @@ def _runs(lab: Lab) -> list[Run]:
     return list(rows.filter(Q(outcome="") | Q(settled_at=None), host=lab.host))
 
 
-def _launch(
-    lab: Lab,
-    settings: Settings,
-    sightings: Mapping[str, Sighting] | None,
-    held: Collection[str],
-    known: Sequence[Run],
-    number: int,
-    report: Report,
-    force: bool,
-) -> int:
+def _launch(tick: TickContext, known: Sequence[Run], report: Report) -> int:
     """Drain before fill: what ended has freed its slot; then what was held goes on, then people's
     requests, then sessions."""
+    lab, settings = tick.lab, tick.settings
     if report.settled or report.held:
-        sightings = _look(lab, report)
+        tick.sightings = _look(tick)
     holds.reread(settings, known)
-    held = set(held)
-    resumed = _resume(lab, settings, sightings, held, known, number)
+    resumed = _resume(tick, known)
     wishes = filling.waiting(lab.now(), settings)
     if wishes.to_resume:
         watches.resume_by_itself(lab, wishes.to_resume)
     for project in wishes.lacking:
         watches.store(lab, project, watches.SWITCH)
-    sessions = watching.look(lab, settings, number, report.errors, now_all=force)
-    started = starts.launch_pass(lab, settings, sightings, number, held) if wishes.is_asked else 0
-    filled = filling.fill(lab, settings, sightings, number, held, sessions, report.errors)
+    sessions = watching.look(tick)
+    started = starts.launch_pass(tick) if wishes.is_asked else 0
+    filled = filling.fill(tick, sessions)
     # What a session has asked for now is not asked for twice.
     woken = set(wishes.woken) - {one.project_id for one in sessions}
     for project_id in sorted(woken | set(wishes.stale)):
@@ -285,20 +252,13 @@ def _launch(
     return resumed + started + filled
 
 
-def _resume(
-    lab: Lab,
-    settings: Settings,
-    sightings: Mapping[str, Sighting] | None,
-    held: set[str],
-    known: Sequence[Run],
-    number: int,
-) -> int:
+def _resume(tick: TickContext, known: Sequence[Run]) -> int:
     """Held runs that may go on, oldest first; asks nothing while there is none."""
-    runs = resuming.waiting(lab, known, sightings)
+    runs = resuming.waiting(tick.lab, known, tick.sightings)
     if not runs:
         return 0
-    room = taking.room(lab, settings, sightings, held)
-    return resuming.resume(lab, settings, runs, room, number, held)
+    room = taking.room(tick.lab, tick.settings, tick.sightings, tick.being_made)
+    return resuming.resume(tick, runs, room)
 
 
 def _skipped(lab: Lab, is_periodic: bool) -> Report:

@@ -31,9 +31,10 @@ from runs.domain.watch_session import (
     Terms,
     Validation,
 )
-from runs.models import Host, Run, Settings, WatchSession
+from runs.models import Run, Settings, WatchSession
 from runs.models.watch import FAR
 from runs.work import announce, ending_runs, lease, validations, wanting, watches
+from runs.work.context import TickContext
 
 logger = logging.getLogger(__name__)
 
@@ -48,43 +49,34 @@ STORED = (*_COLUMNS, "reason", "validation", "look_at", "version")
 _MARKS = ("version", "next_poll_at", "look_at", "request")
 
 
-def look(
-    lab: Lab, settings: Settings, number: int, errors: list[str], *, now_all: bool = False
-) -> list[WatchSession]:
+def look(tick: TickContext) -> list[WatchSession]:
     """Step every open session; those that ask their queue now, longest ago started first.
 
-    One query while nothing changes, whatever their number. `now_all`: whoever forces a tick wants
-    every queue asked. Raises lease.Lost.
+    One query while nothing changes, whatever their number. Whoever forces a tick wants every queue
+    asked. Raises lease.Lost.
     """
     asking = []
     order = F("project__last_opened_at").asc(nulls_first=True)
     rows = WatchSession.objects.open().select_related("project", "project__agent")
     live = Run.objects.active().filter(project=OuterRef("project"))
     for row in wanting.with_active(rows).annotate(is_live=Exists(live)).order_by(order, "pk"):
-        if now_all:
+        if tick.is_forced:
             row.next_poll_at = None
-        try:
-            _follow_switch(lab, row)
-            if advance(lab, settings, row, number):
+        with tick.going_on(f"watch session {row.pk} was not stepped"):
+            _follow_switch(tick.lab, row)
+            if advance(tick, row):
                 asking.append(row)
-        except lease.Lost:
-            raise
-        except Exception as error:
-            logger.exception("watch session was not stepped", extra={"watch": row.pk})
-            errors.append(f"watch session {row.pk} was not stepped: {error!r}")
     return asking
 
 
-def advance(
-    lab: Lab, settings: Settings, row: Any, number: int, poll: Poll | None = None
-) -> Step | None:
+def advance(tick: TickContext, row: Any, poll: Poll | None = None) -> Step | None:
     """Step one session until it waits; the step with which it asks for its queue or for runs.
 
     None: there is nothing to ask and to start.
     """
-    asked_at = row.next_poll_at
+    lab, number, asked_at = tick.lab, tick.number, row.next_poll_at
     for _ in range(MOST_STEPS):
-        done = watching.step(of(row, settings), facts(lab, row, poll))
+        done = watching.step(of(row, tick.settings), facts(lab, row, poll))
         if done.do is Do.POLL:
             return None if _waits(lab, row) else done
         if not store(lab, row, done, number):
@@ -184,7 +176,7 @@ def store(lab: Lab, row: WatchSession, done: Step, number: int) -> bool:
         return True
     version = row.version + 1
     rows = WatchSession.objects.open().filter(pk=row.pk, version=row.version)
-    rows = rows.filter(Exists(Host.objects.filter(name=lab.host, lease_number=number)))
+    rows = rows.filter(lease.is_held(lab, number))
     with transaction.atomic():
         if not rows.update(**changed, version=version):
             return False

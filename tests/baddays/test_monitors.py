@@ -16,6 +16,7 @@ from runs.work import monitor_turns, monitoring, monitors, tick
 from tests import make
 from tests.fakes import World
 from tests.runs.monitor_house import a_watched, claim, complete, listings, passes, told, watched
+from tests.runs.stories import passing
 from tests.runs.test_group_races import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -151,7 +152,7 @@ def test_a_tick_that_lost_its_lease_stores_nothing(world: World) -> None:
     Host.objects.update(lease_number=number + 1)
     world.clock.forward(seconds=30)
     before = told()
-    monitoring.look(world.lab, number, [])
+    monitoring.look(passing(world, number))
     assert told() == before
     assert _read(monitor).version == Monitor.objects.get().version
 
@@ -163,10 +164,10 @@ def test_who_dies_while_storing_leaves_nothing_half_told(world: World) -> None:
     world.clock.forward(seconds=30)
     before = told()
     dying = breaking(where='INTO "runs_checkpoint"', error=RuntimeError("killed"))
-    errors: list[str] = []
+    under_way = passing(world, _number())
     with connection.execute_wrapper(dying):
-        monitoring.look(world.lab, _number(), errors)
-    assert errors
+        monitoring.look(under_way)
+    assert under_way.errors
     assert told() == before
     tick.tick(world.lab)
     assert [p.n for p in Checkpoint.objects.all()] == [1]

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from django.db.models import F
 
-from runs.models import Host, Project, Run, StartRequest
-from runs.work import issues, starts, terms, tick
+from runs.models import Host, Project, Run, Settings, StartRequest
+from runs.work import issues, lease, starts, terms, tick
+from runs.work.context import TickContext
 from tests.real import RealWorld, git
 
 
@@ -59,6 +60,13 @@ def commit(run: Run, text: str, name: str = "work.txt") -> str:
 def live(days: float) -> None:
     """Labsite has worked for so many more days, by the clock that nobody can set."""
     Host.objects.update(lived=F("lived") + days * terms.DAY)
+
+
+def passing(world, number: int | None = None, project: str = "") -> TickContext:  # type: ignore[no-untyped-def]
+    """A tick under way: with the lease of this number, or with one that it takes now."""
+    taken = lease.acquire(world.lab) if number is None else number
+    assert taken is not None
+    return TickContext(world.lab, taken, Settings.current(), world.lab.now(), project)
 
 
 def look(world):  # type: ignore[no-untyped-def]

@@ -12,9 +12,10 @@ import pytest
 from runs.domain.ports import Lab, SeamError, Sighting
 from runs.domain.states import RunState
 from runs.models import Project, Run, Settings, StartRequest
-from runs.work import launch, lease, starts, tick
+from runs.work import launch, starts, tick
 from tests import make
 from tests.fakes import FakeSessions, World
+from tests.runs.stories import passing
 from trackers.keys import KeyRule
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -115,9 +116,8 @@ def test_a_request_that_was_answered_meanwhile_starts_nothing(
             return getattr(world.tracker, name)
 
     lab: Lab = replace(world.lab, tracker_for={"memory": Slow()}.get)
-    number = lease.acquire(lab)
-    assert number is not None
-    assert starts.launch_pass(lab, Settings.current(), {}, number) == 0
+    under_way = replace(passing(world), lab=lab, sightings={})
+    assert starts.launch_pass(under_way) == 0
     assert _answers() == ["expired"]
     assert not Run.objects.exists()
     assert world.queue.launches == []

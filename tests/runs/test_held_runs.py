@@ -31,7 +31,7 @@ from runs.work.discard import DiscardRefused, discard
 from tests import make
 from tests.fakes import START, World
 from tests.runs import agent_lines as x
-from tests.runs.stories import look, press_start, ready, start, work
+from tests.runs.stories import look, passing, press_start, ready, start, work
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -537,14 +537,14 @@ def test_carrying_a_resume_out_twice_starts_one_session(world, project):
 def test_two_passes_resume_a_held_run_once(world, project):
     run = _turned_away(world, project)
     holds.try_again(world.lab, _profile(), by="anna")
-    settings, number = Settings.current(), Host.objects.get(name="local").lease_number
+    under_way = passing(world, Host.objects.get(name="local").lease_number)
     first = Run.objects.select_related("project", "profile").get(pk=run.pk)
     second = Run.objects.select_related("project", "profile").get(pk=run.pk)
     world.lab.sessions.look()
     Host.objects.update(lease_owner=world.lab.process, lease_expires_at=START + timedelta(hours=1))
     room = resuming.Room(set(), 0, 5)
-    assert resuming.resume(world.lab, settings, [first], room, number, set()) == 1
-    assert resuming.resume(world.lab, settings, [second], room, number, set()) == 0
+    assert resuming.resume(under_way, [first], room) == 1
+    assert resuming.resume(under_way, [second], room) == 0
 
 
 def test_sweep_and_discard_leave_a_held_run_its_branch(world, project):
@@ -724,11 +724,9 @@ def test_a_run_that_was_read_before_its_agent_was_held_again_is_not_resumed(worl
     holds.try_again(world.lab, _profile(), by="anna")
     stale = Run.objects.select_related("project", "profile").get(pk=run.pk)
     holds.hold_start(world.lab, _profile(), Refused(Trouble.LIMIT, "again"))
-    number = Host.objects.get(name="local").lease_number
+    under_way = passing(world, Host.objects.get(name="local").lease_number)
     Host.objects.update(lease_owner=world.lab.process, lease_expires_at=START + timedelta(hours=1))
-    room = resuming.Room(set(), 0, 5)
-    settings = Settings.current()
-    assert resuming.resume(world.lab, settings, [stale], room, number, set()) == 0
+    assert resuming.resume(under_way, [stale], resuming.Room(set(), 0, 5)) == 0
 
 
 def test_a_program_that_cannot_be_started_again_is_tried_more_and_more_rarely(world, project):

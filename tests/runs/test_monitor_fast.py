@@ -25,6 +25,7 @@ from tests.runs.monitor_house import (
     told,
     watched,
 )
+from tests.runs.stories import passing
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ENTERED = "Work: Signal directory detected — event-driven monitoring (5s interval)"
@@ -192,11 +193,11 @@ def test_a_check_is_the_same_work_for_ten_tasks_and_for_a_thousand(world: World)
         monitor = a_watched(world, size, fast=True, name=name, poll_seconds=600)
         tick.tick(world.lab)
         asked, listed = world.signals.asked, world.signals.listed
-        number = Host.objects.get().lease_number
+        under_way = passing(world, Host.objects.get().lease_number)
         with watched() as seen:
             for _ in range(5):
                 world.clock.forward(seconds=5)
-                monitoring.look(world.lab, number, [])
+                monitoring.look(under_way)
         work.append((world.signals.asked - asked, world.signals.listed - listed, len(seen)))
         assert listings(seen) == 0
         monitor.delete()
@@ -208,29 +209,29 @@ def test_checks_of_many_groups_cost_as_many_statements_as_those_of_one(world: Wo
     for number in range(12):
         a_watched(world, 2, fast=True, project=f"p{number}")
     tick.tick(world.lab)
-    number = Host.objects.get().lease_number
+    under_way = passing(world, Host.objects.get().lease_number)
     costs = []
     for _ in range(4):
         world.clock.forward(seconds=5)
         with watched() as seen:
-            monitoring.look(world.lab, number, [])
+            monitoring.look(under_way)
         costs.append(len(seen))
     assert costs == [4, 6, 4, 4]
     assert set(Monitor.objects.values_list("checks", flat=True)) == {5}
     progress = told(NoticeKind.MONITOR_PROGRESS)
     assert len(progress) == 24
     with watched() as seen:
-        monitoring.look(world.lab, number, [])
+        monitoring.look(under_way)
     assert len(seen) == 1
 
 
 def test_checks_that_nobody_made_are_not_made_up_for(world: World) -> None:
     monitor = a_watched(world, 2, fast=True, poll_seconds=600)
     tick.tick(world.lab)
-    number = Host.objects.get().lease_number
+    under_way = passing(world, Host.objects.get().lease_number)
     world.clock.forward(seconds=62)
     for _ in range(2):
-        monitoring.look(world.lab, number, [])
+        monitoring.look(under_way)
     monitor.refresh_from_db()
     assert (monitor.checks, monitor.check_at) == (2, world.clock() + timedelta(seconds=5))
 

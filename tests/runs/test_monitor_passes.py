@@ -21,6 +21,7 @@ from tests.runs.monitor_house import (
     told,
     watched,
 )
+from tests.runs.stories import passing
 
 pytestmark = pytest.mark.django_db(transaction=True)
 CHECKPOINTS = (NoticeKind.MONITOR_CHECKPOINT, NoticeKind.MONITOR_INVESTIGATE)
@@ -234,9 +235,9 @@ def test_a_pass_lists_the_tasks_once_and_asks_nothing_else(world: World, size: i
     for _ in range(3):
         tick.tick(world.lab)
         world.clock.forward(seconds=30)
-    number = Host.objects.get().lease_number
+    under_way = passing(world, Host.objects.get().lease_number)
     with watched() as seen:
-        monitoring.look(world.lab, number, [])
+        monitoring.look(under_way)
     reads = [q["sql"] for q in seen.captured_queries if q["sql"].startswith("SELECT")]
     assert listings(seen) == 1
     assert len(reads) == 2, reads

@@ -13,13 +13,14 @@ from runs.domain.grouping import TaskStatus
 from runs.domain.ports import SeamError
 from runs.domain.signalling import Crash, Output, SentBack, Signal
 from runs.domain.states import NoticeKind, Outcome
-from runs.models import Host, Notice, Project, Task, TaskGroup, Worker
+from runs.models import Notice, Project, Task, TaskGroup, Worker
 from runs.work import absorbing, following, groups, signalling, sweep, tasks
 from runs.work.groups import NewWorker
 from runs.work.tasks import NewTask
 from tests import make
 from tests.fake_signals import FakeFolder
 from tests.fakes import World
+from tests.runs.stories import passing
 from tests.web.people import confirmed
 
 pytestmark = pytest.mark.django_db
@@ -203,10 +204,9 @@ def test_what_a_deleted_project_left_goes_at_the_next_start_or_sweep(world, grou
 def test_the_start_takes_what_a_deleted_project_left(world, group):
     path = world.lab.paths.signals("other", "wave")
     world.signals.prepare(path, 1, there(world, group).inscription)
-    Host.objects.get_or_create(name=world.lab.host)
-    errors: list[str] = []
-    sweep.reconcile(world.lab, {}, lambda: None, errors)
-    assert (errors, path in world.signals.folders) == ([], False)
+    under_way = passing(world)
+    sweep.reconcile(under_way, {})
+    assert (under_way.errors, path in world.signals.folders) == ([], False)
 
 
 @pytest.mark.row("RUNE-66", level="contract")

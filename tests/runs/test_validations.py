@@ -23,7 +23,7 @@ from runs.work.validation_ends import worktree
 from tests import make
 from tests.fakes import World
 from tests.real import RealWorld, git
-from tests.runs.stories import live
+from tests.runs.stories import live, passing
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -394,7 +394,7 @@ def test_a_fix_is_never_removed_by_itself(real: RealWorld) -> None:
     git(desk.checkout, "push", "-q", "-f", "origin", f"origin/{branch}:main")
     sweep.forget_reconciled(real.lab)
     sweep.carry_out(real.lab, desk.project.pk)
-    sweep.reconcile(real.lab, {}, lambda: None, [])
+    sweep.reconcile(passing(real), {})
     assert git(desk.repo, "rev-parse", branch) == Fixer.objects.get().head
 
 

@@ -13,6 +13,7 @@ from runs.work import clock, composing, lease, monitors, tick, workflows
 from runs.work.workflows import NewPhase, WorkflowRefused
 from tests import make
 from tests.fakes import World
+from tests.runs.stories import passing
 
 pytestmark = pytest.mark.django_db
 
@@ -37,12 +38,10 @@ class Arc:
         self.tick()
 
     def tick(self) -> Arc:
-        number = lease.acquire(self.world.lab)
-        assert number is not None
-        errors: list[str] = []
-        composing.look(self.world.lab, number, errors)
-        lease.release(self.world.lab, number)
-        assert errors == []
+        under_way = passing(self.world)
+        composing.look(under_way)
+        lease.release(self.world.lab, under_way.number)
+        assert under_way.errors == []
         self.row.refresh_from_db()
         return self
 
@@ -257,7 +256,7 @@ def test_a_tick_that_lost_its_lease_steps_nothing(world: World) -> None:
         state="complete", look_at=None, pass_at=None, ended_at=world.clock.now, completed=["1"]
     )
     with pytest.raises(lease.Lost):
-        composing.look(world.lab, 999, [])
+        composing.look(passing(world, 999))
     composing.advance(world.lab, Workflow.objects.get(), 999)
     assert arc.states == ["running"]
 
@@ -363,7 +362,7 @@ def test_looking_for_workflows_is_one_query_while_there_is_none(
     world: World, django_assert_num_queries: Any
 ) -> None:
     with django_assert_num_queries(1):
-        composing.look(world.lab, 1, [])
+        composing.look(passing(world, 1))
 
 
 @pytest.mark.row("RUNE-57", "RUNE-58", "RUNE-59", level="contract")

@@ -15,6 +15,7 @@ from runs.models import Monitor, Project, Workflow, WorkflowPhase
 from runs.work import composing, lease
 from tests import make
 from tests.fakes import World
+from tests.runs.stories import passing
 from tests.web.people import hx, text_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -40,10 +41,9 @@ def words(html: str) -> str:
 
 
 def tick(world: World) -> None:
-    number = lease.acquire(world.lab)
-    assert number is not None
-    composing.look(world.lab, number, [])
-    lease.release(world.lab, number)
+    under_way = passing(world)
+    composing.look(under_way)
+    lease.release(world.lab, under_way.number)
 
 
 def started(client: Client, project: Project, world: World) -> Workflow:

@@ -10,6 +10,7 @@ from runs.models import Monitor, Project, Workflow
 from runs.work import composing, lease
 from tests import make
 from tests.fakes import World
+from tests.runs.stories import passing
 from tests.web.api.program import Program, denied
 
 pytestmark = pytest.mark.django_db
@@ -23,10 +24,9 @@ def at(project: Project) -> str:
 
 
 def step(world: World) -> None:
-    number = lease.acquire(world.lab)
-    assert number is not None
-    composing.look(world.lab, number, [])
-    lease.release(world.lab, number)
+    under_way = passing(world)
+    composing.look(under_way)
+    lease.release(world.lab, under_way.number)
 
 
 PHASES = [{"name": "work", "group": "wave"}, {"name": "review", "group": "findings"}]
