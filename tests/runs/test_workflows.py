@@ -361,8 +361,9 @@ def test_the_database_refuses_nonsense(world: World, change: dict[str, object]) 
 def test_looking_for_workflows_is_one_query_while_there_is_none(
     world: World, django_assert_num_queries: Any
 ) -> None:
+    under_way = passing(world, 1)
     with django_assert_num_queries(1):
-        composing.look(passing(world, 1))
+        composing.look(under_way)
 
 
 @pytest.mark.row("RUNE-57", "RUNE-58", "RUNE-59", level="contract")
