@@ -7,22 +7,13 @@ from collections.abc import Mapping
 
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import DataError, InterfaceError, OperationalError
+from django.forms import BaseForm
 from django.http import Http404, JsonResponse
 from django.http.request import UnreadablePostError
 
 from runs.domain.ports import SeamError
+from runs.domain.refusal import ActRefused
 from runs.domain.trouble import database_words
-from runs.work.auto import AutoRefused
-from runs.work.choices import ChoiceRefused
-from runs.work.forges import ForgeRefused
-from runs.work.groups import GroupRefused, NameTaken
-from runs.work.issues import IssueRefused
-from runs.work.monitors import AlreadyWatched, MonitorRefused
-from runs.work.projects import ProjectRefused
-from runs.work.pulls import PullRefused
-from runs.work.switching import SwitchRefused
-from runs.work.tasks import TaskRefused
-from runs.work.tuning import TuningRefused
 from trackers.base import NotFound, Refused, TrackerError
 
 logger = logging.getLogger(__name__)
@@ -39,7 +30,7 @@ _UNREADABLE = "The request could not be read. Nothing was done."
 _MEANING: tuple[tuple[tuple[type[Exception], ...], int, str, str], ...] = (
     ((NotFound,), 404, "not_found", ""),
     ((Http404,), 404, "not_found", "There is nothing at this address."),
-    ((Refused, AutoRefused), 409, "refused", ""),
+    ((Refused,), 409, "refused", ""),
     ((SeamError, TrackerError), 502, "no_answer", ""),
     ((DataError,), 422, INVALID, UNFIT),
     ((RequestDataTooBig,), 413, "too_big", _TOO_BIG),
@@ -47,14 +38,8 @@ _MEANING: tuple[tuple[tuple[type[Exception], ...], int, str, str], ...] = (
 )
 
 
-_AT_A_FIELD = (
-    IssueRefused,
-    PullRefused,
-    ProjectRefused,
-    ChoiceRefused,
-    ForgeRefused,
-    SwitchRefused,
-)
+# Of refusals without a wrong field; all others are 409.
+_STATUS = {"not_managed": 400}
 
 
 class Denied(Exception):
@@ -74,12 +59,8 @@ def denial(error: Exception) -> Denied:
     """What an error means to whoever asked. Could not tell is 502: asking again may help."""
     if isinstance(error, Denied):
         return error
-    if isinstance(error, TuningRefused):
-        return Denied(422, INVALID, str(error), error.fields)
-    if isinstance(error, GroupRefused | TaskRefused | MonitorRefused):
-        return _of_group(error)
-    if isinstance(error, _AT_A_FIELD):
-        return Denied(422, INVALID, error.text, {error.field: error.text})
+    if isinstance(error, ActRefused):
+        return _of_act(error)
     if isinstance(error, OperationalError | InterfaceError):
         return Denied(503, "busy", database_words(str(error)))
     for kinds, status, code, text in _MEANING:
@@ -89,18 +70,22 @@ def denial(error: Exception) -> Denied:
     return Denied(500, "failed", _MISTAKE)
 
 
-def _of_group(error: GroupRefused | TaskRefused | MonitorRefused) -> Denied:
+def _of_act(error: ActRefused) -> Denied:
     """What was asked for wrongly names its fields; what makes no sense now has a code."""
-    match error:
-        case NameTaken():
-            return Denied(409, "name_taken", str(error), error.fields)
-        case AlreadyWatched():
-            return Denied(409, "already_watched", str(error))
-        case TaskRefused() if not error.fields:
-            return Denied(409, error.code, str(error))
-    if not error.fields:
-        return Denied(409, "refused", str(error))
-    return Denied(422, INVALID, str(error), error.fields)
+    if error.fields and error.code in (ActRefused.code, INVALID):
+        return Denied(422, INVALID, error.text, error.fields)
+    return Denied(status_of(error), error.code, error.text, error.fields)
+
+
+def status_of(error: ActRefused) -> int:
+    """The status of a refusal in which no field is wrong."""
+    return _STATUS.get(error.code, 409)
+
+
+def at_fields(form: BaseForm, refused: ActRefused) -> None:
+    """Put a refusal at the fields that it names; what names none of the form's goes above it."""
+    for name, text in (refused.fields or {"": refused.text}).items():
+        form.add_error(name if name in form.fields else None, text)
 
 
 def too_big() -> Denied:

@@ -9,6 +9,7 @@ from django.db import IntegrityError, transaction
 
 from runs.domain import delivering
 from runs.domain.ports import Lab, SeamError, UnfitAddress
+from runs.domain.refusal import ActRefused
 from runs.domain.states import NoticeKind
 from runs.models import NoticeAddress, Outbox
 from runs.work import announce, timeline
@@ -16,13 +17,8 @@ from runs.work import announce, timeline
 MOST = 20
 
 
-class AddressRefused(ValueError):
+class AddressRefused(ActRefused):
     """Nothing was stored; `field` names what to correct."""
-
-    def __init__(self, field: str, text: str) -> None:
-        super().__init__(text)
-        self.field = field
-        self.text = text
 
 
 def add(lab: Lab, user: User, name: str, url: str, topics: Iterable[str]) -> NoticeAddress:
@@ -32,15 +28,17 @@ def add(lab: Lab, user: User, name: str, url: str, topics: Iterable[str]) -> Not
     """
     mine = list(NoticeAddress.objects.filter(user=user))
     if len(mine) >= MOST:
-        raise AddressRefused("name", f"You have {MOST} addresses already. Remove one first.")
+        raise AddressRefused(f"You have {MOST} addresses already. Remove one first.", field="name")
     if any(one.url == url for one in mine):
-        raise AddressRefused("url", "You have this address already.")
+        raise AddressRefused("You have this address already.", field="url")
     try:
         service = lab.notifier.check(url)
     except UnfitAddress as error:
-        raise AddressRefused("url", f"This address cannot be used: {error}.") from error
+        raise AddressRefused(f"This address cannot be used: {error}.", field="url") from error
     except SeamError as error:
-        raise AddressRefused("url", f"The address could not be looked at: {error}.") from error
+        raise AddressRefused(
+            f"The address could not be looked at: {error}.", field="url"
+        ) from error
     with transaction.atomic():
         if not NoticeAddress.objects.exists():
             Outbox.objects.update_or_create(pk=1, defaults={"last_notice": timeline.newest()})
@@ -55,7 +53,9 @@ def add(lab: Lab, user: User, name: str, url: str, topics: Iterable[str]) -> Not
                     created_at=lab.now(),
                 )
         except IntegrityError as error:
-            raise AddressRefused("name", f"You have an address called {name} already.") from error
+            raise AddressRefused(
+                f"You have an address called {name} already.", field="name"
+            ) from error
         text = f"notices go to {name} ({made.service}) from now on"
         announce.tell(lab, NoticeKind.SETTING_CHANGED, text, by=user.get_username())
     return made

@@ -5,12 +5,13 @@ from __future__ import annotations
 from django.db import transaction
 
 from runs.domain.ports import Lab
+from runs.domain.refusal import ActRefused
 from runs.domain.states import NoticeKind, ProjectState
 from runs.models import Project
 from runs.work import announce, pacing, start_waits, watches
 
 
-class AutoRefused(Exception):
+class AutoRefused(ActRefused):
     """The project cannot be worked on by itself; the text says why."""
 
 

@@ -47,7 +47,7 @@ def _check(project: Project) -> None:
         project.clean_fields(exclude=others)
     except ValidationError as error:
         wrong = {name: " ".join(said) for name, said in error.message_dict.items()}
-        raise TuningRefused(wrong) from error
+        raise TuningRefused(" ".join(wrong.values()), fields=wrong) from error
 
 
 def _words(project: Project) -> str:

@@ -6,18 +6,14 @@ from django.db import transaction
 
 from runs.agents import holds
 from runs.domain.ports import Lab
+from runs.domain.refusal import ActRefused
 from runs.domain.states import NoticeKind, Trouble
 from runs.models import AgentProfile, Settings
 from runs.work import announce
 
 
-class ChoiceRefused(ValueError):
+class ChoiceRefused(ActRefused):
     """The choice is not in the closed lists; `field` names the one to correct."""
-
-    def __init__(self, field: str, text: str) -> None:
-        super().__init__(text)
-        self.field = field
-        self.text = text
 
 
 def choose(lab: Lab, *, agent_id: int, model: str, effort: str, by: str) -> None:
@@ -27,11 +23,15 @@ def choose(lab: Lab, *, agent_id: int, model: str, effort: str, by: str) -> None
     """
     profile = AgentProfile.objects.filter(pk=agent_id).first()
     if profile is None:
-        raise ChoiceRefused("agent", "There is no such agent.")
+        raise ChoiceRefused("There is no such agent.", field="agent")
     if not profile.allows(model, ""):
-        raise ChoiceRefused("model", f"{profile.name} does not offer the model “{model[:60]}”.")
+        raise ChoiceRefused(
+            f"{profile.name} does not offer the model “{model[:60]}”.", field="model"
+        )
     if not profile.allows("", effort):
-        raise ChoiceRefused("effort", f"{profile.name} does not offer the effort “{effort[:60]}”.")
+        raise ChoiceRefused(
+            f"{profile.name} does not offer the effort “{effort[:60]}”.", field="effort"
+        )
     Settings.current()
     with transaction.atomic():
         Settings.objects.filter(pk=1).update(agent=profile, model=model, effort=effort)

@@ -12,6 +12,7 @@ from django.db import transaction
 from runs.domain import naming
 from runs.domain.keeping import Branch
 from runs.domain.ports import Lab, Moved, Rejected, SeamError
+from runs.domain.refusal import ActRefused
 from runs.domain.states import NoticeKind, TrackerKind
 from runs.models import Project, Rescue
 from runs.work import (
@@ -31,13 +32,8 @@ from trackers.builtin.models import PullRequest
 logger = logging.getLogger(__name__)
 
 
-class DiscardRefused(Exception):
+class DiscardRefused(ActRefused):
     """Nothing was removed. `code` is for programs, the text for a person."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code = code
-        self.text = text
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +107,7 @@ def discard(
 def _check_name(branch: str) -> None:
     if not naming.is_managed(branch):
         text = f"{branch} is not a branch that labsite manages, so nothing was removed."
-        raise DiscardRefused("not_managed", text)
+        raise DiscardRefused(text, code="not_managed")
 
 
 def _look(
@@ -147,10 +143,12 @@ def _check_there(lab: Lab, project: Project, branch: str, is_here: bool, there: 
     if not is_here and there.error:
         raise SeamError(f"there is none here, and origin could not be asked: {there.error}")
     if not is_here and there.tip is None:
-        raise DiscardRefused("gone", f"There is no branch {branch} any more. Nothing was removed.")
+        raise DiscardRefused(
+            f"There is no branch {branch} any more. Nothing was removed.", code="gone"
+        )
     if census.is_live(lab, project, branch, lab.sessions.look()):
         text = f"A live session works on {branch}, so nothing was removed. Stop it first."
-        raise DiscardRefused("owned", text)
+        raise DiscardRefused(text, code="owned")
 
 
 def _check_merge(lab: Lab, project: Project, branch: str) -> None:
@@ -162,7 +160,7 @@ def _check_merge(lab: Lab, project: Project, branch: str) -> None:
     )
     if any(mergeable.is_busy(pull, lab.now()) for pull in rows):
         text = f"Somebody is merging {branch} just now, so nothing was removed. Try again."
-        raise DiscardRefused("owned", text)
+        raise DiscardRefused(text, code="owned")
 
 
 def _on_origin(lab: Lab, project: Project, branch: str) -> _Pushed:
@@ -232,7 +230,7 @@ def _check_place(lab: Lab, path: Path | None) -> None:
             f"Its worktree {path} was not made by labsite, so nothing was removed. "
             "Remove that worktree yourself, then discard the branch."
         )
-        raise DiscardRefused("not_ours", text)
+        raise DiscardRefused(text, code="not_ours")
 
 
 def _tell(lab: Lab, project: Project, branch: str, by: str, on_origin: str) -> None:

@@ -114,7 +114,7 @@ def _refuse_second(project: Project, branch: str) -> None:
     """Raise DiscardRefused while the same branch is being discarded."""
     if Discarding.objects.filter(project=project, branch=branch, error="").exists():
         text = f"{branch} is being discarded already. Its page shows how far it is."
-        raise DiscardRefused("owned", text)
+        raise DiscardRefused(text, code="owned")
 
 
 def _weight(lab: Lab, project: Project, branch: str) -> int | None:

@@ -12,6 +12,7 @@ from django.db.models import ProtectedError
 from runs.domain import forging
 from runs.domain.forging import NoRepository, Place
 from runs.domain.ports import Lab, SeamError
+from runs.domain.refusal import ActRefused
 from runs.domain.sources import split_login
 from runs.domain.states import ForgeKind, NoticeKind
 from runs.models import Forge, Project
@@ -31,13 +32,8 @@ _PUSHING: Mapping[str, str] = {
 }
 
 
-class ForgeRefused(ValueError):
+class ForgeRefused(ActRefused):
     """Nothing was stored; `field` names what to correct."""
-
-    def __init__(self, field: str, text: str) -> None:
-        super().__init__(text)
-        self.field = field
-        self.text = text
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +60,15 @@ def recognise(lab: Lab, url: str, *, may_ask: bool = True) -> Recognised:
     try:
         place = forging.place_of(url)
     except NoRepository as error:
-        raise ForgeRefused("source", str(error)) from error
+        raise ForgeRefused(str(error), field="source") from error
     kind = forging.kind_of(place)
     try:
         kind = kind or (lab.forges.recognise(place.web) if may_ask else None)
     except SeamError as error:
-        raise ForgeRefused("source", f"{place.host} could not be asked: {error}") from error
+        raise ForgeRefused(f"{place.host} could not be asked: {error}", field="source") from error
     if kind is None:
         text = f"{place.host} is neither GitHub nor Gitea or Forgejo, as far as it says itself."
-        raise ForgeRefused("source", text)
+        raise ForgeRefused(text, field="source")
     return Recognised(kind, place, forging.api_of(kind, place.web))
 
 
@@ -127,7 +123,7 @@ def edit(
         forge.credential, what = _credential(kind, credential), "; it has a new credential"
     elif forge.account.host != before:
         # Else whoever may edit could have a token that they never knew sent to a host of theirs.
-        raise ForgeRefused("token", f"Write the token for {forge.account.host} too.")
+        raise ForgeRefused(f"Write the token for {forge.account.host} too.", field="token")
     _save(lab, forge, f"the account {forge.name} on {forge.web} was changed{what}", by)
     return forge
 
@@ -142,7 +138,9 @@ def remove(lab: Lab, forge: Forge, *, by: str) -> None:
             transaction.on_commit(lambda: lab.forges.forget(), robust=True)
     except ProtectedError as error:
         names = ", ".join(sorted(str(project) for project in error.protected_objects))
-        raise ForgeRefused("name", f"It is used by {names}, so it was not removed.") from error
+        raise ForgeRefused(
+            f"It is used by {names}, so it was not removed.", field="name", code="in_use"
+        ) from error
 
 
 def root_at(forge: Forge, url: str) -> str:
@@ -150,7 +148,7 @@ def root_at(forge: Forge, url: str) -> str:
     place = _place_at(url, forge)
     if place is None:
         text = f"The repository is not one of {forge.web}, as its address says."
-        raise ForgeRefused("forge", text)
+        raise ForgeRefused(text, field="forge")
     return forging.root_of(forge.pk, place)
 
 
@@ -223,20 +221,20 @@ def _save(lab: Lab, forge: Forge, text: str, by: str) -> None:
             transaction.on_commit(lambda: lab.forges.forget(), robust=True)
     except IntegrityError as error:
         text = f"There is an account called {forge.name} already."
-        raise ForgeRefused("name", text) from error
+        raise ForgeRefused(text, field="name") from error
 
 
 def _kind(kind: str) -> ForgeKind:
     try:
         return ForgeKind(kind)
     except ValueError as error:
-        raise ForgeRefused("kind", "Choose GitHub, or Gitea or Forgejo.") from error
+        raise ForgeRefused("Choose GitHub, or Gitea or Forgejo.", field="kind") from error
 
 
 def _name(name: str) -> str:
     name = " ".join(name.split())
     if not name or len(name) > 60:
-        raise ForgeRefused("name", "Write a name of at most 60 characters.")
+        raise ForgeRefused("Write a name of at most 60 characters.", field="name")
     return name
 
 
@@ -244,27 +242,37 @@ def _address(field: str, text: str) -> str:
     try:
         return forging.read_address(text)
     except NoRepository as error:
-        raise ForgeRefused(field, str(error)) from error
+        raise ForgeRefused(str(error), field=field) from error
 
 
 def _credential(kind: ForgeKind, told: Mapping[str, str]) -> dict[str, str]:
     """A token, or all three parts of a GitHub App. Raises ForgeRefused without repeating any."""
     found = SecretValues({part: value for part in KNOWN if (value := told.get(part, "").strip())})
     if any(len(value) > LONGEST for value in found.values()):
-        raise ForgeRefused("token", "That is too long to be a credential.")
+        raise ForgeRefused("That is too long to be a credential.", field="token")
     token = found.get("token", "")
     if not token.isascii() or any(letter.isspace() for letter in token):
-        raise ForgeRefused("token", "A token is one word. Copy it without anything around it.")
+        raise ForgeRefused(
+            "A token is one word. Copy it without anything around it.", field="token"
+        )
     app = [part for part in APP if part in found]
     if not app:
         if not token:
-            raise ForgeRefused("token", "Write the access token that labsite is to use there.")
+            raise ForgeRefused(
+                "Write the access token that labsite is to use there.", field="token"
+            )
         return found
     if kind is not ForgeKind.GITHUB or token:
-        raise ForgeRefused("token", "Use either a token or a GitHub App, which only GitHub has.")
+        raise ForgeRefused(
+            "Use either a token or a GitHub App, which only GitHub has.", field="token"
+        )
     missing = [part for part in APP if part not in found]
     if missing:
-        raise ForgeRefused(missing[0], "A GitHub App needs its id, its installation and its key.")
+        raise ForgeRefused(
+            "A GitHub App needs its id, its installation and its key.", field=missing[0]
+        )
     if "PRIVATE KEY" not in found["app_key"]:
-        raise ForgeRefused("app_key", "Paste the private key as GitHub gave it: a text in PEM.")
+        raise ForgeRefused(
+            "Paste the private key as GitHub gave it: a text in PEM.", field="app_key"
+        )
     return found

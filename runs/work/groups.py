@@ -12,6 +12,7 @@ from django.db import IntegrityError, transaction
 from runs.domain import writing
 from runs.domain.grouping import PresetName, is_name
 from runs.domain.ports import Lab
+from runs.domain.refusal import ActRefused
 from runs.domain.states import NoticeKind
 from runs.domain.tasking import MOST_WORKERS, NAME_RULE, is_inside
 from runs.models import MonitorPreset, Project, Task, TaskGroup, Worker, WorkflowPhase
@@ -22,16 +23,14 @@ from trackers.base import Ability, Issue, NotFound
 _NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 
 
-class GroupRefused(Exception):
+class GroupRefused(ActRefused):
     """The group cannot be made so; the text says why, `fields` where."""
-
-    def __init__(self, text: str, fields: Mapping[str, str] = _NO_FIELDS) -> None:
-        super().__init__(text)
-        self.fields = dict(fields)
 
 
 class NameTaken(GroupRefused):
     """The project has an open group of that name."""
+
+    code = "name_taken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ def make(
         text = (
             f"This project has an open task group {name}. Close it first, or choose another name."
         )
-        raise NameTaken(text, {"name": text}) from error
+        raise NameTaken(text, fields={"name": text}) from error
     return group
 
 
@@ -119,10 +118,10 @@ def from_issues(
     tracker = lab.tracker_for(project.tracker) if project.tracker else None
     if tracker is None:
         text = "This project has no tracker that labsite can read. Nothing was made."
-        raise GroupRefused(text, {"issues": text})
+        raise GroupRefused(text, fields={"issues": text})
     if chosen.milestone and Ability.MILESTONES not in tracker.abilities:
         text = "This project's tracker has no milestones; choose by label. Nothing was made."
-        raise GroupRefused(text, {"milestone": text})
+        raise GroupRefused(text, fields={"milestone": text})
     new = _as_tasks(_pick(tracker.open_issues(project.tracker_root), chosen))
     keys = [one.issue_key for one in new]
     while True:
@@ -183,7 +182,7 @@ def _check(name: str, preset: str, workers: Sequence[NewWorker], output_dir: str
     if said := _wrong_workers(workers):
         wrong["workers"] = said
     if wrong:
-        raise GroupRefused(f"{' '.join(wrong.values())} Nothing was made.", wrong)
+        raise GroupRefused(f"{' '.join(wrong.values())} Nothing was made.", fields=wrong)
 
 
 def _wrong_workers(workers: Sequence[NewWorker]) -> str:
@@ -207,7 +206,7 @@ def _pick(issues: Sequence[Issue], chosen: Chosen) -> list[Issue]:
     if lost := sorted(keys - there):
         named = ", ".join(f"#{writing.one_line(key)}" for key in lost[:10])
         text = f"Not open on this project's tracker: {named}. Nothing was made."
-        raise GroupRefused(text, {"issues": text})
+        raise GroupRefused(text, fields={"issues": text})
     found = [
         issue
         for issue in issues
@@ -217,7 +216,7 @@ def _pick(issues: Sequence[Issue], chosen: Chosen) -> list[Issue]:
     ]
     if not found:
         text = "No open issue fits, so there is nothing to make a group of. Nothing was made."
-        raise GroupRefused(text, {"issues": text})
+        raise GroupRefused(text, fields={"issues": text})
     return found
 
 

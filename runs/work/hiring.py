@@ -18,14 +18,14 @@ def worker_of(
     A name belongs to the run that uses it until that run ends.
     """
     if not is_name(name):
-        raise TaskRefused("invalid", f"A worker's name {NAME_RULE}. {NOTHING}", "worker")
+        raise TaskRefused(f"A worker's name {NAME_RULE}. {NOTHING}", code="invalid", field="worker")
     worker = _found(group, name) or (_hire(group, name, run) if is_new else None)
     if worker is None:
-        raise TaskRefused("not_yours", f"{name} has taken no task of this group. {NOTHING}")
+        raise TaskRefused(f"{name} has taken no task of this group. {NOTHING}", code="not_yours")
     if run is None or worker.run_id == run.pk:
         return worker
     if worker.run is not None and worker.run.is_active:
-        raise TaskRefused("not_yours", f"{name} works for run {worker.run_id}. {NOTHING}")
+        raise TaskRefused(f"{name} works for run {worker.run_id}. {NOTHING}", code="not_yours")
     Worker.objects.filter(pk=worker.pk).update(run=run)
     worker.run = run
     return worker
@@ -46,5 +46,5 @@ def _hire(group: TaskGroup, name: str, run: Run | None) -> Worker:
             return worker
         if Worker.objects.filter(group=group).count() >= MOST_WORKERS:
             text = f"A group has at most {MOST_WORKERS} workers, so {name} was not added. {NOTHING}"
-            raise TaskRefused("full", text)
+            raise TaskRefused(text, code="full")
         return Worker.objects.create(group=group, name=name, run=run)

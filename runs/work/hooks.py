@@ -15,6 +15,7 @@ from django.db.models import F
 from runs.domain import hooks
 from runs.domain.hooks import HookDid, Sent
 from runs.domain.ports import Lab
+from runs.domain.refusal import ActRefused
 from runs.domain.states import NoticeKind, ProjectState
 from runs.models import HookDelivery, Project
 from runs.models.secret import decrypted, encrypted
@@ -28,7 +29,7 @@ WRONG_TYPE = "Send JSON, or a form with the JSON in its field payload."
 NO_NAME = "Send the name of the event and the id of the delivery in the headers of your forge."
 
 
-class HookRefused(Exception):
+class HookRefused(ActRefused):
     """The delivery did nothing; the text says why."""
 
 

@@ -9,6 +9,7 @@ from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.db import transaction
 
 from runs.domain.ports import Lab
+from runs.domain.refusal import ActRefused
 from runs.work import passwords, people
 
 DEAD_LINK = (
@@ -17,7 +18,7 @@ DEAD_LINK = (
 )
 
 
-class InviteRefused(Exception):
+class InviteRefused(ActRefused):
     """The link is dead. Nothing was changed."""
 
 
@@ -54,13 +55,13 @@ def accept(lab: Lab, person: int, token: str, password: str) -> User:
     """
     user = invited(lab, person, token)
     if user is None:
-        raise InviteRefused
+        raise InviteRefused(DEAD_LINK)
     passwords.check(password, user)
     before = user.password
     user.set_password(password)
     with transaction.atomic():
         ours = User.objects.filter(pk=user.pk, password=before, is_active=True)
         if not ours.update(password=user.password):
-            raise InviteRefused
+            raise InviteRefused(DEAD_LINK)
         people.tell(lab, f"{user.username} chose a password", by=user.username)
     return user

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from runs.domain import writing
 from runs.domain.ports import Lab
+from runs.domain.refusal import ActRefused
 from runs.domain.states import NoticeKind
 from runs.models import Project, Run
 from runs.work import announce, elsewhere
@@ -15,13 +16,8 @@ from trackers.base import Ability, Refused
 from trackers.builtin import store
 
 
-class IssueRefused(Exception):
+class IssueRefused(ActRefused):
     """What was typed cannot be kept; `field` says where, `text` what to do."""
-
-    def __init__(self, field: str, text: str) -> None:
-        super().__init__(text)
-        self.field = field
-        self.text = text
 
 
 def create(
@@ -36,7 +32,7 @@ def create(
                 root, title=title, body=body, author=by, labels=labels, at=lab.now()
             )
         except Refused as error:
-            raise IssueRefused("labels", str(error)) from error
+            raise IssueRefused(str(error), field="labels") from error
         _tell(lab, project, number, f"issue written: {writing.one_line(title)}", by)
     return number
 
@@ -77,11 +73,13 @@ def comment(
     """
     tracker = lab.tracker_for(project.tracker)
     if tracker is None or Ability.COMMENT not in tracker.abilities:
-        raise IssueRefused("comment", "This project's tracker does not take comments from labsite.")
+        raise IssueRefused(
+            "This project's tracker does not take comments from labsite.", field="comment"
+        )
     try:
         body = writing.comment(body)
     except writing.WrongText as error:
-        raise IssueRefused(error.field, error.text) from error
+        raise IssueRefused(error.text, field=error.field) from error
     if Ability.LOCAL not in tracker.abilities:
         elsewhere.comment(lab, project, key, body=body, by=by, run=run)
         return
@@ -120,7 +118,7 @@ def set_labels(
         try:
             changed = store.set_labels(root, number, labels=labels, by=by, at=lab.now())
         except Refused as error:
-            raise IssueRefused("labels", str(error)) from error
+            raise IssueRefused(str(error), field="labels") from error
         if changed:
             words = ", ".join(sorted(set(labels))) or "none"
             _tell(lab, project, number, f"labels are now: {words}", by)
@@ -138,7 +136,7 @@ def _texts(title: str, body: str) -> tuple[str, str]:
     try:
         return writing.title(title), writing.body(body)
     except writing.WrongText as error:
-        raise IssueRefused(error.field, error.text) from error
+        raise IssueRefused(error.text, field=error.field) from error
 
 
 def _tell(lab: Lab, project: Project, number: int, text: str, by: str) -> None:

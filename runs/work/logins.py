@@ -10,6 +10,7 @@ from runs.agents import credentials, holds
 from runs.domain import logging_in, tokens
 from runs.domain.logging_in import CHECK_FOR, OPEN_FOR, LoginFacts, LoginState
 from runs.domain.ports import Lab, Order, SeamError
+from runs.domain.refusal import ActRefused
 from runs.domain.states import NoticeKind, Trouble
 from runs.models import AgentProfile, LoginAttempt
 from runs.work import announce, looking
@@ -24,7 +25,7 @@ LATE = "Nobody finished the log-in in time, so its program was ended. Begin agai
 UNCHECKED = "The agent did not say within 20 seconds that it is logged in. Begin again."
 
 
-class LoginRefused(ValueError):
+class LoginRefused(ActRefused):
     """The log-in did not go on; nothing was changed."""
 
 

@@ -16,6 +16,7 @@ from django.db import IntegrityError, transaction
 from runs.agents import checks, claude_settings
 from runs.domain import budgets, commands, naming, tokens
 from runs.domain.ports import Lab, Order, SeamError, Sighting, Taken
+from runs.domain.refusal import ActRefused
 from runs.domain.states import AgentMode, NoticeKind, PersonState, ProjectState
 from runs.models import AgentProfile, ManualSession, Project, Settings
 from runs.work import announce, credentials, lease, manual_ends, orders, taking
@@ -28,8 +29,10 @@ START_LIMIT = timedelta(minutes=10)
 VANISHED = "its program ended at once"
 
 
-class SessionRefused(ValueError):
+class SessionRefused(ActRefused):
     """Nothing was started; the text says why and what to do."""
+
+    code = "not_started"
 
 
 def start(lab: Lab, project: Project, text: str, by: str) -> ManualSession:

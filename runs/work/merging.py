@@ -18,6 +18,7 @@ from runs.domain import merging as rules
 from runs.domain import writing
 from runs.domain.merging import MergeCommit, MergeFacts, MergeKind, Way
 from runs.domain.ports import Lab, Moved, Rejected, SeamError
+from runs.domain.refusal import ActRefused
 from runs.domain.states import NoticeKind
 from runs.models import Project
 from runs.work import announce, credentials, mergeable, origin
@@ -31,13 +32,11 @@ COMMITS = 250
 SHOWN_TITLE = 200
 
 
-class MergeRefused(Exception):
-    """It was not merged and nothing was changed; `code` is for programs, `text` for people."""
+class MergeRefused(ActRefused):
+    """It was not merged; `files` are those in conflict."""
 
-    def __init__(self, code: str, text: str, files: Sequence[str] = ()) -> None:
-        super().__init__(text)
-        self.code = code
-        self.text = text
+    def __init__(self, text: str, code: str, files: Sequence[str] = ()) -> None:
+        super().__init__(text, code=code)
         self.files = tuple(files)
 
 
@@ -76,7 +75,7 @@ def merge(
         except Moved:
             continue
     text = f"{facts.into} moved on origin again and again meanwhile. Nothing was merged. Try again."
-    raise MergeRefused("moved", text)
+    raise MergeRefused(text, code="moved")
 
 
 def recover(lab: Lab, project: Project) -> int:
@@ -135,22 +134,24 @@ def _check(facts: MergeFacts, pull: PullRequest, head: str, into: str) -> None:
         raise _was_merged(pull)
     if not said.can_merge:
         files = f" Files: {rules.files_words(said.files)}." if said.files else ""
-        raise MergeRefused(said.kind.value, f"{said.text}{files} Nothing was changed.", said.files)
+        raise MergeRefused(
+            f"{said.text}{files} Nothing was changed.", code=said.kind.value, files=said.files
+        )
     if head and head != facts.head_tip:
         text = (
             f"New commits have come to {facts.head} since you looked. Nothing was merged. "
             "Look at them, then merge."
         )
-        raise MergeRefused("head_moved", text)
+        raise MergeRefused(text, code="head_moved")
     if into and into != facts.into:
         text = f"It would go into {facts.into} now. Nothing was merged. Look again, then merge."
-        raise MergeRefused("base_moved", text)
+        raise MergeRefused(text, code="base_moved")
 
 
 def _was_merged(pull: PullRequest) -> MergeRefused:
     who = f" by {pull.merge_by}" if pull.merge_by else ""
     text = f"Pull request {pull.number} was merged{who} already. Nothing was changed."
-    return MergeRefused("merged", text)
+    return MergeRefused(text, code="merged")
 
 
 def _merge(lab: Lab, project: Project, pull: PullRequest, facts: MergeFacts, by: str) -> Merged:
@@ -186,7 +187,7 @@ def _merge(lab: Lab, project: Project, pull: PullRequest, facts: MergeFacts, by:
             f"Origin does not let labsite change {facts.into}: {error} Nothing was changed. "
             "Merge it where that is allowed, or allow it there."
         )
-        raise MergeRefused("protected", text) from error
+        raise MergeRefused(text, code="protected") from error
     except SeamError:
         _settle_unknown(lab, project, pull, facts, commit)
     pull = queries.pull(root, pull.number)
@@ -198,9 +199,9 @@ def _lost(pull: PullRequest) -> MergeRefused:
     if pull.state == PullState.MERGED:
         return _was_merged(pull)
     if pull.state == PullState.CLOSED:
-        return MergeRefused("closed", "It was closed meanwhile. Nothing was merged.")
+        return MergeRefused("It was closed meanwhile. Nothing was merged.", code="closed")
     text = f"{pull.merge_by} is merging it just now. Nothing was changed by you."
-    return MergeRefused("busy", text)
+    return MergeRefused(text, code="busy")
 
 
 def _settle_unknown(

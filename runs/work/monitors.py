@@ -14,6 +14,7 @@ from django.db.models.functions import Least
 from runs.domain import fast_path
 from runs.domain.grouping import MonitorState
 from runs.domain.ports import Lab
+from runs.domain.refusal import ActRefused
 from runs.domain.states import NoticeKind
 from runs.models import Monitor, MonitorPreset, TaskGroup
 from runs.models.monitor import MonitorOptions
@@ -24,16 +25,14 @@ LABEL_CHARACTERS = 80
 NEVER_BACK = "The findings of these tasks are their worker's own, so none is ever given back."
 
 
-class MonitorRefused(ValueError):
+class MonitorRefused(ActRefused):
     """A group cannot be watched so; `fields` says for each wrong option why."""
-
-    def __init__(self, text: str, fields: Mapping[str, str] | None = None) -> None:
-        super().__init__(text)
-        self.fields = dict(fields or {})
 
 
 class AlreadyWatched(MonitorRefused):
     """The group has a running monitor, which is `monitor`."""
+
+    code = "already_watched"
 
     def __init__(self, monitor: Monitor) -> None:
         super().__init__("This group has a running monitor. No other was started.")
@@ -140,10 +139,10 @@ def _checked(group: TaskGroup, name: str, given: Mapping[str, object], phase: st
     chosen = MonitorPreset.objects.complete().filter(name=name).first() if name else None
     if name and chosen is None:
         said = f"There is no preset {name}."
-        raise MonitorRefused(said, {"preset": said})
+        raise MonitorRefused(said, fields={"preset": said})
     unknown = {name: "There is no such option." for name in given if name not in OPTIONS}
     if unknown:
-        raise MonitorRefused(" ".join(unknown.values()), unknown)
+        raise MonitorRefused(" ".join(unknown.values()), fields=unknown)
     basis = {name: getattr(chosen, name) for name in OPTIONS} if chosen else {}
     monitor = Monitor(group=group, preset=name, **basis)
     for option, value in given.items():
@@ -152,7 +151,7 @@ def _checked(group: TaskGroup, name: str, given: Mapping[str, object], phase: st
     if "label" not in given:
         monitor.label = monitor.label.replace("{phase}", phase or group.name)[:LABEL_CHARACTERS]
     if monitor.release_seconds is not None and _is_unique(group, chosen):
-        raise MonitorRefused(NEVER_BACK, {"release_seconds": NEVER_BACK})
+        raise MonitorRefused(NEVER_BACK, fields={"release_seconds": NEVER_BACK})
     return monitor
 
 
@@ -172,7 +171,7 @@ def _clean(monitor: Monitor) -> None:
     except ValidationError as error:
         fields = {name: " ".join(said) for name, said in error.message_dict.items()}
         words = [f"{name}: {said}" for name, said in fields.items()]
-        raise MonitorRefused(" ".join(words), fields) from error
+        raise MonitorRefused(" ".join(words), fields=fields) from error
 
 
 def _store(lab: Lab, monitor: Monitor, by: str) -> Monitor:

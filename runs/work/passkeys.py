@@ -17,6 +17,7 @@ from django.db import IntegrityError, transaction
 from runs.domain import passkeys as rules
 from runs.domain.passkeys import Site
 from runs.domain.ports import Lab
+from runs.domain.refusal import ActRefused
 from runs.domain.states import NoticeKind
 from runs.models import Passkey
 from runs.work import announce, people
@@ -39,7 +40,7 @@ class Asked:
     handle: str = ""
 
 
-class PasskeyRefused(Exception):
+class PasskeyRefused(ActRefused):
     """Nothing was changed and nobody was recognised; the text says what to do."""
 
 

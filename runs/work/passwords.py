@@ -8,10 +8,11 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from runs.domain.ports import Lab
+from runs.domain.refusal import ActRefused
 from runs.work import people
 
 
-class PasswordRefused(ValueError):
+class PasswordRefused(ActRefused):
     """The password may not be used; the text says why."""
 
 
@@ -20,7 +21,7 @@ def check(password: str, user: User) -> None:
     try:
         validate_password(password, user)
     except ValidationError as wrong:
-        raise PasswordRefused(" ".join(wrong.messages)) from wrong
+        raise PasswordRefused(" ".join(wrong.messages), field="password") from wrong
 
 
 def change(lab: Lab, user: User, password: str, session: str) -> None:

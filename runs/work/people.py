@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from runs.domain.ports import Lab
+from runs.domain.refusal import ActRefused
 from runs.domain.roles import MAY_ACT, Role, role_of
 from runs.domain.states import NoticeKind
 from runs.work import announce
@@ -20,13 +21,8 @@ LAST_ADMIN = (
 )
 
 
-class PeopleRefused(ValueError):
+class PeopleRefused(ActRefused):
     """Nothing was changed; `field` names what to correct, empty when it is no field's fault."""
-
-    def __init__(self, field: str, text: str) -> None:
-        super().__init__(text)
-        self.field = field
-        self.text = text
 
 
 def add(lab: Lab, name: str, wanted: Role, *, by: str) -> User:
@@ -38,11 +34,11 @@ def add(lab: Lab, name: str, wanted: Role, *, by: str) -> User:
     try:
         user.clean_fields(exclude=["password"])
     except ValidationError as wrong:
-        raise PeopleRefused("name", " ".join(wrong.messages)) from wrong
+        raise PeopleRefused(" ".join(wrong.messages), field="name") from wrong
     with transaction.atomic():
         _admins()  # one at a time, so that a name cannot be taken between look and save
         if User.objects.filter(username__iexact=name).exists():
-            raise PeopleRefused("name", f"There is somebody called {name} already.")
+            raise PeopleRefused(f"There is somebody called {name} already.", field="name")
         user.save()
         _give(user, wanted)
         tell(lab, f"{name} was added as {wanted}", by=by)
@@ -85,7 +81,7 @@ def deactivate(lab: Lab, person: int, *, by: str) -> bool:
     with transaction.atomic():
         user = _locked(person)
         if user.username == by:
-            raise PeopleRefused("", "You cannot deactivate yourself. Ask another admin.")
+            raise PeopleRefused("You cannot deactivate yourself. Ask another admin.")
         if not user.is_active:
             return False
         _keep_an_admin(user)
@@ -116,7 +112,7 @@ def forget_password(lab: Lab, person: int, *, by: str) -> User:
     with transaction.atomic():
         user = _locked(person)
         if not user.is_active:
-            raise PeopleRefused("", f"{user.username} is deactivated. Activate them first.")
+            raise PeopleRefused(f"{user.username} is deactivated. Activate them first.")
         if user.has_usable_password():
             _keep_an_admin(user)
         user.set_unusable_password()
@@ -172,7 +168,7 @@ def _keep_an_admin(user: User) -> None:
     others = User.objects.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
     can_log_in = others.exclude(password__startswith=UNUSABLE_PASSWORD_PREFIX).exists()
     if user.is_superuser and user.is_active and not can_log_in:
-        raise PeopleRefused("", LAST_ADMIN.format(name=user.username))
+        raise PeopleRefused(LAST_ADMIN.format(name=user.username))
 
 
 def _give(user: User, wanted: Role) -> None:

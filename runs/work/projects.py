@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from runs.domain import naming
 from runs.domain.ports import Lab, SeamError
+from runs.domain.refusal import ActRefused
 from runs.domain.sources import Source, WrongSource, name_from, read_source, resolved, split_login
 from runs.domain.states import Mirror, NoticeKind, ProjectState, TrackerKind
 from runs.models import Forge, Project
@@ -34,13 +35,8 @@ QUEUE_LOSS = timedelta(seconds=5)
 _NO_LABEL = {"ready_label": ""}  # what is ready there, bd says itself
 
 
-class ProjectRefused(ValueError):
+class ProjectRefused(ActRefused):
     """The project cannot be added as written; `field` names the one to correct."""
-
-    def __init__(self, field: str, text: str) -> None:
-        super().__init__(text)
-        self.field = field
-        self.text = text
 
 
 def add(
@@ -63,7 +59,7 @@ def add(
     slug = _free_slug(name)
     read, url, login = read_address(lab, source)
     if max(len(url), len(read.text)) > SOURCE_CHARACTERS:
-        raise ProjectRefused("source", f"Use at most {SOURCE_CHARACTERS} characters.")
+        raise ProjectRefused(f"Use at most {SOURCE_CHARACTERS} characters.", field="source")
     token = token or login
     place = _place(tracker, forge, read, url)
     used = token
@@ -83,7 +79,7 @@ def read_address(lab: Lab, source: str) -> tuple[Source, str, str]:
     try:
         read = read_source(source)
     except WrongSource as error:
-        raise ProjectRefused("source", str(error)) from error
+        raise ProjectRefused(str(error), field="source") from error
     if read.is_path:
         read = Source(str(_folder(read.text)), is_path=True)
     url, login = split_login(_origin(lab, read))
@@ -141,27 +137,30 @@ def _place(tracker: str, forge: Forge | None, source: Source, url: str) -> _Plac
         try:
             return _Place(forge.kind, forges.root_at(forge, url), forge)
         except forges.ForgeRefused as error:
-            raise ProjectRefused(error.field, error.text) from error
+            raise ProjectRefused(error.text, field=error.field) from error
     if tracker == TrackerKind.BEADS:
         if not (source.is_path and (Path(source.text) / ".beads").is_dir()):
             text = (
                 "beads keeps its issues in a folder .beads; give the path of a repository with one."
             )
-            raise ProjectRefused("tracker", text)
+            raise ProjectRefused(text, field="tracker")
         return _Place(tracker, source.text)
     if tracker in ("", TrackerKind.BUILTIN):
         return _Place(tracker)
-    raise ProjectRefused("forge", "Choose the account with which the forge is asked.")
+    raise ProjectRefused("Choose the account with which the forge is asked.", field="forge")
 
 
 def _free_slug(name: str) -> str:
     """The name's part of session and folder names, if no other project has it."""
     slug = naming.sanitise(name)
     if not slug.strip("_-") or len(name) > 60:
-        raise ProjectRefused("name", "Write a name with letters or digits, at most 60 characters.")
+        raise ProjectRefused(
+            "Write a name with letters or digits, at most 60 characters.", field="name"
+        )
     if Project.objects.filter(Q(name__iexact=name) | Q(slug__iexact=slug)).exists():
         raise ProjectRefused(
-            "name", f"There is a project called {name} already, or one that differs only in signs."
+            f"There is a project called {name} already, or one that differs only in signs.",
+            field="name",
         )
     return slug
 
@@ -173,9 +172,11 @@ def _folder(text: str) -> Path:
         is_there = path.is_dir()
     except (OSError, RuntimeError, ValueError) as error:
         why = getattr(error, "strerror", "") or error
-        raise ProjectRefused("source", f"{text[:100]} cannot be read as a path: {why}") from error
+        raise ProjectRefused(
+            f"{text[:100]} cannot be read as a path: {why}", field="source"
+        ) from error
     if not is_there:
-        raise ProjectRefused("source", f"There is no folder {text} on this machine.")
+        raise ProjectRefused(f"There is no folder {text} on this machine.", field="source")
     return path
 
 
@@ -187,7 +188,7 @@ def _origin(lab: Lab, source: Source) -> str:
     try:
         url = lab.repos.remote_url(path)
     except SeamError as error:
-        raise ProjectRefused("source", f"{source.text} is not a git repository.") from error
+        raise ProjectRefused(f"{source.text} is not a git repository.", field="source") from error
     top = next((p for p in (path, *path.parents) if (p / ".git").exists()), path)
     return resolved(url, top) if url else ""
 
@@ -201,12 +202,14 @@ def _explained(error: SeamError, token: str) -> ProjectRefused:
         for word in ("authentication failed", "could not read username", "403", "permission denied")
     ):
         field = "token" if token else "source"
-        return ProjectRefused(field, f"The repository refused the credential. git said: {said}")
+        return ProjectRefused(
+            f"The repository refused the credential. git said: {said}", field=field
+        )
     if "empty" in lowered:
         return ProjectRefused(
-            "source", "The repository is empty. Push a first commit, then add it again."
+            "The repository is empty. Push a first commit, then add it again.", field="source"
         )
-    return ProjectRefused("source", f"The repository cannot be read. git said: {said}")
+    return ProjectRefused(f"The repository cannot be read. git said: {said}", field="source")
 
 
 def _store(
@@ -247,5 +250,5 @@ def _store(
             )
             transaction.on_commit(lambda: lab.queue.clone(project.pk), robust=True)
     except IntegrityError as error:
-        raise ProjectRefused("name", f"There is a project called {name} already.") from error
+        raise ProjectRefused(f"There is a project called {name} already.", field="name") from error
     return project

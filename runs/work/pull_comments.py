@@ -9,6 +9,7 @@ from django.db import transaction
 
 from runs.domain import patches, writing
 from runs.domain.ports import Lab
+from runs.domain.refusal import ActRefused
 from runs.domain.states import ForgeKind, NoticeKind, TrackerKind
 from runs.models import Notice, Project, Run
 from runs.work import announce, comparing, elsewhere
@@ -22,13 +23,8 @@ SAME_WORDS = timedelta(minutes=5)
 SHOWN_PATH = 60
 
 
-class PullRefused(Exception):
+class PullRefused(ActRefused):
     """Nothing was stored or opened; `field` is what is wrong, `text` says so and what to do."""
-
-    def __init__(self, field: str, text: str) -> None:
-        super().__init__(text)
-        self.field = field
-        self.text = text
 
 
 def comment(
@@ -52,10 +48,12 @@ def comment(
     try:
         body = writing.comment(body)
     except writing.WrongText as error:
-        raise PullRefused(error.field, error.text) from error
+        raise PullRefused(error.text, field=error.field) from error
     if project.tracker != TrackerKind.BUILTIN:
         if path or line is not None:
-            raise PullRefused("line", "Lines of this pull request are commented on at its tracker.")
+            raise PullRefused(
+                "Lines of this pull request are commented on at its tracker.", field="line"
+            )
         return _comment_elsewhere(lab, project, number, body, by, run)
     pull = queries.pull(project.tracker_root, number)
     place = None
@@ -123,22 +121,24 @@ def _place(
     ends = comparing.ends_of(lab, project, pull)
     if commit and commit != ends.head:
         raise PullRefused(
-            "line",
             "The branch has moved on since this page was made, so the line may be another one. "
             "Load the page again; your words are kept in the field.",
+            field="line",
         )
     found = comparing.between(lab, project, ends) if ends.are_known else None
     if found is None or found.error:
-        raise PullRefused("line", f"{found.error if found else ends.note} Nothing was stored.")
+        raise PullRefused(
+            f"{found.error if found else ends.note} Nothing was stored.", field="line"
+        )
     change = next((one for one in found.files if one.path == path), None)
     if change is None:
-        raise PullRefused("path", "The pull request does not change this file.")
+        raise PullRefused("The pull request does not change this file.", field="path")
     if side not in list(Side):
-        raise PullRefused("side", "A line is on the old or on the new side.")
+        raise PullRefused("A line is on the old or on the new side.", field="side")
     patch = comparing.patch_of(lab, project, change)
     quote = patches.line_at(patch, line or 0, is_old=side == Side.OLD)
     if quote is None:
         raise PullRefused(
-            "line", f"The diff does not show the {side} line {line or ''} of this file."
+            f"The diff does not show the {side} line {line or ''} of this file.", field="line"
         )
     return Place(path, line or 0, Side(side), ends.head, writing.clean(quote)[:QUOTE])

@@ -128,13 +128,14 @@ def _able(lab: Lab, project: Project) -> Tracker:
     tracker = lab.tracker_for(project.tracker)
     if tracker is not None and Ability.PULLS not in tracker.abilities:
         raise PullRefused(
-            "tracker",
             "This project has no pull requests. Name the issue in a commit message, push the "
             "branch, then run: labctl done",
+            field="tracker",
         )
     if tracker is None or Ability.CREATE_PULL not in tracker.abilities:
         raise PullRefused(
-            "tracker", "labsite cannot open pull requests on this project's tracker; use its own."
+            "labsite cannot open pull requests on this project's tracker; use its own.",
+            field="tracker",
         )
     return tracker
 
@@ -142,7 +143,7 @@ def _able(lab: Lab, project: Project) -> Tracker:
 def _check_active(run: Run) -> None:
     """Asked anew of the database: a run may end while its agent waits for git."""
     if not Run.objects.active().filter(pk=run.pk).exists():
-        raise PullRefused("run", "This run has ended, so no pull request was opened for it.")
+        raise PullRefused("This run has ended, so no pull request was opened for it.", field="run")
 
 
 def _standing(tracker: Tracker, run: Run) -> Pull | None:
@@ -181,7 +182,7 @@ def _request(lab: Lab, run: Run, title: str, body: str, base: str, by: str) -> N
     try:
         title, body = writing.title(title), writing.body(body)
     except writing.WrongText as error:
-        raise PullRefused(error.field, error.text) from error
+        raise PullRefused(error.text, field=error.field) from error
     base = _base(lab, run, base)
     commit = _own_commit(lab, run)
     _check_ahead(lab, run, commit, base)
@@ -205,10 +206,12 @@ def _base(lab: Lab, run: Run, base: str) -> str:
     if not base or base == project.default_branch:
         return project.default_branch
     if base == run.branch or not _BRANCH.fullmatch(base) or ".." in base:
-        raise PullRefused("base", "A pull request cannot go into that branch. Leave --base out.")
+        raise PullRefused(
+            "A pull request cannot go into that branch. Leave --base out.", field="base"
+        )
     token = credentials.of_git(lab, project)
     if lab.repos.pushed(project.repo(lab.paths), base, token, project.url) is None:
-        raise PullRefused("base", f"origin has no branch {base}. Leave --base out.")
+        raise PullRefused(f"origin has no branch {base}. Leave --base out.", field="base")
     return base
 
 
@@ -218,9 +221,9 @@ def _pushed(lab: Lab, run: Run) -> str:
     commit = lab.repos.pushed(project.repo(lab.paths), run.branch, token, project.url)
     if commit is None:
         raise PullRefused(
-            "head",
             f"origin has no branch {run.branch} yet, so no pull request was opened. "
             f"Push first: git push origin {run.branch}",
+            field="head",
         )
     return commit
 
@@ -230,9 +233,9 @@ def _own_commit(lab: Lab, run: Run) -> str:
     commit = _pushed(lab, run)
     if _is_left_over(lab, run, commit):
         raise PullRefused(
-            "head",
             f"what origin has on {run.branch} was there before this run began, and nothing was "
             f"committed here yet. Commit your work, then: git push --force origin {run.branch}",
+            field="head",
         )
     return commit
 
@@ -241,9 +244,9 @@ def _check_ahead(lab: Lab, run: Run, commit: str, base: str) -> None:
     """A pull request without a commit would be found merged at once."""
     if not _is_ahead(lab, run.project, commit, base):
         raise PullRefused(
-            "head",
             f"{run.branch} on origin holds no commit that {base} does not have. "
             f"Commit your work, then: git push origin {run.branch}",
+            field="head",
         )
 
 
@@ -251,9 +254,9 @@ def _check_complete(lab: Lab, run: Run, commit: str) -> None:
     """A pull request ends the run, so nothing that was committed may be missing on origin."""
     if _is_behind(lab, run, commit):
         raise PullRefused(
-            "head",
             f"{run.branch} has commits here that origin does not have, and a pull request ends "
             f"the run. {_push_words(lab, run, commit)}",
+            field="head",
         )
 
 

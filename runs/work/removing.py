@@ -23,6 +23,7 @@ from django.db.models.functions import Concat
 from runs.domain import naming, removing
 from runs.domain.keeping import Branch
 from runs.domain.ports import Lab, SeamError
+from runs.domain.refusal import ActRefused
 from runs.domain.removing import Holdings
 from runs.domain.states import NoticeKind, ProjectState, TrackerKind
 from runs.models import (
@@ -50,12 +51,10 @@ LOOKED_AT = 100
 AT_ONCE = 500
 
 
-class RemovalRefused(Exception):
+class RemovalRefused(ActRefused):
     """Nothing was removed; the text says what to stop first."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text
+    code = "in_use"
 
 
 def holdings(lab: Lab, project: Project) -> Holdings:

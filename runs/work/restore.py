@@ -11,6 +11,7 @@ from django.db import transaction
 
 from runs.domain import naming
 from runs.domain.ports import Lab, SeamError, Taken
+from runs.domain.refusal import ActRefused
 from runs.domain.states import NoticeKind
 from runs.models import Project, Rescue, Settings
 from runs.work import announce, census, owners, terms
@@ -20,12 +21,10 @@ logger = logging.getLogger(__name__)
 NAMES_TRIED = 20
 
 
-class RestoreRefused(Exception):
+class RestoreRefused(ActRefused):
     """Nothing was restored; the text says why."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text
+    code = "already_restored"
 
 
 def restore(lab: Lab, found: Rescue, by: str) -> str:

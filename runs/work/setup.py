@@ -12,6 +12,7 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
 from runs.domain.paths import Paths
+from runs.domain.refusal import ActRefused
 from runs.work import passwords
 
 DEAD_LINK = (
@@ -20,13 +21,8 @@ DEAD_LINK = (
 )
 
 
-class SetupRefused(ValueError):
+class SetupRefused(ActRefused):
     """No account was made; `field` names the one to correct, empty when the link is dead."""
-
-    def __init__(self, field: str, text: str) -> None:
-        super().__init__(text)
-        self.field = field
-        self.text = text
 
 
 def has_account() -> bool:
@@ -67,7 +63,7 @@ def make_operator(paths: Paths, token: str, name: str, password: str) -> User:
     Whoever removes the token's file has won; a second request at the same time makes nothing.
     """
     if not is_open(paths, token):
-        raise SetupRefused("", DEAD_LINK)
+        raise SetupRefused(DEAD_LINK)
     # As the login page reads what is typed, or its owner could never log in again.
     name = User.normalize_username(name)
     user = User(username=name, is_staff=True, is_superuser=True)
@@ -75,16 +71,16 @@ def make_operator(paths: Paths, token: str, name: str, password: str) -> User:
     user.set_password(password)
     with transaction.atomic():
         if has_account():
-            raise SetupRefused("", DEAD_LINK)
+            raise SetupRefused(DEAD_LINK)
         try:
             with transaction.atomic():
                 user.save()
         except IntegrityError as taken:
-            raise SetupRefused("", DEAD_LINK) from taken
+            raise SetupRefused(DEAD_LINK) from taken
         try:
             paths.setup_token.unlink()
         except FileNotFoundError as gone:
-            raise SetupRefused("", DEAD_LINK) from gone
+            raise SetupRefused(DEAD_LINK) from gone
     return user
 
 
@@ -93,11 +89,11 @@ def _check(user: User, password: str) -> None:
     try:
         user.clean_fields(exclude=["password"])
     except ValidationError as wrong:
-        raise SetupRefused("name", " ".join(wrong.messages)) from wrong
+        raise SetupRefused(" ".join(wrong.messages), field="name") from wrong
     try:
         passwords.check(password, user)
     except passwords.PasswordRefused as wrong:
-        raise SetupRefused("password", str(wrong)) from wrong
+        raise SetupRefused(str(wrong), field="password") from wrong
 
 
 def _hash(token: str) -> str:

@@ -10,6 +10,7 @@ from django.db import transaction
 from runs.domain import forging, writing
 from runs.domain.forging import NoRepository
 from runs.domain.ports import Lab
+from runs.domain.refusal import ActRefused
 from runs.domain.states import Mirror, NoticeKind, TrackerKind
 from runs.models import Forge, Project, Run
 from runs.work import announce, pacing, start_waits
@@ -27,17 +28,14 @@ CLAIMS = (
 )
 
 
-class SwitchRefused(ValueError):
+class SwitchRefused(ActRefused):
     """Nothing was changed; `field` names what to correct."""
-
-    def __init__(self, field: str, text: str) -> None:
-        super().__init__(text)
-        self.field = field
-        self.text = text
 
 
 class RunsActive(SwitchRefused):
     """The tracker stays as it is while runs are judged by it."""
+
+    code = "runs_active"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ def choose(lab: Lab, project: Project, wanted: Wanted, *, by: str) -> bool:
         now = Project.objects.select_related("forge").get(pk=project.pk)
         is_moved = _is_moved(now, wanted, root)
         if is_moved and Run.objects.active().filter(project=project).exists():
-            raise RunsActive("tracker", ACTIVE)
+            raise RunsActive(ACTIVE, field="tracker")
         same = {name: getattr(now, name) for name in plain} == plain
         if same and not is_moved and now.forge_id == _pk(wanted.forge):
             return False
@@ -105,19 +103,19 @@ def _root(project: Project, wanted: Wanted) -> str:
         return ""
     if wanted.tracker == TrackerKind.BEADS:
         if not has_beads(project):
-            raise SwitchRefused("tracker", "The project's folder holds no .beads.")
+            raise SwitchRefused("The project's folder holds no .beads.", field="tracker")
         return project.source
     if wanted.forge is None or wanted.forge.kind != wanted.tracker:
-        raise SwitchRefused("tracker", "Choose the account with which the forge is asked.")
+        raise SwitchRefused("Choose the account with which the forge is asked.", field="tracker")
     named = wanted.repository.strip().strip("/")
     try:
         url = f"{wanted.forge.web}/{named}" if named else project.url
         place = forging.place_of(url, wanted.forge.web)
     except NoRepository as error:
-        raise SwitchRefused("repository", str(error)) from error
+        raise SwitchRefused(str(error), field="repository") from error
     if place.web != wanted.forge.web:
         text = f"The clone address is not on {wanted.forge.web}. Write the repository: owner/name."
-        raise SwitchRefused("repository", text)
+        raise SwitchRefused(text, field="repository")
     return forging.root_of(wanted.forge.pk, place)
 
 
@@ -174,12 +172,12 @@ def _told(wanted: Wanted, root: str, *, is_moved: bool) -> str:
 def _label(field: str, text: str, *, is_needed: bool = True) -> str:
     label = " ".join(writing.clean(text).split())
     if not label and is_needed:
-        raise SwitchRefused(field, "Write the label that marks ready issues.")
+        raise SwitchRefused("Write the label that marks ready issues.", field=field)
     if len(label) > LABEL_CHARACTERS or "," in label:
         limit = (
             f"Use at most {LABEL_CHARACTERS} characters and no comma: forges list labels by commas."
         )
-        raise SwitchRefused(field, limit)
+        raise SwitchRefused(limit, field=field)
     return label
 
 
@@ -187,7 +185,7 @@ def _mirror(text: str) -> str:
     try:
         return Mirror(text or Mirror.OFF)
     except ValueError as error:
-        raise SwitchRefused("mirror", "Choose what labsite writes on the tracker.") from error
+        raise SwitchRefused("Choose what labsite writes on the tracker.", field="mirror") from error
 
 
 def _pk(forge: Forge | None) -> int | None:

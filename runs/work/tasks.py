@@ -11,6 +11,7 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from runs.domain import writing
 from runs.domain.grouping import NAME_CHARACTERS, TaskStatus, is_name, subject_of
 from runs.domain.ports import Lab
+from runs.domain.refusal import ActRefused
 from runs.domain.states import NoticeKind
 from runs.domain.tasking import (
     NAME_RULE,
@@ -29,13 +30,8 @@ from trackers.base import NotFound
 MOST_TASKS = 2_000
 
 
-class TaskRefused(Exception):
+class TaskRefused(ActRefused):
     """The act was not done, and nothing was changed; `code` is for programs, `fields` say where."""
-
-    def __init__(self, code: str, text: str, field: str = "") -> None:
-        super().__init__(text)
-        self.code = code
-        self.fields = {field: text} if field else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +160,7 @@ def _may(act: Act, task: Task, worker: Worker | None) -> bool:
     if is_so_already(act, standing, name):
         return False
     if no := refusal(act, standing, name):
-        raise TaskRefused(no.code, no.text)
+        raise TaskRefused(no.text, code=no.code)
     return True
 
 
@@ -213,7 +209,7 @@ def _look_at_output(lab: Lab, task: Task, worker: Worker, by: str) -> None:
         Worker.objects.filter(pk=worker.pk).update(sent_back_at=lab.now(), sent_back_why=why)
         text = f"task {task} was not accepted from {worker.name}: {why}"
         announce.tell(lab, NoticeKind.TASK_SENT_BACK, text, group=task.group, by=by)
-    raise TaskRefused("no_output", f"Task #{task.key} was not accepted. {why}")
+    raise TaskRefused(f"Task #{task.key} was not accepted. {why}", code="no_output")
 
 
 def _as_read(task: Task) -> QuerySet[Task]:
@@ -233,7 +229,7 @@ def _fit(group: TaskGroup, new: Sequence[NewTask]) -> list[Task]:
     )
     if not new or len(there) + len(new) > MOST_TASKS:
         text = f"Add at least one task; a group has at most {MOST_TASKS:,}. Nothing was added."
-        raise TaskRefused("invalid", text, "tasks")
+        raise TaskRefused(text, code="invalid", field="tasks")
     named = {key for one in new if (key := one.name)}
     taken, issues, made = set(there), set(there.values()), list[Task]()
     numbers = free_keys(taken | named)
@@ -249,7 +245,7 @@ def _fit(group: TaskGroup, new: Sequence[NewTask]) -> list[Task]:
         elif len(one.description) > TEXT_CHARACTERS:
             wrong = f"What a task says has at most {TEXT_CHARACTERS:,} characters."
         if wrong:
-            raise TaskRefused("invalid", f"{wrong} Nothing was added.", "tasks")
+            raise TaskRefused(f"{wrong} Nothing was added.", code="invalid", field="tasks")
         taken.add(key)
         issues.add(one.issue_key)
         subject, text = subject_of(writing.clean(one.subject), key), writing.body(one.description)
@@ -266,4 +262,4 @@ def _still_open(group: TaskGroup) -> None:
 
 def closed(group: TaskGroup) -> TaskRefused:
     """Why nothing is done in a group that is closed or gone."""
-    return TaskRefused("closed", f"Task group {group.name} is closed. {NOTHING}")
+    return TaskRefused(f"Task group {group.name} is closed. {NOTHING}", code="closed")

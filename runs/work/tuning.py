@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import models, transaction
 
 from runs.domain.ports import Lab
+from runs.domain.refusal import ActRefused
 from runs.domain.states import NoticeKind
 from runs.models import Settings
 from runs.models.secret import SecretField
@@ -30,12 +31,8 @@ NUMBERS = (
 )
 
 
-class TuningRefused(ValueError):
+class TuningRefused(ActRefused):
     """A number cannot be used; `fields` says for each wrong one why."""
-
-    def __init__(self, fields: Mapping[str, str]) -> None:
-        super().__init__(" ".join(fields.values()))
-        self.fields = dict(fields)
 
 
 def tune(lab: Lab, numbers: Mapping[str, int], *, by: str) -> Settings:
@@ -45,7 +42,7 @@ def tune(lab: Lab, numbers: Mapping[str, int], *, by: str) -> Settings:
     """
     unknown = {name: "There is no such number." for name in numbers if name not in NUMBERS}
     if unknown:
-        raise TuningRefused(unknown)
+        raise TuningRefused(" ".join(unknown.values()), fields=unknown)
     Settings.current()
     with transaction.atomic():
         rows = Settings.objects.select_for_update(of=("self",)).select_related("agent")
@@ -83,7 +80,7 @@ def _check(settings: Settings, changed: Iterable[str]) -> None:
         settings.clean_fields(exclude=kept)
     except ValidationError as error:
         wrong = {name: " ".join(said) for name, said in error.message_dict.items()}
-        raise TuningRefused(wrong) from error
+        raise TuningRefused(" ".join(wrong.values()), fields=wrong) from error
 
 
 def _shown(obj: models.Model, name: str) -> str:

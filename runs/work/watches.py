@@ -12,6 +12,7 @@ from django.db.models import F
 
 from runs.domain import watching
 from runs.domain.ports import Lab
+from runs.domain.refusal import ActRefused
 from runs.domain.states import NoticeKind, ProjectState
 from runs.domain.watch_session import Reason, Request, Terms, Validation
 from runs.models import Project, WatchSession
@@ -25,7 +26,7 @@ _ASKED = {
 }
 
 
-class WatchRefused(Exception):
+class WatchRefused(ActRefused):
     """The session cannot be opened; the text says why."""
 
 

@@ -12,6 +12,7 @@ from django.db.models import F
 from runs.domain import composing
 from runs.domain.composing import PhaseState, WorkflowState
 from runs.domain.ports import Lab
+from runs.domain.refusal import ActRefused
 from runs.domain.states import NoticeKind
 from runs.models import MonitorPreset, Project, TaskGroup, Workflow, WorkflowPhase
 from runs.models.workflow import PHASE_CHARACTERS, WORKFLOW_CHARACTERS
@@ -24,12 +25,8 @@ CEILING_SECONDS = round(composing.CEILING.total_seconds())
 AGAIN = (PhaseState.ERROR, PhaseState.STOPPED)
 
 
-class WorkflowRefused(ValueError):
+class WorkflowRefused(ActRefused):
     """It cannot be done; `fields` says for each wrong value why. Nothing was changed."""
-
-    def __init__(self, text: str, fields: Mapping[str, str] | None = None) -> None:
-        super().__init__(text)
-        self.fields = dict(fields or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ def start(
     rows = _rows(project, phases[: MOST_PHASES + 1])
     wrong = _wrong(name, rows, ceiling_seconds)
     if wrong:
-        raise WorkflowRefused(f"{' '.join(wrong.values())} Nothing was started.", wrong)
+        raise WorkflowRefused(f"{' '.join(wrong.values())} Nothing was started.", fields=wrong)
     now = lab.now()
     with transaction.atomic():
         made = Workflow.objects.create(

@@ -96,7 +96,7 @@ def comment_new(
     try:
         issues.comment(lab(), project, str(number), body=given.body, by=username(request))
     except IssueRefused as refused:
-        raise IssueRefused("body", refused.text) from refused
+        raise IssueRefused(refused.text, field="body") from refused
     return Status(201, _shown(project_id, number))
 
 

@@ -13,7 +13,6 @@ from runs.web.api import asked, kept_shapes, replies, showing
 from runs.web.api.ids import ProjectId
 from runs.web.api.projects import project_of
 from runs.web.api.router import Router
-from runs.web.kept_shown import STATUS
 from runs.web.refusals import Denied
 from runs.wiring import lab
 from runs.work import discard, parked, restore
@@ -62,11 +61,8 @@ def parked_discard(
     origin does not let go is told on the timeline. Large files are rescued first, so the answer may
     take minutes.
     """
-    try:
-        by, patient = username(request), lambda _: None
-        done = discard.discard(lab(), project_of(project_id), given.branch, by, patient)
-    except discard.DiscardRefused as refused:
-        raise Denied(STATUS[refused.code], refused.code, refused.text) from refused
+    by, patient = username(request), lambda _: None
+    done = discard.discard(lab(), project_of(project_id), given.branch, by, patient)
     return kept_shapes.rescue(done.rescue)
 
 
@@ -101,9 +97,6 @@ def rescue_restore(
     found = rows.filter(project=project_of(project_id)).first()
     if found is None:
         raise NotFound(f"There is no rescue {rescue_id}.")
-    try:
-        restore.restore(lab(), found, username(request))
-    except restore.RestoreRefused as refused:
-        raise Denied(409, "already_restored", refused.text) from refused
+    restore.restore(lab(), found, username(request))
     found.refresh_from_db()
     return kept_shapes.rescue(found)

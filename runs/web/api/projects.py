@@ -56,7 +56,7 @@ def project_new(request: HttpRequest, given: asked.NewProject) -> Status[Any]:
     pk = told.pop("forge")
     forge = Forge.objects.filter(pk=pk).first() if pk is not None else None
     if pk is not None and forge is None:
-        raise projects.ProjectRefused("forge", f"There is no account {pk}.")
+        raise projects.ProjectRefused(f"There is no account {pk}.", field="forge")
     added = projects.add(lab(), **told, forge=forge, by=username(request))
     return Status(201, showing.project(added))
 
@@ -91,10 +91,7 @@ def project_remove(request: HttpRequest, project_id: ProjectId) -> Status[Any]:
     have is kept on disk, and the timeline says where. Refused while something is active.
     """
     found = project_of(project_id)
-    try:
-        removing.remove(lab(), found, username(request))
-    except removing.RemovalRefused as refused:
-        raise Denied(409, "in_use", refused.text) from refused
+    removing.remove(lab(), found, username(request))
     return Status(202, showing.project(project_of(project_id)))
 
 

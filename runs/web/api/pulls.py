@@ -12,7 +12,7 @@ from runs.web.api import asked, pull_shapes, replies, showing
 from runs.web.api.ids import Number, ProjectId
 from runs.web.api.projects import project_of
 from runs.web.api.router import Router
-from runs.web.refusals import INVALID, Denied
+from runs.web.refusals import Denied
 from runs.wiring import lab
 from runs.work import mergeable, merging, pull_comments, pulls
 from runs.work.issues import root_of
@@ -84,12 +84,8 @@ def pull_merge(
     then nothing was changed. 502: origin did not answer; ask again.
     """
     project = project_of(project_id)
-    try:
-        done = merging.merge(
-            lab(), project, number, by=username(request), head=given.head, into=given.into
-        )
-    except merging.MergeRefused as refused:
-        raise Denied(409, refused.code, refused.text) from refused
+    by = username(request)
+    done = merging.merge(lab(), project, number, by=by, head=given.head, into=given.into)
     pull = showing.pull(queries.pull(project.tracker_root, number))
     return pull_shapes.MergeDone(pull=pull, closed_issues=list(done.closed))
 
@@ -127,7 +123,7 @@ def pull_comment_new(
         )
     except pull_comments.PullRefused as refused:
         field = "body" if refused.field == "comment" else refused.field
-        raise Denied(422, INVALID, refused.text, {field: refused.text}) from refused
+        raise pull_comments.PullRefused(refused.text, field=field) from refused
     found = queries.pull_comments(
         queries.pull(project.tracker_root, number), after=key - 1, limit=1
     )

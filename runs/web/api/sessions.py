@@ -70,11 +70,8 @@ def session_start(
 
     502: it did not start, or ended at once; the answer says which and what became of its branch.
     """
-    try:
-        row = manual.start(lab(), project_of(project_id), given.label, username(request))
-    except manual.SessionRefused as refused:
-        raise Denied(409, "not_started", str(refused)) from refused
-    row = manual.wait(lab(), row)
+    asked = manual.start(lab(), project_of(project_id), given.label, username(request))
+    row = manual.wait(lab(), asked)
     if row.state == PersonState.ENDED:
         raise Denied(502, "start_failed", row.warning or manual.over(row))
     return Status(201 if row.state == PersonState.LIVE else 202, _of(row))

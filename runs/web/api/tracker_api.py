@@ -15,11 +15,9 @@ from runs.web.api.gate import check_administering, token_of
 from runs.web.api.ids import ProjectId
 from runs.web.api.projects import project_of
 from runs.web.api.router import Router
-from runs.web.refusals import Denied
 from runs.wiring import lab
 from runs.work import forges, hooks, switching
-from runs.work.forges import ForgeRefused
-from runs.work.switching import RunsActive, Wanted
+from runs.work.switching import Wanted
 from trackers.base import NotFound
 
 router = Router(tags=["Trackers"])
@@ -86,10 +84,7 @@ def forge_edit(
 def forge_remove(request: HttpRequest, forge_id: ForgeId) -> Status[Any]:
     """Forget an account that no project uses, and its credential. For admins only."""
     check_administering(token_of(request))
-    try:
-        forges.remove(lab(), forge_of(forge_id), by=username(request))
-    except ForgeRefused as refused:
-        raise Denied(409, "in_use", refused.text) from refused
+    forges.remove(lab(), forge_of(forge_id), by=username(request))
     return Status(204, None)
 
 
@@ -118,10 +113,7 @@ def tracker_choose(
     told = given.model_dump()
     pk = told.pop("forge")
     wanted = Wanted(forge=forge_of(pk) if pk is not None else None, **told)
-    try:
-        switching.choose(lab(), project_of(project_id), wanted, by=username(request))
-    except RunsActive as refused:
-        raise Denied(409, "runs_active", refused.text) from refused
+    switching.choose(lab(), project_of(project_id), wanted, by=username(request))
     return _tracker(project_of(project_id))
 
 

@@ -102,8 +102,6 @@ def watch_open(request: HttpRequest, project_id: ProjectId, given: NewWatch) -> 
     except watches.AlreadyOpen as refused:
         text = f"{refused} It is session {refused.session.pk}."
         raise Denied(409, "already_open", text) from refused
-    except watches.WatchRefused as refused:
-        raise Denied(409, "refused", str(refused)) from refused
     return Status(201, _one(made))
 
 

@@ -18,10 +18,10 @@ from runs.web.api.asked import BIGGEST_NUMBER, NO_NUL, WHOLE, Given, Paging
 from runs.web.api.ids import Number, ProjectId, RunId
 from runs.web.api.projects import project_of
 from runs.web.api.router import Router
-from runs.web.refusals import INVALID, Denied
+from runs.web.refusals import Denied
 from runs.wiring import lab
 from runs.work import workflows
-from runs.work.workflows import CEILING_SECONDS, NewPhase, WorkflowRefused
+from runs.work.workflows import CEILING_SECONDS, NewPhase
 from trackers.base import NotFound
 
 router = Router(tags=["Workflows"])
@@ -117,12 +117,9 @@ def workflow_start(
         NewPhase(one.name, one.group, one.timeout_seconds, one.net_seconds) for one in given.phases
     ]
     project, ceiling = project_of(project_id), given.ceiling_seconds
-    try:
-        made = workflows.start(
-            lab(), project, given.name, phases, by=username(request), ceiling_seconds=ceiling
-        )
-    except WorkflowRefused as refused:
-        raise Denied(422, INVALID, str(refused), refused.fields) from refused
+    made = workflows.start(
+        lab(), project, given.name, phases, by=username(request), ceiling_seconds=ceiling
+    )
     return Status(201, _shown(made))
 
 
@@ -161,11 +158,8 @@ def workflow_restart(
     phase = row.phases.select_related("group").filter(number=number).first()
     if phase is None:
         raise NotFound(f"There is no phase {number} in this workflow.")
-    try:
-        if not workflows.restart(lab(), row, phase, username(request)):
-            raise Denied(409, "not_held", NOT_HELD)
-    except WorkflowRefused as refused:
-        raise Denied(409, "refused", str(refused)) from refused
+    if not workflows.restart(lab(), row, phase, username(request)):
+        raise Denied(409, "not_held", NOT_HELD)
     return _shown(_workflow_of(project_id, workflow_id))
 
 

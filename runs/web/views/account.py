@@ -14,6 +14,7 @@ from runs import wiring
 from runs.web import challenges
 from runs.web import people as rows
 from runs.web.access import look, me
+from runs.web.refusals import at_fields
 from runs.web.stepup import confirmed
 from runs.web.views.auth import PasswordForm
 from runs.work import passwords, people
@@ -49,7 +50,7 @@ def password(request: HttpRequest) -> HttpResponse:
         try:
             passwords.change(wiring.lab(), user, form.cleaned_data["password"], key)
         except passwords.PasswordRefused as refused:
-            form.add_error("password", str(refused))
+            at_fields(form, refused)
         else:
             update_session_auth_hash(request, user)
             messages.success(request, CHANGED)

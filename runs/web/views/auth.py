@@ -21,6 +21,7 @@ from django.views.decorators.http import require_http_methods
 
 from runs import wiring
 from runs.web import access, addresses, challenges, guesses, stepup
+from runs.web.refusals import at_fields
 from runs.work import invites, passkeys, people, setup
 from runs.work.passwords import PasswordRefused
 
@@ -154,7 +155,7 @@ def first_account(request: HttpRequest, token: str) -> HttpResponse:
         except setup.SetupRefused as refused:
             if not refused.field:
                 return render(request, "auth/refused.html", {"text": refused.text}, status=409)
-            form.add_error(refused.field, refused.text)
+            at_fields(form, refused)
         else:
             return _in(request, user)
     return render(request, "auth/setup.html", {"form": form}, status=400 if form.is_bound else 200)
@@ -180,7 +181,7 @@ def invite(request: HttpRequest, person_id: int, token: str) -> HttpResponse:
         try:
             user = invites.accept(lab, person_id, token, form.cleaned_data["password"])
         except PasswordRefused as refused:
-            form.add_error("password", str(refused))
+            at_fields(form, refused)
         except invites.InviteRefused:
             return render(request, "auth/refused.html", {"text": invites.DEAD_LINK}, status=404)
         else:

@@ -15,7 +15,7 @@ from runs.models import Discarding, Project
 from runs.web import answers, kept_pages, start_answers
 from runs.web.access import act, look, username
 from runs.web.elsewhere import WEB
-from runs.web.kept_shown import STATUS
+from runs.web.refusals import status_of
 from runs.web.stepup import confirmed
 from runs.work import discarding, pulls, starts
 from runs.work.discard import DiscardRefused
@@ -63,7 +63,7 @@ def pull_decide(request: HttpRequest, project_id: int, number: int) -> HttpRespo
             return _reopen(request, project, number)
         done = discarding.begin(wiring.lab(), project, branch, username(request))
     except DiscardRefused as refused:
-        return answers.failed(request, refused.text, STATUS[refused.code], back)
+        return answers.failed(request, refused.text, status_of(refused), back)
     except (SeamError, TrackerError) as error:
         text = f"It was not done; what was not removed is as it was: {error}"
         return answers.failed(request, text, 502, back)

@@ -14,6 +14,7 @@ from runs.models import Forge
 from runs.web import answers, forge_pages
 from runs.web.access import administer, look, username
 from runs.web.forge_forms import AccountForm, NewAccountForm
+from runs.web.refusals import at_fields
 from runs.web.stepup import confirmed, safe_next
 from runs.work import forges as verbs
 from runs.work.forges import ForgeRefused
@@ -53,7 +54,7 @@ def forge_new(request: HttpRequest) -> HttpResponse:
         try:
             made = verbs.add(wiring.lab(), **told, credential=form.credential, by=username(request))
         except ForgeRefused as refused:
-            form.add_error(refused.field if refused.field in form.fields else None, refused.text)
+            at_fields(form, refused)
         else:
             back = safe_next(request) if "next" in request.GET else reverse("runs:forges")
             return answers.elsewhere(request, forge_pages.said(request, ADDED, made, back))
@@ -77,7 +78,7 @@ def forge(request: HttpRequest, forge_id: int) -> HttpResponse:
                 wiring.lab(), kept, **told, credential=form.credential, by=username(request)
             )
         except ForgeRefused as refused:
-            form.add_error(refused.field if refused.field in form.fields else None, refused.text)
+            at_fields(form, refused)
         else:
             back = reverse("runs:forges")
             return answers.elsewhere(request, forge_pages.said(request, CHANGED, made, back))

@@ -15,8 +15,8 @@ from runs.domain.ports import SeamError
 from runs.models import Discarding, Project
 from runs.web import answers, fragments, kept_pages, live, queries
 from runs.web.access import act, look, may_act, username
-from runs.web.kept_shown import STATUS
 from runs.web.live import Parts
+from runs.web.refusals import status_of
 from runs.web.stepup import confirmed
 from runs.work import discarding
 from runs.work import restore as restoring
@@ -86,7 +86,7 @@ def discard(request: HttpRequest, project_id: int) -> HttpResponse:
     try:
         done = discarding.begin(lab, project, branch, username(request))
     except DiscardRefused as refused:
-        return answers.failed(request, refused.text, STATUS[refused.code], back)
+        return answers.failed(request, refused.text, status_of(refused), back)
     except SeamError as error:
         text = f"{branch} was not discarded. What was not removed is as it was: {error}"
         return answers.failed(request, text, 502, back)

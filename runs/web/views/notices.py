@@ -19,6 +19,7 @@ from runs.models import NoticeAddress
 from runs.web import answers
 from runs.web import people as rows
 from runs.web.access import act, look, me, username
+from runs.web.refusals import at_fields
 from runs.web.stepup import confirmed
 from runs.work import addresses, deliveries
 
@@ -97,7 +98,7 @@ def address_new(request: HttpRequest) -> HttpResponse:
                 wiring.lab(), me(request), given["name"], given["url"], given["topics"]
             )
         except addresses.AddressRefused as refused:
-            form.add_error(refused.field, refused.text)
+            at_fields(form, refused)
         else:
             text = ADDED.format(name=made.name)
             return answers.done(request, {}, reverse("runs:notices"), text)

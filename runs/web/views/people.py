@@ -18,6 +18,7 @@ from runs.web import answers, live, queries
 from runs.web import people as rows
 from runs.web.access import administer, username
 from runs.web.live import Parts
+from runs.web.refusals import at_fields
 from runs.web.stepup import confirmed
 from runs.web.views.tokens import REVOKED
 from runs.work import api_tokens, invites, people
@@ -83,7 +84,7 @@ def person_new(request: HttpRequest) -> HttpResponse:
                 wiring.lab(), given["name"], Role(given["role"]), by=username(request)
             )
         except PeopleRefused as refused:
-            form.add_error(refused.field, refused.text)
+            at_fields(form, refused)
         else:
             return _link(request, added)
     status = 400 if form.is_bound else 200

@@ -19,6 +19,7 @@ from runs.web import agent_cards, answers, board, chrome, fragments, live, track
 from runs.web.access import act, look, username
 from runs.web.forge_forms import chosen_of
 from runs.web.forms import ProjectForm
+from runs.web.refusals import at_fields
 from runs.web.stepup import confirmed
 from runs.work import projects, recognising, removing, seen
 from runs.work.recognising import Offer
@@ -85,7 +86,7 @@ def _added(request: HttpRequest, form: ProjectForm, offer: Offer, chosen: str) -
             wiring.lab(), **form.cleaned_data, tracker=tracker, forge=forge, by=username(request)
         )
     except projects.ProjectRefused as refused:
-        form.add_error(refused.field if refused.field in form.fields else None, refused.text)
+        at_fields(form, refused)
         return None
 
 

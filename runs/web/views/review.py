@@ -149,14 +149,14 @@ def _where(project: Project, number: int, request: HttpRequest) -> dict[str, Any
     pull = queries.pull(project.tracker_root, number)
     found = comparing.of_pull(lab(), project, pull)
     if found.error:
-        raise PullRefused("line", f"{found.error} Nothing was stored.")
+        raise PullRefused(f"{found.error} Nothing was stored.", field="line")
     if sent.get("commit") != found.ends.head:
-        raise PullRefused("line", f"{review_pages.MOVED} Nothing was stored.")
+        raise PullRefused(f"{review_pages.MOVED} Nothing was stored.", field="line")
     file, line = _number(sent.get("file", "")), _number(sent.get("line", ""))
     if not 1 <= file <= len(found.files):
-        raise PullRefused("file", "Choose a file.")
+        raise PullRefused("Choose a file.", field="file")
     if not line:
-        raise PullRefused("line", "Write the number of a line that the diff shows.")
+        raise PullRefused("Write the number of a line that the diff shows.", field="line")
     path = found.files[file - 1].path
     return {"path": path, "line": line, "side": sent.get("side", ""), "commit": found.ends.head}
 

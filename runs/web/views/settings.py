@@ -11,6 +11,7 @@ from runs.agents import checks
 from runs.web import access, answers, live
 from runs.web.access import look, username
 from runs.web.forms import ChoiceForm
+from runs.web.refusals import at_fields
 from runs.web.views.project import form_page
 from runs.work import choices
 
@@ -48,6 +49,6 @@ def _stored(form: ChoiceForm, by: str) -> bool:
             by=by,
         )
     except choices.ChoiceRefused as refused:
-        form.add_error(refused.field, refused.text)
+        at_fields(form, refused)
         return False
     return True

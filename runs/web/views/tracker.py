@@ -15,6 +15,7 @@ from runs.web import answers, tracker_pages
 from runs.web.access import act, administer, look, username
 from runs.web.forge_forms import TrackerForm
 from runs.web.forms import ProjectForm
+from runs.web.refusals import at_fields
 from runs.web.stepup import confirmed
 from runs.work import forges, hooks, recognising, switching
 from runs.work.switching import SwitchRefused
@@ -50,7 +51,7 @@ def _changed(request: HttpRequest, project_id: int) -> HttpResponse:
         try:
             changed = switching.choose(wiring.lab(), project, form.wanted(), by=username(request))
         except SwitchRefused as refused:
-            form.add_error(refused.field if refused.field in form.fields else None, refused.text)
+            at_fields(form, refused)
         else:
             back = reverse("runs:tracker", args=[project_id])
             level: answers.Level = "success" if changed else "info"

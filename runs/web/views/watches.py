@@ -17,6 +17,7 @@ from runs.models import Project, WatchSession
 from runs.web import access, answers, fragments, issue_live, live_parts, watch_pages
 from runs.web.access import act, look, username
 from runs.web.issue_pages import read_filter
+from runs.web.refusals import at_fields
 from runs.web.watch_forms import ChecksForm, WatchForm
 from runs.web.watch_pages import Chosen
 from runs.work import attention, check_terms, watches
@@ -156,8 +157,7 @@ def _stored(project: Project, form: ChecksForm, by: str) -> bool | None:
     try:
         return check_terms.store(wiring.lab(), project, **form.cleaned_data, by=by)
     except TuningRefused as refused:
-        for name, text in refused.fields.items():
-            form.add_error(name, text)
+        at_fields(form, refused)
         return None
 
 
@@ -168,10 +168,10 @@ def _opened(request: HttpRequest, project: Project) -> HttpResponse:
     try:
         made = watches.open(wiring.lab(), project, form.terms, username(request))
     except watches.AlreadyOpen as refused:
-        form.add_error(None, str(refused))
+        at_fields(form, refused)
         return _refused(request, project, form, 409, refused.session)
     except watches.WatchRefused as refused:
-        form.add_error(None, str(refused))
+        at_fields(form, refused)
         return _refused(request, project, form, 409)
     back = reverse("runs:watch-session", args=[project.pk, made.pk])
     if not answers.is_htmx(request):
