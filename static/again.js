@@ -15,7 +15,11 @@
   function out() {
     if (isOut || !address()) return;
     isOut = true;
-    const press = Object.assign(document.createElement("button"), { type: "button", className: "btn small", textContent: "Log in" });
+    const press = Object.assign(document.createElement("button"), {
+      type: "button",
+      className: "btn small",
+      textContent: "Log in",
+    });
     press.addEventListener("click", ask);
     document.dispatchEvent(new CustomEvent("lab:out", { detail: { text: OUT, press } }));
   }
@@ -24,7 +28,8 @@
     const answer = await fetch(address(), body ? { method: "POST", body } : {});
     const is = (kind) => answer.headers.get("Content-Type")?.startsWith(kind);
     if (is("application/json")) return { here: await answer.json() };
-    if (is("text/html") && (answer.ok || answer.status === 401 || answer.status === 429)) return { form: await answer.text() };
+    const hasForm = answer.ok || answer.status === 401 || answer.status === 429;
+    if (is("text/html") && hasForm) return { form: await answer.text() };
     return { wrong: is("text/plain") ? await answer.text() : SILENT };
   }
 
@@ -54,7 +59,8 @@
     const { here, form, wrong } = await fetched(new FormData(event.target)).catch(() => ({ wrong: SILENT }));
     if (here) return back(here);
     if (form) return show(box, form);
-    const said = box.querySelector("[role=alert]") ?? box.querySelector("form").appendChild(document.createElement("p"));
+    const said =
+      box.querySelector("[role=alert]") ?? box.querySelector("form").appendChild(document.createElement("p"));
     said.className = "error";
     said.setAttribute("role", "alert");
     said.textContent = wrong;

@@ -27,9 +27,11 @@
     return days === 1 ? "1 day" : `${days} days`;
   }
 
-  const clockFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-  const momentFormat = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-  const shortFormat = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const toMinute = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+  const toDay = { day: "numeric", month: "short" };
+  const clockFormat = new Intl.DateTimeFormat(undefined, { ...toMinute, second: "2-digit" });
+  const momentFormat = new Intl.DateTimeFormat(undefined, { ...toDay, year: "numeric", ...toMinute });
+  const shortFormat = new Intl.DateTimeFormat(undefined, { ...toDay, ...toMinute });
   const fullFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 
   function write(element, text) {
@@ -42,8 +44,10 @@
     if (element.hasAttribute("data-since")) write(element, words(age));
     else if (element.hasAttribute("data-ago")) write(element, `${words(age)} ago`);
     else if (element.hasAttribute("data-clock")) write(element, clockFormat.format(moment));
-    else if (element.hasAttribute("data-moment")) write(element, (moment.getFullYear() === new Date(now()).getFullYear() ? shortFormat : momentFormat).format(moment));
-    else return;
+    else if (element.hasAttribute("data-moment")) {
+      const isThisYear = moment.getFullYear() === new Date(now()).getFullYear();
+      write(element, (isThisYear ? shortFormat : momentFormat).format(moment));
+    } else return;
     if (!element.title) element.title = fullFormat.format(moment);
   }
 
@@ -137,9 +141,19 @@
     if (status === 401) return loggedOut(context);
     if (isUnasked(context)) return state({ trouble: `refresh failed (${status}), trying again` });
     if (/<hx-partial/i.test(context.text || "")) return;
-    if (status === 403) note("labsite did not trust this request; the page may be too old. Nothing was changed. Reload the page and try again.");
-    else if (status === 404) note("That is no longer there. Nothing was changed. Reload the page.");
-    else note(`labsite answered with an error (${status}). It is in the log; running agents are not touched. Look at the page before you try again.`);
+    if (status === 403) {
+      note(
+        "labsite did not trust this request; the page may be too old. " +
+          "Nothing was changed. Reload the page and try again.",
+      );
+    } else if (status === 404) {
+      note("That is no longer there. Nothing was changed. Reload the page.");
+    } else {
+      note(
+        `labsite answered with an error (${status}). ` +
+          "It is in the log; running agents are not touched. Look at the page before you try again.",
+      );
+    }
   }
 
   /* ---- the link: what the socket says, and what became of the last refresh ---- */
@@ -229,10 +243,14 @@
   }
 
   const isInUse = (form) =>
-    form.contains(document.activeElement) || form.querySelector("[aria-invalid], .error, .field-error") !== null || [...form.elements].some(isEdited);
+    form.contains(document.activeElement) ||
+    form.querySelector("[aria-invalid], .error, .field-error") !== null ||
+    [...form.elements].some(isEdited);
 
   const hasLostForm = (oldNode, newNode) =>
-    [...oldNode.querySelectorAll("form")].some((form) => isInUse(form) && !newNode.querySelector(`form#${CSS.escape(form.id)}`));
+    [...oldNode.querySelectorAll("form")].some(
+      (form) => isInUse(form) && !newNode.querySelector(`form#${CSS.escape(form.id)}`),
+    );
 
   htmx.registerExtension("lab", {
     htmx_before_morph_node(_element, { oldNode, newNode }) {

@@ -115,7 +115,10 @@
   function find() {
     if (!lost || document.activeElement !== document.body || lost.button.isConnected) return;
     const around = lost.around.map((id) => document.getElementById(id)).find((one) => one?.querySelector("h1, h2"));
-    const target = document.querySelector("#banner .banner") ?? around?.querySelector("h1, h2") ?? document.querySelector("h1");
+    const target =
+      document.querySelector("#banner .banner") ??
+      around?.querySelector("h1, h2") ??
+      document.querySelector("h1");
     lost = null;
     if (!target) return;
     target.tabIndex = -1;

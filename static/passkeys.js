@@ -55,7 +55,10 @@
     const answer = await fetch(address, { method: "POST", body, headers: { Accept: "application/json" } });
     if (answer.redirected) { location.assign(answer.url); return null; }
     const said = await answer.json().catch(() => ({}));
-    if (!answer.ok) throw new Refused(said.text || `labsite answered with an error (${answer.status}). Reload the page and try again.`);
+    if (!answer.ok) {
+      const text = `labsite answered with an error (${answer.status}). Reload the page and try again.`;
+      throw new Refused(said.text || text);
+    }
     return said;
   }
 

@@ -82,7 +82,9 @@
     if (cell && cell.textContent) write(cell);
   });
   document.addEventListener("keydown", keyed);
-  document.addEventListener("htmx:after:swap", () => { if (!one("#line-form [aria-invalid]") && !one("#line-form textarea")?.value) undock(); });
+  document.addEventListener("htmx:after:swap", () => {
+    if (!one("#line-form [aria-invalid]") && !one("#line-form textarea")?.value) undock();
+  });
   window.addEventListener("hashchange", opened);
   document.addEventListener("DOMContentLoaded", () => {
     document.documentElement.classList.add("has-script");

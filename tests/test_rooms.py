@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LONGEST = 500  # a whole job has at most so many lines
+WIDEST = 120  # columns of a page's files
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 PARTIALS = [path for path in TEMPLATES if path.name.startswith("_")]
 
@@ -57,6 +58,22 @@ def test_no_room_is_called_utils():
         "misc",
         "common",
     }
+
+
+@pytest.mark.parametrize("suffix", ["css", "js"])
+def test_no_style_sheet_or_script_is_wider_than_120_columns(suffix):
+    pages = _tracked(f"static/*.{suffix}")
+    assert len(pages) > 2
+    assert _too_wide(pages) == []
+
+
+def _too_wide(pages: list[Path]) -> list[str]:
+    return [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in pages
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if len(line) > WIDEST
+    ]
 
 
 def test_every_partial_is_used():
