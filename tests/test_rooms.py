@@ -79,8 +79,13 @@ def _too_wide(pages: list[Path]) -> list[str]:
 def test_every_partial_is_used():
     sources = [*TEMPLATES, *_tracked("runs/*.py")]
     text = "\n".join(path.read_text() for path in sources)
-    unused = [p.name for p in PARTIALS if not re.search(rf"[/\"']{re.escape(p.name)}", text)]
-    assert unused == []
+    names = [str(path.relative_to(ROOT / "templates").with_suffix("")) for path in PARTIALS]
+    assert [name for name in names if not re.search(rf"[\"']{name}(\.html)?[\"']", text)] == []
+
+
+def test_templates_stand_in_a_room_except_what_django_asks_for_by_name():
+    flat = [path.name for path in TEMPLATES if path.parent == ROOT / "templates"]
+    assert flat == ["403.html", "404.html", "500.html", "503.html"]
 
 
 @pytest.mark.parametrize(

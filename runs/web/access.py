@@ -147,7 +147,7 @@ def refused(request: HttpRequest, text: str = ONLY_LOOKING) -> HttpResponse:
     """403 with the reason: in the banner for htmx, else as a page."""
     if answers.is_htmx(request):
         return answers.failed(request, text, 403, back="/")
-    return render(request, "auth/refused.html", {"text": text}, status=403)
+    return render(request, "people/refused.html", {"text": text}, status=403)
 
 
 def _page_of(request: HttpRequest) -> str:

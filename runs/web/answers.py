@@ -29,7 +29,7 @@ def is_htmx(request: HttpRequest) -> bool:
 def banner(text: str, level: Level = "error") -> str:
     """The banner with one note in it; with empty text the empty banner."""
     notes = [{"text": text, "level": level}] if text else []
-    return render_to_string("_partials/_banner.html", {"notes": notes})
+    return render_to_string("web/_banner.html", {"notes": notes})
 
 
 def partials(regions: Mapping[str, str]) -> str:

@@ -205,13 +205,9 @@ def after_stop(request: HttpRequest, run: Run) -> dict[str, str]:
 
 def _rendered(topic: str, context: Context) -> dict[str, str]:
     return {
-        name: render_to_string(_file(template), context)
+        name: render_to_string(f"{template}.html", context)
         for name, template in {**live_parts.CHROME, **_templates(topic, context)}.items()
     }
-
-
-def _file(template: str) -> str:
-    return f"{template}.html" if "/" in template else f"_partials/{template}.html"
 
 
 def _split(topic: str) -> tuple[str, int]:

@@ -45,7 +45,7 @@ def said(wait: timedelta) -> str:
 
 def refused(request: HttpRequest, wait: timedelta) -> HttpResponse:
     """429 as a page, with the time to wait."""
-    page = render(request, "auth/refused.html", {"text": said(wait)}, status=429)
+    page = render(request, "people/refused.html", {"text": said(wait)}, status=429)
     return told(page, wait)
 
 

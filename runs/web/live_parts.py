@@ -1,72 +1,69 @@
-"""The live parts of each page: the id of each element, and the template that renders it.
-
-A name without a folder is one of `templates/_partials`.
-"""
+"""The live parts of each page: the id of each element, and the template that renders it."""
 
 from __future__ import annotations
 
 CHROME = {
-    "nav-projects": "_nav_projects",
-    "nav-live": "_nav_live",
-    "tick-age": "_tick_age",
-    "worker-late": "_worker_late",
-    "logged-out": "_logged_out",
+    "nav-projects": "web/_nav_projects",
+    "nav-live": "web/_nav_live",
+    "tick-age": "web/_tick_age",
+    "worker-late": "web/_worker_late",
+    "logged-out": "web/_logged_out",
 }
 OVERVIEW = {
-    "stats": "_stats",
-    "watching": "_watching",
-    "needs-you": "_needs_you",
-    "running": "_running",
-    "up-next": "_up_next",
-    "activity": "_activity",
-    "projects": "_projects",
-    "start-menu": "_start_menu",
+    "stats": "overview/_stats",
+    "watching": "overview/_watching",
+    "needs-you": "overview/_needs_you",
+    "running": "overview/_running",
+    "up-next": "overview/_up_next",
+    "activity": "overview/_activity",
+    "projects": "overview/_projects",
+    "start-menu": "overview/_start_menu",
 }
 PROJECT = {
-    "project-head": "_project_head",
-    "start-control": "_start_control",
-    "project-state": "_project_state",
-    "project-auto": "_project_auto",
-    "project-watch": "_project_watch",
-    "project-groups": "_project_groups",
-    "project-tracker": "_project_tracker",
-    "project-facts": "_project_facts",
-    "project-fetch": "_project_fetch",
-    "hook-deliveries": "_hook_deliveries",
-    "project-running": "_project_running",
-    "project-sessions": "_project_sessions",
-    "project-ready": "_project_ready",
-    "project-recent": "_project_recent",
-    "project-activity": "_project_activity",
-    "parked-count": "_parked_count",
+    "project-head": "projects/_head",
+    "start-control": "dispatch/_start_control",
+    "project-state": "projects/_state",
+    "project-auto": "dispatch/_auto",
+    "project-watch": "watch/_project_watch",
+    "project-groups": "groups/_project_groups",
+    "project-tracker": "forges/_project_tracker",
+    "project-facts": "projects/_facts",
+    "project-fetch": "projects/_fetch",
+    "hook-deliveries": "forges/_hook_deliveries",
+    "project-running": "projects/_running",
+    "project-sessions": "projects/_sessions",
+    "project-ready": "projects/_ready",
+    "project-recent": "projects/_recent",
+    "project-activity": "projects/_activity",
+    "parked-count": "kept/_parked_count",
 }
 RUN = {
-    "run-head": "_run_head",
-    "run-act": "_run_act",
-    "attach-box": "_attach",
-    "steps": "_steps",
-    "budget": "_budget",
-    "agent-box": "_agent",
-    "timeline": "_timeline",
-    "prompt": "_prompt",
-    "exit": "_exit",
+    "run-head": "lifecycle/_head",
+    "run-act": "lifecycle/_act",
+    "attach-box": "lifecycle/_attach",
+    "steps": "lifecycle/_steps",
+    "budget": "lifecycle/_budget",
+    "agent-box": "lifecycle/_agent",
+    "timeline": "lifecycle/_timeline",
+    "prompt": "lifecycle/_prompt",
+    "exit": "lifecycle/_exit",
 }
 WATCH = {
     "watch-head": "watch/_head",
     "watch-act": "watch/_act",
     "watch-state": "watch/_state",
-    "watch-validations": "watch/_validations",
+    "watch-validations": "validation/_validations",
     "watch-runs": "watch/_runs",
     "watch-entries": "watch/_entries",
 }
 # Parts with a form or for one person alone: a push, which is the same for many, leaves them out and
 # brings what is live within them.
 PROJECT_ASKED = {
-    "project-driven": "_project_driven",
-    "watch-new": "_project_new_watch",
-    "webhook": "_project_hook",
+    "project-driven": "projects/_driven",
+    "watch-new": "projects/_new_watch",
+    "webhook": "forges/_project_hook",
 }
-SEEN = {"terminal": "_terminal", "changes": "_changes"}
+SEEN = {"terminal": "lifecycle/_terminal", "changes": "lifecycle/_changes"}
 GROUP = {
     "group-head": "groups/_head",
     "group-progress": "groups/_progress",
@@ -79,14 +76,14 @@ GROUP = {
     "group-end": "groups/_end",
     "group-feed": "groups/_feed",
 }
-SETTINGS = {"agents": "agents/_cards", "limits": "_limits", "turns": "_turns"}
-SETTINGS_ASKED = {"settings-form": "_settings_form"}
-RUNS = {"runs-rows": "_runs_rows"}
-AUDIT = {"audit-rows": "_audit_rows"}
+SETTINGS = {"agents": "agents/_cards", "limits": "projects/_limits", "turns": "projects/_turns"}
+SETTINGS_ASKED = {"settings-form": "projects/_settings_form"}
+RUNS = {"runs-rows": "lifecycle/_rows"}
+AUDIT = {"audit-rows": "timeline/_audit_rows"}
 WATCHES = {"watch-rows": "watch/_rows"}
 OF = {
     "overview": OVERVIEW,
-    "needs": {"needs-you": "_needs_you"},
+    "needs": {"needs-you": "overview/_needs_you"},
     "project": PROJECT,
     "watch": WATCH,
     "group": GROUP,

@@ -93,4 +93,4 @@ def _joined(notice: Notice) -> str:
 
 @lru_cache(maxsize=LINES_KEPT)
 def _rendered(shown: NoticeLine) -> SafeString:
-    return render_to_string("_partials/_notice.html", {"line": shown})
+    return render_to_string("timeline/_notice.html", {"line": shown})

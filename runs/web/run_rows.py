@@ -93,4 +93,4 @@ def _tail(run: Run) -> str:
 
 @lru_cache(maxsize=ROWS_KEPT)
 def _rendered(shown: RunCard) -> SafeString:
-    return render_to_string("_partials/_run_row.html", {"card": shown})
+    return render_to_string("lifecycle/_row.html", {"card": shown})

@@ -88,7 +88,7 @@ def tried(request: HttpRequest, form: ProjectForm, source: str, chosen: str) -> 
     if answers.is_htmx(request):
         return findings_alone(findings)
     facts = {"form": form, "findings": findings, **new_project(request, offer, source, chosen)}
-    return answers.fresh(render(request, "project_new.html", facts))
+    return answers.fresh(render(request, "projects/new.html", facts))
 
 
 def hook_address(request: HttpRequest, project: Project) -> str:

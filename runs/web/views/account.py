@@ -33,7 +33,7 @@ def account(request: HttpRequest) -> HttpResponse:
         "passkeys": rows.passkeys_of(user),
         "site": challenges.site(request),
     }
-    return render(request, "account/account.html", facts)
+    return render(request, "people/account.html", facts)
 
 
 @never_cache
@@ -56,4 +56,4 @@ def password(request: HttpRequest) -> HttpResponse:
             messages.success(request, CHANGED)
             return redirect("runs:account")
     status = 400 if form.is_bound else 200
-    return render(request, "account/password.html", {"form": form}, status=status)
+    return render(request, "people/password.html", {"form": form}, status=status)

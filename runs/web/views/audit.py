@@ -15,7 +15,7 @@ from runs.web.live import Parts
 from runs.work.audit import Wanted
 
 PEOPLE = 200
-ROWS = {name: f"_partials/{file}.html" for name, file in live_parts.AUDIT.items()}
+ROWS = {name: f"{file}.html" for name, file in live_parts.AUDIT.items()}
 
 
 @require_GET
@@ -34,7 +34,7 @@ def audit(request: HttpRequest) -> HttpResponse:
     }
     topic = "audit" if wanted == Wanted() else "chrome"
     frame = queries.frame(wiring.lab())
-    return live.listed(request, "audit.html", Parts(ROWS, lambda: facts), frame, topic)
+    return live.listed(request, "timeline/audit.html", Parts(ROWS, lambda: facts), frame, topic)
 
 
 @require_GET

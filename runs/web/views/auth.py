@@ -53,7 +53,7 @@ class LoginForm(AuthenticationForm):
 class Login(LoginView):
     """The login page. While nobody has an account it says how to make one."""
 
-    template_name = "auth/login.html"
+    template_name = "people/login.html"
     authentication_form = LoginForm
     redirect_authenticated_user = True
 
@@ -90,7 +90,7 @@ class Again(Login):
     not gets the form, which the page shows above itself.
     """
 
-    template_name = "auth/again.html"
+    template_name = "people/again.html"
     redirect_authenticated_user = False
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -145,7 +145,7 @@ def first_account(request: HttpRequest, token: str) -> HttpResponse:
     except guesses.TooManyTries as too_many:
         return guesses.refused(request, too_many.wait)
     if not setup.is_open(paths, token):
-        return render(request, "auth/refused.html", {"text": setup.DEAD_LINK}, status=404)
+        return render(request, "people/refused.html", {"text": setup.DEAD_LINK}, status=404)
     guesses.was_right(doors)
     form = SetupForm(request.POST or None)
     if form.is_valid():
@@ -154,11 +154,13 @@ def first_account(request: HttpRequest, token: str) -> HttpResponse:
             user = setup.make_operator(paths, token, given["name"], given["password"])
         except setup.SetupRefused as refused:
             if not refused.field:
-                return render(request, "auth/refused.html", {"text": refused.text}, status=409)
+                return render(request, "people/refused.html", {"text": refused.text}, status=409)
             at_fields(form, refused)
         else:
             return _in(request, user)
-    return render(request, "auth/setup.html", {"form": form}, status=400 if form.is_bound else 200)
+    return render(
+        request, "people/setup.html", {"form": form}, status=400 if form.is_bound else 200
+    )
 
 
 @login_not_required
@@ -174,7 +176,7 @@ def invite(request: HttpRequest, person_id: int, token: str) -> HttpResponse:
     lab = wiring.lab()
     user = invites.invited(lab, person_id, token)
     if user is None:
-        return render(request, "auth/refused.html", {"text": invites.DEAD_LINK}, status=404)
+        return render(request, "people/refused.html", {"text": invites.DEAD_LINK}, status=404)
     guesses.was_right(doors)
     form = PasswordForm(request.POST or None)
     if form.is_valid():
@@ -183,11 +185,11 @@ def invite(request: HttpRequest, person_id: int, token: str) -> HttpResponse:
         except PasswordRefused as refused:
             at_fields(form, refused)
         except invites.InviteRefused:
-            return render(request, "auth/refused.html", {"text": invites.DEAD_LINK}, status=404)
+            return render(request, "people/refused.html", {"text": invites.DEAD_LINK}, status=404)
         else:
             return _in(request, user)
     facts = {"form": form, "person": user}
-    return render(request, "auth/invite.html", facts, status=400 if form.is_bound else 200)
+    return render(request, "people/invite.html", facts, status=400 if form.is_bound else 200)
 
 
 def _in(request: HttpRequest, user: User) -> HttpResponse:

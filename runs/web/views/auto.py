@@ -19,7 +19,7 @@ from runs.web.live import Parts
 from runs.wiring import lab
 from runs.work import auto, explain
 
-WAITING = {"waiting": "_partials/_waiting.html"}
+WAITING = {"waiting": "dispatch/_waiting.html"}
 ON = "Automatic work is on. Ready issues are started without a click, from now on."
 OFF = "Automatic work is off. What runs goes on."
 
@@ -55,7 +55,7 @@ def reset(request: HttpRequest, project_id: int) -> HttpResponse:
 def waiting(request: HttpRequest, project_id: int) -> HttpResponse:
     """Why is this not running? Asked fresh, by the rule of the launch pass."""
     parts = _waiting(project_id, explain.explain)
-    return live.listed(request, "waiting.html", parts, queries.frame(lab()))
+    return live.listed(request, "dispatch/waiting.html", parts, queries.frame(lab()))
 
 
 @require_GET

@@ -77,4 +77,4 @@ def _has_passkey(request: HttpRequest) -> bool:
 
 def _page(request: HttpRequest, form: ConfirmForm, back: str) -> HttpResponse:
     facts = {"form": form, "back": back, "has_passkey": _has_passkey(request)}
-    return render(request, "auth/confirm.html", facts, status=400 if form.errors else 200)
+    return render(request, "people/confirm.html", facts, status=400 if form.errors else 200)

@@ -132,7 +132,7 @@ def _regions(request: HttpRequest, project: Project) -> dict[str, str]:
     found = {"parked-list": _list(request, project, _page(request))}
     if fragments.here(request) == f"project:{project.pk}":
         page = {"page": {"project": project}}
-        return {**found, "parked-count": render_to_string("_partials/_parked_count.html", page)}
+        return {**found, "parked-count": render_to_string("kept/_parked_count.html", page)}
     context = {**kept_pages.rescues(lab, project), "can_act": True}
     return {**found, "rescues": render_to_string("kept/_rescues.html", context)}
 

@@ -32,7 +32,7 @@ def login_of(request: HttpRequest, profile_id: int) -> HttpResponse:
         attempt = logins.look(wiring.lab(), attempt)
     last = attempt or LoginAttempt.objects.filter(profile=profile).first()
     facts = {"profile": profile, "attempt": attempt if attempt and not attempt.is_over else None}
-    return render(request, "agent_login.html", {**facts, "last": last})
+    return render(request, "agents/login.html", {**facts, "last": last})
 
 
 @require_POST

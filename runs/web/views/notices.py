@@ -80,7 +80,7 @@ class AddressForm(TopicsForm):
 def notices(request: HttpRequest) -> HttpResponse:
     """One's own addresses, and what was sent there lately."""
     facts = {"addresses": rows.addresses_of(me(request)), "sent": rows.deliveries_of(me(request))}
-    return render(request, "account/notices.html", facts)
+    return render(request, "notices/page.html", facts)
 
 
 @never_cache
@@ -103,7 +103,7 @@ def address_new(request: HttpRequest) -> HttpResponse:
             text = ADDED.format(name=made.name)
             return answers.done(request, {}, reverse("runs:notices"), text)
     status = 400 if form.is_bound else 200
-    return render(request, "account/notice_address_new.html", {"form": form}, status=status)
+    return render(request, "notices/address_new.html", {"form": form}, status=status)
 
 
 @never_cache
@@ -120,7 +120,7 @@ def address(request: HttpRequest, address_id: int) -> HttpResponse:
         return answers.done(request, {}, reverse("runs:notices"), text)
     status = 400 if form.is_bound else 200
     facts = {"form": form, "address": mine}
-    return render(request, "account/notice_address.html", facts, status=status)
+    return render(request, "notices/address.html", facts, status=status)
 
 
 @require_POST

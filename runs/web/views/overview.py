@@ -20,7 +20,7 @@ from runs.work import attention
 def overview(request: HttpRequest) -> HttpResponse:
     """Everything at a glance; for somebody who comes back, what ended meanwhile."""
     away = visits.away(request)
-    return live.page(request, "overview.html", "overview", "runs:overview-live", away=away)
+    return live.page(request, "overview/page.html", "overview", "runs:overview-live", away=away)
 
 
 @require_GET
@@ -36,7 +36,7 @@ def overview_live(request: HttpRequest) -> HttpResponse:
 @look
 def needs(request: HttpRequest) -> HttpResponse:
     """Everything that needs a person, without the limit of the overview."""
-    return live.page(request, "needs.html", "needs", "runs:needs-live")
+    return live.page(request, "overview/needs.html", "needs", "runs:needs-live")
 
 
 @require_GET

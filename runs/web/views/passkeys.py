@@ -95,7 +95,7 @@ def confirm_answer(request: HttpRequest) -> HttpResponse:
 @confirmed
 def passkey_new(request: HttpRequest) -> HttpResponse:
     """The page that makes a passkey, or says why none can be made here."""
-    return render(request, "account/passkey_new.html", {"site": challenges.site(request)})
+    return render(request, "people/passkey_new.html", {"site": challenges.site(request)})
 
 
 @require_POST

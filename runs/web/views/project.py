@@ -33,7 +33,7 @@ WHERE_ELSE = "Choose where the issues are: what you chose is not offered for thi
 def project(request: HttpRequest, project_id: int) -> HttpResponse:
     topic = f"project:{project_id}"
     seen.look_at(wiring.lab(), project_id)
-    return live.page(request, "project.html", topic, "runs:project-live", project_id)
+    return live.page(request, "projects/page.html", topic, "runs:project-live", project_id)
 
 
 @require_GET
@@ -61,7 +61,7 @@ def project_new(request: HttpRequest) -> HttpResponse:
     facts = tracker_pages.new_project(request, offer, source, chosen)
     facts |= _frame_and_agent(request)
     nothing = "Nothing was added."
-    return form_page(request, form, "project_new.html", "project-form", nothing, **facts)
+    return form_page(request, form, "projects/new.html", "project-form", nothing, **facts)
 
 
 def _frame_and_agent(request: HttpRequest) -> dict[str, object]:
@@ -124,7 +124,10 @@ def project_remove(request: HttpRequest, project_id: int) -> HttpResponse:
     except SeamError as error:
         refusal = f"Whether {found.name} is in use could not be told: {error}."
     facts = {"project": found, "held": removing.holdings(lab, found), "refusal": refusal}
-    return answers.fresh(render(request, "project_remove.html", facts))
+    return answers.fresh(render(request, "projects/remove.html", facts))
+
+
+FORMS = {"project-form": "projects/_form.html", "settings-form": "projects/_settings_form.html"}
 
 
 def form_page(
@@ -143,8 +146,6 @@ def form_page(
     said = " ".join(str(error) for errors in form.errors.values() for error in errors)
     parts = {
         "banner": answers.banner(f"{nothing} {said}"),
-        name: render_to_string(
-            f"_partials/_{name.replace('-', '_')}.html", {**facts, "can_act": True}
-        ),
+        name: render_to_string(FORMS[name], {**facts, "can_act": True}),
     }
     return answers.fresh(HttpResponse(answers.partials(parts), status=status))

@@ -97,7 +97,7 @@ def pull_file(request: HttpRequest, project_id: int, number: int, file_number: i
         context = {"file": ask(), "can_act": may_act(request.user)}
     except LookupError as error:
         return answers.failed(request, str(error), 409, request.path, "warning")
-    return answers.fresh(render(request, "_partials/_file.html", context))
+    return answers.fresh(render(request, "web/_file_diff.html", context))
 
 
 @require_POST

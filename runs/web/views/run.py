@@ -20,7 +20,7 @@ from runs.web.live import Parts
 from runs.work import attention
 from runs.work import stop as work
 
-RUNS = {name: f"_partials/{file}.html" for name, file in live_parts.RUNS.items()}
+RUNS = {name: f"{file}.html" for name, file in live_parts.RUNS.items()}
 WILL_STOP = "What runs is ended now. Worktrees and branches are kept, and it counts as neither success nor failure."
 STOPPED = "Stopped. Its work is kept; it counts as neither success nor failure."
 
@@ -31,7 +31,7 @@ def run(request: HttpRequest, run_id: int) -> HttpResponse:
     context = live.facts(request, f"run:{run_id}", "runs:run-live", run_id)
     if context["can_act"]:
         attention.opened(context["page"].run, wiring.lab().now())
-    return answers.fresh(render(request, "run.html", context))
+    return answers.fresh(render(request, "lifecycle/page.html", context))
 
 
 @require_GET
@@ -45,7 +45,7 @@ def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
 def pull(request: HttpRequest, run_id: int) -> HttpResponse:
     """The run's pull request on its forge, with what was checked there; asked for now."""
     context = run_pull.of(wiring.lab(), run_id)
-    return answers.fresh(render(request, "run_pull.html", dict(context)))
+    return answers.fresh(render(request, "pulls/run_pull.html", dict(context)))
 
 
 @require_GET
@@ -53,7 +53,7 @@ def pull(request: HttpRequest, run_id: int) -> HttpResponse:
 def pull_live(request: HttpRequest, run_id: int) -> HttpResponse:
     """The same, asked for again; only while somebody has the page before them."""
     context = dict(run_pull.of(wiring.lab(), run_id))
-    part = render_to_string("_partials/_run_pull.html", context, request)
+    part = render_to_string("pulls/_run_pull.html", context, request)
     return answers.fresh(HttpResponse(answers.partials({"run-pull": part})))
 
 
@@ -64,7 +64,9 @@ def runs(request: HttpRequest) -> HttpResponse:
     facts = _runs(request)
     facts["outcomes"] = [(one.value, one.words) for one in Outcome]
     topic = "chrome" if facts["is_narrowed"] else "runs"
-    return live.listed(request, "runs.html", Parts(RUNS, lambda: facts), facts["page"], topic)
+    return live.listed(
+        request, "lifecycle/runs.html", Parts(RUNS, lambda: facts), facts["page"], topic
+    )
 
 
 @require_GET
@@ -94,7 +96,7 @@ def stop(request: HttpRequest, run_id: int) -> HttpResponse:
         what = f"the run of issue {found.issue_key}"
         back = reverse("runs:run", args=[run_id])
         context = {"project": found.project, "what": what, "will": WILL_STOP, "back": back}
-        return answers.fresh(render(request, "stop.html", context))
+        return answers.fresh(render(request, "lifecycle/stop.html", context))
     if work.stop(wiring.lab(), found, username(request)):
         text, level = STOPPED, "success"
     else:
@@ -112,7 +114,7 @@ def stop_all(request: HttpRequest, project_id: int) -> HttpResponse:
     if not _is_sure(request):
         what, back = f"all sessions of {project.name}", reverse("runs:project", args=[project_id])
         context = {"project": project, "what": what, "will": WILL_STOP, "back": back}
-        return answers.fresh(render(request, "stop.html", context))
+        return answers.fresh(render(request, "lifecycle/stop.html", context))
     number = work.stop_all(wiring.lab(), project, username(request))
     text = f"Stopped {number} session{'' if number == 1 else 's'} of {project.name}. Worktrees and branches of runs are kept."
     topic = fragments.here(request)

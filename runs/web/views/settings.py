@@ -34,7 +34,7 @@ def settings(request: HttpRequest) -> HttpResponse:
         if form.is_valid() and _stored(form, username(request)):
             return answers.done(request, {}, reverse("runs:settings"), SAVED)
     nothing = "Nothing was changed."
-    return form_page(request, form, "settings.html", "settings-form", nothing, **facts)
+    return form_page(request, form, "projects/settings.html", "settings-form", nothing, **facts)
 
 
 def _stored(form: ChoiceForm, by: str) -> bool:

@@ -58,7 +58,7 @@ def token_new(request: HttpRequest) -> HttpResponse:
         except api_tokens.NameTaken as taken:
             form.add_error("name", str(taken))
     status = 400 if form.is_bound else 200
-    return render(request, "account/token_new.html", {"form": form}, status=status)
+    return render(request, "people/token_new.html", {"form": form}, status=status)
 
 
 def _made(request: HttpRequest, given: Mapping[str, str]) -> HttpResponse:
@@ -68,7 +68,7 @@ def _made(request: HttpRequest, given: Mapping[str, str]) -> HttpResponse:
     scope = ApiToken.Scope(given["scope"])
     until = lab.now() + days if days else None
     token, text = api_tokens.make(lab, me(request), given["name"], scope, until)
-    page = render(request, "account/token_made.html", {"token": token, "text": text})
+    page = render(request, "people/token_made.html", {"token": token, "text": text})
     return answers.fresh(page)
 
 

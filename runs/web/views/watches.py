@@ -147,7 +147,7 @@ def checks(request: HttpRequest, project_id: int) -> HttpResponse:
             text, level = (SAVED, "success") if changed else (SAME, "info")
             return answers.done(request, {}, back, text, level)  # type: ignore[arg-type]
     context = {"project": project, "form": form}
-    return answers.fresh(render(request, "watch/checks.html", context, status=status))
+    return answers.fresh(render(request, "validation/checks.html", context, status=status))
 
 
 def _stored(project: Project, form: ChecksForm, by: str) -> bool | None:
