@@ -88,7 +88,7 @@ def real_lab() -> Lab:
 
 def _client(paths: Paths) -> Client:
     """Made when a forge is first asked: who has none pays nothing for the HTTP library."""
-    from trackers.http.making import over_network
+    from trackers.http.client import over_network
 
     return over_network(paths.answers, _now)
 

@@ -31,7 +31,7 @@ from tests.fake_kept import FakeKept
 from tests.fake_signals import FakeSignals
 from trackers.account import Account
 from trackers.base import Finding
-from trackers.http.meter import Meter
+from trackers.http.quota import Meter
 from trackers.keys import KeyRule
 from trackers.memory import MemoryTracker
 

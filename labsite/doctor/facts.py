@@ -195,7 +195,7 @@ def _forges() -> list[dict[str, Any]]:
 
     from runs.models import Forge
     from trackers import registry
-    from trackers.http.making import over_network
+    from trackers.http.client import over_network
     from trackers.registry import Tools
 
     used = list(Forge.objects.annotate(projects=Count("project")).filter(projects__gt=0))

@@ -12,7 +12,7 @@ from trackers.account import Account
 from trackers.base import Finding
 
 if TYPE_CHECKING:
-    from trackers.http.meter import Meter
+    from trackers.http.quota import Meter
 
 
 class Trust(Protocol):

@@ -20,7 +20,7 @@ from trackers.registry import Tools
 if TYPE_CHECKING:
     from trackers.forges.app import AppTokens
     from trackers.http.client import Client
-    from trackers.http.meter import Meter
+    from trackers.http.quota import Meter
     from trackers.http.rules import Quota as Heard
 
 GOOD_FOR_SECONDS = 2.0

@@ -15,7 +15,7 @@ from runs.domain.ports import Lab
 from runs.models import Asked, Project, Quota, QuotaHour
 
 if TYPE_CHECKING:
-    from trackers.http.meter import Spent
+    from trackers.http.quota import Spent
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from runs.outside.forges import Trackers
 from runs.work import quota
 from tests.fakes import START, FakeClock, World
 from trackers.account import Account, Purpose
-from trackers.http import Client, Meter, Store
+from trackers.http import AnswerCache, Client, Meter
 from trackers.http.rules import Quota as Heard
 from trackers.registry import Tools
 
@@ -92,7 +92,7 @@ def test_a_process_respects_what_another_one_heard_and_the_share_of_the_settings
     until = START + timedelta(minutes=10)
     Quota.objects.create(host=mine.host, account=mine.id, blocked_until=until, seen_at=START)
     client = Client(
-        None, meter, Store(None), clock, lambda: clock.passed, lambda s: None, lambda: 0.5
+        None, meter, AnswerCache(None), clock, lambda: clock.passed, lambda s: None, lambda: 0.5
     )  # type: ignore[arg-type]
     trackers = Trackers(Tools(now=clock, client=lambda: client), lambda: clock.passed)
     trackers.tracker_for("gitea")

@@ -15,7 +15,7 @@ from trackers.forges import reading
 from trackers.forges.dialect import Dialect, Need
 from trackers.forges.naming import Repository, repository_of
 from trackers.http.client import Answer, Client
-from trackers.http.paging import Page, after
+from trackers.http.rules import Page, after
 
 _ODD = (401, 404, 410)
 _MOVED = (301, 302, 307, 308)

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from trackers.http.client import Answer, Client
-from trackers.http.making import over_network
-from trackers.http.meter import HUMAN_SHARE, Meter, Spent, Standing
-from trackers.http.store import Store
+from trackers.http.cache import AnswerCache
+from trackers.http.client import Answer, Client, over_network
+from trackers.http.quota import HUMAN_SHARE, Meter, Spent, Standing
 
-__all__ = ["HUMAN_SHARE", "Answer", "Client", "Meter", "Spent", "Standing", "Store", "over_network"]
+__all__ = [
+    "HUMAN_SHARE",
+    "Answer",
+    "AnswerCache",
+    "Client",
+    "Meter",
+    "Spent",
+    "Standing",
+    "over_network",
+]

@@ -1,15 +1,19 @@
-"""The one HTTP client for forges: what to send, when not to, and what an answer is good for.
+"""The one HTTP client for forges: retries, redirects within the origin, quota, cached answers.
 
-Thread-safe, and free of Django: ticks ask from pool threads. The rules are in `rules`, `paging`
-and `pacing`; here they are carried out.
+Thread-safe, and free of Django, because ticks call it from pool threads. What an answer means is
+decided in `rules`; here it is carried out.
 """
 
 from __future__ import annotations
 
+import logging
+import random
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,13 +21,12 @@ import httpx
 from trackers.account import Account, Purpose
 from trackers.errors import NotUnderstood, RateLimited, Refused, TrackerError, Unreachable
 from trackers.http import body, rules
-from trackers.http.asking import Ask
-from trackers.http.doors import Doors
-from trackers.http.meter import Hold, Meter, Why
-from trackers.http.paging import Page, after
-from trackers.http.rules import Meaning, Reply, Trouble
-from trackers.http.sending import Heard, Sender
-from trackers.http.store import KEPT_HEADERS, Kept, Store
+from trackers.http.cache import KEPT_HEADERS, AnswerCache, CachedAnswer
+from trackers.http.host_limits import HostLimits
+from trackers.http.quota import Hold, Meter, Why
+from trackers.http.request import Request
+from trackers.http.rules import Meaning, Page, Reply, Trouble, after
+from trackers.http.transport import NetworkTransport, Response, Sender
 
 MOST_PAGES = 40
 
@@ -53,20 +56,20 @@ class Client:
         self,
         transport: httpx.BaseTransport,
         meter: Meter,
-        store: Store,
+        cache: AnswerCache,
         now: Callable[[], datetime],
         steady: Callable[[], float],
         pause: Callable[[float], None],
         random: Callable[[], float],
     ) -> None:
         self.meter = meter
-        self._store = store
+        self._cache = cache
         self._now = now
         self._steady = steady
         self._pause = pause
         self._random = random
         self._sender = Sender(transport, steady)
-        self._doors = Doors(steady)
+        self._host_limits = HostLimits(steady)
 
     def call(
         self,
@@ -88,8 +91,8 @@ class Client:
         GET, HEAD, PUT and DELETE are repeated after trouble that passes, unless `retry` is False.
         Raises Unreachable, Refused, RateLimited, NotFound, NotUnderstood.
         """
-        ask = Ask.of(account, method, path, params, json, headers, scheme)
-        return self._answer(ask, purpose, expect, retry)
+        request = Request.of(account, method, path, params, json, headers, scheme)
+        return self._answer(request, purpose, expect, retry)
 
     def pages(
         self,
@@ -112,14 +115,14 @@ class Client:
         Raises NotUnderstood, saying so, when it would take more than `most` pages, so that nobody
         takes a part for the whole; else as `call`.
         """
-        ask = Ask.of(account, "GET", path, params, None, headers, scheme)
+        request = Request.of(account, "GET", path, params, None, headers, scheme)
         number, first, before = 1, 0, None
         end = self._steady() + rules.list_seconds(purpose)
         for _ in range(most):
             if self._steady() > end:
-                raise Unreachable(f"{ask.place} takes too long to be read to its end.")
-            answer = self._answer(ask, purpose, (200,), retry=True)
-            items = _items(answer.data, within, ask.place)
+                raise Unreachable(f"{request.place} takes too long to be read to its end.")
+            answer = self._answer(request, purpose, (200,), retry=True)
+            items = _items(answer.data, within, request.place)
             first = len(items) if number == 1 else first
             page = Page(
                 number,
@@ -136,122 +139,154 @@ class Client:
                     return
             if (then := after(page)) is None:
                 return
-            ask, number, before = ask.next_page(then), then.number, items
+            request, number, before = request.next_page(then), then.number, items
         raise NotUnderstood(
-            f"{ask.place} has more than {most} pages, which is more than labsite reads."
+            f"{request.place} has more than {most} pages, which is more than labsite reads."
         )
 
     def forget(self) -> None:
         """Remove every kept answer: for when an account is taken away."""
-        self._store.clear()
+        self._cache.clear()
 
     def close(self) -> None:
         """Close every connection."""
         self._sender.close()
 
-    def _answer(self, ask: Ask, purpose: Purpose, expect: Collection[int], retry: bool) -> Answer:
-        """Ask until there is an answer to give: where it moved to, and anew when nothing is kept."""
+    def _answer(
+        self, request: Request, purpose: Purpose, expect: Collection[int], retry: bool
+    ) -> Answer:
+        """Request until there is an answer to give: where it moved to, and anew when nothing is kept."""
         purpose = purpose.now
         deadline = self._steady() + rules.seconds(purpose)
-        key, moves, moved_to = ask.key, 0, ""
-        kept = self._store.get(key) if ask.method == "GET" else None
+        key, moves, moved_to = request.key, 0, ""
+        kept = self._cache.get(key) if request.method == "GET" else None
         while True:
-            heard = self._patiently(ask, purpose, kept, deadline, retry)
-            meaning = self._judged(ask, heard, expect)
+            response = self._with_retries(request, purpose, kept, deadline, retry)
+            meaning = self._judge(request, response, expect)
             if meaning is Meaning.FINE:
-                return self._fine(ask, key, heard, moved_to)
+                return self._accept(request, key, response, moved_to)
             if meaning is Meaning.UNCHANGED and kept is not None:
                 data = body.understood(kept.body)
                 if data is not body.NONSENSE:
-                    headers = {**kept.headers, **heard.headers}
+                    headers = {**kept.headers, **response.headers}
                     return Answer(200, headers, data, was_unchanged=True, moved_to=moved_to)
-                self._store.drop(key)
+                self._cache.drop(key)
                 kept = None
             elif meaning is Meaning.MOVED and moves < rules.MOST_MOVES:
-                ask, moves = ask.moved(heard.headers.get("location", "")), moves + 1
-                moved_to = ask.address
+                request, moves = request.moved(response.headers.get("location", "")), moves + 1
+                moved_to = request.address
             else:
-                raise NotUnderstood(f"{ask.place} answered {heard.status} once too often.")
+                raise NotUnderstood(f"{request.place} answered {response.status} once too often.")
 
-    def _patiently(
-        self, ask: Ask, purpose: Purpose, kept: Kept | None, deadline: float, retry: bool
-    ) -> Heard:
-        """What is heard after trouble that passes was given time to pass. Raises what stays."""
+    def _with_retries(
+        self,
+        request: Request,
+        purpose: Purpose,
+        kept: CachedAnswer | None,
+        deadline: float,
+        retry: bool,
+    ) -> Response:
+        """What is response after trouble that passes was given time to pass. Raises what stays."""
         for tries in count():
-            heard = self._once(ask, purpose, kept, deadline)
-            told = heard if isinstance(heard, Trouble) else Reply(heard.status, heard.headers)
-            if not retry or not rules.may_repeat(ask.method, told, tries):
+            response = self._send_once(request, purpose, kept, deadline)
+            told = (
+                response
+                if isinstance(response, Trouble)
+                else Reply(response.status, response.headers)
+            )
+            if not retry or not rules.may_repeat(request.method, told, tries):
                 break
             wait = rules.repeat_wait(tries, self._random())
             if self._steady() + wait >= deadline:
                 break
             self._pause(wait)
-        if isinstance(heard, Trouble):
-            raise rules.trouble(heard, ask.place)
-        return heard
+        if isinstance(response, Trouble):
+            raise rules.trouble(response, request.place)
+        return response
 
-    def _once(
-        self, ask: Ask, purpose: Purpose, kept: Kept | None, deadline: float
-    ) -> Heard | Trouble:
+    def _send_once(
+        self, request: Request, purpose: Purpose, kept: CachedAnswer | None, deadline: float
+    ) -> Response | Trouble:
         """Send once, when there is room and the quota allows it, and write down what it cost."""
-        host, account = ask.account.host, ask.account.id
-        with self._doors.through(host, purpose, deadline) as has_room:
+        host, account = request.account.host, request.account.id
+        with self._host_limits.slot(host, purpose, deadline) as has_room:
             if not has_room:
                 return Trouble.BUSY
             if (hold := self.meter.begin(host, account, purpose, self._now())) is not None:
                 raise _held(host, hold)
-            if purpose.is_polling and ask.repository:
-                self.meter.polled(host, account, ask.repository)
+            if purpose.is_polling and request.repository:
+                self.meter.polled(host, account, request.repository)
             quota, was_unchanged = None, False
             try:
-                heard = self._sender.send(ask, kept.ask_with if kept else {}, deadline)
-                if not isinstance(heard, Trouble):
-                    quota = rules.quota(heard.headers, self._now())
-                    was_unchanged = heard.status == 304
+                response = self._sender.send(request, kept.ask_with if kept else {}, deadline)
+                if not isinstance(response, Trouble):
+                    quota = rules.quota(response.headers, self._now())
+                    was_unchanged = response.status == 304
             finally:
                 self.meter.end(
                     host, account, purpose, self._now(), quota, was_unchanged=was_unchanged
                 )
-            return heard
+            return response
 
-    def _judged(self, ask: Ask, heard: Heard, expect: Collection[int]) -> Meaning:
+    def _judge(self, request: Request, response: Response, expect: Collection[int]) -> Meaning:
         """What an answer means. Raises the error for one that is of no use."""
-        now, host, account = self._now(), ask.account.host, ask.account.id
+        now, host, account = self._now(), request.account.host, request.account.id
         said = ""
-        if heard.status >= 400:
-            said = body.saying(body.understood(heard.body), ask.account.token)
-        reply = Reply(heard.status, heard.headers, said)
-        self.meter.heard(host, account, now, heard.status)
+        if response.status >= 400:
+            said = body.saying(body.understood(response.body), request.account.token)
+        reply = Reply(response.status, response.headers, said)
+        self.meter.heard(host, account, now, response.status)
         found = rules.verdict(reply, expect, now)
         if found.meaning is Meaning.LIMITED:
             until = self.meter.block(host, account, now, found.wait, is_blind=found.is_blind)
-            raise rules.error(found, reply, ask.place, until)
+            raise rules.error(found, reply, request.place, until)
         if found.meaning in (Meaning.FINE, Meaning.UNCHANGED):
             return found.meaning
-        if found.meaning is Meaning.MOVED and ask.method == "GET":
+        if found.meaning is Meaning.MOVED and request.method == "GET":
             return found.meaning
-        raise rules.error(found, reply, ask.place, now)
+        raise rules.error(found, reply, request.place, now)
 
-    def _fine(self, ask: Ask, key: str, heard: Heard, moved_to: str) -> Answer:
+    def _accept(self, request: Request, key: str, response: Response, moved_to: str) -> Answer:
         """The answer of a status that was hoped for, kept when it can be asked for anew."""
-        is_error = heard.status >= 400
-        hidden = ask.account.token if is_error else ""
-        data = body.understood(body.without(heard.body, hidden))
+        is_error = response.status >= 400
+        hidden = request.account.token if is_error else ""
+        data = body.understood(body.without(response.body, hidden))
         if data is body.NONSENSE and is_error:
             data = None
         if data is body.NONSENSE:
-            raise NotUnderstood(_unreadable(ask, heard))
-        ask_with = rules.validators(heard.headers)
-        if ask.method == "GET" and heard.status == 200 and ask_with and data is not None:
-            headers = {n: heard.headers[n] for n in KEPT_HEADERS if n in heard.headers}
-            self._store.put(key, Kept(ask_with, headers, heard.body))
-        return Answer(heard.status, heard.headers, data, moved_to=moved_to)
+            raise NotUnderstood(_unreadable(request, response))
+        ask_with = rules.validators(response.headers)
+        if request.method == "GET" and response.status == 200 and ask_with and data is not None:
+            headers = {n: response.headers[n] for n in KEPT_HEADERS if n in response.headers}
+            self._cache.put(key, CachedAnswer(ask_with, headers, response.body))
+        return Answer(response.status, response.headers, data, moved_to=moved_to)
 
 
-def _unreadable(ask: Ask, heard: Heard) -> str:
-    if heard.body.lstrip()[:1] == b"<":
-        return f"{ask.place} answered with a web page. Is the address of its API right?"
-    return f"{ask.place} answered with something that is no whole JSON."
+def over_network(
+    folder: Path | None,
+    now: Callable[[], datetime],
+    meter: Meter | None = None,
+    pause: Callable[[float], None] = time.sleep,
+) -> Client:
+    """A client on the real network; one per process is enough. Answers are cached in `folder`."""
+    for name in ("httpx", "httpcore"):
+        # They log headers and addresses with their queries.
+        logging.getLogger(name).setLevel(logging.WARNING)
+    return Client(
+        transport=NetworkTransport(),
+        meter=meter or Meter(),
+        cache=AnswerCache(folder),
+        now=now,
+        steady=time.monotonic,
+        pause=pause,
+        random=random.random,
+    )
+
+
+def _unreadable(request: Request, response: Response) -> str:
+    if response.body.lstrip()[:1] == b"<":
+        return f"{request.place} answered with a web page. Is the address of its API right?"
+    return f"{request.place} answered with something that is no whole JSON."
 
 
 def _held(host: str, hold: Hold) -> TrackerError:

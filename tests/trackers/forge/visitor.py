@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.trackers.forge.double import Double
 from trackers.account import Account
-from trackers.http import Client, Meter, Store
+from trackers.http import AnswerCache, Client, Meter
 
 FORGE = "1"
 
@@ -17,7 +17,7 @@ def a_client(forge: Double, folder: Path | None = None) -> Client:
     return Client(
         transport=forge.transport(),
         meter=Meter(steady=lambda: forge.now().timestamp()),
-        store=Store(folder),
+        cache=AnswerCache(folder),
         now=forge.now,
         steady=lambda: forge.now().timestamp(),
         pause=forge.clock.advance,

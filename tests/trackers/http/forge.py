@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx
 
 from trackers.account import Account
+from trackers.http.cache import AnswerCache
 from trackers.http.client import Client
-from trackers.http.meter import Meter
-from trackers.http.store import Store
+from trackers.http.quota import Meter
 
 TOKEN = "ghp_0123456789SECRETabcdef"
 HERE = Account("https://forge.example/api/v1", TOKEN)
@@ -76,7 +76,7 @@ def a_client(
     return Client(
         transport=forge,
         meter=Meter(share, clock.monotonic),
-        store=Store(folder),
+        cache=AnswerCache(folder),
         now=clock.now,
         steady=clock.monotonic,
         pause=clock.pause,

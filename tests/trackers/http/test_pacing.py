@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from trackers.http.pacing import floor, pace
+from trackers.http.quota import floor, pace
 
 HOUR = timedelta(hours=1)
 INTERVAL = timedelta(seconds=45)

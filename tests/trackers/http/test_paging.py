@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trackers.http.paging import Next, Page, after, next_address
+from trackers.http.rules import Next, Page, after, next_address
 
 A = "https://api.example/repositories/1/issues?page=2"
 LINK = {"link": f'<{A}>; rel="next", <https://api.example/x?page=9>; rel="last"'}

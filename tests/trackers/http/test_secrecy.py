@@ -16,8 +16,7 @@ from tests.trackers.http.forge import HERE, START, TOKEN, Forge, a_client, ok, s
 from tests.trackers.http.line import listening, reply
 from trackers.account import Account, Purpose
 from trackers.errors import TrackerError
-from trackers.http.client import Client
-from trackers.http.making import over_network
+from trackers.http.client import Client, over_network
 
 
 def told(error: BaseException) -> Iterator[str]:

@@ -13,16 +13,15 @@ import httpx
 
 from trackers.account import Account
 from trackers.errors import NotUnderstood, Refused
-from trackers.http.paging import Next
-from trackers.http.rules import is_fit_token
-from trackers.http.store import Store
+from trackers.http.cache import AnswerCache
+from trackers.http.rules import Next, is_fit_token
 
 AGENT = "labsite"
 _REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)(?:/|$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Request:
     """What is sent. `place` names it in texts: host, method and path, never the query.
 
     `repository` is the one that it was asked about, also where it has another name now.
@@ -45,7 +44,7 @@ class Ask:
         json: Any,
         headers: Mapping[str, str] | None,
         scheme: str,
-    ) -> Ask:
+    ) -> Request:
         """A request below the account's API root. Raises Refused for what cannot be sent."""
         url = _below(account, path, params or {})
         told = httpx.Headers(
@@ -84,17 +83,19 @@ class Ask:
         """The name of its answer among the kept ones: whose it is, and all that it depends on."""
         others = {name: text for name, text in self.headers.items() if name != "authorization"}
         told = json_text.dumps(sorted(others.items()))
-        return Store.key(self.account.api, self.account.id, self.method, str(self.url), told)
+        return AnswerCache.key(self.account.api, self.account.id, self.method, str(self.url), told)
 
-    def request(self, more: Mapping[str, str], extensions: dict[str, Any]) -> httpx.Request:
-        """The request as the library wants it."""
-        headers = self.headers.copy()
-        headers.update(more)
+    def for_httpx(self, more: Mapping[str, str], timeout: httpx.Timeout) -> httpx.Request:
+        """The request as the library wants it, with more headers."""
         return httpx.Request(
-            self.method, self.url, headers=headers, content=self.content, extensions=extensions
+            self.method,
+            self.url,
+            headers={**self.headers, **more},
+            content=self.content,
+            extensions={"timeout": timeout.as_dict()},
         )
 
-    def moved(self, location: str) -> Ask:
+    def moved(self, location: str) -> Request:
         """The same request where the forge sends it on to, within the same origin only."""
         url = self._joined(location)
         if not is_same_origin(url, self.url):
@@ -105,7 +106,7 @@ class Ask:
             )
         return replace(self, url=url)
 
-    def next_page(self, then: Next) -> Ask:
+    def next_page(self, then: Next) -> Request:
         """The next page of a list.
 
         A forge that goes by two names may link to the other one: then only what its link asks is

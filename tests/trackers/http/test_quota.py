@@ -9,7 +9,7 @@ import pytest
 
 from tests.trackers.http.forge import START, Clock
 from trackers.account import Purpose
-from trackers.http.meter import MOST_ACCOUNTS, Meter, Why
+from trackers.http.quota import MOST_ACCOUNTS, Meter, Why
 from trackers.http.rules import Quota
 
 ME = ("forge.example", "abc")

@@ -23,14 +23,12 @@ from tests.trackers.http.line import Talk, listening, reply
 from trackers.account import Account, Purpose
 from trackers.errors import NotUnderstood, Refused, Unreachable
 from trackers.http import body
-from trackers.http.asking import Ask
-from trackers.http.client import Client
-from trackers.http.making import over_network
-from trackers.http.meter import Meter
+from trackers.http.cache import AnswerCache
+from trackers.http.client import Client, over_network
+from trackers.http.quota import Meter
+from trackers.http.request import Request
 from trackers.http.rules import Trouble
-from trackers.http.sending import Heard, Sender
-from trackers.http.store import Store
-from trackers.http.wire import Wire
+from trackers.http.transport import NetworkTransport, Response, Sender
 
 SOON = 0.4
 
@@ -44,16 +42,16 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def sender() -> Iterator[Sender]:
-    sender = Sender(Wire(), time.monotonic)
+    sender = Sender(NetworkTransport(), time.monotonic)
     yield sender
     sender.close()
 
 
-def ask_of(api: str, method: str = "GET") -> Ask:
-    return Ask.of(Account(api, TOKEN), method, "/x", {"q": "1"}, None, None, "Bearer")
+def ask_of(api: str, method: str = "GET") -> Request:
+    return Request.of(Account(api, TOKEN), method, "/x", {"q": "1"}, None, None, "Bearer")
 
 
-def once(sender: Sender, talk: Talk, seconds: float = 5.0) -> Heard | Trouble:
+def once(sender: Sender, talk: Talk, seconds: float = 5.0) -> Response | Trouble:
     with listening(talk) as line:
         return sender.send(ask_of(line.api), {}, time.monotonic() + seconds)
 
@@ -172,7 +170,7 @@ def test_a_connection_is_used_again_whatever_was_answered(sender: Sender):
     )
     with listening(lambda connection, _: connection.sendall(next(answers))) as line:
         heard = [sender.send(ask_of(line.api), {}, time.monotonic() + 5) for _ in range(6)]
-    assert [each.status for each in heard if isinstance(each, Heard)] == [
+    assert [each.status for each in heard if isinstance(each, Response)] == [
         200,
         200,
         304,
@@ -180,7 +178,7 @@ def test_a_connection_is_used_again_whatever_was_answered(sender: Sender):
         404,
         200,
     ]
-    assert [each.body for each in heard if isinstance(each, Heard)][:3] == [b"[1]", b"[2]", b""]
+    assert [each.body for each in heard if isinstance(each, Response)][:3] == [b"[1]", b"[2]", b""]
     assert line.connections == 1
 
 
@@ -194,21 +192,21 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(sender: Sender, tmp_pa
 def test_an_authority_of_one_s_own_can_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     own = _own(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "own.pem"))
-    sender = Sender(Wire(), time.monotonic)
+    sender = Sender(NetworkTransport(), time.monotonic)
     with listening(lambda connection, _: connection.sendall(reply(b"[1]")), own) as line:
         api = f"https://localhost:{line.port}/api/v1"
         heard = [sender.send(ask_of(api), {}, time.monotonic() + 5) for _ in range(2)]
         wrong = f"https://127.0.0.1:{line.port}/api/v1"
         assert sender.send(ask_of(wrong), {}, time.monotonic() + 5) is Trouble.UNTRUSTED
     sender.close()
-    assert [each.body for each in heard if isinstance(each, Heard)] == [b"[1]", b"[1]"]
+    assert [each.body for each in heard if isinstance(each, Response)] == [b"[1]", b"[1]"]
     assert line.connections == 2
 
 
 def test_a_server_that_drips_under_tls_is_left_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     own = _own(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "own.pem"))
-    sender = Sender(Wire(), time.monotonic)
+    sender = Sender(NetworkTransport(), time.monotonic)
     with listening(drip(reply(b"[1]") * 99), own) as line:
         api = f"https://localhost:{line.port}/api/v1"
         assert sender.send(ask_of(api), {}, time.monotonic() + SOON) is Trouble.SLOW
@@ -221,12 +219,12 @@ def test_the_proxy_of_the_environment_is_used_and_its_exceptions_are_kept(
     with listening(lambda connection, _: connection.sendall(reply(b"[7]"))) as proxy:
         monkeypatch.setenv("http_proxy", f"http://me:pass@127.0.0.1:{proxy.port}")
         monkeypatch.setenv("no_proxy", "127.0.0.1")
-        sender = Sender(Wire(), time.monotonic)
+        sender = Sender(NetworkTransport(), time.monotonic)
         heard = sender.send(ask_of("http://forge.invalid/api"), {}, time.monotonic() + 5)
         direct = once(sender, lambda connection, _: connection.sendall(reply(b"[8]")))
         sender.close()
-    assert isinstance(heard, Heard) and heard.body == b"[7]"
-    assert isinstance(direct, Heard) and direct.body == b"[8]"
+    assert isinstance(heard, Response) and heard.body == b"[7]"
+    assert isinstance(direct, Response) and direct.body == b"[8]"
     assert proxy.heard[0].startswith(b"GET http://forge.invalid/api/x?q=1 HTTP/1.1")
     assert len(proxy.heard) == 1
 
@@ -234,7 +232,7 @@ def test_the_proxy_of_the_environment_is_used_and_its_exceptions_are_kept(
 @pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "http://[", "ftp://x", "http://"])
 def test_a_proxy_that_cannot_be_used_is_said_to_be(monkeypatch: pytest.MonkeyPatch, proxy: str):
     monkeypatch.setenv("http_proxy", proxy)
-    sender = Sender(Wire(), time.monotonic)
+    sender = Sender(NetworkTransport(), time.monotonic)
     assert sender.send(ask_of("http://forge.invalid"), {}, time.monotonic() + 5) is Trouble.NO_WAY
 
 
@@ -242,7 +240,7 @@ def test_a_proxy_that_lets_nobody_through_is_said_to_be(monkeypatch: pytest.Monk
     no = reply(b"", "407 Proxy Authentication Required")
     with listening(lambda connection, _: connection.sendall(no)) as proxy:
         monkeypatch.setenv("https_proxy", f"127.0.0.1:{proxy.port}")
-        sender = Sender(Wire(), time.monotonic)
+        sender = Sender(NetworkTransport(), time.monotonic)
         heard = sender.send(ask_of("https://forge.invalid"), {}, time.monotonic() + 5)
     assert heard is Trouble.NO_WAY
     assert proxy.heard[0].startswith(b"CONNECT forge.invalid:443")
@@ -293,7 +291,13 @@ def test_a_whole_call_ends_in_time_whatever_the_server_does():
         return (time.monotonic() - began) * 40
 
     client = Client(
-        Wire(fast), Meter(steady=fast), Store(None), _now, fast, lambda _: None, lambda: 0.5
+        NetworkTransport(fast),
+        Meter(steady=fast),
+        AnswerCache(None),
+        _now,
+        fast,
+        lambda _: None,
+        lambda: 0.5,
     )
     with (
         listening(drip(b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 900)) as line,

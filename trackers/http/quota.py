@@ -7,6 +7,7 @@ first that a wait is over is believed: a wrong clock never keeps anybody waiting
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
@@ -16,12 +17,33 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from trackers.account import Purpose
-from trackers.http.pacing import floor, pace
 from trackers.http.rules import BLIND_WAIT, LONGEST_WAIT, Quota
 
 HUMAN_SHARE = 0.4
 MOST_ACCOUNTS = 200
 MOST_REFUSALS = 3
+
+
+def floor(limit: int, share: float) -> int:
+    """How many calls of a window are kept for people."""
+    return math.ceil(limit * share - 1e-9)
+
+
+def pace(
+    limit: int, remaining: int, share: float, reset_in: timedelta, calls: int, interval: timedelta
+) -> timedelta:
+    """The time between two polls that cost `calls` each; never less than the normal interval.
+
+    What may be spent is what remains above the human's share; it is spread evenly over the rest
+    of the window, so polling slows before it hurts. When less than one poll is left, the next
+    one waits for the new window. Without a known quota pass a limit of 0.
+    """
+    if limit <= 0 or calls <= 0 or reset_in <= timedelta(0):
+        return interval
+    polls = (remaining - floor(limit, share)) // calls
+    if polls < 1:
+        return max(interval, reset_in)
+    return max(interval, reset_in / polls)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,25 +14,25 @@ POLLS_AT_ONCE = 3
 
 
 @dataclass(frozen=True)
-class _Door:
+class _Slots:
     calls: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(AT_ONCE))
     polls: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(POLLS_AT_ONCE))
 
 
-class Doors:
-    """One door for each host; a call waits at it, but never beyond its deadline."""
+class HostLimits:
+    """The semaphores of each host; a call waits for its place, but never beyond its deadline."""
 
     def __init__(self, steady: Callable[[], float]) -> None:
         self._steady = steady
-        self._doors: dict[str, _Door] = {}
+        self._slots: dict[str, _Slots] = {}
         self._lock = threading.Lock()
 
     @contextmanager
-    def through(self, host: str, purpose: Purpose, deadline: float) -> Iterator[bool]:
+    def slot(self, host: str, purpose: Purpose, deadline: float) -> Iterator[bool]:
         """Whether there was room in time. People's calls pass where polls wait."""
         with self._lock:
-            door = self._doors.setdefault(host, _Door())
-        wanted = (door.polls, door.calls) if purpose.is_polling else (door.calls,)
+            slots = self._slots.setdefault(host, _Slots())
+        wanted = (slots.polls, slots.calls) if purpose.is_polling else (slots.calls,)
         held: list[threading.Semaphore] = []
         try:
             for each in wanted:

@@ -31,7 +31,7 @@ KEPT_HEADERS = ("link", "x-total-count")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CachedAnswer:
     """One kept answer: what to ask with, and what to believe when nothing changed."""
 
     ask_with: Mapping[str, str]
@@ -39,7 +39,7 @@ class Kept:
     body: bytes
 
 
-class Store:
+class AnswerCache:
     """Thread-safe, and shared by processes. Without a folder nothing is kept."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Store:
         """The name of an answer: account, address and all else that it depends on."""
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
-    def get(self, key: str) -> Kept | None:
+    def get(self, key: str) -> CachedAnswer | None:
         """The kept answer, or None when there is none that is whole."""
         if self._folder is None:
             return None
@@ -70,7 +70,7 @@ class Store:
             return None
         return kept
 
-    def put(self, key: str, kept: Kept) -> None:
+    def put(self, key: str, kept: CachedAnswer) -> None:
         """Keep an answer; the ones not asked for longest go. A full disk keeps nothing."""
         if self._folder is None or len(kept.body) > MOST_EACH:
             return
@@ -125,7 +125,7 @@ class Store:
                 self._total += size
 
 
-def _read(first: bytes, packed: bytes) -> Kept | None:
+def _read(first: bytes, packed: bytes) -> CachedAnswer | None:
     try:
         head = json.loads(first)
     except (ValueError, RecursionError):
@@ -138,12 +138,12 @@ def _read(first: bytes, packed: bytes) -> Kept | None:
     if head.get("seal") != _seal(ask_with, headers, packed):
         return None
     try:
-        return Kept(ask_with, headers, zlib.decompress(packed))
+        return CachedAnswer(ask_with, headers, zlib.decompress(packed))
     except zlib.error:
         return None
 
 
-def _write(folder: Path, key: str, kept: Kept) -> int:
+def _write(folder: Path, key: str, kept: CachedAnswer) -> int:
     ask_with, headers = dict(kept.ask_with), dict(kept.headers)
     packed = zlib.compress(kept.body, 1)
     head = {
