@@ -29,11 +29,11 @@ from runs.domain.states import ForgeKind
 from tests.fake_history import FakeHistory
 from tests.fake_kept import FakeKept
 from tests.fake_signals import FakeSignals
+from tests.world.memory_tracker import MemoryTracker
 from trackers.account import Account
 from trackers.base import Finding
 from trackers.http.quota import Meter
 from trackers.keys import KeyRule
-from trackers.memory import MemoryTracker
 
 if TYPE_CHECKING:
     from runs.models import Run

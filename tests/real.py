@@ -33,8 +33,8 @@ from runs.work import launch, projects
 from tests.fakes import FakeBell, FakeQueue
 from tests.repositories import IDENTITY, a_checkout, git
 from tests.trackers import bd
+from tests.world.memory_tracker import MemoryTracker
 from trackers.base import Tracker
-from trackers.memory import MemoryTracker
 from trackers.registry import Tools
 
 __all__ = ["IDENTITY", "IDLE", "RealWorld", "a_checkout", "git"]

@@ -14,8 +14,8 @@ from runs.work import mirror, starts, stop, sweep, tick
 from tests import make
 from tests.fakes import World
 from tests.runs.stories import press_start, work
+from tests.world.memory_tracker import MemoryTracker
 from trackers.base import NotFound, Refused, Unreachable
-from trackers.memory import MemoryTracker
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -11,9 +11,9 @@ from runs.models import Notice, Project, Run, Sent
 from runs.work import elsewhere, issues, pulls
 from tests import make
 from tests.fakes import World
+from tests.world.memory_tracker import MemoryTracker
 from trackers.account import Purpose
 from trackers.base import Ability, NewPull, Pull, Refused, Unreachable
-from trackers.memory import MemoryTracker
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

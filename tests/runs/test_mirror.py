@@ -14,8 +14,8 @@ from runs.models import Notice, Project, Run
 from runs.work import mirror, outcomes
 from tests import make
 from tests.fakes import World
+from tests.world.memory_tracker import MemoryTracker
 from trackers.base import Ability, Unreachable
-from trackers.memory import MemoryTracker
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

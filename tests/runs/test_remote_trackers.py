@@ -14,8 +14,8 @@ from runs.work import asking, facts, filling, pacing, seen, stop, tick
 from runs.work.asking import Silence
 from tests import make
 from tests.fakes import World
+from tests.world.memory_tracker import MemoryTracker
 from trackers.base import Ability, NotUnderstood, RateLimited, Refused, TrackerError, Unreachable
-from trackers.memory import MemoryTracker
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

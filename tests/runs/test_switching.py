@@ -14,8 +14,8 @@ from tests import make
 from tests.fakes import START, World
 from tests.runs.stories import press_start, ready
 from tests.web import board_rows as rows
+from tests.world.memory_tracker import MemoryTracker
 from trackers.builtin.models import Issue, Root
-from trackers.memory import MemoryTracker
 
 pytestmark = pytest.mark.django_db
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.trackers.forge_worlds import ForgeWorld
 from tests.trackers.worlds import EACH, READY, WORLDS, World
+from tests.world.memory_tracker import MemoryTracker
 from trackers.base import (
     Ability,
     Issue,
@@ -22,7 +23,6 @@ from trackers.base import (
     best_pull,
     counts,
 )
-from trackers.memory import MemoryTracker
 from trackers.registry import tracker as tracker_of
 
 pytestmark = pytest.mark.django_db

@@ -15,12 +15,12 @@ import pytest
 from runs.outside.bd import BdCommand
 from tests.trackers.bd import Beads, environ
 from tests.trackers.forge_worlds import FORGES, MORE_FORGES
+from tests.world.memory_tracker import MemoryTracker
 from trackers.base import Check, CheckState, PullState, Tracker
 from trackers.beads.adapter import BeadsTracker
 from trackers.builtin import store
 from trackers.builtin.adapter import BuiltinTracker
 from trackers.builtin.models import Issue, Label, PullRequest, Root
-from trackers.memory import MemoryTracker
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 READY = "ready-for-agent"

@@ -17,10 +17,10 @@ from runs.models import Project, Run
 from runs.work import outcomes
 from tests import make
 from tests.fakes import START, World
+from tests.world.memory_tracker import MemoryTracker
 from trackers import registry
 from trackers.base import NewPull, Place, Refused, Side
 from trackers.builtin import store
-from trackers.memory import MemoryTracker
 
 pytestmark = pytest.mark.django_db
 

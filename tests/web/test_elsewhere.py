@@ -18,8 +18,8 @@ from tests.fakes import START, World
 from tests.web.browsing import OpenPage
 from tests.web.looking import look
 from tests.web.people import hx, text_of
+from tests.world.memory_tracker import MemoryTracker
 from trackers.base import Ability
-from trackers.memory import MemoryTracker
 
 pytestmark = pytest.mark.django_db
 

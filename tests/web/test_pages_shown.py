@@ -19,9 +19,9 @@ from tests.fakes import START, World
 from tests.web import board_rows as rows
 from tests.web.people import text_of
 from tests.web.test_watch_pages import part
+from tests.world.memory_tracker import MemoryTracker
 from trackers.base import Ability, NewPull, Pull, PullState
 from trackers.builtin import store
-from trackers.memory import MemoryTracker
 
 pytestmark = pytest.mark.django_db
 

@@ -17,8 +17,8 @@ from tests.fakes import World
 from tests.web.api.program import Program, denied
 from tests.web.browsing import OpenPage
 from tests.web.people import text_of
+from tests.world.memory_tracker import MemoryTracker
 from trackers.base import Ability, Check, CheckState, PullState, Unreachable
-from trackers.memory import MemoryTracker
 
 pytestmark = pytest.mark.django_db
 

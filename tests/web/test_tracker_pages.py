@@ -15,8 +15,8 @@ from tests import make
 from tests.fakes import World
 from tests.web import board_rows as rows
 from tests.web.people import confirmed, hx, text_of
+from tests.world.memory_tracker import MemoryTracker
 from trackers.base import Ability, Finding
-from trackers.memory import MemoryTracker
 
 pytestmark = pytest.mark.django_db
 

@@ -16,8 +16,8 @@ from tests.fakes import START, World
 from tests.web.api.program import Program, denied
 from tests.web.test_forge_pages import GIVEN, TOKEN, WEB, a_ledger, an_account
 from tests.web.test_hooks import send
+from tests.world.memory_tracker import MemoryTracker
 from trackers.base import Ability
-from trackers.memory import MemoryTracker
 
 pytestmark = pytest.mark.django_db
 
