@@ -230,7 +230,7 @@ def _beads() -> dict[str, Any]:
     from runs.outside.bd import BdCommand
     from trackers.base import Finding
     from trackers.beads.adapter import BeadsTracker
-    from trackers.beads.runner import Ended
+    from trackers.beads.command import Ended
 
     run = BdCommand(os.environ)
 

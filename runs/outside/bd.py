@@ -9,7 +9,7 @@ from pathlib import Path
 
 from runs.domain.ports import SeamError
 from runs.outside import shell
-from trackers.beads.runner import Ended
+from trackers.beads.command import Ended
 from trackers.errors import Refused, Unreachable
 
 MOST_BYTES = 32_000_000

@@ -18,7 +18,7 @@ from trackers.base import Finding, Tracker, TrackerError
 from trackers.registry import Tools
 
 if TYPE_CHECKING:
-    from trackers.forges.app import AppTokens
+    from trackers.forges.github_app import AppTokens
     from trackers.http.client import Client
     from trackers.http.quota import Meter
     from trackers.http.rules import Quota as Heard
@@ -63,13 +63,10 @@ class Trackers:
             return self._made[kind]
 
     def recognise(self, web: str) -> ForgeKind | None:
-        # Here, not above: who has no forge pays nothing for the HTTP library.
-        from trackers import recognising
-
         if self._make is None:
             return None
         try:
-            kind = recognising.kind_at(self._one_client(), web)
+            kind = registry.kind_at(self._one_client(), web)
         except TrackerError as error:
             raise SeamError(str(error)) from error
         return ForgeKind(kind) if kind is not None else None
@@ -91,7 +88,7 @@ class Trackers:
 
     def git_token(self, account: Account, owner: str, name: str) -> str:
         # As late as the client itself.
-        from trackers.forges.app import AppTokens
+        from trackers.forges.github_app import AppTokens
 
         if self._make is None:
             raise SeamError("forges cannot be asked here")

@@ -8,9 +8,9 @@ from pathlib import Path
 from tests.trackers.forge import Double, Gitea, GitHub, Repo, forgejo
 from tests.trackers.forge.visitor import a_client, accounts
 from trackers.base import Issue, Pull
-from trackers.forges.acting import ActingTracker
 from trackers.forges.gitea import GiteaTracker
 from trackers.forges.github import GitHubTracker
+from trackers.forges.tracker import ForgeTracker
 
 ROOT = "1/acme/shop"
 READY = "ready-for-agent"
@@ -24,7 +24,7 @@ class Stand:
 
     forge: Double
     repo: Repo
-    tracker: ActingTracker
+    tracker: ForgeTracker
     token: str
 
     # Asked beside a root that names nothing and costs nothing, since the only root of a question
@@ -61,7 +61,7 @@ def a_stand(forge: Double, folder: Path | None = None, *, role: str = "write") -
     return Stand(forge, repo, tracker_on(forge, token, folder), token)
 
 
-def tracker_on(forge: Double, token: str, folder: Path | None = None) -> ActingTracker:
+def tracker_on(forge: Double, token: str, folder: Path | None = None) -> ForgeTracker:
     """The adapter of a forge's kind, with a credential."""
     made = GitHubTracker if forge.style == "github" else GiteaTracker
     return made(a_client(forge, folder), lambda: accounts(forge, token), forge.now)

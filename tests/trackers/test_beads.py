@@ -24,7 +24,7 @@ from trackers.base import (
 )
 from trackers.beads import reading
 from trackers.beads.adapter import BeadsTracker
-from trackers.beads.runner import Ended
+from trackers.beads.command import Ended
 from trackers.keys import KeyRule, is_key, rule_of
 
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

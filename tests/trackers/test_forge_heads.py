@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from trackers.base import Pull, PullState
-from trackers.forges.heads import EVER, MOST_HEADS, Heads, Seen, newest, reaches
-from trackers.forges.waiting import Hint, Waits
+from trackers.forges.blockers import BlockerCache, Hint
+from trackers.forges.pulls import EVER, MOST_HEADS, Heads, Seen, newest, reaches
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -107,7 +107,7 @@ def test_heads_do_not_pile_up_for_ever() -> None:
     ],
 )
 def test_whether_an_issue_need_not_be_asked_for(hint: Hint, is_free: bool) -> None:
-    waits = Waits()
+    waits = BlockerCache()
     assert not waits.is_free("7", NOON)
 
     waits.queue({"7": hint})
@@ -116,7 +116,7 @@ def test_whether_an_issue_need_not_be_asked_for(hint: Hint, is_free: bool) -> No
 
 
 def test_a_free_issue_is_looked_at_again_when_it_changed_or_after_a_while() -> None:
-    waits = Waits()
+    waits = BlockerCache()
     waits.queue({"7": Hint(None, NOON)})
     waits.found("7", (), NOON, is_bare=True)
     waits.found("8", (), NOON, is_bare=True)
@@ -129,7 +129,7 @@ def test_a_free_issue_is_looked_at_again_when_it_changed_or_after_a_while() -> N
 
 
 def test_without_a_time_of_change_a_free_issue_is_asked_for_each_time() -> None:
-    waits = Waits()
+    waits = BlockerCache()
     waits.queue({"7": Hint(None, None)})
     waits.found("7", (), NOON, is_bare=True)
 

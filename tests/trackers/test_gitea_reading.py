@@ -45,11 +45,11 @@ MERGED = PULL | {"state": "closed", "merged": True, "merge_commit_sha": "c" * 40
     ],
 )
 def test_what_is_an_issue(entry: Any, is_one: bool) -> None:
-    assert (gitea_reading.issue(entry) is not None) is is_one
+    assert (reading.issue(entry) is not None) is is_one
 
 
 def test_an_imported_issue_names_who_wrote_it() -> None:
-    issue = gitea_reading.issue(ISSUE | {"original_author": "grace"})
+    issue = reading.issue(ISSUE | {"original_author": "grace"})
 
     assert issue is not None
     assert issue.author == "grace"

@@ -16,8 +16,8 @@ from tests.trackers.forge.visitor import a_client
 from tests.trackers.stand import READY, ROOT, Stand, a_stand
 from trackers.account import Account
 from trackers.base import CheckState, NotFound, Refused
-from trackers.forges.app import AppTokens
 from trackers.forges.github import GitHubTracker
+from trackers.forges.github_app import AppTokens
 
 KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 PRIVATE = KEY.private_bytes(

@@ -9,7 +9,7 @@ import pytest
 
 from trackers.base import CheckState, PullState
 from trackers.forges import github_reading, reading
-from trackers.forges.naming import is_number, repository_of
+from trackers.forges.repository import is_number, repository_of
 
 ISSUE: dict[str, Any] = {
     "number": 7,
@@ -37,7 +37,7 @@ MERGED = PULL | {"state": "closed", "merged_at": "2026-03-02T12:00:00Z"}
 
 @pytest.mark.row("LAB-34", level="pure")
 def test_an_issue_is_read_without_what_cannot_be_read() -> None:
-    issue = github_reading.issue(ISSUE)
+    issue = reading.issue(ISSUE)
 
     assert issue is not None
     assert (issue.key, issue.title, issue.body, issue.author) == (
@@ -70,14 +70,14 @@ def test_an_issue_is_read_without_what_cannot_be_read() -> None:
     ],
 )
 def test_what_is_no_issue_is_left_out(entry: Any) -> None:
-    assert github_reading.issue(entry) is None
+    assert reading.issue(entry) is None
 
 
 @pytest.mark.row("LAB-34", level="pure")
 @pytest.mark.parametrize("field", ["title", "body", "user", "labels", "html_url"])
 @pytest.mark.parametrize("value", [None, 7, True, [7], {"a": 1}], ids=str)
 def test_a_field_of_another_type_does_not_cost_the_issue(field: str, value: Any) -> None:
-    issue = github_reading.issue(ISSUE | {field: value, "from_the_future": {"a": []}})
+    issue = reading.issue(ISSUE | {field: value, "from_the_future": {"a": []}})
 
     assert issue is not None
     assert issue.key == "7"
@@ -230,6 +230,6 @@ def test_a_refusal_is_told_in_the_words_of_the_forge() -> None:
         "errors": [{"message": "No commits"}, "again", {"a": 1}],
     }
 
-    assert reading.said(told) == "Validation Failed; No commits; again"
-    assert reading.said(None) == ""
-    assert reading.said({"message": 7}) == ""
+    assert reading.error_text(told) == "Validation Failed; No commits; again"
+    assert reading.error_text(None) == ""
+    assert reading.error_text({"message": 7}) == ""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from trackers.forges.turns import MOST_ASKED, Turn
-from trackers.forges.waiting import GOOD_FOR, Hint, Waits
+from trackers.forges.blockers import GOOD_FOR, MOST_ASKED, BlockerCache, BlockerQuery, Hint
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 
@@ -18,7 +17,7 @@ class Forge:
         self.keys = [str(number) for number in range(1, count + 1)]
         self.blocked: dict[str, list[str]] = {}
         self.asked: list[str] = []
-        self.waits = Waits()
+        self.waits = BlockerCache()
         self.now = NOW
         self.touch()
 
@@ -38,7 +37,7 @@ class Forge:
     def turn(self, enough: int) -> tuple[list[str], list[str], int]:
         """Who waits, who was not asked about, and how many were."""
         self.asked = []
-        found = Turn(self.waits, self.keys, enough, self.now, self.say).answers()
+        found = BlockerQuery(self.waits, self.keys, enough, self.now, self.say).answers()
         waits = [key for key, by in found.items() if by]
         return waits, [key for key, by in found.items() if by is None], len(self.asked)
 

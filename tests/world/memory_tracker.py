@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from trackers.base import (
     Ability,
+    BaseTracker,
     Check,
     Comment,
     Finding,
@@ -26,14 +27,13 @@ from trackers.base import (
     TrackerError,
     Unreachable,
 )
-from trackers.limited import Limited
 
 EVERY_ROOT = "*"
 
 Asked = TypeVar("Asked")
 
 
-class MemoryTracker(Limited):
+class MemoryTracker(BaseTracker):
     """Implements the seam on dicts; can be told to fail, and counts what it was asked."""
 
     kind = "memory"

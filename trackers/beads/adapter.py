@@ -11,14 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from trackers.base import Ability, Comment, Finding, Issue, NewIssue
+from trackers.base import Ability, BaseTracker, Comment, Finding, Issue, NewIssue
 from trackers.beads import reading
-from trackers.beads.command import POLL_SECONDS, Bd
+from trackers.beads.command import POLL_SECONDS, Bd, Runner
 from trackers.beads.reading import Entry
-from trackers.beads.runner import Runner
 from trackers.errors import NotFound, NotUnderstood, Refused, TrackerError
 from trackers.keys import KeyRule, is_key, why_unfit
-from trackers.limited import Limited
 
 PAUSE = timedelta(seconds=60)  # MALA-W-54
 AT_ONCE = 4
@@ -30,7 +28,7 @@ logger = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
 
 
-class BeadsTracker(Limited):
+class BeadsTracker(BaseTracker):
     """Issues of beads, by the `bd` command. There are no pull requests: commits are the evidence."""
 
     kind = "beads"

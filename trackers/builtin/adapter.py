@@ -12,6 +12,7 @@ from django.db.models import Case, F, FilteredRelation, Prefetch, Q, TextField, 
 from trackers import base
 from trackers.base import (
     Ability,
+    BaseTracker,
     Finding,
     NewIssue,
     NewPull,
@@ -24,13 +25,12 @@ from trackers.base import (
 )
 from trackers.builtin import store
 from trackers.builtin.models import Issue, IssueComment, Label, PullRequest, Root
-from trackers.limited import Limited
 
 _PULL = ("number", "head", "state", "title", "base", "body", "head_commit", "created_at")
 _STATES = frozenset(state.value for state in PullState)
 
 
-class BuiltinTracker(Limited):
+class BuiltinTracker(BaseTracker):
     """Issues and pull requests in labsite's own database. A root is the key of a `Root` row."""
 
     kind = "builtin"

@@ -8,12 +8,10 @@ from typing import Any
 
 from trackers.account import Account, Purpose
 from trackers.base import Check, Finding, Issue, NotFound, Pull, Refused
-from trackers.forges import gitea_examining, gitea_pulls, gitea_queue, gitea_reading, reading
-from trackers.forges.acting import LABEL_COLOUR, ActingTracker
-from trackers.forges.dialect import GITEA, Need
-from trackers.forges.naming import is_commit, number_of
-from trackers.forges.visit import Visit
-from trackers.forges.waiting import Hint
+from trackers.forges import connection_test, gitea_queue, gitea_reading, pulls, reading
+from trackers.forges.blockers import Hint, TrackerWithBlockers
+from trackers.forges.repository import GITEA, Need, RepositoryClient, is_commit, number_of
+from trackers.forges.tracker import LABEL_COLOUR
 from trackers.http.client import Answer, Client
 
 # In the order in which they are taken, of those that the repository allows.
@@ -24,7 +22,7 @@ _MERGES = {
 }
 
 
-class GiteaTracker(ActingTracker):
+class GiteaTracker(TrackerWithBlockers):
     """Issues and pull requests on Gitea or Forgejo."""
 
     kind = "gitea"
@@ -37,42 +35,42 @@ class GiteaTracker(ActingTracker):
         now: Callable[[], datetime],
     ) -> None:
         super().__init__(client, accounts, now)
-        self._memories: dict[tuple[str, str], gitea_pulls.Memory] = {}
-        self._waits = {}
+        self._memories: dict[tuple[str, str], pulls.Memory] = {}
+        self._blocker_caches = {}
         self._listings: dict[tuple[str, str], gitea_queue.Listing] = {}
 
     def open_count(self, root: str) -> int:
         """How many issues are open; Gitea says it beside any page of the list."""
-        visit, params = self._visit(root), self._list_params("")
-        leaf = visit.leaf("issues", purpose=Purpose.QUEUE, need=Need.READ_ISSUES, params=params)
-        if leaf.total is not None:
-            return leaf.total
-        return len(self._listed(visit, "", Purpose.QUEUE))
+        repo, params = self._repo(root), self._list_params("")
+        page = repo.page("issues", purpose=Purpose.QUEUE, need=Need.READ_ISSUES, params=params)
+        if page.total is not None:
+            return page.total
+        return len(self._listed(repo, "", Purpose.QUEUE))
 
     def comment(self, root: str, key: str, author: str, body: str) -> None:
         """Write a comment. Gitea answers 500 where there is no such issue, so that is asked first."""
-        self._entry(self._visit(root), number_of(key), Purpose.READ)
+        self._entry(self._repo(root), number_of(key), Purpose.READ)
         super().comment(root, key, author, body)
 
     def remove_label(self, root: str, key: str, label: str) -> None:
         """Take a label off an issue, by the number that it has there. Raises NotFound, Refused."""
-        visit, number = self._visit(root), number_of(key)
-        carried = reading.told(self._entry(visit, number, Purpose.READ), "labels")
+        repo, number = self._repo(root), number_of(key)
+        carried = reading.value(self._entry(repo, number, Purpose.READ), "labels")
         for known in _numbers(carried, [label]).values():
-            self._to_issue(visit, number, "DELETE", "labels", known, json=None, expect=(204,))
+            self._to_issue(repo, number, "DELETE", "labels", known, json=None, expect=(204,))
 
     def labels(self, root: str) -> Collection[str]:
         """The labels of the repository, and of the organisation that it belongs to."""
-        visit = self._visit(root)
-        entries = [*self._own_labels(visit), *self._shared_labels(visit)]
+        repo = self._repo(root)
+        entries = [*self._own_labels(repo), *self._shared_labels(repo)]
         return frozenset(name for entry in entries if (name := reading.text(entry, "name")))
 
     def create_label(self, root: str, label: str) -> None:
         """Make a label; Gitea itself would make a second one of the same name. Raises Refused."""
         if label in self.labels(root):
             return
-        visit = self._visit(root)
-        answer = visit.send(
+        repo = self._repo(root)
+        answer = repo.send(
             "POST",
             "labels",
             json={"name": label, "color": f"#{LABEL_COLOUR}"},
@@ -81,25 +79,27 @@ class GiteaTracker(ActingTracker):
         )
         if answer.status == 422:
             raise Refused(
-                f"{visit.host} does not make a label “{label}”: {reading.said(answer.data)}"
+                f"{repo.host} does not make a label “{label}”: {reading.error_text(answer.data)}"
             )
 
     def checks(self, root: str, commit: str) -> Sequence[Check]:
         """The newest status of each name. Raises NotFound for what is no whole commit."""
-        visit = self._visit(root)
+        repo = self._repo(root)
         if not is_commit(commit):
             raise NotFound(f"{commit[:60]} is not the name of a commit.")
-        entries = visit.every(
+        entries = repo.every(
             "commits", commit, "statuses", purpose=Purpose.READ, need=Need.READ_CHECKS
         )
         return gitea_reading.checks(entries)
 
     def examine(self, root: str, label: str) -> Sequence[Finding]:
         """Try what labsite needs of this root, in words. Never raises."""
-        return gitea_examining.examine(lambda: self._visit(root), label, lambda: self.labels(root))
+        return connection_test.examine_gitea(
+            lambda: self._repo(root), label, lambda: self.labels(root)
+        )
 
     def _read_issue(self, entry: Any) -> Issue | None:
-        return gitea_reading.issue(entry)
+        return reading.issue(entry)
 
     def _read_pull(self, entry: Any) -> Pull | None:
         return gitea_reading.pull(entry)
@@ -111,15 +111,15 @@ class GiteaTracker(ActingTracker):
     def _has_label(self, issue: Issue, label: str) -> bool:
         return label in issue.labels
 
-    def _queue_entries(self, visit: Visit, root: str, label: str) -> Sequence[Any]:
-        known = self._listing(visit, root, label)
+    def _queue_entries(self, repo: RepositoryClient, root: str, label: str) -> Sequence[Any]:
+        known = self._listing(repo, root, label)
         params = self._list_params("" if "," in label else label)
-        return gitea_queue.entries(visit, known, params, self._now())
+        return gitea_queue.entries(repo, known, params, self._now())
 
-    def _listing(self, visit: Visit, root: str, label: str) -> gitea_queue.Listing:
-        return self._remembered(self._listings, visit, f"{root}\n{label}", gitea_queue.Listing)
+    def _listing(self, repo: RepositoryClient, root: str, label: str) -> gitea_queue.Listing:
+        return self._remembered(self._listings, repo, f"{root}\n{label}", gitea_queue.Listing)
 
-    def _gone(self, visit: Visit, root: str) -> None:
+    def _gone(self, repo: RepositoryClient, root: str) -> None:
         with self._lock:
             mine = [
                 one for (_, name), one in self._listings.items() if name.startswith(f"{root}\n")
@@ -127,21 +127,21 @@ class GiteaTracker(ActingTracker):
         for one in mine:
             one.forget()
 
-    def _comments(self, visit: Visit, number: int) -> Sequence[Any]:
+    def _comments(self, repo: RepositoryClient, number: int) -> Sequence[Any]:
         """All at once: Gitea does not page them."""
-        found = visit.get("issues", number, "comments", purpose=Purpose.READ, need=Need.READ_ISSUES)
+        found = repo.get("issues", number, "comments", purpose=Purpose.READ, need=Need.READ_ISSUES)
         return found if isinstance(found, list) else ()
 
-    def _pulls(self, visit: Visit, root: str, heads: Collection[str]) -> Sequence[Pull]:
-        memory = self._remembered(self._memories, visit, root, gitea_pulls.Memory)
-        return gitea_pulls.pulls(visit, memory, heads, self._now)
+    def _pulls(self, repo: RepositoryClient, root: str, heads: Collection[str]) -> Sequence[Pull]:
+        memory = self._remembered(self._memories, repo, root, pulls.Memory)
+        return pulls.gitea_pulls(repo, memory, heads, self._now)
 
-    def _opened(self, visit: Visit, root: str, entry: Any) -> None:
-        memory = self._remembered(self._memories, visit, root, gitea_pulls.Memory)
-        memory.heads.learn(gitea_pulls.seen([entry]))
+    def _opened(self, repo: RepositoryClient, root: str, entry: Any) -> None:
+        memory = self._remembered(self._memories, repo, root, pulls.Memory)
+        memory.heads.learn(pulls.seen(gitea_reading.pull, [entry]))
 
-    def _blocked_by(self, visit: Visit, number: int) -> Sequence[Any]:
-        return visit.every(
+    def _blocked_by(self, repo: RepositoryClient, number: int) -> Sequence[Any]:
+        return repo.every(
             "issues", number, "dependencies", purpose=Purpose.BLOCKERS, need=Need.READ_ISSUES
         )
 
@@ -154,33 +154,33 @@ class GiteaTracker(ActingTracker):
     def _hint(self, entry: Any) -> Hint:
         return Hint(None, reading.moment(entry, "updated_at"))
 
-    def _label_words(self, visit: Visit, names: Sequence[str]) -> list[int]:
+    def _label_words(self, repo: RepositoryClient, names: Sequence[str]) -> list[int]:
         """Numbers: older servers know nothing else, and all drop a label that they do not know."""
-        known = _numbers(self._own_labels(visit), names)
+        known = _numbers(self._own_labels(repo), names)
         if len(known) < len(set(names)):
-            known = {**_numbers(self._shared_labels(visit), names), **known}
+            known = {**_numbers(self._shared_labels(repo), names), **known}
         for name in names:
             if name not in known:
-                raise Refused(f"There is no label “{name}” in {visit.repository}.")
+                raise Refused(f"There is no label “{name}” in {repo.repository}.")
         return [known[name] for name in names]
 
-    def _own_labels(self, visit: Visit) -> Sequence[Any]:
-        return visit.every("labels", purpose=Purpose.READ, need=Need.READ_ISSUES)
+    def _own_labels(self, repo: RepositoryClient) -> Sequence[Any]:
+        return repo.every("labels", purpose=Purpose.READ, need=Need.READ_ISSUES)
 
-    def _shared_labels(self, visit: Visit) -> Sequence[Any]:
+    def _shared_labels(self, repo: RepositoryClient) -> Sequence[Any]:
         """Labels of the organisation; none for a person, or where the token may not see them."""
         try:
-            found = visit.beside("/orgs", visit.repository.owner, "labels", params={"limit": 50})
+            found = repo.outside("/orgs", repo.repository.owner, "labels", params={"limit": 50})
         except Refused:
             return ()
         return found.data if found.status == 200 and isinstance(found.data, list) else ()
 
-    def _merged(self, visit: Visit, number: int, head_commit: str) -> Answer:
-        about = visit.get(purpose=Purpose.READ, need=Need.SEE)
-        allowed = [style for style, field in _MERGES.items() if reading.told(about, field) is True]
+    def _merged(self, repo: RepositoryClient, number: int, head_commit: str) -> Answer:
+        about = repo.get(purpose=Purpose.READ, need=Need.SEE)
+        allowed = [style for style, field in _MERGES.items() if reading.value(about, field) is True]
         usual = reading.text(about, "default_merge_style")
         style = usual if usual in allowed or not allowed else allowed[0]
-        return visit.send(
+        return repo.send(
             "POST",
             "pulls",
             number,

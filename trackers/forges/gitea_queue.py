@@ -15,8 +15,7 @@ from typing import Any
 
 from trackers.account import Purpose
 from trackers.forges import reading
-from trackers.forges.dialect import Need
-from trackers.forges.visit import Leaf, Visit
+from trackers.forges.repository import ListPage, Need, RepositoryClient
 
 WHOLE_EVERY = timedelta(minutes=30)
 # What is stored while a list is put together may carry a moment from before.
@@ -42,41 +41,43 @@ class Listing:
 
 
 def entries(
-    visit: Visit, known: Listing, params: Mapping[str, str], now: datetime
+    repo: RepositoryClient, known: Listing, params: Mapping[str, str], now: datetime
 ) -> Sequence[Any]:
     """The entries of the list that `params` ask for."""
     with known.lock:
         if known.as_of is not None and known.read_at is not None:
             is_young = timedelta(0) <= now - known.read_at < WHOLE_EVERY
-            if is_young and _catch_up(visit, known, params.get("labels", ""), known.as_of):
+            if is_young and _catch_up(repo, known, params.get("labels", ""), known.as_of):
                 return list(known.entries.values())
-        return _whole(visit, known, params, now)
+        return _whole(repo, known, params, now)
 
 
-def _whole(visit: Visit, known: Listing, params: Mapping[str, str], now: datetime) -> Sequence[Any]:
+def _whole(
+    repo: RepositoryClient, known: Listing, params: Mapping[str, str], now: datetime
+) -> Sequence[Any]:
     """A list of one page is read anew each time, which costs as little as what changed."""
     known.forget()
-    first = _leaf(visit, dict(params), 1)
+    first = _page(repo, dict(params), 1)
     if not first.has_more:
         return first.items
-    found = visit.every("issues", purpose=Purpose.QUEUE, need=Need.READ_ISSUES, params=params)
+    found = repo.every("issues", purpose=Purpose.QUEUE, need=Need.READ_ISSUES, params=params)
     if first.at is not None:
         known.entries = {number: one for one in found if (number := reading.index(one))}
         known.as_of, known.read_at = first.at - OVERLAP, now
     return found
 
 
-def _catch_up(visit: Visit, known: Listing, label: str, as_of: datetime) -> bool:
+def _catch_up(repo: RepositoryClient, known: Listing, label: str, as_of: datetime) -> bool:
     """Take in what changed since; False when that is so much that the whole list is read again."""
     params = {"state": "all", "type": "issues", "since": as_of.strftime("%Y-%m-%dT%H:%M:%SZ")}
-    leaf = _leaf(visit, params, 1)
-    at, first, changed = leaf.at, len(leaf.items), list(leaf.items)
+    page = _page(repo, params, 1)
+    at, first, changed = page.at, len(page.items), list(page.items)
     for number in range(2, MOST_PAGES + 1):
-        if not leaf.has_more:
+        if not page.has_more:
             break
-        leaf = _leaf(visit, params, number, first)
-        changed += leaf.items
-    if leaf.has_more or at is None:
+        page = _page(repo, params, number, first)
+        changed += page.items
+    if page.has_more or at is None:
         return False
     for one in changed:
         if (index := reading.index(one)) is not None:
@@ -90,8 +91,10 @@ def _catch_up(visit: Visit, known: Listing, label: str, as_of: datetime) -> bool
     return True
 
 
-def _leaf(visit: Visit, params: Mapping[str, str], number: int, first: int = 0) -> Leaf:
-    return visit.leaf(
+def _page(
+    repo: RepositoryClient, params: Mapping[str, str], number: int, first: int = 0
+) -> ListPage:
+    return repo.page(
         "issues",
         purpose=Purpose.QUEUE,
         need=Need.READ_ISSUES,

@@ -1,4 +1,4 @@
-"""What Gitea's and Forgejo's answers mean in our words: pure, entry by entry."""
+"""What the answers of Gitea and Forgejo mean where they differ from GitHub's. No I/O."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from typing import Any
 
 from trackers.base import Check, CheckState, Pull, PullState
 from trackers.forges import reading
-from trackers.forges.issue_reading import is_pull, issue
-
-__all__ = ["blocker", "checks", "is_pull", "issue", "place", "pull", "version"]
 
 _STATUSES = {
     "success": CheckState.PASSED,
@@ -23,42 +20,15 @@ _STATUSES = {
 _GITEA = re.compile(r"(?:.*\+gitea-)?v?(\d{1,4})\.(\d{1,4})")
 
 
-def pull(entry: Any) -> Pull | None:
-    """A pull request; merged is told by its flag (X-02).
-
-    When the branch is gone, `head.ref` is the ref that Gitea keeps (refs/pull/7/head) and only
-    `head.label` still has the branch's name. One that was pushed for review without a branch
-    (AGit) has no name there, and is no branch of ours.
-    """
-    number, head = reading.index(entry), _branch(entry)
-    state = _state(entry)
-    if number is None or not head or state is None:
-        return None
-    is_merged = state is PullState.MERGED
-    return Pull(
-        number=number,
-        head=head,
-        state=state,
-        title=reading.text(entry, "title"),
-        base=reading.text(entry, "base", "ref"),
-        body=reading.text(entry, "body"),
-        url=reading.address(entry, "html_url"),
-        head_commit=reading.text(entry, "head", "sha"),
-        is_fork=reading.is_fork(reading.told(entry, "head"), reading.told(entry, "base")),
-        created_at=reading.moment(entry, "created_at"),
-        merge_commit=reading.text(entry, "merge_commit_sha") if is_merged else "",
-    )
-
-
 def _branch(entry: Any) -> str:
-    label, ref = reading.told(entry, "head", "label"), reading.text(entry, "head", "ref")
+    label, ref = reading.value(entry, "head", "label"), reading.text(entry, "head", "ref")
     if isinstance(label, str):
         return label.rpartition(":")[2]
     return "" if ref.startswith("refs/") else ref
 
 
 def _state(entry: Any) -> PullState | None:
-    state, merged = reading.text(entry, "state"), reading.told(entry, "merged")
+    state, merged = reading.text(entry, "state"), reading.value(entry, "merged")
     if merged is True:
         return PullState.MERGED
     return {"open": PullState.OPEN, "closed": PullState.CLOSED}.get(state)
@@ -77,18 +47,6 @@ def checks(entries: Iterable[Any]) -> list[Check]:
     return [check for _, (_, check) in sorted(newest.items())]
 
 
-def blocker(entry: Any, repository: str) -> str | None:
-    """The key of an open issue that another waits for; None for a closed or hidden one.
-
-    One in another repository is named with it, since its number means nothing here.
-    """
-    key = reading.index(entry)
-    if key is None or reading.text(entry, "state") != "open":
-        return None
-    of = place(entry)
-    return str(key) if not of or of.lower() == repository.lower() else f"{of}#{key}"
-
-
 def place(entry: Any) -> str:
     """The repository of an issue, by the name that it has now."""
     return reading.text(entry, "repository", "full_name")
@@ -101,3 +59,18 @@ def version(told: str) -> tuple[int, int] | None:
     """
     found = _GITEA.match(told)
     return (int(found[1]), int(found[2])) if found else None
+
+
+def pull(entry: Any) -> Pull | None:
+    """A pull request; merged is told by its flag.
+
+    When the branch is gone, `head.ref` is the ref that Gitea keeps (refs/pull/7/head) and only
+    `head.label` still has the branch's name. One that was pushed for review without a branch
+    (AGit) has no name there, and is no branch of ours.
+    """
+    return reading.pull(entry, _branch(entry), _state(entry))
+
+
+def blocker(entry: Any, repository: str) -> str | None:
+    """The key of an open issue that another waits for."""
+    return reading.blocker(entry, repository, place(entry))

@@ -8,14 +8,12 @@ from typing import Any
 
 from trackers.account import Account, Purpose
 from trackers.base import Check, Finding, Issue, NotFound, Pull, Refused
-from trackers.forges import github_examining, github_pulls, github_reading, reading
-from trackers.forges.acting import LABEL_COLOUR, ActingTracker
-from trackers.forges.app import AppTokens
-from trackers.forges.dialect import GITHUB, Need
-from trackers.forges.heads import Heads
-from trackers.forges.naming import is_commit, number_of
-from trackers.forges.visit import Visit
-from trackers.forges.waiting import Hint
+from trackers.forges import connection_test, github_reading, pulls, reading
+from trackers.forges.blockers import Hint, TrackerWithBlockers
+from trackers.forges.github_app import AppTokens
+from trackers.forges.pulls import Heads
+from trackers.forges.repository import GITHUB, Need, RepositoryClient, is_commit, number_of
+from trackers.forges.tracker import LABEL_COLOUR
 from trackers.http.client import Answer, Client
 
 # In the order in which they are taken, of those that the repository allows.
@@ -26,7 +24,7 @@ _MERGES = {
 }
 
 
-class GitHubTracker(ActingTracker):
+class GitHubTracker(TrackerWithBlockers):
     """Issues and pull requests on GitHub."""
 
     kind = "github"
@@ -40,51 +38,51 @@ class GitHubTracker(ActingTracker):
     ) -> None:
         super().__init__(client, accounts, now)
         self._heads: dict[tuple[str, str], Heads] = {}
-        self._waits = {}
+        self._blocker_caches = {}
         self._tokens = AppTokens(client, now)
 
     def open_count(self, root: str) -> int:
         """How many issues are open. GitHub's own count has the pull requests in it."""
-        return len(self._listed(self._visit(root), "", Purpose.QUEUE))
+        return len(self._listed(self._repo(root), "", Purpose.QUEUE))
 
     def remove_label(self, root: str, key: str, label: str) -> None:
         """Take a label off an issue. Raises NotFound, Refused."""
-        visit, number = self._visit(root), number_of(key)
+        repo, number = self._repo(root), number_of(key)
         answer = self._to_issue(
-            visit, number, "DELETE", "labels", label, json=None, expect=(200, 404)
+            repo, number, "DELETE", "labels", label, json=None, expect=(200, 404)
         )
         if answer.status == 404:
             # It is not on it, which is fine; or there is no such issue, or no right to do that.
-            carried = reading.labels(self._entry(visit, number, Purpose.READ))
+            carried = reading.labels(self._entry(repo, number, Purpose.READ))
             if label.casefold() in (name.casefold() for name in carried):
                 raise Refused(
-                    f"{visit.host} does not let this account take a label off issue {key}."
+                    f"{repo.host} does not let this account take a label off issue {key}."
                 )
 
     def labels(self, root: str) -> Collection[str]:
         """The labels of the repository."""
-        return frozenset(self._names(self._visit(root)))
+        return frozenset(self._names(self._repo(root)))
 
     def create_label(self, root: str, label: str) -> None:
         """Make a label. Raises Refused."""
-        visit = self._visit(root)
-        answer = visit.send(
+        repo = self._repo(root)
+        answer = repo.send(
             "POST",
             "labels",
             json={"name": label, "color": LABEL_COLOUR},
             need=Need.WRITE_ISSUES,
             expect=(201, 422),
         )
-        errors = reading.told(answer.data, "errors")
+        errors = reading.value(answer.data, "errors")
         codes = [reading.text(one, "code") for one in errors] if isinstance(errors, list) else []
         if answer.status == 422 and "already_exists" not in codes:
             raise Refused(
-                f"{visit.host} does not make a label “{label}”: {reading.said(answer.data)}"
+                f"{repo.host} does not make a label “{label}”: {reading.error_text(answer.data)}"
             )
 
     def checks(self, root: str, commit: str) -> Sequence[Check]:
         """Check runs and commit statuses, by name. Raises NotFound for what is no whole commit."""
-        visit = self._visit(root)
+        repo = self._repo(root)
         if not is_commit(commit):
             raise NotFound(f"{commit[:60]} is not the name of a commit.")
         found: list[Check] = []
@@ -92,7 +90,7 @@ class GitHubTracker(ActingTracker):
             ("check-runs", "check_runs", github_reading.check_run),
             ("status", "statuses", github_reading.status),
         ):
-            entries = visit.every(
+            entries = repo.every(
                 "commits",
                 commit,
                 what,
@@ -105,7 +103,7 @@ class GitHubTracker(ActingTracker):
 
     def examine(self, root: str, label: str) -> Sequence[Finding]:
         """Try what labsite needs of this root, in words. Never raises."""
-        return github_examining.examine(lambda: self._visit(root), label, self._tokens)
+        return connection_test.examine_github(lambda: self._repo(root), label, self._tokens)
 
     def _ready(self, account: Account) -> Account:
         return self._tokens.ready(account)
@@ -114,7 +112,7 @@ class GitHubTracker(ActingTracker):
         self._tokens.drop(account)
 
     def _read_issue(self, entry: Any) -> Issue | None:
-        return github_reading.issue(entry)
+        return reading.issue(entry)
 
     def _read_pull(self, entry: Any) -> Pull | None:
         return github_reading.pull(entry)
@@ -127,20 +125,20 @@ class GitHubTracker(ActingTracker):
         """GitHub's labels differ by more than upper and lower case."""
         return label.casefold() in (name.casefold() for name in issue.labels)
 
-    def _comments(self, visit: Visit, number: int) -> Sequence[Any]:
-        return visit.every(
-            "issues", number, "comments", purpose=Purpose.READ, need=Need.READ_ISSUES
+    def _comments(self, repo: RepositoryClient, number: int) -> Sequence[Any]:
+        return repo.every("issues", number, "comments", purpose=Purpose.READ, need=Need.READ_ISSUES)
+
+    def _pulls(self, repo: RepositoryClient, root: str, heads: Collection[str]) -> Sequence[Pull]:
+        known = self._remembered(self._heads, repo, root, Heads)
+        return pulls.github_pulls(repo, known, heads)
+
+    def _opened(self, repo: RepositoryClient, root: str, entry: Any) -> None:
+        self._remembered(self._heads, repo, root, Heads).learn(
+            pulls.seen(github_reading.pull, [entry])
         )
 
-    def _pulls(self, visit: Visit, root: str, heads: Collection[str]) -> Sequence[Pull]:
-        known = self._remembered(self._heads, visit, root, Heads)
-        return github_pulls.pulls(visit, known, heads)
-
-    def _opened(self, visit: Visit, root: str, entry: Any) -> None:
-        self._remembered(self._heads, visit, root, Heads).learn(github_pulls.seen([entry]))
-
-    def _blocked_by(self, visit: Visit, number: int) -> Sequence[Any]:
-        return visit.every(
+    def _blocked_by(self, repo: RepositoryClient, number: int) -> Sequence[Any]:
+        return repo.every(
             "issues",
             number,
             "dependencies",
@@ -159,22 +157,22 @@ class GitHubTracker(ActingTracker):
         at = reading.moment(entry, "updated_at")
         return Hint(github_reading.blocked_by(entry), at)
 
-    def _label_words(self, visit: Visit, names: Sequence[str]) -> list[str]:
+    def _label_words(self, repo: RepositoryClient, names: Sequence[str]) -> list[str]:
         """Names, as they are on GitHub; it would make or drop those that it does not know."""
-        known = {name.casefold(): name for name in self._names(visit)}
+        known = {name.casefold(): name for name in self._names(repo)}
         for name in names:
             if name.casefold() not in known:
-                raise Refused(f"There is no label “{name}” in {visit.repository}.")
+                raise Refused(f"There is no label “{name}” in {repo.repository}.")
         return [known[name.casefold()] for name in names]
 
-    def _names(self, visit: Visit) -> list[str]:
-        entries = visit.every("labels", purpose=Purpose.READ, need=Need.READ_ISSUES)
+    def _names(self, repo: RepositoryClient) -> list[str]:
+        entries = repo.every("labels", purpose=Purpose.READ, need=Need.READ_ISSUES)
         return [name for entry in entries if (name := reading.text(entry, "name"))]
 
-    def _merged(self, visit: Visit, number: int, head_commit: str) -> Answer:
-        about = visit.get(purpose=Purpose.READ, need=Need.SEE)
-        styles = [style for style, field in _MERGES.items() if reading.told(about, field) is True]
-        return visit.send(
+    def _merged(self, repo: RepositoryClient, number: int, head_commit: str) -> Answer:
+        about = repo.get(purpose=Purpose.READ, need=Need.SEE)
+        styles = [style for style, field in _MERGES.items() if reading.value(about, field) is True]
+        return repo.send(
             "PUT",
             "pulls",
             number,

@@ -1,4 +1,4 @@
-"""What GitHub's answers mean in our words: pure, entry by entry."""
+"""What the answers of GitHub mean where they differ from Gitea's. No I/O."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from typing import Any
 
 from trackers.base import Check, CheckState, Pull, PullState
 from trackers.forges import reading
-from trackers.forges.issue_reading import is_pull, issue
-
-__all__ = ["blocked_by", "blocker", "check_run", "is_pull", "issue", "place", "pull", "status"]
 
 _GOOD = frozenset({"success", "neutral", "skipped"})
 _BAD = frozenset(
@@ -25,31 +22,6 @@ _STATUSES = {
 def blocked_by(entry: Any) -> int | None:
     """How many open issues GitHub says an issue waits for; None where it does not say."""
     return reading.number(entry, "issue_dependencies_summary", "blocked_by")
-
-
-def pull(entry: Any) -> Pull | None:
-    """A pull request; merged is told by the time of merging on a closed one (X-02).
-
-    The merge commit of one that is not merged is a trial of GitHub's own, so it is left out.
-    """
-    number, head = reading.index(entry), reading.text(entry, "head", "ref")
-    state = _state(entry)
-    if number is None or not head or state is None:
-        return None
-    is_merged = state is PullState.MERGED
-    return Pull(
-        number=number,
-        head=head,
-        state=state,
-        title=reading.text(entry, "title"),
-        base=reading.text(entry, "base", "ref"),
-        body=reading.text(entry, "body"),
-        url=reading.address(entry, "html_url"),
-        head_commit=reading.text(entry, "head", "sha"),
-        is_fork=reading.is_fork(reading.told(entry, "head"), reading.told(entry, "base")),
-        created_at=reading.moment(entry, "created_at"),
-        merge_commit=reading.text(entry, "merge_commit_sha") if is_merged else "",
-    )
 
 
 def _state(entry: Any) -> PullState | None:
@@ -83,18 +55,16 @@ def status(entry: Any) -> Check | None:
     return Check(name, found, reading.address(entry, "target_url"))
 
 
-def blocker(entry: Any, repository: str) -> str | None:
-    """The key of an open issue that another waits for; None for a closed one.
-
-    One in another repository is named with it, since its number means nothing here.
-    """
-    key = reading.index(entry)
-    if key is None or reading.text(entry, "state") != "open":
-        return None
-    of = place(entry)
-    return str(key) if not of or of.lower() == repository.lower() else f"{of}#{key}"
-
-
 def place(entry: Any) -> str:
     """The repository of an issue, by the name that it has now."""
     return "/".join(reading.text(entry, "repository_url").split("/")[-2:])
+
+
+def pull(entry: Any) -> Pull | None:
+    """A pull request; merged is told by the time of merging on a closed one."""
+    return reading.pull(entry, reading.text(entry, "head", "ref"), _state(entry))
+
+
+def blocker(entry: Any, repository: str) -> str | None:
+    """The key of an open issue that another waits for."""
+    return reading.blocker(entry, repository, place(entry))

@@ -1,7 +1,7 @@
-"""How answers of forges are read: leniently, entry by entry (LAB-34).
+"""Reads the answers of forges leniently, entry by entry.
 
-What is missing or of another type than it should be is None or nothing; unknown fields do not
-matter. The readers of each forge decide which entry is then left out.
+A value that is missing or of the wrong type is None or empty; unknown fields do not matter. Gitea
+took most shapes over from GitHub; what differs is in `gitea_reading` and `github_reading`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from trackers.base import Comment
+from trackers.base import Comment, Issue, Pull, PullState
 
 Read = TypeVar("Read")
 
 
-def told(entry: Any, *names: str) -> Any:
+def value(entry: Any, *names: str) -> Any:
     """What an entry says under a name, or under names one inside the other; None for nothing."""
     for name in names:
         if not isinstance(entry, Mapping):
@@ -27,7 +27,7 @@ def told(entry: Any, *names: str) -> Any:
 
 def text(entry: Any, *names: str) -> str:
     """A text, or nothing."""
-    found = told(entry, *names)
+    found = value(entry, *names)
     return found if isinstance(found, str) else ""
 
 
@@ -47,7 +47,7 @@ def address(entry: Any, *names: str) -> str:
 
 def number(entry: Any, *names: str) -> int | None:
     """A whole number; yes and no are none."""
-    found = told(entry, *names)
+    found = value(entry, *names)
     return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
@@ -68,7 +68,7 @@ def moment(entry: Any, *names: str) -> datetime | None:
 
 def labels(entry: Any) -> tuple[str, ...]:
     """Names of labels; GitHub may send a label as a bare name."""
-    found = told(entry, "labels")
+    found = value(entry, "labels")
     entries = found if isinstance(found, list) else []
     names = (one if isinstance(one, str) else text(one, "name") for one in entries)
     return tuple(name for name in names if name)
@@ -105,12 +105,69 @@ def is_fork(head: Any, base: Any) -> bool:
     return head_id is None or head_id != base_id
 
 
-def said(data: Any) -> str:
+def error_text(data: Any) -> str:
     """The forge's own words in an answer that is a refusal, on one line."""
     words = [text(data, "message")]
-    errors = told(data, "errors")
+    errors = value(data, "errors")
     words += [
         one if isinstance(one, str) else text(one, "message")
         for one in (errors if isinstance(errors, list) else [])
     ]
     return " ".join("; ".join(dict.fromkeys(word for word in words if word)).split())[:300]
+
+
+def issue(entry: Any) -> Issue | None:
+    """An issue; None for a pull request, which forges list among the issues (X-02)."""
+    key, state = index(entry), text(entry, "state")
+    if key is None or is_pull(entry) or state not in ("open", "closed"):
+        return None
+    return Issue(
+        key=str(key),
+        title=text(entry, "title"),
+        body=text(entry, "body"),
+        author=login(entry),
+        labels=labels(entry),
+        is_open=state == "open",
+        url=address(entry, "html_url"),
+        milestone=text(entry, "milestone", "title"),
+    )
+
+
+def is_pull(entry: Any) -> bool:
+    """Whether an entry of the issue list is a pull request."""
+    return value(entry, "pull_request") is not None
+
+
+def pull(entry: Any, head: str, state: PullState | None) -> Pull | None:
+    """A pull request; each forge has its own way to tell its branch and its state.
+
+    The merge commit of one that is not merged is a trial of the forge's own, so it is left out.
+    """
+    number = index(entry)
+    if number is None or not head or state is None:
+        return None
+    return Pull(
+        number=number,
+        head=head,
+        state=state,
+        title=text(entry, "title"),
+        base=text(entry, "base", "ref"),
+        body=text(entry, "body"),
+        url=address(entry, "html_url"),
+        head_commit=text(entry, "head", "sha"),
+        is_fork=is_fork(value(entry, "head"), value(entry, "base")),
+        created_at=moment(entry, "created_at"),
+        merge_commit=text(entry, "merge_commit_sha") if state is PullState.MERGED else "",
+    )
+
+
+def blocker(entry: Any, repository: str, place: str) -> str | None:
+    """The key of an open issue that another waits for; None for a closed or hidden one.
+
+    `place` is the repository that it is in. One in another repository is named with it, since its
+    number means nothing here.
+    """
+    key = index(entry)
+    if key is None or text(entry, "state") != "open":
+        return None
+    return str(key) if not place or place.lower() == repository.lower() else f"{place}#{key}"

@@ -15,8 +15,7 @@ import jwt
 from trackers.account import Account, Purpose
 from trackers.errors import NotFound, NotUnderstood, Refused
 from trackers.forges import reading
-from trackers.forges.dialect import GITHUB
-from trackers.forges.naming import Repository
+from trackers.forges.repository import GITHUB, Repository
 from trackers.http.client import Client
 
 RENEWED_BEFORE = timedelta(minutes=5)
@@ -27,7 +26,7 @@ OF_GIT = ("contents", "workflows")  # without the second git may not push files 
 
 
 @dataclass(frozen=True, slots=True)
-class Bought:
+class InstallationToken:
     """A token of an installation, and what the installation may."""
 
     token: str = field(repr=False)
@@ -41,7 +40,7 @@ class AppTokens:
     def __init__(self, client: Client, now: Callable[[], datetime]) -> None:
         self._client = client
         self._now = now
-        self._bought: dict[tuple[str, ...], Bought] = {}
+        self._bought: dict[tuple[str, ...], InstallationToken] = {}
         self._lock = threading.RLock()  # a narrow token is bought with the help of the whole one
 
     def ready(self, account: Account) -> Account:
@@ -50,11 +49,11 @@ class AppTokens:
             return account
         return replace(account, token=self.bought(account).token)
 
-    def bought(self, account: Account) -> Bought:
+    def bought(self, account: Account) -> InstallationToken:
         """The installation's token. Raises TrackerErrors."""
         return self._kept(_key(account), lambda: self._buy(account))
 
-    def for_git(self, account: Account, owner: str, name: str) -> Bought:
+    def for_git(self, account: Account, owner: str, name: str) -> InstallationToken:
         """A token for the contents of one repository and for nothing else. Raises TrackerErrors."""
         key = (*_key(account), f"{owner}/{name}")
         return self._kept(key, lambda: self._buy_for_git(account, Repository("", owner, name)))
@@ -64,14 +63,16 @@ class AppTokens:
         with self._lock:
             self._bought.pop(_key(account), None)
 
-    def _kept(self, key: tuple[str, ...], buy: Callable[[], Bought]) -> Bought:
+    def _kept(
+        self, key: tuple[str, ...], buy: Callable[[], InstallationToken]
+    ) -> InstallationToken:
         with self._lock:
             found = self._bought.get(key)
             if found is None or found.until - self._now() <= RENEWED_BEFORE:
                 found = self._bought[key] = buy()
             return found
 
-    def _buy_for_git(self, account: Account, repository: Repository) -> Bought:
+    def _buy_for_git(self, account: Account, repository: Repository) -> InstallationToken:
         """By the number of the repository, since its name in an address may be an older one."""
         whole = self.bought(account)
         may = {name: whole.permissions[name] for name in OF_GIT if name in whole.permissions}
@@ -97,12 +98,14 @@ class AppTokens:
             if error.status == 401:
                 self.drop(account)
             raise
-        number = reading.told(answer.data, "id")
+        number = reading.value(answer.data, "id")
         if type(number) is not int:
             raise NotUnderstood(f"{account.host} told no number of {repository}.")
         return self._buy(account, {"repository_ids": [number], "permissions": may})
 
-    def _buy(self, account: Account, narrowed: Mapping[str, Any] = MappingProxyType({})) -> Bought:
+    def _buy(
+        self, account: Account, narrowed: Mapping[str, Any] = MappingProxyType({})
+    ) -> InstallationToken:
         installation = account.app_installation
         if not (installation.isascii() and installation.isdigit()):
             raise Refused("The installation of the GitHub App has to be a number.")
@@ -120,7 +123,7 @@ class AppTokens:
         if answer.status == 401:
             raise Refused(
                 f"{account.host} does not accept the key of GitHub App {account.app_id}: "
-                f"{reading.said(answer.data)}. A new private key can be made on the App's page.",
+                f"{reading.error_text(answer.data)}. A new private key can be made on the App's page.",
                 401,
             )
         if answer.status == 404:
@@ -132,14 +135,16 @@ class AppTokens:
         if answer.status == 422:
             raise Refused(
                 f"{account.host} gives GitHub App {account.app_id} no token for that: "
-                f"{reading.said(answer.data)}. Is the repository among those of its installation?",
+                f"{reading.error_text(answer.data)}. Is the repository among those of its installation?",
                 422,
             )
         token, until = reading.text(answer.data, "token"), reading.moment(answer.data, "expires_at")
         if not token or until is None:
             raise NotUnderstood(f"{account.host} gave no token to GitHub App {account.app_id}.")
-        permissions = reading.told(answer.data, "permissions")
-        return Bought(token, until, permissions if isinstance(permissions, Mapping) else {})
+        permissions = reading.value(answer.data, "permissions")
+        return InstallationToken(
+            token, until, permissions if isinstance(permissions, Mapping) else {}
+        )
 
     def _signed(self, account: Account) -> str:
         """A web token by which the App says who it is."""

@@ -1,21 +1,138 @@
-"""One repository on one forge, asked in the name of one account."""
+"""One repository on one forge, asked in the name of one account: its paths, permissions, refusals.
+
+Whatever a root or a key says, it can never make another path than the one that was meant.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from enum import StrEnum
 from typing import Any
 from urllib.parse import quote
 
 from trackers.account import Account, Purpose
 from trackers.errors import NotFound, NotUnderstood, Refused
 from trackers.forges import reading
-from trackers.forges.dialect import Dialect, Need
-from trackers.forges.naming import Repository, repository_of
 from trackers.http.client import Answer, Client
 from trackers.http.rules import Page, after
+
+_WORD = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_FORGE = re.compile(r"[0-9]{1,9}")
+_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """A repository on one forge, as a root names it."""
+
+    forge: str
+    owner: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.owner}/{self.name}"
+
+    def path(self, *parts: str | int) -> str:
+        """The path of something in this repository, each part quoted."""
+        told = "".join(f"/{quote(str(part), safe='')}" for part in parts)
+        return f"/repos/{quote(self.owner, safe='')}/{quote(self.name, safe='')}{told}"
+
+
+def repository_of(root: str) -> Repository | None:
+    """The repository that a root `<forge>/<owner>/<name>` names; None for any other text."""
+    forge, _, rest = root.partition("/")
+    owner, _, name = rest.partition("/")
+    is_one = _FORGE.fullmatch(forge) and _is_word(owner) and _is_word(name)
+    return Repository(forge, owner, name) if is_one else None
+
+
+def number_of(key: str) -> int:
+    """The number that a key stands for. Raises NotFound for anything else (LAB-34)."""
+    if not is_number(key):
+        raise NotFound(f"There is no issue {key[:60]}.")
+    return int(key)
+
+
+def is_number(key: str) -> bool:
+    """Whether a key can be an issue of a forge: a positive number without zeros before it."""
+    return bool(_NUMBER.fullmatch(key))
+
+
+def is_commit(text: str) -> bool:
+    """Whether a text is the whole name of a commit."""
+    return bool(_COMMIT.fullmatch(text))
+
+
+def _is_word(part: str) -> bool:
+    return bool(_WORD.fullmatch(part)) and part not in (".", "..")
+
+
+class Need(StrEnum):
+    """What an account has to be allowed, in our words; each forge has its own."""
+
+    SEE = "see the repository"
+    READ_ISSUES = "read issues"
+    WRITE_ISSUES = "write issues"
+    READ_PULLS = "read pull requests"
+    WRITE_PULLS = "open pull requests"
+    READ_CHECKS = "read checks"
+    MERGE = "merge pull requests"
+    HOOKS = "set webhooks up"
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The manners of one kind of forge. `needs` names permissions as its own pages do."""
+
+    name: str
+    scheme: str
+    headers: Mapping[str, str]
+    size_name: str
+    size: int
+    needs: Mapping[Need, str]
+
+
+GITHUB = Dialect(
+    name="GitHub",
+    scheme="Bearer",
+    headers={"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"},
+    size_name="per_page",
+    size=100,
+    needs={
+        Need.SEE: "“Metadata: read”",
+        Need.READ_ISSUES: "“Issues: read”",
+        Need.WRITE_ISSUES: "“Issues: read and write”",
+        Need.READ_PULLS: "“Pull requests: read”",
+        Need.WRITE_PULLS: "“Pull requests: read and write”",
+        Need.READ_CHECKS: "“Checks: read” and “Commit statuses: read”",
+        Need.MERGE: "“Contents: read and write”",
+        Need.HOOKS: "“Webhooks: read and write” and the role of an admin",
+    },
+)
+
+GITEA = Dialect(
+    name="Gitea",
+    scheme="token",
+    headers={"Accept": "application/json"},
+    size_name="limit",
+    size=50,
+    needs={
+        Need.SEE: "“read:repository”",
+        Need.READ_ISSUES: "“read:issue”",
+        Need.WRITE_ISSUES: "“write:issue”",
+        Need.READ_PULLS: "“read:repository”",
+        Need.WRITE_PULLS: "“write:repository”",
+        Need.READ_CHECKS: "“read:repository”",
+        Need.MERGE: "“write:repository”",
+        Need.HOOKS: "“write:repository” and the role of an admin",
+    },
+)
+
 
 _ODD = (401, 404, 410)
 _MOVED = (301, 302, 307, 308)
@@ -27,7 +144,7 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class ListPage:
     """One page of a list; `total` is how long the forge says that the list is, `at` its own time."""
 
     items: list[Any]
@@ -37,7 +154,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class RepositoryClient:
     """Asks for things of a repository, and says in plain words why they were not given."""
 
     client: Client
@@ -118,7 +235,7 @@ class Visit:
         except Refused as error:
             raise self._refused(error, need) from error
 
-    def leaf(
+    def page(
         self,
         *parts: str | int,
         purpose: Purpose,
@@ -127,7 +244,7 @@ class Visit:
         number: int = 1,
         first: int = 0,
         size: int = 0,
-    ) -> Leaf:
+    ) -> ListPage:
         """One page of a list, by its number; `first` is how many the first page held."""
         size = size or self.dialect.size
         asked = {**params, self.dialect.size_name: size}
@@ -142,7 +259,7 @@ class Visit:
         page = Page(
             number, len(items), first or len(items), size, answer.headers, answer.was_unchanged
         )
-        return Leaf(items, after(page) is not None, total(answer.headers), date(answer.headers))
+        return ListPage(items, after(page) is not None, total(answer.headers), date(answer.headers))
 
     def _call(
         self,
@@ -174,7 +291,7 @@ class Visit:
             raise self._hidden()
         return answer
 
-    def beside(
+    def outside(
         self, *parts: str, purpose: Purpose = Purpose.READ, params: Mapping[str, Any] | None = None
     ) -> Answer:
         """The answer about something outside of the repository, whatever its status says.
@@ -201,7 +318,7 @@ class Visit:
         about = self.get(purpose=Purpose.READ, need=Need.SEE)
         if len(parts) > 1:
             self.get(*parts[:2], purpose=Purpose.READ, need=Need.SEE)
-        elif reading.told(about, f"has_{parts[0]}") is False:
+        elif reading.value(about, f"has_{parts[0]}") is False:
             return self._switched_off("Issues")
         return Refused(
             f"{self.host} does not let this account write to {self.repository}. "
@@ -212,7 +329,7 @@ class Visit:
     def accepted(self, answer: Answer) -> None:
         """Raises Refused when the forge did not accept the token."""
         if answer.status == 401:
-            said = reading.said(answer.data).rstrip(".") or "it gives no reason"
+            said = reading.error_text(answer.data).rstrip(".") or "it gives no reason"
             raise self._not_accepted(f"{self.host} does not accept labsite's token: {said}.")
 
     def _not_accepted(self, text: str) -> Refused:
@@ -220,7 +337,7 @@ class Visit:
         renew = "It may have expired or been revoked; a new one has to be given in the settings."
         return Refused(f"{text} {renew}", 401)
 
-    def _renamed(self) -> Visit:
+    def _renamed(self) -> RepositoryClient:
         """The same under the repository's new name; a client never repeats an act by itself."""
         told = self.get(purpose=Purpose.READ, need=Need.SEE)
         owner, _, name = reading.text(told, "full_name").partition("/")
@@ -233,11 +350,11 @@ class Visit:
         self, answer: Answer, parts: tuple[str | int, ...], purpose: Purpose, need: Need
     ) -> None:
         """Always raises: switched off, hidden altogether, or just this one thing is not there."""
-        if answer.status == 410 and "delete" not in reading.said(answer.data).lower():
+        if answer.status == 410 and "delete" not in reading.error_text(answer.data).lower():
             raise self._switched_off("Issues")
         about = self.get(purpose=purpose, need=Need.SEE)
         area = _AREAS.get(str(parts[0]), "")
-        if area and reading.told(about, f"has_{area.replace(' ', '_')}") is False:
+        if area and reading.value(about, f"has_{area.replace(' ', '_')}") is False:
             raise self._switched_off(area.capitalize())
         if len(parts) == 1:
             raise Refused(

@@ -7,8 +7,7 @@ from typing import Any
 
 from trackers.account import Purpose
 from trackers.forges import reading
-from trackers.forges.dialect import Need
-from trackers.forges.visit import Visit
+from trackers.forges.repository import Need, RepositoryClient
 
 # By the API's own names. Gitea has events of its own for labels and for new commits.
 _KINDS: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
@@ -26,13 +25,13 @@ _KINDS: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
 }
 
 
-def set_hook(visit: Visit, kind: str, address: str, secret: str) -> None:
+def set_hook(repo: RepositoryClient, kind: str, address: str, secret: str) -> None:
     """Have everything that labsite heeds delivered to an address, signed. Raises TrackerErrors.
 
     An earlier one goes last, so that a forge that fails in between still has it; on GitHub, which
     keeps no two with one address, it goes first. Gitea changes no secret of one that is there.
     """
-    known = visit.every("hooks", purpose=Purpose.SETUP, need=Need.HOOKS)
+    known = repo.every("hooks", purpose=Purpose.SETUP, need=Need.HOOKS)
     earlier = [
         number
         for one in known
@@ -40,16 +39,16 @@ def set_hook(visit: Visit, kind: str, address: str, secret: str) -> None:
         and reading.text(one, "config", "url") == address
     ]
     if kind == "github":
-        _delete(visit, earlier)
+        _delete(repo, earlier)
     named, events = _KINDS[kind]
     config = {"url": address, "content_type": "json", "secret": secret}
     body = {**named, "active": True, "events": list(events), "config": config}
-    visit.send("POST", "hooks", json=body, need=Need.HOOKS, expect=(201,))
+    repo.send("POST", "hooks", json=body, need=Need.HOOKS, expect=(201,))
     if kind != "github":
-        _delete(visit, earlier)
+        _delete(repo, earlier)
 
 
-def _delete(visit: Visit, hooks: Iterable[int]) -> None:
+def _delete(repo: RepositoryClient, hooks: Iterable[int]) -> None:
     for number in hooks:
         where = ("hooks", number)
-        visit.send("DELETE", *where, json=None, need=Need.HOOKS, expect=(204, 404))
+        repo.send("DELETE", *where, json=None, need=Need.HOOKS, expect=(204, 404))
