@@ -1,4 +1,4 @@
-"""Talks to labsite over HTTP, and waits for it when it is being restarted."""
+"""HTTP client of the agent API; retries while labsite is being restarted."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class NoAnswer(Failed):
 
 
 class Client:
-    """One agent's connection. The address is read anew at each attempt: a restart may change it."""
+    """Calls the API in the name of one run. The address is read anew at each attempt: a restart may change it."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class Client:
         self._sleep = sleep
 
     def call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The answer of labsite. Raises Failed when it said no, or nothing for two minutes."""
+        """The answer of labsite. Raises Failed when it refused, or did not answer for two minutes."""
         until, delay = self._clock() + PATIENCE, FIRST_DELAY
         while True:
             try:
@@ -88,7 +88,7 @@ class Client:
 
 
 def _read(status: int, data: bytes) -> dict[str, Any]:
-    """What an answer says. One that is not ours comes from a proxy or from a stranger's port."""
+    """The JSON of an answer. Anything else came from a proxy or another program on that port."""
     try:
         answer = json.loads(data)
     except ValueError:

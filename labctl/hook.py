@@ -1,8 +1,8 @@
 """`labctl hook`: called by an agent's own hooks, with their payload on standard input (docs/hooks.md).
 
-It writes signal files and asks labsite for a look; so it works while labsite is down. It never fails
-a worker: the exit code is 0 whatever happens, and 2 only to send back a worker that goes idle
-without its output, with the reason on standard error (RUNE-75, RUNE-87).
+It writes signal files and wakes labsite's worker, so it works while labsite is down. It never
+blocks a worker by an error: the exit code is 0 whatever happens, and 2 only to send back a worker that goes
+idle without its output, with the reason on standard error.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _handle(given: Mapping[str, str], env: Mapping[str, str], payload: Mapping[s
 def _in_group(
     at: int, given: Mapping[str, str], env: Mapping[str, str], payload: Mapping[str, Any]
 ) -> tuple[int, bool]:
-    """The exit code, and whether there is anything new for labsite."""
+    """Returns the exit code, and whether labsite has to be woken."""
     worker = given.get("worker") or _text(payload, "teammate_name") or env.get("LAB_WORKER", "")
     worker = worker if is_name(worker) else ""
     why = _lacking(at, worker, env.get("LAB_WORKTREE") or _text(payload, "cwd"))
@@ -82,7 +82,7 @@ def _in_group(
 
 
 def _idle(at: int, worker: str, why: str) -> tuple[int, bool]:
-    """Send a worker back, but not for ever: one that cannot do better is left to people."""
+    """Send a worker back, a limited number of times: then people have to look."""
     if not worker:
         return GO_ON, False
     if not why:
@@ -94,7 +94,7 @@ def _idle(at: int, worker: str, why: str) -> tuple[int, bool]:
 
 
 def _lacking(at: int, worker: str, root: str) -> str:
-    """What the worker's output lacks; nothing when that could not be told."""
+    """What the worker's output lacks; empty when that is unknown."""
     try:
         return outputs.lacking(root, signal_files.inscription(at), worker) if root else ""
     except (OSError, Unfit) as error:
@@ -103,7 +103,7 @@ def _lacking(at: int, worker: str, root: str) -> str:
 
 
 def _is_known(at: int, key: str) -> bool:
-    """Whether the group has such a task, as far as its inscription tells."""
+    """Whether the inscription of the group names this task."""
     try:
         tasks = signal_files.inscription(at).get("tasks")
     except (OSError, Unfit):
@@ -114,14 +114,14 @@ def _is_known(at: int, key: str) -> bool:
 def _groups(
     given: Mapping[str, str], env: Mapping[str, str], payload: Mapping[str, Any]
 ) -> list[str]:
-    """Groups that may be meant. Agents name a team after their session, so others come next."""
+    """Groups that the payload may mean. Agents name a team after their session, so others follow."""
     if given.get("group"):
         return [given["group"]]
     return [_text(payload, "team_name"), env.get("LAB_GROUP", "") or _remembered(env)]
 
 
 def _remembered(env: Mapping[str, str]) -> str:
-    """The group that was last made, or of which a task was taken, in this session."""
+    """The group that was last created, or whose task was last claimed, in this session."""
     try:
         with open(os.path.join(env.get("LAB_RUN_FOLDER", ""), "group"), "rb") as file:  # noqa: PTH118, PTH123
             return file.read(NAME_BYTES).decode("utf-8", "replace").strip()
@@ -130,7 +130,7 @@ def _remembered(env: Mapping[str, str]) -> str:
 
 
 def _payload() -> dict[str, Any]:
-    """What the agent tells; of a long text only the beginning is read, which is no JSON then."""
+    """The payload as JSON. Too long a text is cut and so not valid JSON."""
     if sys.stdin is None or sys.stdin.isatty():
         return {}
     try:
@@ -146,7 +146,7 @@ def _text(payload: Mapping[str, Any], name: str) -> str:
 
 
 def _given(arguments: Sequence[str]) -> dict[str, str] | None:
-    """The command line; None when it is not one of ours."""
+    """The parsed command line; None for an unknown one."""
     if not arguments or arguments[0] not in ("task-completed", "idle") or len(arguments) % 2 == 0:
         return None
     given = {"event": arguments[0]}

@@ -1,4 +1,4 @@
-"""`labctl hook session`: notes what a session's own hooks tell of it, one short line an event.
+"""`labctl hook session`: appends one short line for each event of a session's own hooks.
 
 The agent's settings name this command for the events that labsite asks for. Each call appends one
 JSON line to `events.jsonl` in the run's folder and asks labsite for a look.
@@ -35,7 +35,7 @@ _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 def handle(env: Mapping[str, str], payload: Mapping[str, Any]) -> None:
-    """Note one event and wake the worker; nothing outside a session of labsite. Raises OSError."""
+    """Append one event and wake the worker; does nothing outside a session of labsite. Raises OSError."""
     folder, name = env.get("LAB_RUN_FOLDER", ""), payload.get("hook_event_name")
     if not folder or not isinstance(name, str) or not _NAME.fullmatch(name):
         return
@@ -49,7 +49,7 @@ def handle(env: Mapping[str, str], payload: Mapping[str, Any]) -> None:
 
 
 def _append(path: str, data: bytes) -> None:
-    """In one write, so that lines of hooks that run side by side stay whole."""
+    """In one write, so that lines of concurrent hooks do not interleave."""
     file = os.open(path, _APPEND, 0o600)
     try:
         if os.fstat(file).st_size < FULL:

@@ -1,4 +1,4 @@
-"""What a worker has to leave behind before it may rest, and whether it is there (RUNE-87)."""
+"""The output file that a worker must write before it may go idle, and whether it is there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SEAL = re.compile(rb"^SEAL:", re.MULTILINE)
 def lacking(root: str, inscription: Mapping[str, Any], worker: str) -> str:
     """What the worker's output lacks below `root`, for the worker to read; empty: nothing.
 
-    A worker that no output is expected of lacks none. Raises Unfit for paths that lead elsewhere,
+    A worker without expected output lacks nothing. Raises Unfit for paths that lead elsewhere,
     OSError when the file could not be read.
     """
     file = _file_of(inscription, worker)
@@ -55,7 +55,7 @@ def _file_of(inscription: Mapping[str, Any], worker: str) -> str:
 
 
 def _inside(path: object) -> str:
-    """A path that stays below where it starts."""
+    """A relative path that does not leave its folder. Raises Unfit."""
     if not isinstance(path, str) or path.startswith("/") or ".." in path.split("/") or "\0" in path:
         raise Unfit(f"{path!r} leads out of the folder that the worker works in.")
     return path

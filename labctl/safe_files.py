@@ -1,4 +1,4 @@
-"""Files in a folder that others write to as well: whole or not at all, and no link is followed."""
+"""Files in a folder that other programs write to as well: written atomically, no link is followed."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Unfit(ValueError):
-    """A name that is none, or a file that does not say what it should; the text says which."""
+    """An invalid name, or a file with invalid content; the text says which."""
 
 
 def is_name(text: object) -> bool:
-    """Whether a group, a task or a worker may be called so (RUNE-74)."""
+    """Whether this is a valid name of a group, a task or a worker."""
     return isinstance(text, str) and _NAME.fullmatch(text) is not None
 
 
@@ -66,7 +66,7 @@ def below(base: str, path: Sequence[str], *, make: bool = False) -> Iterator[int
 
 
 def put(at: int, name: str, data: bytes, *, replace: bool = False) -> bool:
-    """Have a file appear whole under its name; False if the name is taken (RUNE-72, RUNE-73)."""
+    """Create a file atomically; False if the name is taken."""
     temporary, new = fresh(at, name)
     try:
         try:
@@ -87,13 +87,13 @@ def put(at: int, name: str, data: bytes, *, replace: bool = False) -> bool:
 
 
 def fresh(at: int, name: str) -> tuple[str, int]:
-    """A temporary file for something that will be called so: its name, and a descriptor."""
+    """Open a new temporary file for this name. Returns its name and a descriptor."""
     temporary = f"{name}.tmp.{os.getpid()}.{secrets.token_hex(4)}"
     return temporary, os.open(temporary, _NEW, 0o600, dir_fd=at)
 
 
 def existing(at: int, name: str) -> int:
-    """A descriptor to read a file with, which never waits and is no link's. Raises OSError."""
+    """A descriptor to read a file with; does not block on a FIFO or follow a link. Raises OSError."""
     return os.open(name, _OLD, dir_fd=at)
 
 
@@ -124,7 +124,7 @@ def names(at: int, *, files: bool = False, folders: bool = False) -> list[str]:
 
 
 def stems(at: int, ending: str) -> list[str]:
-    """Names of plain files with that ending, without it; odd ones are none (RUNE-74, RUNE-77)."""
+    """Names of plain files with that ending, without it; invalid names are left out."""
     found = (name.removesuffix(ending) for name in names(at, files=True) if name.endswith(ending))
     return sorted(stem for stem in found if is_name(stem))
 
@@ -142,7 +142,7 @@ def remove(at: int, name: str) -> None:
 
 
 def drop(at: int, name: str) -> None:
-    """Remove a folder that is empty; one that is not stays."""
+    """Remove a folder if it is empty."""
     try:
         os.rmdir(name, dir_fd=at)
     except OSError as error:
@@ -167,9 +167,9 @@ def from_json(data: bytes, name: str) -> dict[str, Any]:
 
 
 def line(value: object, most: int) -> str:
-    """One line of text, cut; anything else is none.
+    """One line of text, cut to length; empty for any other type.
 
-    Only letters that can be shown: no database and no page takes all that JSON can say.
+    Only printable characters: JSON may hold NUL and lone surrogates, which no database stores.
     """
     if not isinstance(value, str):
         return ""

@@ -1,4 +1,4 @@
-"""Workers that were sent back, and the signals that wait for what they left out (RUNE-87)."""
+"""Workers that were told to go on, and the signals held back until their output is there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MANY = 1000
 
 
 def send_back(at: int, worker: str, why: str, when: str) -> int:
-    """Write down that a worker was sent back; how often in a row it was by now."""
+    """Record that a worker was sent back. Returns how often in a row."""
     if not is_name(worker):
         raise Unfit(f"{worker!r} is no name of a worker.")
     before = _last(at, worker)
@@ -27,13 +27,13 @@ def send_back(at: int, worker: str, why: str, when: str) -> int:
 
 
 def let_go(at: int, worker: str, when: str) -> bool:
-    """What was missing is there now: signals that waited for it appear; whether anything changed."""
+    """Release the signals that were held back for missing output. Returns whether anything changed."""
     was_back = is_back(at, worker, when)
     return bool(_release(at, worker, when)) or was_back
 
 
 def is_back(at: int, worker: str, when: str) -> bool:
-    """A worker completed a task, so it is sent back no more; whether it was until now."""
+    """Forget that a worker was sent back, since it completed a task. Returns whether it was."""
     before = _last(at, worker) if is_name(worker) else None
     if before is None or before["is_over"]:
         return False
@@ -56,7 +56,7 @@ def hold(at: int, key: str, worker: str, subject: str, when: str) -> None:
 
 
 def _keep(at: int, worker: str, why: str, when: str, times: int) -> None:
-    """`times` in a row by now; 0 when what was missing is there."""
+    """Store how often in a row a worker was sent back; 0 once its output is there."""
     said = {"worker": worker, "why": why, "at": when, "times": times}
     put(at, worker + SENT_BACK, to_json(said), replace=True)
 

@@ -1,4 +1,4 @@
-"""What every command needs of the session that it runs in: the client, texts, the error of arguments."""
+"""What every command needs of its session: the client, texts, the error for wrong arguments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def client(env: Mapping[str, str]) -> Client:
 
 
 def remember_group(env: Mapping[str, str], name: str) -> None:
-    """Note the group that this session works with, for hooks: agents name teams as they like."""
+    """Store the group that this session works with, for hooks: agents name teams as they like."""
     with contextlib.suppress(OSError):
         (Path(env["LAB_RUN_FOLDER"]) / "group").write_text(name, encoding="utf-8")
 
@@ -47,5 +47,5 @@ def read(name: str | None) -> str:
 
 
 def as_json(value: Any) -> str:
-    """An answer for programs."""
+    """An answer as JSON, for programs."""
     return json.dumps(value, ensure_ascii=False, indent=2)

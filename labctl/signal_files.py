@@ -1,4 +1,4 @@
-"""Signal files of task groups: their one writer and reader, in sessions and in labsite (RUNE-61 to 81).
+"""Reads and writes the signal files of task groups, for sessions and for labsite.
 
 A group's folder holds `.expected`, `inscription.json`, one `<task>.done` a completed task and, once
 there are enough, the sentinel `.all-done`. The first signal of a task stands. `<task>.began` is
@@ -57,7 +57,7 @@ def stamp() -> str:
 
 
 def prepare(at: int, expected: int, inscription: Mapping[str, Any]) -> None:
-    """Empty the folder and write down what is agreed; `.expected` comes last (RUNE-64).
+    """Empty the folder and write the inscription; `.expected` comes last, since it announces the rest.
 
     A group that has no task yet gets its number with the first one.
     """
@@ -76,7 +76,7 @@ def expect(at: int, expected: int, inscription: Mapping[str, Any]) -> None:
 
 
 def expected(at: int) -> int | None:
-    """How many signals are waited for: a positive number without leading zero (RUNE-76)."""
+    """How many signals are expected: a positive number without leading zero."""
     try:
         text = read(at, EXPECTED, TIME_CHARACTERS).strip()
     except (OSError, Unfit):
@@ -106,7 +106,7 @@ def sentinel(at: int) -> dict[str, Any] | None:
 
 
 def keys(at: int) -> list[str]:
-    """Tasks whose signal is there. Temporary files, links and odd names are none (RUNE-77)."""
+    """Tasks with a signal file. Temporary files, links and invalid names are ignored."""
     return stems(at, DONE)
 
 
@@ -151,7 +151,7 @@ def crashed(at: int) -> list[dict[str, str]]:
 
 
 def cut(key: str, said: Mapping[str, Any]) -> dict[str, str]:
-    """A signal with every field cut to what it may be (RUNE-75)."""
+    """A signal with every field cut to its longest allowed length."""
     worker = said.get("worker")
     return {
         "task_id": key,
@@ -162,7 +162,7 @@ def cut(key: str, said: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _seal(at: int, wanted: int, when: str) -> bool:
-    """Write the sentinel if enough signals are there (RUNE-67); whoever is second leaves it be."""
+    """Write the sentinel if enough signals are there; an existing one is kept."""
     total = len(keys(at))
     if total < wanted:
         return False
@@ -188,7 +188,7 @@ def _settle(at: int, when: str) -> None:
 
 @contextlib.contextmanager
 def _marked(at: int, key: str) -> Iterator[None]:
-    """Leaves a marker behind if the signal does not come to be, however the writer ends (RUNE-81).
+    """Leaves a marker behind if the signal is not written, however the writer ends.
 
     The writer holds a lock on it while it lives; so who finds the lock free knows that it is gone.
     """

@@ -1,4 +1,4 @@
-"""`labctl wake`: tell the worker to look at a project now. Run by a tmux hook, so it costs little."""
+"""`labctl wake`: wake the worker for one project. Run by a tmux hook, so it imports little."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ USAGE = "usage: labctl wake [--socket PATH] [PROJECT]"
 
 
 def run(arguments: list[str]) -> int:
-    """Send one datagram. 0 even when nobody listens: the next tick sees everything anyway."""
+    """Send one datagram. Returns 0 even when nobody listens: the next tick finds everything anyway."""
     path = os.environ.get("LAB_WAKE_SOCKET", "")
     if arguments[:1] == ["--socket"]:
         path, arguments = "".join(arguments[1:2]), arguments[2:]
@@ -23,7 +23,7 @@ def run(arguments: list[str]) -> int:
 
 
 def send(path: str, project: str) -> None:
-    """Send it, or do nothing: a missing, full or foreign socket never holds up the sender."""
+    """Send it without blocking; a missing, full or foreign socket is ignored."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)
         try:

@@ -1,4 +1,4 @@
-"""Where a forge is asked, as whom, and what for."""
+"""Credentials of forges, and the purpose of a call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Account:
 
     @property
     def host(self) -> str:
-        """Whose quota is spent: the API's host, with its port; nothing where it is no address."""
+        """The host whose quota is spent, with its port; empty for an invalid address."""
         try:
             return urlsplit(self.api).netloc.rpartition("@")[2].lower()
         except ValueError:
@@ -34,7 +34,7 @@ class Account:
 
     @property
     def id(self) -> str:
-        """Names the credential in the quota ledger without telling it."""
+        """Identifies the credential in the quota ledger without revealing it."""
         if self.app_id:
             return f"app {self.app_id}, installation {self.app_installation}"
         told = f"labsite account {self.api} {self.token}"
@@ -42,7 +42,7 @@ class Account:
 
 
 class Purpose(StrEnum):
-    """What a call was for, as the quota page lists it."""
+    """The purpose of a call, as the quota page lists it."""
 
     QUEUE = "ready queue"
     PULLS = "pull requests"
@@ -53,12 +53,12 @@ class Purpose(StrEnum):
 
     @property
     def is_polling(self) -> bool:
-        """Whether nobody waits for the answer: such calls leave the human's share alone."""
+        """Whether nobody waits for the answer: such calls leave the share of people alone."""
         return self in (Purpose.QUEUE, Purpose.PULLS, Purpose.BLOCKERS)
 
     @property
     def now(self) -> Purpose:
-        """The purpose as it counts here: what somebody waits for is no polling."""
+        """The purpose in this context: within `awaited`, polling counts as reading."""
         return Purpose.READ if self.is_polling and _IS_AWAITED.get() else self
 
 
@@ -67,7 +67,7 @@ _IS_AWAITED: ContextVar[bool] = ContextVar("is_awaited", default=False)
 
 @contextmanager
 def awaited() -> Iterator[None]:
-    """Within this, a person or an agent waits for every answer, whatever is asked."""
+    """Marks every call in this context as one that a person or an agent waits for."""
     before = _IS_AWAITED.set(True)
     try:
         yield

@@ -1,6 +1,6 @@
-"""The tracker seam: what the product needs to know of issues and pull requests, and no more.
+"""The interface of all trackers: issues and pull requests, as far as the product needs them.
 
-Knows nothing of runs. An adapter is made with a process runner or an HTTP client and answers
+It knows nothing of runs. An adapter is made with a process runner or an HTTP client and answers
 for a *root*: the place of one project on that tracker (a repository, a database row).
 """
 
@@ -45,8 +45,8 @@ class Ability(StrEnum):
     """What an adapter can do beyond reading issues; undeclared abilities are hidden and refused.
 
     *Local* adapters answer from this process without waiting, so a tick asks them first. One
-    without *pulls* has no pull requests: commits are its done signal (C-07). *Blockers*: it knows
-    by itself what an issue waits for. *Status*: it has a status of its own for work that goes on.
+    without *pulls* has no pull requests: a commit that names the issue shows delivery. *Blockers*: it knows
+    by itself what an issue waits for. *Status*: it has a status of its own for work in progress.
     *Hooks*: it can tell us that something changed. *Milestones*: its issues name theirs.
     """
 
@@ -67,7 +67,7 @@ class Ability(StrEnum):
 
 
 class PullState(StrEnum):
-    """States of a pull request; only open and merged count as a done signal (LAB-30, LAB-31)."""
+    """States of a pull request. Open and merged count as delivered, closed does not."""
 
     OPEN = "open"
     MERGED = "merged"
@@ -186,7 +186,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a connection test looked at; `ok` is None where it could not tell."""
+    """One result of a connection test; `ok` is None where it could not tell."""
 
     name: str
     ok: bool | None
@@ -203,7 +203,7 @@ class Tracker(Protocol):
     abilities: frozenset[Ability]
 
     def queues(self, labels: Mapping[str, str]) -> Mapping[str, Sequence[Issue] | None]:
-        """Open issues that carry their root's ready label, in the tracker's own order (C-17).
+        """Open issues that carry their root's ready label, in the tracker's own order.
 
         Asked for many roots at once: `labels` maps a root to its label; None where that root
         alone could not be read; `trouble` says why. With author, `ready_by`, and a text that names other issues.
@@ -241,7 +241,7 @@ class Tracker(Protocol):
         """Pull requests in any state whose head is one of the given branches; Ability.PULLS.
 
         Asked for many roots at once: `heads` maps a root to its branches, the answer maps it
-        to its pull requests, or to None where that root alone could not be read (LAB-13).
+        to its pull requests, or to None where that root alone could not be read.
         """
 
     def pull(self, root: str, number: int) -> Pull:
@@ -281,7 +281,7 @@ class Tracker(Protocol):
         """Open a pull request; needs Ability.CREATE_PULL. Raises Refused."""
 
     def checks(self, root: str, commit: str) -> Sequence[Check]:
-        """What the tracker's own checks say of a commit; needs Ability.CHECKS."""
+        """The results of the forge's own checks of a commit; needs Ability.CHECKS."""
 
     def set_hook(self, root: str, address: str, secret: str) -> None:
         """Have changes delivered to an address, signed with a secret; an earlier one with the same
@@ -294,7 +294,7 @@ class Tracker(Protocol):
         """
 
     def examine(self, root: str, label: str) -> Sequence[Finding]:
-        """Try what labsite needs of this root and say in words what is missing.
+        """The connection test: tries what labsite needs of this root and says what is missing.
 
         Never raises: what could not be tried is a finding too. Changes nothing.
         """
@@ -361,7 +361,7 @@ def _cannot(ability: Ability) -> Refused:
 def best_pull(pulls: Sequence[Pull], head: str) -> Pull | None:
     """The pull request that counts for a branch: exact head, no fork, open or merged before closed.
 
-    LAB-29, LAB-33. A closed one is returned only when there is no other, for showing it.
+    A closed one is returned only when there is no other, for showing it.
     """
     own = [pull for pull in pulls if pull.head == head and not pull.is_fork]
     live = [pull for pull in own if counts(pull)]
@@ -370,5 +370,5 @@ def best_pull(pulls: Sequence[Pull], head: str) -> Pull | None:
 
 
 def counts(pull: Pull | None) -> bool:
-    """Whether a pull request is a done signal: open or merged (LAB-30)."""
+    """Whether a pull request counts as delivery: open or merged."""
     return pull is not None and pull.state in (PullState.OPEN, PullState.MERGED)

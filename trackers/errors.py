@@ -1,4 +1,4 @@
-"""Why a tracker did not give the answer: few kinds, each of which asks for something else."""
+"""The errors of trackers; each kind calls for another reaction."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import datetime
 
 
 class TrackerError(Exception):
-    """A tracker did not give the answer. None of these ever ends a run.
+    """Base of all errors of trackers. None of these ever ends a run.
 
     `is_repeat`: nothing was asked this time, since it is not time yet after an earlier failure.
     """
@@ -19,7 +19,7 @@ class Unreachable(TrackerError):
 
 
 class Refused(TrackerError):
-    """The tracker said no; a person has to do something. `status` is HTTP's, where it was that."""
+    """The tracker refused; a person has to do something. `status` is HTTP's, where it was that."""
 
     def __init__(self, text: str, status: int = 0) -> None:
         super().__init__(text)
@@ -31,7 +31,7 @@ class NotFound(TrackerError):
 
 
 class RateLimited(TrackerError):
-    """Too much was asked; `until` is when asking may begin again."""
+    """A rate limit; `until` is when calls may begin again."""
 
     def __init__(self, text: str, until: datetime) -> None:
         super().__init__(text)

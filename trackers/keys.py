@@ -1,6 +1,6 @@
 """Which texts can be the key of an issue. Strict, since keys become branches, sessions and paths.
 
-A key that breaks these rules is never asked for and never started; C-53, LAB-03, LAB-74.
+A key that breaks these rules is never asked for and never started.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def why_unfit(text: str, rule: KeyRule) -> str:
 
 
 def evidence_of(kind: str, key: str) -> tuple[str, ...]:
-    """The words by which a commit names an issue of a kind of tracker, first the one to use (C-09)."""
+    """The words by which a commit names an issue of a kind of tracker, the preferred one first."""
     if kind != "beads":
         return (f"#{key}",)
     return (key, f"{EVIDENCE}{key}") if key.startswith(EVIDENCE) else (f"{EVIDENCE}{key}",)

@@ -1,4 +1,4 @@
-"""Text without what steers a terminal, turns the reading order round or hides words from a reader.
+"""Removes control, bidirectional and invisible characters from text.
 
 Titles are written by strangers, and go onto pages, terminals and into the tasks of agents.
 """

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trackers.http.client import Client
 
 FORGES = ("gitea", "github")
-# Servers that show nothing to strangers still answer in their own way.
+# A server that requires a login still answers in the format of its kind.
 _TOLD = (200, 401, 403)
 
 
@@ -44,10 +44,10 @@ class Tools:
 
 
 def tracker(kind: str, tools: Tools | None = None) -> Tracker | None:
-    """The adapter of a kind, or None for a kind that labsite cannot drive (LAB-64)."""
+    """The adapter of a kind, or None for an unknown kind."""
     tools = tools or Tools()
     if kind == "builtin":
-        # Here, not above: its models need the app registry, which imports come before.
+        # Imported late: its models need Django's app registry.
         from trackers.builtin.adapter import BuiltinTracker
 
         return BuiltinTracker(tools.now)
@@ -59,7 +59,7 @@ def tracker(kind: str, tools: Tools | None = None) -> Tracker | None:
 
 
 def _forge(kind: str, client: Client, tools: Tools) -> Tracker:
-    # As late as this: who has no forge pays nothing for the HTTP library.
+    # Imported late: an installation without a forge never loads the HTTP library.
     from trackers.forges.gitea import GiteaTracker
     from trackers.forges.github import GitHubTracker
 
@@ -83,7 +83,7 @@ def _asked(client: Client, api: str, path: str) -> Mapping[str, Any]:
 
 
 def _is_gitea(told: Mapping[str, Any]) -> bool:
-    """Its errors name the page of its API, and no other forge names such a one."""
+    """Its errors link to its swagger page, which no other forge does."""
     return isinstance(told.get("version"), str) or str(told.get("url", "")).endswith("/api/swagger")
 
 

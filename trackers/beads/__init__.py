@@ -1,1 +1,1 @@
-"""beads: issues that the `bd` command keeps in a folder `.beads`. Keys are words (C-53)."""
+"""beads: issues that the `bd` command keeps in a folder `.beads`. Keys are words."""

@@ -1,4 +1,4 @@
-"""beads behind the seam. A root is the absolute folder that holds `.beads`."""
+"""The adapter of beads. A root is the absolute folder that holds `.beads`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trackers.beads.reading import Entry
 from trackers.errors import NotFound, NotUnderstood, Refused, TrackerError
 from trackers.keys import KeyRule, is_key, why_unfit
 
-PAUSE = timedelta(seconds=60)  # MALA-W-54
+PAUSE = timedelta(seconds=60)
 AT_ONCE = 4
 WORKING, FREE = "in_progress", "open"
 _SPLITS = frozenset(',"\n\r')  # bd reads lists of labels as lines of comma separated values
@@ -29,7 +29,7 @@ Answer = TypeVar("Answer")
 
 
 class BeadsTracker(BaseTracker):
-    """Issues of beads, by the `bd` command. There are no pull requests: commits are the evidence."""
+    """Issues of beads, by the `bd` command. It has no pull requests: commits show delivery."""
 
     kind = "beads"
     abilities = frozenset(
@@ -53,7 +53,7 @@ class BeadsTracker(BaseTracker):
         """What `bd ready` lists of each root, in its order, without what somebody works on.
 
         A label narrows it; without one the queue is bd's own. A root that failed is asked again
-        after a minute (MALA-W-54).
+        after a minute.
         """
         return self._each(labels, lambda root: self._queue(root, labels[root]), pauses=True)
 
@@ -180,7 +180,7 @@ class BeadsTracker(BaseTracker):
         return self._read(root, "list", "--limit=0")
 
     def _read(self, root: str, *command: str) -> reading.Reading:
-        """The issues of a list that bd prints; entries that are not understood are told of."""
+        """The issues of a list that bd prints; entries that are not understood are reported."""
         out = self._bd.ask(root, command, seconds=POLL_SECONDS)
         read = reading.read(reading.listed(out))
         for text in read.unclear:
@@ -212,7 +212,7 @@ class BeadsTracker(BaseTracker):
     def _each(
         self, roots: Iterable[str], ask: Callable[[str], Answer], *, pauses: bool = False
     ) -> dict[str, Answer | None]:
-        """The answers of many roots, asked side by side; None where one could not be read.
+        """The answers of many roots, in parallel; None where one could not be read.
 
         An error that all of them share is raised, so that somebody reads its words.
         """
@@ -236,7 +236,7 @@ class BeadsTracker(BaseTracker):
         return found
 
     def _paced(self, root: str, ask: Callable[[str], Answer]) -> Answer:
-        """An answer, or the last error again as long as it is not time to ask."""
+        """An answer, or the last error again during the pause after it."""
         with self._lock:
             until, error = self._paused.get(root, (None, None))
         if until is not None and error is not None and self._now() < until:
@@ -273,7 +273,7 @@ def _open(read: reading.Reading) -> list[Entry]:
 
 
 def _unique(entries: Sequence[Entry]) -> list[Entry]:
-    """In the order given; neighbours that bd does not tell apart by key (C-17)."""
+    """In the order given; neighbours that bd does not tell apart are sorted by key."""
     found = list({one.key: one for one in entries}.values())
     groups = itertools.groupby(found, key=lambda one: (one.priority, one.created or one.key))
     return [one for _, group in groups for one in sorted(group, key=lambda one: one.key)]

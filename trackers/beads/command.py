@@ -1,4 +1,4 @@
-"""One call of `bd`: the command line, its limits, and what an answer means (MALA-W-55).
+"""One call of `bd`: the command line, its limits, and what an answer means.
 
 Texts of people never become options: values go in as `--name=value`, keys and titles after `--`,
 and there is no shell. `bd` is told by its environment not to start a daemon, which versions that

@@ -1,4 +1,4 @@
-"""What `bd` prints, read entry by entry: one that is not understood is left out and told of.
+"""What `bd` prints, parsed entry by entry: one that is not understood is left out and reported.
 
 Versions of `bd` differ: lists come bare, or in an object under `items` or `data`; one issue comes
 as an object or as a list of one; fields come and go. Nothing but the key and the title is needed.
@@ -80,7 +80,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Reading:
-    """What was understood of an answer, and in words what was not."""
+    """The issues of an answer, and what could not be understood."""
 
     entries: list[Entry] = field(default_factory=list)
     unclear: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The built-in tracker behind the seam; the reference for every other adapter."""
+"""The adapter of the built-in tracker; the reference for every other adapter."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class BuiltinTracker(BaseTracker):
         Label.objects.get_or_create(root_id=store.root_id(root), name=label)
 
     def examine(self, root: str, label: str) -> Sequence[Finding]:
-        """It is labsite's own, so all there is to miss is its row."""
+        """Only its row can be missing."""
         try:
             count = self.open_count(root)
         except TrackerError as error:
@@ -200,7 +200,7 @@ class BuiltinTracker(BaseTracker):
 
 
 def number_of(key: str) -> int:
-    """The number that a key stands for. Raises NotFound for anything else (LAB-34)."""
+    """The number that a key stands for. Raises NotFound for anything else."""
     if not _is_number(key):
         raise NotFound(f"There is no issue {key[:60]}.")
     return int(key)
@@ -277,7 +277,7 @@ def _pull_rows(roots: Collection[int], heads: Collection[str]) -> Iterator[dict[
 
 
 def _pull(row: Mapping[str, Any]) -> Pull | None:
-    """The pull request of a row, or None where there is none or it makes no sense (LAB-34)."""
+    """The pull request of a row, or None where there is none or it makes no sense."""
     values = {name: row[f"asked__{name}"] for name in _PULL}
     if values["state"] not in _STATES or not values["head"]:
         return None

@@ -1,4 +1,4 @@
-"""Issues and pull requests that labsite keeps itself. It only stores; verbs live in `runs.work`."""
+"""Issues and pull requests that labsite stores itself. What people do to them is in `runs`."""
 
 from __future__ import annotations
 

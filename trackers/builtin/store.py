@@ -1,7 +1,7 @@
-"""Writes of the built-in tracker. It only stores: times come in, rules live in `runs.work`.
+"""Writes of the built-in tracker. Times are passed in; the rules are in `runs`.
 
 Every function runs inside the caller's transaction when there is one, so that a change and its
-timeline entry are one. Numbers are given out by the root's row: two writers never get the same.
+timeline entry are one. The root's row is the counter of numbers: two writers never get the same.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def create_issue(
 
 
 class Changed(Exception):
-    """An issue is not any more as whoever edits it has read it."""
+    """An issue was changed by somebody else since it was read."""
 
 
 def version(title: str, body: str) -> str:
@@ -210,7 +210,7 @@ def begin_merge(
     at: datetime,
     lapsed: datetime,
 ) -> bool:
-    """Note that somebody is about to merge; False when somebody else is, or it is not open.
+    """Note that a merge begins; False when another one is under way, or it is not open.
 
     `ends` are the commits that it compares, base first. A note from before `lapsed` was left by
     somebody who was interrupted, and gives way.
@@ -230,7 +230,7 @@ def begin_merge(
 
 
 def drop_merge(root: str, number: int, *, commit: str) -> None:
-    """The merge that was noted with this commit did not happen."""
+    """Remove the note of a merge that did not happen."""
     rows = PullRequest.objects.filter(root_id=root_id(root), number=number, merge_commit=commit)
     rows.exclude(state=PullState.MERGED).update(merge_by="", merge_commit="", merge_at=None)
 
@@ -254,7 +254,7 @@ def close_issues(root: str, numbers: Collection[int], *, at: datetime) -> list[i
 
 
 def keep_ends(root: str, number: int, *, base_commit: str, head_commit: str) -> None:
-    """Remember which commits a pull request compares, for when its branches have moved on."""
+    """Store which commits a pull request compares, for when its branches have moved."""
     rows = PullRequest.objects.filter(root_id=root_id(root), number=number)
     rows.update(base_commit=base_commit, head_commit=head_commit)
 

@@ -1,1 +1,1 @@
-"""Gitea, Forgejo and GitHub behind the tracker seam. No Django here: ticks ask from pool threads."""
+"""Adapters of Gitea, Forgejo and GitHub. No Django here: ticks call them from pool threads."""

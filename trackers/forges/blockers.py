@@ -1,4 +1,4 @@
-"""What issues wait for, by the forge's own word, without asking for each issue at every tick."""
+"""Which issues wait for others, as the forge says, without one call for each issue at every tick."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Ask = Callable[[Sequence[str]], Mapping[str, Collection[str]]]
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What the ready queue told of an issue: how many open ones it waits for, and its last change.
+    """What the list of ready issues says: how many open issues it waits for, and its last change.
 
     GitHub tells the number; on Gitea a change of what an issue waits for changes the issue.
     """
@@ -43,9 +43,9 @@ class Hint:
 
 @dataclass(frozen=True, slots=True)
 class KnownBlockers:
-    """What the forge said of an issue when it looked like `hint`. `by` are the open ones that it waits for.
+    """The blockers of an issue while its `hint` is unchanged. `by` are the open ones.
 
-    `is_bare`: it named nothing at all, not even closed issues, which may be opened again.
+    `is_bare`: the forge listed none at all, not even closed ones, which may be opened again.
     """
 
     hint: Hint
@@ -56,7 +56,7 @@ class KnownBlockers:
 
 @dataclass
 class BlockerCache:
-    """What is known of one repository. In memory and thread-safe."""
+    """What is known of the blockers in one repository. In memory and thread-safe."""
 
     hints: Mapping[str, Hint] = field(default_factory=dict)
     name: str = ""  # what the forge calls the repository now; a root keeps an earlier name
@@ -67,7 +67,7 @@ class BlockerCache:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def is_free(self, key: str, now: datetime, good_for: timedelta = GOOD_FOR) -> bool:
-        """Whether an issue waits for nothing, so that nobody need be asked."""
+        """Whether an issue is known to wait for nothing."""
         with self._lock:
             if self._not_there_until is not None and now < self._not_there_until:
                 return True
@@ -79,28 +79,28 @@ class BlockerCache:
             return hint.blocked_by == 0 or (hint.at is not None and is_known)
 
     def blockers(self, key: str) -> tuple[str, ...]:
-        """The open issues that it waited for when it was asked for last, unless it changed since."""
+        """The open issues that it waited for at the last call, unless it changed since."""
         with self._lock:
             told = self._kept(key)
             return told.by if told is not None else ()
 
     def to_ask_again(self, keys: Iterable[str]) -> list[str]:
-        """Blocked issues whose blockers may be closed by now: those asked longest ago, and of those
-        that wait for the same only one."""
+        """Blocked issues whose blockers may be closed by now: those asked for longest ago, and one of
+        those with the same blockers."""
         with self._lock:
             found = [(told, key) for key in keys if (told := self._kept(key)) and told.by]
         found.sort(key=lambda one: one[0].at)
         return list({told.by: key for told, key in reversed(found)}.values())[::-1][:MOST_BLOCKED]
 
     def like(self, key: str, keys: Collection[str]) -> list[str]:
-        """The others that waited for what this one waited for."""
+        """The others with the same blockers."""
         by = self.blockers(key)
         return [other for other in keys if other != key and by and self.blockers(other) == by]
 
     def queue(self, hints: Mapping[str, Hint], label: str = "") -> None:
-        """The ready queue of a label was read; what is known of issues in no queue is dropped.
+        """Store the hints of a label's ready queue; issues that are in no queue are forgotten.
 
-        Of an issue in several queues the one that was read last counts.
+        For an issue in several queues the queue that was read last counts.
         """
         with self._lock:
             self._queues.pop(label, None)
@@ -109,20 +109,20 @@ class BlockerCache:
             self._told = {key: told for key, told in self._told.items() if key in self.hints}
 
     def found(self, key: str, by: Sequence[str], now: datetime, *, is_bare: bool) -> None:
-        """The forge said what an issue waits for."""
+        """Store the blockers of an issue."""
         with self._lock:
             if hint := self.hints.get(key):
                 self._told[key] = KnownBlockers(hint, now, tuple(by), is_bare)
 
     def failed(self, keys: Collection[str], now: datetime) -> None:
-        """The forge was asked what these issues wait for, and gave no answer."""
+        """Store that the calls about these issues failed."""
         with self._lock:
             self._failed |= dict.fromkeys(keys, now)
 
     def answering(self, keys: Sequence[str], now: datetime) -> Sequence[str]:
-        """Those about which the last question did not fail a short while ago; all if there are none.
+        """Leave out issues whose last call failed a short while ago; all of them if none is left.
 
-        One about which a forge never answers must not keep the others from being asked about.
+        An issue for which the forge always fails must not keep the others from being asked for.
         """
         with self._lock:
             lately = {key for key, at in self._failed.items() if now - at < FAILED_FOR}
@@ -130,7 +130,7 @@ class BlockerCache:
         return [key for key in keys if key not in lately] or keys
 
     def not_there(self, now: datetime) -> None:
-        """The forge does not know what issues wait for, or the repository has it switched off."""
+        """Store that the forge has no blockers, or that the repository has them switched off."""
         with self._lock:
             self._not_there_until = now + NOT_THERE_FOR
 
@@ -140,11 +140,11 @@ class BlockerCache:
 
 
 class BlockerQuery:
-    """One question about the issues of one repository, in the order in which they would start.
+    """Finds out which issues of one repository are free, in the order in which they would start.
 
-    Blocked ones are asked about again, of those that wait for the same only one. Then the others are
-    gone through until `enough` of them wait for nothing; 0: all of them. Whoever stands behind is not
-    asked about, nor more than two dozen at once.
+    Blocked issues are asked for again, one of those with the same blockers. Then the others in
+    order until `enough` of them are free (0: all), so that those further back cost no call. At
+    most two dozen calls.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class BlockerQuery:
         self._asked: dict[str, Collection[str]] = {}
 
     def answers(self) -> Answers:
-        """The open issues that each waits for; None for one that was not asked about.
+        """The open issues that each waits for; None for one that was not asked for.
 
         Those that wait for nothing are left out. Raises TrackerError.
         """
@@ -171,7 +171,7 @@ class BlockerQuery:
         return found | {key: None for key in free if not self._is_free(key, GOOD_BEHIND_FOR)}
 
     def _freed(self, blocked: Answers) -> list[str]:
-        """Those of the blocked ones that may be free now, by asking about some of them."""
+        """The blocked issues that may be free now, found by asking for some of them."""
         again = self._waits.to_ask_again(blocked)
         alike = {key: self._waits.like(key, blocked) for key in again}
         self._put(again)
@@ -186,9 +186,9 @@ class BlockerQuery:
         return freed
 
     def _next(self, blocked: Answers) -> list[str]:
-        """Who is asked about now: those of whom it is not known, before enough others that are free.
+        """The next issues to ask for: unknown ones that come before `enough` free ones.
 
-        Few at first, since mostly the first one is free; then more at once, so that it ends soon.
+        One at first, since mostly the first one is free; then twice as many each time.
         """
         free, unknown = 0, list[str]()
         for key in self._keys:
@@ -221,7 +221,7 @@ class TrackerWithBlockers(ForgeTracker):
 
     @abstractmethod
     def _blocked_by(self, repo: RepositoryClient, number: int) -> Sequence[Any]:
-        """What an issue waits for, open or not. Raises NotFound where the forge has no such list."""
+        """The blockers of an issue, open or not. Raises NotFound where the forge has no such list."""
 
     @abstractmethod
     def _blocker(self, repository: str, entry: Any) -> str | None:
@@ -229,16 +229,16 @@ class TrackerWithBlockers(ForgeTracker):
 
     @abstractmethod
     def _place(self, entry: Any) -> str:
-        """The repository of an issue, by the name that it has now; empty where it is not told."""
+        """The current name of the repository of an issue; empty where it is missing."""
 
     @abstractmethod
     def _hint(self, entry: Any) -> Hint:
-        """What an entry of the ready queue tells of waiting."""
+        """What an entry of the ready queue says about blockers."""
 
     def blockers(
         self, keys: Mapping[str, Collection[str]], enough: int = 0
     ) -> Mapping[str, Mapping[str, Collection[str] | None] | None]:
-        """What each named issue waits for; only those are asked for that may wait, see `BlockerQuery`."""
+        """What each named issue waits for, with as few calls as `BlockerQuery` needs."""
         repos = self._repos(keys)
         found = in_parallel(
             repos, lambda root: self._query(repos[root], root, list(keys[root]), enough)
@@ -281,7 +281,7 @@ class TrackerWithBlockers(ForgeTracker):
         return by
 
     def _no_blockers(self, repo: RepositoryClient, root: str, key: str) -> Collection[str]:
-        """The issue is gone, or nothing is known here of what issues wait for."""
+        """Find out whether the issue is gone or the forge has no blockers at all."""
         try:
             self._entry(repo, number_of(key), Purpose.BLOCKERS)
         except NotFound:

@@ -27,7 +27,7 @@ _INSTALLATION = {
 def examine_gitea(
     repo_of: Callable[[], RepositoryClient], label: str, labels: Callable[[], Collection[str]]
 ) -> Sequence[Finding]:
-    """What of all that labsite needs is there, in words."""
+    """All findings; never raises."""
     try:
         repo = repo_of()
         version = _gitea_version(repo)
@@ -53,9 +53,9 @@ def examine_gitea(
 
 
 def _gitea_version(repo: RepositoryClient) -> Finding:
-    """What server this is; the first question, since it needs no permission.
+    """Which server this is; the first call, since it needs no permission.
 
-    Raises Refused for a token that is not accepted: then no question at all is answered.
+    Raises Refused for a token that is not accepted: then every call fails.
     """
     try:
         answer = repo.outside("/version", purpose=Purpose.SETUP)
@@ -76,7 +76,7 @@ def _gitea_version(repo: RepositoryClient) -> Finding:
 
 
 def _gitea_account(repo: RepositoryClient) -> Finding:
-    """Who we are. A token without “read:user” does not tell, and need not."""
+    """The user of the token. One without “read:user” does not say, and need not."""
     if not repo.account.token:
         text = "No token is set, so that labsite can only read what everybody sees."
         return Finding("account", None, text)
@@ -96,7 +96,7 @@ def _gitea_writing(repo: RepositoryClient, about: Mapping[str, Any]) -> Iterator
 def examine_github(
     repo_of: Callable[[], RepositoryClient], label: str, tokens: AppTokens
 ) -> Sequence[Finding]:
-    """What of all that labsite needs is there, in words."""
+    """All findings; never raises."""
     try:
         repo = repo_of()
     except TrackerError as error:
@@ -119,7 +119,7 @@ def examine_github(
 
 
 def _github_account(repo: RepositoryClient) -> Finding:
-    """Who we are. An installation has no user; that it got a token shows that it is known."""
+    """The user of the token. An installation has none; that it got a token shows that it is known."""
     account = repo.account
     if account.app_id:
         text = f"{repo.host} knows GitHub App {account.app_id}, installation {account.app_installation}."
@@ -207,7 +207,7 @@ def _has_label(repo: RepositoryClient, label: str) -> bool:
 
 
 def tried(name: str, ask: Callable[[], str]) -> Finding:
-    """A finding out of an attempt: its text, or why it failed."""
+    """A finding of a call: its text, or why it failed."""
     try:
         return Finding(name, True, ask())
     except TrackerError as error:
@@ -215,7 +215,7 @@ def tried(name: str, ask: Callable[[], str]) -> Finding:
 
 
 def failed(name: str, error: TrackerError) -> Finding:
-    """A finding out of an error; passing trouble proves nothing."""
+    """A finding of an error; a temporary one proves nothing."""
     is_passing = isinstance(error, Unreachable | RateLimited)
     return Finding(name, None if is_passing else False, str(error))
 
@@ -275,7 +275,7 @@ def _area(
 
 
 def ready_label(label: str, known: Callable[[], bool]) -> Finding:
-    """Whether the label is there that makes an issue ready."""
+    """Whether the ready label exists."""
     try:
         if known():
             return Finding("ready label", True, f"There is a label “{label}”.")
@@ -297,7 +297,7 @@ def role(repo: RepositoryClient, about: Mapping[str, Any]) -> str:
 def rights(repo: RepositoryClient, about: Mapping[str, Any]) -> Iterator[Finding]:
     """Whether the token may write issues and open pull requests, without writing any.
 
-    Whoever may is told that an empty one is not valid; whoever may not, that it is not allowed.
+    It sends an empty one: 422 means that writing is allowed, 403 that it is not.
     """
     yield from _right(repo, about, "issues", "issues", Need.WRITE_ISSUES)
     yield from _right(repo, about, "pull requests", "pulls", Need.WRITE_PULLS)

@@ -1,4 +1,4 @@
-"""Gitea and Forgejo behind the seam."""
+"""The adapter of Gitea and Forgejo."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GiteaTracker(TrackerWithBlockers):
         self._listings: dict[tuple[str, str], gitea_queue.Listing] = {}
 
     def open_count(self, root: str) -> int:
-        """How many issues are open; Gitea says it beside any page of the list."""
+        """How many issues are open, by the X-Total-Count of a page."""
         repo, params = self._repo(root), self._list_params("")
         page = repo.page("issues", purpose=Purpose.QUEUE, need=Need.READ_ISSUES, params=params)
         if page.total is not None:

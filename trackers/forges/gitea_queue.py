@@ -1,8 +1,8 @@
-"""A ready queue of more than one page on Gitea: read whole now and then, and in between what changed.
+"""Incremental reading of a ready queue of more than one page on Gitea.
 
-Gitea sends no ETag, so an unchanged page costs it as much as a new one. Every change of an issue
-changes its `updated_at`; a deleted one is just not listed any more, and a label that is renamed
-changes no issue, which is why the whole list is read again twice an hour.
+Gitea sends no ETag, so an unchanged page costs as much as a new one. So only issues with a newer
+`updated_at` are read, and the whole list twice an hour, because deleting an issue or renaming a
+label changes no issue.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Listing:
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def forget(self) -> None:
-        """Have the whole list read the next time."""
+        """Read the whole list the next time."""
         self.as_of = self.read_at = None
 
 
@@ -68,7 +68,7 @@ def _whole(
 
 
 def _catch_up(repo: RepositoryClient, known: Listing, label: str, as_of: datetime) -> bool:
-    """Take in what changed since; False when that is so much that the whole list is read again."""
+    """Apply what changed since; False when that is too much, so that the whole list is read again."""
     params = {"state": "all", "type": "issues", "since": as_of.strftime("%Y-%m-%dT%H:%M:%SZ")}
     page = _page(repo, params, 1)
     at, first, changed = page.at, len(page.items), list(page.items)

@@ -35,7 +35,7 @@ def _state(entry: Any) -> PullState | None:
 
 
 def checks(entries: Iterable[Any]) -> list[Check]:
-    """The newest status of each context, by name. Words that are not known are still running."""
+    """The newest status of each context, by name. An unknown word counts as running."""
     newest: dict[str, tuple[int, Check]] = {}
     for entry in entries:
         name, state = reading.text(entry, "context"), reading.text(entry, "status")
@@ -48,12 +48,12 @@ def checks(entries: Iterable[Any]) -> list[Check]:
 
 
 def place(entry: Any) -> str:
-    """The repository of an issue, by the name that it has now."""
+    """The current name of the repository of an issue."""
     return reading.text(entry, "repository", "full_name")
 
 
 def version(told: str) -> tuple[int, int] | None:
-    """The version of Gitea that a server is, or that a Forgejo says to be like; None if unclear.
+    """The version of Gitea, or the one that a Forgejo is compatible with; None if unclear.
 
     Forgejo tells its own version first: `11.0.1+gitea-1.22.0`.
     """
@@ -62,7 +62,7 @@ def version(told: str) -> tuple[int, int] | None:
 
 
 def pull(entry: Any) -> Pull | None:
-    """A pull request; merged is told by its flag.
+    """A pull request; `merged` says whether it was merged.
 
     When the branch is gone, `head.ref` is the ref that Gitea keeps (refs/pull/7/head) and only
     `head.label` still has the branch's name. One that was pushed for review without a branch

@@ -1,4 +1,4 @@
-"""GitHub behind the seam: github.com and Enterprise, with a token or as a GitHub App."""
+"""The adapter of GitHub: github.com and Enterprise, with a token or as a GitHub App."""
 
 from __future__ import annotations
 

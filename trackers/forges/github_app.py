@@ -1,4 +1,4 @@
-"""GitHub Apps: a token for an installation, bought with the App's key and kept until it ends."""
+"""GitHub Apps: exchanges the App's key for tokens of an installation, kept until they expire."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class InstallationToken:
 
 
 class AppTokens:
-    """Tokens of installations, in memory only. Thread-safe; one is bought at a time."""
+    """Tokens of installations, in memory only. Thread-safe; one is requested at a time."""
 
     def __init__(self, client: Client, now: Callable[[], datetime]) -> None:
         self._client = client
@@ -147,7 +147,7 @@ class AppTokens:
         )
 
     def _signed(self, account: Account) -> str:
-        """A web token by which the App says who it is."""
+        """The JWT by which the App authenticates."""
         at = int(self._now().timestamp())
         claims = {"iat": at - SKEW_SECONDS, "exp": at + JWT_SECONDS, "iss": account.app_id}
         try:

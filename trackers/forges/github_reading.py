@@ -32,7 +32,7 @@ def _state(entry: Any) -> PullState | None:
 
 
 def check_run(entry: Any) -> Check | None:
-    """A check run. A word that labsite does not know is neither passed nor failed yet."""
+    """A check run. An unknown word counts as running."""
     name, status = reading.text(entry, "name"), reading.text(entry, "status")
     if not name or not status:
         return None
@@ -56,12 +56,12 @@ def status(entry: Any) -> Check | None:
 
 
 def place(entry: Any) -> str:
-    """The repository of an issue, by the name that it has now."""
+    """The current name of the repository of an issue."""
     return "/".join(reading.text(entry, "repository_url").split("/")[-2:])
 
 
 def pull(entry: Any) -> Pull | None:
-    """A pull request; merged is told by the time of merging on a closed one."""
+    """A pull request; a closed one with `merged_at` was merged."""
     return reading.pull(entry, reading.text(entry, "head", "ref"), _state(entry))
 
 

@@ -1,7 +1,7 @@
 """Pull requests of given branches without reading every pull request at each tick.
 
-A branch that was looked up completely stays known as of the newest change that the forge had told
-of by then; later only what changed since has to be read. In memory: after a restart everything is
+The pull requests of a branch that were read completely are valid as of the newest change that the
+forge had listed by then; later only what changed since has to be read. In memory: after a restart everything is
 looked up once more. GitHub can be asked for one branch by its name. Gitea cannot, so its history
 is read once, some pages at a time since a tick does not wait for ever.
 """
@@ -37,14 +37,14 @@ HISTORY_TIME = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A pull request as a list told of it; `at` is when it last changed, if that could be read."""
+    """A pull request of a list; `at` is its last change, if that could be read."""
 
     pull: Pull
     at: datetime | None
 
 
 def newest(entries: Iterable[Any]) -> datetime:
-    """When something last changed among entries of a list."""
+    """The latest change among entries of a list."""
     found = (reading.moment(entry, "updated_at") for entry in entries)
     return max((at for at in found if at is not None), default=EVER)
 
@@ -58,7 +58,7 @@ def oldest(entries: Iterable[Any]) -> datetime | None:
 def reaches(entries: Iterable[Any], since: datetime) -> bool:
     """Whether a list, newest change first, has come to what changed before `since`.
 
-    Changes of the very second count as later: the forge tells no finer time.
+    A change within the same second counts as later: forges send whole seconds.
     """
     at = oldest(entries)
     return at is not None and at < since
@@ -66,7 +66,7 @@ def reaches(entries: Iterable[Any], since: datetime) -> bool:
 
 @dataclass
 class Heads:
-    """What is known of one repository. `as_of` maps a head to when its list was complete.
+    """The pull requests of one repository. `as_of` maps a head to when its list was complete.
 
     `all_as_of` does so for every head at once, where the whole list was read.
     """
@@ -77,13 +77,13 @@ class Heads:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def complete_since(self, head: str) -> datetime | None:
-        """As of when a head is known completely; None when it never was looked up."""
+        """As of when the list of a head is complete; None when it never was read."""
         with self._lock:
             known = [at for at in (self.as_of.get(head), self.all_as_of) if at is not None]
             return max(known, default=None)
 
     def learn(self, found: Iterable[Seen]) -> None:
-        """Take in what a list said. An older answer that comes late changes nothing."""
+        """Store entries of a list. An older answer that comes late changes nothing."""
         with self._lock:
             for seen in found:
                 before = self._pulls.get(seen.pull.number)
@@ -91,7 +91,7 @@ class Heads:
                     self._pulls[seen.pull.number] = seen
 
     def settle(self, heads: Collection[str], as_of: datetime) -> None:
-        """From now on these heads are known completely as of then."""
+        """Store that the lists of these heads are complete as of then."""
         with self._lock:
             if len(self.as_of) > MOST_HEADS:
                 self.as_of.clear()
@@ -99,7 +99,7 @@ class Heads:
                 self.as_of[head] = max(as_of, self.as_of.get(head, EVER))
 
     def settle_all(self, as_of: datetime) -> None:
-        """From now on every head is known completely as of then."""
+        """Store that the list of every head is complete as of then."""
         with self._lock:
             self.all_as_of = max(as_of, self.all_as_of or EVER)
 
@@ -117,7 +117,7 @@ def seen(read: Callable[[Any], Pull | None], entries: Iterable[Any]) -> list[See
 
 
 def github_pulls(repo: RepositoryClient, known: Heads, wanted: Collection[str]) -> list[Pull]:
-    """Every pull request of these heads, however old (X-03).
+    """Every pull request of these heads, however old.
 
     The newest page tells what changed. A head whose last look-up it does not reach back to is
     asked for by its name, which GitHub answers exactly.
@@ -140,7 +140,7 @@ def github_pulls(repo: RepositoryClient, known: Heads, wanted: Collection[str]) 
 
 
 def _caught_up(repo: RepositoryClient, known: Heads, front: ListPage, since: Any) -> bool:
-    """Read on until the list comes to what was known before; False when that is far."""
+    """Read on until the list reaches what was known before; False when that takes too many pages."""
     page, number = front, 1
     while page.has_more and not reaches(page.items, since):
         if number >= GITHUB_PAGES_BACK:
@@ -167,7 +167,7 @@ def _every(repo: RepositoryClient, params: dict[str, str]) -> list[Any]:
 
 
 def _owner(entries: Iterable[Any]) -> str:
-    """Whose the repository is by now. After it was handed over, its old owner has no such heads."""
+    """The current owner of the repository. After a transfer its old owner has no such heads."""
     owners = (reading.text(entry, "base", "repo", "owner", "login") for entry in entries)
     return next((owner for owner in owners if owner), "")
 
@@ -186,7 +186,7 @@ class History:
 
 @dataclass
 class Memory:
-    """What is known of one repository, and of its history while that is still being read."""
+    """The pull requests of one repository, and how far its history was read."""
 
     heads: Heads = field(default_factory=Heads)
     history: History | None = None
@@ -196,7 +196,7 @@ class Memory:
 def gitea_pulls(
     repo: RepositoryClient, memory: Memory, wanted: Collection[str], now: Callable[[], datetime]
 ) -> list[Pull]:
-    """Every pull request of these heads, however old (X-03).
+    """Every pull request of these heads, however old.
 
     Raises Unreachable while the history of a large repository is still being read.
     """
@@ -217,7 +217,7 @@ def gitea_pulls(
 def _read_history(
     repo: RepositoryClient, memory: Memory, as_of: datetime, now: Callable[[], datetime]
 ) -> None:
-    """Read on where the last tick stopped. Returns when there is no more."""
+    """Continue where the last tick stopped. Returns at the end of the history, else raises Unreachable."""
     history = memory.history = memory.history or History(as_of)
     began = now()
     for _ in range(HISTORY_PAGES):
@@ -253,7 +253,7 @@ def _is_whole(history: History, page: ListPage) -> bool:
 
 
 def _catch_up(repo: RepositoryClient, memory: Memory, front: ListPage) -> None:
-    """Read on until the list comes to what was known before; when that is far, begin anew."""
+    """Read on until the list reaches what was known before; after too many pages, begin anew."""
     since = memory.heads.all_as_of or EVER
     page, number = front, 1
     while page.has_more and not reaches(page.items, since):

@@ -17,7 +17,7 @@ Read = TypeVar("Read")
 
 
 def value(entry: Any, *names: str) -> Any:
-    """What an entry says under a name, or under names one inside the other; None for nothing."""
+    """The value at a path of names; None when it is missing."""
     for name in names:
         if not isinstance(entry, Mapping):
             return None
@@ -26,7 +26,7 @@ def value(entry: Any, *names: str) -> Any:
 
 
 def text(entry: Any, *names: str) -> str:
-    """A text, or nothing."""
+    """The text at a path of names; empty when it is missing or no text."""
     found = value(entry, *names)
     return found if isinstance(found, str) else ""
 
@@ -46,7 +46,7 @@ def address(entry: Any, *names: str) -> str:
 
 
 def number(entry: Any, *names: str) -> int | None:
-    """A whole number; yes and no are none."""
+    """The integer at a path of names; a boolean is none."""
     found = value(entry, *names)
     return found if isinstance(found, int) and not isinstance(found, bool) else None
 
@@ -89,15 +89,14 @@ def comments(entries: Iterable[Any]) -> tuple[Comment, ...]:
 
 
 def every(entries: Iterable[Any], read: Callable[[Any], Read | None]) -> list[Read]:
-    """What could be read of the entries."""
+    """The entries that could be read."""
     return [found for found in map(read, entries) if found is not None]
 
 
 def is_fork(head: Any, base: Any) -> bool:
     """Whether the branch of a pull request is in another repository than the one it goes to.
 
-    A head whose repository is gone was in a fork. What cannot be told proves nothing, so it
-    counts as one too.
+    A head whose repository is gone was in a fork. What is unknown counts as a fork too.
     """
     head_id, base_id = number(head, "repo", "id"), number(base, "repo", "id")
     if head_id is None or base_id is None:
@@ -117,7 +116,7 @@ def error_text(data: Any) -> str:
 
 
 def issue(entry: Any) -> Issue | None:
-    """An issue; None for a pull request, which forges list among the issues (X-02)."""
+    """An issue; None for a pull request, which forges list among the issues."""
     key, state = index(entry), text(entry, "state")
     if key is None or is_pull(entry) or state not in ("open", "closed"):
         return None

@@ -52,7 +52,7 @@ def repository_of(root: str) -> Repository | None:
 
 
 def number_of(key: str) -> int:
-    """The number that a key stands for. Raises NotFound for anything else (LAB-34)."""
+    """The number that a key stands for. Raises NotFound for anything else."""
     if not is_number(key):
         raise NotFound(f"There is no issue {key[:60]}.")
     return int(key)
@@ -73,7 +73,7 @@ def _is_word(part: str) -> bool:
 
 
 class Need(StrEnum):
-    """What an account has to be allowed, in our words; each forge has its own."""
+    """A permission that a call needs, in our words; each forge has its own."""
 
     SEE = "see the repository"
     READ_ISSUES = "read issues"
@@ -87,7 +87,7 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The manners of one kind of forge. `needs` names permissions as its own pages do."""
+    """How one kind of forge is called. `needs` names permissions as its own pages do."""
 
     name: str
     scheme: str
@@ -145,7 +145,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """One page of a list; `total` is how long the forge says that the list is, `at` its own time."""
+    """One page of a list; `total` is the length of the list if the forge says it, `at` its clock."""
 
     items: list[Any]
     has_more: bool
@@ -155,7 +155,7 @@ class ListPage:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryClient:
-    """Asks for things of a repository, and says in plain words why they were not given."""
+    """Calls the API of one repository; its errors say in plain words what is missing."""
 
     client: Client
     dialect: Dialect
@@ -175,7 +175,7 @@ class RepositoryClient:
         need: Need,
         params: Mapping[str, Any] | None = None,
     ) -> Any:
-        """The data of one thing. Raises NotFound where the repository is there and the thing is not."""
+        """The data of one resource. Raises NotFound where only the resource is missing, not the repository."""
         answer = self._call("GET", parts, purpose=purpose, need=need, params=params)
         if answer.status in (404, 410) and parts:
             self._explain_missing(answer, parts, purpose, need)
@@ -189,7 +189,7 @@ class RepositoryClient:
         need: Need,
         expect: Collection[int],
     ) -> Answer:
-        """The answer to an act, whose status is one of `expect`; otherwise as `get`."""
+        """The answer to a write, whose status is one of `expect`; otherwise as `get`."""
         answer = self._act(method, parts, json, need, {*expect, *_MOVED})
         if answer.status in _MOVED:
             answer = self._renamed()._act(method, parts, json, need, expect)
@@ -294,10 +294,10 @@ class RepositoryClient:
     def outside(
         self, *parts: str, purpose: Purpose = Purpose.READ, params: Mapping[str, Any] | None = None
     ) -> Answer:
-        """The answer about something outside of the repository, whatever its status says.
+        """The answer of a resource outside of the repository, whatever its status.
 
-        The first part is a path as it is, the others are quoted. Raises for a limit, and for
-        trouble on the way.
+        The first part is a path as it is, the others are quoted. Raises for a rate
+        limit and for errors of the network.
         """
         path = parts[0] + "".join(f"/{quote(part, safe='')}" for part in parts[1:])
         return self.client.call(
@@ -312,7 +312,7 @@ class RepositoryClient:
         )
 
     def _why_not(self, answer: Answer, parts: tuple[str | int, ...], need: Need) -> Refused:
-        """Why an act was answered as if its object were missing. Raises NotFound when it is."""
+        """Why a write was answered with 404 or 410. Raises NotFound when its object is missing."""
         if answer.status == 410:
             self._explain_missing(answer, parts, Purpose.READ, need)
         about = self.get(purpose=Purpose.READ, need=Need.SEE)
@@ -338,7 +338,7 @@ class RepositoryClient:
         return Refused(f"{text} {renew}", 401)
 
     def _renamed(self) -> RepositoryClient:
-        """The same under the repository's new name; a client never repeats an act by itself."""
+        """The same under the repository's new name, since the client never redirects a write by itself."""
         told = self.get(purpose=Purpose.READ, need=Need.SEE)
         owner, _, name = reading.text(told, "full_name").partition("/")
         found = repository_of(f"{self.repository.forge}/{owner}/{name}")
@@ -349,7 +349,7 @@ class RepositoryClient:
     def _explain_missing(
         self, answer: Answer, parts: tuple[str | int, ...], purpose: Purpose, need: Need
     ) -> None:
-        """Always raises: switched off, hidden altogether, or just this one thing is not there."""
+        """Always raises: the area is switched off, the repository is hidden, or the resource is missing."""
         if answer.status == 410 and "delete" not in reading.error_text(answer.data).lower():
             raise self._switched_off("Issues")
         about = self.get(purpose=purpose, need=Need.SEE)
@@ -377,7 +377,7 @@ class RepositoryClient:
         )
 
     def _refused(self, error: Refused, need: Need) -> Refused:
-        """The client's refusal, and what it takes where that is a permission."""
+        """The client's refusal, with the permission that is missing."""
         if error.status == 401:
             return self._not_accepted(str(error))
         if error.status != 403 or "archived" in str(error):
@@ -387,13 +387,13 @@ class RepositoryClient:
 
 
 def total(headers: Mapping[str, str]) -> int | None:
-    """How long a forge says that a list is."""
+    """The length of a list by X-Total-Count."""
     told = headers.get("x-total-count", "").strip()
     return int(told) if told.isascii() and told.isdigit() and len(told) < 10 else None
 
 
 def date(headers: Mapping[str, str]) -> datetime | None:
-    """When a forge answered, by its own clock."""
+    """The time of an answer by the clock of the forge."""
     try:
         told = parsedate_to_datetime(headers.get("date", ""))
     except ValueError:

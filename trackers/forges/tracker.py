@@ -101,7 +101,7 @@ class ForgeTracker(BaseTracker):
 
     @abstractmethod
     def _has_label(self, issue: Issue, label: str) -> bool:
-        """Whether an issue carries a label, by the forge's own idea of sameness."""
+        """Whether an issue carries a label, compared as the forge does."""
 
     @abstractmethod
     def _comments(self, repo: RepositoryClient, number: int) -> Sequence[Any]:
@@ -113,19 +113,19 @@ class ForgeTracker(BaseTracker):
 
     @abstractmethod
     def _noted(self, repo: RepositoryClient, root: str, label: str, entries: Sequence[Any]) -> None:
-        """Called with the entries of a label's ready queue, which may tell more than issues do."""
+        """Called with the entries of a label's ready queue, which hold more than issues do."""
 
     @abstractmethod
     def _label_words(self, repo: RepositoryClient, names: Sequence[str]) -> list[str] | list[int]:
-        """How labels are sent in a body. Raises Refused for one that is not there."""
+        """Labels as they are sent in a body. Raises Refused for one that does not exist."""
 
     @abstractmethod
     def _opened(self, repo: RepositoryClient, root: str, entry: Any) -> None:
-        """Called with a new pull request, which the forge's list may show only a moment later."""
+        """Called with a new pull request, which the forge's list may show only later."""
 
     @abstractmethod
     def _merged(self, repo: RepositoryClient, number: int, head_commit: str) -> Answer:
-        """The answer to the question to merge, with one of the statuses 200, 404, 405, 409."""
+        """The answer to the merge call, with one of the statuses 200, 404, 405, 409, 422."""
 
     def queues(self, labels: Mapping[str, str]) -> Mapping[str, Sequence[Issue] | None]:
         """The ready issues of each root, lowest number first; one list a root."""
@@ -149,7 +149,7 @@ class ForgeTracker(BaseTracker):
         return answer
 
     def greet(self, forge: str) -> Finding:
-        """Whether a forge answers and accepts the account: one question. Never raises."""
+        """Whether a forge answers and accepts the account, in one call. Never raises."""
         try:
             repo = self._repo(f"{forge}/a/b")
             if repo.account.app_id:  # it was asked for a token just now
@@ -161,7 +161,7 @@ class ForgeTracker(BaseTracker):
             return failed("account", error)
 
     def trouble(self, root: str) -> TrackerError | None:
-        """Why a root could not be read last, by any of the questions about many."""
+        """Why a root could not be read last, by any of the calls for many roots."""
         return self._troubles.get(root)
 
     def open_issues(self, root: str) -> Sequence[Issue]:
@@ -180,7 +180,7 @@ class ForgeTracker(BaseTracker):
         return replace(issue, comments=reading.comments(comments))
 
     def pulls(self, heads: Mapping[str, Collection[str]]) -> Mapping[str, Sequence[Pull] | None]:
-        """Pull requests of these heads; one list a root in the usual case (LAB-12)."""
+        """Pull requests of these heads; one list a root in the usual case."""
         return self._of_each(heads, lambda root, repo: self._pulls(repo, root, heads[root]))
 
     def pull(self, root: str, number: int) -> Pull:
@@ -370,7 +370,7 @@ class ForgeTracker(BaseTracker):
         return issue if issue is not None and issue.is_open else None
 
     def _entry(self, repo: RepositoryClient, number: int, purpose: Purpose) -> Any:
-        """What the forge says of an issue. Raises NotFound, also for one that was moved away."""
+        """The entry of an issue. Raises NotFound, also for one that was transferred."""
         try:
             entry = repo.get("issues", number, purpose=purpose, need=Need.READ_ISSUES)
         except NotFound as error:
@@ -385,7 +385,7 @@ class ForgeTracker(BaseTracker):
     def _of_each(
         self, roots: Collection[str], ask: Callable[[str, RepositoryClient], Found]
     ) -> dict[str, Found | None]:
-        """The answer for each root, all asked at once; None for a root that could not be read."""
+        """The answer for each root, in parallel; None for a root that could not be read."""
         repos = self._repos(roots)
         found = in_parallel(repos, lambda root: ask(root, repos[root]))
         answer: dict[str, Found | None] = dict.fromkeys(roots)
@@ -395,7 +395,7 @@ class ForgeTracker(BaseTracker):
         return answer
 
     def _repos(self, roots: Collection[str]) -> dict[str, RepositoryClient]:
-        """The roots that can be asked at all. Each credential is made ready once, side by side."""
+        """A client for each root with a repository and an account. Each credential is prepared once."""
         accounts = self._accounts()
         named = {root: found for root in roots if (found := repository_of(root)) is not None}
         forges = {found.forge for found in named.values()} & set(accounts)
@@ -411,7 +411,7 @@ class ForgeTracker(BaseTracker):
         return repos
 
     def _repo(self, root: str) -> RepositoryClient:
-        """A repository to ask. Raises TrackerErrors when it cannot even be asked."""
+        """The client of one root. Raises TrackerErrors when it has no repository or account."""
         repository = repository_of(root)
         if repository is None:
             raise _nobody(repository)
@@ -441,25 +441,25 @@ class ForgeTracker(BaseTracker):
         root: str,
         new: type[Memory],
     ) -> Memory:
-        """What is kept of a root; of another server behind the same name, nothing is."""
+        """The memory of a root, by server, since an account may be given another address."""
         with self._lock:
             return memories.setdefault((repo.account.api, root), new())
 
 
 def _nobody(repository: Repository | None) -> Refused:
-    """Why a root cannot even be asked."""
+    """The error for a root without repository or account."""
     if repository is None:
         return Refused("This project names no repository of a forge.")
     return Refused(f"labsite has no account for the forge of {repository}.")
 
 
 def _said(answer: Answer) -> str:
-    """The forge's own reason, without a stop at its end."""
+    """The forge's own reason, without a full stop."""
     return reading.error_text(answer.data).rstrip(".") or f"status {answer.status}"
 
 
 def _is_wrong(answer: Answer, field: str) -> bool:
-    """Whether GitHub says that one field of a pull request names nothing."""
+    """Whether GitHub says that one field of a pull request is invalid."""
     errors = reading.value(answer.data, "errors")
     return any(
         reading.text(one, "field") == field and reading.text(one, "code") == "invalid"

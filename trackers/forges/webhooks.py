@@ -1,4 +1,4 @@
-"""Sets a webhook up on a forge, in place of an earlier one with the same address."""
+"""Sets up a webhook on a forge and replaces an earlier one with the same address."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _KINDS: Mapping[str, tuple[Mapping[str, Any], tuple[str, ...]]] = {
 def set_hook(repo: RepositoryClient, kind: str, address: str, secret: str) -> None:
     """Have everything that labsite heeds delivered to an address, signed. Raises TrackerErrors.
 
-    An earlier one goes last, so that a forge that fails in between still has it; on GitHub, which
-    keeps no two with one address, it goes first. Gitea changes no secret of one that is there.
+    The earlier one is deleted last, so that it is still there when the forge fails in between; on
+    GitHub, which allows no two with one address, first. Gitea cannot change the secret of a hook.
     """
     known = repo.every("hooks", purpose=Purpose.SETUP, need=Need.HOOKS)
     earlier = [

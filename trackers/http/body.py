@@ -1,4 +1,4 @@
-"""The body of an answer: read and unpacked within a bound, then understood as JSON."""
+"""The body of an answer: read and decompressed within a limit, then parsed as JSON."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read(
 
 
 def understood(body: bytes) -> Any:
-    """The data of a JSON body, None for an empty one, NONSENSE for what is no JSON.
+    """The data of a JSON body, None for an empty one, NONSENSE for invalid JSON.
 
     Not an error: a decoder's error holds the whole text, which may hold a secret.
     """
@@ -58,7 +58,7 @@ def _no_number(text: str) -> Any:
 
 
 def _storable(data: Any) -> Any:
-    """The same data without halves of letters and letters 0, which no database keeps."""
+    """The same data without lone surrogates and NUL, which no database stores."""
     if isinstance(data, str):
         return data.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
     if isinstance(data, list):
@@ -69,12 +69,12 @@ def _storable(data: Any) -> Any:
 
 
 def without(body: bytes, secret: str) -> bytes:
-    """An error's body without the credential, should a forge repeat it: its words are quoted."""
+    """An error's body without the credential, since its text is shown and a forge may repeat it."""
     return body.replace(secret.encode(), b"[secret]") if secret else body
 
 
 def saying(data: Any, secret: str) -> str:
-    """What an answer says went wrong, as one short line without the credential."""
+    """The error message of an answer, as one short line without the credential."""
     if not isinstance(data, dict):
         return ""
     errors = data.get("errors")

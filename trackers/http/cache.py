@@ -1,4 +1,4 @@
-"""Answers kept with what proves them current, so that asking again costs nothing.
+"""A cache of answers on disk, each with the validator (ETag or Last-Modified) to ask again with.
 
 One file an answer, packed, in a folder of the state folder; readable by nobody else. A file that
 cannot be read, was cut short or changed is as good as none. Nothing here is ever trusted unasked: the
@@ -32,7 +32,7 @@ KEPT_HEADERS = ("link", "x-total-count")
 
 @dataclass(frozen=True, slots=True)
 class CachedAnswer:
-    """One kept answer: what to ask with, and what to believe when nothing changed."""
+    """One cached answer: the validator header to ask with, and the answer to use after a 304."""
 
     ask_with: Mapping[str, str]
     headers: Mapping[str, str]
@@ -40,7 +40,7 @@ class CachedAnswer:
 
 
 class AnswerCache:
-    """Thread-safe, and shared by processes. Without a folder nothing is kept."""
+    """Thread-safe, and shared by processes. Without a folder nothing is stored."""
 
     def __init__(
         self, folder: Path | None, most_files: int = MOST_FILES, most_total: int = MOST_TOTAL
@@ -58,7 +58,7 @@ class AnswerCache:
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def get(self, key: str) -> CachedAnswer | None:
-        """The kept answer, or None when there is none that is whole."""
+        """The cached answer, or None when there is none or its file is damaged."""
         if self._folder is None:
             return None
         path = self._folder / key
@@ -71,7 +71,7 @@ class AnswerCache:
         return kept
 
     def put(self, key: str, kept: CachedAnswer) -> None:
-        """Keep an answer; the ones not asked for longest go. A full disk keeps nothing."""
+        """Store an answer; the least recently used ones are evicted. Errors of the disk are ignored."""
         if self._folder is None or len(kept.body) > MOST_EACH:
             return
         with suppress(OSError):
@@ -84,13 +84,13 @@ class AnswerCache:
                     self._tidy(self._folder)
 
     def drop(self, key: str) -> None:
-        """Forget an answer that turned out not to be of use."""
+        """Remove an answer that could not be used."""
         if self._folder is not None:
             with suppress(OSError):
                 (self._folder / key).unlink()
 
     def clear(self) -> None:
-        """Forget everything, when an account is gone: names do not tell whose an answer is."""
+        """Remove everything, when an account is gone: file names do not tell whose an answer is."""
         if self._folder is not None and self._folder.is_dir():
             with self._lock, suppress(OSError):
                 for path in list(self._folder.iterdir()):
@@ -98,7 +98,7 @@ class AnswerCache:
                 self._files = self._total = 0
 
     def _tidy(self, folder: Path) -> None:
-        """Count what is there, and remove the oldest down to nine tenths of what is allowed.
+        """Count what is there, and evict the least recently used down to nine tenths of the limits.
 
         What was not asked for in a month before the newest goes in any case.
         """

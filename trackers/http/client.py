@@ -50,7 +50,7 @@ class Answer:
 
 
 class Client:
-    """Asks forges in the name of accounts. Raises nothing but TrackerErrors."""
+    """Calls the APIs of forges in the name of accounts. Raises nothing but TrackerErrors."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class Client:
         )
 
     def forget(self) -> None:
-        """Remove every kept answer: for when an account is taken away."""
+        """Empty the cache: for when an account is removed."""
         self._cache.clear()
 
     def close(self) -> None:
@@ -155,7 +155,7 @@ class Client:
     def _answer(
         self, request: Request, purpose: Purpose, expect: Collection[int], retry: bool
     ) -> Answer:
-        """Request until there is an answer to give: where it moved to, and anew when nothing is kept."""
+        """Send until there is an answer: follows redirects; asks without validator when the cache is broken."""
         purpose = purpose.now
         deadline = self._steady() + rules.seconds(purpose)
         key, moves, moved_to = request.key, 0, ""
@@ -186,7 +186,7 @@ class Client:
         deadline: float,
         retry: bool,
     ) -> Response:
-        """What is response after trouble that passes was given time to pass. Raises what stays."""
+        """The response after retries with backoff. Raises the error of the last try."""
         for tries in count():
             response = self._send_once(request, purpose, kept, deadline)
             told = (
@@ -207,7 +207,7 @@ class Client:
     def _send_once(
         self, request: Request, purpose: Purpose, kept: CachedAnswer | None, deadline: float
     ) -> Response | Trouble:
-        """Send once, when there is room and the quota allows it, and write down what it cost."""
+        """Send once, when the limits of host and quota allow it, and count it in the meter."""
         host, account = request.account.host, request.account.id
         with self._host_limits.slot(host, purpose, deadline) as has_room:
             if not has_room:
@@ -247,7 +247,7 @@ class Client:
         raise rules.error(found, reply, request.place, now)
 
     def _accept(self, request: Request, key: str, response: Response, moved_to: str) -> Answer:
-        """The answer of a status that was hoped for, kept when it can be asked for anew."""
+        """The answer of an expected status; cached when it has a validator."""
         is_error = response.status >= 400
         hidden = request.account.token if is_error else ""
         data = body.understood(body.without(response.body, hidden))
@@ -290,7 +290,7 @@ def _unreadable(request: Request, response: Response) -> str:
 
 
 def _held(host: str, hold: Hold) -> TrackerError:
-    """The error for a call that was not sent."""
+    """The error for a call that was not sent because of a hold."""
     found = _why_held(host, hold)
     found.is_repeat = True
     return found

@@ -1,4 +1,4 @@
-"""How many calls one host gets at a time: a few, and never all of them for polling."""
+"""Limits concurrent calls per host, and those of polling a bit lower."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Slots:
 
 
 class HostLimits:
-    """The semaphores of each host; a call waits for its place, but never beyond its deadline."""
+    """One pair of semaphores a host; a call waits for its slot, but never beyond its deadline."""
 
     def __init__(self, steady: Callable[[], float]) -> None:
         self._steady = steady
@@ -29,7 +29,7 @@ class HostLimits:
 
     @contextmanager
     def slot(self, host: str, purpose: Purpose, deadline: float) -> Iterator[bool]:
-        """Whether there was room in time. People's calls pass where polls wait."""
+        """Yields whether a slot was free in time. Calls of people pass where polls wait."""
         with self._lock:
             slots = self._slots.setdefault(host, _Slots())
         wanted = (slots.polls, slots.calls) if purpose.is_polling else (slots.calls,)

@@ -1,8 +1,8 @@
-"""What was spent at each forge by each credential, and who has to wait: kept in memory.
+"""Rate limits: what each credential spent at each host, and until when it must not be used.
 
-Client threads write here under a lock; the caller's thread takes the counts out with `settle`
-and stores them. Moments are kept on the steady clock beside the wall clock, and whichever says
-first that a wait is over is believed: a wrong clock never keeps anybody waiting for long.
+In memory. Client threads write here under a lock; the caller's thread takes the counts out with
+`settle` and stores them. Moments are kept on the monotonic clock beside the wall clock, and the
+one that ends a wait first counts: a wrong clock never keeps anybody waiting for long.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def pace(
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The last that a forge told of an account's quota."""
+    """The rate limit of an account as its forge reported it last."""
 
     limit: int
     remaining: int
@@ -59,7 +59,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What one account did at one host since the last `settle`, and how it stands.
+    """The calls of one account at one host since the last `settle`, and its rate limit.
 
     `calls` is everything that was sent; `unchanged` of them brought nothing new, which costs
     nothing on GitHub. `polls` are those for which nobody waited, by repository.
@@ -75,7 +75,7 @@ class Spent:
 
 
 class Why(StrEnum):
-    """Why nothing is asked for a while."""
+    """Why calls are held back."""
 
     ASKED = "the forge asked for it"
     PEOPLE = "what is left of the quota is kept for people"
@@ -84,7 +84,7 @@ class Why(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Until when nothing of a kind is asked, and why."""
+    """Until when calls of a kind are held back, and why."""
 
     until: datetime
     why: Why
@@ -92,7 +92,7 @@ class Hold:
 
 @dataclass(slots=True)
 class _Moment:
-    """A moment to come, on both clocks."""
+    """A future moment, on wall clock and monotonic clock."""
 
     at: datetime
     steady: float
@@ -103,7 +103,7 @@ class _Moment:
 
 @dataclass(slots=True)
 class _Book:
-    """One account at one host."""
+    """The state of one account at one host."""
 
     calls: Counter[Purpose] = field(default_factory=Counter)
     unchanged: Counter[Purpose] = field(default_factory=Counter)
@@ -118,7 +118,7 @@ class _Book:
 
 
 class Meter:
-    """Thread-safe. `share` of each quota is left to people by everything that only polls."""
+    """Counts calls and applies rate limits. Thread-safe. Polling leaves `share` of each quota to people."""
 
     def __init__(
         self, share: float = HUMAN_SHARE, steady: Callable[[], float] = time.monotonic
@@ -144,7 +144,7 @@ class Meter:
             return hold
 
     def polled(self, host: str, account: str, repository: str) -> None:
-        """A call that was counted by `begin` asked about this repository, and nobody waited for it."""
+        """Count a polling call, which `begin` counted already, for its repository too."""
         with self._lock:
             self._book(host, account).polls[repository] += 1
 
@@ -158,7 +158,7 @@ class Meter:
         *,
         was_unchanged: bool = False,
     ) -> None:
-        """What came of a call: what its rate headers told, and whether it brought anything new."""
+        """Record the end of a call: its rate headers, and whether it was a 304."""
         with self._lock:
             book = self._book(host, account)
             book.under_way = max(0, book.under_way - 1)
@@ -171,7 +171,7 @@ class Meter:
     ) -> datetime:
         """Send nothing for a while; returns until when.
 
-        A wait that nobody told (`is_blind`) doubles each time until a call goes through.
+        A wait that the forge did not specify (`is_blind`) doubles each time until a call succeeds.
         """
         with self._lock:
             book = self._book(host, account)
@@ -182,7 +182,7 @@ class Meter:
             return now + book.blocked.left(now, self._steady())
 
     def heard(self, host: str, account: str, now: datetime, status: int) -> None:
-        """What a call came to: one that went through makes the next blind wait a short one again.
+        """Record the status of a call; one that succeeded resets the backoff.
 
         A token that is not accepted is tried a few times; then polling tries it less and less
         often. Forges lock out accounts, people included, for which wrong tokens keep coming.
@@ -198,7 +198,7 @@ class Meter:
                     book.doubted = self._moment(now, min(wait, LONGEST_WAIT))
 
     def standing(self, host: str, account: str, now: datetime) -> Standing | None:
-        """The last that is known of this quota, or None when its window is over."""
+        """The current rate limit, or None when its window is over."""
         with self._lock:
             return self._current(self._book(host, account), now)
 
@@ -215,7 +215,7 @@ class Meter:
             return pace(known.limit, known.remaining, self.share, left, calls, interval)
 
     def settle(self, now: datetime) -> tuple[Spent, ...]:
-        """Everything counted since the last time, handed over: it is counted from zero again."""
+        """Take out everything counted since the last time; the counters start from zero again."""
         with self._lock:
             told = tuple(
                 Spent(
@@ -242,7 +242,7 @@ class Meter:
         quota: Quota | None = None,
         blocked_until: datetime | None = None,
     ) -> None:
-        """Take over what another process of labsite heard of this account.
+        """Take over what another process of labsite learnt of this account.
 
         No process stores a wait of more than an hour; one that looks longer was stored before the
         clock was set back, and would be learnt again and again.
@@ -256,7 +256,7 @@ class Meter:
                 self._learn(book, quota, now)
 
     def give_back(self, spent: Iterable[Spent]) -> None:
-        """Count again what could not be stored."""
+        """Put back counts that could not be stored."""
         with self._lock:
             for line in spent:
                 book = self._book(line.host, line.account)
@@ -265,7 +265,7 @@ class Meter:
                 book.polls.update(line.polls)
 
     def _book(self, host: str, account: str) -> _Book:
-        """The account's book, as the last used one; the oldest idle ones go when there are many."""
+        """The state of an account, marked as used last; the longest idle ones are evicted."""
         book = self._books.pop((host, account), None) or _Book()
         if len(self._books) >= MOST_ACCOUNTS:
             idle = (key for key, old in self._books.items() if not old.under_way and not old.calls)
@@ -286,21 +286,21 @@ class Meter:
         return Hold(known.reset_at, Why.PEOPLE if kept else Why.ASKED)
 
     def _left(self, moment: _Moment | None, now: datetime) -> datetime | None:
-        """The moment as it is on the clock of now; None once it is past."""
+        """The moment on the current wall clock; None once it is past."""
         left = moment.left(now, self._steady()) if moment else timedelta(0)
         return now + left if left > timedelta(0) else None
 
     def _current(self, book: _Book, now: datetime) -> Standing | None:
-        """The standing with its reset as it is on the clock of now; None once that is past."""
+        """The rate limit with its reset on the current wall clock; None once that is past."""
         reset_at = self._left(book.reset, now)
         if book.standing is None or reset_at is None:
             return None
         return replace(book.standing, reset_at=reset_at)
 
     def _learn(self, book: _Book, quota: Quota, now: datetime) -> None:
-        """Believe the newest window, and within one window the answer that leaves least.
+        """Keep the newest window, and within one window the lowest remaining count.
 
-        Answers of calls side by side arrive in any order; a reset a few seconds off is the same
+        Answers of concurrent calls arrive in any order; a reset a few seconds off is the same
         window.
         """
         known = self._current(book, now)

@@ -1,4 +1,4 @@
-"""One request, made so that it can only go to its account's own origin."""
+"""One request, which can only go to the origin of its account."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REPOSITORY = re.compile(r"/repos/([^/]+/[^/]+)(?:/|$)")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is sent. `place` names it in texts: host, method and path, never the query.
+    """What is sent. `place` names it in error texts: host, method and path, never the query.
 
     `repository` is the one that it was asked about, also where it has another name now.
     """
@@ -80,7 +80,7 @@ class Request:
 
     @property
     def key(self) -> str:
-        """The name of its answer among the kept ones: whose it is, and all that it depends on."""
+        """Its key in the cache: account, address and every header that the answer may depend on."""
         others = {name: text for name, text in self.headers.items() if name != "authorization"}
         told = json_text.dumps(sorted(others.items()))
         return AnswerCache.key(self.account.api, self.account.id, self.method, str(self.url), told)
@@ -96,7 +96,7 @@ class Request:
         )
 
     def moved(self, location: str) -> Request:
-        """The same request where the forge sends it on to, within the same origin only."""
+        """The same request at the address of a redirect. Raises Refused for another origin."""
         url = self._joined(location)
         if not is_same_origin(url, self.url):
             origin = f"{url.scheme}://{url.netloc.decode('ascii', 'replace')}"

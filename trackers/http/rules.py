@@ -1,4 +1,4 @@
-"""What an answer means and what follows from it: pure rules over what was heard.
+"""What an answer means and what follows from it: decisions without I/O.
 
 Limits are told apart from "no access" here, waits are bounded here, and every text that a person
 reads about a forge is made here, out of the host, the path without its query, and the forge's
@@ -41,7 +41,7 @@ _NO_MOMENT = 10**8
 
 
 class Meaning(StrEnum):
-    """What an answer comes to."""
+    """What an answer means."""
 
     FINE = "fine"
     UNCHANGED = "unchanged"
@@ -77,7 +77,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What to make of a reply; `wait` goes with LIMITED, `is_blind` when nobody said how long."""
+    """The meaning of a reply; `wait` goes with LIMITED, `is_blind` when the forge did not say how long."""
 
     meaning: Meaning
     wait: timedelta = timedelta(0)
@@ -86,7 +86,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What the rate headers of one answer tell. `reset_in` is counted on the server's own clock."""
+    """The rate limit headers of one answer. `reset_in` is counted on the server's own clock."""
 
     limit: int
     remaining: int
@@ -185,7 +185,7 @@ def _reset_in(headers: Mapping[str, str], now: datetime) -> timedelta | None:
 
 
 def quota(headers: Mapping[str, str], now: datetime) -> Quota | None:
-    """What the rate headers tell, or None where a server has no limit or tells it by halves."""
+    """The rate limit headers, or None where they are missing or incomplete."""
     limit = _number(headers, "x-ratelimit-limit")
     remaining = _number(headers, "x-ratelimit-remaining")
     reset_in = _reset_in(headers, now)
@@ -202,10 +202,10 @@ def quota(headers: Mapping[str, str], now: datetime) -> Quota | None:
 
 
 def may_repeat(method: str, heard: Reply | Trouble, tries: int) -> bool:
-    """Whether to ask again at once: only what does the same twice, and never a third time.
+    """Whether to retry: idempotent methods only, twice at most.
 
-    What broke off may have been carried out, so POST and PATCH are never repeated, not even
-    where nothing seems to have arrived.
+    A request whose connection broke may have been carried out, so POST and PATCH are never
+    retried, not even where nothing seems to have arrived.
     """
     if tries >= MOST_RETRIES or method not in _REPEATABLE:
         return False
@@ -215,7 +215,7 @@ def may_repeat(method: str, heard: Reply | Trouble, tries: int) -> bool:
 
 
 def repeat_wait(tries: int, random: float) -> float:
-    """Seconds before the next try: twice as long each time, between half and all of it."""
+    """Seconds before the next try: exponential backoff with jitter."""
     return 0.25 * 2.0**tries * (0.5 + random / 2)
 
 
@@ -264,7 +264,7 @@ def trouble(kind: Trouble, place: str) -> TrackerError:
 
 
 def error(found: Verdict, reply: Reply, place: str, until: datetime) -> TrackerError:
-    """The error for a reply that is not what was hoped for; `until` goes with a limit."""
+    """The error for an unexpected reply; `until` goes with a limit."""
     said = f": {reply.said.rstrip('.')}" if reply.said else ""
     if found.meaning is Meaning.LIMITED:
         return RateLimited(f"{place} asks to wait ({reply.status}){said}.", until)

@@ -49,7 +49,7 @@ class Untrusted(httpx.ConnectError):
 
 
 class Sender:
-    """Sends by a transport, without what a browser would do: no cookies, no redirects, no logs."""
+    """Sends one request by a transport: no cookies, no redirects, no logs."""
 
     def __init__(self, transport: httpx.BaseTransport, steady: Callable[[], float]) -> None:
         self._transport = transport
