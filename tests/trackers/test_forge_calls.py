@@ -134,7 +134,7 @@ def test_a_pull_request_with_the_ready_label_is_no_issue(world: ForgeWorld) -> N
     world.issue(root, 3, "an issue", labels=[READY])
     repo = world.repo(root)
     item = repo.items[world.pull(root, "afk/9")]
-    repo.put_label(item, repo.label(READY), item.author)
+    repo.put_label(item, repo.label(READY))
 
     assert [issue.key for issue in world.tracker.queues({root: READY})[root] or ()] == ["3"]
     assert [issue.key for issue in world.tracker.open_issues(root)] == ["3"]

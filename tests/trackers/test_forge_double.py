@@ -158,12 +158,12 @@ def test_every_answer_is_what_the_description_says(forge: Double) -> None:
     asker = Asker(forge)
     commit = f"/repos/acme/shop/commits/{'c' * 40}"
     paths = {
-        "github": [f"{commit}/check-runs", "/meta", "/rate_limit", "/repos/acme/shop/issues/2/dependencies/blocked_by", "/repos/acme/shop/issues/2/events", "/repos/acme/shop/labels/bug"],
-        "gitea": [f"{commit}/statuses", "/version", "/settings/api", "/repos/acme/shop/issues/2/dependencies", "/repos/acme/shop/issues/2/timeline", "/repos/acme/shop/issues/2/labels", "/repos/acme/shop/pulls/main/afk%2F2"],
+        "github": [f"{commit}/check-runs", f"{commit}/status", "/meta", "/repos/acme/shop/issues/2/dependencies/blocked_by"],
+        "gitea": [f"{commit}/statuses", "/version", "/repos/acme/shop/issues/2/dependencies"],
     }[forge.style]  # fmt: skip
     paths += [f"/repos/acme/shop{rest}" for rest in ("", "/issues?state=all", "/issues/2", "/issues/2/comments", "/labels", "/pulls?state=all", "/pulls/3", "/pulls/5")]  # fmt: skip
 
-    for path in [*paths, f"{commit}/status", "/user"]:
+    for path in [*paths, "/user"]:
         assert asker.get(path).status_code == 200, path
 
     forge.check()
@@ -366,7 +366,6 @@ def test_github_refuses_when_the_hour_is_used_up_and_answers_in_the_next(github:
     refused = asker.get("/repos/acme/shop")
 
     assert (refused.status_code, refused.headers["x-ratelimit-remaining"]) == (403, "0")
-    assert asker.get("/rate_limit").json()["rate"]["remaining"] == 0
     github.clock.advance(3601)
     assert asker.get("/repos/acme/shop").status_code == 200
 

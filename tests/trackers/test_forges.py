@@ -49,7 +49,7 @@ def heads(pulls: list[Pull] | None) -> list[tuple[str, str]]:
 def test_pull_requests_are_never_issues(stand: Stand) -> None:
     stand.repo.issue("ready", number=7, labels=[READY])
     pull = stand.repo.pull("afk/9", number=9)
-    stand.repo.put_label(pull, stand.repo.label(READY), pull.author)
+    stand.repo.put_label(pull, stand.repo.label(READY))
 
     assert [issue.key for issue in stand.ready() or ()] == ["7"]
     assert [issue.key for issue in stand.tracker.open_issues(ROOT)] == ["7"]

@@ -40,7 +40,7 @@ def test_an_unchanged_queue_costs_one_question(stand: Stand) -> None:
 def test_what_happens_to_issues_is_seen_by_that_question(stand: Stand) -> None:
     repo, everything = stand.repo, set(range(1, ISSUES + 1))
     repo.close(repo.items[3])
-    repo.take_label(repo.items[5], repo.label(READY), repo.items[5].author)
+    repo.take_label(repo.items[5], repo.label(READY))
     repo.issue("new", number=200, labels=[READY])
     repo.issue("not ready", number=201)
     repo.pull("afk/9", number=202)
@@ -48,7 +48,7 @@ def test_what_happens_to_issues_is_seen_by_that_question(stand: Stand) -> None:
 
     repo.items[3].is_open = True
     repo.touch(repo.items[3])
-    repo.put_label(repo.items[5], repo.label(READY), repo.items[5].author)
+    repo.put_label(repo.items[5], repo.label(READY))
     repo.items[7].title = "another title"
     repo.touch(repo.items[7])
     assert _costs(stand) == (sorted(everything | {200}), 1)
@@ -82,7 +82,7 @@ def test_so_many_changes_that_the_list_is_read_again(stand: Stand) -> None:
 def test_two_labels_are_two_lists(stand: Stand) -> None:
     for number in range(1, 61):
         item = stand.repo.items[number]
-        stand.repo.put_label(item, stand.repo.label("other"), item.author)
+        stand.repo.put_label(item, stand.repo.label("other"))
     for _ in range(2):
         found = stand.tracker.queues({ROOT: "other"})[ROOT]
         assert [int(one.key) for one in found or ()] == list(range(1, 61))

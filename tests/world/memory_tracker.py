@@ -371,7 +371,7 @@ class Shelf:
 
 
 def read_issue(entry: Mapping[str, Any]) -> Issue | None:
-    """The issue of an entry, or None when its number is none (LAB-34)."""
+    """The issue of an entry, or None when its number is none."""
     key = str(entry.get("key", ""))
     if not (key.isascii() and key.isdigit()) or not isinstance(entry.get("title"), str):
         return None

@@ -274,11 +274,6 @@ def add_pull_comment(
     return made.pk
 
 
-def has_issues(root: str) -> bool:
-    """Whether any issue, open or closed, was ever written here."""
-    return Issue.objects.filter(root_id=root_id(root)).exists()
-
-
 def _next_number(root: str) -> int:
     """Take the next number. The update locks the root's row until the transaction ends."""
     rows = Root.objects.filter(pk=root_id(root))

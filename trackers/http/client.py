@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
@@ -102,7 +102,6 @@ class Client:
         purpose: Purpose,
         params: Params,
         size: int,
-        until: Callable[[Sequence[Any]], bool] | None = None,
         most: int = MOST_PAGES,
         headers: Mapping[str, str] | None = None,
         within: str = "",
@@ -110,9 +109,8 @@ class Client:
     ) -> Iterator[list[Any]]:
         """The pages of a list, one by one, asked for as they are taken.
 
-        `params` asks for pages of `size` in the forge's own words. Ends with the list, or after a
-        page for which `until` says yes. `within` names the list when it is inside an object.
-        Raises NotUnderstood, saying so, when it would take more than `most` pages, so that nobody
+        `params` asks for pages of `size` in the forge's own words. `within` names the list when it
+        is inside an object. Raises NotUnderstood, saying so, when it would take more than `most` pages, so that nobody
         takes a part for the whole; else as `call`.
         """
         request = Request.of(account, "GET", path, params, None, headers, scheme)
@@ -135,8 +133,6 @@ class Client:
             )
             if not page.repeats:
                 yield items
-                if until is not None and until(items):
-                    return
             if (then := after(page)) is None:
                 return
             request, number, before = request.next_page(then), then.number, items

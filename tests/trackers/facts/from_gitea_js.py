@@ -31,21 +31,16 @@ OPERATIONS = {
     "labels": ("GET", REPO + "/labels", 200),
     "create label": ("POST", REPO + "/labels", 201),
     "organisation labels": ("GET", "/orgs/{org}/labels", 200),
-    "labels of issue": ("GET", ISSUE + "/labels", 200),
     "add labels": ("POST", ISSUE + "/labels", 200),
     "remove label": ("DELETE", ISSUE + "/labels/{id}", 204),
     "dependencies": ("GET", ISSUE + "/dependencies", 200),
-    "timeline": ("GET", ISSUE + "/timeline", 200),
     "pulls": ("GET", REPO + "/pulls", 200),
     "pull": ("GET", REPO + "/pulls/{index}", 200),
-    "pull of branches": ("GET", REPO + "/pulls/{base}/{head}", 200),
     "create pull": ("POST", REPO + "/pulls", 201),
     "merge": ("POST", REPO + "/pulls/{index}/merge", 200),
     "statuses": ("GET", REPO + "/commits/{ref}/statuses", 200),
-    "combined status": ("GET", REPO + "/commits/{ref}/status", 200),
     "user": ("GET", "/user", 200),
     "version": ("GET", "/version", 200),
-    "settings": ("GET", "/settings/api", 200),
 }
 
 # The fields of each schema that an adapter reads or the double sends; everything else is left out.
@@ -132,10 +127,7 @@ KEPT: dict[str, list[str]] = {
         "created_at",
         "updated_at",
     ],
-    "CombinedStatus": ["state", "sha", "total_count", "statuses"],
-    "TimelineComment": ["id", "type", "label", "user", "created_at", "body"],
     "ServerVersion": ["version"],
-    "GeneralAPISettings": ["max_response_items", "default_paging_num"],
 }
 PLAIN = {"string": "string", "number": "number", "boolean": "boolean", "any": "any"}
 

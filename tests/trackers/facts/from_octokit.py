@@ -24,12 +24,10 @@ OPERATIONS = {
     "comments": ("get", ISSUE + "/comments"),
     "create comment": ("post", ISSUE + "/comments"),
     "labels": ("get", REPO + "/labels"),
-    "label": ("get", REPO + "/labels/{name}"),
     "create label": ("post", REPO + "/labels"),
     "add labels": ("post", ISSUE + "/labels"),
     "remove label": ("delete", ISSUE + "/labels/{name}"),
     "blocked by": ("get", ISSUE + "/dependencies/blocked_by"),
-    "issue events": ("get", ISSUE + "/events"),
     "pulls": ("get", REPO + "/pulls"),
     "pull": ("get", REPO + "/pulls/{pull_number}"),
     "create pull": ("post", REPO + "/pulls"),
@@ -38,9 +36,7 @@ OPERATIONS = {
     "combined status": ("get", REPO + "/commits/{ref}/status"),
     "user": ("get", "/user"),
     "meta": ("get", "/meta"),
-    "rate limit": ("get", "/rate_limit"),
     "installation token": ("post", "/app/installations/{installation_id}/access_tokens"),
-    "installation repositories": ("get", "/installation/repositories"),
 }
 
 # The fields of each schema that an adapter reads or the double sends; everything else is left out.
@@ -135,11 +131,8 @@ KEPT: dict[str, list[str] | tuple[str, ...]] = {
     "simple-commit-status": ("id", "state", "context", "target_url", "description"),
     "installation-token": ("token", "expires_at", "permissions", "repository_selection"),
     "api-overview": ("verifiable_password_authentication", "hooks"),
-    "rate-limit-overview": ("resources", "rate"),
-    "rate-limit": ("limit", "remaining", "reset", "used"),
-    "labeled-issue-event": ("id", "event", "actor", "created_at", "label"),
 }
-ANYTHING = {"app-permissions", "issue-event-for-issue"}
+ANYTHING = {"app-permissions"}
 
 
 class Reader:
@@ -230,8 +223,6 @@ def main(package: Path) -> None:
     """Write the extract of one unpacked package."""
     told = json.loads((package / "package.json").read_text())
     reader = Reader(json.loads((package / "generated" / "api.github.com.json").read_text()))
-    # The events of an issue are thirty shapes; of one of them the label and the actor are read.
-    reader.schema({"$ref": "#/components/schemas/labeled-issue-event"})
     facts = {
         "package": told["name"],
         "version": told["version"],

@@ -27,8 +27,8 @@ SCOPES_SINCE = (1, 20)
 LABEL_NAMES_SINCE = (1, 21)
 DEPENDENCIES_SINCE = (1, 20)
 
-ANYBODY = ("version", "settings")
-REPOSITORY = ("repo", "statuses", "combined status", "merge", "pulls", "pull", "create pull")
+ANYBODY = ("version",)
+REPOSITORY = ("repo", "statuses", "merge", "pulls", "pull", "create pull")
 WRITES = ("create label", "add labels", "remove label", "merge")
 
 

@@ -58,18 +58,6 @@ def get_pull(forge: Gitea, call: Call) -> Told:
     return Told(200, shapes.pull(forge.web, forge.api, repo, one, call.token))
 
 
-def pull_of_branches(forge: Gitea, call: Call) -> Told:
-    """The open pull request of two branches; an ended one is not found (from memory)."""
-    repo = _repo(forge, call)
-    for one in repo.items.values():
-        part = one.pull
-        if part and one.is_open and (part.base, part.head) == (
-            call.parts["base"], call.parts["head"],
-        ) and part.head_repo is repo:  # fmt: skip
-            return Told(200, shapes.pull(forge.web, forge.api, repo, one, call.token))
-    return forge.error(404)
-
-
 def create_pull(forge: Gitea, call: Call) -> Told:
     """409 when there is one for these branches, 404 for a branch that is not there."""
     repo = _repo(forge, call)
@@ -138,7 +126,6 @@ def merge(forge: Gitea, call: Call) -> Told:
 RULES: Mapping[str, Rule] = {
     "pulls": list_pulls,
     "pull": get_pull,
-    "pull of branches": pull_of_branches,
     "create pull": create_pull,
     "merge": merge,
 }

@@ -86,7 +86,7 @@ def create_issue(forge: Gitea, call: Call) -> Told:
     made = repo.issue(call.body["title"], body=call.body.get("body", ""), author=call.person.login)
     if repo.role(call.person) in ("write", "admin"):
         for one in _labels_of(forge, repo, call.body.get("labels") or []):
-            repo.put_label(made, one, call.person)
+            repo.put_label(made, one)
     return Told(201, _issue(forge, repo, made))
 
 
@@ -129,14 +129,6 @@ def create_comment(forge: Gitea, call: Call) -> Told:
         return forge.error(422, "[Body]: Required")
     made = repo.remark(one, call.person, call.body["body"])
     return Told(201, shapes.remark(forge.web, repo, one, made))
-
-
-def timeline(forge: Gitea, call: Call) -> Told:
-    repo = forge.repo_of(call)
-    one = item(forge, call, repo)
-    return forge.listed(
-        call, [shapes.event(forge.web, forge.api, repo, event) for event in one.events]
-    )
 
 
 def dependencies(forge: Gitea, call: Call) -> Told:
@@ -182,12 +174,6 @@ def create_label(forge: Gitea, call: Call) -> Told:
     return Told(201, shapes.label(forge.api, repo, made))
 
 
-def labels_of_issue(forge: Gitea, call: Call) -> Told:
-    repo = forge.repo_of(call)
-    found = item(forge, call, repo).labels
-    return Told(200, [shapes.label(forge.api, repo, one) for one in found])
-
-
 def add_labels(forge: Gitea, call: Call) -> Told:
     """Numbers; names too since 1.21. One that is not there is left out without a word."""
     repo = forge.repo_of(call)
@@ -200,7 +186,7 @@ def add_labels(forge: Gitea, call: Call) -> Told:
     if len({type(name) for name in asked}) > 1:
         return forge.error(400, "labels should be an array of strings or integers")
     for label in _labels_of(forge, repo, asked):
-        repo.put_label(one, label, call.person)
+        repo.put_label(one, label)
     return Told(200, [shapes.label(forge.api, repo, label) for label in one.labels])
 
 
@@ -215,7 +201,7 @@ def remove_label(forge: Gitea, call: Call) -> Told:
     if not found:
         return forge.error(422, "label does not exist")
     assert call.person is not None
-    repo.take_label(one, found[0], call.person)
+    repo.take_label(one, found[0])
     return Told(204)
 
 
@@ -227,35 +213,12 @@ def _labels_of(forge: Gitea, repo: Repo, asked: list[Any]) -> list[Label]:
 # What is asked about a commit, the asker and the server.
 
 
-def _newest(repo: Repo, ref: str) -> list[Any]:
-    return list({check.name: check for check in repo.checks.get(ref, [])}.values())
-
-
 def statuses(forge: Gitea, call: Call) -> Told:
     """Every status that was ever told, newest first: a name can be in it many times."""
     repo = forge.repo_of(call)
     at = stamp(forge.now())
     every = [shapes.status(one, at) for one in reversed(repo.checks.get(call.parts["ref"], []))]
     return forge.listed(call, every)
-
-
-def combined_status(forge: Gitea, call: Call) -> Told:
-    """The newest of each name; without any an empty answer with null in it (from memory)."""
-    repo = forge.repo_of(call)
-    newest = _newest(repo, call.parts["ref"])
-    if not newest:
-        return Told(200, {"state": "", "sha": "", "total_count": 0, "statuses": None})
-    at = stamp(forge.now())
-    shown, _, _ = forge.page(call, [shapes.status(one, at) for one in newest])
-    return Told(
-        200,
-        {
-            "state": shapes.combined([one.state for one in newest]),
-            "sha": call.parts["ref"],
-            "total_count": len(newest),
-            "statuses": shown,
-        },
-    )
 
 
 def user(forge: Gitea, call: Call) -> Told:
@@ -268,11 +231,6 @@ def version(forge: Gitea, call: Call) -> Told:
     return Told(200, {"version": forge.version})
 
 
-def settings(forge: Gitea, call: Call) -> Told:
-    told = {"max_response_items": forge.max_items, "default_paging_num": forge.usual_per_page}
-    return Told(200, told)
-
-
 RULES: Mapping[str, Rule] = {
     "repo": get_repo,
     "issues": list_issues,
@@ -281,18 +239,14 @@ RULES: Mapping[str, Rule] = {
     "edit issue": edit_issue,
     "comments": list_comments,
     "create comment": create_comment,
-    "timeline": timeline,
     "dependencies": dependencies,
     "labels": list_labels,
     "organisation labels": organisation_labels,
-    "labels of issue": labels_of_issue,
     "create label": create_label,
     "add labels": add_labels,
     "remove label": remove_label,
     "statuses": statuses,
-    "combined status": combined_status,
     "user": user,
     "version": version,
-    "settings": settings,
     **gitea_pulls.RULES,
 }

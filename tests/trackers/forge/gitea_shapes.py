@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.trackers.forge.double import stamp
 from tests.trackers.forge.repo import Repo
-from tests.trackers.forge.state import Check, Event, Item, Label, Person, Remark, Token
+from tests.trackers.forge.state import Check, Item, Label, Person, Remark, Token
 
 NULLABLE = frozenset(
     {
@@ -24,8 +24,6 @@ NULLABLE = frozenset(
         "PullRequest.merged_by",
         "PullRequest.merge_commit_sha",
         "PRBranchInfo.repo",
-        "CombinedStatus.statuses",
-        "TimelineComment.label",
     }
 )
 
@@ -131,18 +129,6 @@ def remark(web: str, repo: Repo, item: Item, one: Remark) -> dict[str, Any]:
     }
 
 
-def event(web: str, api: str, repo: Repo, one: Event) -> dict[str, Any]:
-    """From memory: a label's entry has body "1" when it went on, and none when it went off."""
-    return {
-        "id": one.id,
-        "type": "label",
-        "label": label(api, repo, one.label),
-        "user": person(web, one.actor),
-        "body": "1" if one.what == "labeled" else "",
-        "created_at": stamp(one.at),
-    }
-
-
 def pull(web: str, api: str, repo: Repo, item: Item, token: Token | None) -> dict[str, Any]:
     """A pull request. Without its branch only `label` keeps the name; `ref` is refs/pull/N/head."""
     part = item.pull
@@ -196,9 +182,3 @@ def status(one: Check, at: str | None) -> dict[str, Any]:
         "created_at": at,
         "updated_at": at,
     }
-
-
-def combined(states: list[str]) -> str:
-    """The worst of the states, as Gitea sums them up (from memory)."""
-    order = ("error", "failure", "warning", "pending", "success")
-    return next((word for word in order if word in states), "")

@@ -34,8 +34,8 @@ class Counting(Double):
         return True
 
     def is_counted(self, asked: Asked, told: Told) -> bool:
-        """Everything but a 304, the quota itself, and what was refused for want of quota."""
-        free = told.status in (304, 401) or asked.path.endswith("/rate_limit")
+        """Everything but a 304 and what was refused for want of quota."""
+        free = told.status in (304, 401)
         is_out = told.status in (403, 429) and told.headers.get("x-ratelimit-remaining") == "0"
         return not free and not is_out
 
@@ -62,17 +62,6 @@ class Counting(Double):
         if quota.until is None or quota.until <= self.now():
             quota.used, quota.until = 0, self.now() + timedelta(hours=1)
         return quota
-
-    def quota(self, token: str) -> dict[str, int]:
-        """What GET /rate_limit says."""
-        quota = self._quota(token)
-        assert quota.until is not None
-        return {
-            "limit": self.limit,
-            "used": quota.used,
-            "remaining": max(0, self.limit - quota.used),
-            "reset": int(quota.until.timestamp()),
-        }
 
     def is_used_up(self, asked: Asked) -> bool:
         return self._quota(asked.token).used >= self.limit

@@ -125,12 +125,6 @@ def create_comment(forge: GitHub, call: Call) -> Told:
     return Told(201, shapes.remark(forge.web, repo, one, made))
 
 
-def list_events(forge: GitHub, call: Call) -> Told:
-    repo = forge.repo_of(call)
-    told = [shapes.event(forge.web, event) for event in item(forge, call, repo).events]
-    return forge.listed(call, repo, told)
-
-
 def blocked_by(forge: GitHub, call: Call) -> Told:
     """Servers without issue dependencies do not know the path."""
     repo = forge.repo_of(call)
@@ -148,11 +142,6 @@ def list_labels(forge: GitHub, call: Call) -> Told:
     repo = forge.repo_of(call)
     by_name = sorted(repo.labels, key=lambda one: one.name.lower())
     return forge.listed(call, repo, [shapes.label(one) for one in by_name])
-
-
-def get_label(forge: GitHub, call: Call) -> Told:
-    found = _label(forge.repo_of(call), call.parts["name"])
-    return Told(200, shapes.label(found)) if found else forge.error(404)
 
 
 def create_label(forge: GitHub, call: Call) -> Told:
@@ -174,7 +163,7 @@ def add_labels(forge: GitHub, call: Call) -> Told:
     assert call.person is not None
     for named in call.body["labels"]:
         name = _name(named)
-        repo.put_label(one, _label(repo, name) or repo.label(name), call.person)
+        repo.put_label(one, _label(repo, name) or repo.label(name))
     return Told(200, [shapes.label(label) for label in one.labels])
 
 
@@ -185,7 +174,7 @@ def remove_label(forge: GitHub, call: Call) -> Told:
     if found is None or found not in one.labels:
         return forge.error(404, "Label does not exist")
     assert call.person is not None
-    repo.take_label(one, found, call.person)
+    repo.take_label(one, found)
     return Told(200, [shapes.label(label) for label in one.labels])
 
 
@@ -246,25 +235,6 @@ def meta(forge: GitHub, call: Call) -> Told:
     return told.with_headers(x_github_enterprise_version="3.17.0") if forge.is_enterprise else told
 
 
-def rate_limit(forge: GitHub, call: Call) -> Told:
-    core = forge.quota(call.asked.token)
-    other = {"limit": 30, "used": 0, "remaining": 30, "reset": core["reset"]}
-    return Told(200, {"rate": core, "resources": {"core": core, "search": other}})
-
-
-def installation_repositories(forge: GitHub, call: Call) -> Told:
-    token = call.token
-    if token is None or token.kind != "installation":
-        return forge.error(403, "You must authenticate with an installation access token.")
-    found = [r for r in forge.repos.values() if token.repos is None or r.full_name in token.repos]
-    every = [shapes.repository(forge.web, repo, token) for repo in found]
-    shown, link = forge.paged(call, None, every)
-    told = Told(
-        200, {"total_count": len(every), "repositories": shown, "repository_selection": "selected"}
-    )
-    return told.with_headers(link=link) if link else told
-
-
 def installation_token(forge: GitHub, call: Call) -> Told:
     return forge.installation_token(call)
 
@@ -278,18 +248,14 @@ RULES: Mapping[str, Rule] = {
     "comments": list_comments,
     "create comment": create_comment,
     "labels": list_labels,
-    "label": get_label,
     "create label": create_label,
     "add labels": add_labels,
     "remove label": remove_label,
     "blocked by": blocked_by,
-    "issue events": list_events,
     "check runs": check_runs,
     "combined status": combined_status,
     "user": user,
     "meta": meta,
-    "rate limit": rate_limit,
     "installation token": installation_token,
-    "installation repositories": installation_repositories,
     **github_pulls.RULES,
 }

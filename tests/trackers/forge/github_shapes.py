@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.trackers.forge.double import stamp
 from tests.trackers.forge.repo import Repo
-from tests.trackers.forge.state import Check, Event, Item, Label, Person, Remark, Token
+from tests.trackers.forge.state import Check, Item, Label, Person, Remark, Token
 
 # The head's repository when its fork was deleted: the description of lists forgets it, the one of
 # a single pull request too (from memory).
@@ -129,16 +129,6 @@ def remark(web: str, repo: Repo, item: Item, one: Remark) -> dict[str, Any]:
         "html_url": f"{web}/{repo.full_name}/issues/{item.number}#issuecomment-{one.id}",
         "created_at": stamp(one.at),
         "updated_at": stamp(one.at),
-    }
-
-
-def event(web: str, one: Event) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "event": one.what,
-        "actor": person(web, one.actor),
-        "label": {"name": one.label.name, "color": one.label.color},
-        "created_at": stamp(one.at),
     }
 
 

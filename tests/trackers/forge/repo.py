@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from tests.trackers.forge.state import SHA, Check, Event, Item, Label, Person, PullPart, Remark
+from tests.trackers.forge.state import SHA, Check, Item, Label, Person, PullPart, Remark
 
 if TYPE_CHECKING:
     from tests.trackers.forge.shelf import Shelf
@@ -83,7 +83,7 @@ class Repo:
         item = Item(self.forge.next_id(), number, title, body, self.forge.person(author), at, at)
         self.items[number] = item
         for name in labels:
-            self.put_label(item, self.label(name), item.author)
+            self.put_label(item, self.label(name))
         if not is_open:
             self.close(item)
         return item
@@ -128,19 +128,17 @@ class Repo:
         item.updated_at = self.forge.happen()
         return item.updated_at
 
-    def put_label(self, item: Item, label: Label, actor: Person) -> None:
+    def put_label(self, item: Item, label: Label) -> None:
         """Put a label on an issue; nothing when it carries it."""
         if label not in item.labels:
             item.labels.append(label)
-            at = self.touch(item)
-            item.events.append(Event(self.forge.next_id(), "labeled", label, actor, at))
+            self.touch(item)
 
-    def take_label(self, item: Item, label: Label, actor: Person) -> None:
+    def take_label(self, item: Item, label: Label) -> None:
         """Take a label off."""
         if label in item.labels:
             item.labels.remove(label)
-            at = self.touch(item)
-            item.events.append(Event(self.forge.next_id(), "unlabeled", label, actor, at))
+            self.touch(item)
 
     def remark(self, item: Item, author: Person, body: str) -> Remark:
         """Somebody comments."""

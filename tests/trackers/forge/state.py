@@ -58,17 +58,6 @@ class Remark:
 
 
 @dataclass
-class Event:
-    """An entry of an issue's timeline: here only labels going on and off."""
-
-    id: int
-    what: str
-    label: Label
-    actor: Person
-    at: datetime
-
-
-@dataclass
 class PullPart:
     """What makes a pull request of an issue; `repo` of the head is None when its fork is gone."""
 
@@ -100,7 +89,6 @@ class Item:
     is_open: bool = True
     closed_at: datetime | None = None
     remarks: list[Remark] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)
     blocked_by: list[tuple[Repo, Item]] = field(default_factory=list)
     pull: PullPart | None = None
 
