@@ -31,6 +31,7 @@ from runs.outside.tmux import TmuxSessions
 from runs.outside.worktrees import GitWorktrees
 from runs.work import launch, projects
 from tests.fakes import FakeBell, FakeQueue
+from tests.patience import PATIENCE
 from tests.repositories import IDENTITY, a_checkout, git
 from tests.trackers import bd
 from trackers.base import Tracker
@@ -64,7 +65,7 @@ class RealWorld:
         home.mkdir(exist_ok=True)
         self.environ = {**os.environ, **IDENTITY, "HOME": str(home)}
         self.environ.pop("CLAUDE_CONFIG_DIR", None)
-        self.git_timeout = 30.0
+        self.git_timeout = PATIENCE
         self.offset = timedelta(0)  # time that passed without a wait
         self.jump = timedelta(0)  # how far somebody has set the clock
         self.queue = FakeQueue()
@@ -75,7 +76,7 @@ class RealWorld:
             Tools(now=lambda: self.lab.now(), runner=BdCommand(bd.environ(self.environ))),
             time.monotonic,
         )
-        self.sessions = TmuxSessions(self.paths, self.environ)
+        self.sessions = TmuxSessions(self.paths, self.environ, timeout=PATIENCE)
         self.repos = GitWorktrees(Git(self.environ, self.paths.bin, lambda: self.git_timeout))
         self.lab = Lab(
             host="local",
@@ -148,7 +149,7 @@ class RealWorld:
             ["tmux", "-S", str(self.paths.tmux_socket), *argv],
             capture_output=True,
             text=True,
-            timeout=10,
+            timeout=PATIENCE,
             check=False,
         )
         return done.stdout
@@ -169,7 +170,7 @@ class RealWorld:
             *(command or ("sleep", "600")),
         )
 
-    def until(self, happened, seconds: float = 30.0) -> None:  # type: ignore[no-untyped-def]
+    def until(self, happened, seconds: float = PATIENCE) -> None:  # type: ignore[no-untyped-def]
         """Wait for something outside that no clock of ours drives, such as a process that ends."""
         deadline = time.monotonic() + seconds
         while not happened():
