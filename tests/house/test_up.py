@@ -13,6 +13,7 @@ import pytest
 
 from labsite.database import chosen
 from runs.domain.paths import Paths
+from tests import databases
 from tests.house.product import Product, is_gone, lab, until
 
 Start = Callable[..., Product]
@@ -179,6 +180,17 @@ def test_a_database_of_a_newer_version_is_one_sentence(used: Path) -> None:
     )
     assert lab("manage", "shell", "-v", "0", "-c", code, state=used).returncode == 0
     _refused(lab("up", "--port", "0", state=used), "newer labsite", "runs.9999_future", "backup")
+
+
+def test_a_database_that_is_too_old_is_one_sentence_and_left_alone(used: Path) -> None:
+    steps = "select app, name from django_migrations where app in ('runs', 'builtin') order by id"
+    databases.ask(
+        used,
+        "update django_migrations set name = '0030_labctl_done' where name = '0052_start_waits'",
+    )
+    before = databases.ask(used, steps)
+    _refused(lab("up", "--port", "0", state=used), "older", "0030_labctl_done", "operating.md")
+    assert databases.ask(used, steps) == before
 
 
 def test_a_queue_that_somebody_else_holds_is_one_sentence(used: Path) -> None:

@@ -218,6 +218,7 @@ def test_a_saved_file_is_never_written_through_a_link(file: Path, tmp_path: Path
     [
         pytest.param({"format": 3}, "newer labsite", id="newer format"),
         pytest.param({"steps": ["runs.9999_future"]}, "9999_future", id="newer database"),
+        pytest.param({"steps": ["runs.0030_labctl_done"]}, "0030_labctl_done", id="old database"),
         pytest.param({"engine": "postgresql"}, "LAB_DATABASE_URL", id="another engine"),
         pytest.param({"engine": "oracle"}, "", id="unknown engine"),
         pytest.param({"state": "relative"}, "cannot be meant", id="odd state folder"),
