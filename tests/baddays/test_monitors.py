@@ -198,6 +198,7 @@ def test_a_task_that_changed_since_it_was_listed_is_not_given_back(
     assert _read(monitor).is_running
 
 
+@pytest.mark.any_database
 @pytest.mark.row("X-15", level="contract")
 @pytest.mark.parametrize("hours", [1, -1, 24 * 365])
 @pytest.mark.parametrize("fast", [False, True], ids=["polling", "signals"])

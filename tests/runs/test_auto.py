@@ -254,6 +254,7 @@ def test_logged_out_claims_nothing(world: World, project: Project, answer: bool 
     assert started() == [("7", "auto")]
 
 
+@pytest.mark.any_database
 @pytest.mark.row("LAB-89", "LAB-44", "LAB-75", "C-55", level="contract")
 def test_only_kept_branches_start_nothing_however_often_it_is_looked(
     world: World, project: Project

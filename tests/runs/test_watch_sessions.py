@@ -43,6 +43,7 @@ def test_a_session_that_does_not_watch_ends_when_all_is_done(world: World) -> No
     assert world.bell.looks[0] == "demo"
 
 
+@pytest.mark.any_database
 @pytest.mark.row("MALA-W-02", "MALA-W-03", "MALA-W-76", "MALA-W-74", level="contract")
 @pytest.mark.row("C-06", "C-30", level="contract")
 def test_an_idle_session_asks_once_a_minute_and_never_in_between(world: World) -> None:
