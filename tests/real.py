@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -91,7 +92,7 @@ class RealWorld:
             login=AgentLogin(self.environ),
             programs=AgentPrograms(self.environ, self.paths.bin),
             desks=TrialDesks(),
-            notifier=AppriseNotifier(self.environ, timeout=10.0),
+            notifier=AppriseNotifier(self.environ, timeout=PATIENCE),
             registry=AgentRegistry(self.environ),
             now=lambda: datetime.now(UTC) + self.offset + self.jump,
             steady=self._steady,
@@ -176,6 +177,14 @@ class RealWorld:
         while not happened():
             assert time.monotonic() < deadline, "it never happened"
             time.sleep(0.02)
+
+    def look_again_at_the_end(self) -> None:
+        """The second look at a start comes when its program has ended, however slow this machine is."""
+
+        def pause(_seconds: float) -> None:
+            self.until(lambda: not any(seen.alive for seen in self.sessions.look().values()))
+
+        self.lab = replace(self.lab, pause=pause)
 
     def close(self) -> None:
         """End the private server and everything that works in this world's folder; never raises."""

@@ -15,13 +15,13 @@ from runs.models import AgentProfile, Project, Run
 from runs.work import issues
 from tests.agents.model_server import ModelServer
 from tests.agents.script import Say, Shell, Step
+from tests.patience import PATIENCE
 from tests.real import RealWorld
 from tests.runs import stories
 
 ROOT = Path(__file__).resolve().parents[2]
 CLAUDE, PRINT, CODEX = "Claude Code", "Claude Code (print)", "Codex"
 KEY = "sk-ant-scripted-0123456789-abcdefghijkl"
-PATIENCE = 60.0
 
 
 def ship() -> None:

@@ -15,6 +15,7 @@ from runs.models import Checkpoint, Host, Monitor, Notice, Task, TaskGroup
 from runs.work import monitor_turns, monitoring, monitors, tick
 from tests import make
 from tests.fakes import World
+from tests.patience import PATIENCE
 from tests.runs.monitor_house import a_watched, claim, complete, listings, passes, told, watched
 from tests.runs.test_group_races import at_once
 
@@ -270,7 +271,7 @@ def test_a_monitor_that_is_started_while_the_last_one_ends_waits_for_no_one_that
             return monitor_turns.store(world.lab, row, turn, number)
 
     def start() -> Monitor:
-        ending.wait(5)
+        ending.wait(PATIENCE)
         with connection.execute_wrapper(announce):
             return monitors.start(world.lab, row.group, by="anna")
 

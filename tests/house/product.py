@@ -156,7 +156,7 @@ class Product:
         if self.process.poll() is None:
             self.process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(10)
+                self.process.wait(30)
             self.process.kill()
             self.process.wait()
         for pid in children:

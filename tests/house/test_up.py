@@ -15,6 +15,7 @@ from labsite.database import chosen
 from runs.domain.paths import Paths
 from tests import databases
 from tests.house.product import Product, is_gone, lab, until
+from tests.patience import PATIENCE
 
 Start = Callable[..., Product]
 
@@ -112,7 +113,7 @@ def test_stop_and_start_of_the_product_never_end_an_agent_session(start: Start) 
         )
         assert alive.stdout.split() == ["demo~1~afk-7"]
     finally:
-        subprocess.run([*tmux, "kill-server"], check=False, timeout=10)
+        subprocess.run([*tmux, "kill-server"], check=False, timeout=PATIENCE)
 
 
 STATE_FILES = (

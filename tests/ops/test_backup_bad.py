@@ -21,6 +21,7 @@ from labsite.database import chosen
 from runs.domain.paths import Paths
 from tests.house.product import LAB, environment, lab
 from tests.ops.test_backup_parts import House, house
+from tests.patience import PATIENCE
 
 __all__ = ["house"]
 
@@ -297,7 +298,7 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_left(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1, done.stderr

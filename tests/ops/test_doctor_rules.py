@@ -12,6 +12,7 @@ import pytest
 from labsite.doctor import checks, product, rules
 from labsite.doctor.checks import Check
 from labsite.doctor.lines import Line, Status, as_json, as_text, exit_code, ok, warning, wrong
+from tests.patience import PATIENCE
 
 OK, WARNING, WRONG = Status.OK, Status.WARNING, Status.WRONG
 
@@ -313,7 +314,7 @@ def test_a_check_that_fails_or_hangs_keeps_no_other_from_being_told() -> None:
         raise ValueError("odd")
 
     def hangs() -> list[Line]:
-        never.wait(20)
+        never.wait(PATIENCE)
         return []
 
     lines = checks.run(

@@ -23,6 +23,7 @@ from runs.web import hints
 from runs.work import auto, explain, launch, outcomes, starts, stop, tick
 from tests import make
 from tests.fakes import START, World
+from tests.patience import PATIENCE
 from trackers import registry
 from trackers.base import Unreachable
 from trackers.builtin import store
@@ -613,7 +614,7 @@ def in_threads(act: Callable[[], None], number: int) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
     assert not any(thread.is_alive() for thread in threads)
 
 

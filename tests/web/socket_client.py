@@ -62,7 +62,7 @@ class SocketClient:
         self._write(TEXT, json.dumps({"last": last}).encode())
         return self
 
-    def frame(self, seconds: float = 30) -> dict[str, Any]:
+    def frame(self, seconds: float = PATIENCE) -> dict[str, Any]:
         """The next frame. Raises Closed, and TimeoutError when none comes."""
         while True:
             self._tcp.settimeout(seconds)
