@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
 
+from tests.patience import BROWSER_PATIENCE
+
 ARGUMENTS = [
     "--disable-gpu",
     "--disable-quic",
@@ -18,8 +20,8 @@ ARGUMENTS = [
     "--disable-sync",
 ]
 
-# Five seconds are not always enough on a machine that runs other tests; no test rests on this bound.
-expect.set_options(timeout=20_000)
+# No test rests on this bound.
+expect.set_options(timeout=BROWSER_PATIENCE)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-START_SECONDS = 60
+from tests.patience import PATIENCE
+
 OPTIONS = {
     "listen_addresses": "",
     "fsync": "off",
@@ -88,7 +89,7 @@ class Server:
             self._process = subprocess.Popen(
                 argv, stdout=log, stderr=log, start_new_session=True, **_identity()
             )
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while True:
             try:
                 psycopg.connect(self.url(), connect_timeout=5).close()
@@ -104,7 +105,7 @@ class Server:
             return
         self._process.send_signal(signal.SIGINT)
         try:
-            self._process.wait(30)
+            self._process.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -1,6 +1,6 @@
 """State folders that tests start from a copy of, each made once in a run.
 
-Its processes share them, since migrating an empty database takes ten seconds of the machine's time.
+Its processes share them, since migrating an empty database takes three seconds of the machine's time.
 Only SQLite's database lies in the folder.
 """
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from runs.outside.tmux import TmuxSessions
 from runs.outside.worktrees import GitWorktrees
 from runs.work import launch, projects
 from tests.fakes import FakeBell, FakeQueue
+from tests.patience import PATIENCE
 from tests.repositories import IDENTITY, a_checkout, git
 from tests.trackers import bd
 from tests.world.memory_tracker import MemoryTracker
@@ -64,7 +66,7 @@ class RealWorld:
         home.mkdir(exist_ok=True)
         self.environ = {**os.environ, **IDENTITY, "HOME": str(home)}
         self.environ.pop("CLAUDE_CONFIG_DIR", None)
-        self.git_timeout = 30.0
+        self.git_timeout = PATIENCE
         self.offset = timedelta(0)  # time that passed without a wait
         self.jump = timedelta(0)  # how far somebody has set the clock
         self.queue = FakeQueue()
@@ -75,7 +77,7 @@ class RealWorld:
             Tools(now=lambda: self.lab.now(), runner=BdCommand(bd.environ(self.environ))),
             time.monotonic,
         )
-        self.sessions = TmuxSessions(self.paths, self.environ)
+        self.sessions = TmuxSessions(self.paths, self.environ, timeout=PATIENCE)
         self.repos = GitWorktrees(Git(self.environ, self.paths.bin, lambda: self.git_timeout))
         self.lab = Lab(
             host="local",
@@ -90,7 +92,7 @@ class RealWorld:
             login=AgentLogin(self.environ),
             programs=AgentPrograms(self.environ, self.paths.bin),
             desks=TrialDesks(),
-            notifier=AppriseNotifier(self.environ, timeout=10.0),
+            notifier=AppriseNotifier(self.environ, timeout=PATIENCE),
             registry=AgentRegistry(self.environ),
             now=lambda: datetime.now(UTC) + self.offset + self.jump,
             steady=self._steady,
@@ -148,7 +150,7 @@ class RealWorld:
             ["tmux", "-S", str(self.paths.tmux_socket), *argv],
             capture_output=True,
             text=True,
-            timeout=10,
+            timeout=PATIENCE,
             check=False,
         )
         return done.stdout
@@ -169,12 +171,20 @@ class RealWorld:
             *(command or ("sleep", "600")),
         )
 
-    def until(self, happened, seconds: float = 30.0) -> None:  # type: ignore[no-untyped-def]
+    def until(self, happened, seconds: float = PATIENCE) -> None:  # type: ignore[no-untyped-def]
         """Wait for something outside that no clock of ours drives, such as a process that ends."""
         deadline = time.monotonic() + seconds
         while not happened():
             assert time.monotonic() < deadline, "it never happened"
             time.sleep(0.02)
+
+    def look_again_at_the_end(self) -> None:
+        """The second look at a start comes when its program has ended, however slow this machine is."""
+
+        def pause(_seconds: float) -> None:
+            self.until(lambda: not any(seen.alive for seen in self.sessions.look().values()))
+
+        self.lab = replace(self.lab, pause=pause)
 
     def close(self) -> None:
         """End the private server and everything that works in this world's folder; never raises."""

@@ -6,6 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.patience import PATIENCE
+
 IDENTITY = {
     "GIT_AUTHOR_NAME": "Test",
     "GIT_AUTHOR_EMAIL": "test@example.org",
@@ -24,7 +26,7 @@ def git(folder: Path, *argv: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
     return done.stdout.strip()
 

@@ -82,12 +82,6 @@ def _can_be_kept(name: str) -> bool:
     return bool(raw) and b"\0" not in raw
 
 
-def newer_steps(steps: list[str], known: Mapping[str, set[str]]) -> list[str]:
-    """Migrations of our own apps that this version does not have; `known` by app."""
-    parts = [step.partition(".") for step in steps]
-    return sorted(f"{app}.{name}" for app, _, name in parts if name not in known.get(app, {name}))
-
-
 def moved(text: str, old: str, new: str) -> str:
     """`text` with each path below the old state folder put below the new one."""
     return text.replace(f"{old}/", f"{new}/")

@@ -16,12 +16,13 @@ from typing import Any
 from labsite import env, folders
 from labsite.backup import repository, tables, tree, worktree
 from labsite.backup.archive import Reader, clear, lay, read_about
-from labsite.backup.form import Head, Unfit, lines_of, moved, newer_steps, safe
+from labsite.backup.form import Head, Unfit, lines_of, moved, safe
 from labsite.backup.places import beside
 from labsite.backup.save import GIT_SECONDS, ROOT, say
 from labsite.doctor.machine import is_running
 from runs.domain.paths import Paths
 from runs.domain.ports import SeamError
+from runs.domain.upgrading import gap
 from runs.outside.git import Git
 
 OUR_STEPS = {"runs": "runs/migrations", "builtin": "trackers/builtin/migrations"}
@@ -92,14 +93,7 @@ def _refuse_head(head: Head, paths: Paths) -> None:
         raise Unfit(
             f"This backup holds a {has} database, and {wants} is chosen: {do}. Nothing was changed."
         )
-    known = {
-        app: {path.stem for path in (ROOT / at).glob("0*.py")} for app, at in OUR_STEPS.items()
-    }
-    if newer := newer_steps(head.steps, known):
-        raise Unfit(
-            f"This backup was made by a newer labsite ({', '.join(newer[:3])}): update labsite first. "
-            "Nothing was changed."
-        )
+    _refuse_steps(head.steps)
     if is_running(Paths(Path(head.state))):
         raise Unfit(
             f"The labsite that this backup was made from still runs here, on {head.state}: end it "
@@ -109,6 +103,25 @@ def _refuse_head(head: Head, paths: Paths) -> None:
         raise Unfit(
             "The PostgreSQL database already holds a labsite: name an empty one in LAB_DATABASE_URL. "
             "Nothing was changed."
+        )
+
+
+def _refuse_steps(steps: Sequence[str]) -> None:
+    known = [
+        (app, path.stem) for app, at in OUR_STEPS.items() for path in (ROOT / at).glob("0*.py")
+    ]
+    applied = ((app, name) for app, _, name in (step.partition(".") for step in steps))
+    found = gap(applied, known)
+    if found.newer:
+        raise Unfit(
+            f"This backup was made by a newer labsite ({', '.join(found.newer[:3])}): update labsite "
+            "first. Nothing was changed."
+        )
+    if found.older:
+        raise Unfit(
+            f"This backup was made by an older labsite ({', '.join(found.older)}) than this version "
+            "can bring up to date: restore and start it with a version in between, as "
+            "docs/operating.md says. Nothing was changed."
         )
 
 

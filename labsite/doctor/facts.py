@@ -64,17 +64,19 @@ def _database() -> str:
 
 
 def _migrations() -> dict[str, list[str]]:
-    """Steps that wait, and steps in the database that this version does not know."""
+    """Steps that wait, and those that keep this version from the database."""
     from django.db import connection
     from django.db.migrations.loader import MigrationLoader
 
-    from runs.management.tables import newer_steps
+    from runs.management.tables import in_the_way
 
     loader = MigrationLoader(connection)
     known, applied = set(loader.disk_migrations), set(loader.applied_migrations)
+    found = in_the_way(loader)
     return {
         "waiting": sorted(".".join(step) for step in known - applied),
-        "unknown": newer_steps(loader),
+        "newer": found.newer,
+        "older": found.older,
     }
 
 

@@ -25,13 +25,17 @@ def settings_line(error: str, unknown: Sequence[str], exposed: Sequence[str]) ->
     return ok("settings", "every LAB_ variable can be meant")
 
 
-def migrations(waiting: Sequence[str], unknown: Sequence[str]) -> Line:
-    """Steps that the next start applies; steps of a newer version are nothing to start on."""
-    if unknown:
-        seen = f"a newer labsite changed the database: {_some(unknown)}"
+def migrations(waiting: Sequence[str], newer: Sequence[str], older: Sequence[str]) -> Line:
+    """Steps that the next start applies, unless the database is too new or too old for it."""
+    if newer:
+        seen = f"a newer labsite changed the database: {_some(newer)}"
         return wrong(
             "migrations", seen, "Use that version again, or restore the backup made before."
         )
+    if older:
+        seen = f"the database is too old for this version: it ends at {_some(older)}"
+        advice = "Start a version in between once, as docs/operating.md says, then this one."
+        return wrong("migrations", seen, advice)
     if waiting:
         seen = f"{len(waiting)} changes wait: {_some(waiting)}"
         return warning("migrations", seen, "./lab up applies them at its start.")

@@ -8,29 +8,34 @@ from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
+from runs.domain.upgrading import Gap, gap
+
 
 class TooNew(Exception):
     """A newer version has changed these tables; this one would read and write them wrongly."""
 
 
-def newer_steps(loader: MigrationLoader) -> list[str]:
-    """The migrations in the database that this version does not know, as "app.name"."""
-    known, applied = set(loader.disk_migrations), set(loader.applied_migrations)
-    labels = {label for label, _ in known}
+class TooOld(Exception):
+    """An older version stopped where this one has no migrations any more."""
+
+
+def in_the_way(loader: MigrationLoader) -> Gap:
+    """The migrations in the database that keep this version from it."""
     replaced = {old for step in loader.disk_migrations.values() for old in step.replaces}
-    found = {step for step in applied - known - replaced if step[0] in labels}
-    return sorted(".".join(step) for step in found)
+    return gap(loader.applied_migrations, {*loader.disk_migrations, *replaced})
 
 
 def bring_up_to_date() -> None:
-    """Migrate what is behind. Raises TooNew, and nothing was changed.
+    """Migrate what is behind. Raises TooNew or TooOld, and nothing was changed.
 
     Where nothing is behind, Django's command would still build all models.
     """
     executor = MigrationExecutor(connection)
-    newer = newer_steps(executor.loader)
-    if newer:
-        raise TooNew(", ".join(newer))
+    found = in_the_way(executor.loader)
+    if found.newer:
+        raise TooNew(", ".join(found.newer))
+    if found.older:
+        raise TooOld(", ".join(found.older))
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         call_command("migrate", interactive=False, verbosity=0)
     else:

@@ -2,7 +2,7 @@
 
 PostgreSQL gives an id when a row is written, but others see the row when its transaction commits:
 whoever follows ids loses what commits late. There each entry also keeps its transaction's number
-in `xid`, a column that only that database has (migration 0006), and is told once no older
+in `xid`, a column that only that database has (migration 0052), and is told once no older
 transaction of this database can still commit; the server's other databases keep nothing back. SQLite has one writer, so ids are in order (docs/decisions/0009).
 """
 

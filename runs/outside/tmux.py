@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,9 @@ from runs.domain.ports import Exit, Order, Output, SeamError, Sighting
 from runs.outside import files, processes, recall, recorder, shell, sightings
 
 TIMEOUT = 5.0
+START_PATIENCE = (
+    6  # times as long: whoever gives up too early has a failed run, and the machine is busy
+)
 EXIT_BYTES = 4096
 SHORT = 80
 COMMAND_BYTES = 15_000  # tmux 3.3a refuses messages of 16 KB as "command too long"
@@ -77,6 +81,7 @@ class TmuxSessions:
             *("new-session", "-d", "-s", order.session, "-x", str(COLUMNS), "-y", str(ROWS)),
             *("--", *program, *([order.marker] if order.marker else [])),
             *(";", "set-option", "-t", f"={order.session}:", sightings.MARK, order.marker),
+            timeout=START_PATIENCE * self.timeout,
         )
         if done.status != 0:
             raise SeamError(shell.words(["tmux", "new-session"], done))
@@ -290,7 +295,7 @@ def _split(text: str, mark: str) -> dict[str, str]:
 
 def _write_private(path: Path, text: str) -> None:
     """Write a file that only this user can read, in one step."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     part.unlink(missing_ok=True)
     handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:

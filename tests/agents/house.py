@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import time
 from collections.abc import Callable
@@ -11,30 +10,24 @@ from pathlib import Path
 from django.apps import apps
 
 from labsite.preflight import write_labctl
+from runs.migrations import _seed
 from runs.models import AgentProfile, Project, Run
 from runs.work import issues
 from tests.agents.model_server import ModelServer
 from tests.agents.script import Say, Shell, Step
+from tests.patience import PATIENCE
 from tests.real import RealWorld
 from tests.runs import stories
 
 ROOT = Path(__file__).resolve().parents[2]
 CLAUDE, PRINT, CODEX = "Claude Code", "Claude Code (print)", "Codex"
-# The migrations that write shipped profiles, and the function of each.
-WRITERS = (
-    ("0002_claude_code_profile", "add"),
-    ("0012_one_shot_profiles", "add"),
-    ("0046_unattended_claude", "change"),
-)
 KEY = "sk-ant-scripted-0123456789-abcdefghijkl"
-PATIENCE = 60.0
 
 
 def ship() -> None:
     """The profiles as the migrations leave them on a new database; tests empty their tables."""
     AgentProfile.objects.all().delete()
-    for name, function in WRITERS:
-        getattr(importlib.import_module(f"runs.migrations.{name}"), function)(apps, None)
+    _seed.profiles(apps)
 
 
 def environment(name: str, url: str, folder: Path) -> dict[str, str]:

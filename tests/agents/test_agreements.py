@@ -15,6 +15,7 @@ import pytest
 from runs.outside import claude_files
 from tests.agents.house import CLAUDE, environment
 from tests.agents.script import Say
+from tests.patience import PATIENCE
 from tests.repositories import a_checkout, git
 
 
@@ -74,7 +75,7 @@ def test_a_lock_that_is_held_is_waited_for(tmp_path):
     assert waiting.is_alive()
     assert (tmp_path / ".claude.json").read_text() == "{}"
     lock.rmdir()
-    waiting.join(10)
+    waiting.join(PATIENCE)
     assert "/tree" in _projects(tmp_path)
 
 
@@ -100,6 +101,6 @@ def test_no_entry_is_lost_beside_the_real_program(on_path, model, tmp_path):
     trees = [f"/tree-{number}" for number in range(40)]
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda tree: _approve(home, tree), trees))
-    assert [program.wait(60) for program in programs] == [0, 0, 0]
+    assert [program.wait(PATIENCE) for program in programs] == [0, 0, 0]
     assert set(trees) <= set(_projects(home))
     assert not (home / ".claude.json.lock").exists()

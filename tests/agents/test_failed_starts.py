@@ -71,10 +71,12 @@ def test_a_one_shot_program_that_never_told_its_session_did_not_begin(world):
 
 
 def test_one_that_could_not_be_run_after_a_while_leaves_nothing_behind(real):
-    late = "sleep 1; echo agent: not found; exit 127"
+    seen = real.folder / "seen"
+    late = f"while [ ! -e {seen} ]; do sleep 0.1; done; echo agent: not found; exit 127"
     project = real.project(argv=["sh", "-c", late, "{prompt}"])
     run = start(real, project)
     assert run.did_start
+    seen.touch()
 
     def is_settled() -> bool:
         look(real)
@@ -100,7 +102,7 @@ def test_as_root_outside_a_sandbox_claude_code_is_a_failed_start(house, name):
     project = house.project(profile)
     asked = stories.press_start(house.real, project, wanted="1")
     assert asked.run is not None, asked.text
-    run = house.until_over(asked.run, 30)
+    run = house.until_over(asked.run)
     assert (run.outcome, run.did_start) == ("failed", False), house.told(run)
     assert "root" in run.reason
     assert git(project.repo(house.real.paths), "branch", "--list", "afk/1") == ""

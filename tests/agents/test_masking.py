@@ -16,6 +16,7 @@ from runs.work import reaper
 from tests import make
 from tests.agents.house import CLAUDE, CODEX, KEY, PRINT
 from tests.agents.script import Say, Shell
+from tests.patience import PATIENCE
 from tests.web.api.program import Program
 from trackers.builtin.models import IssueComment, PullRequest
 
@@ -24,7 +25,6 @@ TOKEN = "0123-gateway-Secret"
 # Longer than a line of the terminal.
 LONG = "eyJhbGciOiJIUzI1NiJ9." + "".join(f"{n:03}aBcD-xYz_{n * n:04}" for n in range(30))
 PARTS = [LONG[at : at + 24] for at in range(24, len(LONG) - 24, 24)]
-PATIENCE = 150.0
 ROWS = frozenset({"runs_agentprofile"})  # where it is kept, encrypted
 PRINTED = "env | sort"
 PUBLISHED = (

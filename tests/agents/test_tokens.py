@@ -18,12 +18,12 @@ from runs.work import stop
 from tests.agents.house import PRINT
 from tests.agents.script import Say, Shell, Tool
 from tests.fakes import START
+from tests.patience import PATIENCE
 from tests.runs import agent_lines as x
 
 # What Claude Code 2.1.197 printed of seven calls: three of its own, two of each of two subagents.
 STREAM = Path(__file__).with_name("claude_subagents.jsonl").read_bytes()
 UNENDED = STREAM[: STREAM.rstrip().rindex(b"\n") + 1]
-PATIENCE = 150.0
 CALL = Tokens(127, 20, 50)
 
 

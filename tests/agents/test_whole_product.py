@@ -42,8 +42,8 @@ def test_an_issue_is_merged_after_start_was_pressed_once(on_path, model, story, 
     page.get_by_role("button", name="Start AFK run").first.click()
     expect(page.locator("article.run")).to_have_count(1)
     watching = tab("/runs/1/")
-    expect(watching.locator("main")).to_contain_text("succeeded", timeout=60_000)
-    expect(watching.locator("#steps")).to_contain_text("slot free", timeout=60_000)
+    expect(watching.locator("main")).to_contain_text("succeeded")
+    expect(watching.locator("#steps")).to_contain_text("slot free")
     pull = tab("/projects/1/pulls/4/")
     merge = pull.locator("#pull-merge").get_by_role("button").first
     merge.click()

@@ -21,6 +21,7 @@ from runs.domain.ports import Lab
 from runs.domain.states import RunState
 from runs.models import Project, Run, Settings
 from runs.work import taking, tick
+from tests.patience import PATIENCE
 from tests.real import git
 
 
@@ -162,7 +163,7 @@ def _contents(repo: Path) -> set[str]:
         input="\n".join(names).encode(),
         capture_output=True,
         check=True,
-        timeout=30,
+        timeout=PATIENCE,
     ).stdout
     digests, rest = set(), found
     while rest:

@@ -20,6 +20,7 @@ from runs.domain.trouble import database_words
 from runs.models import Notice, Run, Settings, StartRequest
 from runs.work import launch, outcomes, starts, tick
 from tests import make
+from tests.patience import PATIENCE
 from tests.runs.stories import look, ready
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -30,7 +31,7 @@ on_sqlite = pytest.mark.skipif(
 
 HOLD = """
 import sqlite3, sys, time
-held = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=20)
+held = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=120)
 held.execute("BEGIN EXCLUSIVE")
 print("held", flush=True)
 sys.stdin.read()
@@ -55,7 +56,7 @@ def locked(database: str) -> Iterator[subprocess.Popen[str]]:
     finally:
         holder.stdin.close()
         holder.stdout.close()
-        holder.wait(10)
+        holder.wait(PATIENCE)
 
 
 @contextlib.contextmanager
@@ -196,10 +197,10 @@ def test_seconds_of_a_real_lock_are_waited_out_and_ten_would_be(world):
     with locked(database) as holder:
         assert holder.stdin is not None
         began = time.monotonic()
-        release = threading.Timer(4.0, holder.stdin.close)
+        release = threading.Timer(2.0, holder.stdin.close)
         release.start()
         assert outcomes.record(world.lab, run, Outcome.STOPPED, "stopped by anna")
-        assert time.monotonic() - began >= 4
+        assert time.monotonic() - began >= 2
         release.join()
     run.refresh_from_db()
     assert run.outcome == "stopped"

@@ -169,7 +169,7 @@ def test_a_product_on_a_full_disk_loses_no_run_and_goes_on(story: Story, tmp_pat
             assert "Traceback" not in byhand.stderr
             assert byhand.returncode in (0, 1)
             disk.free()
-            until(lambda: story.shell(RUNS) == "1:ended:died 2:working:", seconds=75)
+            until(lambda: story.shell(RUNS) == "1:ended:died 2:working:")
             told = "from runs.models import Notice; print(Notice.objects.filter(kind='run.ended').count())"
             assert story.shell(told) == "1"
             assert story.sessions() == ["demo~2~afk-2"]

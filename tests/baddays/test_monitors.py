@@ -15,6 +15,7 @@ from runs.models import Checkpoint, Host, Monitor, Notice, Task, TaskGroup
 from runs.work import monitor_turns, monitoring, monitors, tick
 from tests import make
 from tests.fakes import World
+from tests.patience import PATIENCE
 from tests.runs.monitor_house import a_watched, claim, complete, listings, passes, told, watched
 from tests.runs.stories import passing
 from tests.runs.test_group_races import at_once
@@ -199,6 +200,7 @@ def test_a_task_that_changed_since_it_was_listed_is_not_given_back(
     assert _read(monitor).is_running
 
 
+@pytest.mark.any_database
 @pytest.mark.row("X-15", level="contract")
 @pytest.mark.parametrize("hours", [1, -1, 24 * 365])
 @pytest.mark.parametrize("fast", [False, True], ids=["polling", "signals"])
@@ -270,7 +272,7 @@ def test_a_monitor_that_is_started_while_the_last_one_ends_waits_for_no_one_that
             return monitor_turns.store(world.lab, row, turn, number)
 
     def start() -> Monitor:
-        ending.wait(5)
+        ending.wait(PATIENCE)
         with connection.execute_wrapper(announce):
             return monitors.start(world.lab, row.group, by="anna")
 

@@ -89,7 +89,7 @@ def test_a_running_product_says_so_and_goes_on_when_its_folder_is_back(story):
     until(lambda: product.get("/readyz") == 200)
     assert story.shell(RUNS) == "1:working:"
     _tmux(story, "kill-session", "-t", "demo~1~afk-1")
-    until(lambda: story.shell(RUNS) == "1:ended:died", seconds=30)
+    until(lambda: story.shell(RUNS) == "1:ended:died")
     assert product.log.count("labsite waits until it is back") == 1
 
 

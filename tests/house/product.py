@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests import databases
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LAB = ROOT / "lab"
-PATIENCE = 60.0
 
 
 def environment(state: Path, **more: str) -> dict[str, str]:
@@ -111,7 +111,7 @@ class Product:
     def get(self, path: str) -> int:
         """The status of a page."""
         try:
-            with urllib.request.urlopen(f"{self.url}{path}", timeout=20) as answer:
+            with urllib.request.urlopen(f"{self.url}{path}", timeout=PATIENCE) as answer:
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             return error.code
@@ -140,7 +140,7 @@ class Product:
     def press_ctrl_c(self) -> None:
         os.write(self.terminal, b"\x03")
 
-    def wait(self, seconds: float = 30.0) -> int:
+    def wait(self, seconds: float = PATIENCE) -> int:
         """The exit code."""
         deadline = time.monotonic() + seconds
         while self.process.poll() is None:
@@ -156,7 +156,7 @@ class Product:
         if self.process.poll() is None:
             self.process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(10)
+                self.process.wait(30)
             self.process.kill()
             self.process.wait()
         for pid in children:

@@ -19,6 +19,7 @@ from runs.domain.states import ProjectState
 from runs.models import AgentProfile, Notice, Project
 from runs.work import demo, issues
 from tests.house.product import ROOT, until
+from tests.patience import PATIENCE
 from tests.real import RealWorld, git
 from trackers.builtin.models import Issue
 
@@ -238,12 +239,12 @@ def test_it_can_be_told_to_commit_without_push_and_to_open_no_pull_request(
     workplace: Workplace,
 ) -> None:
     process = workplace.agent("7", "x", DEMO_AGENT="commit; exit 7")
-    assert process.communicate(timeout=30)[0]
+    assert process.communicate(timeout=PATIENCE)[0]
     assert process.returncode == 7
     assert git(workplace.tree, "rev-list", "--count", "origin/main..HEAD") == "1"
     assert workplace.pushed("7") == ""
     process = workplace.agent("8", "x", DEMO_AGENT="commit; push; exit 0")
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE)
     assert workplace.pushed("8")
     assert "pr create" not in workplace.told.read_text()
 
@@ -252,7 +253,7 @@ def test_it_can_be_told_by_the_issue_to_print_a_marker_and_die_by_a_signal(
     workplace: Workplace,
 ) -> None:
     process = workplace.agent("7", "Title\n\ndemo-agent: print HERE I AM; signal 9\n")
-    assert "HERE I AM" in process.communicate(timeout=30)[0]
+    assert "HERE I AM" in process.communicate(timeout=PATIENCE)[0]
     assert process.returncode == -signal.SIGKILL
 
 
@@ -272,7 +273,7 @@ def test_it_says_why_it_cannot_go_on(workplace: Workplace) -> None:
         "#!/bin/sh\necho 'the tracker is closed'; exit 1\n"
     )
     process = workplace.agent("7", "x")
-    said = process.communicate(timeout=30)[0]
+    said = process.communicate(timeout=PATIENCE)[0]
     assert process.returncode == 1
     assert "the tracker is closed" in said
     assert "I cannot go on" in said

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.product import LAB, ROOT, lab
+from tests.patience import PATIENCE
 
 GOOD_PYTHON = '#!/bin/sh\ncase "$*" in *version_info\\[:2\\]*) echo 3.12;; esac\n'
 SAYS_WHAT_IT_GOT = (
@@ -38,7 +39,7 @@ class Clone:
             env={"PATH": str(self.tools), "HOME": str(self.root), **more},
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=PATIENCE,
             check=False,
         )
 

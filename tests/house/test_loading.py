@@ -12,6 +12,7 @@ from django.contrib.auth.models import Permission
 
 from runs.management import tables
 from tests.house.product import environment, lab
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TOLD = "import gc; print(gc.isenabled(), gc.get_freeze_count() > 50_000, len(gc.get_objects()))"
@@ -37,7 +38,7 @@ def test_the_collector_leaves_alone_what_was_loaded_and_goes_on_with_the_rest(
         },
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=True,
     )
 
@@ -58,7 +59,7 @@ def test_preparing_what_is_ready_loads_no_page_and_builds_no_old_models(used: Pa
         env=environment(used),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=True,
     )
 

@@ -13,7 +13,9 @@ import pytest
 
 from labsite.database import chosen
 from runs.domain.paths import Paths
+from tests import databases
 from tests.house.product import Product, is_gone, lab, until
+from tests.patience import PATIENCE
 
 Start = Callable[..., Product]
 
@@ -111,7 +113,7 @@ def test_stop_and_start_of_the_product_never_end_an_agent_session(start: Start) 
         )
         assert alive.stdout.split() == ["demo~1~afk-7"]
     finally:
-        subprocess.run([*tmux, "kill-server"], check=False, timeout=10)
+        subprocess.run([*tmux, "kill-server"], check=False, timeout=PATIENCE)
 
 
 STATE_FILES = (
@@ -179,6 +181,17 @@ def test_a_database_of_a_newer_version_is_one_sentence(used: Path) -> None:
     )
     assert lab("manage", "shell", "-v", "0", "-c", code, state=used).returncode == 0
     _refused(lab("up", "--port", "0", state=used), "newer labsite", "runs.9999_future", "backup")
+
+
+def test_a_database_that_is_too_old_is_one_sentence_and_left_alone(used: Path) -> None:
+    steps = "select app, name from django_migrations where app in ('runs', 'builtin') order by id"
+    databases.ask(
+        used,
+        "update django_migrations set name = '0030_labctl_done' where name = '0052_start_waits'",
+    )
+    before = databases.ask(used, steps)
+    _refused(lab("up", "--port", "0", state=used), "older", "0030_labctl_done", "operating.md")
+    assert databases.ask(used, steps) == before
 
 
 def test_a_queue_that_somebody_else_holds_is_one_sentence(used: Path) -> None:

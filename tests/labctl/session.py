@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMAND = [sys.executable, "-I", "-S", str(ROOT / "labctl")]
 
@@ -69,5 +71,5 @@ class Session:
         process = self.start(
             *arguments, stdin=subprocess.DEVNULL if text is None else subprocess.PIPE
         )
-        out, err = process.communicate(text, timeout=30)
+        out, err = process.communicate(text, timeout=PATIENCE)
         return Said(process.returncode, out, err)

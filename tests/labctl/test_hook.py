@@ -25,6 +25,7 @@ from runs.domain.ports import SeamError
 from runs.domain.signalling import Inscription, Output, Signal
 from runs.outside.signal_files import SignalFolders
 from tests.labctl.session import ROOT, Session
+from tests.patience import PATIENCE
 
 SIGNALS = SignalFolders()
 AGREED = Inscription("work", "2026-11-21T12:00:00Z", "out", (), ("1", "2", "3"))
@@ -71,7 +72,7 @@ def names(folder: Path) -> list[str]:
 def test_a_completed_task_leaves_its_signal_and_asks_for_a_look(folder, call, tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as worker:
         worker.bind(str(tmp_path / "w.sock"))
-        worker.settimeout(5)
+        worker.settimeout(PATIENCE)
         done = call("task-completed", LAB_WAKE_SOCKET=str(tmp_path / "w.sock"))
         assert worker.recv(100) == b"demo"
     assert (done.code, done.err) == (0, "")
@@ -111,7 +112,7 @@ def test_twenty_programs_that_complete_at_once_leave_twenty_signals_and_one_sent
         assert program.stdin is not None
         program.stdin.close()
     for program in programs:
-        assert program.wait(60) == 0
+        assert program.wait(PATIENCE) == 0
         assert program.stdout is not None
         assert program.stderr is not None
         assert (program.stdout.read(), program.stderr.read()) == ("", "")
@@ -302,7 +303,7 @@ def test_fifty_writers_and_a_reader_do_not_disturb_one_another(folder):
     begin, seen, is_over = threading.Barrier(51), set(), threading.Event()
 
     def write(key: str) -> None:
-        begin.wait(30)
+        begin.wait(PATIENCE)
         SIGNALS.write(folder, Signal(key, "ann", "x" * 200, "2026-11-21T12:00:00Z"))
 
     def parse() -> None:
@@ -314,11 +315,11 @@ def test_fifty_writers_and_a_reader_do_not_disturb_one_another(folder):
     failed: list[BaseException] = []
     crew = [guarded(failed, write, key) for key in keys]
     reader = guarded(failed, parse)
-    begin.wait(30)
+    begin.wait(PATIENCE)
     for one in crew:
-        one.join(30)
+        one.join(PATIENCE)
     is_over.set()
-    reader.join(30)
+    reader.join(PATIENCE)
     assert failed == []
     assert SIGNALS.sentinel(folder) == AllDone(50, "2026-11-21T12:00:00Z")
     assert len(SIGNALS.done(folder)) == 50
@@ -385,7 +386,7 @@ def test_a_writer_that_crashed_is_told_from_one_that_never_ran(folder):
         input=json.dumps(PAYLOAD),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
     assert full.returncode == 0
     assert "File too large" in full.stderr
@@ -402,7 +403,7 @@ def test_a_writer_that_crashed_is_told_from_one_that_never_ran(folder):
         assert writer.stdout.readline() == b"in it\n"
         assert [c.task for c in SIGNALS.crashed(folder)] == ["1"]  # the other one is at work
         writer.kill()
-        writer.wait(30)
+        writer.wait(PATIENCE)
     assert [c.task for c in SIGNALS.crashed(folder)] == ["1", "2"]
     assert SIGNALS.count(folder) == 0
     (folder / "3.began").write_text("")

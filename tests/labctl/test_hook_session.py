@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.labctl.session import Said, Session
+from tests.patience import PATIENCE
 
 STOP = {
     "session_id": "6b8c8d47",
@@ -62,7 +63,7 @@ def test_what_the_agent_says_and_is_told_is_not_kept(session):
 def test_the_worker_is_asked_for_a_look(session):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as worker:
         worker.bind(str(session.socket))
-        worker.settimeout(10)
+        worker.settimeout(PATIENCE)
         hook(session, STOP)
         assert worker.recv(100) == b"demo"
 

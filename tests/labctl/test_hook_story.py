@@ -17,6 +17,7 @@ from runs.work import groups, monitors, tick
 from runs.work.groups import NewWorker
 from runs.work.tasks import NewTask
 from tests.labctl.session import ROOT
+from tests.patience import PATIENCE
 from tests.runs import stories
 
 PAGE = (ROOT / "docs" / "hooks.md").read_text()
@@ -55,7 +56,7 @@ def command(event: str, number: int = 0) -> str:
 
 
 def wait_for(path: Path) -> list[object]:
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE
     while not path.exists():
         assert time.monotonic() < end, f"{path.name} never came"
         time.sleep(0.02)

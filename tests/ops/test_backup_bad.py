@@ -21,6 +21,7 @@ from labsite.database import chosen
 from runs.domain.paths import Paths
 from tests.house.product import LAB, environment, lab
 from tests.ops.test_backup_parts import House, house
+from tests.patience import PATIENCE
 
 __all__ = ["house"]
 
@@ -218,6 +219,7 @@ def test_a_saved_file_is_never_written_through_a_link(file: Path, tmp_path: Path
     [
         pytest.param({"format": 3}, "newer labsite", id="newer format"),
         pytest.param({"steps": ["runs.9999_future"]}, "9999_future", id="newer database"),
+        pytest.param({"steps": ["runs.0030_labctl_done"]}, "0030_labctl_done", id="old database"),
         pytest.param({"engine": "postgresql"}, "LAB_DATABASE_URL", id="another engine"),
         pytest.param({"engine": "oracle"}, "", id="unknown engine"),
         pytest.param({"state": "relative"}, "cannot be meant", id="odd state folder"),
@@ -296,7 +298,7 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_left(
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1, done.stderr

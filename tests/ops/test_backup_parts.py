@@ -52,7 +52,7 @@ class House:
         holder = sqlite3.connect(self.paths.database)
         holder.executescript(
             "create table django_migrations (app, name);"
-            "insert into django_migrations values ('runs', '0001_first');"
+            "insert into django_migrations values ('runs', '0052_start_waits');"
             "create table runs_run (worktree); create table runs_project (url, source);"
             "pragma journal_mode=wal;"
         )

@@ -20,6 +20,7 @@ from labsite.backup import tables
 from labsite.database import chosen
 from tests import databases
 from tests.house.product import Product, lab, until
+from tests.patience import PATIENCE
 from tests.prepared import OPERATOR
 from tests.repositories import git
 from tests.story.test_bad_days import ASK, IDLE, PULL, RUNS
@@ -94,7 +95,7 @@ def _login(url: str) -> str:
     opener = urllib.request.build_opener(
         urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
     )
-    page = opener.open(f"{url}/login/", timeout=20).read().decode()
+    page = opener.open(f"{url}/login/", timeout=PATIENCE).read().decode()
     token = re.findall(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)[0]
     form = {
         "csrfmiddlewaretoken": token,
@@ -105,7 +106,7 @@ def _login(url: str) -> str:
     request = urllib.request.Request(
         f"{url}/login/", urllib.parse.urlencode(form).encode(), {"Referer": f"{url}/login/"}
     )
-    answer = opener.open(request, timeout=20)
+    answer = opener.open(request, timeout=PATIENCE)
     return f"{urllib.parse.urlsplit(answer.url).path} {answer.status}"
 
 

@@ -12,6 +12,7 @@ import pytest
 from labsite.doctor import checks, product, rules
 from labsite.doctor.checks import Check
 from labsite.doctor.lines import Line, Status, as_json, as_text, exit_code, ok, warning, wrong
+from tests.patience import PATIENCE
 
 OK, WARNING, WRONG = Status.OK, Status.WARNING, Status.WRONG
 
@@ -137,15 +138,16 @@ def test_settings_come_first_and_say_what_is_wrong(
 
 
 @pytest.mark.parametrize(
-    ("waiting", "unknown", "status"),
+    ("waiting", "newer", "older", "status"),
     [
-        pytest.param([], [], OK, id="level"),
-        pytest.param(["runs.0009"], [], WARNING, id="to be applied"),
-        pytest.param(["runs.0009"], ["runs.0010_newer"], WRONG, id="of a newer version"),
+        pytest.param([], [], [], OK, id="level"),
+        pytest.param(["runs.0009"], [], [], WARNING, id="to be applied"),
+        pytest.param(["runs.0009"], ["runs.0010_newer"], [], WRONG, id="of a newer version"),
+        pytest.param(["runs.0009"], [], ["runs.0007_older"], WRONG, id="of a version too old"),
     ],
 )
-def test_migrations(waiting: list[str], unknown: list[str], status: Status) -> None:
-    assert product.migrations(waiting, unknown).status == status
+def test_migrations(waiting: list[str], newer: list[str], older: list[str], status: Status) -> None:
+    assert product.migrations(waiting, newer, older).status == status
 
 
 def _tick(age: float | None, is_late: bool = False, error: str = "") -> dict[str, Any]:
@@ -312,7 +314,7 @@ def test_a_check_that_fails_or_hangs_keeps_no_other_from_being_told() -> None:
         raise ValueError("odd")
 
     def hangs() -> list[Line]:
-        never.wait(20)
+        never.wait(PATIENCE)
         return []
 
     lines = checks.run(

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.product import ROOT, Product, lab, until
+from tests.patience import PATIENCE
 from tests.ports import free_port
 from tests.prepared import OPERATOR
 
@@ -126,7 +127,7 @@ class Site:
         return f"https://{NAME}:{self.port}"
 
     def connect(self) -> ssl.SSLSocket:
-        plain = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        plain = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
         return self.trust.wrap_socket(plain, server_hostname=NAME)
 
     def ask(
@@ -167,7 +168,7 @@ def site(
     finally:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(10)
+            process.wait(PATIENCE)
         process.kill()
         process.wait()
 
@@ -274,7 +275,7 @@ def test_systemd_understands_the_units(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     ours = [line for line in done.stderr.splitlines() if "labsite" in line]
     assert ours == []

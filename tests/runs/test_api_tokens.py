@@ -12,6 +12,7 @@ from runs.models import ApiToken, Notice
 from runs.work import api_tokens
 from tests.fakes import START, World
 from tests.make import a_user
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.django_db
 
@@ -54,7 +55,7 @@ def test_two_who_make_a_token_of_a_name_at_the_same_time_make_one(world: World) 
 
     def make() -> None:
         try:
-            both.wait(10)
+            both.wait(PATIENCE)
             api_tokens.make(world.lab, anna, "ci", ApiToken.Scope.LOOK)
         except api_tokens.NameTaken:
             refused.append(1)
@@ -65,7 +66,7 @@ def test_two_who_make_a_token_of_a_name_at_the_same_time_make_one(world: World) 
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
     assert ApiToken.objects.count() == 1
     assert len(refused) == 1
 

@@ -23,6 +23,7 @@ from runs.web import hints
 from runs.work import auto, explain, launch, outcomes, starts, stop, tick
 from tests import make
 from tests.fakes import START, World
+from tests.patience import PATIENCE
 from trackers import registry
 from trackers.base import Unreachable
 from trackers.builtin import store
@@ -254,6 +255,7 @@ def test_logged_out_claims_nothing(world: World, project: Project, answer: bool 
     assert started() == [("7", "auto")]
 
 
+@pytest.mark.any_database
 @pytest.mark.row("LAB-89", "LAB-44", "LAB-75", "C-55", level="contract")
 def test_only_kept_branches_start_nothing_however_often_it_is_looked(
     world: World, project: Project
@@ -612,7 +614,7 @@ def in_threads(act: Callable[[], None], number: int) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
     assert not any(thread.is_alive() for thread in threads)
 
 

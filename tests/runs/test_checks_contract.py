@@ -18,6 +18,7 @@ from runs.outside import checks as real_checks
 from runs.outside import processes
 from runs.outside.checks import LocalChecks
 from tests.fakes import FakeChecks
+from tests.patience import PATIENCE
 
 MARK = "validation-of-a-test"
 
@@ -115,21 +116,21 @@ def test_both_outputs_come_in_their_order_while_the_command_runs(local, order, t
 
 def test_a_command_over_its_time_is_ended_with_all_it_started(local, order) -> None:  # type: ignore[no-untyped-def]
     """One child stays in its group, one leaves it, one ignores TERM."""
-    line = "sleep 61 & setsid sleep 62 & trap '' TERM; echo ready; while :; do sleep 0.1; done"
+    line = "sleep 661 & setsid sleep 662 & trap '' TERM; echo ready; while :; do sleep 0.1; done"
     check = order(["sh", "-c", line], seconds=0.5)
     began = time.monotonic()
     found = local.run(check, always)
     assert found.is_over_time
     assert (found.status, found.signal) == (None, None)
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < PATIENCE / 2
     assert processes.marked(check.mark) == []
 
 
 def test_a_child_that_stays_behind_is_ended_and_fails_nothing(local, order) -> None:  # type: ignore[no-untyped-def]
-    check = order(["sh", "-c", "setsid sleep 63 & echo done"])
+    check = order(["sh", "-c", "setsid sleep 663 & echo done"])
     began = time.monotonic()
     assert local.run(check, always).status == 0
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < PATIENCE / 2
     assert processes.marked(check.mark) == []
 
 
@@ -211,15 +212,15 @@ def test_a_folder_that_cannot_be_written_is_trouble(local, order, tmp_path) -> N
 
 def test_a_command_of_a_killed_worker_is_found_by_its_mark(local, order) -> None:  # type: ignore[no-untyped-def]
     """What a worker that died left running is ended before the commands run again."""
-    check = order(["sh", "-c", "sleep 64"])
+    check = order(["sh", "-c", "sleep 664"])
     left = subprocess.Popen(
-        ["sleep", "65"], env={**os.environ, processes.MARKER: check.mark}, start_new_session=True
+        ["sleep", "665"], env={**os.environ, processes.MARKER: check.mark}, start_new_session=True
     )
     child = left.pid
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while processes.marked(check.mark) != [child] and time.monotonic() < deadline:
         time.sleep(0.01)
     assert processes.marked(check.mark) == [child]
     local.end(check.mark)
     assert processes.marked(check.mark) == []
-    left.wait(10)
+    left.wait(PATIENCE)

@@ -11,6 +11,7 @@ from runs.domain import patches
 from runs.domain.history import EMPTY_TREE
 from runs.domain.ports import SeamError
 from tests.fakes import FakeRepos
+from tests.patience import PATIENCE
 from tests.real import a_checkout, git
 
 LIMIT = 100_000
@@ -272,7 +273,7 @@ def _signed(folder: Path) -> str:
         input=raw.encode(),
         capture_output=True,
         check=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
     return done.stdout.decode().strip()
 

@@ -17,6 +17,7 @@ from runs.work import addresses, announce, deliveries, monitors, outcomes, pings
 from tests import make
 from tests.fakes import START, World
 from tests.real import RealWorld
+from tests.runs.stories import post_notices
 from tests.runs.test_notifier_contract import Listener, listener
 
 __all__ = ["listener"]
@@ -43,7 +44,7 @@ def pauses(world: World, project: Project, text: str = "three in a row") -> None
 
 def work(world: World, lab: Lab | None = None) -> None:
     """What the periodic task and the queue do."""
-    deliveries.post(lab or world.lab)
+    post_notices(lab or world.lab)
     while world.queue.deliveries:
         deliveries.drain(lab or world.lab, world.queue.deliveries.pop(0))
 
@@ -205,7 +206,7 @@ def test_a_late_answer_changes_nothing_that_another_try_has_said(
 ) -> None:
     """The first try hangs, is taken back, the second one sends; then the first one wakes and fails."""
     pauses(world, project)
-    deliveries.post(world.lab)
+    post_notices(world.lab)
     pk = world.queue.deliveries.pop()
 
     class Slow:
@@ -228,7 +229,7 @@ def test_a_late_answer_does_not_end_the_try_that_goes_on(
     world: World, project: Project, address: NoticeAddress
 ) -> None:
     pauses(world, project)
-    deliveries.post(world.lab)
+    post_notices(world.lab)
 
     class Slow:
         def send(self, *args: str) -> None:
@@ -242,7 +243,7 @@ def test_two_senders_of_one_delivery_send_it_once(
     world: World, project: Project, address: NoticeAddress
 ) -> None:
     pauses(world, project)
-    deliveries.post(world.lab)
+    post_notices(world.lab)
     deliveries.post(world.lab)
     assert len(world.queue.deliveries) == 2
     work(world)
@@ -254,7 +255,7 @@ def test_a_hundred_notices_are_asked_for_once_and_sent_in_bounded_time(
 ) -> None:
     for number in range(100):
         pauses(world, project, f"number {number}")
-    deliveries.post(world.lab)
+    post_notices(world.lab)
     assert len(world.queue.deliveries) == 1
 
     class Slow:
@@ -271,7 +272,7 @@ def test_a_kill_between_writing_and_asking_loses_nothing(
     world: World, project: Project, address: NoticeAddress
 ) -> None:
     pauses(world, project)
-    deliveries.post(world.lab)
+    post_notices(world.lab)
     world.queue.deliveries.clear()
     work(world)
     assert len(titles(world)) == 1

@@ -12,7 +12,7 @@ from tests.fakes import World
 from tests.forge_hours import READY, Hours, gitea
 from tests.trackers.forge import faults
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 
 
 def _waiting(world: World, *, is_auto: bool) -> Hours:

@@ -18,7 +18,7 @@ from tests.trackers.forge.visitor import a_client
 from trackers.http import Client
 from trackers.registry import Tools
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 
 LIMIT = 60
 

@@ -13,7 +13,7 @@ from runs.work import quota, starts, tick
 from tests.fakes import World
 from tests.forge_hours import READY, cost, gitea
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 
 
 @pytest.mark.parametrize(

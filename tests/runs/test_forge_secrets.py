@@ -99,6 +99,7 @@ def _try(act: Callable[[], object]) -> str:
     return ""
 
 
+@pytest.mark.any_database
 @pytest.mark.row("X-05", level="contract")
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_token_of_a_forge_is_nowhere(

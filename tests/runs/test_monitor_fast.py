@@ -256,6 +256,7 @@ def test_a_check_that_another_tick_counted_or_that_ended_is_told_once(world: Wor
     assert list(rows.values_list("checks", flat=True)) == [3, 2]
 
 
+@pytest.mark.any_database
 @pytest.mark.row("RUNE-63", "RUNE-83", level="contract")
 def test_without_events_signals_detect_within_one_check(world: World) -> None:
     """Fifty groups of one task, each done at a moment of its own, and no wake-up arrives."""

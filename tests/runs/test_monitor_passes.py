@@ -215,6 +215,7 @@ def test_without_checkpoints_the_result_is_the_same(world: World) -> None:
     assert [count for _, count in results] == [2, 0]
 
 
+@pytest.mark.any_database
 @pytest.mark.row("RUNE-08", "RUNE-09", level="contract")
 def test_without_timeout_and_release_it_watches_and_warns_for_two_days(world: World) -> None:
     monitor = a_watched(world, 1, timeout_seconds=None, release_seconds=None)
@@ -264,6 +265,7 @@ def test_an_end_is_looked_at_no_more(world: World) -> None:
     assert told() == before
 
 
+@pytest.mark.any_database
 @pytest.mark.row("RUNE-83", level="contract")
 def test_polling_detects_in_half_an_interval_on_average(world: World) -> None:
     """Fifty completions at moments of their own; ticks are offered every five seconds."""

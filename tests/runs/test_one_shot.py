@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 
@@ -430,20 +429,11 @@ def test_how_a_real_one_shot_program_ends_is_the_reason(real, code, lines, reaso
     assert run.reason.startswith(reason), run.reason
 
 
-def _wait_for_its_end(real) -> None:  # type: ignore[no-untyped-def]
-    """The second look comes when the program has ended, however slow this machine is."""
-
-    def pause(_seconds: float) -> None:
-        real.until(lambda: not any(seen.alive for seen in real.sessions.look().values()))
-
-    real.lab = replace(real.lab, pause=pause)
-
-
 def test_a_program_that_is_refused_at_once_fails_the_start_with_its_own_words(real):
     project = _project(
         real, "say(2); sys.exit(1)", x.claude_init(), x.claude_refused(400, "Prompt is too long")
     )
-    _wait_for_its_end(real)
+    real.look_again_at_the_end()
     ready(real)
     asked = press_start(real, project)
     assert asked.answer == "start_failed"
@@ -457,7 +447,7 @@ def test_a_program_that_is_refused_at_once_fails_the_start_with_its_own_words(re
 @pytest.mark.row("C-47", level="real")
 def test_a_program_that_is_done_at_once_did_run(real):
     project = _project(real, "say(2)", x.claude_init(), x.claude_result())
-    _wait_for_its_end(real)
+    real.look_again_at_the_end()
     real.memory.add_pull("demo", "afk/7")
     run = start(real, project)
     assert real.bell.looks[-1] == "demo"  # nothing else would wake the worker for it

@@ -15,6 +15,7 @@ from runs.domain.ports import SeamError
 from runs.models import Host, Notice, Parked, Project, Rescue, Run, Settings, Term
 from runs.work import census, discard, disk, parked, prune, restore, starts, sweep, tick
 from runs.work.stop import stop
+from tests.patience import PATIENCE
 from tests.real import git
 from tests.runs.stories import live, look, press_start, ready, start
 
@@ -569,7 +570,7 @@ def test_of_many_who_discard_at_once_one_does_and_the_others_are_told(real):
     for one in people:
         one.start()
     for one in people:
-        one.join(60)
+        one.join(PATIENCE)
     assert sorted(answers) == ["done", "gone", "gone", "gone"]
     assert Rescue.objects.count() == 1
     assert Notice.objects.filter(kind="work.discarded").count() == 1

@@ -20,6 +20,7 @@ from runs.work import api_tokens, invites, passwords, people
 from runs.work.people import PeopleRefused
 from tests import make
 from tests.fakes import START, World
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.django_db
 
@@ -193,7 +194,7 @@ def test_two_admins_who_demote_each_other_leave_one(world: World) -> None:
         hand.start()
         # The other one has to wait for us; if it does not, it still sees two admins.
         assert not is_done.wait(1)
-    hand.join(30)
+    hand.join(PATIENCE)
     assert list(User.objects.filter(is_superuser=True)) == [eve]
     assert len(refusals) == 1
 
@@ -241,7 +242,7 @@ def test_two_who_use_a_link_at_the_same_time_set_one_password(world: World) -> N
     chosen: list[str] = []
 
     def choose(password: str) -> None:
-        barrier.wait(20)
+        barrier.wait(PATIENCE)
         try:
             invites.accept(world.lab, eve.pk, token, password)
             chosen.append(password)
@@ -254,7 +255,7 @@ def test_two_who_use_a_link_at_the_same_time_set_one_password(world: World) -> N
     for hand in hands:
         hand.start()
     for hand in hands:
-        hand.join(30)
+        hand.join(PATIENCE)
     assert len(chosen) == 1
     assert User.objects.get(pk=eve.pk).check_password(chosen[0])
 

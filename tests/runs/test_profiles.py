@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from django.db import connection
@@ -13,7 +12,6 @@ from django.urls import reverse
 from runs.models import AgentProfile, Notice
 from tests import make
 from tests.fakes import World
-from tests.house.product import lab
 from tests.web.people import confirmed
 
 SECRETS = {"API_KEY": "very-secret", "HOME_OF_IT": "also-secret"}
@@ -116,49 +114,3 @@ def test_a_hidden_value_that_was_never_stored_is_asked_for(page):
     assert "Write the value of UNKNOWN." in answer.content.decode()
     assert "very-secret" not in answer.content.decode()
     assert _env() == SECRETS
-
-
-# On a database of its own: the way back from today's tables to those of then is long.
-OLD_TABLES = """
-import json
-from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
-from runs.models import AgentProfile
-
-def go(*targets):
-    executor = MigrationExecutor(connection)
-    executor.migrate(list(targets) or executor.loader.graph.leaf_nodes())
-
-def stored():
-    with connection.cursor() as cursor:
-        cursor.execute("select env from runs_agentprofile where name = 'Test agent'")
-        return cursor.fetchone()[0]
-
-go(("runs", "0003_run_of_issue"))
-with connection.cursor() as cursor:
-    for name, env in (("Test agent", SECRETS), ("Plain", {})):
-        cursor.execute(
-            "insert into runs_agentprofile (name, mode, argv, env, model_names, efforts, trust,"
-            " login_command) values (%s, 'interactive', %s, %s, '[]', '[]', '', '[]')",
-            [name, json.dumps(["a"]), json.dumps(env)],
-        )
-go(("runs", "0004_secret_environment"))
-encrypted = stored()
-go(("runs", "0003_run_of_issue"))
-brought_back = json.loads(stored())
-go()
-now = {one.name: {**one.env} for one in AgentProfile.objects.all()}
-print(json.dumps([encrypted, brought_back, now["Test agent"], now["Plain"]]))
-"""
-
-
-def test_environments_that_were_stored_plainly_are_encrypted_and_can_be_brought_back(
-    tmp_path: Path,
-) -> None:
-    code = f"exec({OLD_TABLES!r}, {{'SECRETS': {SECRETS!r}}})"
-    done = lab("manage", "shell", "-v", "0", "-c", code, state=tmp_path)
-    assert done.returncode == 0, done.stderr
-    encrypted, brought_back, *now = json.loads(done.stdout)
-    assert encrypted and "secret" not in encrypted
-    assert brought_back == SECRETS
-    assert now == [SECRETS, {}]

@@ -13,6 +13,7 @@ import pytest
 from labsite.queue import SPARE, LabHuey, Looks, rooms
 from runs.domain.ports import Steady
 from tests.fakes import World
+from tests.patience import PATIENCE
 
 WORKERS = 4
 
@@ -30,7 +31,7 @@ class Observed(LabHuey):
 
     def until_all_rest(self, workers):
         for _ in range(workers):
-            assert self.rested.acquire(timeout=20)
+            assert self.rested.acquire(timeout=PATIENCE)
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def consumer(huey):
     made.stop_flag.set()
     huey.ring(everyone=True)
     for _, thread in made.worker_threads:
-        thread.join(5)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
 
@@ -61,7 +62,7 @@ def test_an_idle_worker_starts_at_once_although_it_polls_once_a_minute(huey, con
     huey.verbs["mark"] = lambda number: done.set()
     huey.until_all_rest(WORKERS)
     huey.ask("mark", 1)
-    assert done.wait(20)
+    assert done.wait(PATIENCE)
 
 
 @pytest.mark.parametrize("verb", ["clone", "launch"])
@@ -77,7 +78,7 @@ def test_hanging_work_leaves_workers_free_for_ticks_and_for_the_other_kind_of_wo
 
     def slow(lab: object, number: int) -> None:
         started.release()
-        hang.wait(60)
+        hang.wait(PATIENCE)
 
     huey.verbs |= {
         verb: lambda number: tasks._long(verb, number, slow),
@@ -87,11 +88,11 @@ def test_hanging_work_leaves_workers_free_for_ticks_and_for_the_other_kind_of_wo
     for number in range(6):
         huey.ask(verb, number)
     try:
-        assert started.acquire(timeout=20)
+        assert started.acquire(timeout=PATIENCE)
         huey.ask("tick", 1)
         huey.ask(other, 1)
-        assert ticked.wait(20)
-        assert other_done.wait(20)
+        assert ticked.wait(PATIENCE)
+        assert other_done.wait(PATIENCE)
         assert not started.acquire(blocking=False)
     finally:
         hang.set()
@@ -110,7 +111,7 @@ def test_a_notifier_that_hangs_holds_up_one_worker_and_fills_no_queue(
     def slow() -> Steady:
         """What a sending asks first; the second time it is told that its time is up."""
         started.release()
-        hang.wait(60)
+        hang.wait(PATIENCE)
         return Steady("boot", next(moments))
 
     settings.RUNS_LAB = lambda: replace(world.lab, steady=slow)
@@ -118,11 +119,11 @@ def test_a_notifier_that_hangs_holds_up_one_worker_and_fills_no_queue(
     for number in range(30):
         huey.ask("deliver", number)
     try:
-        assert started.acquire(timeout=20)
+        assert started.acquire(timeout=PATIENCE)
         huey.ask("tick", 1)
-        assert ticked.wait(20)
+        assert ticked.wait(PATIENCE)
         assert not started.acquire(blocking=False)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while len(huey) and time.monotonic() < deadline:
             time.sleep(0.02)
         assert len(huey) == 0
@@ -153,7 +154,7 @@ def looked(huey, settings):
     yield made, thread
     huey.looks.stop()
     if thread.ident:
-        thread.join(5)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
 
@@ -176,12 +177,12 @@ def test_what_is_wished_during_a_look_is_one_more_look_afterwards(huey, looked):
     def slow(project: str) -> None:
         made.append(project)
         begun.set()
-        go_on.wait(20)
+        go_on.wait(PATIENCE)
 
     huey.on_look = slow
     huey.on_wake("demo")
     thread.start()
-    assert begun.wait(20)
+    assert begun.wait(PATIENCE)
     for _ in range(50):
         huey.on_wake("demo")
     assert (made, huey.looks.waiting()) == (["demo"], ["demo"])
@@ -220,14 +221,14 @@ def test_a_look_waits_for_nothing_that_the_workers_do(huey, consumer, looked):
 
     def slow(number: int) -> None:
         started.release()
-        hang.wait(60)
+        hang.wait(PATIENCE)
 
     huey.verbs["hang"] = slow
     for number in range(8):
         huey.ask("hang", number)
     try:
         for _ in range(4):
-            assert started.acquire(timeout=20)
+            assert started.acquire(timeout=PATIENCE)
         huey.on_wake("demo")
         _until(lambda: made == ["demo"])
     finally:
@@ -252,7 +253,7 @@ def test_only_the_worker_with_the_scheduler_hears_for_projects_and_each_hears_of
     assert not done.wait(0.5)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
         bell.sendto(b"", str(more))
-    assert done.wait(20)
+    assert done.wait(PATIENCE)
     assert heard == [""]
 
 
@@ -279,7 +280,7 @@ def _was_sent(bell: socket.socket, text: bytes, path: Path) -> bool:
     return True
 
 
-def _until(happened, seconds: float = 20.0) -> None:
+def _until(happened, seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < deadline, "it never happened"

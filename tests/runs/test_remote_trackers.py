@@ -14,6 +14,7 @@ from runs.work import asking, facts, filling, pacing, seen, stop, tick
 from runs.work.asking import Silence
 from tests import make
 from tests.fakes import World
+from tests.patience import PATIENCE
 from tests.world.memory_tracker import MemoryTracker
 from trackers.base import Ability, NotUnderstood, RateLimited, Refused, TrackerError, Unreachable
 
@@ -189,17 +190,17 @@ def test_what_comes_while_a_tracker_is_asked_wakes_once_more(
 def test_roots_are_asked_side_by_side_and_the_slow_one_is_late_alone(
     world: World, far: MemoryTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    both, never = threading.Barrier(2, timeout=20), threading.Event()
+    both, never = threading.Barrier(2, timeout=PATIENCE), threading.Event()
 
     def question(tracker: object, roots: dict[str, int]) -> dict[str, int]:
         (root,) = roots
         if root == "slow":
-            never.wait(20)
+            never.wait(PATIENCE)
         else:
             both.wait()
         return roots
 
-    monkeypatch.setattr(asking, "DEADLINE_SECONDS", 1.5)
+    monkeypatch.setattr(asking, "DEADLINE_SECONDS", 3.0)
     wanted = {("memory", root): 1 for root in ("slow", "one", "two")} | {("unknown", "x"): 1}
     found = asking.ask_roots(world.lab, wanted, question)  # type: ignore[arg-type]
     never.set()

@@ -7,7 +7,10 @@ import os
 import resource
 import socket
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -200,6 +203,30 @@ def test_a_tmux_that_fails_is_an_error_and_never_no_sessions(real, tmp_path, scr
         TmuxSessions(real.paths, os.environ, program=str(bad)).look()
     with pytest.raises(SeamError):
         TmuxSessions(real.paths, os.environ, program=str(tmp_path / "missing")).look()
+
+
+def test_a_tmux_that_is_slow_on_a_busy_machine_makes_its_session_all_the_same(real, tmp_path):
+    slow = tmp_path / "tmux"
+    slow.write_text('#!/bin/sh\ncase "$*" in *new-session*) sleep 2;; esac\nexec tmux "$@"\n')
+    slow.chmod(0o755)
+    sessions = TmuxSessions(real.paths, real.environ, program=str(slow), timeout=1)
+    sessions.start(an_order(tmp_path))
+    assert real.sessions.look()["demo~1~afk-7"].alive
+
+
+def test_the_first_to_ask_at_the_same_time_do_not_break_each_others_configuration(real):
+    for _ in range(50):
+        (real.paths.state / "tmux.conf").unlink(missing_ok=True)
+        sessions = TmuxSessions(real.paths, real.environ, program="true")
+        with ThreadPoolExecutor(6) as pool:
+            assert (
+                list(pool.map(partial(_look, sessions, threading.Barrier(6)), range(6))) == [{}] * 6
+            )
+
+
+def _look(sessions, begin, _):
+    begin.wait(60)
+    return sessions.look()
 
 
 def test_exit_status_time_and_last_words_are_kept_until_read(real, tmp_path):

@@ -18,6 +18,7 @@ from runs.outside.signal_files import SignalFolders
 from runs.outside.signal_poll import SignalPoll
 from runs.outside.signal_watch import SignalWatch
 from tests.labctl.session import ROOT
+from tests.patience import PATIENCE
 
 SIGNALS = SignalFolders()
 AGREED = Inscription("work", "", "", (), ("1",))
@@ -32,7 +33,7 @@ class Heard:
         self.thread = threading.Thread(target=self.watch.run)
 
     def next(self) -> str:
-        return self.all.get(timeout=10)
+        return self.all.get(timeout=PATIENCE)
 
     def forget(self) -> None:
         """Whatever came so far."""
@@ -50,7 +51,7 @@ def heard(paths):  # type: ignore[no-untyped-def]
     heard = Heard(paths.signals())
     yield heard
     heard.watch.stop()
-    heard.thread.join(10)
+    heard.thread.join(PATIENCE)
     assert not heard.thread.is_alive()
 
 
@@ -171,4 +172,4 @@ def test_a_folder_that_nobody_may_read_keeps_no_other_project_unheard() -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
         argv = [sys.executable, "-c", UNREADABLE, f"{folder}/signals"]
-        subprocess.run(argv, cwd=ROOT, check=True, timeout=60)
+        subprocess.run(argv, cwd=ROOT, check=True, timeout=PATIENCE)

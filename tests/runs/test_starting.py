@@ -147,6 +147,7 @@ def test_ten_presses_and_two_issues_give_one_session_each(real):
 def test_a_missing_agent_rolls_everything_back_and_the_issue_is_free_again(real):
     # By a path in the worktree, so that nobody can tell before.
     project = real.project(argv=["./no-such-agent", "{prompt}"])
+    real.look_again_at_the_end()
     ready(real)
     for _ in range(2):
         asked = press_start(real, project)
@@ -185,6 +186,7 @@ def test_the_base_is_the_default_branch_as_origin_has_it_now(real):
 @pytest.mark.row("LAB-61", level="real")
 def test_an_agent_that_exits_at_once_is_a_failed_start(real):
     project = real.project(argv=["sh", "-c", "echo no credit left; exit 3", "{prompt}"])
+    real.look_again_at_the_end()
     ready(real)
     asked = press_start(real, project)
     assert asked.answer == "start_failed"

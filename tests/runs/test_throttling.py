@@ -14,6 +14,7 @@ from runs.models import Tries
 from runs.work import throttle
 from runs.work.throttle import Door, Kind, TooManyTries
 from tests.fakes import START, World
+from tests.patience import PATIENCE
 
 FIVE = Limit(5, timedelta(minutes=15))
 MINUTE = timedelta(minutes=1)
@@ -115,7 +116,7 @@ def test_a_crowd_at_once_gets_no_more_tries_than_one_after_the_other(world: Worl
     let_through: list[bool] = []
 
     def guess() -> None:
-        barrier.wait(20)
+        barrier.wait(PATIENCE)
         try:
             throttle.attempt(world.lab, [DOOR])
             let_through.append(True)
@@ -128,5 +129,5 @@ def test_a_crowd_at_once_gets_no_more_tries_than_one_after_the_other(world: Worl
     for one in crowd:
         one.start()
     for one in crowd:
-        one.join(30)
+        one.join(PATIENCE)
     assert sorted(let_through) == [False] * 7 + [True] * 5

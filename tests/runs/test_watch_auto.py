@@ -163,6 +163,7 @@ def test_a_tracker_that_is_away_stops_it_until_resume_and_the_switch_stays_on(
     assert not WatchSession.objects.filter(needs_resume=True).exists()
 
 
+@pytest.mark.any_database
 @pytest.mark.row("C-29", level="contract")
 def test_it_goes_on_by_itself_once_the_tracker_answers_and_asks_more_and_more_rarely_before(
     world: World,

@@ -12,6 +12,7 @@ from runs.domain.watch_session import Request, Terms
 from runs.models import Run, Validation, WatchSession
 from runs.outside import processes
 from runs.work import checking, reaper, tick, validations, watches
+from tests.patience import PATIENCE
 from tests.real import RealWorld, git
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -67,7 +68,8 @@ class Bench:
     def until_said(self, word: str) -> None:
         def all_said() -> bool:
             names = self.real.session_names()
-            return all(word in text for text in self.lab.sessions.screens(names).values())
+            shown = self.lab.sessions.screens(names)
+            return shown.keys() == set(names) and all(word in text for text in shown.values())
 
         self.real.until(all_said)
 
@@ -76,7 +78,7 @@ class Bench:
         for branch in list(Run.objects.active().values_list("branch", flat=True)):
             self.real.memory.add_pull("demo", branch, created_at=self.lab.now())
 
-    def until_over(self, seconds: float = 20) -> WatchSession:
+    def until_over(self, seconds: float = PATIENCE) -> WatchSession:
         def is_over() -> bool:
             self.look()
             return not self.session.is_open

@@ -20,6 +20,8 @@ from runs.models import Notice, Project, Run, Settings, WatchSession
 from runs.work import addresses, deliveries, outcomes, starts, stop, tick, watches
 from tests import make
 from tests.fakes import START, World
+from tests.patience import PATIENCE
+from tests.runs.stories import post_notices
 from tests.runs.watch_day import BATCH, WATCH, Day
 from trackers.base import NotUnderstood, Refused, Unreachable
 
@@ -43,6 +45,7 @@ def test_a_session_that_does_not_watch_ends_when_all_is_done(world: World) -> No
     assert world.bell.looks[0] == "demo"
 
 
+@pytest.mark.any_database
 @pytest.mark.row("MALA-W-02", "MALA-W-03", "MALA-W-76", "MALA-W-74", level="contract")
 @pytest.mark.row("C-06", "C-30", level="contract")
 def test_an_idle_session_asks_once_a_minute_and_never_in_between(world: World) -> None:
@@ -146,7 +149,7 @@ def test_one_open_session_a_project_however_many_ask_at_once(world: World) -> No
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
     session = WatchSession.objects.get()
     assert sorted(answers) == [-session.pk] * 4 + [session.pk]
     with pytest.raises(IntegrityError):
@@ -344,7 +347,7 @@ def test_twenty_runs_that_end_at_once_are_counted_one_by_one(world: World) -> No
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
     assert (day.session.completed, day.session.failed) == (20, 20)
 
 
@@ -563,7 +566,7 @@ def test_a_session_that_failed_is_told_outside_with_the_way_to_it(
     failed = day.session.pk
     day.opens(WATCH).asks(Request.DRAIN)
     assert day.end == (130, "interrupted")
-    deliveries.post(day.lab)
+    post_notices(day.lab)
     while world.queue.deliveries:
         deliveries.drain(day.lab, world.queue.deliveries.pop(0))
     told = [(title, text) for _, title, text in world.notifier.told]

@@ -20,6 +20,7 @@ from runs.models import Host, Project, Run, Settings, StartRequest
 from runs.work import issues, launch, looking, setup, starts, throttle, tick
 from tests import make
 from tests.fakes import FakeSessions, World
+from tests.patience import PATIENCE
 from trackers import registry
 from trackers.builtin import store
 from trackers.builtin.models import IssueComment
@@ -47,7 +48,7 @@ def _both(first: Callable[[], object], second: Callable[[], object]) -> list[obj
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
     return said
 

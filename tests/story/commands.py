@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests.house.product import LAB, environment, until
+from tests.patience import PATIENCE
 
 
 class Command:
@@ -37,7 +38,7 @@ class Command:
     def err(self) -> str:
         return self._err.read_text()
 
-    def says(self, text: str, seconds: float = 60) -> None:
+    def says(self, text: str, seconds: float = PATIENCE) -> None:
         until(
             lambda: text in self.out + self.err or self.process.poll() is not None,
             seconds,
@@ -53,7 +54,7 @@ class Command:
         """What the kernel sends to the same group when the terminal is closed."""
         os.killpg(self.process.pid, signal.SIGHUP)
 
-    def ends(self, seconds: float = 60) -> int:
+    def ends(self, seconds: float = PATIENCE) -> int:
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -62,7 +63,7 @@ class Command:
     def close(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait(30)
+            self.process.wait(PATIENCE)
 
 
 @contextlib.contextmanager
@@ -86,7 +87,7 @@ def refuses(state: Path, *argv: str, says: str) -> None:
         env=environment(state),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")

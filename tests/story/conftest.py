@@ -16,6 +16,7 @@ from runs.domain.paths import Paths
 from tests import databases, prepared
 from tests.chromium import browser
 from tests.house.product import Product, environment
+from tests.patience import BROWSER_PATIENCE
 from tests.story.shell import Shell
 
 __all__ = ["browser"]
@@ -93,7 +94,7 @@ def tab(browser: Browser, story: Story) -> Iterator[Callable[..., Page]]:
     def go(path: str = "/", *, signed_in: bool = True) -> Page:
         contexts.append(browser.new_context(viewport={"width": 1280, "height": 900}))
         page = contexts[-1].new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(BROWSER_PATIENCE)
         if signed_in:
             page.goto(f"{story.url}/login/")
             page.fill("input[name=username]", "anna")

@@ -99,5 +99,5 @@ def test_whoever_looks_at_settings_has_the_worker_ask_for_version_and_login(stor
     )
     story.up()
     card = tab("/settings/").locator(".agent").filter(has_text="Scripted")
-    expect(card).to_contain_text("Python 3.", timeout=30_000)
+    expect(card).to_contain_text("Python 3.")
     expect(card).to_contain_text("logged out")

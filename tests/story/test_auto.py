@@ -48,7 +48,7 @@ def test_automatic_work_goes_on_until_it_pauses_and_again_after_reset(story, tab
 
     story.shell(SWEEP)
     paused = card.locator("#auto-paused")
-    expect(paused).to_contain_text("3 runs in a row failed.", timeout=60_000)
+    expect(paused).to_contain_text("3 runs in a row failed.")
     expect(paused.get_by_role("link")).to_have_text(re.compile("issue 3, died"))
     expect(card.locator("#auto-switch")).to_have_text("Turn off automatic work")
     assert _is_same_page(page)

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.house.product import ROOT, environment, until
+from tests.patience import PATIENCE
 from tests.real import git
 from tests.story.test_main_job import _make_demo
 
@@ -55,7 +56,7 @@ def test_the_worker_alone_reaps_with_no_web_and_no_browser(story):
         assert story.shell(RUNS) == "1:ended:succeeded"
     finally:
         worker.terminate()
-        worker.wait(30)
+        worker.wait(PATIENCE)
 
 
 @pytest.mark.row("LAB-135", "LAB-136", "LAB-11", level="real")
@@ -84,9 +85,10 @@ def test_agents_outlive_the_product_and_are_settled_once_after_its_return(story)
 def test_a_worker_killed_in_the_middle_of_a_launch_leaves_nothing_half_made(story):
     """The fetch is slow on purpose, so that the kill falls into it."""
     flag, program = story.state.parent / "slow", story.state.parent / "bin" / "git"
+    fetching = story.state.parent / "fetching"
     program.parent.mkdir()
     program.write_text(
-        f'#!/bin/sh\ncase "$*" in *" fetch "*) [ -e {flag} ] && sleep 20;; esac\n'
+        f'#!/bin/sh\ncase "$*" in *" fetch "*) while [ -e {flag} ]; do touch {fetching}; sleep 0.2; done;; esac\n'
         f'exec {shutil.which("git")} "$@"\n'
     )
     program.chmod(0o755)
@@ -97,7 +99,8 @@ def test_a_worker_killed_in_the_middle_of_a_launch_leaves_nothing_half_made(stor
     repo = story.paths.repos / "demo.git"
     flag.touch()
     story.shell(ASK)
-    until(lambda: story.shell(RUNS) == "1:starting:")
+    until(fetching.exists, told=lambda: story.product.log)
+    assert story.shell(RUNS) == "1:starting:"
     os.kill(story.product.children()["worker"], signal.SIGKILL)
     flag.unlink()
     until(lambda: story.shell(RUNS) == "1:ended:failed")
@@ -160,7 +163,7 @@ def test_a_worker_that_is_gone_shows_on_every_page(story, tab):
     page = tab("/settings/")
     os.kill(story.product.children()["worker"], signal.SIGSTOP)
     try:
-        expect(page.locator("#worker-late")).to_contain_text("worker", timeout=60_000)
+        expect(page.locator("#worker-late")).to_contain_text("worker")
     finally:
         os.kill(story.product.children()["worker"], signal.SIGCONT)
-    expect(page.locator("#worker-late")).not_to_contain_text("worker", timeout=60_000)
+    expect(page.locator("#worker-late")).not_to_contain_text("worker")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.house.product import ROOT, environment, until, written
+from tests.patience import PATIENCE
 from tests.real import a_checkout, git
 from tests.trackers.forge import Double, Gitea, GitHub, Repo
 from tests.trackers.forge.repository import back
@@ -137,5 +138,5 @@ def test_the_worker_alone_reaps_what_a_forge_tells_with_no_web_and_no_browser(st
             until(lambda: "succeeded" in story.shell(TOLD))
         finally:
             worker.terminate()
-            worker.wait(30)
+            worker.wait(PATIENCE)
     forge.check()

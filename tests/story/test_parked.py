@@ -66,5 +66,5 @@ def test_stopped_work_is_parked_discarded_requeued_and_brought_back(story, tab):
     entry.get_by_role("button", name="Discard").click()
     entry.get_by_role("button", name="Press again").click()
     expect(page.locator("#discards")).to_contain_text("of 66.8\xa0MB stored")
-    expect(page.locator("#parked-list")).to_contain_text("Nothing is parked", timeout=60_000)
+    expect(page.locator("#parked-list")).to_contain_text("Nothing is parked")
     assert not back.exists()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
+from tests.patience import BROWSER_PATIENCE
 from tests.web.daphne_fixture import Served
 
 Tab = Callable[..., Page]
@@ -26,7 +27,7 @@ def tab(browser: Browser, served: Served) -> Iterator[Tab]:
         if cookie:
             profile.add_cookies(served.browser_cookies(cookie))
         page = profile.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(BROWSER_PATIENCE)
         page.complaints = []
         page.on(
             "console",

@@ -22,11 +22,11 @@ import pytest
 from labsite import programs
 from runs.domain.paths import Paths
 from tests import databases, prepared
+from tests.patience import PATIENCE
 from tests.ports import free_port
 from tests.web.socket_client import SocketClient
 
 ROOT = Path(__file__).resolve().parents[2]
-START_SECONDS = 30
 
 # The other process of the product, as a worker is one: it runs what the test sends it.
 HAND = """
@@ -86,7 +86,7 @@ class Served:
                 stdout=log,
                 stderr=log,
             )
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while not self.is_up():
             assert self._web.poll() is None, self.log()
             assert time.monotonic() < deadline, self.log()
@@ -94,7 +94,7 @@ class Served:
 
     def is_up(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.base_url}/healthz", timeout=2) as answer:
+            with urllib.request.urlopen(f"{self.base_url}/healthz", timeout=10) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False
@@ -111,7 +111,7 @@ class Served:
         if self._web is None:
             return 0
         self._web.send_signal(how)
-        code = self._web.wait(20)
+        code = self._web.wait(PATIENCE)
         self._web = None
         return code
 
@@ -174,7 +174,7 @@ result = client.cookies["lab_session"].value
             self.base_url + path, headers={"Cookie": f"lab_session={cookie}"}
         )
         try:
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as wrong:
             with wrong:
@@ -190,7 +190,7 @@ result = client.cookies["lab_session"].value
             assert self._hand.stdin is not None
             assert self._hand.stdout is not None
             self._hand.stdin.close()
-            self._hand.wait(20)
+            self._hand.wait(PATIENCE)
             self._hand.stdout.close()
 
 
@@ -206,7 +206,7 @@ def prepared_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             env=served.environment,
             check=True,
             capture_output=True,
-            timeout=120,
+            timeout=PATIENCE,
         )
         yield Path(folder)
 

@@ -30,6 +30,7 @@ from runs.web.feed import Feed
 from runs.web.feed_reader import Reader
 from runs.web.sockets import SameOriginOnly, TopicSocket
 from runs.web.watcher import Watcher
+from tests.patience import PATIENCE
 
 HERE = "http://testserver"
 
@@ -137,7 +138,7 @@ class House:
 
     async def close(self) -> None:
         for opened in self._open:
-            await opened.disconnect(timeout=60)
+            await opened.disconnect(timeout=PATIENCE)
 
 
 async def happens(seen: Callable[[], object]) -> None:

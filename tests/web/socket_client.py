@@ -9,6 +9,8 @@ import socket
 import struct
 from typing import Any
 
+from tests.patience import PATIENCE
+
 TEXT, CLOSE, PING, PONG = 0x1, 0x8, 0x9, 0xA
 
 
@@ -36,7 +38,7 @@ class SocketClient:
     ) -> None:
         self._rest = b""
         self._taken = b""
-        self._tcp = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self._tcp = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
         here = f"127.0.0.1:{port}"
         lines = [
             f"GET /ws/{topic} HTTP/1.1",
@@ -60,7 +62,7 @@ class SocketClient:
         self._write(TEXT, json.dumps({"last": last}).encode())
         return self
 
-    def frame(self, seconds: float = 30) -> dict[str, Any]:
+    def frame(self, seconds: float = PATIENCE) -> dict[str, Any]:
         """The next frame. Raises Closed, and TimeoutError when none comes."""
         while True:
             self._tcp.settimeout(seconds)

@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from runs.work import setup
 from tests.fakes import World
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.django_db
 
@@ -131,7 +132,7 @@ def test_two_posts_at_the_same_time_make_one_account(state: World, names: tuple[
     answers: list[str] = []
 
     def press(name: str) -> None:
-        barrier.wait(10)
+        barrier.wait(PATIENCE)
         try:
             answers.append(setup.make_operator(state.lab.paths, token, name, GOOD).username)
         except setup.SetupRefused as refused:
@@ -143,7 +144,7 @@ def test_two_posts_at_the_same_time_make_one_account(state: World, names: tuple[
     for person in people:
         person.start()
     for person in people:
-        person.join(20)
+        person.join(PATIENCE)
     assert User.objects.count() == 1
     assert sorted(answers) == sorted([User.objects.get().username, setup.DEAD_LINK])
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from labsite import programs
+from tests.patience import PATIENCE
 from tests.web.daphne_fixture import Served
 
 HEAD = "POST /login/ HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-www-form-urlencoded\r\n"
@@ -44,7 +45,7 @@ def _send(tcp: socket.socket, piece: bytes, times: int) -> None:
 
 
 def test_a_body_that_is_announced_as_too_large_is_refused_before_it_is_sent(served: Served) -> None:
-    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as tcp:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE) as tcp:
         tcp.sendall(f"{HEAD}Content-Length: 3000000000\r\n\r\n".encode())
         said = _answer(tcp)
     assert said.startswith("HTTP/1.1 413 ")
@@ -57,7 +58,7 @@ def test_whatever_is_sent_all_the_same_costs_no_memory(served: Served, head: str
     if "chunked" in head:
         piece, end = b"%x\r\n%s\r\n" % (len(piece), piece), b"0\r\n\r\n"
     before = _memory(served.web_pid)
-    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as tcp:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE) as tcp:
         tcp.sendall(f"{HEAD}{head}\r\n\r\n".encode())
         _send(tcp, piece, 200)
         _send(tcp, end, 1)
@@ -71,7 +72,7 @@ def test_a_body_that_does_not_come_to_its_end_is_refused_after_a_while(served: S
     served.stop()
     hurried = [sys.executable, "-c", HURRIED, *programs.web_argv("127.0.0.1", served.port)[3:]]
     served.start(hurried)
-    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as tcp:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE) as tcp:
         tcp.sendall(f"{HEAD}Content-Length: 100\r\n\r\nusername=".encode())
         assert _answer(tcp).startswith("HTTP/1.1 408 ")
     assert served.is_up()
@@ -79,7 +80,7 @@ def test_a_body_that_does_not_come_to_its_end_is_refused_after_a_while(served: S
 
 def test_a_form_of_three_megabytes_is_refused_in_the_words_of_a_page(served: Served) -> None:
     body = b"a=" + b"x" * 3_000_000
-    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as tcp:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE) as tcp:
         tcp.sendall(
             f"{HEAD}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
         )

@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 from runs.web.feed import PACE_SECONDS, SAFETY_SECONDS
 from runs.web.feed_reader import Audience
 from runs.web.watcher import Watcher
+from tests.patience import PATIENCE
 from tests.web.feed_house import House, cookie, frame, happens, house, in_thread, until
 
 __all__ = ["cookie", "house"]
@@ -216,9 +217,9 @@ async def test_the_last_socket_stops_the_tailer_and_tidies_its_file(
     first, second = await house.page(cookie), await house.page(cookie)
     mine = house.paths.feed_socket(os.getpid())
     assert mine.stat().st_mode & 0o077 == 0
-    await first.disconnect(timeout=60)
+    await first.disconnect(timeout=PATIENCE)
     assert mine.exists()
-    await second.disconnect(timeout=60)
+    await second.disconnect(timeout=PATIENCE)
     assert not mine.exists()
     again = await house.page(cookie)
     await in_thread(house.tell)("after a rest")

@@ -95,7 +95,7 @@ def test_a_tab_that_was_logged_out_elsewhere_says_so(served: Served, tab: Tab, r
     other.click("text=Log out")
     other.wait_for_url("**/login/**")
     served.do("tell('not for the one who left', run=run)")
-    expect(page.locator("#banner")).to_contain_text("You are logged out", timeout=5000)
+    expect(page.locator("#banner")).to_contain_text("You are logged out")
     assert "not for the one who left" not in page.content()
 
 

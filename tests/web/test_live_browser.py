@@ -102,7 +102,7 @@ def test_the_link_tells_how_it_is_now_and_an_unread_error_stops_nothing(
     expect(state).to_have_text(re.compile("not reachable|reconnecting"))
     expect(dot).not_to_have_class("dot live")
     served.start()
-    expect(state).to_have_text("live", timeout=15_000)
+    expect(state).to_have_text("live")
     expect(dot).to_have_class("dot live")
 
 
@@ -158,7 +158,7 @@ result = Project.objects.create(name="late", slug="late", state="cloning", sourc
     served.do(NEWS)
     for path, one in pages.items():
         one.bring_to_front()
-        expect(one.locator("main")).to_contain_text(expected[path], timeout=15_000)
+        expect(one.locator("main")).to_contain_text(expected[path])
         assert one.evaluate("window.isSamePage") is True, path
     for path, field in typed.items():
         expect(pages[path].locator(field)).to_have_value("12")

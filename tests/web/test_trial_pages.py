@@ -18,6 +18,7 @@ from runs.agents import trial
 from runs.models import AgentProfile, AgentTrial, Run, Settings
 from tests import make
 from tests.fakes import World
+from tests.patience import PATIENCE
 from tests.real import RealWorld
 from tests.web.browsing import OpenPage
 from tests.web.looking import looks
@@ -124,7 +125,7 @@ def test_in_a_browser_an_agent_is_tried_and_its_steps_come_by_themselves(
     expect(page.get_by_role("heading", name="Trial of Test agent")).to_be_visible()
     wrong += looks(page, "a trial that waits")
     with in_a_worker(lambda: trial.carry_out(real.lab, real.queue.trials[0])):
-        expect(page.locator("#trial > header .pill")).to_have_text("passed", timeout=60_000)
+        expect(page.locator("#trial > header .pill")).to_have_text("passed")
     wrong += looks(page, "a trial that passed")
     page.goto(page.url.partition("/settings")[0] + "/settings/")
     wrong += looks(page, "settings with agents")
@@ -147,4 +148,4 @@ class in_a_worker:  # noqa: N801
         self._thread.start()
 
     def __exit__(self, *_: object) -> None:
-        self._thread.join(90)
+        self._thread.join(PATIENCE)

@@ -48,10 +48,10 @@ def test_an_idle_notice_is_pushed_to_the_open_page(served: Served, tab: Tab) -> 
     page.evaluate("window.isSamePage = true")
     served.do(BEGIN)
     card = page.locator("#project-watch")
-    expect(card).to_contain_text("working", timeout=20_000)
+    expect(card).to_contain_text("working")
     expect(page.locator("#watch-form")).to_be_hidden()
     assert served.do(TICK) == [IDLE]
-    expect(card).to_contain_text(IDLE, timeout=20_000)
+    expect(card).to_contain_text(IDLE)
     assert page.evaluate("window.isSamePage") is True
     assert page.complaints == []
 
@@ -73,7 +73,7 @@ def test_a_session_is_opened_and_killed_without_a_reload(
     expect(page.locator("#project-watch")).to_contain_text("0 of at most 9")
     expect(page.locator("#watch-form")).to_be_hidden()
     day.tick()
-    expect(page.locator("#watch-kill-will")).to_contain_text("2 active runs", timeout=10_000)
+    expect(page.locator("#watch-kill-will")).to_contain_text("2 active runs")
     page.locator("#watch-kill").click()
     expect(page.locator("#watch-kill")).to_contain_text("Press again: kill 2 runs")
     assert day.session.request == 0

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from typing import Any
 
 import pytest
-from django.apps import apps
 from django.db import transaction
 from django.test import Client
 
@@ -590,18 +588,6 @@ def test_what_is_told_of_a_session_is_pushed_to_its_page(day: Day) -> None:
     assert "Drain" not in regions["watch-act"]
     assert "Drain" in (fragments.regions(topic, True) or {})["watch-act"]
     assert fragments.regions("watch:99", True) is None
-
-
-def test_entries_from_before_they_knew_their_session_are_found_again(day: Day) -> None:
-    day.ready("1")
-    day.opens(BATCH).ends("1")
-    expected = dict(Notice.objects.values_list("pk", "watch_id"))
-    assert len([one for one in expected.values() if one]) > 4
-    Notice.objects.update(watch=None)
-    migration = import_module("runs.migrations.0040_watch_of_old_notices")
-    for _ in range(2):
-        migration.fill(apps, None)
-        assert dict(Notice.objects.values_list("pk", "watch_id")) == expected
 
 
 def test_a_session_that_is_held_up_says_by_what(anna: Client, day: Day) -> None:

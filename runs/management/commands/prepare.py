@@ -43,6 +43,12 @@ class Command(BaseCommand):
                 "version again, or go back with a backup as docs/operating.md says. Nothing was "
                 "started, and nothing was changed."
             ) from error
+        except tables.TooOld as error:
+            raise SystemExit(
+                f"The database {servers.name()} is of an older labsite (its last change is {error}) "
+                "than this version can bring up to date. Start a version in between once, as "
+                "docs/operating.md says, then this one. Nothing was started, and nothing was changed."
+            ) from error
         except DatabaseError as error:
             raise SystemExit(
                 f"The database {servers.name()} could not be brought up to date: "

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from tests.patience import PATIENCE
+
 Talk = Callable[[socket.socket, bytes], None]
 
 
@@ -69,7 +71,7 @@ def listening(talk: Talk, tls: ssl.SSLContext | None = None) -> Iterator[Line]:
                 with contextlib.suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
             for thread in threads:
-                thread.join(10)
+                thread.join(PATIENCE)
 
 
 def _request(connection: socket.socket) -> bytes:

@@ -9,6 +9,7 @@ from datetime import timedelta
 import httpx
 import pytest
 
+from tests.patience import PATIENCE
 from tests.trackers.http.forge import (
     HERE,
     START,
@@ -109,7 +110,7 @@ def test_polls_side_by_side_do_not_take_the_share_either():
     sent, held = [], []
 
     def slow(request: httpx.Request) -> httpx.Response:
-        gate.wait(5)
+        gate.wait(PATIENCE)
         return ok([1], **rates(5000, 2001 - len(sent), RESET))
 
     forge.replies = [slow]

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from tests.patience import PATIENCE
 from tests.trackers.http.forge import TOKEN
 from tests.trackers.http.line import Talk, listening, reply
 from trackers.account import Account, Purpose
@@ -51,7 +52,7 @@ def ask_of(api: str, method: str = "GET") -> Request:
     return Request.of(Account(api, TOKEN), method, "/x", {"q": "1"}, None, None, "Bearer")
 
 
-def once(sender: Sender, talk: Talk, seconds: float = 5.0) -> Response | Trouble:
+def once(sender: Sender, talk: Talk, seconds: float = 60.0) -> Response | Trouble:
     with listening(talk) as line:
         return sender.send(ask_of(line.api), {}, time.monotonic() + seconds)
 
@@ -93,7 +94,7 @@ def drip(data: bytes) -> Talk:
 def test_a_server_that_takes_its_time_is_left_at_the_deadline(sender: Sender, talk: Talk):
     began = time.monotonic()
     assert once(sender, talk, SOON) is Trouble.SLOW
-    assert time.monotonic() - began < SOON + 4
+    assert time.monotonic() - began < SOON + 60
 
 
 def test_a_server_that_does_not_even_shake_hands_is_left_too(sender: Sender):
@@ -133,9 +134,9 @@ def test_what_breaks_off_is_told(sender: Sender, said: bytes, trouble: Trouble):
 def test_nobody_there_is_told(sender: Sender):
     with listening(lambda *_: None) as line:
         api = line.api
-    assert sender.send(ask_of(api), {}, time.monotonic() + 5) is Trouble.UNREACHED
+    assert sender.send(ask_of(api), {}, time.monotonic() + 60) is Trouble.UNREACHED
     gone = ask_of("http://no-such-host.invalid/api")
-    assert sender.send(gone, {}, time.monotonic() + 5) is Trouble.UNREACHED
+    assert sender.send(gone, {}, time.monotonic() + 60) is Trouble.UNREACHED
 
 
 def test_a_huge_body_is_not_read(sender: Sender):
@@ -169,7 +170,7 @@ def test_a_connection_is_used_again_whatever_was_answered(sender: Sender):
         ]
     )
     with listening(lambda connection, _: connection.sendall(next(answers))) as line:
-        heard = [sender.send(ask_of(line.api), {}, time.monotonic() + 5) for _ in range(6)]
+        heard = [sender.send(ask_of(line.api), {}, time.monotonic() + 60) for _ in range(6)]
     assert [each.status for each in heard if isinstance(each, Response)] == [
         200,
         200,
@@ -185,7 +186,7 @@ def test_a_connection_is_used_again_whatever_was_answered(sender: Sender):
 def test_a_certificate_that_nobody_vouches_for_is_refused(sender: Sender, tmp_path: Path):
     with listening(lambda connection, _: connection.sendall(reply(b"[]")), _own(tmp_path)) as line:
         api = f"https://localhost:{line.port}/api/v1"
-        assert sender.send(ask_of(api), {}, time.monotonic() + 5) is Trouble.UNTRUSTED
+        assert sender.send(ask_of(api), {}, time.monotonic() + 60) is Trouble.UNTRUSTED
     assert line.heard == []
 
 
@@ -195,9 +196,9 @@ def test_an_authority_of_one_s_own_can_be_named(tmp_path: Path, monkeypatch: pyt
     sender = Sender(NetworkTransport(), time.monotonic)
     with listening(lambda connection, _: connection.sendall(reply(b"[1]")), own) as line:
         api = f"https://localhost:{line.port}/api/v1"
-        heard = [sender.send(ask_of(api), {}, time.monotonic() + 5) for _ in range(2)]
+        heard = [sender.send(ask_of(api), {}, time.monotonic() + 60) for _ in range(2)]
         wrong = f"https://127.0.0.1:{line.port}/api/v1"
-        assert sender.send(ask_of(wrong), {}, time.monotonic() + 5) is Trouble.UNTRUSTED
+        assert sender.send(ask_of(wrong), {}, time.monotonic() + 60) is Trouble.UNTRUSTED
     sender.close()
     assert [each.body for each in heard if isinstance(each, Response)] == [b"[1]", b"[1]"]
     assert line.connections == 2
@@ -209,7 +210,7 @@ def test_a_server_that_drips_under_tls_is_left_too(tmp_path: Path, monkeypatch: 
     sender = Sender(NetworkTransport(), time.monotonic)
     with listening(drip(reply(b"[1]") * 99), own) as line:
         api = f"https://localhost:{line.port}/api/v1"
-        assert sender.send(ask_of(api), {}, time.monotonic() + SOON) is Trouble.SLOW
+        assert sender.send(ask_of(api), {}, time.monotonic() + 5 * SOON) is Trouble.SLOW
     sender.close()
 
 
@@ -220,7 +221,7 @@ def test_the_proxy_of_the_environment_is_used_and_its_exceptions_are_kept(
         monkeypatch.setenv("http_proxy", f"http://me:pass@127.0.0.1:{proxy.port}")
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         sender = Sender(NetworkTransport(), time.monotonic)
-        heard = sender.send(ask_of("http://forge.invalid/api"), {}, time.monotonic() + 5)
+        heard = sender.send(ask_of("http://forge.invalid/api"), {}, time.monotonic() + 60)
         direct = once(sender, lambda connection, _: connection.sendall(reply(b"[8]")))
         sender.close()
     assert isinstance(heard, Response) and heard.body == b"[7]"
@@ -233,7 +234,7 @@ def test_the_proxy_of_the_environment_is_used_and_its_exceptions_are_kept(
 def test_a_proxy_that_cannot_be_used_is_said_to_be(monkeypatch: pytest.MonkeyPatch, proxy: str):
     monkeypatch.setenv("http_proxy", proxy)
     sender = Sender(NetworkTransport(), time.monotonic)
-    assert sender.send(ask_of("http://forge.invalid"), {}, time.monotonic() + 5) is Trouble.NO_WAY
+    assert sender.send(ask_of("http://forge.invalid"), {}, time.monotonic() + 60) is Trouble.NO_WAY
 
 
 def test_a_proxy_that_lets_nobody_through_is_said_to_be(monkeypatch: pytest.MonkeyPatch):
@@ -241,7 +242,7 @@ def test_a_proxy_that_lets_nobody_through_is_said_to_be(monkeypatch: pytest.Monk
     with listening(lambda connection, _: connection.sendall(no)) as proxy:
         monkeypatch.setenv("https_proxy", f"127.0.0.1:{proxy.port}")
         sender = Sender(NetworkTransport(), time.monotonic)
-        heard = sender.send(ask_of("https://forge.invalid"), {}, time.monotonic() + 5)
+        heard = sender.send(ask_of("https://forge.invalid"), {}, time.monotonic() + 60)
     assert heard is Trouble.NO_WAY
     assert proxy.heard[0].startswith(b"CONNECT forge.invalid:443")
     assert TOKEN.encode() not in proxy.heard[0]
@@ -304,7 +305,7 @@ def test_a_whole_call_ends_in_time_whatever_the_server_does():
         pytest.raises(Unreachable),
     ):
         client.call(Account(line.api), "GET", "/x", purpose=Purpose.QUEUE)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize(("purpose", "allowed"), [(Purpose.READ, 4), (Purpose.QUEUE, 3)])
@@ -316,7 +317,7 @@ def test_no_host_is_asked_by_more_than_a_few_at_a_time(purpose: Purpose, allowed
         with lock:
             under_way[0] += 1
             most[0] = max(most[0], under_way[0])
-        all_there.wait(20)
+        all_there.wait(PATIENCE)
         with lock:
             under_way[0] -= 1
         connection.sendall(reply(b"[]"))
