@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
 def _django(argv: Sequence[str]) -> int:
     from labsite import database
     from labsite.mend import mend
-    from runs.domain.paths import Paths
+    from runs.core.paths import Paths
 
     if argv[1:2] and argv[1] in FIRST_COMMANDS:
         paths = Paths(state_dir())

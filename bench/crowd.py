@@ -47,9 +47,9 @@ def crowd(projects: int, each: int) -> Iterator[tuple[RealWorld, list[Run]]]:
 
 
 def _fill(world: RealWorld, projects: int, each: int) -> list[Run]:
+    from runs.issues import acts as issues
     from runs.models import Project, Settings
-    from runs.work import issues
-    from runs.work import projects as project_verbs
+    from runs.projects import acts as project_verbs
     from tests.repositories import a_checkout
 
     settings = Settings.current()
@@ -75,8 +75,8 @@ def _fill(world: RealWorld, projects: int, each: int) -> list[Run]:
 
 
 def _run(world: RealWorld, project: object, key: str, slot: int) -> Run:
-    from runs.domain import naming
-    from runs.domain.ports import Order
+    from runs.core import naming
+    from runs.core.ports import Order
     from tests.make import a_run
 
     lab = world.lab

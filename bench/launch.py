@@ -27,10 +27,10 @@ def main() -> None:
 
 def measure(projects: int, issues: int) -> None:
     """Decisions on facts alone, then facts and decision together on the built-in tracker."""
-    from runs.domain import launching
-    from runs.domain.launching import Room
+    from runs.dispatch import facts, filling, launching
+    from runs.dispatch.launching import Room
     from runs.models import Settings
-    from runs.work import facts, filling, watches
+    from runs.watch import acts as watches
     from tests.fakes import World
     from trackers import registry
 

@@ -34,9 +34,9 @@ def main() -> None:
 
 def _world(folder: Path):  # type: ignore[no-untyped-def]
     """A clock that is moved by hand, real signal folders, and the real database."""
+    from runs.core import lease
+    from runs.groups.signal_files import SignalFolders
     from runs.models import Project
-    from runs.outside.signal_files import SignalFolders
-    from runs.work import lease
     from tests.fakes import World
 
     Project.objects.all().delete()
@@ -48,8 +48,8 @@ def _world(folder: Path):  # type: ignore[no-untyped-def]
 
 def passes(world, tasks: int) -> None:  # type: ignore[no-untyped-def]
     """One pass over a group of many tasks: nothing new, and with tasks that stall."""
+    from runs.groups import monitor_stepper, monitors
     from runs.models import Monitor
-    from runs.work import monitoring, monitors
     from tests.make import a_project
     from tests.runs.stories import passing
 
@@ -59,7 +59,7 @@ def passes(world, tasks: int) -> None:  # type: ignore[no-untyped-def]
 
     def bare() -> None:
         list(Monitor.objects.due(world.lab.host, world.clock.now).select_related("group__project"))
-        monitoring._listed(world.lab, monitor)
+        monitor_stepper._listed(world.lab, monitor)
 
     def due() -> None:
         world.clock.forward(seconds=30)
@@ -71,7 +71,7 @@ def passes(world, tasks: int) -> None:  # type: ignore[no-untyped-def]
     under_way = passing(world, _number(world))
 
     def one_pass() -> None:
-        monitoring.look(under_way)
+        monitor_stepper.look(under_way)
         assert under_way.errors == []
 
     due()
@@ -85,8 +85,8 @@ def passes(world, tasks: int) -> None:  # type: ignore[no-untyped-def]
 
 def checks(world, groups: int, size: int) -> None:  # type: ignore[no-untyped-def]
     """All monitors look at their signal folders: five seconds after the checks before."""
+    from runs.groups import monitor_stepper, monitors, signal_folders
     from runs.models import Monitor
-    from runs.work import monitoring, monitors, signalling
     from tests.make import a_project
     from tests.runs.stories import passing
 
@@ -97,7 +97,7 @@ def checks(world, groups: int, size: int) -> None:  # type: ignore[no-untyped-de
         given = {"poll_seconds": 86_000, "timeout_seconds": None}
         assert monitors.start(world.lab, group, by="anna", given=given).is_fast
     folders = [
-        signalling.folder(world.lab, one.group) / ".all-done"
+        signal_folders.folder(world.lab, one.group) / ".all-done"
         for one in Monitor.objects.running().select_related("group__project")
     ]
     counted = 0
@@ -114,7 +114,7 @@ def checks(world, groups: int, size: int) -> None:  # type: ignore[no-untyped-de
     under_way = passing(world, _number(world))
 
     def one_round() -> None:
-        monitoring.look(under_way)
+        monitor_stepper.look(under_way)
         assert under_way.errors == []
 
     def until(told: bool) -> Callable[[], None]:
@@ -157,13 +157,13 @@ def _group(project, name: str, tasks: int):  # type: ignore[no-untyped-def]
 
 def _signals(world, group, size: int) -> None:  # type: ignore[no-untyped-def]
     """A signal folder in which half of the tasks have their files."""
+    from runs.groups import signal_folders
     from runs.models import TaskGroup
-    from runs.work import signalling
 
     TaskGroup.objects.filter(pk=group.pk).update(signals=True)
     group.signals = True
-    folder = signalling.folder(world.lab, group)
-    world.lab.signals.prepare(folder, size, signalling.inscription(group))
+    folder = signal_folders.folder(world.lab, group)
+    world.lab.signals.prepare(folder, size, signal_folders.inscription(group))
     for number in range(1, size, 2):
         (folder / f"{number}.done").write_text("{}")
 

@@ -24,7 +24,7 @@ import sys
 from django.utils import timezone
 from runs.models import AgentProfile, Project, Settings
 from runs.wiring import lab
-from runs.work import issues, projects
+from runs.issues import acts as issues; from runs.projects import acts as projects
 profile = AgentProfile.objects.create(name='bench', argv=[sys.executable, {str(AGENT)!r}, '{{prompt}}'])
 project = projects.add(lab(), name='bench', source='SOURCE', token='', by='anna')
 Project.objects.update(agent=profile)

@@ -56,10 +56,11 @@ def main() -> None:
 
 def _sample(state: Path) -> float:
     """One group of one task, whose signal comes at some moment between two checks."""
+    from runs.groups import acts as groups
+    from runs.groups import monitors
+    from runs.groups.tasks import NewTask
     from runs.models import Monitor, Project
     from runs.wiring import lab as outside
-    from runs.work import groups, monitors
-    from runs.work.tasks import NewTask
 
     project = Project.objects.get()
     name = f"group-{time.monotonic_ns()}"

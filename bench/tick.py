@@ -46,8 +46,8 @@ def main() -> None:
 
 
 def measure(world, runs, counts: Counts, name: str) -> None:  # type: ignore[no-untyped-def]
+    from runs import tick
     from runs.models import Run
-    from runs.work import tick
 
     def quiet() -> None:
         report = tick.tick(world.lab, force=True)

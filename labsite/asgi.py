@@ -17,8 +17,8 @@ with undisturbed():
     django_application = get_asgi_application()
 
     # What follows needs the apps to be ready.
+    from runs.api.stream import TimelineStream
     from runs.web import fragments
-    from runs.web.api.stream import TimelineStream
     from runs.web.feed import Feed
     from runs.web.feed_reader import Reader
     from runs.web.sockets import SameOriginOnly, socket_urls

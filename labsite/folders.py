@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from labsite.env import WrongSetting
-from runs.domain.paths import Paths, odd_letters
+from runs.core.paths import Paths, odd_letters
 
 _PRIVATE = 0o700
 LONGEST_PATH = 350  # a worktree's path is stored in 500

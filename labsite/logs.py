@@ -7,7 +7,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from labsite import env
 from labsite.redact import hide_secrets
-from runs.domain import masking
+from runs.core import masking
 
 
 def _redact(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 
 
 def mend(paths: Paths, on_server: bool) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from labsite import folders
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 
 NEEDED = {"git": "git", "tmux": "tmux"}
 EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104

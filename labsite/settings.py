@@ -10,7 +10,7 @@ from pathlib import Path
 
 from labsite import database, env, folders, plain
 from labsite.queue import LabHuey
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 
 ROOT = Path(__file__).resolve().parent.parent
 STATE_DIR = env.state_dir()
@@ -92,10 +92,10 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "runs.web.ledger.Ledger",
-    "runs.web.visits.Visits",
+    "runs.forges.ledger.Ledger",
+    "runs.overview.visit_middleware.Visits",
     "runs.web.access.LoginRequired",
-    "runs.web.stepup.ConfirmSecrets",
+    "runs.people.stepup.ConfirmSecrets",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -177,7 +177,7 @@ SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^agent/"]
 SECURE_REFERRER_POLICY = "same-origin"
 CSRF_TRUSTED_ORIGINS = env.words("LAB_TRUSTED_ORIGINS")
 X_FRAME_OPTIONS = "DENY"
-CSRF_FAILURE_VIEW = "runs.web.views.auth.csrf_failed"
+CSRF_FAILURE_VIEW = "runs.people.auth.csrf_failed"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": ["'self'"],

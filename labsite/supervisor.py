@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from labsite import env, preflight, programs
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 from trackers import plain
 
 ROOT = Path(__file__).resolve().parent.parent

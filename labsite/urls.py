@@ -19,7 +19,7 @@ urlpatterns = [
     path("admin/login/", to_login, name="admin-login"),
     path("admin/password_change/", to_password, name="admin-password"),
     path("admin/", admin.site.urls),
-    path("", include("runs.web.urls")),
+    path("", include("runs.urls")),
 ]
 
-handler500 = "runs.web.views.trouble.failed"
+handler500 = "runs.web.trouble.failed"

@@ -12,28 +12,20 @@ from django.conf import settings
 from huey.contrib.djhuey import close_db, db_periodic_task
 
 from labsite.queue import OFFER_SECONDS
+from runs import tick
+from runs.accounts import logins
 from runs.agents import checks, trial
-from runs.domain import naming
-from runs.domain.ports import Lab
-from runs.outside.signal_poll import SignalPoll
+from runs.core import naming
+from runs.core.ports import Lab
+from runs.forges import mirror, quota, tracker_cache
+from runs.groups.signal_poll import SignalPoll
+from runs.kept import discarding, sweep
+from runs.lifecycle import launch as launching
+from runs.manual import acts as manual
+from runs.notices import deliveries, pings
+from runs.projects import acts as projects
+from runs.validation import fixers, runner, validations
 from runs.wiring import lab
-from runs.work import (
-    checking,
-    deliveries,
-    discarding,
-    fixers,
-    logins,
-    manual,
-    mirror,
-    pings,
-    projects,
-    quota,
-    seen,
-    sweep,
-    tick,
-    validations,
-)
-from runs.work import launch as launching
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +126,7 @@ def validate(validation_id: int) -> None:
     if not room.acquire(blocking=False):
         return
     try:
-        checking.carry_out(lab(), validation_id, lambda: settings.HUEY.is_stopping)
+        runner.carry_out(lab(), validation_id, lambda: settings.HUEY.is_stopping)
     finally:
         room.release()
 
@@ -172,7 +164,7 @@ def discard(discarding_id: int) -> None:
 @close_db
 def refresh(project_id: int) -> None:
     """Ask a tracker again for what pages show of it. Shares the room of the notices."""
-    _long("refresh", project_id, seen.refresh)
+    _long("refresh", project_id, tracker_cache.refresh)
 
 
 @close_db
@@ -214,7 +206,7 @@ def watch_signals() -> None:
     """Look at a project as soon as there is a new signal file of it; by time where nobody tells."""
     root = settings.PATHS.signals()
     try:
-        from runs.outside.signal_watch import SignalWatch
+        from runs.groups.signal_watch import SignalWatch
 
         SignalWatch(root, on_wake).run()
     except (ImportError, OSError) as error:

@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING, cast
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from runs.agents import masked
-from runs.agents.known import Known
-from runs.domain.ports import Lab, Steady
+from runs.agents.desks import TrialDesks
+from runs.agents.on_machine import AgentFiles, AgentLogin, AgentRegistry
+from runs.agents.programs import AgentPrograms
+from runs.core.ports import Lab, Steady
+from runs.forges.bd import BdCommand
+from runs.forges.trackers import Trackers
+from runs.groups.signal_files import SignalFolders
+from runs.machine import processes
+from runs.machine.git import Git
+from runs.machine.notify import DatagramBell
+from runs.machine.tmux import TmuxSessions
+from runs.machine.worktrees import GitWorktrees
 from runs.models import Settings
-from runs.outside import processes
-from runs.outside.agents import AgentFiles, AgentLogin, AgentRegistry
-from runs.outside.bd import BdCommand
-from runs.outside.checks import LocalChecks
-from runs.outside.desks import TrialDesks
-from runs.outside.forges import Trackers
-from runs.outside.git import Git
-from runs.outside.notifier import AppriseNotifier
-from runs.outside.notify import DatagramBell
-from runs.outside.programs import AgentPrograms
-from runs.outside.signal_files import SignalFolders
-from runs.outside.tmux import TmuxSessions
-from runs.outside.worktrees import GitWorktrees
+from runs.notices.notifier import AppriseNotifier
+from runs.secrets import masked
+from runs.secrets.known import Known
+from runs.validation.checks import LocalChecks
 from trackers.registry import Tools
 
 if TYPE_CHECKING:
-    from runs.domain.paths import Paths
+    from runs.core.paths import Paths
     from trackers.http.client import Client
 
 

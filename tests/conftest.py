@@ -15,7 +15,7 @@ from django.db import connection
 from django.test import TransactionTestCase
 
 from labsite.database import chosen
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 from tests import emptying, make, prepared
 from tests.fakes import World
 from tests.real import RealWorld

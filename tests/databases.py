@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from labsite.database import chosen
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 
 KEPT = 12  # no test uses more at once
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runs.domain import tokens
+from runs.core import tokens
 from runs.models import Project, Run
-from runs.work import pulls
+from runs.pulls import acts as pulls
 from tests import make
 from tests.real import RealWorld, git
 from trackers.base import Pull

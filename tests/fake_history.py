@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from runs.domain.history import EMPTY_TREE, Change, Commit
-from runs.domain.merging import Joined, MergeCommit, Way
-from runs.domain.ports import Moved, Rejected, SeamError
+from runs.core.history import EMPTY_TREE, Change, Commit
+from runs.core.ports import Moved, Rejected, SeamError
+from runs.pulls.rules import Joined, MergeCommit, Way
 
 ZERO = "0" * 40
 AT = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runs.domain.keeping import RESCUES, Branch, Snapshot, Standing
-from runs.domain.ports import SeamError, Taken
+from runs.core.keeping import RESCUES, Branch, Snapshot, Standing
+from runs.core.ports import SeamError, Taken
 from tests.fake_history import AT
 
 if TYPE_CHECKING:

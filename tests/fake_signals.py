@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from runs.domain.fast_path import AllDone, Unreadable
-from runs.domain.grouping import is_name, subject_of
-from runs.domain.ports import SeamError
-from runs.domain.signalling import Crash, Inscription, SentBack, Signal
+from runs.core.ports import SeamError
+from runs.groups.fast_path import AllDone, Unreadable
+from runs.groups.grouping import is_name, subject_of
+from runs.groups.signal_rules import Crash, Inscription, SentBack, Signal
 
 
 @dataclass

@@ -9,11 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runs.domain import naming
-from runs.domain.checking import Check, Checked
-from runs.domain.outward import Said
-from runs.domain.paths import Paths
-from runs.domain.ports import (
+from runs.core import naming
+from runs.core.outward import Said
+from runs.core.paths import Paths
+from runs.core.ports import (
     Exit,
     Lab,
     Order,
@@ -25,7 +24,8 @@ from runs.domain.ports import (
     Taken,
     UnfitAddress,
 )
-from runs.domain.states import ForgeKind
+from runs.core.states import ForgeKind
+from runs.validation.command_rules import Check, Checked
 from tests.fake_history import FakeHistory
 from tests.fake_kept import FakeKept
 from tests.fake_signals import FakeSignals

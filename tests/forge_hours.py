@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
+from runs import tick
+from runs.forges import tracker_cache
+from runs.forges.trackers import Trackers
+from runs.kept import sweep
 from runs.models import Forge, Project, Run, Settings, WatchSession
-from runs.outside.forges import Trackers
-from runs.work import seen, sweep, tick, watches
+from runs.watch import acts as watches
 from tests import make
 from tests.fakes import START, World
 from tests.trackers.forge import Double, Gitea, Repo
@@ -108,7 +111,7 @@ class Hours:
     def work_off(self) -> None:
         queue, lab = self.world.queue, self.world.lab
         while queue.refreshes:
-            seen.refresh(lab, queue.refreshes.pop(0))
+            tracker_cache.refresh(lab, queue.refreshes.pop(0))
         while queue.sweeps:
             sweep.carry_out(lab, queue.sweeps.pop(0))
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.contrib.auth.models import User
 
-from runs.domain import naming
-from runs.domain.grouping import TaskStatus
-from runs.domain.states import Outcome, ProjectState, RunKind, RunState
+from runs.core import naming
+from runs.core.states import Outcome, ProjectState, RunKind, RunState
+from runs.groups.grouping import TaskStatus
 from runs.models import AgentProfile, Project, Run, Task, TaskGroup
 from tests.fakes import START
 

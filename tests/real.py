@@ -12,25 +12,26 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from runs.agents import masked
-from runs.agents.known import Known
-from runs.domain.paths import Paths
-from runs.domain.ports import Lab, Steady
-from runs.domain.states import ProjectState
+from runs.agents.desks import TrialDesks
+from runs.agents.on_machine import AgentFiles, AgentLogin, AgentRegistry
+from runs.agents.programs import AgentPrograms
+from runs.core.paths import Paths
+from runs.core.ports import Lab, Steady
+from runs.core.states import ProjectState
+from runs.forges.bd import BdCommand
+from runs.forges.trackers import Trackers
+from runs.groups.signal_files import SignalFolders
+from runs.lifecycle import launch
+from runs.machine import processes
+from runs.machine.git import Git
+from runs.machine.tmux import TmuxSessions
+from runs.machine.worktrees import GitWorktrees
 from runs.models import AgentProfile, Project, Settings
-from runs.outside import processes
-from runs.outside.agents import AgentFiles, AgentLogin, AgentRegistry
-from runs.outside.bd import BdCommand
-from runs.outside.checks import LocalChecks
-from runs.outside.desks import TrialDesks
-from runs.outside.forges import Trackers
-from runs.outside.git import Git
-from runs.outside.notifier import AppriseNotifier
-from runs.outside.programs import AgentPrograms
-from runs.outside.signal_files import SignalFolders
-from runs.outside.tmux import TmuxSessions
-from runs.outside.worktrees import GitWorktrees
-from runs.work import launch, projects
+from runs.notices.notifier import AppriseNotifier
+from runs.projects import acts as projects
+from runs.secrets import masked
+from runs.secrets.known import Known
+from runs.validation.checks import LocalChecks
 from tests.fakes import FakeBell, FakeQueue
 from tests.patience import PATIENCE
 from tests.repositories import IDENTITY, a_checkout, git

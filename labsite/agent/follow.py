@@ -12,8 +12,9 @@ from labsite.beside.person import who
 from labsite.beside.refused import Refusal
 from runs import wiring
 from runs.agents import trial as trials
-from runs.domain.trying import Step, StepState, TrialState, Tried
-from runs.models import AgentProfile, AgentTrial, connections
+from runs.agents.trying import Step, StepState, TrialState, Tried
+from runs.core import connections
+from runs.models import AgentProfile, AgentTrial
 
 _MARKS = {StepState.PASSED: "ok", StepState.FAILED: "FAILED"}
 _WIDTH = 28

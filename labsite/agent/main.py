@@ -17,7 +17,7 @@ from labsite.beside.presses import CODE_HUNG_UP, CODE_INTERRUPTED, Presses
 from labsite.beside.programs import Programs
 from labsite.beside.refused import Refusal
 from labsite.supervisor import say
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 
 ROUND_SECONDS = 0.2
 CODE_FAILED, CODE_ARGUMENTS = 1, 2

@@ -20,10 +20,10 @@ from labsite.backup.form import Head, Unfit, lines_of, moved, safe
 from labsite.backup.places import beside
 from labsite.backup.save import GIT_SECONDS, ROOT, say
 from labsite.doctor.machine import is_running
-from runs.domain.paths import Paths
-from runs.domain.ports import SeamError
-from runs.domain.upgrading import gap
-from runs.outside.git import Git
+from runs.core.paths import Paths
+from runs.core.ports import SeamError
+from runs.core.upgrading import gap
+from runs.machine.git import Git
 
 OUR_STEPS = {"runs": "runs/migrations", "builtin": "trackers/builtin/migrations"}
 # Our own lists, never a file of that name that somebody saved.

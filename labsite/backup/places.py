@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from labsite.backup.form import Unfit
-from runs.outside import scratch
+from runs.machine import scratch
 
 # Saved in their own way, or made again by the next start.
 ELSEWHERE = frozenset(

@@ -18,8 +18,8 @@ from typing import Any
 from labsite.backup.archive import Writer
 from labsite.backup.form import Unfit
 from labsite.backup.tree import Copier
-from runs.domain.ports import SeamError
-from runs.outside.git import Git, failed
+from runs.core.ports import SeamError
+from runs.machine.git import Git, failed
 
 LONG = 6 * 3600.0
 _OBJECTS = ("objects", "refs", "packed-refs", "reftable")

@@ -21,9 +21,9 @@ from labsite.backup.form import FORMAT, Head, Unfit
 from labsite.backup.places import beside, is_left_out
 from labsite.backup.tree import Copier
 from labsite.backup.worktree import Notes
-from runs.domain.paths import Paths
-from runs.domain.ports import SeamError
-from runs.outside.git import Git
+from runs.core.paths import Paths
+from runs.core.ports import SeamError
+from runs.machine.git import Git
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GIT_SECONDS = 600.0

@@ -11,9 +11,9 @@ from typing import Any
 
 from labsite import database
 from labsite.backup.form import Unfit
-from runs.domain.paths import Paths
-from runs.domain.ports import SeamError
-from runs.outside import shell
+from runs.core.paths import Paths
+from runs.core.ports import SeamError
+from runs.machine import shell
 
 LONG = 6 * 3600.0
 SQLITE, POSTGRESQL = "sqlite", "postgresql"

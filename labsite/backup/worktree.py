@@ -15,9 +15,9 @@ from typing import Any
 
 from labsite.backup.archive import clear
 from labsite.backup.tree import NAMED_BYTES, Copier, Kept, named_in
-from runs.domain.ports import SeamError
-from runs.outside.git import Git, failed
-from runs.outside.links import admin_of, registered
+from runs.core.ports import SeamError
+from runs.machine.git import Git, failed
+from runs.machine.links import admin_of, registered
 
 LONG = 3600.0
 TURNS = 3

@@ -15,8 +15,8 @@ from types import TracebackType
 
 from labsite import preflight, programs, supervisor
 from labsite.supervisor import Child
-from runs.domain.paths import Paths
-from runs.outside import notify
+from runs.core.paths import Paths
+from runs.machine import notify
 
 LOOK_SECONDS = 2.0
 HOST = "127.0.0.1"

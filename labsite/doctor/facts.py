@@ -83,7 +83,7 @@ def _migrations() -> dict[str, list[str]]:
 def _tick() -> dict[str, Any]:
     """The last tick as the health page tells it."""
     from runs.models import Settings
-    from runs.web.health import last_tick
+    from runs.overview.worker_health import last_tick
     from runs.wiring import lab
 
     seconds = Settings.objects.values_list("tick_seconds", flat=True).first() or 30
@@ -140,7 +140,7 @@ def _secrets() -> int:
     """How many stored secrets the present key does not open."""
     from django.db import connection
 
-    from runs.models.secret import decrypted
+    from runs.core.secret import decrypted
 
     stored: list[str] = []
     with connection.cursor() as cursor:
@@ -159,7 +159,8 @@ def _agents() -> list[dict[str, Any]]:
     As a session would find it that is started from this environment; labsite itself may have been
     started from another one.
     """
-    from runs.agents import checks, credentials
+    from runs.accounts import credentials
+    from runs.agents import checks
     from runs.models import AgentProfile, Project, Settings
     from runs.wiring import real_lab
 
@@ -227,9 +228,9 @@ def _beads() -> dict[str, Any]:
     """What `bd` calls itself, how many projects are on it, and why some cannot be read."""
     from datetime import UTC, datetime
 
-    from runs.domain.states import TrackerKind
+    from runs.core.states import TrackerKind
+    from runs.forges.bd import BdCommand
     from runs.models import Project
-    from runs.outside.bd import BdCommand
     from trackers.base import Finding
     from trackers.beads.adapter import BeadsTracker
     from trackers.beads.command import Ended

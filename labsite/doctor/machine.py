@@ -20,9 +20,9 @@ from pathlib import Path
 from labsite import env, plain, preflight
 from labsite.doctor import rules
 from labsite.doctor.lines import Line, ok, warning, wrong
-from runs.domain.paths import Paths, odd_letters
-from runs.domain.ports import SeamError
-from runs.outside import shell
+from runs.core.paths import Paths, odd_letters
+from runs.core.ports import SeamError
+from runs.machine import shell
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ASK_SECONDS = 5.0

@@ -23,9 +23,9 @@ from labsite import env
 from labsite.doctor import checks, machine, places, product, rules, storage
 from labsite.doctor.checks import Check
 from labsite.doctor.lines import Line, as_json, as_text, exit_code, ok, wrong
-from runs.domain.paths import Paths
-from runs.domain.ports import SeamError
-from runs.outside import shell
+from runs.core.paths import Paths
+from runs.core.ports import SeamError
+from runs.machine import shell
 
 ROOT = machine.ROOT
 FACTS_SECONDS = 25.0

@@ -11,10 +11,10 @@ from pathlib import Path
 from labsite import plain
 from labsite.doctor import product
 from labsite.doctor.lines import Line, ok, wrong
-from runs.domain.paths import Paths
-from runs.domain.ports import SeamError, Sighting
-from runs.outside import links, shell, sightings
-from runs.outside.git import Git
+from runs.core.paths import Paths
+from runs.core.ports import SeamError, Sighting
+from runs.machine import links, shell, sightings
+from runs.machine.git import Git
 
 ASK_SECONDS = 5.0
 AT_ONCE = 4

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from labsite.doctor.lines import Line, ok, warning, wrong
-from runs.domain import naming
+from runs.core import naming
 from trackers.keys import KeyRule
 
 SHOWN = 5

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from labsite import plain
 from labsite.doctor.lines import Line, ok, warning, wrong
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 
 CHECK_SECONDS = 5.0
 BUSY_SECONDS = 3.0

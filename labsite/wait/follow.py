@@ -11,10 +11,12 @@ from labsite.beside.refused import Refusal
 from labsite.supervisor import say
 from labsite.wait.lines import Lines
 from runs import wiring
-from runs.domain.grouping import MonitorState
-from runs.domain.states import NoticeKind
-from runs.models import Monitor, TaskGroup, connections
-from runs.work import monitors, timeline
+from runs.core import connections
+from runs.core.states import NoticeKind
+from runs.groups import monitors
+from runs.groups.grouping import MonitorState
+from runs.models import Monitor, TaskGroup
+from runs.timeline import queries as timeline
 
 MOST_ENTRIES = 500
 TOLD = ("monitor.", NoticeKind.TASK_RELEASED)

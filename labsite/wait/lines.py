@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import IO, Protocol
 
 from labsite.beside.printer import Printer
-from runs.domain.grouping import Result
+from runs.groups.grouping import Result
 
 
 class Lines(Protocol):

@@ -19,8 +19,8 @@ from labsite.beside.programs import Programs
 from labsite.beside.refused import Refusal
 from labsite.supervisor import say
 from labsite.wait.lines import HumanLines, JsonLines
-from runs.domain.paths import Paths
-from runs.domain.wait_terms import WrongTerm, read_expected, read_options
+from runs.core.paths import Paths
+from runs.groups.wait_terms import WrongTerm, read_expected, read_options
 
 ROUND_SECONDS = 0.2
 CODE_ARGUMENTS, CODE_FAILED = 2, 3

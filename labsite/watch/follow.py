@@ -10,10 +10,12 @@ from labsite.supervisor import say
 from labsite.watch.lines import Lines, State, Summary, Told
 from labsite.watch.refused import NotYet
 from runs import wiring
-from runs.domain.states import ProjectState
-from runs.domain.watch_session import Request, Terms
-from runs.models import Notice, Run, Validation, WatchSession, connections
-from runs.work import timeline, watches
+from runs.core import connections
+from runs.core.states import ProjectState
+from runs.models import Notice, Run, Validation, WatchSession
+from runs.timeline import queries as timeline
+from runs.watch import acts as watches
+from runs.watch.watch_session import Request, Terms
 
 MOST_ENTRIES = 200
 CODE_GONE = 1

@@ -1,3 +1,1 @@
-"""Agents: what runs in a session, whether its account can be used, and what it told."""
-
-from __future__ import annotations
+"""Coding agents: profiles, programs, checks, trials, and the API that an agent may ask."""

@@ -10,13 +10,14 @@ import logging
 
 from django.db import transaction
 
+from runs.accounts import logins
 from runs.agents import check_rules
 from runs.agents.check_rules import ProgramFacts
-from runs.domain.ports import Lab, SeamError
-from runs.domain.states import AnswerCode, NoticeKind
-from runs.domain.waiting import Obstacle
+from runs.core.ports import Lab, SeamError
+from runs.core.states import AnswerCode, NoticeKind
+from runs.dispatch.waiting import Obstacle
 from runs.models import AgentProfile
-from runs.work import announce, logins
+from runs.timeline import announce
 
 logger = logging.getLogger(__name__)
 

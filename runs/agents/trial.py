@@ -17,14 +17,16 @@ from pathlib import Path
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
-from runs.agents import checks, credentials, trial_ground
-from runs.domain import tokens, trying
-from runs.domain.outward import Desk
-from runs.domain.ports import Lab, Order, SeamError
-from runs.domain.states import NoticeKind
-from runs.domain.trying import OPEN, Step, StepState, TrialState, Tried
+from runs.accounts import credentials
+from runs.agents import checks, trial_ground, trying
+from runs.agents.trying import OPEN, Step, StepState, TrialState, Tried
+from runs.core import tokens
+from runs.core.outward import Desk
+from runs.core.ports import Lab, Order, SeamError
+from runs.core.states import NoticeKind
+from runs.lifecycle import orders
 from runs.models import AgentProfile, AgentTrial, Run, Settings
-from runs.work import announce, orders
+from runs.timeline import announce
 
 logger = logging.getLogger(__name__)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from runs.agents import events
-from runs.domain import naming
-from runs.domain.outward import Desk
-from runs.domain.ports import Lab, Order, SeamError
-from runs.domain.states import AgentMode, TrackerKind
-from runs.domain.trying import TrialFacts
+from runs.agents.trying import TrialFacts
+from runs.core import naming
+from runs.core.outward import Desk
+from runs.core.ports import Lab, Order, SeamError
+from runs.core.states import AgentMode, TrackerKind
+from runs.lifecycle import looking
 from runs.models import AgentTrial, Project, Run, Settings
-from runs.work import looking
+from runs.transcript import events
 
 SCREEN_LINES = 40
 _OF_TMUX = "Pane is dead ("

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 
 
 def address_of_running(paths: Paths) -> str:

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
 
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 
 MANIFEST = "staticfiles.json"
 

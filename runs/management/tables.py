@@ -8,7 +8,7 @@ from django.db import DEFAULT_DB_ALIAS, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
-from runs.domain.upgrading import Gap, gap
+from runs.core.upgrading import Gap, gap
 
 
 class TooNew(Exception):

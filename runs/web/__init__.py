@@ -1,0 +1,1 @@
+"""The kit of pages: access, answers, live parts, feed, sockets, chrome, rendering."""

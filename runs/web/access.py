@@ -12,7 +12,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render, resolve_url
 
-from runs.domain.roles import MAY_ACT
+from runs.people.roles import MAY_ACT
 from runs.web import answers
 
 P = ParamSpec("P")

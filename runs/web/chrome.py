@@ -11,10 +11,12 @@ from django.urls import reverse
 from django.utils.functional import SimpleLazyObject
 
 from runs import wiring
-from runs.domain.states import ProjectState
+from runs.core.states import ProjectState
 from runs.models import Project
-from runs.web import access, addresses, board, watched
-from runs.web.board import Board
+from runs.overview import board
+from runs.overview.board import Board
+from runs.watch import watched
+from runs.web import access, addresses
 
 SECTIONS = {
     "run": "runs",

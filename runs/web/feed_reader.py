@@ -12,10 +12,10 @@ from typing import ParamSpec, Protocol, TypeVar
 from django.contrib.sessions.models import Session
 from django.db import connections
 
-from runs.domain.states import NoticeKind
+from runs.core.states import NoticeKind
 from runs.models import Notice
+from runs.timeline import queries as timeline
 from runs.web import access
-from runs.work import timeline
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from django import forms
 from django.urls import reverse_lazy
 
-from runs.domain.states import NoticeKind, Outcome
+from runs.core.states import NoticeKind, Outcome
 from runs.models import AgentProfile, Settings
-from runs.work.audit import Wanted
+from runs.timeline.audit import Wanted
 
 Grouped = list[tuple[str, str | list[tuple[str, str]]]]
 

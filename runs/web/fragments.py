@@ -11,35 +11,23 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
 
-from runs import wiring
-from runs.domain.ports import Lab
-from runs.domain.states import NoticeKind, Outcome, WorktreeFate
+from runs import schedule, wiring
+from runs.agents import agent_cards, trial_page
+from runs.core.ports import Lab
+from runs.core.states import NoticeKind, Outcome, WorktreeFate
+from runs.dispatch import hints
+from runs.groups import group_pages
+from runs.lifecycle import looking, run_rows, steps
+from runs.lifecycle.looking import Screen
 from runs.models import AgentProfile, AgentTrial, Notice, Project, Run, Settings
-from runs.web import (
-    access,
-    addresses,
-    agent_cards,
-    agent_panel,
-    answers,
-    audit_page,
-    board,
-    chrome,
-    diff,
-    group_pages,
-    hints,
-    live_parts,
-    queries,
-    run_rows,
-    steps,
-    terminal,
-    trial_page,
-    watch_pages,
-    watched,
-)
-from runs.web.board import Facts
+from runs.overview import board, queries
+from runs.overview.board import Facts
+from runs.pulls import diff
+from runs.timeline import audit_page
+from runs.transcript import agent_panel
+from runs.watch import watch_pages, watched
+from runs.web import access, addresses, answers, chrome, live_parts, terminal
 from runs.web.forms import ChoiceForm
-from runs.work import looking, schedule
-from runs.work.looking import Screen
 
 Context = dict[str, Any]
 Shown = AgentProfile | AgentTrial | Project | Run | Screen | Settings | None

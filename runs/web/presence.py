@@ -13,9 +13,9 @@ from django.db import DatabaseError
 from django.db.models import Exists, OuterRef, Q
 
 from runs import wiring
-from runs.domain.ports import Lab
+from runs.core.ports import Lab
+from runs.forges import tracker_cache
 from runs.models import Run, WatchSession
-from runs.work import seen
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Presence:
                 self._noted.clear()
             self._noted[topic] = now
         try:
-            seen.watch(lab, about)
+            tracker_cache.watch(lab, about)
         except DatabaseError as error:
             logger.warning("an open page was not noted", extra={"error": str(error)})
 

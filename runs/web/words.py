@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from runs.domain.states import NoticeKind, Outcome
+from runs.core.states import NoticeKind, Outcome
 
 _GOOD = {Outcome.SUCCEEDED, Outcome.NO_CHANGE}
 _BAD = {Outcome.DIED, Outcome.TIMED_OUT, Outcome.FAILED, Outcome.REJECTED}

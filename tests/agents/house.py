@@ -10,9 +10,9 @@ from pathlib import Path
 from django.apps import apps
 
 from labsite.preflight import write_labctl
+from runs.issues import acts as issues
 from runs.migrations import _seed
 from runs.models import AgentProfile, Project, Run
-from runs.work import issues
 from tests.agents.model_server import ModelServer
 from tests.agents.script import Say, Shell, Step
 from tests.patience import PATIENCE

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.outside import claude_files
+from runs.agents import claude_files
 from tests.agents.house import CLAUDE, environment
 from tests.agents.script import Say
 from tests.patience import PATIENCE

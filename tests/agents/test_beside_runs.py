@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from runs.domain.validating import DONE
-from runs.work import manual
+from runs.manual import acts as manual
+from runs.validation.validating import DONE
 from tests.agents.script import Say, Shell
 from tests.runs.test_validations import Desk
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from runs.accounts import logins
 from runs.agents import checks
-from runs.domain.states import AnswerCode
+from runs.core.states import AnswerCode
 from runs.models import AgentProfile, Run
-from runs.work import logins
 from tests.agents import installed
 from tests.agents.house import CLAUDE, CODEX, AgentHouse
 from tests.runs.stories import press_start

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runs.domain.states import Outcome
-from runs.work import merging
+from runs.core.states import Outcome
+from runs.pulls import merging
 from tests.agents.house import CLAUDE, CODEX, PRINT, work_on
 from tests.real import git
 

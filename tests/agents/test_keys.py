@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runs.agents import keys
+from runs.secrets import keys
 
 RANDOM = "Qw3rTyabcdefGHIJKL0123456789"
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0\n-----END RSA PRIVATE KEY-----"

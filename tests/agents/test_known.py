@@ -15,16 +15,17 @@ from django.contrib.auth.models import User
 from django.db import OperationalError, connection
 
 from labsite import logs
-from runs.agents import masked
-from runs.agents.known import AGE, Known
-from runs.domain import masking
-from runs.domain.checking import Check
-from runs.domain.ports import Order
-from runs.domain.states import Outcome
+from runs.core import masking
+from runs.core.ports import Order
+from runs.core.states import Outcome
+from runs.lifecycle import outcomes
+from runs.machine import recorder
 from runs.models import AgentProfile, Forge, Notice, NoticeAddress, Settings
-from runs.outside import recorder
-from runs.outside.checks import LocalChecks
-from runs.work import listening, outcomes
+from runs.secrets import masked
+from runs.secrets.known import AGE, Known
+from runs.transcript import listening
+from runs.validation.checks import LocalChecks
+from runs.validation.command_rules import Check
 from tests import make
 from tests.fakes import START, World
 from tests.runs import agent_lines as x

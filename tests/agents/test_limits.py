@@ -8,9 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from runs.domain.states import Outcome, RunState
+from runs.core.states import Outcome, RunState
+from runs.dispatch import acts as auto
 from runs.models import AgentProfile, Project, Run
-from runs.work import auto
 from tests.agents.house import CLAUDE, CODEX, PRINT, work_on
 from tests.agents.script import Refuse, Shell
 from tests.patience import PATIENCE

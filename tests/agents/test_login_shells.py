@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from labsite.preflight import write_labctl
-from runs.domain.commands import task_text
+from runs.agents.commands import task_text
 from tests.runs import stories
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,8 +11,8 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
+from runs.lifecycle import reaper
 from runs.models import Project, Run
-from runs.work import reaper
 from tests import make
 from tests.agents.house import CLAUDE, CODEX, KEY, PRINT
 from tests.agents.script import Say, Shell

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.work import looking
+from runs.lifecycle import looking
 
 SCREENS = Path(__file__).with_name("screens")
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain import record, reports, spending
-from runs.domain.record import Reading
-from runs.domain.reports import Report
-from runs.domain.spending import LISTED, Spent, Tokens
-from runs.domain.states import Outcome, OutputKind
-from runs.work import stop
+from runs.core.states import Outcome, OutputKind
+from runs.lifecycle import stop
+from runs.transcript import record, reports, spending
+from runs.transcript.record import Reading
+from runs.transcript.reports import Report
+from runs.transcript.spending import LISTED, Spent, Tokens
 from tests.agents.house import PRINT
 from tests.agents.script import Say, Shell, Tool
 from tests.fakes import START

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from runs.agents import trial
-from runs.domain.trying import Step, StepState, TrialState
+from runs.agents.trying import Step, StepState, TrialState
 from runs.models import AgentProfile, AgentTrial, Project, Run
 from tests.agents.house import CLAUDE, CODEX, PRINT, AgentHouse
 from tests.agents.script import Refuse, Say, Shell

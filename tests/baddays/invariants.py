@@ -15,12 +15,13 @@ from pathlib import Path
 
 from django.db.models import Count, Q
 
-from runs.domain import naming
-from runs.domain.paths import Paths
-from runs.domain.ports import Lab
-from runs.domain.states import RunState
+from runs import tick
+from runs.core import naming
+from runs.core.paths import Paths
+from runs.core.ports import Lab
+from runs.core.states import RunState
+from runs.dispatch import taking
 from runs.models import Project, Run, Settings
-from runs.work import taking, tick
 from tests.patience import PATIENCE
 from tests.real import git
 

@@ -36,19 +36,20 @@ def main(folder: str, database: str, seed: str, acts: str) -> None:
 
 def _start(world, chance: random.Random) -> str:  # type: ignore[no-untyped-def]
     """Press the button of some project; what the worker would do then is done here."""
+    from runs import tick
+    from runs.dispatch import start_requests
     from runs.models import Project, StartRequest
-    from runs.work import starts, tick
 
     project = chance.choice(list(Project.objects.all()))
-    asked = starts.request(world.lab, project, f"process {os.getpid()}")
+    asked = start_requests.request(world.lab, project, f"process {os.getpid()}")
     tick.tick(world.lab, project=project.slug)
     world.work()
     return f"start: {StartRequest.objects.get(pk=asked.pk).answer or 'left to another tick'}"
 
 
 def _stop(world, chance: random.Random) -> str:  # type: ignore[no-untyped-def]
+    from runs.lifecycle.stop import stop
     from runs.models import Run
-    from runs.work.stop import stop
 
     active = list(Run.objects.active().select_related("project"))
     if not active:
@@ -58,7 +59,7 @@ def _stop(world, chance: random.Random) -> str:  # type: ignore[no-untyped-def]
 
 
 def _tick(world, chance: random.Random) -> str:  # type: ignore[no-untyped-def]
-    from runs.work import tick
+    from runs import tick
 
     report = tick.tick(world.lab, force=True)
     world.work()

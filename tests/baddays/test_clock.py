@@ -7,12 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from runs.domain import budgets
-from runs.domain.budgets import JUMP, ClockReading, jump
-from runs.domain.ports import Steady
-from runs.domain.states import RunState
+from runs import tick
+from runs.core import budgets, clock, lease
+from runs.core.budgets import JUMP, ClockReading, jump
+from runs.core.ports import Steady
+from runs.core.states import RunState
+from runs.dispatch import taking
 from runs.models import Host, Notice, Run, Tick
-from runs.work import clock, lease, taking, tick
 from tests import make
 from tests.fakes import START
 from tests.runs.stories import look, press_start, ready

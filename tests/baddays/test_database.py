@@ -15,10 +15,12 @@ from django.conf import settings as django_settings
 from django.db import connection
 from django.test import Client
 
-from runs.domain.states import Outcome
-from runs.domain.trouble import database_words
+from runs import tick
+from runs.core.states import Outcome
+from runs.core.trouble import database_words
+from runs.dispatch import start_requests
+from runs.lifecycle import launch, outcomes
 from runs.models import Notice, Run, Settings, StartRequest
-from runs.work import launch, outcomes, starts, tick
 from tests import make
 from tests.patience import PATIENCE
 from tests.runs.stories import look, ready
@@ -170,7 +172,7 @@ def test_pages_are_read_through_a_lock_and_a_click_is_told_to_come_again(world, 
 def test_a_start_that_could_not_be_stored_keeps_its_agent(day):
     """The agent works already when "working" cannot be stored: the next tick stores it."""
     ready(day.real)
-    starts.request(day.real.lab, day.project, "anna")
+    start_requests.request(day.real.lab, day.project, "anna")
     tick.tick(day.real.lab, project="demo")
     run = Run.objects.get()
     with contextlib.ExitStack() as stack:

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from labsite.database import chosen
+from runs import tick
+from runs.dispatch import start_requests
 from runs.models import Run
-from runs.work import starts, tick
 from tests.baddays.conftest import BadDay
 from tests.house.product import lab, until
 from tests.real import RealWorld, git
@@ -123,7 +124,7 @@ def test_a_full_disk_fails_the_start_and_gives_the_issue_back(
     real = full_day.real
     run = full_day.run("7")
     ready(real, "8")
-    starts.request(real.lab, full_day.project, "anna", wanted="8")
+    start_requests.request(real.lab, full_day.project, "anna", wanted="8")
     tick.tick(real.lab, project="demo")
     fill(disk, real)
     real.work()

@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 from django.db import connections
 
+from runs import tick
+from runs.dispatch import start_requests
+from runs.lifecycle import launch
 from runs.models import Project, Run
-from runs.work import launch, starts, tick
 from tests.real import git
 from tests.runs.stories import look, press_start, ready, start
 
@@ -72,7 +74,7 @@ def test_ticks_and_other_starts_go_on_while_a_fetch_hangs(day):
     silence = contextlib.ExitStack()
     Project.objects.filter(pk=day.project.pk).update(url=silence.enter_context(_silence()))
     ready(day.real, "8")
-    starts.request(day.real.lab, day.project, "anna")
+    start_requests.request(day.real.lab, day.project, "anna")
     tick.tick(day.real.lab, project="demo")
     stuck = day.real.queue.launches.pop()
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from runs.dispatch import taking
 from runs.models import Notice, Run
-from runs.work import taking
 from tests import make
 from tests.baddays import invariants
 from tests.real import git

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 
-from runs.domain.grouping import MonitorState, TaskStatus
-from runs.domain.states import NoticeKind
+from runs import tick
+from runs.core.states import NoticeKind
+from runs.groups import monitor_stepper, monitor_turns, monitors
+from runs.groups.grouping import MonitorState, TaskStatus
 from runs.models import Checkpoint, Host, Monitor, Notice, Task, TaskGroup
-from runs.work import monitor_turns, monitoring, monitors, tick
 from tests import make
 from tests.fakes import World
 from tests.patience import PATIENCE
@@ -118,7 +119,7 @@ def test_a_group_that_goes_while_it_is_listed_leaves_nothing_behind(world: World
     monitor = a_watched(world, 2)
     complete(monitor, "1", "2")
     world.clock.forward(seconds=1)
-    turn = monitoring.look_at(world.lab, _read(monitor), world.clock())
+    turn = monitor_stepper.look_at(world.lab, _read(monitor), world.clock())
     TaskGroup.objects.all().delete()
     assert turn is not None
     assert not monitor_turns.store(world.lab, monitor, turn, _number())
@@ -134,7 +135,7 @@ def test_of_two_ticks_that_looked_at_the_same_only_one_tells(world: World) -> No
     claim(monitor, "2")
     world.clock.forward(seconds=30)
     rows = [_read(monitor), _read(monitor)]
-    turns = [monitoring.look_at(world.lab, row, world.clock()) for row in rows]
+    turns = [monitor_stepper.look_at(world.lab, row, world.clock()) for row in rows]
     number = _number()
     won = [
         monitor_turns.store(world.lab, row, turn, number)
@@ -153,7 +154,7 @@ def test_a_tick_that_lost_its_lease_stores_nothing(world: World) -> None:
     Host.objects.update(lease_number=number + 1)
     world.clock.forward(seconds=30)
     before = told()
-    monitoring.look(passing(world, number))
+    monitor_stepper.look(passing(world, number))
     assert told() == before
     assert _read(monitor).version == Monitor.objects.get().version
 
@@ -167,7 +168,7 @@ def test_who_dies_while_storing_leaves_nothing_half_told(world: World) -> None:
     dying = breaking(where='INTO "runs_checkpoint"', error=RuntimeError("killed"))
     under_way = passing(world, _number())
     with connection.execute_wrapper(dying):
-        monitoring.look(under_way)
+        monitor_stepper.look(under_way)
     assert under_way.errors
     assert told() == before
     tick.tick(world.lab)
@@ -186,7 +187,7 @@ def test_a_task_that_changed_since_it_was_listed_is_not_given_back(
     passes(world, 21)
     world.clock.forward(seconds=30)
     row = _read(monitor)
-    turn = monitoring.look_at(world.lab, row, world.clock())
+    turn = monitor_stepper.look_at(world.lab, row, world.clock())
     if meanwhile == "completed":
         complete(monitor, "1")
     else:
@@ -252,7 +253,7 @@ def test_a_monitor_that_is_started_while_the_last_one_ends_waits_for_no_one_that
     complete(monitor, "1")
     world.clock.forward(seconds=1)
     row = _read(monitor)
-    turn, number = monitoring.look_at(world.lab, row, world.clock()), _number()
+    turn, number = monitor_stepper.look_at(world.lab, row, world.clock()), _number()
     assert turn is not None
     ending, starting = threading.Event(), threading.Event()
 

@@ -11,10 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain.ports import Steady
+from runs import tick
+from runs.core import lease
+from runs.core.ports import Steady
+from runs.dispatch import start_requests
+from runs.lifecycle import launch, reaper
+from runs.machine import processes
 from runs.models import Run
-from runs.outside import processes
-from runs.work import launch, lease, reaper, starts, tick
 from tests.runs.stories import look, press_start, ready
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,7 +38,7 @@ def test_after_a_restart_each_run_is_told_as_it_is_and_all_work_is_there(day):
     real.memory.add_pull("demo", "afk/8")
     for key in ("9", "10"):
         ready(real, key)
-        starts.request(real.lab, day.project, "anna", wanted=key)
+        start_requests.request(real.lab, day.project, "anna", wanted=key)
     tick.tick(real.lab, project="demo")
     old = replace(real.lab, process=BEFORE, trust=Dies())
     with contextlib.suppress(KeyboardInterrupt):

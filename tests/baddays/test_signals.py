@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from runs.domain.fast_path import AllDone, Unreadable
-from runs.domain.grouping import TaskStatus
-from runs.domain.paths import Paths
-from runs.domain.signalling import Crash, Inscription, SentBack, Signal
-from runs.domain.states import NoticeKind
+from runs import tick
+from runs.core.paths import Paths
+from runs.core.states import NoticeKind
+from runs.groups import absorbing, signal_folders, tasks
+from runs.groups.fast_path import AllDone, Unreadable
+from runs.groups.grouping import TaskStatus
+from runs.groups.signal_files import SignalFolders
+from runs.groups.signal_rules import Crash, Inscription, SentBack, Signal
 from runs.models import Task, TaskGroup, Worker
-from runs.outside.signal_files import SignalFolders
-from runs.work import absorbing, signalling, tasks, tick
 from tests import make
 from tests.fake_signals import FakeFolder, FakeSignals
 from tests.fakes import World
@@ -162,14 +163,14 @@ def test_a_group_that_is_made_during_a_sweep_keeps_its_folder(world: World) -> N
 
     signals = Signals()
     signals.folders = world.signals.folders
-    signalling.sweep(replace(world.lab, signals=signals), project)
+    signal_folders.sweep(replace(world.lab, signals=signals), project)
     assert sorted(path.name for path in signals.folders) == ["late", "wave"]
 
 
 def there(world: World, group: TaskGroup) -> FakeFolder:
-    return world.signals.folders[signalling.folder(world.lab, group)]
+    return world.signals.folders[signal_folders.folder(world.lab, group)]
 
 
 def signal_of(world: World, group: TaskGroup, key: str) -> None:
-    folder = signalling.folder(world.lab, group)
+    folder = signal_folders.folder(world.lab, group)
     world.signals.write(folder, Signal(key, "fa-1", f"Part {key}", world.clock().isoformat()))

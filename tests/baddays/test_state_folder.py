@@ -10,9 +10,9 @@ import subprocess
 import pytest
 
 from labsite.database import chosen
+from runs.lifecycle import reaper
+from runs.machine import processes
 from runs.models import Host, Run
-from runs.outside import processes
-from runs.work import reaper
 from tests.house.product import is_gone, lab, until
 from tests.runs.stories import look, press_start, ready
 from tests.story.test_bad_days import ASK, IDLE, RUNS

@@ -10,12 +10,14 @@ from dataclasses import replace
 
 import pytest
 
-from runs.domain.states import Outcome
+from runs import tick
+from runs.core.states import Outcome
+from runs.dispatch import start_requests
+from runs.lifecycle import launch, looking, outcomes, reaper
+from runs.lifecycle.stop import stop
+from runs.machine import processes
+from runs.machine.tmux import TmuxSessions
 from runs.models import Host, Notice, Run, Settings, StartRequest
-from runs.outside import processes
-from runs.outside.tmux import TmuxSessions
-from runs.work import launch, looking, outcomes, reaper, starts, tick
-from runs.work.stop import stop
 from tests.baddays.conftest import BadDay
 from tests.runs.stories import look, press_start, ready, start
 
@@ -90,7 +92,7 @@ def test_a_tmux_that_hangs_at_the_start_gives_the_issue_back_when_it_goes_on(day
     """The server reads the order when it wakes up, long after the start was given up."""
     day.run("7")
     ready(day.real, "8")
-    starts.request(day.real.lab, day.project, "anna")
+    start_requests.request(day.real.lab, day.project, "anna")
     tick.tick(day.real.lab, project="demo")
     with hanging(day):
         day.real.work()
@@ -108,7 +110,7 @@ def test_a_tmux_that_hangs_at_the_start_gives_the_issue_back_when_it_goes_on(day
 
 def test_a_tmux_that_hangs_at_the_second_look_leaves_the_start_to_the_next_tick(day):
     ready(day.real)
-    starts.request(day.real.lab, day.project, "anna")
+    start_requests.request(day.real.lab, day.project, "anna")
     tick.tick(day.real.lab, project="demo")
     with contextlib.ExitStack() as stack:
         lab = replace(day.real.lab, pause=lambda _: stack.enter_context(hanging(day)))
@@ -179,7 +181,7 @@ def test_a_start_never_makes_a_second_server_beside_one_that_lost_its_socket(day
     run = day.run()
     before = day.servers()
     ready(day.real, "8")
-    starts.request(day.real.lab, day.project, "anna")
+    start_requests.request(day.real.lab, day.project, "anna")
     tick.tick(day.real.lab, project="demo")
     day.real.paths.tmux_socket.unlink()
     day.real.work()

@@ -17,8 +17,8 @@ from labsite.beside.presses import Presses
 from labsite.wait import main
 from labsite.wait.lines import HumanLines
 from labsite.watch import main as watch
-from runs.domain.grouping import Result
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
+from runs.groups.grouping import Result
 
 HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -10,10 +10,10 @@ import pytest
 from django.core.management import call_command
 
 from labsite.mend import set_damaged_aside
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 from runs.management import state_files
 from runs.management.commands.tick import lines
-from runs.work.tick import Report
+from runs.tick import Report
 from tests import databases
 from tests.fakes import World
 from tests.house.product import Product, lab
@@ -78,7 +78,7 @@ def test_a_ticks_report_reads_in_plain_words(report: Report, said: list[str]) ->
 def test_a_tick_by_hand_beside_another_one_is_skipped(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from runs.work import lease
+    from runs.core import lease
 
     assert lease.acquire(world.lab)
     call_command("tick")

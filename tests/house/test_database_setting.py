@@ -9,7 +9,7 @@ import pytest
 
 from labsite import database, env
 from labsite.mend import mend
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 from tests.house.product import lab
 
 FILE = Path("/state/lab.sqlite3")

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain.commands import task_text
-from runs.domain.states import ProjectState
+from runs.agents.commands import task_text
+from runs.core.states import ProjectState
+from runs.issues import acts as issues
 from runs.models import AgentProfile, Notice, Project
-from runs.work import demo, issues
+from runs.projects import demo
 from tests.house.product import ROOT, until
 from tests.patience import PATIENCE
 from tests.real import RealWorld, git

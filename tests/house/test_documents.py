@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from runs.domain.hooks import EVENTS
+from runs.forges.hook_rules import EVENTS
 from tests.house.product import ROOT
 from tests.rows import LEVELS, PAGE, Marks, Row, problems, read, report
 

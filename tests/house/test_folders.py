@@ -10,7 +10,7 @@ import pytest
 
 from labsite import folders, preflight
 from labsite.env import WrongSetting
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 from tests.house.product import lab
 
 

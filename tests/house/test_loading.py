@@ -64,7 +64,7 @@ def test_preparing_what_is_ready_loads_no_page_and_builds_no_old_models(used: Pa
     )
 
     loaded = done.stdout.split()
-    assert "runs.work.sweep" in loaded
+    assert "runs.kept.sweep" in loaded
     assert "django.core.management.commands.migrate" not in loaded
     assert not [name for name in loaded if name.startswith(("runs.web.", "ninja", "pydantic"))]
 

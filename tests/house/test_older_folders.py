@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from labsite.database import chosen
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 from tests import prepared
 from tests.house.product import lab
 from tests.web.daphne_fixture import Served

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from labsite.database import chosen
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 from tests import databases
 from tests.house.product import Product, is_gone, lab, until
 from tests.patience import PATIENCE

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 from tests.house.product import Product, is_gone, until
 from tests.repositories import a_checkout
 from tests.web.daphne_fixture import Served
@@ -20,7 +20,7 @@ COMMAND = "sh -c 'echo $$ >> ../pids; while [ ! -e ../go ]; do sleep 0.1; done; 
 MADE = """
 from django.db import transaction
 from runs.models import Validation, WatchSession
-from runs.work import projects, validations
+from runs.projects import acts as projects; from runs.validation import validations
 Settings.current()
 project = projects.add(lab, name="shop", source={source!r}, token="", by="anna")
 """

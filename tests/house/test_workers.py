@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 from tests.house.product import Product, until
 from tests.repositories import a_checkout
 from tests.web.daphne_fixture import Served
@@ -19,7 +19,7 @@ from tests.web.daphne_fixture import Served
 CAP, ISSUES, STARTERS = 4, 9, 4
 
 MADE = """
-from runs.work import issues, projects
+from runs.issues import acts as issues; from runs.projects import acts as projects
 agent = AgentProfile.objects.create(name="Idle", argv={argv!r})
 Settings.current()
 Settings.objects.update(agent=agent, session_cap={cap})
@@ -29,7 +29,7 @@ for number in range({issues}):
 """
 READY = """
 from django.db.models import F
-from runs.work import issues, starts, stop, tick
+from runs.issues import acts as issues; from runs.dispatch import start_requests as starts; from runs.lifecycle import stop; from runs import tick
 project = Project.objects.get()
 """
 STARTS = """

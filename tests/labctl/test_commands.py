@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from runs.domain.states import Outcome
+from runs.core.states import Outcome
+from runs.issues import acts as issues
+from runs.lifecycle import outcomes
 from runs.models import Notice
-from runs.work import issues, outcomes
 from tests.desk import Desk
 from tests.labctl.session import Said, Session
 from tests.real import RealWorld

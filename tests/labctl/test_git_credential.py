@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from labsite import preflight
-from runs.domain import tokens
+from runs.core import tokens
+from runs.lifecycle import orders
+from runs.machine.git import Git
 from runs.models import Forge, Settings
-from runs.outside.git import Git
-from runs.work import orders
 from tests import make
 from tests.fakes import START, World
 from tests.labctl.session import ROOT, Session

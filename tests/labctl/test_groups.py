@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from runs.domain import tokens
+from runs.core import tokens
+from runs.groups import acts as groups
+from runs.issues import acts as issues
 from runs.models import Monitor, Run, Task, TaskGroup
-from runs.work import groups, issues
 from tests import make
 from tests.desk import Desk
 from tests.fakes import World

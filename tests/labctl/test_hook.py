@@ -19,11 +19,11 @@ import pytest
 from labctl import hook, sending_back, signal_files
 from labctl.safe_files import opened
 from labctl.session import remember_group
-from runs.domain.fast_path import AllDone, Unreadable
-from runs.domain.paths import Paths
-from runs.domain.ports import SeamError
-from runs.domain.signalling import Inscription, Output, Signal
-from runs.outside.signal_files import SignalFolders
+from runs.core.paths import Paths
+from runs.core.ports import SeamError
+from runs.groups.fast_path import AllDone, Unreadable
+from runs.groups.signal_files import SignalFolders
+from runs.groups.signal_rules import Inscription, Output, Signal
 from tests.labctl.session import ROOT, Session
 from tests.patience import PATIENCE
 

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from labsite.preflight import write_labctl
-from runs.domain.grouping import MonitorState, TaskStatus
+from runs import tick
+from runs.groups import acts as groups
+from runs.groups import monitors
+from runs.groups.acts import NewWorker
+from runs.groups.grouping import MonitorState, TaskStatus
+from runs.groups.tasks import NewTask
 from runs.models import Monitor, Task, Worker
-from runs.work import groups, monitors, tick
-from runs.work.groups import NewWorker
-from runs.work.tasks import NewTask
 from tests.labctl.session import ROOT
 from tests.patience import PATIENCE
 from tests.runs import stories

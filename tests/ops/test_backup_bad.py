@@ -18,7 +18,7 @@ from labsite.backup import form, load, save
 from labsite.backup.archive import Reader
 from labsite.backup.form import Unfit
 from labsite.database import chosen
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 from tests.house.product import LAB, environment, lab
 from tests.ops.test_backup_parts import House, house
 from tests.patience import PATIENCE

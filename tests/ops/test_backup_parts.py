@@ -15,7 +15,7 @@ from labsite.backup import load, places, save, worktree
 from labsite.backup.form import Unfit
 from labsite.doctor import places as checked
 from labsite.doctor.lines import Status
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 from tests.repositories import git
 
 

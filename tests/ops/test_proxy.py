@@ -28,9 +28,9 @@ PAGE = (ROOT / "docs" / "operating.md").read_text()
 NAME = "lab.example.org"
 TELL = """
 from django.db import transaction
-from runs.domain.states import NoticeKind
+from runs.core.states import NoticeKind
 from runs.wiring import lab
-from runs.work import announce
+from runs.timeline import announce
 with transaction.atomic():
     announce.tell(lab(), NoticeKind.SETTING_CHANGED, 'told through the proxy')
 """

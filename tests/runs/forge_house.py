@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from runs.forges.trackers import Trackers
 from runs.models import Forge, Project, Run
-from runs.outside.forges import Trackers
 from tests.real import RealWorld, git
 from tests.runs.stories import press_start
 from tests.trackers.forge import Double, Gitea, GitHub, Repo

@@ -10,11 +10,12 @@ from typing import Any
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from runs.domain.grouping import TaskStatus
-from runs.domain.signalling import Signal
-from runs.domain.states import NoticeKind
+from runs import tick
+from runs.core.states import NoticeKind
+from runs.groups import monitors, signal_folders
+from runs.groups.grouping import TaskStatus
+from runs.groups.signal_rules import Signal
 from runs.models import Monitor, Notice, Project, Task, TaskGroup
-from runs.work import monitors, signalling, tick
 from tests import make
 from tests.fakes import START, World
 
@@ -41,7 +42,7 @@ def a_watched(
 def prepare(world: World, group: TaskGroup) -> None:
     """Set up a group's signal folder."""
     with transaction.atomic():
-        signalling.prepare(world.lab, group)
+        signal_folders.prepare(world.lab, group)
     group.refresh_from_db()
 
 
@@ -60,7 +61,7 @@ def complete(monitor: Monitor, *keys: str) -> None:
 
 def signal(world: World, monitor: Monitor, *keys: str) -> None:
     """Completed by a worker, with a signal and nothing in the database."""
-    folder = signalling.folder(world.lab, monitor.group)
+    folder = signal_folders.folder(world.lab, monitor.group)
     for key in keys:
         said = Signal(key, "fa-1", f"Part {key}", world.clock().isoformat())
         world.signals.write(folder, said)

@@ -6,10 +6,15 @@ from pathlib import Path
 
 from django.db.models import F, Max
 
-from runs.domain.ports import Lab
+from runs import tick
+from runs.core import lease
+from runs.core.context import TickContext
+from runs.core.ports import Lab
+from runs.dispatch import start_requests
+from runs.issues import acts as issues
+from runs.kept import terms
 from runs.models import Host, Notice, Outbox, Project, Run, Settings, StartRequest
-from runs.work import deliveries, issues, lease, starts, terms, tick
-from runs.work.context import TickContext
+from runs.notices import deliveries
 from tests.real import RealWorld, git
 
 
@@ -21,7 +26,7 @@ def ready(world, key="7", root="demo", title=""):  # type: ignore[no-untyped-def
 
 def press_start(world, project: Project, by: str = "anna", wanted: str = "") -> StartRequest:  # type: ignore[no-untyped-def]
     """Press the button; the worker answers and carries the launch out."""
-    asked = starts.request(world.lab, project, by, wanted)
+    asked = start_requests.request(world.lab, project, by, wanted)
     tick.tick(world.lab, project=project.slug)
     work(world)
     return StartRequest.objects.select_related("run", "run__project").get(pk=asked.pk)
@@ -80,7 +85,7 @@ def work(world) -> None:  # type: ignore[no-untyped-def]
     if hasattr(world, "work"):
         world.work()
         return
-    from runs.work import launch
+    from runs.lifecycle import launch
 
     while world.queue.launches:
         launch.carry_out(world.lab, world.queue.launches.pop(0))

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from runs.domain import holding, refusing, resets
-from runs.domain.states import Outcome, RunState, Trouble
-from runs.domain.verdict import RunFacts, verdict
+from runs.accounts import holding, refusing, resets
+from runs.core.states import Outcome, RunState, Trouble
+from runs.lifecycle.verdict import RunFacts, verdict
 
 NOW = datetime(2026, 11, 22, 3, 0, tzinfo=UTC)
 N, LIMIT, OVER, LOGIN, CREDIT, MODEL = (

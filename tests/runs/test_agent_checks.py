@@ -11,15 +11,19 @@ from typing import Any
 
 import pytest
 
+from runs import tick
+from runs.accounts import logins
 from runs.agents import check_rules, checks
 from runs.agents.check_rules import ProgramFacts
-from runs.domain.outward import Said
-from runs.domain.ports import SeamError
-from runs.domain.states import AnswerCode
-from runs.domain.waiting import Act, Why
+from runs.agents.programs import AgentPrograms
+from runs.core.outward import Said
+from runs.core.ports import SeamError
+from runs.core.states import AnswerCode
+from runs.dispatch import explain, start_requests
+from runs.dispatch.waiting import Act, Why
+from runs.lifecycle import launch
+from runs.manual import acts as manual
 from runs.models import AgentProfile, ManualSession, Run
-from runs.outside.programs import AgentPrograms
-from runs.work import explain, launch, logins, manual, starts, tick
 from tests import make
 from tests.fakes import START, FakePrograms, World
 from tests.runs.stories import press_start, ready
@@ -385,7 +389,7 @@ def test_a_program_that_went_between_check_and_start_fails_the_start_in_words(
     world: World, missing: Any
 ) -> None:
     world.programs.gone = set()
-    asked = starts.request(world.lab, missing, "anna")
+    asked = start_requests.request(world.lab, missing, "anna")
     tick.tick(world.lab, project=missing.slug)
     asked.refresh_from_db()
     assert asked.run_id is not None, asked.text

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain.ports import SeamError
-from runs.outside.agents import AgentFiles
+from runs.agents.on_machine import AgentFiles
+from runs.core.ports import SeamError
 
 
 def _approve(home: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.db import connections
 
 from runs.models import ApiToken, Notice
-from runs.work import api_tokens
+from runs.people import api_tokens
 from tests.fakes import START, World
 from tests.make import a_user
 from tests.patience import PATIENCE

@@ -12,15 +12,16 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from runs.domain import launching
-from runs.domain.launching import Waiting
-from runs.domain.ports import SeamError
-from runs.domain.states import Outcome, RunKind, RunState
-from runs.domain.waiting import Candidate, Queue, Room, Why
-from runs.domain.want import Want
+from runs import tick
+from runs.core.ports import SeamError
+from runs.core.states import Outcome, RunKind, RunState
+from runs.dispatch import acts as auto
+from runs.dispatch import explain, hints, launching, start_requests
+from runs.dispatch.launching import Waiting
+from runs.dispatch.waiting import Candidate, Queue, Room, Why
+from runs.dispatch.want import Want
+from runs.lifecycle import launch, outcomes, stop
 from runs.models import Due, Notice, Project, Run, Settings, StartRequest, StartWait
-from runs.web import hints
-from runs.work import auto, explain, launch, outcomes, starts, stop, tick
 from tests import make
 from tests.fakes import START, World
 from tests.patience import PATIENCE
@@ -134,7 +135,7 @@ def test_the_launch_pass_has_its_own_cadence(world: World, project: Project) -> 
 def test_a_manual_run_neither_blocks_the_automatic_one_nor_counts_as_it(
     world: World, project: Project
 ) -> None:
-    starts.request(world.lab, project, "anna", "7")
+    start_requests.request(world.lab, project, "anna", "7")
     tick.tick(world.lab, project="demo")
     carry_out(world)
     sweep(world)
@@ -142,7 +143,7 @@ def test_a_manual_run_neither_blocks_the_automatic_one_nor_counts_as_it(
     assert started() == [("7", "manual"), ("8", "auto")]
     sweep(world)
     assert Run.objects.count() == 2
-    starts.request(world.lab, project, "anna")
+    start_requests.request(world.lab, project, "anna")
     tick.tick(world.lab, project="demo")
     assert started()[2] == ("9", "manual")
     Project.objects.update(parallel_runs=2)
@@ -376,7 +377,7 @@ def test_a_start_by_hand_takes_what_was_stopped(world: World) -> None:
         world.lab, make.a_run(project, started_at=None), Outcome.STOPPED, "stopped", by="ben"
     )
     assert StartWait.objects.get().stopped_by == "ben"
-    starts.request(world.lab, project, "anna", "7")
+    start_requests.request(world.lab, project, "anna", "7")
     tick.tick(world.lab, project="demo")
     carry_out(world)
     assert Run.objects.active().get().issue_key == "7"
@@ -419,7 +420,7 @@ def test_the_third_failure_pauses_that_project_alone(world: World, project: Proj
     world.tracker.add_issue("other", "Issue 1", "1", labels=[other.ready_label])
     sweep(world)
     assert Run.objects.filter(project=other).count() == 1
-    starts.request(world.lab, project, "anna")
+    start_requests.request(world.lab, project, "anna")
     tick.tick(world.lab, project="demo")
     carry_out(world)
     assert Run.objects.filter(project=project, kind="manual", state="working").count() == 1
@@ -522,7 +523,7 @@ def test_people_go_first(world: World, project: Project) -> None:
     """Drain before fill: the last slot is theirs whose press came before the sweep."""
     Settings.objects.update(session_cap=1)
     other = a_project(world, "other")
-    starts.request(world.lab, other, "anna")
+    start_requests.request(world.lab, other, "anna")
     tick.tick(world.lab, force=True)
     assert started() == [("7", "manual")]
     assert StartRequest.objects.get().answer == "started"

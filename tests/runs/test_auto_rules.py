@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from runs.domain import launching, streak
-from runs.domain.blocking import Block, block_of, references
-from runs.domain.launching import Candidate, Queue, Refusal, Room, decide_start, explain, fill
-from runs.domain.states import AnswerCode, Outcome
-from runs.domain.streak import Move
-from runs.domain.waiting import Act, Why, obstacles
-from runs.domain.want import Want
+from runs.core.states import AnswerCode, Outcome
+from runs.dispatch import launching, streak
+from runs.dispatch.blocking import Block, block_of, references
+from runs.dispatch.launching import Candidate, Queue, Refusal, Room, decide_start, explain, fill
+from runs.dispatch.streak import Move
+from runs.dispatch.waiting import Act, Why, obstacles
+from runs.dispatch.want import Want
 
 ROOM = Room(taken={1}, occupied=1, cap=6)
 FULL = Room(taken={1}, occupied=1, cap=1)

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from runs.domain.ports import Lab, SeamError, Sighting
-from runs.domain.states import RunState
+from runs import tick
+from runs.core.ports import Lab, SeamError, Sighting
+from runs.core.states import RunState
+from runs.dispatch import start_requests
+from runs.lifecycle import launch
 from runs.models import Project, Run, Settings, StartRequest
-from runs.work import launch, starts, tick
 from tests import make
 from tests.fakes import FakeSessions, World
 from tests.runs.stories import passing
@@ -77,7 +79,7 @@ def test_a_session_that_came_to_life_after_the_look_takes_its_slot(
         Run.objects.filter(pk=run.pk).update(state=RunState.WORKING, started_at=world.clock.now)
 
     lab: Lab = replace(world.lab, sessions=Meanwhile(world.sessions, comes_to_life))
-    starts.request(lab, project, "anna")
+    start_requests.request(lab, project, "anna")
     tick.tick(lab, force=True)
     assert _answers() == ["at_cap"]
     assert Run.objects.active().count() == 1
@@ -89,7 +91,7 @@ def test_a_start_that_is_carried_out_during_the_pass_keeps_its_slot(
 ) -> None:
     lab: Lab = replace(world.lab, queue=AtOnce(world))
     for _ in range(3):
-        starts.request(lab, project, "anna")
+        start_requests.request(lab, project, "anna")
     tick.tick(lab, force=True)
     assert _answers() == ["started", "at_cap", "at_cap"]
     assert Run.objects.get().state == RunState.WORKING
@@ -100,7 +102,7 @@ def test_a_start_that_is_carried_out_during_the_pass_keeps_its_slot(
 def test_a_request_that_was_answered_meanwhile_starts_nothing(
     world: World, project: Project
 ) -> None:
-    asked = starts.request(world.lab, project, "anna")
+    asked = start_requests.request(world.lab, project, "anna")
 
     def is_answered() -> None:
         StartRequest.objects.filter(pk=asked.pk).update(answer="expired", text="too late")
@@ -117,7 +119,7 @@ def test_a_request_that_was_answered_meanwhile_starts_nothing(
 
     lab: Lab = replace(world.lab, tracker_for={"memory": Slow()}.get)
     under_way = replace(passing(world), lab=lab, sightings={})
-    assert starts.launch_pass(under_way) == 0
+    assert start_requests.launch_pass(under_way) == 0
     assert _answers() == ["expired"]
     assert not Run.objects.exists()
     assert world.queue.launches == []
@@ -142,12 +144,12 @@ def test_a_repository_that_hangs_is_asked_once_in_a_pass_and_again_in_the_next(
     world.tracker.add_root("other")
     world.tracker.add_issue("other", "1", labels=[other.ready_label])
     for _ in range(3):
-        starts.request(lab, project, "anna")
-        starts.request(lab, other, "anna")
+        start_requests.request(lab, project, "anna")
+        start_requests.request(lab, other, "anna")
     tick.tick(lab, force=True)
     assert sorted(asked) == sorted({project.repo(lab.paths), other.repo(lab.paths)})
     assert set(_answers()) == {"seam_failed"}
     assert all("15 seconds" in text for text in StartRequest.objects.values_list("text", flat=True))
-    starts.request(lab, project, "anna")
+    start_requests.request(lab, project, "anna")
     tick.tick(lab, force=True)
     assert len(asked) == 3

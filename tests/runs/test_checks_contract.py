@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain.checking import Check, Checked
-from runs.domain.ports import SeamError
-from runs.outside import checks as real_checks
-from runs.outside import processes
-from runs.outside.checks import LocalChecks
+from runs.core.ports import SeamError
+from runs.machine import processes
+from runs.validation import checks as real_checks
+from runs.validation.checks import LocalChecks
+from runs.validation.command_rules import Check, Checked
 from tests.fakes import FakeChecks
 from tests.patience import PATIENCE
 

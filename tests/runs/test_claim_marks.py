@@ -8,9 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from runs.domain.states import Mirror
+from runs import tick
+from runs.core.states import Mirror
+from runs.dispatch import start_requests
+from runs.forges import mirror
+from runs.kept import sweep
+from runs.lifecycle import stop
 from runs.models import Notice, Project, Run, Settings, StartRequest
-from runs.work import mirror, starts, stop, sweep, tick
 from tests import make
 from tests.fakes import World
 from tests.runs.stories import press_start, work
@@ -159,7 +163,7 @@ def test_a_launcher_that_dies_over_the_mark_leaves_no_branch(
 ) -> None:
     """What was written there is not known then, so it is told and not guessed."""
     setattr(tracker, boundary.split()[0], die)
-    starts.request(world.lab, project, "anna")
+    start_requests.request(world.lab, project, "anna")
     tick.tick(world.lab, project="demo")
     with pytest.raises(KeyboardInterrupt):
         work(world)

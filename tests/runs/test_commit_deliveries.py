@@ -9,10 +9,15 @@ from typing import Any
 
 import pytest
 
-from runs.domain.ports import SeamError
-from runs.domain.states import NoticeKind
+from runs import tick
+from runs.core.ports import SeamError
+from runs.core.states import NoticeKind
+from runs.dispatch import acts as auto
+from runs.dispatch import explain
+from runs.forges import mirror, tracker_cache
+from runs.kept import discard, sweep
+from runs.lifecycle import proving
 from runs.models import Notice, Project, Run, WatchSession
-from runs.work import auto, discard, explain, mirror, proving, seen, sweep, tick
 from tests.real import RealWorld, git
 from tests.runs.stories import look, press_start
 
@@ -269,7 +274,7 @@ def test_a_bd_that_fails_is_told_once_while_the_run_goes_on(
 
     real.offset = timedelta(minutes=5)
     before = len(warnings())
-    seen.refresh(real.lab, project.pk)
+    tracker_cache.refresh(real.lab, project.pk)
     assert "database is locked" in warnings()[-1]
     assert len(warnings()) == before + 1
     assert again(run).is_active
@@ -277,7 +282,7 @@ def test_a_bd_that_fails_is_told_once_while_the_run_goes_on(
     assert again(run).is_active
 
     real.offset = timedelta(minutes=15)
-    seen.refresh(real.lab, project.pk)
+    tracker_cache.refresh(real.lab, project.pk)
     assert warnings()[-1] == "the tracker answers again"
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain import patches
-from runs.domain.history import EMPTY_TREE
-from runs.domain.ports import SeamError
+from runs.core.history import EMPTY_TREE
+from runs.core.ports import SeamError
+from runs.pulls import patches
 from tests.fakes import FakeRepos
 from tests.patience import PATIENCE
 from tests.real import a_checkout, git
@@ -305,7 +305,7 @@ def test_a_branch_with_thousands_of_files_is_listed_and_more_is_refused_in_words
         (folder / f"file-{n:04}.txt").write_text(f"{n}\n")
     head = _committed(folder)
     assert len(repos.changes(folder, base, head)) == 5000
-    monkeypatch.setattr("runs.outside.worktrees.LIST_BYTES", 100_000)
+    monkeypatch.setattr("runs.machine.worktrees.LIST_BYTES", 100_000)
     with pytest.raises(SeamError, match="too many files have changed"):
         repos.changes(folder, base, head)
 

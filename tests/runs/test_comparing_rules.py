@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from runs.domain import patches
-from runs.domain.comparing import BRANCH_GONE, NO_COMMITS, Ends, PullFacts, ends
-from runs.domain.recent import Recent
+from runs.core.recent import Recent
+from runs.pulls import patches
+from runs.pulls.comparing_rules import BRANCH_GONE, NO_COMMITS, Ends, PullFacts, ends
 
 A, B, C, D = (letter * 40 for letter in "abcd")
 

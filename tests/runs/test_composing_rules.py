@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from runs.domain import composing
-from runs.domain.composing import CEILING, Do, Phase, PhaseState, Step
-from runs.domain.grouping import MonitorState
+from runs.groups.grouping import MonitorState
+from runs.workflows import rules as composing
+from runs.workflows.rules import CEILING, Do, Phase, PhaseState, Step
 
 W, R = PhaseState.WAITING, PhaseState.RUNNING
 DONE, LATE, ERROR, STOPPED = (

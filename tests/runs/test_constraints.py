@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import IntegrityError, transaction
 
-from runs.domain.states import Outcome, RunState
+from runs.core.states import Outcome, RunState
 from runs.models import Run, Settings
 from tests import make
 from tests.fakes import START

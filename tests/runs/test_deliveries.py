@@ -8,12 +8,16 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import IntegrityError, connection, transaction
 
-from runs.domain.delivering import PAUSES
-from runs.domain.grouping import TaskStatus
-from runs.domain.ports import Lab
-from runs.domain.states import NoticeKind, Outcome
+from runs import tick
+from runs.core.ports import Lab
+from runs.core.states import NoticeKind, Outcome
+from runs.groups import monitors
+from runs.groups.grouping import TaskStatus
+from runs.lifecycle import outcomes
 from runs.models import Delivery, Notice, NoticeAddress, Outbox, Project, Settings
-from runs.work import addresses, announce, deliveries, monitors, outcomes, pings, tick
+from runs.notices import addresses, deliveries, pings
+from runs.notices.delivering import PAUSES
+from runs.timeline import announce
 from tests import make
 from tests.fakes import START, World
 from tests.real import RealWorld
@@ -217,7 +221,7 @@ def test_a_late_answer_changes_nothing_that_another_try_has_said(
             deliveries.carry_out(world.lab, pk)
             raise world_error
 
-    from runs.domain.ports import SeamError
+    from runs.core.ports import SeamError
 
     world_error = SeamError("too late")
     deliveries.carry_out(replace(world.lab, notifier=Slow()), pk)

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from runs.domain import delivering
-from runs.domain.states import NoticeKind, Outcome
+from runs.core.states import NoticeKind, Outcome
+from runs.notices import delivering
 from tests.fakes import START
 
 MINUTE = timedelta(minutes=1)

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain.ports import SeamError
-from runs.domain.states import Outcome
+from runs.core.ports import SeamError
+from runs.core.states import Outcome
+from runs.kept import discard, parked, sweep
+from runs.lifecycle.stop import stop
 from runs.models import Notice, Project, Rescue, Run
-from runs.work import discard, merging, parked, pulls, sweep
-from runs.work.stop import stop
+from runs.pulls import acts as pulls
+from runs.pulls import merging
 from tests.real import RealWorld, git
 from tests.runs.stories import begin, commit, look, press_start, project_with_an_issue
 from trackers.builtin import queries

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from runs.domain.recovery import PullFacts, is_of_this_run
+from runs.lifecycle import done_signal
+from runs.lifecycle.recovery import PullFacts, is_of_this_run
 from runs.models import Project, Run
-from runs.work import done_signal
 from tests.fakes import START, World
 from trackers.base import Pull, PullState
 

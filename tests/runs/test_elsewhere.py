@@ -7,8 +7,10 @@ from dataclasses import replace
 import pytest
 from django.db import connection
 
+from runs.issues import acts as issues
+from runs.issues import remote
 from runs.models import Notice, Project, Run, Sent
-from runs.work import elsewhere, issues, pulls
+from runs.pulls import acts as pulls
 from tests import make
 from tests.fakes import World
 from tests.world.memory_tracker import MemoryTracker
@@ -78,14 +80,14 @@ def test_the_same_words_wait_while_they_are_being_sent(
             Sent.objects.all().delete()
 
     world.lab = replace(world.lab, pause=pause)
-    with elsewhere.alone(world.lab, project, "one"), elsewhere.alone(world.lab, project, "one"):
+    with remote.alone(world.lab, project, "one"), remote.alone(world.lab, project, "one"):
         assert len(waited) == 3
     world.lab = replace(world.lab, pause=lambda seconds: None)
-    with elsewhere.alone(world.lab, project, "two"):
-        with pytest.raises(Unreachable), elsewhere.alone(world.lab, project, "two"):
+    with remote.alone(world.lab, project, "two"):
+        with pytest.raises(Unreachable), remote.alone(world.lab, project, "two"):
             pass
         world.clock.forward(minutes=2)  # who began must have died
-        with elsewhere.alone(world.lab, project, "two"):
+        with remote.alone(world.lab, project, "two"):
             pass
 
 
@@ -94,12 +96,12 @@ def test_issues_are_written_labelled_and_closed_there(
     world: World, far: Far, project: Project
 ) -> None:
     far.create_label("demo", "bug")
-    made = elsewhere.create(world.lab, project, title="Socks", body="b", labels=["bug"], by="anna")
+    made = remote.create(world.lab, project, title="Socks", body="b", labels=["bug"], by="anna")
     assert (made.title, made.labels) == ("Socks", ("bug",))
-    elsewhere.add_label(world.lab, project, made.key, "late", by="anna")
-    elsewhere.remove_label(world.lab, project, made.key, "bug", by="anna")
+    remote.add_label(world.lab, project, made.key, "late", by="anna")
+    remote.remove_label(world.lab, project, made.key, "bug", by="anna")
     assert far.issue("demo", made.key).labels == ("late",)
-    elsewhere.close(world.lab, project, made.key, by="anna")
+    remote.close(world.lab, project, made.key, by="anna")
     assert not far.issue("demo", made.key).is_open
     assert Notice.objects.filter(kind="issue.changed", by="anna").count() == 4
 
@@ -110,9 +112,9 @@ def test_what_is_not_declared_is_refused_before_anybody_is_asked(
     bare = Far(frozenset())
     world.lab = replace(world.lab, tracker_for={"gitea": bare}.get)
     for act in (
-        lambda: elsewhere.create(world.lab, project, title="x", by="anna"),
-        lambda: elsewhere.close(world.lab, project, "7", by="anna"),
-        lambda: elsewhere.add_label(world.lab, project, "7", "x", by="anna"),
+        lambda: remote.create(world.lab, project, title="x", by="anna"),
+        lambda: remote.close(world.lab, project, "7", by="anna"),
+        lambda: remote.add_label(world.lab, project, "7", "x", by="anna"),
     ):
         with pytest.raises(Refused, match="cannot do that"):
             act()

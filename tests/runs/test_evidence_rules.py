@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from runs.domain import commands
-from runs.domain.ending import Ending, why_dead
-from runs.domain.evidence import (
+from runs.agents import commands
+from runs.lifecycle.ending import Ending, why_dead
+from runs.lifecycle.evidence import (
     Evidence,
     Said,
     is_delivered,

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from runs.forges import acts as forges
 from runs.models import Forge, Notice, Project
-from runs.work import forges, projects
+from runs.projects import acts as projects
 from tests.fakes import World
 from tests.make import a_project
 

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from runs.kept import discard, sweep
+from runs.lifecycle.stop import stop
 from runs.models import Notice, Project, Run
-from runs.web import board, digest
-from runs.work import discard, pulls, sweep
-from runs.work.stop import stop
+from runs.overview import board, digest
+from runs.pulls import acts as pulls
 from tests.real import RealWorld, git
 from tests.runs.forge_house import a_run, again, commit_and_push, forge, project, repo_of
 from tests.runs.stories import begin, commit, look

@@ -9,9 +9,10 @@ from datetime import timedelta
 
 import pytest
 
+from runs import tick
+from runs.forges.trackers import Trackers
+from runs.lifecycle import stop
 from runs.models import Forge, Project, Run, Settings
-from runs.outside.forges import Trackers
-from runs.work import stop, tick
 from tests import make
 from tests.fakes import START, World
 from tests.trackers.forge import Double, Gitea, GitHub, faults

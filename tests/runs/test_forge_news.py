@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from django.db.models import Q
 
+from runs import tick
+from runs.dispatch import acts as auto
+from runs.dispatch import explain
+from runs.forges import tracker_cache
 from runs.models import Project, WatchSession
-from runs.work import auto, explain, seen, tick
 from tests import make
 from tests.fakes import World
 from tests.forge_hours import READY, Hours, gitea
@@ -96,7 +99,7 @@ def test_a_page_that_is_open_shows_a_new_ready_issue_within_a_minute(world: Worl
 
     def look() -> bool:
         if world.clock.now.second < 5:  # an open page says once a minute that it is there
-            seen.watch(world.lab, _any())
+            tracker_cache.watch(world.lab, _any())
         return bool(hours.project.queue_seen)
 
     assert hours.until(look) <= 60 + 45
@@ -108,12 +111,12 @@ def test_opening_a_page_asks_in_the_worker_unless_that_was_done_just_now(world: 
     hours.passes(minutes=11)
     hours.repo.issue("new", labels=[READY])
     asked = len(hours.forge.log)
-    seen.look_at(world.lab, hours.project.pk)
+    tracker_cache.look_at(world.lab, hours.project.pk)
     assert len(hours.forge.log) == asked, "the page waits for nobody"
     hours.work_off()
     assert [one[1] for one in hours.project.queue_seen] == ["new"]
     asked = len(hours.forge.log)
-    seen.look_at(world.lab, hours.project.pk)
+    tracker_cache.look_at(world.lab, hours.project.pk)
     hours.work_off()
     assert len(hours.forge.log) == asked
 
@@ -123,12 +126,12 @@ def test_an_open_page_does_not_keep_automatic_work_from_its_turn(world: World) -
     hours = gitea(world, is_auto=True)
     hours.passes(minutes=1)
     for _ in range(12):
-        seen.watch(world.lab, _any())
+        tracker_cache.watch(world.lab, _any())
         hours.step()
     hours.repo.issue("new", labels=[READY])
 
     def look() -> bool:
-        seen.look_at(world.lab, hours.project.pk)
+        tracker_cache.look_at(world.lab, hours.project.pk)
         return bool(world.queue.launches)
 
     assert hours.until(look) <= 50
@@ -139,7 +142,7 @@ def test_pages_that_are_opened_while_a_forge_does_not_answer_end_no_session(worl
     hours.passes(minutes=2)
     hours.forge.faults.add(faults.status(502), times=faults.FOREVER)
     for _ in range(3):
-        seen.look_at(world.lab, hours.project.pk)
+        tracker_cache.look_at(world.lab, hours.project.pk)
         hours.step(11)
     session = WatchSession.objects.get()
     assert session.is_open
@@ -157,7 +160,7 @@ def test_what_a_page_asks_for_does_not_take_the_turn_of_the_session_that_it_woke
     world.clock.forward(seconds=15)
     assert WatchSession.objects.get().next_poll_at > world.clock.now, "it is asleep"
     hours.repo.issue("new", labels=[READY])
-    seen.look_at(world.lab, hours.project.pk)
+    tracker_cache.look_at(world.lab, hours.project.pk)
     hours.work_off()  # the task comes before the pass
     tick.tick(world.lab)
     assert world.queue.launches

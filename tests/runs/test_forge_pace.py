@@ -7,10 +7,13 @@ from datetime import timedelta
 
 import pytest
 
-from runs.domain.polling import BY_QUOTA
+from runs import tick
+from runs.dispatch import start_requests
+from runs.forges import quota
+from runs.forges.polling import BY_QUOTA
+from runs.forges.trackers import Trackers
+from runs.kept import parked
 from runs.models import Forge, Project, Quota, Run, Settings, StartRequest
-from runs.outside.forges import Trackers
-from runs.work import parked, quota, starts, tick
 from tests import make
 from tests.fakes import START, World
 from tests.trackers.forge import GitHub, faults
@@ -78,7 +81,7 @@ def test_polling_slows_then_stops_and_a_person_is_still_served(world: World, for
     assert (row.limit, row.remaining) == (LIMIT, LIMIT - asked)
     assert (Project.objects.get().asked_every or 0) >= 20 * 60
 
-    starts.request(world.lab, Project.objects.get(), by="anna", wanted="7")
+    start_requests.request(world.lab, Project.objects.get(), by="anna", wanted="7")
     tick.tick(world.lab, force=True)
     assert StartRequest.objects.get().answer == "started"
     assert Run.objects.get().issue_key == "7"

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from runs.domain import polling
+from runs import tick
+from runs.dispatch import start_requests
+from runs.forges import polling, quota
 from runs.models import Asked, StartRequest
-from runs.work import quota, starts, tick
 from tests.fakes import World
 from tests.forge_hours import READY, cost, gitea
 
@@ -38,13 +39,13 @@ def test_starting_one_of_300_issues_asks_what_that_one_waits_for(world: World) -
         hours.repo.issue(f"issue {number}", labels=[READY])
     hours.repo.items[200].blocked_by.append((hours.repo, hours.repo.items[7]))
 
-    starts.request(world.lab, hours.project, by="anna", wanted="250")
+    start_requests.request(world.lab, hours.project, by="anna", wanted="250")
     tick.tick(world.lab, force=True)
     assert StartRequest.objects.get().answer == "started"
     asked = [line.path for line in hours.forge.calls("/dependencies")]
     assert asked == ["/repos/acme/shop/issues/250/dependencies"]
 
-    starts.request(world.lab, hours.project, by="anna", wanted="200")
+    start_requests.request(world.lab, hours.project, by="anna", wanted="200")
     tick.tick(world.lab, force=True)
     assert "blocked by #7" in StartRequest.objects.get(wanted_key="200").text
     assert len(hours.forge.calls("/dependencies")) == 2

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from runs.kept import sweep
 from runs.models import Project
-from runs.work import pulls, sweep
+from runs.pulls import acts as pulls
 from tests.real import RealWorld, git
 from tests.runs.forge_house import a_run, again, commit_and_push, forge, project, repo_of
 from tests.runs.stories import look

@@ -15,9 +15,13 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
+from runs import tick
+from runs.forges import acts as forges
+from runs.forges import tracker_cache
+from runs.forges.trackers import Trackers
+from runs.issues import acts as issues
+from runs.lifecycle import orders
 from runs.models import Forge, Notice, Project, Run, Settings
-from runs.outside.forges import Trackers
-from runs.work import forges, issues, orders, seen, tick
 from tests import make
 from tests.fakes import START, World
 from tests.trackers.forge import Double, Gitea, GitHub, faults
@@ -119,7 +123,7 @@ def test_the_token_of_a_forge_is_nowhere(
         forge.faults.add(answer, times=99)
     told = [
         _try(lambda: tick.tick(world.lab, force=True)),
-        _try(lambda: seen.refresh(world.lab, project.pk)),
+        _try(lambda: tracker_cache.refresh(world.lab, project.pk)),
         _try(lambda: issues.comment(world.lab, project, "7", body="Begun.", by="anna")),
         _try(lambda: forges.examine(world.lab, project)),
         _try(lambda: forges.create_ready_label(world.lab, project, by="anna")),

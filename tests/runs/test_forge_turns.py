@@ -7,11 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from runs.domain import launching
-from runs.domain.blocking import UNASKED
-from runs.domain.waiting import Queue
+from runs import tick
+from runs.dispatch import explain, facts, launching, start_requests
+from runs.dispatch.blocking import UNASKED
+from runs.dispatch.waiting import Queue
 from runs.models import Project, Run, Settings, StartRequest, StartWait
-from runs.work import explain, facts, polling, starts, tick
+from runs.watch import polling
 from tests import make
 from tests.fakes import World
 from tests.forge_hours import READY, Hours, gitea
@@ -87,7 +88,7 @@ def test_a_start_without_a_number_takes_the_first_that_no_text_blocks(world: Wor
     _issues(hours, _by(50), "", "")
     hours.repo.issue("not ready", number=50)
 
-    starts.request(world.lab, hours.project, by="anna", wanted="")
+    start_requests.request(world.lab, hours.project, by="anna", wanted="")
     tick.tick(world.lab, force=True)
 
     assert StartRequest.objects.get().answer == "started"

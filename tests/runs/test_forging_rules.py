@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from runs.domain import forging
-from runs.domain.forging import NoRepository, Place
-from runs.domain.states import ForgeKind
+from runs.core.states import ForgeKind
+from runs.forges import forging
+from runs.forges.forging import NoRepository, Place
 
 HTTPS = "https://git.example"
 

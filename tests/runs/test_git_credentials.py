@@ -9,10 +9,13 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from runs.domain import forging, tokens
-from runs.domain.ports import SeamError
+from runs.core import tokens
+from runs.core.ports import SeamError
+from runs.forges import forging
+from runs.lifecycle import launch, orders
 from runs.models import Forge, Project, Run, Settings
-from runs.work import credentials, launch, orders, origin, projects
+from runs.projects import acts as projects
+from runs.projects import credentials, origin
 from tests import make
 from tests.fakes import START, World
 from trackers.base import Refused

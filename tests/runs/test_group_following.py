@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from runs.domain.states import NoticeKind, RunState
+from runs import tick
+from runs.core.states import NoticeKind, RunState
+from runs.dispatch import start_requests
+from runs.groups import acts as groups
+from runs.groups.acts import Chosen
+from runs.lifecycle import launch
+from runs.lifecycle.stop import stop
 from runs.models import Notice, Project, Run, Settings, Task, TaskGroup
-from runs.work import groups, launch, starts, tick
-from runs.work.groups import Chosen
-from runs.work.stop import stop
 from tests import make
 from tests.fakes import World
 
@@ -30,7 +33,7 @@ def group(world: World, project: Project) -> TaskGroup:
 
 
 def press_start(world: World, project: Project) -> Run:
-    asked = starts.request(world.lab, project, "anna")
+    asked = start_requests.request(world.lab, project, "anna")
     tick.tick(world.lab, force=True)
     asked.refresh_from_db()
     assert asked.run is not None, asked.text

@@ -9,13 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import close_old_connections, connection
 
-from runs.domain.grouping import TaskStatus
-from runs.domain.states import NoticeKind, Outcome
-from runs.domain.tasking import MOST_WORKERS
+from runs.core.states import NoticeKind, Outcome
+from runs.groups import acts as groups
+from runs.groups import hiring, tasks
+from runs.groups.acts import Chosen, NameTaken
+from runs.groups.grouping import TaskStatus
+from runs.groups.tasking import MOST_WORKERS
+from runs.groups.tasks import NewTask, TaskRefused
+from runs.lifecycle import outcomes
 from runs.models import Notice, Project, Run, Task, TaskGroup, Worker
-from runs.work import groups, hiring, outcomes, tasks
-from runs.work.groups import Chosen, NameTaken
-from runs.work.tasks import NewTask, TaskRefused
 from tests import make
 from tests.fakes import World
 from trackers.base import NotFound

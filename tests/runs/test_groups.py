@@ -8,15 +8,17 @@ from pathlib import Path
 import pytest
 from django.db import transaction
 
-from runs.domain.grouping import MonitorState, TaskStatus
-from runs.domain.ports import SeamError
-from runs.domain.states import NoticeKind, Outcome
-from runs.domain.tasking import MOST_WORKERS
+from runs.core.ports import SeamError
+from runs.core.states import NoticeKind, Outcome
+from runs.groups import acts as groups
+from runs.groups import following, hiring, tasks
+from runs.groups.acts import Chosen, GroupRefused, NameTaken, NewWorker
+from runs.groups.grouping import MonitorState, TaskStatus
+from runs.groups.signal_files import SignalFolders
+from runs.groups.tasking import MOST_WORKERS
+from runs.groups.tasks import NewTask, TaskRefused
+from runs.lifecycle import outcomes
 from runs.models import Monitor, Notice, Project, Task, TaskGroup, Worker
-from runs.outside.signal_files import SignalFolders
-from runs.work import following, groups, hiring, outcomes, tasks
-from runs.work.groups import Chosen, GroupRefused, NameTaken, NewWorker
-from runs.work.tasks import NewTask, TaskRefused
 from tests import make
 from tests.fakes import World
 from trackers.base import Ability, NotFound

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from runs.kept import guard, rescue
 from runs.models import Notice, Rescue
-from runs.work import guard, rescue
 from tests.real import a_checkout, git
 
 pytestmark = pytest.mark.django_db(transaction=True)

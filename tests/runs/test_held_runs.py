@@ -7,27 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from runs.agents import holds, resuming
-from runs.domain import holding
-from runs.domain.refusing import Refused
-from runs.domain.states import Outcome, RunState, Trouble
-from runs.domain.watch_session import Terms
+from runs import tick
+from runs.accounts import holding, holds, logins, resuming
+from runs.accounts.held import wait_of
+from runs.accounts.refusing import Refused
+from runs.core.states import Outcome, RunState, Trouble
+from runs.dispatch import acts as auto
+from runs.dispatch import start_requests, taking
+from runs.kept import sweep
+from runs.kept.discard import DiscardRefused, discard
+from runs.lifecycle import launch, stop
 from runs.models import AgentProfile, Host, Notice, Project, Run, Settings, WatchSession
-from runs.web.held import wait_of
-from runs.work import (
-    auto,
-    choices,
-    launch,
-    logins,
-    starts,
-    stop,
-    sweep,
-    taking,
-    tick,
-    visits,
-    watches,
-)
-from runs.work.discard import DiscardRefused, discard
+from runs.overview import away
+from runs.settings import choices
+from runs.watch import acts as watches
+from runs.watch.watch_session import Terms
 from tests import make
 from tests.fakes import START, World
 from tests.runs import agent_lines as x
@@ -301,7 +295,7 @@ def test_held_runs_go_on_oldest_first_and_before_anything_new(world, project):
     ready(world, "3")
     holds.try_again(world.lab, _profile(), by="anna")
     Settings.objects.update(session_cap=1)
-    starts.request(world.lab, project, "anna", "3")
+    start_requests.request(world.lab, project, "anna", "3")
     look(world)
     work(world)
     states = list(Run.objects.order_by("pk").values_list("issue_key", "state"))
@@ -641,7 +635,7 @@ def test_another_model_releases_what_was_refused_one_and_is_used(world, project)
 
 def test_whoever_comes_back_is_told_of_the_hold(world, project):
     _turned_away(world, project)
-    told = visits.away(START - timedelta(hours=1), START + timedelta(hours=1))
+    told = away.away(START - timedelta(hours=1), START + timedelta(hours=1))
     assert [one.kind for one in told.pauses] == ["agent.held"]
 
 
@@ -712,7 +706,7 @@ def test_nothing_starts_in_the_look_that_held_the_agent_for_new_sessions(world, 
     for key in "2345":
         ready(world, key)
     _ends(world, run)
-    asked = starts.request(world.lab, project, "anna", "3")
+    asked = start_requests.request(world.lab, project, "anna", "3")
     look(world)
     assert Run.objects.count() == 1
     asked.refresh_from_db()

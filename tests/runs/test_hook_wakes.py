@@ -14,9 +14,9 @@ from django.test import Client
 
 from labsite.queue import LabHuey
 from runs import tasks
+from runs.forges import hooks
+from runs.machine.notify import DatagramBell
 from runs.models import Run, Settings
-from runs.outside.notify import DatagramBell
-from runs.work import hooks
 from tests.patience import PATIENCE
 from tests.real import RealWorld
 from tests.runs.stories import start

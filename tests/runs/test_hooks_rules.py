@@ -7,8 +7,8 @@ import hmac
 
 import pytest
 
-from runs.domain import hooks
-from runs.domain.hooks import HookDid, Sent
+from runs.forges import hook_rules
+from runs.forges.hook_rules import HookDid, Sent
 
 BODY = b'{"action": "labeled"}'
 SIGNED = hmac.new(b"secret", BODY, hashlib.sha256).hexdigest()
@@ -88,7 +88,7 @@ UUID = "f6266f16-1bf3-46a5-9ea4-602e06ead473"
     ],
 )
 def test_headers_are_read_as_each_forge_sends_them(headers: dict[str, str], sent: Sent) -> None:
-    assert hooks.read(headers) == sent
+    assert hook_rules.read(headers) == sent
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_headers_are_read_as_each_forge_sends_them(headers: dict[str, str], sent
 def test_only_the_right_signature_of_this_very_body_counts(
     secret: str, body: bytes, signatures: tuple[str, ...], is_signed: bool
 ) -> None:
-    assert hooks.is_signed(secret, body, signatures) is is_signed
+    assert hook_rules.is_signed(secret, body, signatures) is is_signed
 
 
 @pytest.mark.parametrize(
@@ -148,4 +148,4 @@ def test_only_the_right_signature_of_this_very_body_counts(
     ],
 )
 def test_what_may_be_about_issues_or_code_wakes(event: str, did: HookDid) -> None:
-    assert hooks.what_to_do(event) is did
+    assert hook_rules.what_to_do(event) is did

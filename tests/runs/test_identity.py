@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from runs.lifecycle import stop
 from runs.models import Notice, Run
-from runs.work import stop
 from tests.runs.stories import look, ready, start
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -7,11 +7,11 @@ import dataclasses
 import pytest
 from django.db import transaction
 
-from runs.domain import writing
-from runs.domain.states import NoticeKind
+from runs.core import writing
+from runs.core.states import NoticeKind
+from runs.issues import acts as issues
+from runs.issues.acts import IssueRefused
 from runs.models import Notice, Project
-from runs.work import issues
-from runs.work.issues import IssueRefused
 from tests import make
 from tests.fakes import World
 from trackers import registry

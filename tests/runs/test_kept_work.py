@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from runs import tick
+from runs.dispatch import start_requests
+from runs.lifecycle import launch
+from runs.lifecycle.stop import stop
 from runs.models import Run
-from runs.work import launch, starts, tick
-from runs.work.stop import stop
 from tests.real import git
 from tests.runs.stories import look, press_start, ready, start
 
@@ -50,7 +52,7 @@ def test_a_failed_start_deletes_no_branch_that_it_did_not_make(real):
     """The operator's branch of that name appears between the pick and the claim."""
     project = real.project()
     ready(real)
-    starts.request(real.lab, project, "anna")
+    start_requests.request(real.lab, project, "anna")
     tick.tick(real.lab, project="demo")
     checkout, repo = real.folder / "demo-checkout", project.repo(real.paths)
     commit = _commit(checkout)
@@ -67,7 +69,7 @@ def test_what_an_agent_wrote_before_the_worker_died_is_kept_and_judged(real):
     script = ["sh", "-c", "echo report > report.md", "{prompt}"]
     project = real.project(argv=script)
     ready(real)
-    starts.request(real.lab, project, "anna")
+    start_requests.request(real.lab, project, "anna")
     tick.tick(real.lab, project="demo")
     run = Run.objects.get()
 
@@ -90,7 +92,7 @@ def test_what_an_agent_wrote_before_the_worker_died_is_kept_and_judged(real):
 def test_a_second_look_that_tmux_does_not_answer_kills_no_agent(real):
     project = real.project()
     ready(real)
-    starts.request(real.lab, project, "anna")
+    start_requests.request(real.lab, project, "anna")
     tick.tick(real.lab, project="demo")
     run = Run.objects.get()
     program = real.sessions._program
@@ -109,7 +111,7 @@ def test_a_second_look_that_tmux_does_not_answer_kills_no_agent(real):
 def test_a_stop_right_before_an_agent_exits_at_once_keeps_branch_and_worktree(real):
     project = real.project(argv=["sh", "-c", "exit 3", "{prompt}"])
     ready(real)
-    starts.request(real.lab, project, "anna")
+    start_requests.request(real.lab, project, "anna")
     tick.tick(real.lab, project="demo")
     run = Run.objects.select_related("project").get()
 
@@ -153,7 +155,7 @@ def test_the_launch_of_a_stopped_run_leaves_the_next_run_of_the_issue_alone(real
     """Stop during the fetch, start again, and only then the first launch finds out."""
     project = real.project()
     ready(real)
-    starts.request(real.lab, project, "anna")
+    start_requests.request(real.lab, project, "anna")
     tick.tick(real.lab, project="demo")
     first = Run.objects.select_related("project").get()
     real.queue.launches.clear()
@@ -291,7 +293,7 @@ def test_an_unexpected_error_answers_the_start_at_once(real):
         def fetch(self, *args, **more) -> None:  # type: ignore[no-untyped-def]
             raise OSError(28, "No space left on device")
 
-    asked = starts.request(real.lab, project, "anna")
+    asked = start_requests.request(real.lab, project, "anna")
     tick.tick(real.lab, project="demo")
     launch.carry_out(replace(real.lab, repos=Breaks()), real.queue.launches.pop())
     asked.refresh_from_db()

@@ -11,12 +11,13 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.test import Client
 
-from runs.domain import linking
-from runs.domain.outward import Registry
+from runs import tick
+from runs.agents import linking, links
+from runs.agents.on_machine import AgentRegistry
+from runs.core.outward import Registry
+from runs.lifecycle import reaper
+from runs.lifecycle.stop import stop
 from runs.models import AgentProfile, Project, Run, Settings
-from runs.outside.agents import AgentRegistry
-from runs.work import links, reaper, tick
-from runs.work.stop import stop
 from tests import make
 from tests.fakes import FakeRegistry, World
 from tests.real import RealWorld

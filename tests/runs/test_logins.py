@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 from django.db import IntegrityError, transaction
 
-from runs.domain import logging_in
-from runs.domain.logging_in import CHECK_FOR, LoginFacts, LoginState
-from runs.domain.states import NoticeKind
+from runs.accounts import logging_in, logins
+from runs.accounts.logging_in import CHECK_FOR, LoginFacts, LoginState
+from runs.core.states import NoticeKind
 from runs.models import AgentProfile, LoginAttempt, Notice
-from runs.work import logins
 from tests import make
 from tests.fakes import START, World
 from tests.real import RealWorld

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runs.work import looking
+from runs.lifecycle import looking
 
 RULE = "─" * 60
 

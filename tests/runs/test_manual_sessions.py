@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 from django.db import IntegrityError, transaction
 
-from runs.domain import naming
-from runs.domain.states import PersonState
+from runs import tick
+from runs.core import lease, naming
+from runs.core.states import PersonState
+from runs.dispatch import start_requests
+from runs.lifecycle.stop import stop_all
+from runs.manual import acts as manual
+from runs.manual import manual_ends
 from runs.models import AgentProfile, ManualSession, Notice, Project, Run, Settings
-from runs.work import lease, manual, manual_ends, starts, tick
-from runs.work.stop import stop_all
 from tests import make
 from tests.fakes import START, World
 from tests.real import RealWorld, git
@@ -161,7 +164,7 @@ def test_the_cap_is_the_one_of_all_sessions(world: World, project: Project) -> N
         manual.start(world.lab, project, "", "anna")
     world.tracker.add_root("demo")
     world.tracker.add_issue("demo", "9", labels=["ready-for-agent"])
-    asked = starts.request(world.lab, project, "anna")
+    asked = start_requests.request(world.lab, project, "anna")
     tick.tick(world.lab, force=True)
     asked.refresh_from_db()
     assert asked.answer == "at_cap"

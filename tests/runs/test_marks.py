@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from runs.domain import naming
+from runs.core import naming
+from runs.lifecycle import reaper
+from runs.lifecycle.stop import stop
+from runs.machine import processes
 from runs.models import Run
-from runs.outside import processes
-from runs.work import reaper
-from runs.work.stop import stop
 from tests.fakes import World
 from tests.make import a_project, a_run
 from tests.real import RealWorld

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runs.domain import masking
-from runs.domain.masking import HIDDEN
+from runs.core import masking
+from runs.core.masking import HIDDEN
 
 KEY = "sk-ant-api03-Qw3rTy/abc+defGHIJKL0123456789_zzzXYZ-aa"
 ODD = 'p$(a)[s]*w"o\\r.d^|100%25&x'

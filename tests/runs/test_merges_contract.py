@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain.merging import MergeCommit, Way
-from runs.domain.ports import Moved, Rejected, SeamError
+from runs.core.ports import Moved, Rejected, SeamError
+from runs.pulls.rules import MergeCommit, Way
 from tests.fake_history import AT
 from tests.fakes import FakeRepos
 from tests.real import git

@@ -10,13 +10,15 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from runs.domain.merging import MergeKind
-from runs.domain.ports import SeamError
-from runs.domain.states import NoticeKind
+from runs.core.ports import SeamError
+from runs.core.states import NoticeKind
+from runs.kept import sweep
+from runs.machine.worktrees import GitWorktrees
 from runs.models import Notice, Project, Run
-from runs.outside.worktrees import GitWorktrees
-from runs.work import mergeable, merging, pulls, sweep
-from runs.work.merging import Merged, MergeRefused
+from runs.pulls import acts as pulls
+from runs.pulls import mergeable, merging
+from runs.pulls.merging import Merged, MergeRefused
+from runs.pulls.rules import MergeKind
 from tests.desk import Desk
 from tests.real import RealWorld, git
 from tests.repositories import a_checkout
@@ -399,8 +401,8 @@ def test_a_push_without_an_answer_is_asked_after(review: Review) -> None:
 
 
 def test_a_project_whose_origin_is_ours_is_merged_there(real: RealWorld, tmp_path: Path) -> None:
-    from runs.work import projects
-    from runs.work.projects import Project as Row
+    from runs.projects import acts as projects
+    from runs.projects.acts import Project as Row
 
     source = a_checkout(tmp_path / "own")
     made: Row = projects.add(real.lab, name="own", source=str(source), token="", by="anna")

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from runs.domain.merging import Joined, MergeFacts, MergeKind, Way, closing, files_words, verdict
+from runs.pulls.rules import Joined, MergeFacts, MergeKind, Way, closing, files_words, verdict
 
 GOOD = MergeFacts("open", "afk/7", "main", "main", "a" * 40, "b" * 40, joined=Joined(Way.FORWARD))
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from runs.domain import mirroring
-from runs.domain.mirroring import Mirrored
-from runs.domain.states import Outcome, RunState
+from runs.core.states import Outcome, RunState
+from runs.forges import mirror, mirroring
+from runs.forges.mirroring import Mirrored
+from runs.lifecycle import outcomes
 from runs.models import Notice, Project, Run
-from runs.work import mirror, outcomes
 from tests import make
 from tests.fakes import World
 from tests.world.memory_tracker import MemoryTracker

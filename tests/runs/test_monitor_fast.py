@@ -6,11 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from runs.domain.fast_path import Unreadable
-from runs.domain.grouping import MonitorState, Result, TaskStatus
-from runs.domain.states import NoticeKind
+from runs import tick
+from runs.core.states import NoticeKind
+from runs.groups import monitor_stepper, monitor_turns, monitors, signal_folders
+from runs.groups.fast_path import Unreadable
+from runs.groups.grouping import MonitorState, Result, TaskStatus
 from runs.models import Checkpoint, Host, Monitor, Task
-from runs.work import monitor_turns, monitoring, monitors, signalling, tick
 from tests.fakes import START, World
 from tests.runs.monitor_house import (
     OFFER,
@@ -72,7 +73,7 @@ def test_the_sentinel_ends_it_after_one_listing(world: World) -> None:
 def test_a_sentinel_that_the_list_of_tasks_contradicts_ends_nothing(world: World) -> None:
     monitor = a_watched(world, 3, fast=True)
     Task.objects.filter(key="3").update(issue_key="7")
-    folder = world.signals.folders[signalling.folder(world.lab, monitor.group)]
+    folder = world.signals.folders[signal_folders.folder(world.lab, monitor.group)]
     signal(world, monitor, "1", "2", "3")
     assert folder.sentinel is not None
     tick.tick(world.lab)
@@ -92,7 +93,7 @@ def test_a_sentinel_that_the_list_of_tasks_contradicts_ends_nothing(world: World
 def test_a_sentinel_that_cannot_be_read_is_told_and_the_tasks_are_listed(world: World) -> None:
     monitor = a_watched(world, 2, fast=True)
     tick.tick(world.lab)
-    folder = world.signals.folders[signalling.folder(world.lab, monitor.group)]
+    folder = world.signals.folders[signal_folders.folder(world.lab, monitor.group)]
     folder.sentinel = Unreadable.CORRUPTED
     offer(world)
     monitor.refresh_from_db()
@@ -197,7 +198,7 @@ def test_a_check_is_the_same_work_for_ten_tasks_and_for_a_thousand(world: World)
         with watched() as seen:
             for _ in range(5):
                 world.clock.forward(seconds=5)
-                monitoring.look(under_way)
+                monitor_stepper.look(under_way)
         work.append((world.signals.asked - asked, world.signals.listed - listed, len(seen)))
         assert listings(seen) == 0
         monitor.delete()
@@ -214,14 +215,14 @@ def test_checks_of_many_groups_cost_as_many_statements_as_those_of_one(world: Wo
     for _ in range(4):
         world.clock.forward(seconds=5)
         with watched() as seen:
-            monitoring.look(under_way)
+            monitor_stepper.look(under_way)
         costs.append(len(seen))
     assert costs == [4, 6, 4, 4]
     assert set(Monitor.objects.values_list("checks", flat=True)) == {5}
     progress = told(NoticeKind.MONITOR_PROGRESS)
     assert len(progress) == 24
     with watched() as seen:
-        monitoring.look(under_way)
+        monitor_stepper.look(under_way)
     assert len(seen) == 1
 
 
@@ -231,7 +232,7 @@ def test_checks_that_nobody_made_are_not_made_up_for(world: World) -> None:
     under_way = passing(world, Host.objects.get().lease_number)
     world.clock.forward(seconds=62)
     for _ in range(2):
-        monitoring.look(under_way)
+        monitor_stepper.look(under_way)
     monitor.refresh_from_db()
     assert (monitor.checks, monitor.check_at) == (2, world.clock() + timedelta(seconds=5))
 
@@ -244,7 +245,11 @@ def test_a_check_that_another_tick_counted_or_that_ended_is_told_once(world: Wor
     world.clock.forward(seconds=5)
     rows = Monitor.objects.select_related("group__project").order_by("pk")
     looks = [
-        [(row, turn) for row in rows if (turn := monitoring.look_at(world.lab, row, world.clock()))]
+        [
+            (row, turn)
+            for row in rows
+            if (turn := monitor_stepper.look_at(world.lab, row, world.clock()))
+        ]
         for _ in range(2)
     ]
     before = len(told(NoticeKind.MONITOR_PROGRESS))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from django.db import IntegrityError, connection
 
-from runs.domain.grouping import MonitorState, Result, TaskStatus
-from runs.domain.states import NoticeKind
+from runs import tick
+from runs.core.states import NoticeKind
+from runs.groups import monitor_stepper, monitors
+from runs.groups.grouping import MonitorState, Result, TaskStatus
 from runs.models import Checkpoint, Host, Monitor, Notice, Task, Tick
-from runs.work import monitoring, monitors, tick
 from tests.fakes import World
 from tests.runs.monitor_house import (
     OFFER,
@@ -238,7 +239,7 @@ def test_a_pass_lists_the_tasks_once_and_asks_nothing_else(world: World, size: i
         world.clock.forward(seconds=30)
     under_way = passing(world, Host.objects.get().lease_number)
     with watched() as seen:
-        monitoring.look(under_way)
+        monitor_stepper.look(under_way)
     reads = [q["sql"] for q in seen.captured_queries if q["sql"].startswith("SELECT")]
     assert listings(seen) == 1
     assert len(reads) == 2, reads

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from runs.domain.grouping import MonitorState, PresetName
-from runs.domain.states import NoticeKind
+from runs.core.states import NoticeKind
+from runs.groups import monitors
+from runs.groups.grouping import MonitorState, PresetName
 from runs.models import Monitor, MonitorPreset, Notice, TaskGroup
-from runs.work import monitors
 from tests import make
 from tests.fakes import World
 from tests.runs.preset_table import TABLE

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from runs.domain import fast_path, grouping, monitoring
-from runs.domain.fast_path import AllDone, Next, Unreadable
-from runs.domain.grouping import Decision, Options, Result, TaskFacts, TaskStatus
-from runs.domain.monitoring import Checkpoint, End, Kind, Memory, Pass
+from runs.groups import fast_path, grouping, monitor_rules
+from runs.groups.fast_path import AllDone, Next, Unreadable
+from runs.groups.grouping import Decision, Options, Result, TaskFacts, TaskStatus
+from runs.groups.monitor_rules import Checkpoint, End, Kind, Memory, Pass
 from tests.house.product import ROOT
 
 STATUS = {"p": TaskStatus.PENDING, "i": TaskStatus.IN_PROGRESS, "c": TaskStatus.COMPLETED}
@@ -38,7 +38,7 @@ def run(options: Options, expected: int, *script: tuple[float, str]) -> list[Pas
     """Passes over a group, each at a second after the start, each with the memory of the last."""
     memory, made = Memory(), []
     for at, words in script:
-        made.append(monitoring.look(options, expected, memory, listed(words), seconds(at)))
+        made.append(monitor_rules.look(options, expected, memory, listed(words), seconds(at)))
         memory = made[-1].memory
     return made
 
@@ -278,7 +278,7 @@ def test_what_is_said() -> None:
     assert last.events[-1].text == ("Audit timeout reached (7.5 min). Collecting partial results.")
     assert 100 not in [point.percentage for point in points([last])]
     split = grouping.split(listed("1c 2c 3c 4p"), timed_out=True)
-    assert monitoring.partial(options, split, 4) == "Audit completed with partial results: 3/4"
+    assert monitor_rules.partial(options, split, 4) == "Audit completed with partial results: 3/4"
     assert Options().label == "Monitor"
 
 
@@ -286,7 +286,7 @@ def test_what_is_said() -> None:
 def test_without_active_tasks_and_blockers_a_checkpoint_says_so() -> None:
     (point,) = points(run(WITH, 4, (0, "1c 2p")))
     assert point == Checkpoint(1, "Work", 1, 4, 25, (), (), Decision.CONTINUE)
-    assert monitoring.lines(point) == [
+    assert monitor_rules.lines(point) == [
         "Checkpoint 1 — Work",
         "Progress: 1/4 (25%)",
         "Active: none",
@@ -385,9 +385,9 @@ def test_what_a_monitor_says_first(is_fast: bool, poll: int, said: str) -> None:
 
 
 @pytest.mark.row("RUNE-59", level="pure")
-@pytest.mark.parametrize("call", ["monitoring.look(options", "fast_path.check("])
+@pytest.mark.parametrize("call", ["monitor_rules.look(options", "fast_path.check("])
 def test_one_monitor_is_shared_by_all(call: str) -> None:
     """Pages, commands, workflows and the API start and read monitors; one place watches."""
     rooms = ("runs", "labsite", "labctl")
     files = [path for room in rooms for path in (ROOT / room).rglob("*.py")]
-    assert [p.name for p in files if call in p.read_text()] == ["monitoring.py"]
+    assert [p.name for p in files if call in p.read_text()] == ["monitor_stepper.py"]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs.domain import naming
-from runs.domain.states import RunKind
+from runs.core import naming
+from runs.core.states import RunKind
 from trackers.keys import KeyRule
 
 

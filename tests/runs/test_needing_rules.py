@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from runs.domain.needing import (
+from runs.core.states import Trouble
+from runs.groups.stalling import Fate
+from runs.overview.needing import (
     AgentNeeds,
     GroupNeeds,
     Need,
@@ -20,8 +22,6 @@ from runs.domain.needing import (
     is_seen,
     needs,
 )
-from runs.domain.stalling import Fate
-from runs.domain.states import Trouble
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 

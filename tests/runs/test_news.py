@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from django.db import transaction
 
-from runs.domain.states import NoticeKind
+from runs.core.states import NoticeKind
 from runs.models import Notice
-from runs.work import announce
+from runs.timeline import announce
 from tests.fakes import World
 from tests.make import a_project, a_run
 

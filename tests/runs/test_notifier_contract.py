@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from runs.domain.outward import Notifier
-from runs.domain.ports import SeamError, UnfitAddress
-from runs.outside.notifier import AppriseNotifier
+from runs.core.outward import Notifier
+from runs.core.ports import SeamError, UnfitAddress
+from runs.notices.notifier import AppriseNotifier
 from tests.fakes import FakeNotifier
 from tests.patience import PATIENCE
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain.paths import Paths
-from runs.domain.ports import Bell
-from runs.outside.notify import DatagramBell
+from runs.core.paths import Paths
+from runs.core.ports import Bell
+from runs.machine.notify import DatagramBell
 from tests.patience import PATIENCE
 
 

@@ -11,11 +11,12 @@ from decimal import Decimal
 
 import pytest
 
-from runs.domain.ending import did_run
-from runs.domain.states import AgentState, Outcome
-from runs.domain.teardown import CLOSING, may_close
+from runs.core.states import AgentState, Outcome
+from runs.kept.teardown import CLOSING, may_close
+from runs.lifecycle import stop
+from runs.lifecycle.ending import did_run
 from runs.models import AgentProfile, Host, Notice, Run
-from runs.work import listening, stop
+from runs.transcript import listening
 from tests import make
 from tests.fakes import START
 from tests.runs import agent_lines as x

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from runs.forges import noting
+from runs.kept import sweep
 from runs.models import Notice
-from runs.work import noting, sweep
 from tests import make
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -33,7 +34,7 @@ def test_a_repository_that_is_gone_is_said_once_and_so_is_its_return(real, caplo
     origin, away = Path(project.url), real.folder / "away"
     origin.rename(away)
 
-    with caplog.at_level(logging.WARNING, logger="runs.work.sweep"):
+    with caplog.at_level(logging.WARNING, logger="runs.kept.sweep"):
         _swept(real, project, times=3)
 
     assert [record.step for record in caplog.records] == ["freshen"]
@@ -57,7 +58,7 @@ def test_another_reason_is_told_again_and_each_sweep_asks_until_it_is_back(world
         world.clock.forward(minutes=10)
         asked.append(sweep.ask(world.lab))
         world.repos.broken_fetch = error
-        with caplog.at_level(logging.WARNING, logger="runs.work.sweep"):
+        with caplog.at_level(logging.WARNING, logger="runs.kept.sweep"):
             sweep.carry_out(world.lab, project.pk)
     assert asked == [0, 1, 1, 1]
     assert [record.error for record in caplog.records] == [

@@ -10,11 +10,13 @@ from threading import Thread
 import pytest
 from django.db import connections
 
-from runs.domain import naming
-from runs.domain.ports import SeamError
+from runs import tick
+from runs.core import naming
+from runs.core.ports import SeamError
+from runs.dispatch import start_requests
+from runs.kept import census, discard, disk, parked, prune, restore, sweep
+from runs.lifecycle.stop import stop
 from runs.models import Host, Notice, Parked, Project, Rescue, Run, Settings, Term
-from runs.work import census, discard, disk, parked, prune, restore, starts, sweep, tick
-from runs.work.stop import stop
 from tests.patience import PATIENCE
 from tests.real import git
 from tests.runs.stories import live, look, press_start, ready, start
@@ -418,7 +420,7 @@ def test_the_first_tick_after_a_start_tidies_orphans_before_it_starts_anything(r
     real.repos.force_remove(project.repo(real.paths), Path(merged.worktree))
     Run.objects.filter(issue_key__in=["7", "8"]).delete()
     sweep.forget_reconciled(real.lab)
-    asked = starts.request(real.lab, project, "anna", "9")
+    asked = start_requests.request(real.lab, project, "anna", "9")
     look(real)
     asked.refresh_from_db()
     assert asked.run is not None, asked.text

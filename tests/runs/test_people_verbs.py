@@ -13,11 +13,11 @@ from django.contrib.sessions.models import Session
 from django.db import connections, transaction
 from django.test import Client
 
-from runs.domain import confirming
-from runs.domain.roles import Role, role_of
 from runs.models import ApiToken, Notice
-from runs.work import api_tokens, invites, passwords, people
-from runs.work.people import PeopleRefused
+from runs.people import acts as people
+from runs.people import api_tokens, confirming, invites, passwords
+from runs.people.acts import PeopleRefused
+from runs.people.roles import Role, role_of
 from tests import make
 from tests.fakes import START, World
 from tests.patience import PATIENCE

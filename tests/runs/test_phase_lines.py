@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runs.domain.phase_lines import PhaseLine, WrongLine, read_phases
+from runs.workflows.phase_lines import PhaseLine, WrongLine, read_phases
 
 
 @pytest.mark.parametrize(

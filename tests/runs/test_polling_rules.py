@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from runs.domain import polling
-from runs.domain.polling import BY_BUDGET, BY_FULL, BY_HOOK, BY_QUOTA, PollFacts, PullFacts
+from runs.forges import polling
+from runs.forges.polling import BY_BUDGET, BY_FULL, BY_HOOK, BY_QUOTA, PollFacts, PullFacts
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 S45, MIN4, MIN30 = timedelta(seconds=45), timedelta(minutes=4), timedelta(minutes=30)

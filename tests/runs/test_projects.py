@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain.states import ProjectState
+from runs.core.states import ProjectState
 from runs.models import Notice, Project
-from runs.work import projects
-from runs.work.projects import ProjectRefused
+from runs.projects import acts as projects
+from runs.projects.acts import ProjectRefused
 from tests.real import a_checkout, git
 from tests.runs.stories import look, start
 

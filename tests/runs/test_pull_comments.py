@@ -7,10 +7,11 @@ import dataclasses
 import pytest
 from django.db import IntegrityError, transaction
 
-from runs.domain.states import NoticeKind
+from runs.core.states import NoticeKind
 from runs.models import Notice
-from runs.work import comparing, pulls
-from runs.work.pulls import PullRefused
+from runs.pulls import acts as pulls
+from runs.pulls import comparing
+from runs.pulls.acts import PullRefused
 from tests import make
 from tests.fakes import START, World
 from trackers import registry
@@ -121,7 +122,7 @@ def test_a_git_that_is_silent_stores_nothing_on_a_line_and_takes_other_comments(
     desk: Desk,
 ) -> None:
     desk.git.broken_history = "git for-each-ref gave no answer within 15 seconds"
-    from runs.domain.ports import SeamError
+    from runs.core.ports import SeamError
 
     with pytest.raises(SeamError):
         desk.say(path="app.py", line=2)

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from runs.domain.ports import SeamError
-from runs.domain.states import NoticeKind, Outcome
+from runs.core.ports import SeamError
+from runs.core.states import NoticeKind, Outcome
+from runs.lifecycle import outcomes
 from runs.models import Notice
-from runs.work import outcomes, pulls
-from runs.work.pulls import PullRefused
+from runs.pulls import acts as pulls
+from runs.pulls.acts import PullRefused
 from tests import make
 from tests.desk import Desk
 from tests.fakes import World

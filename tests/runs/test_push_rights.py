@@ -8,9 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from runs.domain import forging
+from runs.forges import acts as forges
+from runs.forges import forging
 from runs.models import Project
-from runs.work import forges
 from tests.real import RealWorld, git
 
 GITEA = (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from labsite.queue import SPARE, LabHuey, Looks, rooms
-from runs.domain.ports import Steady
+from runs.core.ports import Steady
 from tests.fakes import World
 from tests.patience import PATIENCE
 

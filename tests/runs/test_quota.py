@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
+from runs.forges import quota
+from runs.forges.trackers import Trackers
 from runs.models import Forge, Quota, QuotaHour, Settings
-from runs.outside.forges import Trackers
-from runs.work import quota
 from tests.fakes import START, FakeClock, World
 from trackers.account import Account, Purpose
 from trackers.http import AnswerCache, Client, Meter

@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain.ports import Steady
-from runs.domain.states import Outcome
+from runs import tick
+from runs.core import lease
+from runs.core.ports import Steady
+from runs.core.states import Outcome
+from runs.dispatch import acts as auto
+from runs.dispatch import start_requests
+from runs.lifecycle import outcomes, reaper
+from runs.lifecycle.stop import stop
+from runs.machine import processes
 from runs.models import Host, Notice, Rescue, Run, Settings, Tick
-from runs.outside import processes
-from runs.work import auto, lease, outcomes, reaper, starts, tick
-from runs.work.stop import stop
 from tests import make
 from tests.fakes import START
 from tests.real import git
@@ -68,7 +72,7 @@ def test_a_pull_request_is_success_and_keeps_branch_and_commits(real, state):
 
 
 def test_the_changes_of_a_run_can_be_read_after_its_worktree_is_gone(real):
-    from runs.work import looking
+    from runs.lifecycle import looking
 
     run = start(real, real.project())
     _commit_and_push(run)
@@ -240,7 +244,7 @@ def test_a_reaped_run_is_never_looked_at_again(real):
 
 @pytest.mark.row("LAB-36", level="contract")
 def test_every_outcome_leaves_the_same_kind_of_record(world):
-    from runs.domain.states import Outcome
+    from runs.core.states import Outcome
     from tests import make
 
     project = make.a_project()
@@ -302,7 +306,7 @@ def test_a_reaped_run_frees_its_slot_without_any_other_act(real):
 
 @pytest.mark.row("LAB-42", level="real")
 def test_a_session_that_is_gone_before_the_stop_is_no_error(real):
-    from runs.domain.states import Outcome
+    from runs.core.states import Outcome
 
     run = start(real, real.project())
     assert outcomes.record(real.lab, run, Outcome.SUCCEEDED, "pull request 1 is open")
@@ -406,7 +410,7 @@ def test_only_an_exact_live_pull_request_of_our_own_counts(real):
 
 def test_a_killed_tick_is_completed_by_the_next(real):
     """The outcome is written, then the process dies: session, worktree and slot are still held."""
-    from runs.domain.states import Outcome
+    from runs.core.states import Outcome
 
     run = start(real, real.project())
     outcomes.record(real.lab, run, Outcome.SUCCEEDED, "pull request 1 is open")
@@ -469,7 +473,7 @@ def test_a_request_waits_for_its_answer_only_as_long_as_it_says(world):
     project = make.a_project()
     paused = []
     lab = _with_pause(world, paused.append)
-    asked = starts.wait(lab, starts.request(lab, project, "anna"), seconds=1.0)
+    asked = start_requests.wait(lab, start_requests.request(lab, project, "anna"), seconds=1.0)
     assert asked.answer == ""
     assert sum(paused) == pytest.approx(1.0)
     assert world.bell.looks == ["demo"]

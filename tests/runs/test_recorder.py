@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain.paths import Paths
-from runs.domain.ports import Order
-from runs.outside import processes
-from runs.outside.recorder import Pane, Record
-from runs.outside.tmux import TmuxSessions
+from runs.core.paths import Paths
+from runs.core.ports import Order
+from runs.machine import processes
+from runs.machine.recorder import Pane, Record
+from runs.machine.tmux import TmuxSessions
 from tests.fakes import FakeClock, FakeSessions
 from tests.runs import agent_lines as x
 

@@ -7,11 +7,14 @@ from datetime import timedelta
 
 import pytest
 
-from runs.domain.adopting import adoptable, maybe_adoptable
-from runs.domain.ports import Sighting
-from runs.domain.recovery import BranchFacts, Recovery, StartFacts, is_left_over, recovery
+from runs import tick
+from runs.core import lease
+from runs.core.ports import Sighting
+from runs.dispatch import start_requests
+from runs.lifecycle import adopt
+from runs.lifecycle.adopting import adoptable, maybe_adoptable
+from runs.lifecycle.recovery import BranchFacts, Recovery, StartFacts, is_left_over, recovery
 from runs.models import Run, StartRequest
-from runs.work import adopt, lease, starts, tick
 from tests import make
 from tests.runs.stories import ready
 from trackers.keys import KeyRule
@@ -163,7 +166,7 @@ def test_a_pass_that_lost_its_lease_stores_no_run(world, when):
     world.tracker.add_root("demo")
     project = make.a_project(agent=make.an_agent("x"))
     ready(world)
-    asked = starts.request(world.lab, project, "anna")
+    asked = start_requests.request(world.lab, project, "anna")
     other = replace(world.lab, process="boot:2:2")
 
     def take_over() -> None:

@@ -8,10 +8,13 @@ from datetime import timedelta
 
 import pytest
 
-from runs.domain.states import Outcome
+from runs import tick
+from runs.core.states import Outcome
+from runs.dispatch import facts, filling
+from runs.forges import asking, pacing, tracker_cache
+from runs.forges.asking import Silence
+from runs.lifecycle import stop
 from runs.models import Notice, Project, Run, Settings, Tick
-from runs.work import asking, facts, filling, pacing, seen, stop, tick
-from runs.work.asking import Silence
 from tests import make
 from tests.fakes import World
 from tests.patience import PATIENCE
@@ -174,15 +177,15 @@ def test_what_comes_while_a_tracker_is_asked_wakes_once_more(
     began = world.clock.now
     hooked = world.clock.forward(seconds=1)
     Project.objects.update(hooked_at=hooked)
-    seen.keep_queues(world.lab, [project], [queue], began)
+    tracker_cache.keep_queues(world.lab, [project], [queue], began)
     assert filling.waiting(world.clock.now, Settings.current()).woken == [project.pk]
     Project.objects.update(hooked_at=None)
     pacing.wake(world.lab, project.pk)
-    seen.keep_queues(world.lab, [project], [queue], began)
+    tracker_cache.keep_queues(world.lab, [project], [queue], began)
     again = Project.objects.get()
     assert pacing.is_due(world.lab, Settings.current(), again, is_live=False)
     world.clock.forward(seconds=1)
-    seen.keep_queues(world.lab, [again], [queue], world.clock.now)
+    tracker_cache.keep_queues(world.lab, [again], [queue], world.clock.now)
     again = Project.objects.get()
     assert not pacing.is_due(world.lab, Settings.current(), again, is_live=False)
 

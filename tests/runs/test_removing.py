@@ -9,15 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain import needing, removing
-from runs.domain.needing import Picture, ProjectNeeds
-from runs.domain.ports import SeamError
-from runs.domain.removing import Holdings
-from runs.domain.states import ProjectState
+from runs.core.ports import SeamError
+from runs.core.states import ProjectState
+from runs.lifecycle.stop import stop
 from runs.models import Notice, Project, Run, WatchSession
-from runs.work import projects, watches
-from runs.work import removing as acts
-from runs.work.stop import stop
+from runs.overview import needing
+from runs.overview.needing import Picture, ProjectNeeds
+from runs.projects import acts as projects
+from runs.projects import removal as acts
+from runs.projects import removal_rules
+from runs.projects.removal_rules import Holdings
+from runs.watch import acts as watches
 from tests import make
 from tests.real import RealWorld, git
 from tests.runs.stories import begin, commit, look, project_with_an_issue
@@ -34,7 +36,7 @@ from trackers.builtin.models import Root
     ],
 )
 def test_a_refusal_says_what_to_stop(to_stop, says):
-    said = removing.refusal("shop", to_stop)
+    said = removal_rules.refusal("shop", to_stop)
     assert says in said
     assert bool(said) == bool(to_stop)
 

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runs.domain import loose, record, reports, transcript
-from runs.domain.ending import Ending, why_dead
-from runs.domain.record import Reading
-from runs.domain.reports import Report
-from runs.domain.states import AgentState, OutputKind
+from runs.core import loose
+from runs.core.states import AgentState, OutputKind
+from runs.lifecycle.ending import Ending, why_dead
+from runs.transcript import record, reports, transcript
+from runs.transcript.record import Reading
+from runs.transcript.reports import Report
 from tests.fakes import START
 from tests.runs import agent_lines as x
 

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from runs.domain import patches
-from runs.domain.ports import SeamError
+from runs.core.ports import SeamError
+from runs.pulls import patches
 from tests.fakes import FakeRepos
 from tests.real import a_checkout, git
 
@@ -233,8 +233,8 @@ def test_a_hanging_remote_fails_at_the_limit_with_a_sentence(real, tmp_path):
 @pytest.mark.row("X-05", level="real")
 def test_a_token_reaches_git_by_a_helper_and_is_hidden_in_its_answers(real, tmp_path):
     """A git that prints its arguments and what the helper answers stands in for a forge."""
-    from runs.outside.git import Git
-    from runs.outside.worktrees import GitWorktrees
+    from runs.machine.git import Git
+    from runs.machine.worktrees import GitWorktrees
 
     fake = tmp_path / "bin" / "git"
     fake.parent.mkdir()

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from runs.domain.keeping import RESCUES
-from runs.domain.ports import SeamError, Taken
+from runs.core.keeping import RESCUES
+from runs.core.ports import SeamError, Taken
 from tests.fakes import FakeRepos
 from tests.real import a_checkout, git
 

@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from runs.domain.returning import Ended, begin, is_due, summary, was_away
-from runs.domain.states import Outcome
+from runs.core.states import Outcome
+from runs.overview.returning import Ended, begin, is_due, summary, was_away
 from tests.fakes import START
 
 MINUTE = timedelta(minutes=1)

@@ -6,13 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from runs.domain import budgets, commands
-from runs.domain.launching import Candidate, Queue, Refusal, Room, Start, decide_start
-from runs.domain.sources import WrongSource, name_from, read_source
-from runs.domain.states import AnswerCode, Outcome
-from runs.domain.teardown import MergeFacts, guarded, is_merged, needs_rescue, teardown
-from runs.domain.verdict import RunFacts, verdict
-from runs.work.lease import LENGTH, Held, is_free
+from runs.agents import commands
+from runs.core import budgets
+from runs.core.lease import LENGTH, Held, is_free
+from runs.core.states import AnswerCode, Outcome
+from runs.dispatch.launching import Candidate, Queue, Refusal, Room, Start, decide_start
+from runs.kept.teardown import MergeFacts, guarded, is_merged, needs_rescue, teardown
+from runs.lifecycle.verdict import RunFacts, verdict
+from runs.projects.sources import WrongSource, name_from, read_source
 from tests.fakes import START
 
 BUDGET = timedelta(minutes=45)

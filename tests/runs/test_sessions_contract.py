@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain.paths import Paths
-from runs.domain.ports import Order, SeamError
-from runs.outside import processes
-from runs.outside.tmux import TmuxSessions
+from runs.core.paths import Paths
+from runs.core.ports import Order, SeamError
+from runs.machine import processes
+from runs.machine.tmux import TmuxSessions
 from tests.fakes import FakeClock, FakeSessions
 
 IDLE = [sys.executable, "-c", "import time; time.sleep(600)"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain.ports import SeamError
-from runs.outside import shell
+from runs.core.ports import SeamError
+from runs.machine import shell
 from tests.house.product import until
 from tests.patience import PATIENCE
 

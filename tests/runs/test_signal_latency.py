@@ -10,13 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain.grouping import MonitorState
-from runs.domain.ports import Lab
+from runs import tick
+from runs.core.ports import Lab
+from runs.groups import acts as groups
+from runs.groups import monitors
+from runs.groups.grouping import MonitorState
+from runs.groups.signal_files import SignalFolders
+from runs.groups.signal_watch import SignalWatch
+from runs.groups.tasks import NewTask
 from runs.models import Monitor, Project
-from runs.outside.signal_files import SignalFolders
-from runs.outside.signal_watch import SignalWatch
-from runs.work import groups, monitors, tick
-from runs.work.tasks import NewTask
 from tests import make
 from tests.labctl.session import Session
 from tests.patience import PATIENCE

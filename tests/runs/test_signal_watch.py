@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain.paths import Paths
-from runs.domain.signalling import Inscription, Signal
-from runs.outside.signal_files import SignalFolders
-from runs.outside.signal_poll import SignalPoll
-from runs.outside.signal_watch import SignalWatch
+from runs.core.paths import Paths
+from runs.groups.signal_files import SignalFolders
+from runs.groups.signal_poll import SignalPoll
+from runs.groups.signal_rules import Inscription, Signal
+from runs.groups.signal_watch import SignalWatch
 from tests.labctl.session import ROOT
 from tests.patience import PATIENCE
 
@@ -146,9 +146,9 @@ def test_where_nothing_can_be_watched_it_says_so_and_ends(tmp_path, caplog):
 UNREADABLE = """
 import os, sys, threading
 from pathlib import Path
-from runs.domain.signalling import Inscription, Signal
-from runs.outside.signal_files import SignalFolders
-from runs.outside.signal_watch import SignalWatch
+from runs.groups.signal_rules import Inscription, Signal
+from runs.groups.signal_files import SignalFolders
+from runs.groups.signal_watch import SignalWatch
 
 if os.geteuid() == 0:
     os.seteuid(65534)  # to root every folder is readable

@@ -8,15 +8,17 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from runs.domain.fast_path import AllDone
-from runs.domain.grouping import TaskStatus
-from runs.domain.ports import SeamError
-from runs.domain.signalling import Crash, Output, SentBack, Signal
-from runs.domain.states import NoticeKind, Outcome
+from runs.core.ports import SeamError
+from runs.core.states import NoticeKind, Outcome
+from runs.groups import absorbing, following, signal_folders, tasks
+from runs.groups import acts as groups
+from runs.groups.acts import NewWorker
+from runs.groups.fast_path import AllDone
+from runs.groups.grouping import TaskStatus
+from runs.groups.signal_rules import Crash, Output, SentBack, Signal
+from runs.groups.tasks import NewTask
+from runs.kept import sweep
 from runs.models import Notice, Project, Task, TaskGroup, Worker
-from runs.work import absorbing, following, groups, signalling, sweep, tasks
-from runs.work.groups import NewWorker
-from runs.work.tasks import NewTask
 from tests import make
 from tests.fake_signals import FakeFolder
 from tests.fakes import World
@@ -175,11 +177,11 @@ def test_the_sweep_takes_what_no_open_group_has(world, group):
     for name in ("gone", "review-7"):
         path = world.lab.paths.signals(project.slug, name)
         world.signals.folders.setdefault(path, FakeFolder(1, there(world, group).inscription))
-    signalling.sweep(world.lab, project)
+    signal_folders.sweep(world.lab, project)
     assert [path.name for path in world.signals.folders] == ["review-7"]
     world.signals.broken = "a disk"
     with pytest.raises(SeamError):
-        signalling.sweep(world.lab, project)
+        signal_folders.sweep(world.lab, project)
     sweep.carry_out(world.lab, project.pk)  # one step that fails keeps the others not waiting
 
 
@@ -188,16 +190,16 @@ def test_what_a_deleted_project_left_goes_at_the_next_start_or_sweep(world, grou
     for name in ("wave", "wide"):
         path = world.lab.paths.signals("other", name)
         world.signals.prepare(path, 1, there(world, group).inscription)
-    signalling.sweep_gone(world.lab)
+    signal_folders.sweep_gone(world.lab)
     assert len(world.signals.folders) == 3
     other.delete()
     world.signals.stuck.add(world.lab.paths.signals("other", "wide"))
     with pytest.raises(SeamError):  # a disk that fails in the middle
-        signalling.sweep(world.lab, group.project)
+        signal_folders.sweep(world.lab, group.project)
     assert sorted(path.name for path in world.signals.folders) == ["review-7", "wide"]
     world.signals.stuck.clear()
     for _ in range(2):
-        signalling.sweep(world.lab, group.project)
+        signal_folders.sweep(world.lab, group.project)
     assert [path.name for path in world.signals.folders] == ["review-7"]
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from labctl import safe_files
-from runs.domain import grouping
-from runs.domain.fast_path import AllDone
-from runs.domain.paths import Paths
-from runs.domain.ports import SeamError
-from runs.domain.signalling import Inscription, Output, Signal
-from runs.outside.signal_files import SignalFolders
+from runs.core.paths import Paths
+from runs.core.ports import SeamError
+from runs.groups import grouping
+from runs.groups.fast_path import AllDone
+from runs.groups.signal_files import SignalFolders
+from runs.groups.signal_rules import Inscription, Output, Signal
 from tests.fake_signals import FakeSignals
 
 AGREED = Inscription(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from runs.domain.grouping import Options, TaskFacts, TaskStatus
-from runs.domain.monitoring import Memory, Seen
-from runs.domain.stalling import Fate, stalls
+from runs.groups.grouping import Options, TaskFacts, TaskStatus
+from runs.groups.monitor_rules import Memory, Seen
+from runs.groups.stalling import Fate, stalls
 
 
 def minutes(number: float) -> timedelta:

@@ -13,9 +13,12 @@ from pathlib import Path
 import pytest
 from django.db import connections
 
+from runs import tick
+from runs.dispatch import start_requests
+from runs.kept import sweep
+from runs.lifecycle import launch
+from runs.lifecycle.stop import stop
 from runs.models import AgentProfile, Notice, Parked, Project, Run, Settings, StartRequest
-from runs.work import launch, starts, sweep, tick
-from runs.work.stop import stop
 from tests.real import git
 from tests.runs.stories import look, press_start, ready, start
 
@@ -123,7 +126,7 @@ def test_ten_presses_and_two_issues_give_one_session_each(real):
     def press() -> None:
         try:
             go.wait()
-            starts.request(real.lab, project, "anna")
+            start_requests.request(real.lab, project, "anna")
             tick.tick(real.lab, project="demo")
         except Exception as error:
             problems.append(error)
@@ -225,7 +228,7 @@ def test_the_agent_gets_the_task_as_its_last_argument(real, title):
 
 @pytest.mark.row("LAB-128", level="real")
 def test_the_next_start_uses_the_choice_that_was_stored_last(real):
-    from runs.work import choices
+    from runs.settings import choices
 
     project = real.project(argv=[*DUMPER, "--model", "{model}", "{prompt}"])
     profile = project.agent
@@ -374,7 +377,7 @@ def _pid(real) -> str:  # type: ignore[no-untyped-def]
 def test_a_launch_whose_process_died_is_rolled_back_by_the_next_tick(real):
     project = real.project()
     ready(real)
-    starts.request(real.lab, project, "anna")
+    start_requests.request(real.lab, project, "anna")
     tick.tick(real.lab, project="demo")
     run = Run.objects.get()
     real.queue.launches.clear()
@@ -395,7 +398,7 @@ def test_a_launch_whose_process_died_is_rolled_back_by_the_next_tick(real):
 def test_a_launch_that_died_after_its_spawn_is_finished_by_the_next_tick(real):
     project = real.project()
     ready(real)
-    starts.request(real.lab, project, "anna")
+    start_requests.request(real.lab, project, "anna")
     tick.tick(real.lab, project="demo")
     run = Run.objects.get()
     cut = replace(real.lab, pause=_die)
@@ -415,7 +418,7 @@ def _die(seconds: float) -> None:
 def test_a_lost_queue_message_is_asked_for_again(real):
     project = real.project()
     ready(real)
-    starts.request(real.lab, project, "anna")
+    start_requests.request(real.lab, project, "anna")
     tick.tick(real.lab, project="demo")
     real.queue.launches.clear()
     real.offset = timedelta(seconds=10)
@@ -427,7 +430,7 @@ def test_a_lost_queue_message_is_asked_for_again(real):
 def test_a_stop_during_the_start_wins_and_no_session_stays(real):
     project = real.project()
     ready(real)
-    starts.request(real.lab, project, "anna")
+    start_requests.request(real.lab, project, "anna")
     tick.tick(real.lab, project="demo")
     run = Run.objects.select_related("project").get()
 
@@ -445,7 +448,7 @@ def test_a_stop_during_the_start_wins_and_no_session_stays(real):
 def test_a_request_that_waited_too_long_for_a_worker_starts_nothing(real):
     project = real.project()
     ready(real)
-    starts.request(real.lab, project, "anna")
+    start_requests.request(real.lab, project, "anna")
     real.offset = timedelta(minutes=5)
     look(real)
     assert StartRequest.objects.get().answer == "expired"

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from django.db import connections
 
+from runs import tick
+from runs.lifecycle.stop import stop, stop_all
 from runs.models import Notice, Project, Run, Settings
-from runs.work import tick
-from runs.work.stop import stop, stop_all
 from tests.real import git
 from tests.runs.stories import look, press_start, start
 
@@ -172,8 +172,9 @@ def test_stop_and_reap_exclude_each_other(real):
 @pytest.mark.row("LAB-49", "LAB-58", level="real")
 def test_two_starts_a_stop_and_a_tick_race_to_one_outcome_per_run(real):
     """Whatever comes first: one run per issue, one outcome per ended run, slots equal to sessions."""
+    from runs.dispatch import start_requests
+    from runs.lifecycle import launch
     from runs.models import StartRequest
-    from runs.work import launch, starts
     from tests.runs.stories import ready
 
     project = real.project()
@@ -193,7 +194,7 @@ def test_two_starts_a_stop_and_a_tick_race_to_one_outcome_per_run(real):
             connections.close_all()
 
     def press() -> None:
-        starts.request(real.lab, project, "anna")
+        start_requests.request(real.lab, project, "anna")
         tick.tick(real.lab, project="demo")
         for run in Run.objects.starting():
             launch.carry_out(real.lab, run.pk)

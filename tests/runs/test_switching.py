@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from runs.forges import acts as forges
+from runs.forges import switching
+from runs.forges.switching import SwitchRefused, Wanted
 from runs.models import Forge, Notice, Project
-from runs.work import forges, switching
-from runs.work.switching import SwitchRefused, Wanted
 from tests import make
 from tests.fakes import START, World
 from tests.runs.stories import press_start, ready

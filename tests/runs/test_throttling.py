@@ -8,11 +8,10 @@ from datetime import timedelta
 import pytest
 from django.db import connections
 
-from runs.domain import throttling
-from runs.domain.throttling import Limit
 from runs.models import Tries
-from runs.work import throttle
-from runs.work.throttle import Door, Kind, TooManyTries
+from runs.people import throttle, throttling
+from runs.people.throttle import Door, Kind, TooManyTries
+from runs.people.throttling import Limit
 from tests.fakes import START, World
 from tests.patience import PATIENCE
 

@@ -12,9 +12,10 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from runs.domain.states import NoticeKind
-from runs.models import Notice, order
-from runs.work import timeline
+from runs.core.states import NoticeKind
+from runs.models import Notice
+from runs.timeline import order
+from runs.timeline import queries as timeline
 from tests import make
 from tests.fakes import START
 from tests.patience import PATIENCE

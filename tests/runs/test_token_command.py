@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
 
 from runs.models import ApiToken, Notice
-from runs.work import api_tokens
+from runs.people import api_tokens
 from tests import make
 from tests.fakes import START, World
 

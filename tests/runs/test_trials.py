@@ -16,12 +16,11 @@ from django.db import IntegrityError, transaction
 
 from labctl.client import Client, Failed
 from labsite.preflight import write_labctl
-from runs.agents import trial
-from runs.domain import trying
-from runs.domain.outward import Desk
-from runs.domain.trying import Step, StepState, TrialFacts, TrialState
+from runs.agents import trial, trying
+from runs.agents.desks import TrialDesks
+from runs.agents.trying import Step, StepState, TrialFacts, TrialState
+from runs.core.outward import Desk
 from runs.models import AgentProfile, AgentTrial, Project, Run
-from runs.outside.desks import TrialDesks
 from tests import make
 from tests.fakes import FakeDesks, World
 from tests.real import RealWorld

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runs.models import Notice, Settings
-from runs.work import tuning
-from runs.work.tuning import NUMBERS, TuningRefused
+from runs.settings import acts as tuning
+from runs.settings.acts import NUMBERS, TuningRefused
 from tests.fakes import World
 
 pytestmark = pytest.mark.django_db

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runs.domain.upgrading import Gap, gap
+from runs.core.upgrading import Gap, gap
 
 KNOWN = [("runs", "0052_first"), ("runs", "0053_more"), ("builtin", "0005_first")]
 

@@ -12,14 +12,17 @@ from typing import Any
 import pytest
 from django.db import connections, transaction
 
-from runs.domain import naming, watch_session
-from runs.domain.states import Outcome, ValidationState, ValidationStep
-from runs.domain.validating import DONE
+from runs import tick
+from runs.core import naming
+from runs.core.states import Outcome, ValidationState, ValidationStep
+from runs.kept import prune, sweep
+from runs.machine import processes
 from runs.models import Fixer, Forge, Notice, Project, Run, Validation, WatchSession
-from runs.outside import processes
-from runs.work import check_terms, checking, fixers, prune, sweep, tick, validations
-from runs.work.tuning import TuningRefused
-from runs.work.validation_ends import worktree
+from runs.settings.acts import TuningRefused
+from runs.validation import check_terms, fixers, runner, validations
+from runs.validation.validating import DONE
+from runs.validation.validation_ends import worktree
+from runs.watch import watch_session
 from tests import make
 from tests.fakes import World
 from tests.patience import PATIENCE
@@ -87,7 +90,7 @@ class Desk:
         queue = self.real.queue
         while queue.validations or queue.fixes:
             while queue.validations:
-                checking.carry_out(self.lab, queue.validations.pop(0))
+                runner.carry_out(self.lab, queue.validations.pop(0))
             while queue.fixes:
                 fixers.carry_out(self.lab, queue.fixes.pop(0))
 
@@ -400,8 +403,8 @@ def test_a_fix_is_never_removed_by_itself(real: RealWorld) -> None:
 
 
 def test_no_fixer_starts_without_a_slot_and_it_holds_one(real: RealWorld) -> None:
+    from runs.dispatch import taking
     from runs.models import Settings
-    from runs.work import taking
 
     desk = Desk(real, "false")
     agent(desk, "time.sleep(600)")
@@ -484,7 +487,7 @@ def test_a_running_command_is_ended_when_the_session_is(real: RealWorld, call_of
     desk = Desk(real, f"true\n{SLEEPS.format(name='a')}\ntrue")
     row = desk.begin()
     real.queue.validations.clear()
-    worker = in_a_thread(checking.carry_out, real.lab, row.pk)
+    worker = in_a_thread(runner.carry_out, real.lab, row.pk)
     real.until((real.paths.worktrees / "a.there").exists)
     row.refresh_from_db()
     assert [(one["is_running"], one["status"]) for one in row.results] == [
@@ -559,12 +562,12 @@ def test_a_worker_that_works_is_never_doubted(real: RealWorld) -> None:
     desk = Desk(real, "sh -c 'touch ../d.there; while [ ! -e ../go ]; do sleep 0.1; done'")
     row = desk.begin()
     real.queue.validations.clear()
-    worker = in_a_thread(checking.carry_out, real.lab, row.pk)
+    worker = in_a_thread(runner.carry_out, real.lab, row.pk)
     real.until((real.paths.worktrees / "d.there").exists)
     real.offset += timedelta(hours=8)  # the machine slept
     for _ in range(3):
         validations.tend(real.lab)
-        checking.carry_out(real.lab, row.pk)
+        runner.carry_out(real.lab, row.pk)
     (real.paths.worktrees / "go").touch()
     worker.join(PATIENCE)
     row.refresh_from_db()
@@ -600,7 +603,7 @@ def test_a_message_that_was_lost_is_asked_again(real: RealWorld) -> None:
     desk.work()
     row.refresh_from_db()
     assert row.state == ValidationState.PASSED
-    checking.carry_out(real.lab, row.pk)
+    runner.carry_out(real.lab, row.pk)
     row.refresh_from_db()
     assert len(row.results) == 1
 
@@ -640,7 +643,7 @@ def test_an_origin_that_comes_back_costs_a_minute(real: RealWorld) -> None:
 def test_a_project_that_goes_away_under_its_validation_leaves_nothing(real: RealWorld) -> None:
     desk = Desk(real, SLEEPS.format(name="b"))
     row = desk.begin()
-    worker = in_a_thread(checking.carry_out, real.lab, row.pk)
+    worker = in_a_thread(runner.carry_out, real.lab, row.pk)
     real.until((real.paths.worktrees / "b.there").exists)
     path = worktree(real.lab, row)
     Run.objects.all().delete()
@@ -656,7 +659,7 @@ def test_a_worker_that_is_told_to_end_lets_go_and_it_costs_nothing(real: RealWor
     row = desk.begin()
     real.queue.validations.clear()
     is_stopping = threading.Event()
-    worker = in_a_thread(checking.carry_out, real.lab, row.pk, is_stopping.is_set)
+    worker = in_a_thread(runner.carry_out, real.lab, row.pk, is_stopping.is_set)
     real.until((real.paths.worktrees / "c.there").exists)
     is_stopping.set()
     worker.join(PATIENCE)
@@ -752,6 +755,6 @@ def test_the_credential_of_a_forge_is_taken_out_of_what_is_printed(world: World)
     session = WatchSession.objects.create(project=project, opened_at=world.clock.now)
     with transaction.atomic():
         row = validations.begin(world.lab, session)
-    checking.carry_out(world.lab, row.pk)
+    runner.carry_out(world.lab, row.pk)
     assert "token-of-the-forge" in world.checks.ran[0].secrets
     assert "token-of-the-forge" not in repr(world.checks.ran[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runs.domain.wait_terms import WrongTerm, read_expected, read_options
+from runs.groups.wait_terms import WrongTerm, read_expected, read_options
 
 
 @pytest.mark.parametrize(

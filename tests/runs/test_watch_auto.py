@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from runs.domain.states import Outcome
-from runs.domain.watch_session import Request
+from runs.core.states import Outcome
+from runs.dispatch import acts as auto
 from runs.models import Notice, Project, Run, Settings, WatchSession
-from runs.work import auto, watches
+from runs.watch import acts as watches
+from runs.watch.watch_session import Request
 from tests.fakes import World
 from tests.runs.watch_day import WATCH, Day
 
@@ -225,11 +226,12 @@ def test_a_paused_switch_asks_nobody_and_goes_on_after_reset(world: World) -> No
 
 @pytest.mark.row("C-59", level="contract")
 def test_a_run_of_a_person_counts_for_no_session(world: World) -> None:
-    from runs.work import starts, tick
+    from runs import tick
+    from runs.dispatch import start_requests
 
     day = Day(world, *"12", parallel=1)
     turn(day, True)
-    starts.request(day.lab, day.project, "anna", "2")
+    start_requests.request(day.lab, day.project, "anna", "2")
     tick.tick(day.lab, project="demo")
     day.tick().ends("2")
     assert (day.session.completed, day.active) == (0, ["1"])

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
-from runs.domain.ports import SeamError
-from runs.domain.states import Outcome
-from runs.domain.watch_session import Request, Terms
+from runs import tick
+from runs.core.ports import SeamError
+from runs.core.states import Outcome
+from runs.forges import pacing
 from runs.models import Project, Run, Validation, WatchSession
-from runs.work import pacing, tick, validations, watches
+from runs.validation import validations
+from runs.watch import acts as watches
+from runs.watch.watch_session import Request, Terms
 from tests import make
 from tests.fakes import World
 from tests.runs.watch_day import BATCH, WATCH, Day

@@ -15,10 +15,13 @@ from labsite.watch.follow import CODE_GONE, MOST_ENTRIES, Follower
 from labsite.watch.lines import HumanLines, JsonLines, State, Summary, Told
 from labsite.watch.main import step_of, watch
 from labsite.watch.refused import NotYet
-from runs.domain.states import NoticeKind
-from runs.domain.watch_session import Request
+from runs.core.states import NoticeKind
+from runs.dispatch import acts as auto
+from runs.lifecycle import stop
 from runs.models import Project, Run
-from runs.work import announce, auto, stop, watches
+from runs.timeline import announce
+from runs.watch import acts as watches
+from runs.watch.watch_session import Request
 from tests.fakes import World
 from tests.runs.watch_day import BATCH, WATCH, Day
 

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain.watch_session import Request, Terms
+from runs import tick
+from runs.lifecycle import reaper
+from runs.machine import processes
 from runs.models import Run, Validation, WatchSession
-from runs.outside import processes
-from runs.work import checking, reaper, tick, validations, watches
+from runs.validation import runner, validations
+from runs.watch import acts as watches
+from runs.watch.watch_session import Request, Terms
 from tests.patience import PATIENCE
 from tests.real import RealWorld, git
 
@@ -63,7 +66,7 @@ class Bench:
         self.real.work()
         validations.tend(self.lab)
         while self.real.queue.validations:
-            checking.carry_out(self.lab, self.real.queue.validations.pop(0))
+            runner.carry_out(self.lab, self.real.queue.validations.pop(0))
 
     def until_said(self, word: str) -> None:
         def all_said() -> bool:

@@ -9,9 +9,9 @@ from datetime import datetime
 
 import pytest
 
-from runs.domain.watch_session import Terms
 from runs.models import Run, Validation
-from runs.work import validations
+from runs.validation import validations
+from runs.watch.watch_session import Terms
 from tests.fakes import World
 from tests.runs.watch_day import Day
 

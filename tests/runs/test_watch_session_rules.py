@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runs.domain import watching
-from runs.domain.states import Outcome
-from runs.domain.watch_session import (
+from runs.core.states import Outcome
+from runs.watch import rules as watching
+from runs.watch.rules import idle_text, step
+from runs.watch.watch_session import (
     VALIDATE_EVERY,
     Do,
     Facts,
@@ -23,8 +24,7 @@ from runs.domain.watch_session import (
     Terms,
     Validation,
 )
-from runs.domain.watch_terms import WrongTerms, read_terms
-from runs.domain.watching import idle_text, step
+from runs.watch.watch_terms import WrongTerms, read_terms
 from tests.runs.watch_house import START, House
 
 BATCH = Terms()

@@ -13,11 +13,14 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import IntegrityError, connection
 
-from runs.domain import delivering
-from runs.domain.states import Outcome, RunKind
-from runs.domain.watch_session import Phase, Request, Terms
+from runs import tick
+from runs.core.states import Outcome, RunKind
+from runs.dispatch import start_requests
+from runs.lifecycle import outcomes, stop
 from runs.models import Notice, Project, Run, Settings, WatchSession
-from runs.work import addresses, deliveries, outcomes, starts, stop, tick, watches
+from runs.notices import addresses, deliveries, delivering
+from runs.watch import acts as watches
+from runs.watch.watch_session import Phase, Request, Terms
 from tests import make
 from tests.fakes import START, World
 from tests.patience import PATIENCE
@@ -106,7 +109,7 @@ def test_only_runs_of_the_session_keep_it_from_being_idle(world: World) -> None:
 def test_runs_with_and_without_a_session_have_the_same_record(world: World) -> None:
     day = Day(world, "1").opens(BATCH).ends("1")
     day.ready("2")
-    starts.request(day.lab, day.project, "anna", "2")
+    start_requests.request(day.lab, day.project, "anna", "2")
     tick.tick(day.lab, project="demo")
     day.tick().ends("2").wait(31, every=31)
     one, other = Run.objects.order_by("pk")
@@ -490,7 +493,7 @@ def test_no_run_is_stored_beside_a_validation_that_another_host_began(world: Wor
 
 @pytest.mark.row("C-51", level="contract")
 def test_a_paused_project_starts_nothing_until_reset(world: World) -> None:
-    from runs.work import auto
+    from runs.dispatch import acts as auto
 
     day = Day(world, "1", streak=3).opens().wait(120)
     assert (day.session.phase, day.started, day.polls) == ("paused", [], 3)

@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from runs.domain.checking import Checked
-from runs.domain.states import Outcome, ValidationState
-from runs.domain.watch_session import Phase, Request, Terms
+from runs.core.states import Outcome, ValidationState
+from runs.lifecycle import stop
 from runs.models import Fixer, Notice, Project, Run, Validation, WatchSession
-from runs.work import checking, fixers, stop, validations, watches
+from runs.validation import fixers, runner, validations
+from runs.validation.command_rules import Checked
+from runs.watch import acts as watches
+from runs.watch.watch_session import Phase, Request, Terms
 from tests import make
 from tests.fakes import World
 from tests.runs.watch_day import BATCH, Day
@@ -41,7 +43,7 @@ class CheckedDay(Day):
         queue = self.world.queue
         assert queue.validations, "no validation was asked for"
         while queue.validations:
-            checking.carry_out(self.lab, queue.validations.pop(0))
+            runner.carry_out(self.lab, queue.validations.pop(0))
         super().tick()
         return self
 
@@ -185,7 +187,7 @@ def test_a_session_that_is_aborted_while_it_validates_ends_at_once(world: World,
     assert (row.state, row.reason) == (ValidationState.CANCELLED, "interrupted by anna")
     assert row.mark in world.checks.ended
     world.queue.validations.clear()
-    checking.carry_out(day.lab, row.pk)
+    runner.carry_out(day.lab, row.pk)
     assert world.checks.ran == []
 
 
@@ -276,7 +278,7 @@ def test_a_project_deleted_under_a_validation_ends_its_command(world: World) -> 
     day = CheckedDay(world, "1", at_once=False).opens(BATCH).ends("1")
     world.checks.meanwhile = lambda check: gone(day)
     before = set(world.repos.trees)
-    checking.carry_out(day.lab, world.queue.validations.pop())
+    runner.carry_out(day.lab, world.queue.validations.pop())
     assert [check.argv for check in world.checks.ran] == [["make", "check"]]
     assert set(world.repos.trees) == before  # the worktree of the commands is gone with them
     validations.tend(day.lab)

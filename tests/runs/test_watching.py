@@ -10,9 +10,11 @@ from datetime import timedelta
 import pytest
 from django.db import connections
 
-from runs.domain.states import RunState
+from runs import tick
+from runs.core import lease
+from runs.core.states import RunState
+from runs.dispatch import start_requests
 from runs.models import Host, Notice, Project, Run, Settings, Tick
-from runs.work import lease, starts, tick
 from tests import make
 from tests.runs.stories import look, start
 
@@ -125,7 +127,7 @@ def test_a_tmux_binary_that_cannot_run_ends_nothing_and_starts_nothing(real, tmp
     program = real.sessions._program
     real.sessions._program = str(tmp_path / "no-tmux-here")
     look(real)
-    starts.request(real.lab, project, "anna")
+    start_requests.request(real.lab, project, "anna")
     look(real)
     run.refresh_from_db()
     assert run.is_active

@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, transaction
 
-from runs.domain.grouping import MonitorState, TaskStatus
+from runs import tick
+from runs.core import clock, lease
+from runs.groups import monitors
+from runs.groups.grouping import MonitorState, TaskStatus
 from runs.models import Monitor, Notice, Task, TaskGroup, Workflow, WorkflowPhase
-from runs.work import clock, composing, lease, monitors, tick, workflows
-from runs.work.workflows import NewPhase, WorkflowRefused
+from runs.workflows import acts as workflows
+from runs.workflows import stepper as composing
+from runs.workflows.acts import NewPhase, WorkflowRefused
 from tests import make
 from tests.fakes import World
 from tests.runs.stories import passing

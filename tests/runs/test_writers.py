@@ -13,11 +13,15 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import connection
 
-from runs.domain.paths import Paths
-from runs.domain.ports import Lab, Sighting
-from runs.domain.states import RunState
+from runs import tick
+from runs.core.paths import Paths
+from runs.core.ports import Lab, Sighting
+from runs.core.states import RunState
+from runs.dispatch import start_requests
+from runs.issues import acts as issues
+from runs.lifecycle import launch, looking
 from runs.models import Host, Project, Run, Settings, StartRequest
-from runs.work import issues, launch, looking, setup, starts, throttle, tick
+from runs.people import setup, throttle
 from tests import make
 from tests.fakes import FakeSessions, World
 from tests.patience import PATIENCE
@@ -190,7 +194,7 @@ def test_a_start_that_loses_its_connection_is_brought_to_an_end_by_the_next_tick
     project = make.a_project(agent=make.an_agent())
     world.tracker.add_root("demo")
     world.tracker.add_issue("demo", "Seven", "7", labels=[project.ready_label])
-    asked = starts.request(world.lab, project, "anna")
+    asked = start_requests.request(world.lab, project, "anna")
     tick.tick(world.lab, force=True)
     run = Run.objects.get()
 
@@ -224,7 +228,7 @@ def test_a_start_of_an_issue_that_cannot_be_is_refused(world: World, wanted: str
     project = make.a_project(agent=make.an_agent())
     world.tracker.add_root("demo")
     Settings.current()
-    asked = starts.request(world.lab, project, "anna", wanted)
+    asked = start_requests.request(world.lab, project, "anna", wanted)
     tick.tick(world.lab, force=True)
     asked.refresh_from_db()
     assert asked.answer == "nothing_ready"

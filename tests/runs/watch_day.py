@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from runs.domain.states import Outcome, ValidationState
-from runs.domain.validating import Verdict
-from runs.domain.watch_session import Request, Terms
+from runs import tick
+from runs.core.states import Outcome, ValidationState
+from runs.lifecycle import launch, outcomes
 from runs.models import (
     Due,
     Monitor,
@@ -19,7 +19,10 @@ from runs.models import (
     WatchSession,
     Workflow,
 )
-from runs.work import launch, outcomes, tick, validation_ends, watches
+from runs.validation import validation_ends
+from runs.validation.validating import Verdict
+from runs.watch import acts as watches
+from runs.watch.watch_session import Request, Terms
 from tests import make
 from tests.fakes import World
 from trackers.base import TrackerError

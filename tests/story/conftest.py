@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 from tests import databases, prepared
 from tests.chromium import browser
 from tests.house.product import Product, environment

@@ -21,7 +21,7 @@ Settings.objects.update_or_create(pk=1, defaults={{'tick_seconds': 5, 'launch_se
 ISSUES = """
 from runs.wiring import lab
 from runs.models import Project
-from runs.work import issues
+from runs.issues import acts as issues
 for title in ('Four', 'Five'):
     issues.create(lab(), Project.objects.get(), title=title, labels=['ready-for-agent'], by='anna')
 """

@@ -23,7 +23,7 @@ profile = AgentProfile.objects.create(name='idle', argv=[sys.executable, '-c', '
 Project.objects.update(agent=profile)
 Settings.objects.update_or_create(pk=1, defaults={'tick_seconds': 5})
 """
-ASK = "from runs.wiring import lab; from runs.models import Project; from runs.work import starts; starts.request(lab(), Project.objects.get(), 'anna')"
+ASK = "from runs.wiring import lab; from runs.models import Project; from runs.dispatch import start_requests as starts; starts.request(lab(), Project.objects.get(), 'anna')"
 RUNS = "from runs.models import Run; print(' '.join(f'{r.issue_key}:{r.state}:{r.outcome}' for r in Run.objects.order_by('pk')))"
 PULL = """
 from datetime import datetime, UTC
@@ -122,8 +122,8 @@ def test_a_worker_killed_in_the_middle_of_a_reap_is_completed(story):
     os.kill(story.product.children()["worker"], signal.SIGSTOP)
     stopped = story.product.children()["worker"]
     story.shell(
-        "from runs.models import Run; from runs.wiring import lab; from runs.work import outcomes;"
-        "from runs.domain.states import Outcome;"
+        "from runs.models import Run; from runs.wiring import lab; from runs.lifecycle import outcomes;"
+        "from runs.core.states import Outcome;"
         "outcomes.record(lab(), Run.objects.get(), Outcome.SUCCEEDED, 'pull request 4 is open')"
     )
     os.kill(stopped, signal.SIGKILL)

@@ -28,7 +28,7 @@ while not go.exists(): time.sleep(0.05)
 subprocess.run(["labctl", "done"])
 time.sleep(600)
 """
-ADD = "from runs.wiring import lab; from runs.work import projects; projects.add(lab(), name='demo', source={source!r}, token='', by='anna')"
+ADD = "from runs.wiring import lab; from runs.projects import acts as projects; projects.add(lab(), name='demo', source={source!r}, token='', by='anna')"
 STATE = "from runs.models import Project; print(Project.objects.get().state)"
 SET_UP = """
 from runs.models import AgentProfile, Project, Settings

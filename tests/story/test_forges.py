@@ -24,7 +24,7 @@ ADD = """
 import sys, json
 from runs.models import AgentProfile, Forge, Project, Settings
 from runs.wiring import lab
-from runs.work import projects
+from runs.projects import acts as projects
 facts = json.loads({facts!r})
 project = projects.add(lab(), name='shop', source=facts['source'], token='', by='anna')
 forge = Forge.objects.create(name='forge', kind=facts['kind'], api=facts['api'], web=facts['web'],
@@ -39,7 +39,7 @@ STATE = "from runs.models import Project; print(Project.objects.get().state)"
 START = """
 from runs.models import Project
 from runs.wiring import lab
-from runs.work import starts
+from runs.dispatch import start_requests as starts
 starts.request(lab(), Project.objects.get(), 'anna', '')
 """
 TOLD = "from runs.models import Run; r = Run.objects.first(); print(r and (r.issue_key, r.outcome, r.pull_number, r.settled_at is not None))"

@@ -20,7 +20,9 @@ def _is_same_page(page) -> bool:  # type: ignore[no-untyped-def]
 
 
 def _make_demo(story) -> None:  # type: ignore[no-untyped-def]
-    story.shell("from runs.wiring import lab; from runs.work import demo; demo.make(lab(), 'anna')")
+    story.shell(
+        "from runs.wiring import lab; from runs.projects import demo; demo.make(lab(), 'anna')"
+    )
     until(
         lambda: (
             story.shell("from runs.models import Project; print(Project.objects.get().state)")

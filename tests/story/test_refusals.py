@@ -113,7 +113,7 @@ def test_the_cap_a_missing_tracker_and_an_adopted_run_show_on_the_pages(story, t
     expect(overview.locator("main")).to_contain_text("adopted")
     shutil.copytree(story.state / "demo" / "splitbill", story.state.parent / "other")
     story.shell(
-        "from runs.wiring import lab; from runs.work import projects;"
+        "from runs.wiring import lab; from runs.projects import acts as projects;"
         f"projects.add(lab(), name='aaa', source={str(story.state.parent / 'other')!r}, token='', by='anna')"
     )
     page.goto(f"{story.url}/")

@@ -29,7 +29,7 @@ group(other, 'twice', 'pending')
 BAD_DAY = """
 from runs.models import Monitor, TaskGroup
 from runs.wiring import lab
-from runs.work import monitors
+from runs.groups import monitors
 now = lab().now()
 of = lambda name: Monitor.objects.get(group__name=name)
 gone = {'look_at': None, 'pass_at': None, 'check_at': None, 'ended_at': now}

@@ -14,7 +14,7 @@ SET_UP = """
 import sys
 from runs.models import AgentProfile, Project, Settings
 from runs.wiring import lab
-from runs.work import demo
+from runs.projects import demo
 from trackers.builtin.models import Issue
 demo.make(lab(), 'anna')
 AgentProfile.objects.filter(name='Demo agent').update(env={{'DEMO_PAUSE': '0'}})

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from runs.outside.bd import BdCommand
+from runs.forges.bd import BdCommand
 from tests.trackers.bd import Beads, environ
 from trackers.base import (
     Ability,

@@ -13,7 +13,9 @@ from django.db import connection
 
 from labctl import show
 from labsite.beside.printer import Printer
-from runs.domain import commands, grouping, writing
+from runs.agents import commands
+from runs.core import writing
+from runs.groups import grouping
 from trackers import plain
 from trackers.base import Issue, Pull, PullState
 from trackers.builtin import models as stored

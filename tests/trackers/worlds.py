@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from runs.outside.bd import BdCommand
+from runs.forges.bd import BdCommand
 from tests.trackers.bd import Beads, environ
 from tests.trackers.forge_worlds import FORGES, MORE_FORGES
 from tests.world.memory_tracker import MemoryTracker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from runs.domain.ports import Lab
+from runs.core.ports import Lab
 
 
 class Killed(BaseException):

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from django.db.models import Count, Q
 
-from runs.domain import naming
-from runs.domain.ports import Lab
-from runs.domain.states import Outcome
+from runs.core import naming
+from runs.core.ports import Lab
+from runs.core.states import Outcome
 from runs.models import Notice, Project, Run, Settings
 from tests.baddays import invariants
 

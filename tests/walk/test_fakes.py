@@ -12,7 +12,7 @@ from django.db import connection
 from hypothesis import strategies as some
 
 from labsite.database import chosen
-from runs.domain.ports import Lab
+from runs.core.ports import Lab
 from runs.models import Run, Settings
 from tests import emptying, make
 from tests.fakes import World

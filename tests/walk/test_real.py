@@ -13,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from runs.domain.ports import Lab
+from runs.core.ports import Lab
+from runs.kept import parked
 from runs.models import AgentProfile, Project, Rescue, Run, Settings
-from runs.work import merging, parked, pulls
+from runs.pulls import acts as pulls
+from runs.pulls import merging
 from tests.real import RealWorld, git
 from tests.walk import walk
 from tests.walk.walk import OFTEN, Walk

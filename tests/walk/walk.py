@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from django.db import connection
 
-from runs.agents import holds
-from runs.domain.ports import Lab
-from runs.domain.states import Trouble
+from runs import tick
+from runs.accounts import holds
+from runs.core.ports import Lab
+from runs.core.states import Trouble
+from runs.dispatch import acts as auto
+from runs.dispatch import start_requests
+from runs.kept import census, owners, sweep
+from runs.kept.discard import DiscardRefused, discard
+from runs.kept.restore import RestoreRefused, restore
+from runs.lifecycle import launch
+from runs.lifecycle.stop import stop, stop_all
 from runs.models import AgentProfile, Host, Project, Rescue, Run, Settings
-from runs.work import auto, census, launch, owners, starts, sweep, tick
-from runs.work.discard import DiscardRefused, discard
-from runs.work.restore import RestoreRefused, restore
-from runs.work.stop import stop, stop_all
 from tests.walk import promises
 from tests.walk.outside import Fuse, Killed, mortal
 
@@ -101,7 +105,7 @@ class Walk:
     # What people do.
 
     def start(self, which: int) -> None:
-        starts.request(self.lab, _one(Project.objects.all(), which), ANNA)
+        start_requests.request(self.lab, _one(Project.objects.all(), which), ANNA)
 
     def begin(self, which: int) -> None:
         """A press of the button on a day when nothing comes in between."""

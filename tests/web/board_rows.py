@@ -9,9 +9,9 @@ from typing import Any
 
 from django.db import transaction
 
-from runs.domain.states import AnswerCode, NoticeKind
+from runs.core.states import AnswerCode, NoticeKind
 from runs.models import Host, Project, Run, Settings, StartRequest
-from runs.work import announce
+from runs.timeline import announce
 from tests import make
 from tests.fakes import START, World
 from trackers import registry

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from labsite import programs
-from runs.domain.paths import Paths
+from runs.core.paths import Paths
 from tests import databases, prepared
 from tests.patience import PATIENCE
 from tests.ports import free_port
@@ -35,9 +35,9 @@ import django
 django.setup()
 from django.db import transaction
 from runs import wiring
-from runs.domain.states import NoticeKind
+from runs.core.states import NoticeKind
 from runs.models import *
-from runs.work import announce
+from runs.timeline import announce
 def tell(text, **more):
     with transaction.atomic():
         return announce.tell(wiring.lab(), NoticeKind.RUN_WARNED, text, **more).pk

@@ -22,10 +22,10 @@ from django.db import connections
 from django.test import Client
 from django.urls import re_path
 
-from runs.domain.paths import Paths
-from runs.domain.states import NoticeKind
+from runs.core.paths import Paths
+from runs.core.states import NoticeKind
+from runs.machine.notify import DatagramBell
 from runs.models import Notice
-from runs.outside.notify import DatagramBell
 from runs.web.feed import Feed
 from runs.web.feed_reader import Reader
 from runs.web.sockets import SameOriginOnly, TopicSocket

@@ -7,11 +7,11 @@ from typing import Any
 
 from django.db import transaction
 
-from runs.domain.grouping import Decision, MonitorState, TaskStatus
-from runs.domain.ports import Lab
-from runs.domain.states import NoticeKind
+from runs.core.ports import Lab
+from runs.core.states import NoticeKind
+from runs.groups.grouping import Decision, MonitorState, TaskStatus
 from runs.models import Checkpoint, Monitor, Notice, Project, TaskGroup, Worker
-from runs.work import announce
+from runs.timeline import announce
 from tests import make
 from tests.fakes import START
 

@@ -12,7 +12,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 
 from runs import wiring
-from runs.web import stepup
+from runs.people import stepup
 
 
 @pytest.fixture

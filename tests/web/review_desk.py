@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from runs.work import pulls
+from runs.pulls import acts as pulls
 from tests import make
 from tests.fakes import START, World
 from trackers import registry

@@ -12,9 +12,12 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import get_resolver, reverse
 
-from runs.domain.grouping import TaskStatus
-from runs.domain.states import NoticeKind, ProjectState
-from runs.domain.watch_session import Terms
+from runs import tick
+from runs.core.states import NoticeKind, ProjectState
+from runs.dispatch import acts as auto
+from runs.forges import acts as forges
+from runs.groups import monitors
+from runs.groups.grouping import TaskStatus
 from runs.models import (
     AgentProfile,
     ApiToken,
@@ -27,7 +30,9 @@ from runs.models import (
     WatchSession,
     Workflow,
 )
-from runs.work import api_tokens, auto, forges, monitors, tick, watches
+from runs.people import api_tokens
+from runs.watch import acts as watches
+from runs.watch.watch_session import Terms
 from tests import make
 from tests.fakes import World
 from tests.web import people

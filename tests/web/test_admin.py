@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from runs.domain.states import NoticeKind
+from runs.core.states import NoticeKind
 from runs.models import (
     AgentProfile,
     Fixer,

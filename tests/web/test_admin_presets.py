@@ -9,9 +9,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from runs.domain.states import NoticeKind
+from runs import tick
+from runs.core.states import NoticeKind
+from runs.groups import monitors
 from runs.models import Checkpoint, Monitor, MonitorPreset, Notice
-from runs.work import monitors, tick
 from tests.fakes import World
 from tests.runs.monitor_house import OFFER, a_watched, complete, told
 from tests.runs.preset_table import TABLE

@@ -10,11 +10,11 @@ import pytest
 from django.db import OperationalError
 from django.test import Client
 
-from runs.domain import tokens
-from runs.domain.ports import SeamError
-from runs.domain.states import Outcome
+from runs.core import tokens
+from runs.core.ports import SeamError
+from runs.core.states import Outcome
+from runs.lifecycle import outcomes
 from runs.models import Project, Run
-from runs.work import outcomes
 from tests import make
 from tests.fakes import START, World
 from tests.world.memory_tracker import MemoryTracker

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from runs.domain import tokens
+from runs.core import tokens
+from runs.forges.trackers import Trackers
 from runs.models import Forge, Notice, Run
-from runs.outside.forges import Trackers
 from tests import make
 from tests.fakes import START, World
 from tests.trackers.forge import Double, Gitea, GitHub, faults, forgejo

@@ -10,9 +10,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from playwright.sync_api import expect
 
+from runs import tick
 from runs.models import Run
-from runs.web import agent_panel
-from runs.work import tick
+from runs.transcript import agent_panel
 from tests import make
 from tests.fakes import START, World
 from tests.runs import agent_lines as x

@@ -12,10 +12,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from runs.domain.states import NoticeKind
+from runs.core.states import NoticeKind
 from runs.models import Notice, Project
-from runs.work import audit
-from runs.work.audit import Wanted
+from runs.timeline import audit
+from runs.timeline.audit import Wanted
 from tests import make
 from tests.fakes import World
 from tests.web import board_rows as rows

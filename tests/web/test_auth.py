@@ -12,7 +12,7 @@ from django.db import connections
 from django.test import Client
 from django.urls import reverse
 
-from runs.work import setup
+from runs.people import setup
 from tests.fakes import World
 from tests.patience import PATIENCE
 

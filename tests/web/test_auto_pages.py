@@ -8,10 +8,11 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from runs.domain.states import Outcome
+from runs import tick
+from runs.core.states import Outcome
+from runs.kept.models import Parked
+from runs.lifecycle import outcomes
 from runs.models import Project, Run, Settings
-from runs.models.kept import Parked
-from runs.work import outcomes, tick
 from tests import make
 from tests.fakes import START, World
 from tests.web import board_rows as rows
@@ -202,9 +203,9 @@ def test_zero_is_grey_and_the_click_looks_for_itself(
     assert 'class="btn"' in button
     assert "(0" in button
     assert "disabled" not in button
-    from runs.work import starts
+    from runs.dispatch import start_requests
 
-    starts.request(world.lab, project, "anna")
+    start_requests.request(world.lab, project, "anna")
     tick.tick(world.lab, project="demo")
     assert Run.objects.get(kind="manual").issue_key == "7"
 

@@ -13,9 +13,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from runs.domain.states import NoticeKind
+from runs.core.states import NoticeKind
 from runs.models import Checkpoint, Monitor, Project, TaskGroup, Visit, WatchSession
-from runs.work import visits
+from runs.overview import away
 from tests import make
 from tests.fakes import World
 from tests.web import board_rows as rows
@@ -264,7 +264,7 @@ def test_a_program_and_a_stranger_are_not_noted(world: World, operator: User) ->
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="asks SQLite for its plan")
 def test_what_ended_is_found_by_an_index(world: World, project: Project) -> None:
     with CaptureQueriesContext(connection) as asked:
-        visits.away(rows.ago(hours=2), rows.ago(hours=0))
+        away.away(rows.ago(hours=2), rows.ago(hours=0))
     assert len(asked.captured_queries) == 7
     for query, index in zip(
         asked.captured_queries,

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from runs.domain.states import NoticeKind
+from runs.core.states import NoticeKind
 from tests.fakes import World
 from tests.web import board_rows as rows
 from tests.web.browsing import OpenPage

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
+from runs.api import showing
+from runs.dispatch import explain
+from runs.lifecycle import proving
 from runs.models import Project, Run
-from runs.web.api import showing
-from runs.work import explain, proving
 from tests import make
 from tests.real import RealWorld, git
 from tests.runs.stories import look, press_start

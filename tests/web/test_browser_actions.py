@@ -11,9 +11,9 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from runs.domain.states import AnswerCode, ProjectState
+from runs.core.states import AnswerCode, ProjectState
 from runs.models import Project, Run, Settings, StartRequest
-from runs.work import projects
+from runs.projects import acts as projects
 from tests import make
 from tests.fakes import World
 from tests.web import board_rows as rows

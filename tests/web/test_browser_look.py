@@ -10,10 +10,11 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from playwright.sync_api import expect
 
-from runs.domain.history import Change
-from runs.domain.states import NoticeKind, ProjectState
+from runs.core.history import Change
+from runs.core.states import NoticeKind, ProjectState
+from runs.kept import rescue
 from runs.models import Project, Run
-from runs.work import announce, rescue
+from runs.timeline import announce
 from tests import make
 from tests.fakes import FakeTree, World
 from tests.web import board_rows as rows

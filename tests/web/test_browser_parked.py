@@ -8,8 +8,8 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
+from runs.kept import census
 from runs.models import Project, Rescue
-from runs.work import census
 from tests.fakes import FakeTree, World
 from tests.web import board_rows as rows
 from tests.web.browsing import OpenPage

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, Route, expect
 
-from runs.domain.states import NoticeKind
+from runs.core.states import NoticeKind
 from runs.models import Run, Settings
 from tests import make
 from tests.fakes import World

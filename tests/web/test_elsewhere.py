@@ -10,9 +10,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import URLPattern
 
+from runs.forges import acts as forges
+from runs.issues.issue_urls import issue_patterns, pull_patterns
 from runs.models import Forge, Project, Settings
-from runs.web.issue_urls import issue_patterns, pull_patterns
-from runs.work import forges
 from tests import make
 from tests.fakes import START, World
 from tests.web.browsing import OpenPage

@@ -103,7 +103,7 @@ def test_a_tab_that_was_logged_out_elsewhere_says_so(served: Served, tab: Tab, r
 def test_the_first_account_login_and_logout_work_without_javascript(
     served: Served, tab: Tab
 ) -> None:
-    token = served.do("from runs.work import setup\nresult = setup.link_token(lab.paths)")
+    token = served.do("from runs.people import setup\nresult = setup.link_token(lab.paths)")
     page = tab("/", java_script_enabled=False)
     _shows(page, "Nobody has an account yet")
     page.goto(f"{served.base_url}/setup/{token}/")

@@ -199,8 +199,8 @@ def test_who_loses_the_role_or_is_deactivated_loses_open_pages_at_once(
     gone = served.cookie("otto", superuser=False)
     verb = """
 from django.contrib.auth.models import User
-from runs.domain.roles import Role
-from runs.work import people
+from runs.people.roles import Role
+from runs.people import acts as people
 person = User.objects.get(username={name!r}).pk
 people.{call}
 """

@@ -11,9 +11,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from playwright.sync_api import expect
 
-from runs.domain.states import ForgeKind
+from runs.core.states import ForgeKind
+from runs.forges import hooks
 from runs.models import Forge, Project, Quota, Run
-from runs.work import hooks
 from tests import make
 from tests.fakes import START, World
 from tests.web.browsing import OpenPage

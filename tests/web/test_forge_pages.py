@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from runs.forges import acts as forges
 from runs.models import Asked, Forge, Project, Quota, QuotaHour, Settings
-from runs.work import forges
 from tests import make
 from tests.fakes import START, World
 from tests.web.people import confirmed, text_of

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from runs.domain.launching import Queue, Refusal, Room, decide_start
-from runs.domain.waiting import Act, Candidate, Change
+from runs.dispatch import why
+from runs.dispatch.launching import Queue, Refusal, Room, decide_start
+from runs.dispatch.waiting import Act, Candidate, Change
+from runs.forges import tracker_card
 from runs.models import Project, Settings
-from runs.web import board, digest, tracker_card, why
+from runs.overview import board, digest
 from tests import make
 from tests.fakes import World
 from trackers.keys import KeyRule

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from runs.domain.grouping import Decision, MonitorState, TaskStatus
-from runs.domain.states import NoticeKind
+from runs.core.states import NoticeKind
+from runs.groups import group_feed
+from runs.groups.grouping import Decision, MonitorState, TaskStatus
 from runs.models import Monitor, Notice, Project, Task, TaskGroup
-from runs.web import fragments, group_feed, live_parts
+from runs.web import fragments, live_parts
 from tests import make
 from tests.fakes import START, World
 from tests.web.group_desk import BUSY, a_checkpoint, a_monitor, a_wave, tell

@@ -149,7 +149,7 @@ def test_the_overview_asks_no_more_for_held_agents(held, anna, django_assert_num
 
 
 def test_a_watch_session_says_what_keeps_it(held, world):
-    from runs.work import auto
+    from runs.dispatch import acts as auto
 
     ready(world, "8")
     held.project.parallel_runs = 3

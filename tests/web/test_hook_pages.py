@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from runs.domain import hooks as rules
-from runs.domain.hooks import EVENTS
+from runs.forges import hook_rules as rules
+from runs.forges import hooks
+from runs.forges.hook_rules import EVENTS
 from runs.models import HookDelivery, Project, Settings
 from runs.web import fragments
-from runs.work import hooks
 from tests import make
 from tests.fakes import START, World
 from tests.web.people import confirmed, hx, text_of

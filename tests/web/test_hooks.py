@@ -16,12 +16,12 @@ from django.db import connection, connections
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from runs.domain import hooks as rules
-from runs.domain.states import NoticeKind, ProjectState
+from runs.core.states import NoticeKind, ProjectState
+from runs.forges import hook_rules as rules
+from runs.forges import hooks
+from runs.forges.hook_views import hook as door
 from runs.models import HookDelivery, Notice, Project, Run, Tries
-from runs.web.views.hooks import hook as door
-from runs.work import hooks
-from runs.work.throttle import Kind
+from runs.people.throttle import Kind
 from tests import make
 from tests.fakes import World
 

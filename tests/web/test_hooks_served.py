@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from runs.domain.hooks import MOST_BYTES
+from runs.forges.hook_rules import MOST_BYTES
 from tests.patience import PATIENCE
 from tests.web.daphne_fixture import Served
 
 PREPARE = """
-from runs.domain.states import ProjectState
-from runs.work import forges, hooks
+from runs.core.states import ProjectState
+from runs.forges import acts as forges, hooks
 Settings.current()
 forge = forges.add(lab, name="Ours", kind="gitea", web="https://git.example",
                    credential={"token": "t"}, by="anna")

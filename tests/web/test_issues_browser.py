@@ -87,7 +87,7 @@ def test_news_arrive_while_somebody_types(browser: Browser, served: Served, at: 
     box.press("End")
 
     served.do("""
-from runs.work import issues
+from runs.issues import acts as issues
 issues.comment(lab, Project.objects.get(), "1", body="from the agent", by="Claude, run 1")
 """)
     expect(page.locator("#issue-thread")).to_contain_text("from the agent")
@@ -111,7 +111,7 @@ def test_a_narrowed_list_stays_narrowed_while_it_refreshes(
     page.get_by_label("Text").fill("not sent yet")
 
     served.do("""
-from runs.work import issues
+from runs.issues import acts as issues
 project = Project.objects.get()
 issues.create(lab, project, title="no bug", by="bert")
 issues.create(lab, project, title="another bug", labels=["bug"], by="bert")
@@ -129,7 +129,7 @@ def test_no_page_is_wider_than_a_phone(browser: Browser, served: Served, at: str
     page.set_viewport_size({"width": 390, "height": 844})
     write(page, at, "x" * 300, "ready-for-agent", "bug", "question", "documentation")
     served.do("""
-from runs.work import issues
+from runs.issues import acts as issues
 from trackers.builtin.models import Issue
 issue = Issue.objects.get()
 issue.labels.create(root=issue.root, name="l" * 60)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from runs.domain.states import ProjectState
+from runs.core.states import ProjectState
 from runs.models import Notice, Project
 from tests import make
 from tests.fakes import World

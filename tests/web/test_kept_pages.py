@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from runs.domain import ages
+from runs.kept import ages, census, discarding, parked
 from runs.models import Discarding, Notice, Parked, Project, Rescue
-from runs.work import census, discarding, parked, removing
+from runs.projects import removal
 from tests import make
 from tests.fakes import FakeTree, World
 from tests.web.people import confirmed, text_of
@@ -272,7 +272,7 @@ def test_large_work_is_discarded_by_the_worker_and_its_page_shows_how_far(
     answer = _discard(anna, at, headers=HTMX)
     assert "is being discarded" in text_of(answer)
     assert large.is_dir()
-    assert removing.to_stop(world.lab, project) == ["wait until afk/7 is discarded"]
+    assert removal.to_stop(world.lab, project) == ["wait until afk/7 is discarded"]
     (pk,) = world.queue.discards
     Discarding.objects.filter(pk=pk).update(done=600_000_000)
     shown = anna.get(at).content.decode()

@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from playwright.sync_api import expect
 
+from runs.accounts import logins
 from runs.models import AgentProfile, LoginAttempt, Project, Settings
-from runs.work import logins
 from tests import make
 from tests.fakes import World
 from tests.web.browsing import OpenPage

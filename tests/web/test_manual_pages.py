@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from playwright.sync_api import expect
 
+from runs.manual import acts as manual
 from runs.models import ManualSession, Project, Settings
-from runs.work import manual
 from tests import make
 from tests.fakes import World
 from tests.web.browsing import OpenPage

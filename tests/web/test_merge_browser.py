@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
-from runs.domain.states import NoticeKind
+from runs.core.states import NoticeKind
 from runs.models import Project
 from tests import make
 from tests.fakes import World

@@ -10,10 +10,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from playwright.sync_api import expect
 
-from runs.domain import delivering
+from runs.core.secret import HIDDEN
 from runs.models import Delivery, NoticeAddress, Settings
-from runs.models.secret import HIDDEN
-from runs.work import addresses, deliveries
+from runs.notices import addresses, deliveries, delivering
 from tests import make
 from tests.fakes import START, World
 from tests.web.browsing import OpenPage

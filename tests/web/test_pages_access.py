@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from runs.domain.states import NoticeKind
+from runs.core.states import NoticeKind
 from runs.models import Run, StartRequest
 from tests import make
 from tests.fakes import World

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from runs.domain.states import AnswerCode, ProjectState
+from runs.core.states import AnswerCode, ProjectState
 from runs.models import (
     AgentProfile,
     Fixer,
@@ -67,7 +67,7 @@ def test_a_start_answers_htmx_with_status_and_banner_and_a_form_with_303(
 
 
 def test_every_answer_of_the_launch_pass_has_a_status(anna: Client) -> None:
-    from runs.web.start_answers import STATUS
+    from runs.dispatch.start_answers import STATUS
 
     assert set(STATUS) == set(AnswerCode)
 

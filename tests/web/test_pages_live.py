@@ -10,9 +10,10 @@ from django.db import OperationalError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from runs.domain.states import NoticeKind
+from runs.core.states import NoticeKind
 from runs.models import Notice, Project, Run
-from runs.web import fragments, live_parts, queries
+from runs.overview import queries
+from runs.web import fragments, live_parts
 from tests import make
 from tests.fakes import World
 from tests.web import board_rows as rows

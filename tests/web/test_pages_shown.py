@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from runs.domain.states import Outcome, ProjectState
+from runs.core.states import Outcome, ProjectState
+from runs.forges import tracker_cache as seen
+from runs.kept.models import Parked
+from runs.lifecycle import outcomes
 from runs.models import Host, Project, Run, Settings
-from runs.models.kept import Parked
-from runs.web import fragments, queries
-from runs.work import outcomes, seen
+from runs.overview import queries
+from runs.web import fragments
 from tests import make
 from tests.fakes import START, World
 from tests.web import board_rows as rows

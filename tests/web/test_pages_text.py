@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs.domain.history import Change
-from runs.web import code, diff, diff_rows, markdown, palette, terminal, words
+from runs.core.history import Change
+from runs.pulls import diff, diff_rows
+from runs.web import code, markdown, palette, terminal, words
 
 EVIL = "<script>alert('x')</script><img src=x onerror=alert(1)> \"quoted\" $(reboot)"
 

@@ -12,10 +12,10 @@ from django.contrib.sessions.models import Session
 from django.db import IntegrityError, transaction
 from django.test import Client, RequestFactory
 
-from runs.domain import passkeys as rules
 from runs.models import Notice, Passkey
-from runs.web import challenges
-from runs.work import people
+from runs.people import acts as people
+from runs.people import challenges
+from runs.people import passkey_rules as rules
 from tests import make
 from tests.fakes import World
 from tests.web.authenticator import PRESENT, Device

@@ -10,9 +10,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
-from runs.domain.roles import Role
 from runs.models import ApiToken, Notice
-from runs.work import api_tokens, people
+from runs.people import acts as people
+from runs.people import api_tokens
+from runs.people.roles import Role
 from tests import make
 from tests.fakes import World
 from tests.web.people import confirmed, hx, text_of

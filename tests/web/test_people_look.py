@@ -10,10 +10,10 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.backends.db import SessionStore
 from playwright.sync_api import Page, expect
 
-from runs.domain.roles import Role
 from runs.models import ApiToken, Passkey
-from runs.web import stepup
-from runs.work import api_tokens, invites, people
+from runs.people import acts as people
+from runs.people import api_tokens, invites, stepup
+from runs.people.roles import Role
 from tests import make
 from tests.fakes import START, World
 from tests.web.browsing import OpenPage

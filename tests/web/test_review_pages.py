@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from runs.models import Notice
-from runs.web import review_pages
+from runs.pulls import review_pages
 from tests.fakes import World
 from tests.web.people import hx
 from tests.web.review_desk import Review

@@ -10,8 +10,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from playwright.sync_api import expect
 
-from runs.domain import pull_checks
 from runs.models import Run, Settings
+from runs.pulls import check_rules
 from tests import make
 from tests.fakes import World
 from tests.web.api.program import Program, denied
@@ -138,7 +138,7 @@ def test_programs_get_the_same(operator: User, world: World, run: Run) -> None:
 )
 def test_checks_in_words(states: list[CheckState], words: str, worst: CheckState | None) -> None:
     checks = [Check(f"c{n}", state) for n, state in enumerate(states)]
-    assert (pull_checks.in_words(checks), pull_checks.worst(checks)) == (words, worst)
+    assert (check_rules.in_words(checks), check_rules.worst(checks)) == (words, worst)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_when_it_is_looked_at_again(
     state: PullState | None, checks: list[CheckState] | None, seconds: int | None
 ) -> None:
     told = None if checks is None else [Check(f"{n}", one) for n, one in enumerate(checks)]
-    assert pull_checks.again_seconds(state, told) == seconds
+    assert check_rules.again_seconds(state, told) == seconds
 
 
 @pytest.mark.django_db(transaction=True)

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 import pytest
 from django.test import Client
 
+from runs.forges import quota
+from runs.forges.trackers import Trackers
 from runs.models import Forge, Project, QuotaHour, Settings
-from runs.outside.forges import Trackers
-from runs.work import quota
 from tests.fakes import World
 from tests.trackers.forge import Double, Gitea, GitHub
 from tests.web.people import confirmed, hx, text_of

@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.test import Client
 
-from runs.domain.states import NoticeKind
+from runs.core.states import NoticeKind
 from runs.models import Project, Run
 from runs.web.sockets import is_same_origin, last_seen
 from runs.web.watcher import GONE, LOGGED_OUT

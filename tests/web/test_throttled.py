@@ -11,8 +11,7 @@ from django.urls import reverse
 
 from labsite.redact import hide_secrets
 from runs.models import Tries
-from runs.web import caller
-from runs.work import setup
+from runs.people import caller, setup
 from tests.fakes import World
 from tests.web.people import text_of
 

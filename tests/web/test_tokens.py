@@ -13,7 +13,7 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 
 from runs.models import ApiToken, Notice
-from runs.work import api_tokens
+from runs.people import api_tokens
 from tests import make
 from tests.fakes import START, World
 from tests.web.people import confirmed, text_of

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from runs.domain.states import ForgeKind
+from runs.core.states import ForgeKind
+from runs.forges import acts as forges
 from runs.models import Forge, Project, Settings
-from runs.work import forges
 from tests import make
 from tests.fakes import World
 from tests.web import board_rows as rows

@@ -8,10 +8,10 @@ from django.db import DataError
 from django.http import HttpRequest
 from django.test import Client
 
+from runs.issues import acts as issues
 from runs.models import Project
+from runs.web import trouble
 from runs.web.refusals import denial
-from runs.web.views import trouble
-from runs.work import issues
 from tests import make
 from tests.fakes import World
 from trackers.builtin import store

@@ -9,11 +9,15 @@ import pytest
 from django.db import transaction
 from django.test import Client
 
-from runs.domain.states import NoticeKind, Outcome, ValidationState
-from runs.domain.watch_session import Request, Terms
+from runs.core.states import NoticeKind, Outcome, ValidationState
+from runs.dispatch import acts as auto
+from runs.lifecycle import outcomes
 from runs.models import Notice, Project, Run, Validation, WatchSession
-from runs.web import fragments, live_parts, watch_pages
-from runs.work import announce, auto, outcomes, watches
+from runs.timeline import announce
+from runs.watch import acts as watches
+from runs.watch import watch_pages
+from runs.watch.watch_session import Request, Terms
+from runs.web import fragments, live_parts
 from tests import make
 from tests.fakes import START, World
 from tests.runs.watch_day import BATCH, WATCH, Day

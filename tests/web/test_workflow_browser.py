@@ -7,8 +7,8 @@ from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from runs.models import Monitor, Project, WorkflowPhase
-from runs.work import workflows
-from runs.work.workflows import NewPhase
+from runs.workflows import acts as workflows
+from runs.workflows.acts import NewPhase
 from tests.fakes import World
 from tests.web.browsing import OpenPage
 from tests.web.looking import looks

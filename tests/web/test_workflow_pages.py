@@ -10,9 +10,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from runs.domain.grouping import TaskStatus
+from runs.core import lease
+from runs.groups.grouping import TaskStatus
 from runs.models import Monitor, Project, Workflow, WorkflowPhase
-from runs.work import composing, lease
+from runs.workflows import stepper as composing
 from tests import make
 from tests.fakes import World
 from tests.runs.stories import passing

@@ -34,7 +34,7 @@ class BuiltinTracker(BaseTracker):
     """Issues and pull requests in labsite's own database. A root is the key of a `Root` row."""
 
     kind = "builtin"
-    # Its pull requests are merged by `runs.work.merging`, since only git can do that here.
+    # Its pull requests are merged by `runs.pulls.merging`, since only git can do that here.
     abilities = frozenset(
         {
             Ability.LOCAL,

@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from runs.domain.ports import SeamError
+from runs.core.ports import SeamError
+from runs.groups import signal_folders
 from runs.wiring import lab
-from runs.work import signalling
 
 
 class Command(BaseCommand):
@@ -16,7 +16,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            count = signalling.clean_all(lab())
+            count = signal_folders.clean_all(lab())
         except SeamError as error:
             raise SystemExit(f"Not all signal files could be removed: {error}") from error
         groups = "1 open task group is" if count == 1 else f"{count} open task groups are"

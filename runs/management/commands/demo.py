@@ -7,11 +7,11 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
-from runs.domain.ports import SeamError
+from runs.core.ports import SeamError
 from runs.management.address import address_of_running
+from runs.projects import demo
+from runs.projects.acts import ProjectRefused
 from runs.wiring import lab
-from runs.work import demo
-from runs.work.projects import ProjectRefused
 
 BY = "command line"
 

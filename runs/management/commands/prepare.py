@@ -11,9 +11,11 @@ from django.db import DatabaseError
 from django.urls import reverse
 
 from runs.check_tags import OURS
+from runs.kept import sweep
 from runs.management import servers, state_files, tables
+from runs.people import setup
+from runs.timeline import queries as timeline
 from runs.wiring import lab
-from runs.work import setup, sweep, timeline
 
 # What the environment can make wrong. The rest is right or wrong with the code, and to look at it
 # here would load every page, which the web process does next anyway.

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from runs.tick import Report, tick
 from runs.wiring import lab
-from runs.work.tick import Report, tick
 
 
 class Command(BaseCommand):

@@ -9,10 +9,14 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from runs import wiring
+from runs.forges import tracker_card
+from runs.groups import group_card
+from runs.lifecycle import run_rows
 from runs.models import Notice, Project
-from runs.web import code, group_card, notice_rows, run_rows, tracker_card, words
+from runs.overview.board import RunRow
+from runs.timeline import notice_rows
+from runs.web import code, words
 from runs.web import markdown as markdown_text
-from runs.web.board import RunRow
 from trackers.base import Ability
 
 register = template.Library()

@@ -9,8 +9,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from runs.models import ApiToken
+from runs.people import api_tokens
 from runs.wiring import lab
-from runs.work import api_tokens
 
 V1 = "/api/v1"
 

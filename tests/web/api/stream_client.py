@@ -11,7 +11,7 @@ from tests.web.daphne_fixture import Served
 
 TOKEN = """
 from django.contrib.auth.models import User
-from runs.work import api_tokens
+from runs.people import api_tokens
 user, _ = User.objects.get_or_create(username={name!r})
 name = f"stream {{ApiToken.objects.count()}}"
 token, text = api_tokens.make(lab, user, name, ApiToken.Scope.LOOK)

@@ -15,13 +15,13 @@ from django.core.handlers.asgi import ASGIRequest
 from django.db import OperationalError
 from django.test import Client, RequestFactory
 
-from runs.domain.ports import SeamError
+from runs.api.api import description
+from runs.api.gate import StrictJson
+from runs.api.stream import admitted
+from runs.core.ports import SeamError
 from runs.models import Notice, Project, Run, StartRequest
-from runs.web.api.api import description
-from runs.web.api.gate import StrictJson
-from runs.web.api.stream import admitted
+from runs.people import api_tokens
 from runs.web.refusals import Denied
-from runs.work import api_tokens
 from tests import make
 from tests.fakes import World
 from tests.web.api.program import V1, Program, a_token, denied

@@ -28,9 +28,11 @@ from schemathesis.generation.hypothesis.builder import (
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from labsite.database import chosen
+from runs.api.api import description
+from runs.dispatch import start_requests
+from runs.groups import acts as groups
+from runs.groups import monitors, tasks
 from runs.models import Project, Run
-from runs.web.api.api import description
-from runs.work import groups, monitors, starts, tasks
 from tests import make
 from tests.fakes import World
 from tests.web.api.program import a_token
@@ -80,7 +82,7 @@ if chosen():  # what is refused for its form never reaches the database
 def house(world: World, project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of each thing under the id 1, so that many requests find something."""
     # No worker answers a start here; that shows after 5 looks as well as after 250.
-    monkeypatch.setattr(starts, "STEP_SECONDS", 1.0)
+    monkeypatch.setattr(start_requests, "STEP_SECONDS", 1.0)
     agent = make.an_agent(model_names=["big"])
     Project.objects.filter(pk=project.pk).update(agent=agent)
     store.create_issue(

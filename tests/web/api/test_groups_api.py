@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from runs.domain.grouping import SHIPPED, Decision, MonitorState, Preset
+from runs.groups import monitors
+from runs.groups.grouping import SHIPPED, Decision, MonitorState, Preset
 from runs.models import Checkpoint, Monitor, Notice, Project, TaskGroup
-from runs.work import monitors
 from tests.fakes import World
 from tests.web.api.program import Program, denied
 from trackers.builtin import store

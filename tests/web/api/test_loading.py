@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ninja.operation import Operation
 
-from runs.web.api.api import api
-from runs.web.api.router import Refusal
+from runs.api.api import api
+from runs.api.router import Refusal
 
 
 def operations() -> list[Operation]:

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from runs.domain.states import AnswerCode, Outcome, ProjectState, RunState
+from runs import tick
+from runs.core.states import AnswerCode, Outcome, ProjectState, RunState
 from runs.models import AgentProfile, Notice, Project, Run, Settings, StartRequest
-from runs.work import projects, tick
+from runs.projects import acts as projects
 from tests import make
 from tests.fakes import START, World
 from tests.web import board_rows as rows
@@ -357,7 +358,7 @@ def test_times_are_utc_and_ages_never_below_zero(program: Program, world: World)
 def test_a_start_is_answered_as_the_button_answers(
     program: Program, world: World, code: AnswerCode
 ) -> None:
-    from runs.web.start_answers import STATUS
+    from runs.dispatch.start_answers import STATUS
 
     project = make.a_project()
     run = make.a_run(project) if code is AnswerCode.STARTED else None

@@ -8,7 +8,7 @@ from collections import defaultdict
 import pytest
 from django.test import Client
 
-from runs.web.api.api import description
+from runs.api.api import description
 from tests.fakes import World
 from tests.web.people import text_of
 

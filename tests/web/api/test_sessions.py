@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from runs.manual import acts as manual
 from runs.models import ManualSession, Project, Settings
-from runs.work import manual
 from tests import make
 from tests.fakes import World
 from tests.web.api.program import Program

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from runs import tick
 from runs.models import Notice, Project, Run
-from runs.work import tick
 from tests import make
 from tests.fakes import FakeBell
 from tests.real import RealWorld

@@ -9,8 +9,8 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from django.test import Client
 
+from runs.forges import hooks
 from runs.models import Forge, Project, Settings
-from runs.work import hooks
 from tests import make
 from tests.fakes import START, World
 from tests.web.api.program import Program, denied

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from runs.dispatch import acts as auto
 from runs.models import Project, Validation, WatchSession
-from runs.work import auto
 from tests.fakes import START, World
 from tests.runs.watch_day import WATCH, Day
 from tests.web.api.program import Program, denied

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from runs.core import lease
 from runs.models import Monitor, Project, Workflow
-from runs.work import composing, lease
+from runs.workflows import stepper as composing
 from tests import make
 from tests.fakes import World
 from tests.runs.stories import passing

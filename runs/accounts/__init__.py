@@ -1,0 +1,1 @@
+"""Agents' accounts: logins, and holding runs while the service refuses an account."""

@@ -1,0 +1,105 @@
+"""What pages show of agents' profiles: program, version, login, account, and how the last trial ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Max
+
+from runs.agents import checks
+from runs.core.ports import Lab
+from runs.models import AgentProfile, AgentTrial, Project, Settings
+from runs.overview import board
+from runs.overview.board import Board
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One profile. `path` is where its program was found just now, `wrong` why it cannot start."""
+
+    profile: AgentProfile
+    path: str
+    wrong: str
+    is_chosen: bool
+    trial: AgentTrial | None = None
+
+    @property
+    def program(self) -> str:
+        return str(self.profile.argv[0]) if self.profile.argv else ""
+
+    @property
+    def tone(self) -> str:
+        """The colour of the card's mark."""
+        if self.wrong or self.profile.is_logged_in is False:
+            return "bad"
+        return "warn" if self.profile.hold else "good" if self.path else ""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentsPage:
+    """The settings page as far as it is live."""
+
+    board: Board
+    cards: Sequence[Card]
+
+    @property
+    def rows(self) -> list[AgentProfile | AgentTrial]:
+        """Everything that the cards show."""
+        return _rows([one.profile for one in self.cards], [one.trial for one in self.cards])
+
+
+def page(lab: Lab) -> AgentsPage:
+    """All agents, with the frame around them. Six queries."""
+    picture = board.load(lab)
+    return AgentsPage(picture, cards(lab, picture.facts.settings))
+
+
+def rows() -> list[AgentProfile | AgentTrial]:
+    """Everything that the cards show: the profiles, and the last trial of each. Two queries."""
+    return _rows(list(AgentProfile.objects.all()), _trials())
+
+
+def _rows(
+    profiles: Sequence[AgentProfile], trials: Sequence[AgentTrial | None]
+) -> list[AgentProfile | AgentTrial]:
+    by_key = sorted(profiles, key=lambda one: one.pk)
+    return [*by_key, *sorted((one for one in trials if one), key=lambda one: one.pk)]
+
+
+def cards(lab: Lab, settings: Settings) -> list[Card]:
+    """A card for each profile, the one for new sessions first. Starts no program."""
+    profiles = AgentProfile.objects.order_by("name")
+    trials = {trial.profile_id: trial for trial in _trials()}
+    made = [_card(lab, one, settings, trials.get(one.pk)) for one in profiles]
+    return sorted(made, key=lambda card: not card.is_chosen)
+
+
+def of_new_sessions(lab: Lab, settings: Settings) -> Card | None:
+    """The card of the agent that new sessions use; None when none is chosen. No query."""
+    return _card(lab, settings.agent, settings, None) if settings.agent is not None else None
+
+
+def missing(picture: Board, project: Project) -> str:
+    """The name of the agent that a start would use when its program was not found; else empty."""
+    if project.agent_id:
+        is_gone = getattr(project, "agent_found", None) is False
+        return getattr(project, "agent_name", "") if is_gone else ""
+    agent = picture.facts.settings.agent
+    return agent.name if agent is not None and agent.is_found is False else ""
+
+
+def _card(lab: Lab, profile: AgentProfile, settings: Settings, trial: AgentTrial | None) -> Card:
+    path, unfit = checks.inspect(lab, profile)
+    return Card(
+        profile,
+        profile.argv[0] if path is None else path,
+        unfit.text if unfit is not None else "",
+        profile.pk == settings.agent_id,
+        trial,
+    )
+
+
+def _trials() -> list[AgentTrial]:
+    last = AgentTrial.objects.order_by().values("profile").annotate(last=Max("pk"))
+    return list(AgentTrial.objects.filter(pk__in=last.values("last")).defer("screen"))

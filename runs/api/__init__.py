@@ -1,0 +1,1 @@
+"""The kit of the HTTP API: door, schemas, errors, stream, description."""

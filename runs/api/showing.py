@@ -1,0 +1,265 @@
+"""Rows of the database in the shapes of the API. Fields are named one by one: nothing slips out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from runs.accounts import held
+from runs.api import shapes
+from runs.core.states import NoticeKind, Outcome, ProjectState, RunKind, RunState, WorktreeFate
+from runs.dispatch.launching import Waiting
+from runs.dispatch.waiting import Change, Queue
+from runs.models import AgentProfile, Notice, Project, Run, Settings
+from runs.pulls import pull_shapes
+from runs.pulls.rules import MergeFacts, verdict
+from runs.settings.acts import NUMBERS
+from trackers import plain
+from trackers.base import PullState
+from trackers.builtin.models import Issue, IssueComment, PullComment, PullRequest
+
+Row = TypeVar("Row")
+
+
+def cut(rows: Sequence[Row], limit: int) -> tuple[Sequence[Row], Row | None]:
+    """A page of rows, of which one more than asked for was read; and its last when more follow."""
+    return rows[:limit], rows[limit - 1] if len(rows) > limit else None
+
+
+def project(row: Project) -> shapes.Project:
+    return shapes.Project(
+        id=row.pk,
+        name=row.name,
+        state=ProjectState(row.state),
+        source=row.source,
+        default_branch=row.default_branch,
+        tracker=row.tracker,
+        ready_label=row.ready_label,
+        agent=row.agent_id,
+        run_budget_minutes=row.run_budget_minutes,
+        clone_progress=row.clone_progress,
+        error=row.error,
+        warning=" ".join(row.warnings),
+        created_at=row.created_at,
+        last_opened_at=row.last_opened_at,
+        is_auto=row.is_auto,
+        parallel_runs=row.parallel_runs,
+        streak=row.streak,
+        is_paused=row.is_paused,
+        last_failure=row.last_failure_id,
+    )
+
+
+def waiting(queue: Queue, found: Sequence[Waiting]) -> shapes.WaitingIssues:
+    return shapes.WaitingIssues(
+        is_known=queue.ready is not None,
+        items=[
+            shapes.WaitingIssue(
+                issue=one.issue.key,
+                title=one.issue.title,
+                failed=[
+                    shapes.Obstacle(
+                        why=failed.why,
+                        text=failed.text,
+                        only_auto=failed.only_auto,
+                        change=change(failed.change),
+                    )
+                    for failed in one.failed
+                ],
+                changes=[change(wanted) for wanted in one.changes],
+            )
+            for one in found
+        ],
+    )
+
+
+def change(row: Change) -> shapes.Change:
+    return shapes.Change(act=row.act, target=row.target, text=row.text)
+
+
+def hold(row: AgentProfile, now: datetime) -> shapes.AgentHold | None:
+    """Why nothing is started with an agent; None while it is not held."""
+    found = held.of_profile(row, now)
+    if found is None:
+        return None
+    return shapes.AgentHold(
+        trouble=found.trouble, note=found.note, since=found.at, until=found.until
+    )
+
+
+def agent(row: AgentProfile, settings: Settings, now: datetime) -> shapes.Agent:
+    return shapes.Agent(
+        id=row.pk,
+        name=row.name,
+        mode=AgentProfile.Mode(row.mode),
+        models=row.model_names,
+        efforts=row.efforts,
+        is_chosen=row.pk == settings.agent_id,
+        is_found=row.is_found,
+        version=row.version,
+        is_logged_in=row.is_logged_in,
+        checked_at=row.checked_at,
+        hold=hold(row, now),
+    )
+
+
+def issue_row(row: Issue) -> shapes.IssueRow:
+    """An issue of a list, annotated with `comment_count`."""
+    return shapes.IssueRow(
+        number=row.number,
+        title=row.title,
+        author=row.author,
+        labels=sorted(label.name for label in row.labels.all()),
+        state="open" if row.is_open else "closed",
+        comment_count=getattr(row, "comment_count", 0),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def issue(row: Issue, comments: shapes.Comments) -> shapes.Issue:
+    return shapes.Issue(**issue_row(row).model_dump(), body=row.body, comments=comments)
+
+
+def comments(rows: Sequence[IssueComment], limit: int) -> shapes.Comments:
+    page, last = cut(rows, limit)
+    return shapes.Comments(
+        items=[shapes.Comment(id=c.pk, author=c.author, body=c.body, at=c.at) for c in page],
+        next=last.pk if last else None,
+    )
+
+
+def pull_row(row: PullRequest) -> pull_shapes.PullRow:
+    return pull_shapes.PullRow(
+        number=row.number,
+        title=row.title,
+        author=row.author,
+        state=PullState(row.state),
+        head=row.head,
+        base=row.base,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def pull(row: PullRequest) -> pull_shapes.Pull:
+    shown = pull_row(row).model_dump()
+    was_merged = row.state == PullState.MERGED
+    return pull_shapes.Pull(
+        **shown,
+        body=row.body,
+        head_commit=row.head_commit,
+        merged_by=row.merge_by if was_merged else "",
+        merged_at=row.merge_at if was_merged else None,
+        merge_commit=row.merge_commit if was_merged else "",
+    )
+
+
+def mergeable(facts: MergeFacts) -> pull_shapes.Mergeable:
+    said = verdict(facts)
+    return pull_shapes.Mergeable(
+        can_merge=said.can_merge,
+        code=said.kind,
+        text=said.text,
+        files=list(said.files),
+        head=facts.head_tip,
+        into=facts.into,
+    )
+
+
+def pull_comment(row: PullComment) -> pull_shapes.PullComment:
+    return pull_shapes.PullComment(
+        id=row.pk,
+        author=row.author,
+        body=row.body,
+        at=row.at,
+        path=row.path,
+        line=row.line,
+        side=row.side,
+        commit=row.commit,
+        quote=row.quote,
+    )
+
+
+def run_row(row: Run, now: datetime, settings: Settings) -> shapes.RunRow:
+    """A run, whose project is loaded, with its budget at this moment."""
+    spent = row.spent(now, row.project.budget(settings))
+    wait = held.wait_of(row, now)
+    return shapes.RunRow(
+        id=row.pk,
+        project=row.project_id,
+        issue=row.issue_key,
+        issue_title=plain.line(row.issue_title),
+        kind=RunKind(row.kind),
+        state=RunState(row.state),
+        outcome=Outcome(row.outcome) if row.outcome else None,
+        reason=row.reason,
+        agent=row.agent,
+        model=row.model,
+        effort=row.effort,
+        session=row.session,
+        slot=row.slot,
+        branch=row.branch,
+        worktree=row.worktree,
+        worktree_fate=WorktreeFate(row.worktree_fate),
+        started_by=row.started_by,
+        requested_at=row.requested_at,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        held_at=row.held_at,
+        held_until=wait.until if wait is not None else None,
+        resumes=row.resumes,
+        used_seconds=int(spent.used.total_seconds()),
+        budget_seconds=int(spent.limit.total_seconds()),
+        commits=row.commits,
+        proven=row.proven,
+        pull_number=row.pull_number,
+        pull_url=row.pull_url,
+        exit_status=row.exit_status,
+        exit_signal=row.exit_signal,
+        last_line=row.last_line,
+        warning=row.warning,
+        told=told(row),
+    )
+
+
+def told(row: Run) -> shapes.AgentTold:
+    """What the run's agent said of itself; what it did not say is null (C-46)."""
+    return shapes.AgentTold(
+        state=row.state_of_agent if row.agent_state else None,
+        until=row.agent_until,
+        note=row.agent_note,
+        session=row.agent_session,
+        model=row.agent_model,
+        turns=row.turns,
+        tokens_in=row.tokens_in,
+        tokens_cached=row.tokens_cached,
+        tokens_out=row.tokens_out,
+        cost_usd=float(row.cost_usd) if row.cost_usd is not None else None,
+    )
+
+
+def run(row: Run, now: datetime, settings: Settings) -> shapes.Run:
+    shown = run_row(row, now, settings).model_dump()
+    return shapes.Run(**shown, prompt=row.prompt, last_words=row.last_words)
+
+
+def entry(row: Notice) -> shapes.Entry:
+    return shapes.Entry(
+        id=row.pk,
+        at=row.at,
+        kind=NoticeKind(row.kind),
+        project=row.project_id,
+        run=row.run_id,
+        watch=row.watch_id,
+        issue=row.issue_key,
+        text=row.text,
+        by=row.by,
+        outcome=Outcome(row.outcome) if row.outcome else None,
+    )
+
+
+def settings(row: Settings) -> shapes.Limits:
+    numbers = {name: getattr(row, name) for name in NUMBERS}
+    return shapes.Limits(**numbers, agent=row.agent_id, model=row.model, effort=row.effort)

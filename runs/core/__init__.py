@@ -1,0 +1,1 @@
+"""What every room stands on: words of the product, ports to the world, names, paths, clock, hosts."""

@@ -1,0 +1,58 @@
+"""What the processes of labsite ask of one another: long work and wake-ups, part of `runs.core.ports`."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Queue(Protocol):
+    """Long work is asked for here; each is also a row that a tick can find again."""
+
+    def launch(self, run_id: int) -> None:
+        """Carry out a run in *starting*."""
+
+    def clone(self, project_id: int) -> None:
+        """Carry out the clone of a new project, or the removal of one."""
+
+    def open(self, session_id: int) -> None:
+        """Carry out the start of a session that a person drives."""
+
+    def deliver(self, delivery_id: int) -> None:
+        """Send one notice to the outside, and what else is due."""
+
+    def ping(self, healthy: bool) -> None:
+        """Tell whoever watches labsite from outside how the last tick went."""
+
+    def validate(self, validation_id: int) -> None:
+        """Put a validation together and run its commands."""
+
+    def fix(self, fixer_id: int) -> None:
+        """Carry out the start of a fixer."""
+
+    def sweep(self, project_id: int) -> None:
+        """Fetch a project and collect what was merged."""
+
+    def discard(self, discarding_id: int) -> None:
+        """Carry out a discard that takes long."""
+
+    def refresh(self, project_id: int) -> None:
+        """Ask a project's tracker again what is ready and what waits for a review."""
+
+    def mirror(self, run_id: int) -> None:
+        """Write on the tracker how a run stands, best effort."""
+
+    def check_agent(self, profile_id: int) -> None:
+        """Look whether an agent's program is there, which version, and logged in."""
+
+    def try_agent(self, trial_id: int) -> None:
+        """Carry out a trial of an agent."""
+
+
+class Bell(Protocol):
+    """Hints between processes. They carry no data, and losing one costs only time."""
+
+    def timeline(self) -> None:
+        """Tell every web process that the timeline has something new."""
+
+    def look(self, project: str) -> None:
+        """Ask the worker for a tick of one project (its session name part) now."""

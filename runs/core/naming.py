@@ -1,0 +1,193 @@
+"""Names that carry meaning: sessions, branches, worktrees. The only place that makes or reads them.
+
+A session name is the whole registration of a live run (LAB-01), a branch name is the claim
+(LAB-73), so both are parsed strictly and built from sanitised parts only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from runs.core.states import RunKind
+from trackers.keys import MARKER, KeyRule, is_key
+
+BRANCH_PREFIX = "afk/"
+PERSON_PREFIX = "lab/"
+MANAGED = (BRANCH_PREFIX, PERSON_PREFIX)
+SEPARATOR = "~"
+LABEL_CHARACTERS = 32
+
+_WORD = re.compile(r"[A-Za-z0-9_~-]+", re.ASCII)
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+# Bounded, since anybody can make a session or a branch: a number that no column holds is no run.
+_SLOT = re.compile(r"(?=[0-9]{1,6}\Z)0*[1-9][0-9]*", re.ASCII)
+_NUMBERED = re.compile(r"afk-(auto-)?((?=[0-9]{1,18}\Z)0*[1-9][0-9]*)", re.ASCII)
+_WORDED = re.compile(r"afk-(auto-)?([A-Za-z0-9_-]+)", re.ASCII)
+_DOT = "__"  # tmux turns a dot in a name into one underscore; no key holds two of them
+_BRANCH = re.compile(r"(?:afk|lab)/[^\x00-\x20\x7f~^:?*\[\\]{1,190}")
+_CHECK = re.compile(r"check-[0-9]+", re.ASCII)
+_FIX = re.compile(r"lab/fix-[0-9]+-[0-9]+-[0-9]{8}-[0-9]{4}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class RunName:
+    """What a session name says about a run: project part, slot if given, issue key, kind."""
+
+    project: str
+    slot: int | None
+    key: str
+    kind: RunKind
+
+
+def sanitise(text: str) -> str:
+    """`text` with only letters, digits, `_` and `-`: `/` becomes `-`, the rest `_` (LAB-04)."""
+    return _UNSAFE.sub("_", text.replace("/", "-"))
+
+
+def session_name(project: str, slot: int, key: str, kind: RunKind) -> str:
+    """The tmux session name of a run, in the form of C-04: project, slot, label."""
+    marker = MARKER if kind is RunKind.AUTO else ""
+    said = sanitise(key.replace(".", _DOT))
+    return f"{sanitise(project)}{SEPARATOR}{slot}{SEPARATOR}afk-{marker}{said}"
+
+
+def parse_session(name: str, keys: KeyRule = KeyRule.NUMBER) -> RunName | None:
+    """The run that a session name stands for, or None when it is not a run (LAB-01 to LAB-05).
+
+    `keys` is what the keys of the project's tracker look like (C-53). Both `project~slot~afk-7` and the short `project~afk-7` are read (C-04). Never raises.
+    """
+    project, boundary, rest = name.partition(SEPARATOR)
+    if not boundary or not project or sanitise(project) != project:
+        return None
+    slot_text, second, label = rest.partition(SEPARATOR)
+    if not second:
+        slot_text, label = "", rest
+    elif not _SLOT.fullmatch(slot_text):
+        return None
+    found = (_NUMBERED if keys is KeyRule.NUMBER else _WORDED).fullmatch(label)
+    key = _key_said(found[2], keys) if found is not None else None
+    if found is None or key is None:
+        return None
+    kind = RunKind.AUTO if found[1] else RunKind.MANUAL
+    return RunName(project, int(slot_text) if slot_text else None, key, kind)
+
+
+def may_be_run(name: str) -> bool:
+    """Whether a session name is that of a run by one rule or the other; cheap, for a first look."""
+    return any(parse_session(name, rule) for rule in KeyRule)
+
+
+def is_word(text: str) -> bool:
+    """Whether tmux can read a session name or marker as nothing but itself."""
+    return bool(_WORD.fullmatch(text))
+
+
+def session_project(name: str) -> str | None:
+    """The project part of any session of ours, run or not; None for a foreign session."""
+    project, boundary, _ = name.partition(SEPARATOR)
+    return project if boundary and project else None
+
+
+def woken_project(text: str) -> str:
+    """The project that a wake-up means: it names one, or a session of one; empty for anything else."""
+    words = text.split()
+    project = (session_project(words[0]) or words[0]) if words else ""
+    return project if sanitise(project) == project else ""
+
+
+def branch_for(key: str) -> str:
+    """The branch whose existence claims the issue."""
+    return f"{BRANCH_PREFIX}{key}"
+
+
+def is_managed(branch: str) -> bool:
+    """Whether a branch is the product's to remove: under `afk/` or `lab/`, and nothing odd (LAB-114)."""
+    is_name = bool(_BRANCH.fullmatch(branch)) and not branch.endswith(("/", "."))
+    return is_name and not any(odd in branch for odd in ("..", "//", "/.", "@{"))
+
+
+def claimed_key(branch: str, keys: KeyRule = KeyRule.NUMBER) -> str | None:
+    """The issue that a branch claims; None unless it is exactly `afk/<key>` (LAB-74, C-53)."""
+    key = branch.removeprefix(BRANCH_PREFIX)
+    return key if key != branch and is_key(key, keys) else None
+
+
+def person_label(text: str, now: datetime, taken: Collection[str]) -> str:
+    """The label of a session that a person drives: what they wrote, made safe, and when (LAB-126).
+
+    One that is taken gets the next free minute, so that no two are the same.
+    """
+    words = sanitise(" ".join(text.split())).strip("-_")[:LABEL_CHARACTERS]
+    minute = now
+    while True:
+        label = "-".join(part for part in (words, f"{minute:%Y%m%d-%H%M}") if part)
+        if label not in taken:
+            return label
+        minute += timedelta(minutes=1)
+
+
+def person_branch(label: str) -> str:
+    """The branch of a session that a person drives; it claims no issue."""
+    return f"{PERSON_PREFIX}{label}"
+
+
+def person_session(project: str, label: str) -> str:
+    """Its tmux session: the project's, so that it holds a slot, and never the name of a run."""
+    return f"{sanitise(project)}{SEPARATOR}{label}"
+
+
+def fix_label(validation: int, attempt: int, now: datetime) -> str:
+    """The label of a fixer; with the time, so that a database that begins anew repeats none."""
+    return f"fix-{validation}-{attempt}-{now:%Y%m%d-%H%M}"
+
+
+def is_fix(branch: str) -> bool:
+    """Whether a branch holds what a fixer made."""
+    return bool(_FIX.fullmatch(branch))
+
+
+def check_folder(project: str, validation: int) -> str:
+    """The folder of a validation's worktree; no other worktree's name holds a dot."""
+    return f"{sanitise(project)}.check-{validation}"
+
+
+def rescue_name(branch: str, stamp: str) -> str:
+    """The last part of a rescue ref: when, and of what."""
+    return f"{stamp}-{sanitise(branch)}"
+
+
+def worktree_name(project: str, key: str) -> str:
+    """The folder of a run's worktree; never holds `~`, which stalls agents (LAB-71, C-05).
+
+    A key that is a word comes after a dot: no project has one in its name, so that project `a`
+    with key `b-c` and project `a-b` with another key never share a folder.
+    """
+    if is_key(key, KeyRule.WORD):
+        return f"{sanitise(project)}.{key}"
+    return f"{sanitise(project)}-{sanitise(key)}"
+
+
+def worktree_key(project: str, folder: str, keys: KeyRule = KeyRule.NUMBER) -> str | None:
+    """The issue whose run would have a worktree of this name; None for any other folder."""
+    mark = "-" if keys is KeyRule.NUMBER else "."
+    key = folder.removeprefix(f"{sanitise(project)}{mark}")
+    if key == folder or not is_key(key, keys) or _CHECK.fullmatch(key):
+        return None
+    return key if worktree_name(project, key) == folder else None
+
+
+def marker(state: str, run_id: int) -> str:
+    """The mark that every process of a run carries in its environment; unique across state folders."""
+    return f"{hashlib.sha256(state.encode()).hexdigest()[:12]}-{run_id}"
+
+
+def _key_said(text: str, keys: KeyRule) -> str | None:
+    """The key that a session name says; numbers come without leading zeros."""
+    if keys is KeyRule.NUMBER:
+        return str(int(text))
+    key = text.replace(_DOT, ".")
+    return key if is_key(key, keys) else None

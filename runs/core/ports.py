@@ -1,0 +1,291 @@
+"""What the product asks of the world: small protocols, the frozen facts they answer with, errors.
+
+Each protocol has a real implementation in `runs.machine` (or `trackers`) and a fake in
+`tests/fakes.py`; both pass the same contract tests. "Could not tell" is an exception here and
+becomes None in the facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from runs.core import masking
+from runs.core.history import History
+from runs.core.inward import Bell, Queue
+from runs.core.keeping import Keeping
+from runs.core.outward import Desks, Forges, Login, Notifier, Programs, Registry, Trust
+from runs.core.paths import Paths
+from runs.groups.signal_rules import Signals
+from runs.pulls.rules import Merging
+from runs.validation.command_rules import Checks
+from trackers.base import Tracker
+from trackers.keys import KeyRule
+
+
+class SeamError(Exception):
+    """The outside did not answer as it should: could not run, timed out, or said no.
+
+    Its text is for a person: what was tried and what the program itself said.
+    """
+
+
+class Taken(SeamError):
+    """The branch or the folder of a claim is there already and belongs to somebody else."""
+
+
+class UnfitAddress(SeamError):
+    """An address that can never be told anything; trying again is no use."""
+
+
+class Moved(SeamError):
+    """A branch of origin is not where it was seen; nothing was changed."""
+
+
+class Rejected(SeamError):
+    """Origin does not let a branch be changed, and says why; nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """One tmux session as seen in one look. `alive` is False when its program has ended.
+
+    `marker` is what `start` gave it; empty for sessions that the product did not start.
+    """
+
+    name: str
+    alive: bool
+    exit_status: int | None = None
+    exit_signal: int | None = None
+    ended_at: datetime | None = None
+    created_at: datetime | None = None
+    marker: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Everything needed to start one session. Values travel in private files, never in argv.
+
+    `files` are written into `folder`: token, task. With `output` what is printed is kept there.
+    """
+
+    session: str
+    folder: Path
+    cwd: Path
+    argv: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    files: Mapping[str, str] = field(default_factory=dict, repr=False)
+    marker: str = ""
+    nofile: int = 0
+    output: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A piece of what a program printed; `size`: bytes in all, `written_at`: when the last came."""
+
+    data: bytes
+    size: int
+    written_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a session's program ended, as its launch wrapper wrote it down."""
+
+    status: int | None
+    signal: int | None
+    at: datetime
+
+
+class Sessions(Protocol):
+    """The sessions of one host (tmux)."""
+
+    def look(self) -> Mapping[str, Sighting]:
+        """Every session by name; empty when no server runs (LAB-16). Raises SeamError."""
+
+    def start(self, order: Order) -> None:
+        """Start a detached session. Raises SeamError; then no session exists."""
+
+    def screens(self, names: Sequence[str], lines: int = 0) -> Mapping[str, str]:
+        """What is on the screen of each session, with colours, in one call.
+
+        `lines` adds that many lines of scrollback. Sessions that are gone are left out.
+        Raises SeamError.
+        """
+
+    def kill(self, name: str, marker: str) -> None:
+        """End a session and every process that carries its marker; idempotent (LAB-42).
+
+        A session of that name that carries another marker belongs to another run and is left
+        alone. Raises SeamError when something of the run still lives afterwards.
+        """
+
+    def interrupt(self, name: str, marker: str) -> None:
+        """Pass Ctrl-C on; no error when it is gone or not marked so (MALA-W-50). Raises SeamError."""
+
+    def forget(self, folder: Path) -> None:
+        """Remove the secrets of an ended session from its folder; never raises."""
+
+    def exit_of(self, folder: Path) -> Exit | None:
+        """How the program ended, read from the run's folder; None when it is not known."""
+
+    def output(
+        self, folder: Path, start: int, limit: int, record: str = "output.jsonl"
+    ) -> Output | None:
+        """What the program printed, from byte `start` on; a negative one counts from the end.
+
+        At most `limit` bytes; None when there is no record that can be read. `record` is another
+        file of the run's folder: what the program's hooks told lies in one of its own.
+        """
+
+    def type(self, name: str, text: str) -> None:
+        """Give a session's program a line, as if pasted and sent with Enter. Raises SeamError."""
+
+    def attach_command(self, name: str) -> Sequence[str]:
+        """The command that a person types to watch the session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a run's branch holds beyond its fork point."""
+
+    head: str
+    commits: int
+
+
+class Repos(History, Keeping, Merging, Protocol):
+    """Git, on reference repositories and worktrees. Every call is bounded (LAB-60)."""
+
+    def create(self, repo: Path, url: str, token: str = "") -> None:
+        """Make an empty bare reference repository whose origin is `url`. Raises SeamError."""
+
+    def create_origin(self, origin: Path, source: Path) -> None:
+        """Make a bare repository that serves as origin and is filled from a path, read-only."""
+
+    def found(self, folder: Path, message: str) -> None:
+        """Make a repository of a folder's files, with one first commit. Raises SeamError."""
+
+    def fetch(
+        self,
+        repo: Path,
+        token: str = "",
+        progress: Callable[[str], None] | None = None,
+        timeout: float | None = None,
+        url: str = "origin",
+    ) -> None:
+        """Bring `refs/remotes/origin/*` up to date. Raises SeamError with git's own words.
+
+        `url` is the project's own: what the repository calls origin, an agent may have changed.
+        """
+
+    def refill(self, origin: Path, source: Path) -> str:
+        """Bring new commits of a source path into its origin repository; a warning or ''."""
+
+    def probe(self, url: str, token: str = "") -> str:
+        """The default branch behind a URL or path, without cloning. Raises SeamError."""
+
+    def try_push(self, url: str, token: str = "") -> None:
+        """Ask a server whether this credential may push to it; nothing is pushed. Raises SeamError."""
+
+    def set_aside(
+        self, repo: Path, stamp: str, always: bool = False, trees: Sequence[Path] = ()
+    ) -> None:
+        """Make room for a repository: it is removed if it holds nothing but what origin had.
+
+        One with branches, tags, stashes, rescues or worktrees is renamed.
+
+        With `always` it is renamed whatever it holds; `trees` are worktrees that were renamed.
+        """
+
+    def default_branch(self, repo: Path, token: str = "", url: str = "origin") -> str:
+        """The default branch of origin. Raises SeamError when origin has no commit."""
+
+    def remote_url(self, path: Path) -> str | None:
+        """The URL of a checkout's `origin`, or None when it has none. Raises SeamError."""
+
+    def claims(self, repo: Path, keys: KeyRule = KeyRule.NUMBER) -> frozenset[str]:
+        """Keys of that form whose issues a local branch claims (LAB-73). Raises SeamError."""
+
+    def add_worktree(self, repo: Path, path: Path, branch: str, commit: str) -> None:
+        """Claim: make branch and worktree at a commit in one command.
+
+        Raises `Taken` when the branch or the folder is there already; then nothing was touched.
+        Raises SeamError otherwise; then something half-made may be there, for `roll_back`.
+        """
+
+    def remove_worktree(self, repo: Path, path: Path) -> None:
+        """Remove a clean worktree; git refuses a dirty one. Raises SeamError."""
+
+    def roll_back(self, repo: Path, path: Path, branch: str, fork_point: str) -> bool:
+        """Undo a claim that never came to a live session (LAB-59); True when nothing is left of it.
+
+        Only what stands untouched at `fork_point` goes: a worktree with changes or commits, and
+        a branch that is anywhere else, stay. Raises SeamError when git could not say.
+        """
+
+    def upstream(self, repo: Path, branch: str) -> str:
+        """The commit of origin's branch as last fetched. Raises SeamError when there is none."""
+
+    def is_kept_by(self, path: Path, branch: str) -> bool:
+        """Whether everything committed in a worktree is reachable from its branch."""
+
+    def is_dirty(self, path: Path) -> bool:
+        """Whether `git status` prints anything, untracked files included (LAB-107)."""
+
+    def tip(self, repo: Path, ref: str) -> str | None:
+        """The commit of a ref, None when there is no such ref. Raises SeamError."""
+
+    def glimpse(self, repo: Path, branch: str) -> str | None:
+        """The head of a branch as its file shows it, without a process; None when unsure."""
+
+    def subject(self, path: Path, commit: str) -> str:
+        """The first line of a commit's message. Raises SeamError."""
+
+    def progress(self, path: Path, fork_point: str) -> Progress:
+        """Head and number of commits since the fork point. Raises SeamError."""
+
+    def pushed(self, repo: Path, branch: str, token: str = "", url: str = "origin") -> str | None:
+        """The commit that origin has for a branch now, None when it has none."""
+
+    def is_ahead(self, repo: Path, commit: str, base: str) -> bool:
+        """Whether a pushed commit holds anything that origin's base does not. Raises SeamError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """A clock that nobody can set: seconds since a boot, the time asleep included."""
+
+    boot: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Everything outside, plugged in once by `runs.wiring` and passed to the verbs."""
+
+    host: str
+    paths: Paths
+    sessions: Sessions
+    repos: Repos
+    checks: Checks
+    signals: Signals
+    queue: Queue
+    bell: Bell
+    trust: Trust
+    login: Login
+    programs: Programs
+    desks: Desks
+    notifier: Notifier
+    registry: Registry
+    now: Callable[[], datetime]
+    steady: Callable[[], Steady]
+    pause: Callable[[float], None]
+    tracker_for: Callable[[str], Tracker | None]
+    forges: Forges
+    process: str
+    is_process_alive: Callable[[str], bool | None]
+    mask: Callable[[str], str] = masking.NOTHING

@@ -1,0 +1,306 @@
+"""The closed word lists of the product: what a run can be, how it can end, what is told.
+
+Imported everywhere, imports nothing of ours. The words are the glossary's.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class RunState(StrEnum):
+    """Where a run stands.
+
+    *Starting* holds the issue and a slot before anything exists on disk. *Held* keeps issue, branch
+    and worktree while the agent's account cannot be used: no session, no slot, the budget rests.
+    """
+
+    STARTING = "starting"
+    WORKING = "working"
+    HELD = "held"
+    ENDED = "ended"
+
+
+class Trouble(StrEnum):
+    """Why the service behind an agent refuses every call: the account's trouble, never the issue's."""
+
+    NONE = ""
+    LIMIT = "limit"
+    OVERLOAD = "overload"
+    LOGIN = "login"
+    CREDIT = "credit"
+    MODEL = "model"
+
+
+class Outcome(StrEnum):
+    """How a run ended; written once, by `runs.lifecycle.outcomes.record` alone (LAB-28)."""
+
+    SUCCEEDED = "succeeded"
+    NO_CHANGE = "no_change"
+    OBSOLETE = "obsolete"
+    DIED = "died"
+    TIMED_OUT = "timed_out"
+    REJECTED = "rejected"
+    LIMIT_REACHED = "limit_reached"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def words(self) -> str:
+        """The outcome as a person reads it."""
+        return self.value.replace("_", " ")
+
+
+class PersonState(StrEnum):
+    """Where a session stands that a person drives. It has no outcome: nobody judges it."""
+
+    STARTING = "starting"
+    LIVE = "live"
+    ENDED = "ended"
+
+
+class ValidationState(StrEnum):
+    """How a validation stands. *Nothing to check* counts as passed and is never shown as such."""
+
+    RUNNING = "running"
+    PASSED = "passed"
+    FAILED = "failed"
+    NOTHING = "nothing to check"
+    CANCELLED = "cancelled"
+
+
+class ValidationStep(StrEnum):
+    """What a validation is at: its commands run, or an agent tries to mend what failed."""
+
+    CHECKING = "checking"
+    FIXING = "fixing"
+
+
+class RunKind(StrEnum):
+    """Who asked for the run: a person's click or the automatic switch (LAB-02)."""
+
+    MANUAL = "manual"
+    AUTO = "auto"
+
+
+class WorktreeFate(StrEnum):
+    """What the reap did with the worktree; *none* for adopted runs that never had one."""
+
+    UNSETTLED = ""
+    NONE = "none"
+    KEPT = "kept"
+    REMOVED = "removed"
+    GONE = "gone"  # by somebody else: it was moved or removed before the reap
+
+
+class ProjectState(StrEnum):
+    """A project is usable once its reference repository is complete."""
+
+    CLONING = "cloning"
+    READY = "ready"
+    FAILED = "failed"
+    REMOVING = "removing"
+
+    @property
+    def not_ready(self) -> str:
+        """Why nothing can be done in a project that is not ready."""
+        if self is ProjectState.REMOVING:
+            return "This project is being removed."
+        return "This project has not been cloned yet."
+
+
+class TrackerKind(StrEnum):
+    """Where a project's issues are; each has an adapter in `trackers` (X-01)."""
+
+    BUILTIN = "builtin"
+    GITEA = "gitea"
+    GITHUB = "github"
+    BEADS = "beads"
+
+
+class ForgeKind(StrEnum):
+    """The forges among the trackers; Forgejo speaks Gitea's API."""
+
+    GITEA = TrackerKind.GITEA.value
+    GITHUB = TrackerKind.GITHUB.value
+
+    @property
+    def label(self) -> str:
+        return {"gitea": "Gitea or Forgejo", "github": "GitHub"}[self.value]
+
+
+class Mirror(StrEnum):
+    """What labsite writes on a tracker about its runs; never read again (C-33)."""
+
+    OFF = "off"
+    STATUS = "status"
+    COMMENTS = "comments"
+
+    @property
+    def label(self) -> str:
+        return {
+            "off": "nothing",
+            "status": "status",
+            "comments": "status and comments",
+        }[self.value]
+
+
+class AgentState(StrEnum):
+    """What a one-shot agent's own lines say of it. *Interrupted*: it ended and said nothing of it."""
+
+    UNKNOWN = ""
+    WORKING = "working"
+    RETRYING = "retrying"
+    RATE_LIMITED = "rate_limited"
+    NEEDS_LOGIN = "needs_login"
+    FINISHED = "finished"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def words(self) -> str:
+        """The state as a person reads it."""
+        return self.value.replace("_", " ")
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the agent cannot work just now, through no doing of its own."""
+        return self in (self.RETRYING, self.RATE_LIMITED, self.NEEDS_LOGIN)
+
+
+class AgentMode(StrEnum):
+    """Whether an agent's program stays open until it is ended, or ends by itself (C-47)."""
+
+    INTERACTIVE = "interactive"
+    ONE_SHOT = "one_shot"
+
+
+class OutputKind(StrEnum):
+    """What an agent's program prints: a screen for people, or JSON lines that are read."""
+
+    PLAIN = ""
+    CLAUDE = "claude_stream_json"
+    CODEX = "codex_exec_json"
+
+
+class AnswerCode(StrEnum):
+    """How the launch pass answered one start request; each door maps it to its own status."""
+
+    PENDING = ""
+    STARTED = "started"
+    NOTHING_READY = "nothing_ready"
+    AT_CAP = "at_cap"
+    NO_TRACKER = "no_tracker"
+    NOT_READY = "not_ready"
+    TRACKER_FAILED = "tracker_failed"
+    SEAM_FAILED = "seam_failed"
+    LOGGED_OUT = "logged_out"
+    NO_PROGRAM = "no_program"
+    AGENT_HELD = "agent_held"
+    START_FAILED = "start_failed"
+    EXPIRED = "expired"
+
+
+class NoticeKind(StrEnum):
+    """What a timeline entry tells; the pages choose a colour by it."""
+
+    PROJECT_ADDED = "project.added"
+    PROJECT_READY = "project.ready"
+    PROJECT_FAILED = "project.failed"
+    PROJECT_REMOVED = "project.removed"
+    PROJECT_WARNED = "project.warned"
+    PROJECT_RECOVERED = "project.recovered"
+    ISSUE_CHANGED = "issue.changed"
+    ISSUE_COMMENTED = "issue.commented"
+    PULL_OPENED = "pull.opened"
+    PULL_CHANGED = "pull.changed"
+    PULL_COMMENTED = "pull.commented"
+    PULL_MERGED = "pull.merged"
+    RUN_STARTING = "run.starting"
+    RUN_STEP = "run.step"
+    RUN_STARTED = "run.started"
+    RUN_ADOPTED = "run.adopted"
+    RUN_OUTPUT = "run.output"
+    RUN_TROUBLED = "run.troubled"
+    RUN_GOES_ON = "run.goes_on"
+    RUN_HELD = "run.held"
+    RUN_RESUMED = "run.resumed"
+    RUN_ENDED = "run.ended"
+    RUN_REAPED = "run.reaped"
+    RUN_WARNED = "run.warned"
+    START_REFUSED = "start.refused"
+    SETTING_CHANGED = "setting.changed"
+    PERSON_CHANGED = "person.changed"
+    PERSON_IN = "person.in"
+    PERSON_OUT = "person.out"
+    PASSKEY_REFUSED = "passkey.refused"
+    CLOCK_SET = "clock.set"
+    AUTO_CHANGED = "auto.changed"
+    AUTO_PAUSED = "auto.paused"
+    STREAK_RESET = "streak.reset"
+    NEED_DISMISSED = "need.dismissed"
+    WATCH_OPENED = "watch.opened"
+    WATCH_ASKED = "watch.asked"
+    WATCH_IDLE = "watch.idle"
+    WATCH_POLL_FAILED = "watch.poll_failed"
+    WATCH_ENDED = "watch.ended"
+    WATCH_FAILED = "watch.failed"
+    GROUP_MADE = "group.made"
+    GROUP_CLOSED = "group.closed"
+    TASK_ADDED = "task.added"
+    TASK_CLAIMED = "task.claimed"
+    TASK_COMPLETED = "task.completed"
+    TASK_HANDED_BACK = "task.handed_back"
+    TASK_RELEASED = "task.released"
+    TASK_SENT_BACK = "task.sent_back"
+    MONITOR_STARTED = "monitor.started"
+    MONITOR_PROGRESS = "monitor.progress"
+    MONITOR_CHECKPOINT = "monitor.checkpoint"
+    MONITOR_INVESTIGATE = "monitor.investigate"
+    MONITOR_WARNED = "monitor.warned"
+    MONITOR_ENDED = "monitor.ended"
+    WORKFLOW_STARTED = "workflow.started"
+    WORKFLOW_PHASE = "workflow.phase"
+    WORKFLOW_HELD = "workflow.held"
+    WORKFLOW_ENDED = "workflow.ended"
+    WORK_DISCARDED = "work.discarded"
+    WORK_RESCUED = "work.rescued"
+    WORK_RESTORED = "work.restored"
+    WORK_SWEPT = "work.swept"
+    DISK_WARNED = "disk.warned"
+    SESSION_STARTED = "session.started"
+    SESSION_ENDED = "session.ended"
+    VALIDATION_BEGAN = "validation.began"
+    VALIDATION_STEP = "validation.step"
+    VALIDATION_ENDED = "validation.ended"
+    VALIDATION_PASSED = "validation.passed"
+    VALIDATION_FAILED = "validation.failed"
+    VALIDATION_FIXED = "validation.fixed"
+    LOGIN_CHANGED = "login.changed"
+    AGENT_HELD = "agent.held"
+    AGENT_HELD_STILL = "agent.held_still"
+    AGENT_RELEASED = "agent.released"
+    DELIVERY_FAILED = "delivery.failed"
+
+    @property
+    def is_news(self) -> bool:
+        """Whether pages of many runs tell it.
+
+        The steps of one run, validation or task group and the idleness of a session are told on
+        their own pages, and who logged in in the audit only.
+        """
+        return self not in (
+            NoticeKind.RUN_STEP,
+            NoticeKind.RUN_OUTPUT,
+            NoticeKind.WATCH_IDLE,
+            NoticeKind.VALIDATION_STEP,
+            NoticeKind.TASK_ADDED,
+            NoticeKind.TASK_CLAIMED,
+            NoticeKind.TASK_COMPLETED,
+            NoticeKind.TASK_HANDED_BACK,
+            NoticeKind.MONITOR_PROGRESS,
+            NoticeKind.MONITOR_WARNED,
+            NoticeKind.PERSON_IN,
+            NoticeKind.PERSON_OUT,
+        )

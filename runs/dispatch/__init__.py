@@ -1,0 +1,1 @@
+"""What starts next and why not: eligibility, slots, the launch pass, automatic work."""

@@ -1,0 +1,97 @@
+"""Automatic work: its switch, Reset, and why a ready issue is not running."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from runs.core.ports import Lab
+from runs.dispatch import acts as auto
+from runs.dispatch import explain, why
+from runs.dispatch.launching import claimable
+from runs.models import Project, Settings
+from runs.overview import queries
+from runs.web import answers, fragments, live
+from runs.web.access import act, look, username
+from runs.web.live import Parts
+from runs.wiring import lab
+
+WAITING = {"waiting": "dispatch/_waiting.html"}
+ON = "Automatic work is on. Ready issues are started without a click, from now on."
+OFF = "Automatic work is off. What runs goes on."
+
+
+@require_POST
+@act
+def switch(request: HttpRequest, project_id: int) -> HttpResponse:
+    """Turn automatic work on or off (LAB-79, LAB-80)."""
+    project = get_object_or_404(Project, pk=project_id)
+    is_on = request.POST.get("is_on") == "on"
+    try:
+        auto.switch(lab(), project, is_on=is_on, by=username(request))
+    except auto.AutoRefused as error:
+        return answers.failed(request, str(error), 409, _back(project_id))
+    return _done(request, project_id, ON if is_on else OFF)
+
+
+@require_POST
+@act
+def reset(request: HttpRequest, project_id: int) -> HttpResponse:
+    """Set the failure streak to zero (LAB-97, LAB-98)."""
+    project = get_object_or_404(Project, pk=project_id)
+    try:
+        was = auto.reset(lab(), project, by=username(request))
+    except auto.AutoRefused as error:
+        return answers.failed(request, str(error), 409, _back(project_id))
+    text = "The failure streak is zero again." if was else "The failure streak was zero already."
+    return _done(request, project_id, text)
+
+
+@require_GET
+@look
+def waiting(request: HttpRequest, project_id: int) -> HttpResponse:
+    """Why is this not running? Asked fresh, by the rule of the launch pass."""
+    parts = _waiting(project_id, explain.explain)
+    return live.listed(request, "dispatch/waiting.html", parts, queries.frame(lab()))
+
+
+@require_GET
+@look
+def waiting_live(request: HttpRequest, project_id: int) -> HttpResponse:
+    """The same, looked at again when something was told of the project, or once a minute.
+
+    Nobody waits for it, so all such pages of a project share what its tracker answered.
+    """
+    return live.relisted(request, _waiting(project_id, explain.for_pages))
+
+
+def _waiting(project_id: int, told: Callable[[Lab, Project], explain.Explained]) -> Parts:
+    rows = Project.objects.select_related("agent").defer("token")
+    project = get_object_or_404(rows, pk=project_id)
+
+    def facts() -> dict[str, Any]:
+        queue, found = told(lab(), project)
+        return {
+            "project": project,
+            "queue": queue,
+            "rows": why.rows(project, Settings.current(), found),
+            "claimable": len(claimable(queue)),
+        }
+
+    return Parts(WAITING, facts, fragments.seen_of(project))
+
+
+def _done(request: HttpRequest, project_id: int, text: str) -> HttpResponse:
+    regions = {}
+    if answers.is_htmx(request):
+        regions = fragments.regions(fragments.here(request), True, request) or {}
+    return answers.done(request, regions, _back(project_id), text)
+
+
+def _back(project_id: int) -> str:
+    return reverse("runs:project", args=[project_id])

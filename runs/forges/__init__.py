@@ -1,0 +1,1 @@
+"""Issue trackers and forges: accounts, quota, cadence, cached answers, webhooks, mirroring."""

@@ -1,0 +1,177 @@
+"""Writes on the tracker how a run stands, where a project wants that (C-33).
+
+Best effort: it decides nothing, nobody waits for it, and what fails is told once on the run. Only
+a tracker with a status of its own has a word before: `claim` is part of the start (C-02).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+
+from django.db import transaction
+
+from runs.core.ports import Lab
+from runs.core.states import Mirror, NoticeKind, Outcome, RunState
+from runs.forges import mirroring
+from runs.forges.mirroring import FOLLOW_UP, Mirrored
+from runs.issues import remote
+from runs.models import Project, Run
+from runs.timeline import announce
+from trackers.base import Ability, NotFound, Refused, Tracker, TrackerError
+
+logger = logging.getLogger(__name__)
+
+CLAIMING, CLAIMED, WORKING, ENDED = "claiming", "claimed", "working", "ended"
+LATELY = timedelta(days=1)
+TEXT = 300
+
+
+def ask(lab: Lab, run: Run) -> None:
+    """Have it written how this run stands, once the change is stored."""
+    if run.project.mirror != Mirror.OFF:
+        transaction.on_commit(lambda: lab.queue.mirror(run.pk), robust=True)
+
+
+def claim(lab: Lab, run: Run) -> bool:
+    """Mark the issue before its agent starts, where the tracker has a status for that (C-02).
+
+    Raises TrackerError when it refuses or fails: then the claim is not ours. It is noted before it
+    is written, so that whoever rolls back knows of it. False when the run is no longer wanted.
+    """
+    tracker = _tracker(lab, run)
+    if tracker is None or Ability.STATUS not in tracker.abilities:
+        return True
+    with remote.alone(lab, run.project, "mirror", run.issue_key):
+        if not Run.objects.starting().filter(pk=run.pk).update(mirrored=CLAIMING):
+            return False
+        try:
+            tracker.claim(run.project.tracker_root, run.issue_key)
+        except (Refused, NotFound):
+            Run.objects.filter(pk=run.pk).update(mirrored="")
+            raise
+        Run.objects.filter(pk=run.pk).update(mirrored=CLAIMED)
+    return True
+
+
+def catch_up(lab: Lab, project: Project) -> None:
+    """Ask again for the ends that were not written, as when the worker died before it could ask."""
+    if project.mirror == Mirror.OFF:
+        return
+    ended = project.runs.exclude(outcome="").filter(ended_at__gte=lab.now() - LATELY)
+    for pk in ended.filter(mirrored__in=[CLAIMING, CLAIMED, WORKING]).values_list("pk", flat=True):
+        lab.queue.mirror(pk)
+
+
+def carry_out(lab: Lab, run_id: int) -> None:
+    """Write how a run stands now, if that was not written yet. Safe to repeat; never raises.
+
+    It is noted before it is written, so that no comment comes twice.
+    """
+    run = Run.objects.select_related("project").filter(pk=run_id).first()
+    tracker = _tracker(lab, run) if run is not None else None
+    if run is None or tracker is None:
+        return
+    try:
+        with remote.alone(lab, run.project, "mirror", run.issue_key):
+            _write(lab, tracker, Run.objects.select_related("project").get(pk=run_id))
+    except TrackerError as error:
+        _tell(lab, run, [str(error)])
+    except Exception as error:
+        logger.exception("run was not mirrored", extra={"run_id": run.pk})
+        _tell(lab, run, [f"labsite made a mistake ({type(error).__name__}); it is in the log"])
+
+
+def _tracker(lab: Lab, run: Run) -> Tracker | None:
+    """The tracker that is written on; None where nothing is."""
+    project = run.project
+    is_wanted = project.tracker and project.mirror != Mirror.OFF
+    return lab.tracker_for(project.tracker) if is_wanted else None
+
+
+def _write(lab: Lab, tracker: Tracker, run: Run) -> None:
+    stands = _stands(run)
+    if not stands or run.mirrored == stands:
+        return
+    if not Run.objects.filter(pk=run.pk, mirrored=run.mirrored).update(mirrored=stands):
+        return
+    if run.mirrored == CLAIMING:
+        _tell(lab, run, [mirroring.unclear(run.issue_key)])
+        return
+    failed = []
+    for step in _steps(tracker, run, stands):
+        try:
+            step()
+        except TrackerError as error:
+            failed.append(str(error))
+    if failed:
+        _tell(lab, run, failed)
+
+
+def _steps(tracker: Tracker, run: Run, stands: str) -> list[Callable[[], None]]:
+    """What has to be written; of an agent that never started only that the issue is free again."""
+    root, key = run.project.tracker_root, run.issue_key
+    steps: list[Callable[[], None]] = []
+    if not (stands == WORKING and run.mirrored == CLAIMED):
+        is_working = stands == WORKING or _waits(tracker, run)
+        steps.append(lambda: _mark(tracker, run, is_working=is_working))
+    if not run.did_start:
+        return steps
+    if stands == ENDED and mirroring.needs_follow_up(run.outcome):
+        steps.append(lambda: _label(tracker, root, key, FOLLOW_UP))
+    if run.project.mirror == Mirror.COMMENTS and Ability.COMMENT in tracker.abilities:
+        steps.append(lambda: tracker.comment(root, key, "labsite", mirroring.words(_told(run))))
+    return steps
+
+
+def _stands(run: Run) -> str:
+    """What is to be read on the tracker; nothing of a run that neither claimed nor started."""
+    if run.is_active:
+        return WORKING if run.state in (RunState.WORKING, RunState.HELD) else ""
+    return ENDED if run.did_start or run.mirrored else ""
+
+
+def _waits(tracker: Tracker, run: Run) -> bool:
+    """Whether what was delivered waits for somebody to close the issue, since no merge does (C-10).
+
+    Marked as free, others who work by the tracker's status would do it once more.
+    """
+    return Ability.PULLS not in tracker.abilities and run.outcome == Outcome.SUCCEEDED
+
+
+def _mark(tracker: Tracker, run: Run, *, is_working: bool) -> None:
+    """The tracker's own status where it has one, else the project's working label."""
+    root, key, label = run.project.tracker_root, run.issue_key, run.project.working_label
+    if Ability.STATUS in tracker.abilities:
+        tracker.set_status(root, key, is_working)
+    elif label and is_working:
+        _label(tracker, root, key, label)
+    elif label and Ability.LABEL in tracker.abilities:
+        tracker.remove_label(root, key, label)
+
+
+def _label(tracker: Tracker, root: str, key: str, label: str) -> None:
+    """Add a label, and make it where it is not there yet."""
+    if Ability.LABEL not in tracker.abilities:
+        return
+    try:
+        tracker.add_label(root, key, label)
+    except Refused:
+        if Ability.CREATE_LABEL not in tracker.abilities:
+            raise
+        tracker.create_label(root, label)
+        tracker.add_label(root, key, label)
+
+
+def _told(run: Run) -> Mirrored:
+    return Mirrored(
+        run.pk, run.branch, run.outcome, run.pull_number, run.exit_status, run.exit_signal
+    )
+
+
+def _tell(lab: Lab, run: Run, failed: list[str]) -> None:
+    text = f"the tracker was not told of this: {' '.join(failed)}"[:TEXT]
+    logger.info("run was not mirrored", extra={"run_id": run.pk, "error": text})
+    with transaction.atomic():
+        announce.tell(lab, NoticeKind.RUN_STEP, text, run=run)

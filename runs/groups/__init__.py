@@ -1,0 +1,1 @@
+"""Task groups: tasks, workers, monitors, signal files."""

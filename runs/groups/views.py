@@ -1,0 +1,85 @@
+"""Task groups on the pages: all of a project, one of them, its tasks, what was told of it."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from runs.groups import group_pages
+from runs.groups.group_forms import MoreTasksForm
+from runs.issues import issue_live
+from runs.issues.issue_pages import read_filter
+from runs.web import answers, live
+from runs.web.access import look
+
+LIST = {"group-rows": "groups/_rows.html"}
+LAST = 2**63 - 1
+
+
+@require_GET
+@look
+def groups(request: HttpRequest, project_id: int) -> HttpResponse:
+    """The task groups of a project."""
+    project = group_pages.project_of(project_id)
+    page = read_filter(request.GET).page
+    return issue_live.page(
+        request,
+        project,
+        "groups/list.html",
+        lambda: dict(group_pages.groups(project, page)),
+        "groups-live",
+    )
+
+
+@require_GET
+@look
+def groups_live(request: HttpRequest, project_id: int) -> HttpResponse:
+    """The list as it is now."""
+    project = group_pages.project_of(project_id)
+    page = read_filter(request.GET).page
+    return issue_live.refresh(
+        request, project, LIST, lambda: dict(group_pages.groups(project, page))
+    )
+
+
+@require_GET
+@look
+def group(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
+    """One group: how far it is, what holds it up, who works on it (RUNE-36, RUNE-37)."""
+    found = group_pages.group_of(project_id, group_id)
+    return live.page(
+        request,
+        "groups/group.html",
+        f"group:{group_id}",
+        "runs:group-live",
+        project_id,
+        group_id,
+        task_form=MoreTasksForm.of(found),
+    )
+
+
+@require_GET
+@look
+def group_live(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
+    """Its live parts."""
+    return live.refresh(request, f"group:{group_id}")
+
+
+@require_GET
+@look
+def tasks(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
+    """All tasks of a group, a page at a time."""
+    found = group_pages.group_of(project_id, group_id)
+    page = read_filter(request.GET).page
+    return answers.fresh(render(request, "groups/tasks.html", group_pages.tasks(found, page)))
+
+
+@require_GET
+@look
+def feed(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
+    """What was told of a group before the entry that the address names."""
+    found = group_pages.group_of(project_id, group_id)
+    sent = request.GET.get("before", "")
+    before = int(sent) if sent.isascii() and sent.isdigit() and len(sent) < 19 else LAST
+    return answers.fresh(render(request, "groups/feed.html", group_pages.older(found, before)))

@@ -1,0 +1,1 @@
+"""Issues: the built-in tracker and those on forges."""

@@ -1,0 +1,1 @@
+"""Kept work: teardown, parked branches, discard, rescue, restore, sweep, disk."""

@@ -1,0 +1,239 @@
+"""Discard: a person lets parked work go, here and on origin. All of it is rescued first."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.db import transaction
+
+from runs.core import naming
+from runs.core.keeping import Branch
+from runs.core.ports import Lab, Moved, Rejected, SeamError
+from runs.core.refusal import ActRefused
+from runs.core.states import NoticeKind, TrackerKind
+from runs.forges import pacing
+from runs.kept import census, guard, owners, rescue
+from runs.models import Project, Rescue
+from runs.projects import credentials
+from runs.pulls import acts as pulls
+from runs.pulls import mergeable
+from runs.timeline import announce
+from trackers.base import PullState, TrackerError
+from trackers.builtin.models import PullRequest
+
+logger = logging.getLogger(__name__)
+
+
+class DiscardRefused(ActRefused):
+    """Nothing was removed. `code` is for programs, the text for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Discarded:
+    """What holds the work now, and what became of it on origin, as sentences or empty."""
+
+    rescue: Rescue
+    on_origin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pushed:
+    """Origin's branch of the same name: a commit that the base does not hold, None when there is
+    none; `error` when origin could not be asked."""
+
+    tip: str | None = None
+    error: str = ""
+
+
+def check(lab: Lab, project: Project, branch: str) -> None:
+    """Raise DiscardRefused or SeamError for what `discard` would not even begin."""
+    _check_name(branch)
+    _check_merge(lab, project, branch)
+    _look(lab, project, branch, _Pushed())
+
+
+def discard(
+    lab: Lab,
+    project: Project,
+    branch: str,
+    by: str,
+    tell: Callable[[int], None] | None = None,
+) -> Discarded:
+    """Remove a parked branch and its worktree, whatever their state, and its branch on origin.
+
+    What origin has under that name would keep the next run of the issue from pushing, and an open
+    pull request of it would pass for that run's delivery. What origin does not let go stays, and
+    the answer says so. Of a branch that is gone its worktree goes. Killed in the middle, it is
+    still parked, here or on origin, and the rescues are there; pressed again it goes on. With
+    `tell` it may take hours, and hears of the bytes stored. Raises DiscardRefused, and SeamError
+    when something could not be told, kept or removed.
+    """
+    _check_name(branch)
+    repo = project.repo(lab.paths)
+    _check_merge(lab, project, branch)
+    there = _on_origin(lab, project, branch)
+    with lab.repos.hold(repo):
+        found, path = _look(lab, project, branch, there)
+        states: list[tuple[str, Path | None, str]] = []
+        if there.tip is not None and (found is None or there.tip != found.tip):
+            states.append((there.tip, None, f"discarded by {by}: what origin had"))
+        if found is not None or path is not None:
+            tip = found.tip if found is not None else _stands_at(lab, project, path)
+            states.append((tip, path, f"discarded by {by}"))
+        for tip, place, why in states:
+            kept = rescue.keep(
+                lab, project, branch, tip, place, why=why, by=by, always=True, tell=tell
+            )
+        assert kept is not None  # noqa: S101  (always)
+        if path is not None:
+            lab.repos.force_remove(repo, path)
+        if found is not None:
+            lab.repos.delete_branch(repo, branch, found.tip)
+    # Not while others wait for the repository: a push may take a minute.
+    told = _let_go_on_origin(lab, project, branch, there, by)
+    _tell(lab, project, branch, by, told)
+    census.take(lab, project)
+    return Discarded(kept, told)
+
+
+def _check_name(branch: str) -> None:
+    if not naming.is_managed(branch):
+        text = f"{branch} is not a branch that labsite manages, so nothing was removed."
+        raise DiscardRefused(text, code="not_managed")
+
+
+def _look(
+    lab: Lab, project: Project, branch: str, there: _Pushed
+) -> tuple[Branch | None, Path | None]:
+    """The branch and its worktree, as far as they are here. Raises as `discard` does."""
+    branches = lab.repos.branches(project.repo(lab.paths), (branch,))
+    found = next((one for one in branches if one.name == branch), None)
+    path = _folder_of(lab, project, branch, found)
+    _check_there(lab, project, branch, found is not None or path is not None, there)
+    _check_place(lab, path)
+    return found, path
+
+
+def _folder_of(lab: Lab, project: Project, branch: str, found: Branch | None) -> Path | None:
+    """The worktree that goes with a branch, or what is left of one whose branch is gone."""
+    known = owners.remembered(project)
+    if found is not None:
+        return census.worktree_of(lab, found, known)
+    lost = (one for one in census.everything(lab, project, known) if one.name == branch)
+    return next((Path(one.worktree) for one in lost if not one.tip), None)
+
+
+def _stands_at(lab: Lab, project: Project, path: Path | None) -> str:
+    """The commit that a worktree without its branch stands on; the base where git cannot tell."""
+    repo = project.repo(lab.paths)
+    head = lab.repos.standing(repo, path).head if path is not None else ""
+    return head or lab.repos.upstream(repo, project.default_branch)
+
+
+def _check_there(lab: Lab, project: Project, branch: str, is_here: bool, there: _Pushed) -> None:
+    """Raises DiscardRefused for what is gone or somebody's, SeamError for what nobody can tell."""
+    if not is_here and there.error:
+        raise SeamError(f"there is none here, and origin could not be asked: {there.error}")
+    if not is_here and there.tip is None:
+        raise DiscardRefused(
+            f"There is no branch {branch} any more. Nothing was removed.", code="gone"
+        )
+    if census.is_live(lab, project, branch, lab.sessions.look()):
+        text = f"A live session works on {branch}, so nothing was removed. Stop it first."
+        raise DiscardRefused(text, code="owned")
+
+
+def _check_merge(lab: Lab, project: Project, branch: str) -> None:
+    """Nothing is taken from under a merge that somebody has begun."""
+    if project.tracker != TrackerKind.BUILTIN or not project.tracker_root.isdigit():
+        return
+    rows = PullRequest.objects.filter(
+        root_id=int(project.tracker_root), head=branch, state=PullState.OPEN
+    )
+    if any(mergeable.is_busy(pull, lab.now()) for pull in rows):
+        text = f"Somebody is merging {branch} just now, so nothing was removed. Try again."
+        raise DiscardRefused(text, code="owned")
+
+
+def _on_origin(lab: Lab, project: Project, branch: str) -> _Pushed:
+    """What origin has under that name now; what its base holds already keeps nobody from pushing."""
+    repo = project.repo(lab.paths)
+    try:
+        token = credentials.of_git(lab, project)
+        tip = lab.repos.pushed(repo, branch, token, project.url)
+        if tip is not None and lab.repos.tip(repo, f"refs/remotes/origin/{branch}") != tip:
+            lab.repos.fetch(repo, token, url=project.url)
+        if tip is None or not lab.repos.is_ahead(repo, tip, project.default_branch):
+            return _Pushed()
+    except SeamError as error:
+        logger.info("origin was not asked", extra={"branch": branch, "error": str(error)})
+        return _Pushed(error=str(error))
+    return _Pushed(tip)
+
+
+def _let_go_on_origin(lab: Lab, project: Project, branch: str, there: _Pushed, by: str) -> str:
+    """Close the pull requests of a branch and delete it on origin; what came of it, in sentences.
+
+    A forge closes pull requests by itself when their branch is deleted.
+    """
+    if there.error:
+        return (
+            f"Origin could not be asked whether it has {branch} too ({there.error}). If it has, "
+            "discard it again once origin answers."
+        )
+    closed = _close_pulls(lab, project, branch, by)
+    if there.tip is None:
+        return closed
+    repo = project.repo(lab.paths)
+    try:
+        token = credentials.of_git(lab, project)
+        lab.repos.delete_pushed(repo, branch, there.tip, token, project.url)
+    except (Moved, Rejected) as error:
+        said = (
+            f"Origin kept its branch {branch}: {error}. Delete it there, or no run can push to it."
+        )
+    except SeamError as error:
+        said = f"Whether origin let its branch {branch} go is not known: {error}."
+    else:
+        said = f"{branch} was deleted on origin too."
+    return f"{closed} {said}".strip()
+
+
+def _close_pulls(lab: Lab, project: Project, branch: str, by: str) -> str:
+    """Close what is open of the branch in the built-in tracker."""
+    tracker = lab.tracker_for(project.tracker)
+    if tracker is None or project.tracker != TrackerKind.BUILTIN:
+        return ""
+    root = project.tracker_root
+    closed = []
+    try:
+        for pull in tracker.pulls({root: [branch]})[root] or ():
+            is_open = pull.state is PullState.OPEN and pull.head == branch
+            if is_open and pulls.close(lab, project, pull.number, by=by):
+                closed.append(str(pull.number))
+    except TrackerError as error:
+        return f"Its pull request was not closed: {error}"
+    return f"Pull request {', '.join(closed)} was closed." if closed else ""
+
+
+def _check_place(lab: Lab, path: Path | None) -> None:
+    if path is not None and not guard.is_ours(lab, path):
+        text = (
+            f"Its worktree {path} was not made by labsite, so nothing was removed. "
+            "Remove that worktree yourself, then discard the branch."
+        )
+        raise DiscardRefused(text, code="not_ours")
+
+
+def _tell(lab: Lab, project: Project, branch: str, by: str, on_origin: str) -> None:
+    key = naming.claimed_key(branch, project.keys) or ""
+    free = f"; issue {key} can be claimed again" if key else ""
+    with transaction.atomic():
+        text = f"{branch} was discarded with its worktree{free}"
+        text = f"{text}. {on_origin}" if on_origin else text
+        announce.tell(lab, NoticeKind.WORK_DISCARDED, text, project=project, issue_key=key, by=by)
+        pacing.wake(lab, project.pk)
+        transaction.on_commit(lambda: lab.bell.look(project.slug), robust=True)

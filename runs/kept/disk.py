@@ -1,0 +1,56 @@
+"""Measures what a project takes on disk, and warns before its quota is reached. Removes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from django.db import transaction
+
+from runs.core import naming
+from runs.core.keeping import Disk
+from runs.core.ports import Lab
+from runs.core.states import NoticeKind
+from runs.models import Parked, Project, Settings
+from runs.timeline import announce
+
+MEGABYTE = 1024 * 1024
+
+
+def of(project: Project, settings: Settings) -> Disk | None:
+    """Disk use as last measured beside the quota; None before the first measurement."""
+    if project.disk_bytes is None:
+        return None
+    quota = settings.disk_quota_mb if project.disk_quota_mb is None else project.disk_quota_mb
+    return Disk(project.disk_bytes, quota * MEGABYTE)
+
+
+def measure(lab: Lab, project: Project) -> int:
+    """Store the size of repository and worktrees; bytes in all. Raises SeamError."""
+    repo = project.repo(lab.paths)
+    trees = {Path(b.worktree) for b in lab.repos.branches(repo, naming.MANAGED) if b.worktree}
+    parked = list(Parked.objects.filter(project=project))
+    folders = {row.pk: lab.paths.worktrees / row.worktree for row in parked if row.worktree}
+    trees |= set(folders.values())
+    sizes = lab.repos.sizes([repo, *sorted(trees)])
+    for row in parked:
+        row.bytes = sizes.get(folders[row.pk]) if row.pk in folders else None
+    Parked.objects.bulk_update(parked, ["bytes"], batch_size=200)
+    total = sum(sizes.values())
+    Project.objects.filter(pk=project.pk).update(disk_bytes=total)
+    project.disk_bytes = total
+    _warn(lab, project)
+    return total
+
+
+def _warn(lab: Lab, project: Project) -> None:
+    """Told once when four fifths are used, and once more only after it was less in between."""
+    use = of(project, Settings.current())
+    is_low = use is not None and use.is_low
+    with transaction.atomic():
+        rows = Project.objects.filter(pk=project.pk, disk_warned=not is_low)
+        if rows.update(disk_warned=is_low) and use is not None and is_low:
+            text = (
+                f"{use.used // MEGABYTE} MB on disk, {use.used * 100 // use.quota} % of the quota. "
+                "Nothing is removed by itself: discard parked work that is no longer needed"
+            )
+            announce.tell(lab, NoticeKind.DISK_WARNED, text, project=project)

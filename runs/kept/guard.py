@@ -1,0 +1,153 @@
+"""The guarded teardown: removes what is clean, deletes what is merged, keeps everything else.
+
+For whatever is no run's own business: sessions that people drive, orphans, merged work.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from runs.core import naming
+from runs.core.ports import Lab, SeamError
+from runs.kept import rescue
+from runs.kept.teardown import Guarded, MergeFacts, guarded, is_merged
+from runs.models import Project, Rescue
+
+logger = logging.getLogger(__name__)
+
+SUBMODULES = (
+    "the worktree was kept, since it holds submodules: git removes none with submodules, and they "
+    "may hold commits of their own. Discard it once it is not needed any more"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TornDown:
+    """What a teardown did, what it could not do, and what it kept before."""
+
+    removed_worktree: bool = False
+    deleted_branch: bool = False
+    warning: str = ""
+    rescue: Rescue | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One branch and its worktree, if it has one, with what the product remembers of it.
+
+    `stays`: the branch is not deleted even when it was merged.
+    """
+
+    branch: str
+    path: Path | None = None
+    fork_point: str = ""
+    merged_heads: frozenset[str] = frozenset()
+    stays: bool = False
+
+
+def tear_down(
+    lab: Lab,
+    project: Project,
+    piece: Piece,
+    *,
+    why: str,
+    by: str = "",
+    spare: bool = False,
+    is_owned: Callable[[], bool] = lambda: False,
+) -> TornDown:
+    """Apply the guarded rule to one branch and its worktree (LAB-106 to LAB-109). Never raises.
+
+    Whoever calls makes sure that nothing live owns it, or has `is_owned` asked while nobody else
+    can remove it. With `spare` an unmerged piece keeps its worktree too, as the runtime sweep
+    wants it (LAB-111).
+    """
+    repo = project.repo(lab.paths)
+    try:
+        with lab.repos.hold(repo):
+            tip = lab.repos.tip(repo, f"refs/heads/{piece.branch}")
+            if tip is None or is_owned():
+                return TornDown()
+            return _tear_down(lab, project, repo, piece, tip, why, by, spare)
+    except SeamError as error:
+        logger.warning("nothing was torn down", extra={"branch": piece.branch, "error": str(error)})
+        return TornDown(warning=f"nothing was removed: {error}")
+
+
+def is_ours(lab: Lab, path: Path) -> bool:
+    """Whether a worktree lies where the product makes them; others are somebody's own (LAB-115)."""
+    return path.parent == lab.paths.worktrees and not path.is_symlink()
+
+
+def unsaved(lab: Lab, repo: Path, path: Path, branch: str) -> bool | None:
+    """Whether a worktree holds anything that its branch does not: changes, or commits elsewhere.
+
+    One that is the repository's no more counts so, since git would speak of another repository.
+    None when git could not say.
+    """
+    if not path.exists():
+        return False
+    try:
+        if not lab.repos.standing(repo, path).is_linked:
+            return True
+        return lab.repos.is_dirty(path) or not lab.repos.is_kept_by(path, branch)
+    except SeamError as error:
+        logger.warning("worktree state is unknown", extra={"path": str(path), "error": str(error)})
+        return None
+
+
+def _tear_down(
+    lab: Lab, project: Project, repo: Path, piece: Piece, tip: str, why: str, by: str, spare: bool
+) -> TornDown:
+    path = piece.path
+    if path is not None and not is_ours(lab, path):
+        return TornDown(warning=f"{path} is not a worktree that labsite made, so it was left alone")
+    held = _is_ancestor(lab, project, repo, tip)
+    is_claim = _is_claim(project, piece.branch)
+    facts = MergeFacts(tip, piece.fork_point, held, is_claim, piece.merged_heads)
+    merged = False if piece.stays else is_merged(facts)
+    is_there = path is not None and path.exists()
+    rule = guarded(is_there, unsaved(lab, repo, path, piece.branch) if path else False, merged)
+    if not (rule.remove_worktree or rule.delete_branch) or (spare and not rule.delete_branch):
+        return TornDown(warning=rule.warning)
+    if rule.remove_worktree and path is not None and lab.repos.has_submodule(repo, path):
+        return TornDown(warning=SUBMODULES)
+    tip_stays = not rule.delete_branch or held is True
+    kept = rescue.keep(lab, project, piece.branch, tip, path, why=why, by=by, tip_stays=tip_stays)
+    return _carry_out(lab, repo, piece, tip, rule, kept)
+
+
+def _carry_out(
+    lab: Lab, repo: Path, piece: Piece, tip: str, rule: Guarded, kept: Rescue | None
+) -> TornDown:
+    """First the worktree; one that could not be removed keeps its branch too (LAB-109)."""
+    is_removed = False
+    if rule.remove_worktree and piece.path is not None:
+        try:
+            lab.repos.remove_worktree(repo, piece.path)
+            is_removed = True
+        except SeamError as error:
+            text = f"the worktree could not be removed, so it and its branch were kept: {error}"
+            return TornDown(warning=text, rescue=kept)
+    if not rule.delete_branch:
+        return TornDown(is_removed, False, rule.warning, kept)
+    try:
+        lab.repos.delete_branch(repo, piece.branch, tip)
+    except SeamError as error:
+        text = f"the branch {piece.branch} could not be deleted and was kept: {error}"
+        return TornDown(is_removed, False, text, kept)
+    return TornDown(is_removed, True, rule.warning, kept)
+
+
+def _is_ancestor(lab: Lab, project: Project, repo: Path, tip: str) -> bool | None:
+    try:
+        return not lab.repos.is_ahead(repo, tip, project.default_branch)
+    except SeamError as error:
+        logger.warning("merge state is unknown", extra={"commit": tip, "error": str(error)})
+        return None
+
+
+def _is_claim(project: Project, branch: str) -> bool:
+    return naming.claimed_key(branch, project.keys) is not None

@@ -1,0 +1,263 @@
+"""Sweeps: start-up reconciliation, and every ten minutes what was merged meanwhile (LAB-110 to LAB-115).
+
+The tick only asks for the runtime sweep; it is an ordinary task, since it waits for the network.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from django.db import transaction
+from django.db.models import CharField, Q
+from django.db.models.functions import Cast
+
+from runs.core import naming
+from runs.core.context import TickContext
+from runs.core.keeping import Branch
+from runs.core.ports import Lab, SeamError, Sighting
+from runs.core.states import NoticeKind, ProjectState
+from runs.forges import asking, mirror, tracker_cache
+from runs.forges.asking import Silence
+from runs.groups import signal_folders
+from runs.kept import census, disk, guard, owners, prune, restore
+from runs.kept.guard import Piece
+from runs.kept.owners import Remembered
+from runs.kept.teardown import MergeFacts, is_merged
+from runs.lifecycle import proving
+from runs.models import Due, Host, Project
+from runs.projects import origin
+from runs.pulls import merging
+from runs.timeline import announce
+from trackers.base import Ability, PullState, TrackerError
+
+logger = logging.getLogger(__name__)
+
+RECONCILE, SWEEP = "reconcile", "sweep"
+EMPTY_EVERY = timedelta(hours=1)
+AT_ONCE = timedelta(seconds=30)
+
+
+def forget_reconciled(lab: Lab) -> None:
+    """Have the next tick reconcile first: the product starts anew."""
+    Due.objects.filter(host__name=lab.host, activity=RECONCILE).delete()
+
+
+def reconcile(tick: TickContext, sightings: Mapping[str, Sighting]) -> None:
+    """Before anything is scheduled: orphaned worktrees get the guarded rule, merged branches go.
+
+    Local git only. One project's trouble is told and keeps none of the others waiting. Raises
+    lease.Lost.
+    """
+    lab, errors = tick.lab, tick.errors
+    for project in Project.objects.usable().order_by("pk"):
+        tick.keep_lease()
+        try:
+            _reconcile(lab, project, sightings, tick.keep_lease)
+        except SeamError as error:
+            errors.append(f"parked work of {project.name} was not reconciled: {error}")
+    try:
+        signal_folders.sweep_gone(lab)
+    except SeamError as error:
+        errors.append(f"signal files of deleted projects were not removed: {error}")
+    host = Host.objects.get(name=lab.host)
+    Due.objects.update_or_create(host=host, activity=RECONCILE, defaults={"next_at": lab.now()})
+
+
+def is_reconciled(due: Mapping[str, object]) -> bool:
+    """Whether the start-up reconciliation was done since the product started."""
+    return RECONCILE in due
+
+
+def ask(lab: Lab) -> int:
+    """Ask for the sweep of every project that may need one; how many.
+
+    A project without parked work only hears of its default branch and its disk use, once an hour;
+    one whose origin could not be read is asked for again each time.
+    """
+    long_ago = lab.now() - EMPTY_EVERY
+    begun = merging.interrupted(lab.now()).values(as_text=Cast("root", CharField()))
+    wanted = Q(parked=None) | Q(parked__gt=0) | Q(swept_at=None) | Q(swept_at__lt=long_ago)
+    wanted |= Q(tracker="builtin", tracker_root__in=begun) | ~Q(origin_warning="")
+    found = Project.objects.usable().filter(wanted).values_list("pk", flat=True)
+    for pk in found:
+        lab.queue.sweep(pk)
+    return len(found)
+
+
+def carry_out(lab: Lab, project_id: int) -> None:
+    """Sweep one project. Safe to repeat; whatever fails is left for the next sweep (LAB-112)."""
+    now = lab.now()
+    free = Q(swept_at=None) | Q(swept_at__lt=now - AT_ONCE) | Q(swept_at__gt=now)
+    if not Project.objects.filter(free, pk=project_id, state=ProjectState.READY).update(
+        swept_at=now
+    ):
+        return
+    project = Project.objects.get(pk=project_id)
+    steps: tuple[Callable[[Lab, Project], object], ...] = (
+        merging.recover,
+        origin.freshen,
+        merging.notice_merged,
+        collect,
+        restore.adopt,
+        restore.let_go,
+        prune.prune,
+        census.take,
+        disk.measure,
+        signal_folders.sweep,
+        mirror.catch_up,
+    )
+    for step in steps:
+        try:
+            step(lab, project)
+        except SeamError as error:
+            if isinstance(error, origin.Away) and not error.is_new:
+                continue  # the project says so all the while
+            what = {"project": project.slug, "step": step.__name__, "error": str(error)}
+            logger.warning("a step of the sweep failed", extra=what)
+
+
+def collect(lab: Lab, project: Project) -> list[str]:
+    """Remove merged branches and their clean worktrees; everything else is left (LAB-111).
+
+    What a fixer made is left too, until a person discards it.
+
+    Raises SeamError when sessions or branches could not be listed; then nothing is removed.
+    """
+    found = [one for one in census.parked(lab, project) if not naming.is_fix(one.name)]
+    sightings = lab.sessions.look()
+    known = owners.remembered(project)
+    heads = _merged_heads(lab, project, found)
+    held = lab.repos.merged(project.repo(lab.paths), project.default_branch, naming.MANAGED)
+    stay = _open_claims(lab, project, found)
+    pieces = [_piece(lab, one, known, heads, one.name in stay) for one in found]
+    gone = [
+        piece.branch
+        for one, piece in zip(found, pieces, strict=True)
+        if is_merged(_facts(project, one, piece, held))
+        and _tear_down(lab, project, piece, sightings, "it was merged", spare=True)
+    ]
+    if gone:
+        with transaction.atomic():
+            text = f"Deleted merged branch{'es' if len(gone) > 1 else ''} {', '.join(gone[:20])}"
+            announce.tell(lab, NoticeKind.WORK_SWEPT, text, project=project)
+        lab.bell.look(project.slug)
+    return gone
+
+
+def _reconcile(
+    lab: Lab, project: Project, sightings: Mapping[str, Sighting], keep: Callable[[], None]
+) -> None:
+    merging.notice_merged(lab, project)  # before a merged branch goes, which claims its issue
+    found = [one for one in census.parked(lab, project) if not naming.is_fix(one.name)]
+    known, restored = owners.remembered(project), owners.restored(project)
+    try:
+        held = lab.repos.merged(project.repo(lab.paths), project.default_branch, naming.MANAGED)
+    except SeamError as error:
+        logger.warning("merged branches are unknown", extra={"error": str(error)})
+        held = frozenset()
+    claims = _claims(project, found) if proving.is_wanted(lab, project) else {}
+    changed: list[str] = []
+    for one in found:
+        piece = _piece(lab, one, known, {}, one.name in claims)
+        merged = is_merged(_facts(project, one, piece, held))
+        stays = one.name in restored or (piece.branch in known and known[one.name].keeps_worktree)
+        if merged or (piece.path is not None and not stays):
+            keep()
+            if _tear_down(lab, project, piece, sightings, "labsite started", spare=stays):
+                changed.append(one.name)
+    if changed:
+        with transaction.atomic():
+            text = f"tidied at the start, clean or merged: {', '.join(changed[:20])}"
+            announce.tell(lab, NoticeKind.WORK_SWEPT, text, project=project)
+    census.take(lab, project)
+
+
+def _piece(
+    lab: Lab,
+    one: Branch,
+    known: Mapping[str, Remembered],
+    heads: Mapping[str, frozenset[str]],
+    stays: bool,
+) -> Piece:
+    fork = known[one.name].fork_point if one.name in known else ""
+    path: Path | None = census.worktree_of(lab, one, known)
+    return Piece(one.name, path, fork, heads.get(one.name, frozenset()), stays)
+
+
+def _facts(project: Project, one: Branch, piece: Piece, held: frozenset[str]) -> MergeFacts:
+    is_claim = naming.claimed_key(one.name, project.keys) is not None
+    if piece.stays:
+        held = frozenset()
+    return MergeFacts(one.tip, piece.fork_point, one.name in held, is_claim, piece.merged_heads)
+
+
+def _tear_down(
+    lab: Lab,
+    project: Project,
+    piece: Piece,
+    sightings: Mapping[str, Sighting],
+    why: str,
+    spare: bool,
+) -> bool:
+    """Whether anything went. Ownership is asked again while nobody else can remove it (LAB-113)."""
+    done = guard.tear_down(
+        lab,
+        project,
+        piece,
+        why=why,
+        spare=spare,
+        is_owned=lambda: census.is_live(lab, project, piece.branch, sightings),
+    )
+    return done.removed_worktree or done.deleted_branch
+
+
+def _claims(project: Project, found: Sequence[Branch]) -> dict[str, str]:
+    """The issues that these branches claim, by branch."""
+    keys = {one.name: naming.claimed_key(one.name, project.keys) for one in found}
+    return {branch: key for branch, key in keys.items() if key}
+
+
+def _open_claims(lab: Lab, project: Project, found: Sequence[Branch]) -> Collection[str]:
+    """Branches that have to stay although they were merged: nobody has closed their issue.
+
+    Only where a merge closes no issue, since there are no pull requests: without its branch the
+    issue would be started once more (C-10). All of them stay when the tracker did not answer.
+    """
+    claims = _claims(project, found) if proving.is_wanted(lab, project) else {}
+    if not claims:
+        return ()
+    place = (project.tracker, project.tracker_root)
+    answers = asking.ask_roots(
+        lab, {place: set(claims.values())}, lambda tracker, some: tracker.still_open(some)
+    )
+    still = answers.get(place, Silence("no tracker"))
+    if isinstance(still, Silence):
+        return claims
+    open_keys = {one.key for one in still}
+    return [branch for branch, key in claims.items() if key in open_keys]
+
+
+def _merged_heads(
+    lab: Lab, project: Project, found: Sequence[Branch]
+) -> Mapping[str, frozenset[str]]:
+    """Heads of merged pull requests by branch, in one call; none when the tracker does not say."""
+    tracker = lab.tracker_for(project.tracker) if project.tracker else None
+    if tracker is None or Ability.PULLS not in tracker.abilities:
+        return {}
+    root, began = project.tracker_root, lab.now()
+    try:
+        asked = {root: [one.name for one in found]}
+        pulls = tracker.pulls(asked).get(root) if found else ()
+    except TrackerError as error:
+        logger.info("merged requests are unknown", extra={"error": str(error)})
+        return {}
+    if pulls is not None:
+        tracker_cache.keep_pulls(lab, project, pulls, began)
+    heads: dict[str, set[str]] = {}
+    for pull in pulls or ():
+        if pull.state is PullState.MERGED and pull.head_commit and not pull.is_fork:
+            heads.setdefault(pull.head, set()).add(pull.head_commit)
+    return {branch: frozenset(commits) for branch, commits in heads.items()}

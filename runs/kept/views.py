@@ -1,0 +1,147 @@
+"""Kept work: what is parked, discard in two steps, what was rescued, and restore."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from runs import wiring
+from runs.core.ports import SeamError
+from runs.kept import discarding, kept_pages
+from runs.kept import restore as restoring
+from runs.kept.discard import DiscardRefused
+from runs.models import Discarding, Project
+from runs.overview import queries
+from runs.people.stepup import confirmed
+from runs.web import answers, fragments, live
+from runs.web.access import act, look, may_act, username
+from runs.web.live import Parts
+from runs.web.refusals import status_of
+
+PARKED = {
+    "parked-list": "kept/_list.html",
+    "rescues": "kept/_rescues.html",
+    "disk": "kept/_disk.html",
+}
+
+
+@require_GET
+@look
+def parked(request: HttpRequest, project_id: int) -> HttpResponse:
+    """What is parked and what was rescued of one project."""
+    frame = queries.frame(wiring.lab())
+    return live.listed(request, "kept/parked.html", _parts(request, project_id), frame)
+
+
+@require_GET
+@look
+def parked_live(request: HttpRequest, project_id: int) -> HttpResponse:
+    """The same, asked of git again when something was told of the project, or once a minute."""
+    return live.relisted(request, _parts(request, project_id))
+
+
+def _parts(request: HttpRequest, project_id: int) -> Parts:
+    lab, project = wiring.lab(), kept_pages.project_of(project_id)
+
+    def facts() -> dict[str, Any]:
+        return {
+            **kept_pages.strip(lab, project, _page(request), may_act(request.user)),
+            **kept_pages.rescues(lab, project),
+            **kept_pages.disk_use(project),
+        }
+
+    return Parts(PARKED, facts, fragments.seen_of(project))
+
+
+@require_GET
+@look
+def parked_list(request: HttpRequest, project_id: int) -> HttpResponse:
+    """The list alone, asked for each time the strip is opened (LAB-117)."""
+    project = kept_pages.project_of(project_id)
+    return answers.fresh(HttpResponse(_list(request, project, _page(request))))
+
+
+@require_GET
+@look
+def discards(request: HttpRequest, project_id: int) -> HttpResponse:
+    """How far long discards are; pages ask for it while one goes on."""
+    project = kept_pages.project_of(project_id)
+    return answers.fresh(HttpResponse(kept_pages.discards_html(project, _page(request))))
+
+
+@require_POST
+@act
+@confirmed
+def discard(request: HttpRequest, project_id: int) -> HttpResponse:
+    """Discard a parked branch; without the second press the question is a page (LAB-123)."""
+    lab, project = wiring.lab(), kept_pages.project_of(project_id)
+    branch, back = request.POST.get("branch", ""), reverse("runs:parked", args=[project_id])
+    if not request.POST.get("sure"):
+        context = {"project": project, "branch": branch}
+        return answers.fresh(render(request, "kept/discard.html", context))
+    try:
+        done = discarding.begin(lab, project, branch, username(request))
+    except DiscardRefused as refused:
+        return answers.failed(request, refused.text, status_of(refused), back)
+    except SeamError as error:
+        text = f"{branch} was not discarded. What was not removed is as it was: {error}"
+        return answers.failed(request, text, 502, back)
+    if isinstance(done, Discarding):
+        text = f"{branch} is being discarded. It holds large files, which are rescued first."
+        return answers.done(request, _regions(request, project), back, text)
+    text = f"{branch} was discarded. It is kept under Rescued and can be restored from there."
+    text = f"{text} {done.on_origin}".strip()
+    return answers.done(request, _regions(request, project), back, text)
+
+
+@require_GET
+@look
+def rescue(request: HttpRequest, project_id: int, rescue_id: int) -> HttpResponse:
+    """What one rescue holds."""
+    found = kept_pages.rescue_of(project_id, rescue_id)
+    context = kept_pages.held(wiring.lab(), found)
+    return answers.fresh(render(request, "kept/rescue.html", dict(context)))
+
+
+@require_POST
+@act
+def restore(request: HttpRequest, project_id: int, rescue_id: int) -> HttpResponse:
+    """Make a rescued branch and its worktree again."""
+    lab, found = wiring.lab(), kept_pages.rescue_of(project_id, rescue_id)
+    back = reverse("runs:parked", args=[project_id])
+    try:
+        name = restoring.restore(lab, found, username(request))
+    except restoring.RestoreRefused as refused:
+        return answers.failed(request, refused.text, 409, back)
+    except SeamError as error:
+        text = f"{found.branch} was not restored; the rescue is as it was: {error}"
+        return answers.failed(request, text, 502, back)
+    text = f"{found.branch} was restored as {name}. It is parked again."
+    return answers.done(request, _regions(request, found.project), back, text)
+
+
+def _regions(request: HttpRequest, project: Project) -> dict[str, str]:
+    if not answers.is_htmx(request):
+        return {}
+    lab = wiring.lab()
+    project = kept_pages.project_of(project.pk)
+    found = {"parked-list": _list(request, project, _page(request))}
+    if fragments.here(request) == f"project:{project.pk}":
+        page = {"page": {"project": project}}
+        return {**found, "parked-count": render_to_string("kept/_parked_count.html", page)}
+    context = {**kept_pages.rescues(lab, project), "can_act": True}
+    return {**found, "rescues": render_to_string("kept/_rescues.html", context)}
+
+
+def _list(request: HttpRequest, project: Project, page: int) -> str:
+    return kept_pages.strip_html(wiring.lab(), project, page, may_act(request.user))
+
+
+def _page(request: HttpRequest) -> int:
+    text = request.POST.get("page") or request.GET.get("page", "1")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 1

@@ -1,0 +1,104 @@
+"""The one done signal (C-07): two kinds of proof, each told in the words of its kind."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from runs.core.ports import Lab, SeamError
+from runs.core.states import TrackerKind
+from runs.lifecycle import evidence
+from runs.lifecycle.evidence import Evidence
+from runs.lifecycle.recovery import PullFacts, is_of_this_run
+from runs.models import Run
+from trackers.base import Pull, PullState, best_pull, counts
+from trackers.keys import evidence_of
+
+CLOCKS_APART = timedelta(minutes=2)
+MOST_COMMITS = 1000
+URL_CHARACTERS = 500  # a longer one would be cut and lead nowhere
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """Whether the done signal is there, None: could not tell; with its proof, or what is missing.
+
+    `missing` is written as "no …". `seen` is kept on the row of a run that ends by it.
+    """
+
+    is_done: bool | None
+    proof: str = ""
+    missing: str = "no pull request"
+    seen: Mapping[str, object] = field(default_factory=dict)
+
+
+def of_pulls(lab: Lab, run: Run, pulls: Sequence[Pull] | None) -> Signal:
+    """A pull request of the run's branch that counts and was opened, or moved, by this run."""
+    if pulls is None:
+        return Signal(None)
+    mine = [one for one in pulls if one.head == run.branch and counts(one) and not one.is_fork]
+    found, is_known = _of_this_run(lab, run, mine)
+    pull = best_pull(found, run.branch)
+    if pull is None:
+        return Signal(False if is_known else None)
+    url = pull.url if len(pull.url) <= URL_CHARACTERS else ""
+    seen = {"pull_number": pull.number, "pull_url": url, "pull_state": pull.state.value}
+    return Signal(True, f"pull request {pull.number} is {pull.state}", seen=seen)
+
+
+def of_evidence(run: Run, found: Evidence) -> Signal:
+    """Commits on origin that name the issue, where there are no pull requests."""
+    words = evidence_of(run.project.tracker, run.issue_key)
+    lacks = evidence.lacking(found, run.branch, words)
+    commit = (found.named_in or "")[: evidence.SHORT]
+    return Signal(
+        evidence.is_delivered(found),
+        f"commit {commit} names the issue, and origin has {run.branch}",
+        lacks[0] if lacks else "no proof of delivery",
+        {"proven": evidence.told(found)},
+    )
+
+
+def _of_this_run(lab: Lab, run: Run, pulls: Sequence[Pull]) -> tuple[list[Pull], bool]:
+    """Those that count for this run and no earlier one of the issue; whether all could be told.
+
+    The branch is named after the issue, so that two runs of an issue share the name.
+    """
+    if run.is_adopted:
+        return list(pulls), True
+    found, is_known = [], True
+    for pull in pulls:
+        answer = is_of_this_run(_facts(lab, run, pull))
+        is_known = is_known and answer is not None
+        found += [pull] if answer else []
+    return found, is_known
+
+
+def _facts(lab: Lab, run: Run, pull: Pull) -> PullFacts:
+    """A forge tells the time of its own clock, in whole seconds."""
+    is_ours = run.project.tracker == TrackerKind.BUILTIN
+    before = run.requested_at - pull.created_at if pull.created_at is not None else None
+    is_merged, slack = pull.state is PullState.MERGED, timedelta(0) if is_ours else CLOCKS_APART
+    is_clear = before is None or before <= timedelta(0) or (is_merged and before > slack)
+    moved = None if is_clear else _has_moved(lab, run, pull)
+    return PullFacts(before, slack, is_merged, moved)
+
+
+def _has_moved(lab: Lab, run: Run, pull: Pull) -> bool | None:
+    """Asked of git only for an old pull request, since most runs have none."""
+    if not pull.head_commit or not run.fork_point:
+        return False
+    repo = run.project.repo(lab.paths)
+    try:
+        tip = lab.repos.tip(repo, f"refs/heads/{run.branch}")
+        if tip is None:
+            return False
+        made = lab.repos.commits(repo, run.fork_point, tip, MOST_COMMITS)
+    except SeamError as error:
+        logger.info("commits were not read", extra={"run_id": run.pk, "error": str(error)})
+        return None
+    return any(commit.id == pull.head_commit for commit in made)

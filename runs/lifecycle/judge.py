@@ -1,0 +1,220 @@
+"""From facts to outcomes: asks trackers, applies the verdict, records through the one door."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from functools import partial
+
+from runs.accounts import holds, resuming
+from runs.accounts.refusing import Refused
+from runs.core.context import TickContext
+from runs.core.ports import Lab, Sighting
+from runs.core.states import Outcome, RunState, Trouble
+from runs.forges import asking, noting, pacing
+from runs.forges.asking import Root, Silence
+from runs.forges.tracker_cache import note_pulls
+from runs.lifecycle import beginnings, done_signal, outcomes, proving, reaper
+from runs.lifecycle.done_signal import Signal
+from runs.lifecycle.ending import Ending, why_dead
+from runs.lifecycle.evidence import Evidence, wants_look
+from runs.lifecycle.verdict import RunFacts, verdict
+from runs.models import Run
+from runs.transcript import events, listening, told
+from runs.transcript.record import Reading
+from trackers.base import Pull
+
+logger = logging.getLogger(__name__)
+
+
+def judge(tick: TickContext, runs: Sequence[Run]) -> list[Run]:
+    """End each working run whose facts prove an outcome; returns those that this call ended.
+
+    One whose agent was turned away for its account's sake is held instead, and is in no list.
+
+    Local trackers are asked first and their runs settled first; the others are asked side by
+    side under one deadline, and what has not answered by then is "could not tell" (LAB-12,
+    LAB-13): no error of a tracker ever ends a run. Ages are those at the tick's `now`.
+    """
+    working = [run for run in runs if run.state == RunState.WORKING]
+    if tick.sightings is None or not working:
+        return []
+    events.hear(tick.lab, working)
+    ended: list[Run] = []
+    for run, signal_of in _signals(tick, working, tick.sightings):
+        with tick.going_on(f"run {run.pk} could not be judged"):
+            if _judge_one(tick, run, signal_of(), tick.sightings.get(run.session)):
+                ended.append(run)
+    return ended
+
+
+def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting | None) -> bool:
+    lab, lease = tick.lab, tick.number
+    alive = sighting is not None and sighting.alive
+    seen: dict[str, object] = dict(signal.seen)
+    if not alive:
+        seen |= reaper.seen_exit(sighting, reaper.exit_file(lab, run))
+    # Its word explains and decides nothing: the tracker was asked after it was seen dead.
+    reading = listening.finish(lab, run) if run.output and not alive else None
+    facts = RunFacts(
+        is_done=signal.is_done,
+        alive=alive,
+        age=run.age(tick.now),
+        budget=run.project.budget(tick.settings),
+        was_interrupted=run.interrupted_at is not None,
+        trouble=_trouble(run, reading),
+    )
+    outcome = verdict(facts)
+    if reading is not None and outcome is not Outcome.SUCCEEDED:
+        seen |= told.columns(reading)
+    if outcome is RunState.HELD:
+        holds.hold(lab, run, _refused(run, facts.trouble, reading), seen, lease)
+        return False
+    if outcome is None or (outcome is Outcome.DIED and _did_not_go_on(lab, run, reading)):
+        return False
+    reason = _reason(outcome, facts, signal, _ending(run, seen, reading))
+    late = beginnings.late_failure(lab, run, seen) if outcome is Outcome.DIED else ""
+    if late:
+        outcome, reason = Outcome.FAILED, late
+        seen |= beginnings.UNSTARTED
+    return outcomes.record(lab, run, outcome, reason, lease=lease, seen=seen)
+
+
+def _reason(outcome: Outcome, facts: RunFacts, signal: Signal, ending: Ending) -> str:
+    """Why the run ended so, in a sentence."""
+    if outcome is Outcome.DIED:
+        return why_dead(ending, signal.missing)
+    if outcome is Outcome.TIMED_OUT:
+        return f"{signal.missing} after {minutes(facts.budget)}"
+    if outcome is Outcome.INTERRUPTED:
+        return "its watch session was aborted, and it ended when it was interrupted; work is kept"
+    return signal.proof
+
+
+def _trouble(run: Run, reading: Reading | None) -> Trouble:
+    """The account's trouble in which the agent stopped; without a profile nothing can be held."""
+    if run.profile_id is None:
+        return Trouble.NONE
+    return reading.report.trouble if reading is not None else holds.trouble_of(run)
+
+
+def _refused(run: Run, trouble: Trouble, reading: Reading | None) -> Refused:
+    if reading is None:
+        return Refused(trouble, run.agent_note, run.agent_until)
+    return Refused(trouble, reading.report.agent_note, reading.report.agent_until)
+
+
+def _did_not_go_on(lab: Lab, run: Run, reading: Reading | None) -> bool:
+    """Whether a program ended before it took its own session up again: then it gets its task."""
+    has_begun = run.began_at is not None or (reading is not None and reading.report.agent_model)
+    if not run.resumes or not run.agent_session or has_begun:
+        return False
+    if run.resume_failures >= resuming.MOST_FAILURES:
+        return False
+    if not resuming.is_at_its_start(lab, run):
+        return False
+    why = "its agent did not take its own session up again"
+    return resuming.wait_again(lab, run, why, states=[RunState.WORKING], anew=True)
+
+
+def _ending(run: Run, seen: Mapping[str, object], reading: Reading | None) -> Ending:
+    """How a program ended, and what it told up to its end (C-47)."""
+    status, number = seen.get("exit_status"), seen.get("exit_signal")
+    return Ending(
+        run.mode,
+        status if isinstance(status, int) else None,
+        number if isinstance(number, int) else None,
+        reading.report if reading is not None else None,
+    )
+
+
+def minutes(length: timedelta) -> str:
+    """A budget as people say it."""
+    whole = int(length.total_seconds() // 60)
+    return f"{whole} min"
+
+
+def _signals(
+    tick: TickContext, runs: Sequence[Run], sightings: Mapping[str, Sighting]
+) -> Iterator[tuple[Run, Callable[[], Signal]]]:
+    """The done signal of each run as the answers come; git and trackers are asked side by side."""
+    lab = tick.lab
+    kinds = {run.project_id: proving.is_wanted(lab, run.project) for run in runs}
+    by_commits = [run for run in runs if kinds[run.project_id]]
+    to_prove = [run for run in by_commits if _wants_look(tick, run, sightings)]
+    proofs = proving.begin(lab, to_prove)
+    by_pulls = [run for run in runs if not kinds[run.project_id]]
+    wanted = {_root(r) for r in by_pulls if _wants_pulls(tick, r, sightings)}
+    for group, pulls in _ask(tick, [run for run in by_pulls if _root(run) in wanted]):
+        yield from ((run, partial(done_signal.of_pulls, lab, run, pulls)) for run in group)
+    for run, found in proofs():
+        yield run, partial(_signal_of, tick, run, found)
+
+
+def _signal_of(tick: TickContext, run: Run, found: Evidence) -> Signal:
+    signal = done_signal.of_evidence(run, found)
+    if signal.is_done is None:
+        tick.errors.append(f"run {run.pk}: git did not say whether {run.branch} is delivered")
+    elif not signal.is_done and run.look_asked_at is not None:
+        proving.use_up(run, found)
+    return signal
+
+
+def _wants_look(tick: TickContext, run: Run, sightings: Mapping[str, Sighting]) -> bool:
+    seen = sightings.get(run.session)
+    is_over = run.age(tick.now) >= run.project.budget(tick.settings)
+    return wants_look(seen is not None and seen.alive, run.look_asked_at is not None, is_over)
+
+
+def _wants_pulls(tick: TickContext, run: Run, sightings: Mapping[str, Sighting]) -> bool:
+    """Whether a run's pull request is asked for in this look.
+
+    In each, unless a webhook tells of them and nothing else is to be decided about the run.
+    """
+    seen = sightings.get(run.session)
+    is_going_on = (
+        seen is not None
+        and seen.alive
+        and run.age(tick.now) < run.project.budget(tick.settings)
+        and run.interrupted_at is None
+        and _trouble(run, None) is Trouble.NONE
+    )
+    is_remote = pacing.is_remote(tick.lab, run.project)
+    due = partial(pacing.are_pulls_due, tick.lab, tick.settings, run.project, is_live=True)
+    return not (is_going_on and is_remote) or due()
+
+
+def _ask(
+    tick: TickContext, runs: Sequence[Run]
+) -> Iterator[tuple[list[Run], Sequence[Pull] | None]]:
+    """The pull requests of each project's runs, as its tracker answers; None: could not tell."""
+    groups: dict[Root, list[Run]] = defaultdict(list)
+    for run in runs:
+        groups[_root(run)].append(run)
+    # Those that wait for a review cost no further question.
+    heads = {
+        root: list(dict.fromkeys(one for run in group for one in (run.branch, *_open_heads(run))))
+        for root, group in groups.items()
+    }
+    lab, began = tick.lab, tick.lab.now()
+    for some in asking.stream(lab, heads, lambda tracker, roots: tracker.pulls(roots)):
+        for root, answer in some.items():
+            silence = answer if isinstance(answer, Silence) else None
+            if silence is not None:
+                tick.errors.append(f"tracker of {groups[root][0].project.name}: {silence.text}")
+            for project in {run.project_id: run.project for run in groups[root]}.values():
+                noting.note(lab, project, silence)
+                if not isinstance(answer, Silence):
+                    note_pulls(lab, project, heads[root], answer, began)
+            yield groups[root], None if isinstance(answer, Silence) else answer
+
+
+def _root(run: Run) -> Root:
+    return run.project.tracker, run.project.tracker_root
+
+
+def _open_heads(run: Run) -> list[str]:
+    """The branches of the project that had an open pull request at the last look."""
+    return [str(head) for _, head, *_ in run.project.pulls_seen]

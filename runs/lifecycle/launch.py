@@ -1,0 +1,350 @@
+"""Carries out a run in *starting*: fetch, claim, prepare, spawn, look again (LAB-57, LAB-59 to LAB-61).
+
+Runs as an ordinary task. Each step is guarded by the row; if the process dies, the next tick
+finishes or rolls back (`recover`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from types import MappingProxyType
+
+from django.db import InterfaceError, OperationalError, transaction
+
+from runs.accounts import holds, resuming
+from runs.accounts.refusing import Refused
+from runs.accounts.resuming import Gone
+from runs.agents import checks
+from runs.core import connections, naming
+from runs.core.ports import Lab, SeamError, Sighting, Taken
+from runs.core.states import AnswerCode, NoticeKind, Outcome, RunState, Trouble
+from runs.forges import mirror
+from runs.lifecycle import looking, orders, outcomes, reaper
+from runs.lifecycle.ending import did_run
+from runs.lifecycle.recovery import Recovery, StartFacts, recovery
+from runs.models import Run, Settings, StartRequest
+from runs.projects import origin
+from runs.timeline import announce
+from runs.transcript import listening
+from trackers.base import TrackerError
+
+logger = logging.getLogger(__name__)
+
+SECOND_LOOK_SECONDS = 0.5
+STEPS_MARGIN = timedelta(minutes=3)
+
+
+class StartFailed(Exception):
+    """The start cannot go on; the text is for the person who pressed the button."""
+
+    def __init__(self, text: str, code: AnswerCode = AnswerCode.START_FAILED) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class _Mistake(Exception):
+    """Our own code failed; nobody else's doing."""
+
+
+class NoLongerWanted(Exception):
+    """The run was ended while it was starting; whatever exists stays as it is."""
+
+
+class Undecided(Exception):
+    """The session was made, but could not be looked at: the next tick decides."""
+
+
+def carry_out(lab: Lab, run_id: int) -> None:
+    """Bring one run from *starting* to *working*, or roll everything back. Safe to call twice."""
+    git_limit = timedelta(seconds=Settings.current().git_timeout_seconds)
+    taken = (
+        Run.objects.starting()
+        .filter(pk=run_id, launcher="")
+        .update(launcher=lab.process, launch_deadline=lab.now() + 3 * git_limit + STEPS_MARGIN)
+    )
+    if not taken:
+        return
+    run = Run.objects.select_related("project__agent", "profile").get(pk=run_id)
+    try:
+        _start(lab, run)
+    except NoLongerWanted:
+        _let_go(lab, run)
+    except Gone as error:
+        resuming.gone(lab, run, str(error))
+    except Undecided as error:
+        logger.warning("second look failed", extra={"run_id": run.pk, "error": str(error)})
+        _leave_to_tick(lab, run)
+    except (StartFailed, SeamError, TrackerError) as error:
+        _fail(lab, run, error)
+    except (OperationalError, InterfaceError) as error:
+        logger.warning("start was not stored", extra={"run_id": run.pk, "error": str(error)})
+        _leave_to_tick(lab, run)
+    except Exception as error:
+        logger.exception("start failed by a mistake of ours", extra={"run_id": run.pk})
+        _fail(lab, run, _Mistake(f"labsite made a mistake ({type(error).__name__}); see its log"))
+
+
+def _fail(lab: Lab, run: Run, error: Exception) -> None:
+    code = getattr(error, "code", AnswerCode.START_FAILED)
+    if code is AnswerCode.LOGGED_OUT and run.is_resuming and run.profile is not None:
+        holds.hold_start(lab, run.profile, Refused(Trouble.LOGIN, str(error)))
+    if not run.is_resuming:
+        give_up(lab, run, str(error), code)
+    elif code is AnswerCode.START_FAILED and isinstance(error, StartFailed):
+        _resume_failed(lab, run, str(error))
+    else:
+        _wait_again(lab, run, str(error))
+
+
+def _resume_failed(lab: Lab, run: Run, why: str) -> None:
+    """A program that did not take its own session up again gets its task; without one it failed."""
+    if run.agent_session and run.resume_failures < resuming.MOST_FAILURES:
+        _wait_again(lab, run, why, anew=True)
+    elif outcomes.record(lab, run, Outcome.FAILED, f"could not be started again: {why}"):
+        Run.objects.filter(pk=run.pk).update(launcher="")
+        run.launcher = ""
+        reaper.settle(lab, run)
+
+
+def _wait_again(lab: Lab, run: Run, why: str, *, anew: bool = False) -> None:
+    if not resuming.wait_again(lab, run, why, states=[RunState.STARTING], anew=anew):
+        _let_go(lab, run)
+
+
+def _leave_to_tick(lab: Lab, run: Run) -> None:
+    """The next tick finishes or rolls back; if not even this can be stored, when time is up."""
+    with contextlib.suppress(OperationalError, InterfaceError):
+        connections.renew()
+        Run.objects.starting().filter(pk=run.pk).update(launch_deadline=lab.now())
+
+
+def give_up(
+    lab: Lab,
+    run: Run,
+    why: str,
+    code: AnswerCode = AnswerCode.START_FAILED,
+    seen: Mapping[str, object] = MappingProxyType({}),
+) -> None:
+    """Roll back a start that never came to a live session, so that the issue is selectable again.
+
+    First the traces, then the row: while the roll-back lasts the row still keeps others out.
+    Only what this run made is touched, and what an agent wrote into it stays (LAB-59).
+    """
+    logger.warning("start failed", extra={"run_id": run.pk, "error": why})
+    if not Run.objects.starting().filter(pk=run.pk).exists():
+        _let_go(lab, run)
+        return
+    left = ""
+    try:
+        lab.sessions.kill(run.session, reaper.marker(lab, run))
+        if run.fork_point and not _roll_back(lab, run):
+            left = " What its agent had already written was kept, and so was the claim."
+    except SeamError as error:
+        left = f" Rolling back failed too, and is tried again at every tick: {error}"
+    with transaction.atomic():
+        text = f"did not start: {why}{left}"
+        if outcomes.record(lab, run, Outcome.FAILED, text, seen={**seen, "launcher": ""}):
+            StartRequest.objects.filter(run=run).update(answer=code, text=f"{why}{left}")
+    if run.outcome == Outcome.FAILED and not left:
+        Run.objects.filter(pk=run.pk).update(worktree="")
+        run.refresh_from_db()
+    reaper.settle(lab, run)
+
+
+def _roll_back(lab: Lab, run: Run) -> bool:
+    repo = run.project.repo(lab.paths)
+    return lab.repos.roll_back(repo, Path(run.worktree), run.branch, run.fork_point)
+
+
+def recover(lab: Lab, run: Run, sightings: Mapping[str, Sighting] | None) -> None:
+    """Take the next step of a start that a tick found unfinished. Safe to repeat."""
+    step = recovery(_facts(lab, run, sightings))
+    if step is Recovery.ASK_AGAIN:
+        lab.queue.launch(run.pk)
+    elif step is Recovery.GOES_ON:
+        with contextlib.suppress(NoLongerWanted):
+            _mark_working(lab, run)
+    elif step is Recovery.ROLL_BACK and run.is_resuming:
+        _wait_again(lab, run, "labsite was interrupted while it made the session")
+    elif step is Recovery.ROLL_BACK:
+        why = "labsite was interrupted while it made the session; it left nothing behind"
+        # Nobody could start it, and nobody tried in vain: its watch session may take it again.
+        give_up(lab, run, why, seen={"claimed_at": None})
+
+
+def _facts(lab: Lab, run: Run, sightings: Mapping[str, Sighting] | None) -> StartFacts:
+    seen = sightings.get(run.session) if sightings is not None else None
+    is_ours = seen is not None and seen.marker == reaper.marker(lab, run)
+    return StartFacts(
+        has_launcher=bool(run.launcher),
+        waited=lab.now() - (run.resumed_at or run.requested_at),
+        launcher_lives=lab.is_process_alive(run.launcher) if run.launcher else None,
+        is_overdue=run.launch_deadline is not None and lab.now() >= run.launch_deadline,
+        has_session=None if sightings is None else is_ours,
+        has_exit=reaper.exit_of(lab, run) is not None,
+    )
+
+
+def is_being_launched(lab: Lab, run: Run) -> bool:
+    """Whether a live launcher still handles an ended run and will clean up after itself."""
+    if not run.launcher or lab.is_process_alive(run.launcher) is False:
+        return False
+    return run.launch_deadline is None or lab.now() < run.launch_deadline
+
+
+def _start(lab: Lab, run: Run) -> None:
+    settings = Settings.current()
+    chosen = run.project.agent or settings.agent
+    profile = (run.profile or chosen) if run.is_resuming else chosen
+    if profile is None:
+        raise StartFailed("no agent is chosen; choose one on the settings page")
+    refused = checks.refusal(lab, profile)
+    if refused is not None:
+        raise StartFailed(*refused)
+    if run.is_resuming:
+        resuming.check_place(lab, run)
+    else:
+        _fetch(lab, run)
+        _claim(lab, run)
+    lab.trust.approve(profile.trust, Path(run.worktree), profile.env)
+    order = orders.make(lab, run, profile, settings)
+    _still_wanted(run)
+    started_at = run.started_at or lab.now()
+    lab.sessions.start(order)
+    lab.pause(SECOND_LOOK_SECONDS)
+    is_alive = _look_again(lab, run)
+    run.started_at = started_at
+    _mark_working(lab, run)
+    if not is_alive:
+        lab.bell.look(run.project.slug)  # its end was told while the run was still *starting*
+
+
+def _fetch(lab: Lab, run: Run) -> None:
+    """The base is origin's default branch as it is now; there is no fallback (LAB-60)."""
+    warning = origin.freshen(lab, run.project)
+    if warning:
+        _step(lab, run, warning)
+
+
+def _claim(lab: Lab, run: Run) -> None:
+    """Branch and worktree, then the tracker's own mark, without which neither stays (C-02).
+
+    What is about to be made is stored first, so that it can be undone.
+    """
+    path = _worktree(lab, run)
+    repo = run.project.repo(lab.paths)
+    commit = lab.repos.upstream(repo, run.project.default_branch)
+    _check_name(lab, run, repo)
+    if not _keep(run, fork_point=commit, worktree=str(path)):
+        raise NoLongerWanted
+    try:
+        lab.repos.add_worktree(repo, path, run.branch, commit)
+    except Taken as error:
+        _keep(run, fork_point="", worktree="")
+        raise StartFailed(str(error)) from error
+    if not mirror.claim(lab, run):
+        raise NoLongerWanted
+    with transaction.atomic():
+        Run.objects.filter(pk=run.pk).update(claimed_at=lab.now())
+        text = f"Branch {run.branch} created from {commit[:7]}"
+        announce.tell(lab, NoticeKind.RUN_STEP, text, run=run)
+
+
+def _check_name(lab: Lab, run: Run, repo: Path) -> None:
+    """Raise StartFailed when origin has other commits under the branch's name: no push would work."""
+    there = lab.repos.tip(repo, f"refs/remotes/origin/{run.branch}")
+    if there is not None and lab.repos.is_ahead(repo, there, run.project.default_branch):
+        raise StartFailed(
+            f"origin has a branch {run.branch} with other commits ({there[:7]}), so that this run "
+            "could not push its own. Discard that branch, then start again."
+        )
+
+
+def _keep(run: Run, **facts: str) -> bool:
+    """Store facts of a run that is still *starting*, on the object too."""
+    won = Run.objects.starting().filter(pk=run.pk).update(**facts)
+    if won:
+        for name, value in facts.items():
+            setattr(run, name, value)
+    return bool(won)
+
+
+def _look_again(lab: Lab, run: Run) -> bool:
+    """Whether the program still runs.
+
+    A session that vanished at once is a failed start, with its last words as the reason (LAB-61).
+    """
+    try:
+        seen = lab.sessions.look().get(run.session)
+    except SeamError as error:
+        raise Undecided(str(error)) from error
+    exit_facts = reaper.seen_exit(seen, reaper.exit_file(lab, run))
+    status = exit_facts.get("exit_status")
+    alive = seen is not None and seen.alive
+    if did_run(run.mode, alive, status if isinstance(status, int) else None):
+        return alive
+    if run.output and listening.finish(lab, run).report.trouble:
+        return False  # it was turned away for its account's sake: that is judged, not undone
+    how = f" with status {status}" if status is not None else ""
+    words = _first_words(lab, run)
+    said = f" Its final output: {words}" if words else ""
+    raise StartFailed(f"the agent exited immediately{how}.{said}")
+
+
+def _first_words(lab: Lab, run: Run) -> str:
+    """What a program said that ended at once."""
+    if run.output:
+        report = listening.finish(lab, run).report
+        return report.agent_note or report.last_line
+    try:
+        return looking.last_line(lab.sessions.screens([run.session], 20).get(run.session, ""))
+    except SeamError as error:
+        logger.info("last words were not read", extra={"run_id": run.pk, "error": str(error)})
+        return ""
+
+
+def _mark_working(lab: Lab, run: Run) -> None:
+    """From here on the budget clock runs, counted from the spawn (C-19)."""
+    started_at = run.started_at or lab.now()
+    with transaction.atomic():
+        won = (
+            Run.objects.starting()
+            .filter(pk=run.pk)
+            .update(state=RunState.WORKING, started_at=started_at, launcher="")
+        )
+        if won:
+            announce.tell(lab, *_started(run), run=run)
+            mirror.ask(lab, run)
+    if not won:
+        raise NoLongerWanted
+
+
+def _started(run: Run) -> tuple[NoticeKind, str]:
+    if run.resumes:
+        return NoticeKind.RUN_RESUMED, f"the agent goes on in session {run.session}"
+    return NoticeKind.RUN_STARTED, f"agent started in session {run.session}"
+
+
+def _still_wanted(run: Run) -> None:
+    if not Run.objects.starting().filter(pk=run.pk).exists():
+        raise NoLongerWanted
+
+
+def _let_go(lab: Lab, run: Run) -> None:
+    """Stop came first: no session may stay, but nothing on disk is removed (LAB-46)."""
+    Run.objects.filter(pk=run.pk).update(launcher="")
+    run.refresh_from_db()
+    reaper.settle(lab, run)
+
+
+def _worktree(lab: Lab, run: Run) -> Path:
+    return lab.paths.worktrees / naming.worktree_name(run.project.slug, run.issue_key)
+
+
+def _step(lab: Lab, run: Run, text: str) -> None:
+    with transaction.atomic():
+        announce.tell(lab, NoticeKind.RUN_STEP, text, run=run)

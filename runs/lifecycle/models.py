@@ -1,0 +1,271 @@
+"""Runs: one agent's work on one issue, from start to outcome."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import models
+from django.db.models import Q
+
+from runs.agents.agent import AgentProfile
+from runs.core import budgets, naming, writing
+from runs.core.quick import QuickRows
+from runs.core.states import Outcome, RunKind, RunState, WorktreeFate
+from runs.overview.needing import BAD
+from runs.projects.models import Project
+from runs.transcript.told import AgentTold
+from runs.watch.watch import WatchSession
+
+# Written as the index has it, so that databases use it.
+NEEDS_SOMEBODY = ~Q(outcome="") & (Q(outcome__in=[o.value for o in BAD]) | ~Q(warning=""))
+UNSEEN = Q(seen_until=None) & NEEDS_SOMEBODY
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def active(self) -> RunQuerySet:
+        """Runs without an outcome, starting ones included."""
+        return self.filter(outcome="")
+
+    def working(self) -> RunQuerySet:
+        """Runs whose session was seen alive once and that have no outcome."""
+        return self.filter(outcome="", state=RunState.WORKING)
+
+    def held(self) -> RunQuerySet:
+        """Runs that wait for their agent's account, without a session."""
+        return self.filter(outcome="", state=RunState.HELD)
+
+    def starting(self) -> RunQuerySet:
+        """Runs that hold issue and slot while their session is being made."""
+        return self.filter(outcome="", state=RunState.STARTING)
+
+    def unseen(self) -> RunQuerySet:
+        """Ended runs under *Needs you* that nobody has opened or dismissed."""
+        return self.filter(UNSEEN)
+
+    def unsettled(self) -> RunQuerySet:
+        """Ended runs whose session or worktree has not been dealt with yet."""
+        return self.exclude(outcome="").filter(settled_at=None)
+
+    def for_board(self) -> RunQuerySet:
+        """With everything that a row shows."""
+        return self.select_related("project")
+
+
+class Run(AgentTold, QuickRows):
+    """One run. `outcome` is written once, by `runs.lifecycle.outcomes.record` alone."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="runs")
+    host = models.CharField(max_length=100)
+    issue_key = models.CharField(max_length=60)
+    issue_title = models.TextField(blank=True)
+    kind = models.CharField(
+        max_length=10, choices=[(k.value, k.value) for k in RunKind], default=RunKind.MANUAL
+    )
+    is_adopted = models.BooleanField(default=False)
+    state = models.CharField(max_length=10, choices=[(s.value, s.value) for s in RunState])
+    outcome = models.CharField(
+        max_length=16, blank=True, choices=[(o.value, o.words) for o in Outcome], default=""
+    )
+    reason = models.TextField(blank=True, help_text="Why the outcome is what it is, in a sentence.")
+    session = models.CharField(max_length=200)
+    slot = models.PositiveIntegerField(null=True, blank=True)
+    branch = models.CharField(max_length=80)
+    worktree = models.CharField(max_length=500, blank=True)
+    fork_point = models.CharField(max_length=64, blank=True)
+    agent = models.CharField(max_length=60, blank=True)
+    profile = models.ForeignKey(
+        AgentProfile, null=True, blank=True, on_delete=models.SET_NULL, related_name="runs"
+    )
+    model = models.CharField(max_length=100, blank=True)
+    effort = models.CharField(max_length=40, blank=True)
+    prompt = models.TextField(blank=True)
+    started_by = models.CharField(max_length=150, blank=True)
+    watch = models.ForeignKey(
+        WatchSession,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="runs",
+        help_text="The watch session that started it.",
+    )
+    mark = models.CharField(
+        max_length=64,
+        blank=True,
+        editable=False,
+        help_text="What the session and every process of the run carry; no other run has it.",
+    )
+    token_hash = models.CharField(max_length=64, blank=True, db_index=True, editable=False)
+
+    requested_at = models.DateTimeField()
+    claimed_at = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(
+        null=True, blank=True, help_text="The budget clock starts here (C-19)."
+    )
+    interrupted_at = models.DateTimeField(
+        null=True, blank=True, help_text="A person aborted; it has ten seconds to end by itself."
+    )
+    held_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since when it waits for the agent's account."
+    )
+    rested_seconds = models.PositiveIntegerField(
+        default=0, help_text="Time in *held* so far, which the budget does not count."
+    )
+    resumed_at = models.DateTimeField(
+        null=True, blank=True, help_text="When it was last put into *starting* again."
+    )
+    resume_failures = models.PositiveIntegerField(
+        default=0, help_text="Tries in a row to start it again in which its agent never came up."
+    )
+    retry_at = models.DateTimeField(
+        null=True, blank=True, help_text="Not started again before, after a try that failed."
+    )
+    resumes = models.PositiveIntegerField(
+        default=0, help_text="How often its agent was started again after it was held."
+    )
+    ended_at = models.DateTimeField(null=True, blank=True)
+    settled_at = models.DateTimeField(null=True, blank=True)
+    launcher = models.CharField(
+        max_length=200, blank=True, help_text="The process that carries out the start."
+    )
+    launch_deadline = models.DateTimeField(null=True, blank=True)
+
+    head = models.CharField(max_length=64, blank=True)
+    commits = models.PositiveIntegerField(default=0)
+    last_line = models.CharField(max_length=300, blank=True)
+    last_output_at = models.DateTimeField(null=True, blank=True)
+    last_words = models.TextField(
+        blank=True, help_text="The end of the screen when the program ended."
+    )
+    exit_status = models.IntegerField(null=True, blank=True)
+    exit_signal = models.IntegerField(null=True, blank=True)
+    exited_at = models.DateTimeField(null=True, blank=True)
+    look_asked_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its agent said that it is done (labctl done)."
+    )
+    proven = models.CharField(
+        max_length=200, blank=True, help_text="What its commits proved at the last look."
+    )
+    pull_number = models.PositiveIntegerField(null=True, blank=True)
+    pull_url = models.CharField(max_length=500, blank=True)
+    pull_state = models.CharField(
+        max_length=10, blank=True, default="", help_text="As its tracker told it last."
+    )
+    mirrored = models.CharField(
+        max_length=10, blank=True, default="", help_text="What was last written on the tracker."
+    )
+    worktree_fate = models.CharField(
+        max_length=10,
+        blank=True,
+        default="",
+        choices=[(f.value, f.value or "not settled") for f in WorktreeFate],
+    )
+    warning = models.TextField(blank=True, help_text="What the reap could not do.")
+    seen_until = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="Until when it stands under Needs you; empty: until somebody has opened it.",
+    )
+    budget_seconds = models.PositiveIntegerField(
+        null=True, blank=True, help_text="The budget that was in force when it ended."
+    )
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        permissions = [("act", "Can start and stop runs, add projects, write issues")]
+        constraints = [
+            models.CheckConstraint(
+                name="run_ended_iff_outcome",
+                condition=(
+                    Q(outcome="", ended_at=None) & ~Q(state=RunState.ENDED)
+                    | ~Q(outcome="") & Q(ended_at__isnull=False, state=RunState.ENDED)
+                ),
+            ),
+            models.CheckConstraint(
+                name="run_outcome_known", condition=Q(outcome__in=["", *(o.value for o in Outcome)])
+            ),
+            models.CheckConstraint(
+                name="run_settled_only_after_outcome", condition=Q(settled_at=None) | ~Q(outcome="")
+            ),
+            models.CheckConstraint(
+                name="run_held_has_time",
+                condition=~Q(state=RunState.HELD) | Q(held_at__isnull=False),
+            ),
+            models.UniqueConstraint(
+                name="run_one_active_per_issue",
+                fields=["project", "issue_key"],
+                condition=Q(outcome=""),
+            ),
+            models.UniqueConstraint(
+                name="run_one_active_per_session",
+                fields=["host", "session"],
+                condition=Q(outcome=""),
+            ),
+        ]
+        indexes = [
+            models.Index(name="run_active", fields=["host", "state"], condition=Q(outcome="")),
+            models.Index(
+                name="run_unsettled", fields=["host"], condition=~Q(outcome="") & Q(settled_at=None)
+            ),
+            # Whoever comes back is told what ended meanwhile.
+            models.Index(name="run_ended", fields=["-ended_at", "-id"], condition=~Q(outcome="")),
+            models.Index(name="run_unseen", fields=["-id"], condition=UNSEEN),
+            models.Index(name="run_recent", fields=["project", "-id"]),
+            models.Index(name="run_of_issue", fields=["project", "issue_key"]),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.project_id} #{self.issue_key} ({self.outcome or self.state})"
+
+    @property
+    def is_active(self) -> bool:
+        return not self.outcome
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it waits for its agent's account."""
+        return not self.outcome and self.state == RunState.HELD
+
+    @property
+    def is_resuming(self) -> bool:
+        """Whether it is being started again, so that nothing of it may be undone."""
+        return self.state == RunState.STARTING and self.did_start
+
+    @property
+    def did_start(self) -> bool:
+        """Whether a session was ever seen alive; a failed start is not a failed run (C-58)."""
+        return self.started_at is not None
+
+    @property
+    def short_title(self) -> str:
+        """The issue's title on one line, cut for a row."""
+        return writing.one_line(self.issue_title, 160)
+
+    @property
+    def project_part(self) -> str:
+        """The project's part of the session name."""
+        return naming.session_project(self.session) or ""
+
+    def spent(self, now: datetime, budget: timedelta) -> budgets.Spent:
+        """Wall time used and allowed; stands still while it is held and once it has ended.
+
+        `budget` is the one in force now; one that has ended shows the one it had.
+        """
+        had = self.budget_seconds
+        return budgets.Spent(self.age(now), budget if had is None else timedelta(seconds=had))
+
+    @property
+    def counted_from(self) -> datetime | None:
+        """From when a clock counts that leaves out what it spent in *held*."""
+        if self.started_at is None:
+            return None
+        return self.started_at + timedelta(seconds=self.rested_seconds)
+
+    def age(self, now: datetime) -> timedelta:
+        """The wall time that counts for the budget: what it spent in *held* does not."""
+        until = self.ended_at or now
+        if self.held_at is not None:
+            until = min(until, self.held_at)
+        rested = timedelta(seconds=self.rested_seconds)
+        return max(budgets.ZERO, budgets.age(until, self.started_at) - rested)

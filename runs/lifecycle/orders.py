@@ -1,0 +1,116 @@
+"""What a run's session is started with: argument list, task, token, environment."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from runs.accounts import holding
+from runs.agents import claude_settings, commands
+from runs.core import tokens
+from runs.core.ports import Lab, Order
+from runs.lifecycle import proving, reaper
+from runs.models import AgentProfile, Run, Settings
+from runs.projects import credentials
+from trackers.keys import evidence_of
+
+
+def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order:
+    """The order for a run's session; its token starts to count, its task is kept on the row (LAB-62)."""
+    folder = lab.paths.run_folder(run.pk)
+    names = evidence_of(run.project.tracker, run.issue_key)
+    prompt = commands.task_text(
+        key=run.issue_key,
+        title=run.issue_title,
+        branch=run.branch,
+        base=run.project.default_branch,
+        evidence=names[0] if proving.is_wanted(lab, run.project) else "",
+        labctl=str(lab.paths.bin / "labctl"),
+    )
+    template, words = holding.start_of(template_of(profile), prompt, run.agent_session, run.resumes)
+    token = tokens.new_run_token()
+    files = {"token": token, "prompt.md": words}
+    if run.project.git_token:
+        files["git-token"] = str(run.project.git_token)
+    env = {**_session_env(lab, run, folder), **{str(k): str(v) for k, v in profile.env.items()}}
+    if env.get("BASH_ENV"):
+        env["LAB_BASH_ENV"] = env["BASH_ENV"]
+    env["BASH_ENV"] = str(lab.paths.bash_env)
+    run.mode, run.output, run.resume_argv = profile.mode, profile.output, profile.resume_argv
+    if words != holding.FOLLOW_UP and any("{session}" in word for word in template):
+        run.agent_session = str(uuid.uuid4())
+    if claude_settings.is_wanted(template):
+        # What prints lines for us tells all of it there.
+        labctl = None if profile.output else lab.paths.bin / "labctl"
+        files[claude_settings.NAME] = claude_settings.content(labctl)
+    Run.objects.filter(pk=run.pk).update(
+        prompt=prompt,
+        token_hash=tokens.hash_token(token),
+        mode=run.mode,
+        output=run.output,
+        resume_argv=run.resume_argv,
+        agent_session=run.agent_session,
+        link_waits=bool(profile.link_url or profile.link_generic),
+        deep_link="",
+    )
+    values = {
+        "prompt": words,
+        "prompt_file": str(folder / "prompt.md"),
+        "model": run.model,
+        "effort": run.effort,
+        "worktree": run.worktree,
+        "settings": str(folder / claude_settings.NAME),
+        "session": run.agent_session,
+    }
+    argv = commands.fill(template, values)
+    return Order(
+        session=run.session,
+        folder=folder,
+        cwd=Path(run.worktree),
+        argv=argv,
+        env=env,
+        files=files,
+        marker=reaper.marker(lab, run),
+        nofile=settings.nofile_limit,
+        output=run.output,
+    )
+
+
+def template_of(profile: AgentProfile) -> list[str]:
+    """The profile's argument list; an interactive Claude Code is given our settings and an id."""
+    is_claude = profile.trust == AgentProfile.TrustKind.CLAUDE
+    if is_claude and profile.mode == AgentProfile.Mode.INTERACTIVE:
+        return claude_settings.equipped(profile.argv)
+    return list(profile.argv)
+
+
+def _session_env(lab: Lab, run: Run, folder: Path) -> dict[str, str]:
+    """What labctl and git need inside the session; paths only, no secret."""
+    return {
+        "LAB_RUN_FOLDER": str(folder),
+        "LAB_ADDRESS_FILE": str(lab.paths.address),
+        "LAB_WAKE_SOCKET": str(lab.paths.worker_socket),
+        "LAB_PROJECT": run.project.slug,
+        "LAB_SIGNALS": str(lab.paths.signals(run.project.slug)),
+        "LAB_WORKTREE": run.worktree,
+        "LAB_ISSUE": run.issue_key,
+        "LAB_BRANCH": run.branch,
+        "GIT_TERMINAL_PROMPT": "0",
+        **_git_env(lab, run),
+    }
+
+
+def _git_env(lab: Lab, run: Run) -> dict[str, str]:
+    """How git gets its password. One that does not last is kept by no helper that would store it."""
+    parts = urlsplit(run.project.url)
+    ask = {"GIT_ASKPASS": str(lab.paths.bin / "git-askpass")}
+    if parts.scheme in ("http", "https"):
+        ask["LAB_GIT_PLACE"] = f"{parts.scheme}://{parts.netloc}"
+    if not credentials.is_asked_for(run.project):
+        return ask if run.project.git_token else {}
+    return ask | {
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"credential.{parts.scheme}://{parts.netloc}.helper",
+        "GIT_CONFIG_VALUE_0": "",
+    }

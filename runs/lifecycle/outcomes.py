@@ -1,0 +1,125 @@
+"""The one door that ends a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from django.db import transaction
+from django.db.models import Exists, F, OuterRef
+
+from runs.accounts import holds
+from runs.core.ports import Lab
+from runs.core.states import NoticeKind, Outcome, RunKind, RunState
+from runs.dispatch import start_waits, streak
+from runs.dispatch.streak import Move
+from runs.forges import mirror
+from runs.groups import following
+from runs.models import Host, Project, Run, Settings, WatchSession
+from runs.timeline import announce
+from runs.watch import rules as watching
+
+
+def record(
+    lab: Lab,
+    run: Run,
+    outcome: Outcome,
+    reason: str,
+    *,
+    by: str = "",
+    lease: int | None = None,
+    seen: Mapping[str, object] | None = None,
+) -> bool:
+    """End `run` with `outcome` if nobody has ended it yet; True when this call did (LAB-28, LAB-36).
+
+    `lease` is the number of the tick's lease: a tick that lost it can no longer end anything.
+    `seen` are further facts to keep, such as the pull request that proves a success. The run's
+    token dies here, the project's streak moves (LAB-93), and its watch session counts it once
+    (MALA-W-21). Effects (session, worktree) come after, by `reaper.settle`.
+    """
+    reason = lab.mask(reason)
+    rows = Run.objects.active().filter(pk=run.pk)
+    if lease is not None:
+        rows = rows.filter(Exists(Host.objects.filter(name=OuterRef("host"), lease_number=lease)))
+    with transaction.atomic():
+        won = rows.update(
+            outcome=outcome,
+            state=RunState.ENDED,
+            reason=reason,
+            ended_at=lab.now(),
+            token_hash="",
+            budget_seconds=int(run.project.budget(Settings.current()).total_seconds()),
+            **(seen or {}),
+        )
+        if won:
+            announce.tell(lab, NoticeKind.RUN_ENDED, reason, run=run, by=by, outcome=outcome)
+            _count(lab, run, outcome, by)
+            mirror.ask(lab, run)
+    if won:
+        run.refresh_from_db()
+    return bool(won)
+
+
+def _count(lab: Lab, run: Run, outcome: Outcome, by: str) -> None:
+    """Move streak, counters and tasks in the transaction of the outcome (LAB-92, LAB-99, MALA-W-21)."""
+    facts = Run.objects.annotate(has_tasks=Exists(following.of(OuterRef("pk"))))
+    *known, has_tasks = facts.values_list("started_at", "claimed_at", "has_tasks").get(pk=run.pk)
+    did_start, was_claimed = (at is not None for at in known)
+    _move_streak(lab, run, outcome, did_start)
+    if outcome is Outcome.SUCCEEDED:
+        holds.worked(run)
+    if did_start:
+        start_waits.forget(run.project_id, run.issue_key)
+    elif outcome is Outcome.FAILED and run.kind == RunKind.AUTO:
+        start_waits.failed(lab, run)
+    elif outcome is Outcome.STOPPED:
+        start_waits.stopped(run, by)
+    if has_tasks:
+        following.ended(lab, run, outcome)
+    if run.watch_id is not None:
+        _count_in_session(run.watch_id, outcome, did_start, was_claimed)
+
+
+def _move_streak(lab: Lab, run: Run, outcome: Outcome, did_start: bool) -> None:
+    rows = Project.objects.filter(pk=run.project_id)
+    moved = streak.move(outcome, did_start)
+    if moved is Move.CLEARS:
+        rows.update(streak=0, last_failure=None, retry_at=None)
+    elif moved is Move.ADDS:
+        rows.update(streak=F("streak") + 1, last_failure=run)
+        _tell_of_pause(lab, run, outcome)
+
+
+def _count_in_session(session: int, outcome: Outcome, did_start: bool, was_claimed: bool) -> None:
+    """Tell the session that started the run; whatever the end, it has one active run less."""
+    more: dict[str, object] = {}
+    is_success = watching.counts(outcome, did_start)
+    if is_success is not None:
+        # The queue may hold what this completion set free (MALA-W-05).
+        more = {"completed": F("completed") + 1, "next_poll_at": None}
+        more["failed"] = F("failed") + int(not is_success)  # PostgreSQL adds no boolean
+    elif outcome is Outcome.FAILED and was_claimed:
+        more = {"unstarted": F("unstarted") + 1}
+    elif outcome is Outcome.STOPPED:
+        more = {"stopped": F("stopped") + 1}
+    rows = WatchSession.objects.open().filter(pk=session)
+    rows.update(look_at=None, version=F("version") + 1, **more)
+
+
+def _tell_of_pause(lab: Lab, run: Run, outcome: Outcome) -> None:
+    """Once, by the run that crosses the line: the row is ours until the transaction ends (LAB-100)."""
+    project = Project.objects.only("is_auto", "streak").get(pk=run.project_id)
+    if project.streak != streak.PAUSE_AT:
+        return
+    paused = "automatic work is paused" if project.is_auto else "automatic work stays off"
+    text = (
+        f"{paused}: {project.streak} runs in a row failed, the last one on issue {run.issue_key} "
+        f"{outcome.words}. Look at it, then press Reset"
+    )
+    announce.tell(
+        lab,
+        NoticeKind.AUTO_PAUSED,
+        text,
+        project=project,
+        watch_id=run.watch_id,
+        issue_key=run.issue_key,
+    )

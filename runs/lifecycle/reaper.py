@@ -1,0 +1,231 @@
+"""Settles ended runs: end the session, deal with the worktree, free the slot. Safe to repeat."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from django.db import transaction
+
+from runs.core import budgets, naming
+from runs.core.ports import Exit, Lab, SeamError, Sighting
+from runs.core.states import NoticeKind, Outcome, WorktreeFate
+from runs.kept import census, guard, rescue
+from runs.kept.teardown import may_close, teardown
+from runs.lifecycle import looking
+from runs.models import Run
+from runs.timeline import announce
+from runs.transcript import events, listening
+
+logger = logging.getLogger(__name__)
+
+LAST_WORDS_LINES = 200
+LAST_WORDS_BYTES = 60_000
+FORGOTTEN: Mapping[str, object] = {"link_waits": False, "deep_link": ""}  # LAB-45
+
+
+def marker(lab: Lab, run: Run) -> str:
+    """The mark that every process of a run carries; unique across state folders. Empty if adopted."""
+    if run.mark or run.is_adopted:
+        return run.mark
+    return naming.marker(str(lab.paths.state), run.pk)  # started before marks were stored
+
+
+def settle(lab: Lab, run: Run) -> bool:
+    """Do what the outcome asks for; True when the run is settled (LAB-36 to LAB-43).
+
+    A session that could not be ended, or a failed start that could not be undone, leaves the run
+    unsettled, and the next tick tries again; whatever else fails becomes a warning on the run and
+    stops nothing.
+    """
+    if _may_close(lab, run):
+        return False
+    seen = read_last_words(lab, run)
+    try:
+        lab.sessions.kill(run.session, marker(lab, run))
+    except SeamError as error:
+        logger.warning("session was not ended", extra={"run_id": run.pk, "error": str(error)})
+        _warn(
+            lab,
+            run,
+            f"The session could not be ended yet: {error}. It is tried again at every tick.",
+        )
+        return False
+    try:
+        _undo_start(lab, run)
+    except SeamError as error:
+        text = f"The start could not be undone yet: {error}. It is tried again at every tick."
+        _warn(lab, run, text)
+        return False
+    seen |= _exit_facts(lab, run) | _progress(lab, run) | listening.last_words(lab, run)
+    fate, warning = _settle_worktree(lab, run)
+    lab.sessions.forget(lab.paths.run_folder(run.pk))
+    return _mark(lab, run, fate, warning, seen)
+
+
+def seen_exit(sighting: Sighting | None, exit_file: Mapping[str, object]) -> dict[str, object]:
+    """Exit facts from tmux if it kept them, else from the wrapper's file."""
+    if sighting is not None and (
+        sighting.exit_status is not None or sighting.exit_signal is not None
+    ):
+        return {
+            "exit_status": sighting.exit_status,
+            "exit_signal": sighting.exit_signal,
+            "exited_at": sighting.ended_at,
+        }
+    return dict(exit_file)
+
+
+def exit_file(lab: Lab, run: Run) -> dict[str, object]:
+    """Exit facts as the launch wrapper wrote them; empty for adopted runs and live ones."""
+    if run.is_adopted:
+        return {}
+    found = exit_of(lab, run)
+    if found is None:
+        return {}
+    return {"exit_status": found.status, "exit_signal": found.signal, "exited_at": found.at}
+
+
+def exit_of(lab: Lab, run: Run) -> Exit | None:
+    """How the program of its last start ended, as its launcher wrote; an older end is none of it."""
+    found = lab.sessions.exit_of(lab.paths.run_folder(run.pk))
+    is_old = found is not None and run.resumed_at is not None and found.at < run.resumed_at
+    return None if is_old else found
+
+
+def _exit_facts(lab: Lab, run: Run) -> dict[str, object]:
+    """Only what was seen before we ended it ourselves: a kill by us is no exit of the agent."""
+    if run.exited_at is not None or run.outcome != Outcome.DIED:
+        return {}
+    return exit_file(lab, run)
+
+
+def _may_close(lab: Lab, run: Run) -> bool:
+    """Whether the program is given time to finish by itself; not, when tmux cannot tell."""
+    is_at_it = run.is_one_shot or events.is_answering(lab, run)
+    if run.outcome != Outcome.SUCCEEDED or not is_at_it:
+        return False
+    try:
+        seen = lab.sessions.look().get(run.session)
+    except SeamError as error:
+        logger.info("session was not seen", extra={"run_id": run.pk, "error": str(error)})
+        return False
+    alive = seen is not None and seen.alive and seen.marker == marker(lab, run)
+    since = budgets.age(lab.now(), run.ended_at)
+    return may_close(Outcome(run.outcome), is_at_it, alive, since)
+
+
+def read_last_words(lab: Lab, run: Run) -> dict[str, object]:
+    """The end of the screen, before it goes away with the session."""
+    try:
+        text = lab.sessions.screens([run.session], LAST_WORDS_LINES).get(run.session, "")
+    except SeamError as error:
+        logger.info("last words were not read", extra={"run_id": run.pk, "error": str(error)})
+        return {}
+    words = looking.tidy(text)[-LAST_WORDS_BYTES:]
+    return {"last_words": words, "last_line": looking.last_line(words)} if words else {}
+
+
+def _progress(lab: Lab, run: Run) -> dict[str, object]:
+    """How far the branch came, so that its commits can be shown when the worktree is gone."""
+    if not run.worktree or not run.fork_point or not Path(run.worktree).is_dir():
+        return {}
+    try:
+        progress = lab.repos.progress(Path(run.worktree), run.fork_point)
+    except SeamError as error:
+        logger.info("progress was not read", extra={"run_id": run.pk, "error": str(error)})
+        return {}
+    return {"head": progress.head, "commits": progress.commits}
+
+
+def _undo_start(lab: Lab, run: Run) -> None:
+    """A start that failed gives its issue back, what an agent wrote into it stays (LAB-59).
+
+    Again here, since what could not be undone when it failed may still come to life afterwards.
+    """
+    if run.did_start or run.outcome != Outcome.FAILED or not (run.fork_point and run.worktree):
+        return
+    repo = run.project.repo(lab.paths)
+    if lab.repos.roll_back(repo, Path(run.worktree), run.branch, run.fork_point):
+        Run.objects.filter(pk=run.pk).update(worktree="")
+        run.worktree = ""
+
+
+def _settle_worktree(lab: Lab, run: Run) -> tuple[WorktreeFate, str]:
+    if not run.worktree:
+        return WorktreeFate.NONE, ""
+    path = Path(run.worktree)
+    if not path.exists():
+        text = f"its worktree {path} is not there any more: somebody moved or removed it"
+        return WorktreeFate.GONE, text
+    repo = run.project.repo(lab.paths)
+    unsaved = guard.unsaved(lab, repo, path, run.branch)
+    decision = teardown(Outcome(run.outcome), unsaved)
+    if not decision.remove:
+        # Where git cannot say what the worktree holds, its word about the branch counts for nothing.
+        lost = _without_branch(lab, run, repo) if unsaved is not None else ""
+        return WorktreeFate.KEPT, lost or decision.warning
+    try:
+        if lab.repos.has_submodule(repo, path):
+            return WorktreeFate.KEPT, guard.SUBMODULES
+        _remove(lab, run, path)
+    except SeamError as error:
+        return WorktreeFate.KEPT, f"the worktree could not be removed and was kept: {error}"
+    return WorktreeFate.REMOVED, ""
+
+
+def _without_branch(lab: Lab, run: Run, repo: Path) -> str:
+    """What to say of a kept worktree whose branch an agent renamed or deleted; else empty."""
+    try:
+        if lab.repos.tip(repo, f"refs/heads/{run.branch}") is not None:
+            return ""
+    except SeamError as error:
+        logger.info("branch was not looked at", extra={"run_id": run.pk, "error": str(error)})
+        return ""
+    return (
+        f"its branch {run.branch} is gone, since it was renamed or deleted; its worktree "
+        f"{run.worktree} was kept as it is and is listed under Parked"
+    )
+
+
+def _remove(lab: Lab, run: Run, path: Path) -> None:
+    """Whatever git calls clean and is not, is kept under a rescue ref before."""
+    repo = run.project.repo(lab.paths)
+    tip = lab.repos.tip(repo, f"refs/heads/{run.branch}")
+    if tip is not None and path.exists():
+        why = f"run {run.pk} succeeded and its worktree was removed"
+        rescue.keep(lab, run.project, run.branch, tip, path, why=why, tip_stays=True)
+    lab.repos.remove_worktree(repo, path)
+
+
+def _mark(lab: Lab, run: Run, fate: WorktreeFate, warning: str, seen: dict[str, object]) -> bool:
+    with transaction.atomic():
+        won = (
+            Run.objects.unsettled()
+            .filter(pk=run.pk)
+            .update(settled_at=lab.now(), worktree_fate=fate, warning=warning, **FORGOTTEN, **seen)
+        )
+        if won:
+            announce.tell(lab, NoticeKind.RUN_REAPED, _told(run, fate, warning), run=run)
+    run.refresh_from_db()
+    census.take(lab, run.project)
+    return True
+
+
+def _told(run: Run, fate: WorktreeFate, warning: str) -> str:
+    parts = [f"slot {run.slot} is free again" if run.slot else "the session is gone"]
+    if fate is WorktreeFate.REMOVED and not warning:
+        parts.append(f"worktree removed, branch {run.branch} kept")
+    elif fate is WorktreeFate.KEPT and not warning:
+        parts.append(f"worktree and branch {run.branch} kept")
+    if warning:
+        parts.append(warning)
+    return "; ".join(parts)
+
+
+def _warn(lab: Lab, run: Run, text: str) -> None:
+    """Say it once, not at every tick."""
+    with transaction.atomic():
+        if Run.objects.filter(pk=run.pk).exclude(warning=text).update(warning=text):
+            announce.tell(lab, NoticeKind.RUN_WARNED, text, run=run)

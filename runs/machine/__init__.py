@@ -1,0 +1,1 @@
+"""This machine: git, tmux, processes, files. It carries out and reports, and decides nothing."""

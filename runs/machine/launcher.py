@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Runs inside a session as `python -I -S launcher.py FOLDER MARKER`; standard library only.
+
+Reads the private order in FOLDER, starts the agent as its child, waits, and writes how it ended
+to FOLDER/exit, since a tmux server that is killed keeps no status (stack.md section 6). MARKER is
+only there to be seen by `processes`: it cannot be cleaned away as an environment can.
+
+An interactive agent has the pane to itself. Of a one-shot agent whose output is read, the launcher
+keeps the raw lines (`recorder`) and shows the pane what a person can read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+import time
+
+TYPE_CHECKING = False  # importing `typing` would take longer than all else before the agent starts
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from runs.machine.recorder import Recorder
+
+PR_SET_CHILD_SUBREAPER = 36
+# What we, Python or tmux handle otherwise, and an agent must find as any program does.
+_OURS = (
+    *(signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGTTOU),
+    *(signal.SIGTTIN, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD),
+)
+
+
+def main(folder: str) -> int:
+    with open(os.path.join(folder, "order.json"), encoding="utf-8") as file:  # noqa: PTH118, PTH123
+        order = json.load(file)
+    asked: list[int] = []  # told to end: whoever did that knows, and nothing of us may linger
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, lambda told, _frame: asked.append(told))
+    _adopt_orphans()
+    recorder, ends = _recorder(folder) if order.get("output") else (None, ())
+    child = os.fork()
+    if child == 0:
+        _become_agent(order, ends)
+    for end in ends:
+        os.close(end)
+    with contextlib.suppress(PermissionError, ProcessLookupError):
+        os.setpgid(child, child)  # the child does it too; whoever is second may be refused
+    _give_terminal(child)
+    status = _wait_for(child) if recorder is None else recorder.follow(lambda: _buried(child))
+    _write_exit(folder, status)
+    _end_orphans()
+    if recorder is not None:
+        recorder.close()
+    if not asked:
+        _wake_after_us(order["wake"])
+    return _die_alike(-status) if status < 0 else status
+
+
+def _adopt_orphans() -> None:
+    """Whatever leaves the agent's tree becomes our child, and so can be found and ended."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _recorder(folder: str) -> tuple[Recorder, tuple[int, int]]:
+    """What keeps the agent's output, and the ends of both pipes that the agent writes to."""
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
+    from runs.machine import recorder
+
+    (out, agent_out), (err, agent_err) = os.pipe(), os.pipe()
+    mask = recorder.read_mask(folder)
+    made = recorder.Recorder(recorder.open_record(folder), recorder.open_pane(), out, err, mask)
+    return made, (agent_out, agent_err)
+
+
+def _buried(child: int) -> int | None:
+    """Bury what has ended; how the agent ended, None while it works."""
+    while True:
+        pid, raw = os.waitpid(-1, os.WNOHANG)
+        if pid == child:
+            return os.waitstatus_to_exitcode(raw)
+        if pid == 0:
+            return None
+
+
+def _wait_for(child: int) -> int:
+    """How the agent ended; orphans that end meanwhile are only buried."""
+    while True:
+        pid, raw = os.wait()
+        if pid == child:
+            return os.waitstatus_to_exitcode(raw)
+
+
+def _end_orphans() -> None:
+    """End what the agent left behind: TERM, a moment, then KILL until no child is left."""
+    for turn in range(40):
+        for pid in _children():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGTERM if turn == 0 else signal.SIGKILL)
+        limit = time.monotonic() + (0.5 if turn == 0 else 0.05)
+        while time.monotonic() < limit:
+            try:
+                pid, _ = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                time.sleep(0.01)
+
+
+def _wake_after_us(wake: list[str]) -> None:
+    """Have the worker look as soon as this process is gone and its pane is dead.
+
+    tmux 3.3a now and then reaps a pane without reporting it, and then its own hook stays silent.
+    """
+    watch, hold = os.pipe()
+    if os.fork() != 0:
+        os.close(watch)
+        os.set_inheritable(hold, False)
+        return
+    import socket
+
+    os.setsid()
+    for handle in (0, 1, 2, hold):
+        os.close(handle)
+    os.read(watch, 1)  # nobody writes: this returns when the launcher's end closes with it
+    time.sleep(0.02)
+    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
+        bell.sendto(wake[1].encode(), wake[0])
+    os._exit(0)
+
+
+def _children() -> list[int]:
+    """Our children. Theirs become ours when they end, so that repeating this reaches all."""
+    found = []
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        with (
+            contextlib.suppress(OSError, ValueError),
+            open(f"/proc/{int(name)}/stat", encoding="latin-1") as file,  # noqa: PTH123
+        ):
+            if int(file.read().rpartition(")")[2].split()[1]) == os.getpid():
+                found.append(int(name))
+    return found
+
+
+def _die_alike(number: int) -> int:
+    """End by the same signal, so that tmux reports it too; without a core file of our own."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if number != signal.SIGKILL:
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    return 128 + number
+
+
+def _become_agent(order: dict[str, Any], ends: Sequence[int]) -> None:
+    """In the child: limits, folder, environment, then the agent itself; 127 when it cannot run.
+
+    `ends` are the pipes for its output. Such an agent asks nobody: nothing comes from its input.
+    """
+    try:
+        os.setpgid(0, 0)
+        _give_terminal(os.getpid())
+        for number in _OURS:
+            signal.signal(number, signal.SIG_DFL)
+        if ends:
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            for target, end in enumerate(ends, start=1):
+                os.dup2(end, target)
+        if order["nofile"]:
+            _limit_files(order["nofile"])
+        os.chdir(order["cwd"])
+        # Nothing else of our own environment: the tmux server may be older than the product, and
+        # TMUX would lead the agent's own tmux commands to our server.
+        env = {"TERM": os.environ.get("TERM", "screen-256color"), **order["env"]}
+        os.execvpe(order["argv"][0], order["argv"], env)  # noqa: S606
+    except OSError as error:
+        print(
+            f"{order['argv'][0]} could not be started: {error.strerror}",
+            file=sys.stderr,
+            flush=True,
+        )
+    os._exit(127)
+
+
+def _limit_files(number: int) -> None:
+    """The file-descriptor limit, soft and hard, for the whole tree (LAB-72)."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and number > hard:
+        with contextlib.suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (number, number))
+            return
+        number = hard
+    resource.setrlimit(resource.RLIMIT_NOFILE, (number, number))
+
+
+def _give_terminal(group: int) -> None:
+    """Make the agent's process group the one that the terminal talks to."""
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    with contextlib.suppress(OSError):
+        os.tcsetpgrp(0, group)
+
+
+def _write_exit(folder: str, status: int) -> None:
+    path = os.path.join(folder, "exit")  # noqa: PTH118
+    with contextlib.suppress(OSError):
+        with open(path + ".part", "w", encoding="utf-8") as file:  # noqa: PTH123
+            json.dump({"status": status, "at": time.time()}, file)
+        os.rename(path + ".part", path)  # noqa: PTH104
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

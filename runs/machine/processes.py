@@ -1,0 +1,142 @@
+"""Finds the processes of a session by its marker and ends them, children that left included."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from runs.core.ports import SeamError
+
+MARKER = "LAB_RUN_MARKER"
+LAUNCHER = b"launcher.py"
+Name = tuple[int, str]  # process id and start time, since ids are used again
+_STEP = 0.05
+
+
+def marked(marker: str, proc: Path = Path("/proc")) -> list[int]:
+    """Process ids of this user that carry the marker in their environment or as our launcher."""
+    wanted = f"{MARKER}={marker}".encode()
+    found = []
+    for folder in proc.iterdir():
+        if not folder.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            if wanted in (folder / "environ").read_bytes().split(b"\0") or _is_launcher(
+                (folder / "cmdline").read_bytes(), marker
+            ):
+                found.append(int(folder.name))
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def _is_launcher(cmdline: bytes, marker: str) -> bool:
+    """Whether an argument list is `… launcher.py FOLDER MARKER`."""
+    words = cmdline.split(b"\0")[:-1]
+    return len(words) > 3 and words[-1] == marker.encode() and words[-3].endswith(b"/" + LAUNCHER)
+
+
+def family(marker: str) -> frozenset[Name]:
+    """Everything that carries the marker and all that descends from it, whatever it cleaned away.
+
+    Ask before anything is ended: a process whose parent has ended is nobody's descendant.
+    """
+    return _with_descendants(marked(marker)) if marker else frozenset()
+
+
+def end_marked(
+    marker: str,
+    known: frozenset[Name] = frozenset(),
+    grace: float = 1.0,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """End the family of the marker and what is `known` of it: TERM, `grace` seconds, then KILL.
+
+    Raises SeamError when something survives (it belongs to another user, or sits in the kernel).
+    """
+    if not marker:
+        return
+    left = _left(marker, known)
+    _signal_all(left, signal.SIGTERM)
+    for _ in range(max(1, int(grace / _STEP))):
+        left = _left(marker, left)
+        if not left:
+            return
+        sleep(_STEP)
+    for _ in range(20):
+        left = _left(marker, left)
+        if not left:
+            return
+        _signal_all(left, signal.SIGKILL)
+        sleep(_STEP)
+    left = _left(marker, left)
+    if left:
+        raise SeamError(f"{len(left)} processes of the session could not be ended")
+
+
+def _left(marker: str, known: frozenset[Name]) -> frozenset[Name]:
+    """What lives of the known and the family by now, with children that came meanwhile."""
+    alive = [pid for pid, started in known if started and _started(pid) == started]
+    return _with_descendants({*alive, *marked(marker)})
+
+
+def _with_descendants(pids: Iterable[int]) -> frozenset[Name]:
+    """Living processes and everything below them; a zombie is no more, and never are we."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and (fields := _stat(int(folder.name))):
+            children.setdefault(int(fields[1]), []).append(int(folder.name))
+    found: set[int] = set()
+    waiting = list(pids)
+    while waiting:
+        pid = waiting.pop()
+        if pid not in found and pid != os.getpid():
+            found.add(pid)
+            waiting += children.get(pid, [])
+    return frozenset((pid, started) for pid in found if (started := _started(pid)))
+
+
+def name_of(pid: int) -> str:
+    """A name for a process that no later process of this machine has: boot, id, start time."""
+    return f"{boot()}:{pid}:{_started(pid)}"
+
+
+def is_alive(name: str) -> bool | None:
+    """Whether the process with this name still runs; None when it is not one of this machine."""
+    its_boot, _, rest = name.partition(":")
+    pid, _, started = rest.partition(":")
+    if not its_boot or not pid.isdigit():
+        return None
+    if its_boot != boot():
+        return False
+    return bool(started) and _started(int(pid)) == started
+
+
+def boot() -> str:
+    """The name of this boot of the machine; empty when the system does not tell."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> str:
+    """Start time of a process in clock ticks since boot; empty when there is no such process."""
+    fields = _stat(pid)
+    return "" if not fields or fields[0] == "Z" else fields[19]
+
+
+def _stat(pid: int) -> list[str]:
+    """What the kernel tells of a process: state, parent, …; empty when there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def _signal_all(names: Iterable[Name], number: signal.Signals) -> None:
+    for pid, _ in names:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)

@@ -1,0 +1,77 @@
+"""Finds a tmux server again whose socket is gone: it still holds the agents that it started.
+
+Without its socket tmux says "no server", which would read as "every session has ended" (LAB-16).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket as sockets
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from runs.core.ports import SeamError
+
+TITLE = "tmux: server"
+STEP = 0.02
+STEPS = 50
+ENDING_STEPS = 10  # a server that ends itself closes its socket a moment before it is gone
+
+
+def recall(socket: Path, pause: Callable[[float], None] = time.sleep) -> bool:
+    """Whether a server of this socket lives and answers; False when there is none.
+
+    A server is asked by SIGUSR1 to make its socket again. Raises SeamError when one lives that
+    cannot be reached: then nobody knows which sessions are alive.
+    """
+    for step in range(STEPS):
+        servers = living(socket)
+        if not servers:
+            return False
+        if _answers(socket):
+            return True
+        if step == ENDING_STEPS and socket.parent.is_dir():
+            _ask_for_socket(servers)
+        pause(STEP)
+    raise SeamError(
+        f"the tmux server still runs, but its socket {socket} is gone, so its sessions cannot be "
+        "reached; they go on"
+    )
+
+
+def living(socket: Path, proc: Path = Path("/proc")) -> list[int]:
+    """Process ids of this user's tmux servers that were started on a socket."""
+    wanted = b"\0-S\0" + os.fsencode(socket) + b"\0"
+    found = []
+    for folder in proc.iterdir():
+        if not folder.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            if (
+                wanted in (folder / "cmdline").read_bytes()
+                and (folder / "comm").read_text().strip() == TITLE
+                and folder.stat().st_uid == os.getuid()
+            ):
+                found.append(int(folder.name))
+    return found
+
+
+def _answers(socket: Path) -> bool:
+    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as door:
+        door.setblocking(False)
+        try:
+            door.connect(str(socket))
+        except BlockingIOError:
+            return True  # it has a queue of callers, so somebody listens
+        except OSError:
+            return False
+        return True
+
+
+def _ask_for_socket(servers: list[int]) -> None:
+    for pid in servers:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGUSR1)

@@ -1,0 +1,299 @@
+"""Reference repositories: clone, fetch, claims, worktrees made and undone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from runs.core import naming
+from runs.core.ports import SeamError, Taken
+from runs.machine import files
+from runs.machine.git import QUICK, Git, failed
+from trackers.keys import KeyRule
+
+PROBE = 20.0
+FETCHES = 4
+BRANCH_CHARACTERS = 200  # as many as a project's row keeps
+# The program on the other side is git's own, whatever a repository's settings say.
+_ITS_OWN = ("--upload-pack=git-upload-pack",)
+_DIVERGED = "the checkout and labsite's own origin have gone different ways; labsite's was used"
+_HEADS = "+refs/heads/*:refs/remotes/origin/*"
+# Files that git does not know and that the project's own .gitignore files do not name.
+OTHERS = ("ls-files", "--others", "--exclude-per-directory=.gitignore", "-z")
+
+
+def _taken(path: Path, branch: str) -> str:
+    """What stands in the way of a claim, and what to do about it."""
+    if path.exists():
+        return (
+            f"the folder {path} is there already and may hold kept work, so it was left alone. "
+            "Move it away or remove it, then start again"
+        )
+    return f"the branch {branch} is there already, so the issue is claimed"
+
+
+class GitRepos:
+    """`Repos` (core/ports.py), except for what it asks of worktrees (`GitWorktrees`)."""
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+
+    def create(self, repo: Path, url: str, token: str = "") -> None:
+        """An empty bare repository; nothing of origin ever lands in its `refs/heads`."""
+        repo.parent.mkdir(parents=True, exist_ok=True)
+        self._git.ask(repo.parent, "init", "-q", "--bare", "--initial-branch=none", "--", str(repo))
+        self._git.ask(repo, "config", "remote.origin.url", url)
+        self._git.ask(repo, "config", "remote.origin.fetch", _HEADS)
+        self._git.ask(repo, "config", "gc.auto", "0")
+        self._git.ask(repo, "config", "push.autoSetupRemote", "true")
+
+    def create_origin(self, origin: Path, source: Path) -> None:
+        """Origin of a project whose path has none; it starts with all heads of the path."""
+        origin.parent.mkdir(parents=True, exist_ok=True)
+        self._git.ask(origin.parent, "init", "-q", "--bare", "--", str(origin))
+        self._git.ask(origin, "fetch", "-q", "--no-tags", str(source), "refs/heads/*:refs/heads/*")
+        head = self._git(source, "symbolic-ref", "-q", "HEAD").stdout.strip()
+        if head:
+            self._git.ask(origin, "symbolic-ref", "HEAD", head)
+
+    def found(self, folder: Path, message: str, is_empty: bool = False) -> None:
+        """Whoever the machine's git user is, the first commit is the product's."""
+        self._git.ask(folder, "init", "-q", "--initial-branch=main", timeout=QUICK)
+        self._git.ask(folder, "add", "--all", timeout=QUICK)
+        who = (
+            "-c",
+            "user.name=labsite",
+            "-c",
+            "user.email=labsite@localhost",
+            "-c",
+            "commit.gpgsign=false",
+        )
+        even = ("--allow-empty",) if is_empty else ()
+        self._git.ask(folder, *who, "commit", "-q", *even, "-m", message, timeout=QUICK)
+
+    def refill(self, origin: Path, source: Path) -> str:
+        """Fast-forwards only: what the operator rewrote is reported and not forced."""
+        done = self._git(origin, "fetch", "--no-tags", str(source), "refs/heads/*:refs/heads/*")
+        if done.status == 0:
+            return ""
+        if "rejected" in done.stderr:
+            tip = self._git.ask(source, "rev-parse", "HEAD", timeout=QUICK).strip()
+            held = self._git(origin, "merge-base", "--is-ancestor", tip, "HEAD", timeout=QUICK)
+            return "" if held.status == 0 else _DIVERGED
+        raise failed("fetch", done)
+
+    def fetch(
+        self,
+        repo: Path,
+        token: str = "",
+        progress: Callable[[str], None] | None = None,
+        timeout: float | None = None,
+        url: str = "origin",
+    ) -> None:
+        flags = ("--progress",) if progress else ("-q",)
+        for _ in range(FETCHES):
+            done = self._git(
+                repo,
+                *("fetch", *flags, *_ITS_OWN, "--prune", "--no-tags", "--", url, _HEADS),
+                token=token,
+                timeout=timeout,
+                on_progress=progress,
+            )
+            # Somebody else brought the same branch up to date in that moment.
+            if done.status == 0 or "cannot lock ref" not in done.stderr:
+                break
+        if done.status != 0:
+            raise failed("fetch", done, token)
+
+    def probe(self, url: str, token: str = "") -> str:
+        text = self._git.ask(
+            Path("/"), "ls-remote", "--symref", "--", url, "HEAD", token=token, timeout=PROBE
+        )
+        for line in text.splitlines():
+            if line.startswith("ref: refs/heads/"):
+                return line.split("\t")[0].removeprefix("ref: refs/heads/")
+        raise SeamError("the repository is empty: it has no commit on a default branch")
+
+    def try_push(self, url: str, token: str = "") -> None:
+        """A dry run stops after the server let it in for writing and said what it has."""
+        with tempfile.TemporaryDirectory(prefix="labsite-") as scratch:
+            folder = Path(scratch)
+            self.found(folder, "a commit that is never pushed", is_empty=True)
+            trial = f"HEAD:refs/heads/labsite-connection-test-{os.getpid()}"
+            argv = ("push", "--dry-run", "-q", "--", url, trial)
+            self._git.ask(folder, *argv, token=token, timeout=PROBE)
+
+    def set_aside(
+        self, repo: Path, stamp: str, always: bool = False, trees: Sequence[Path] = ()
+    ) -> None:
+        """What agents left may be the only copy of their work, so none of it is deleted here.
+
+        That is any branch, tag, stash or rescue, and worktrees elsewhere, which stand on commits.
+        """
+        if not repo.exists():
+            return
+        refs = self._git(repo, "for-each-ref", "--format=%(refname)", timeout=QUICK).stdout
+        has_work = any(not ref.startswith("refs/remotes/") for ref in refs.splitlines())
+        if has_work or always or trees or any((repo / "worktrees").glob("*")):
+            kept = repo.with_name(f"{repo.name}.kept-{stamp}")
+            listed = self._git(repo, "worktree", "list", "--porcelain", timeout=QUICK).stdout
+            repo.rename(kept)
+            paths = [line[9:] for line in listed.splitlines() if line.startswith("worktree ")]
+            self._git(kept, "worktree", "repair", *paths[1:], *map(str, trees), timeout=QUICK)
+        else:
+            shutil.rmtree(repo, ignore_errors=True)
+
+    def default_branch(self, repo: Path, token: str = "", url: str = "origin") -> str:
+        text = self._git.ask(
+            repo, "ls-remote", *_ITS_OWN, "--symref", "--", url, "HEAD", token=token
+        )
+        for line in text.splitlines():
+            if line.startswith("ref: refs/heads/"):
+                branch = line.split("\t")[0].removeprefix("ref: refs/heads/")
+                if len(branch) > BRANCH_CHARACTERS:
+                    raise SeamError(f"its default branch has a name of {len(branch)} characters")
+                if self.tip(repo, f"refs/remotes/origin/{branch}"):
+                    return branch
+        raise SeamError("the repository has no commit on its default branch")
+
+    def remote_url(self, path: Path) -> str | None:
+        self._git.ask(path, "rev-parse", "--git-dir", timeout=QUICK)
+        done = self._git(path, "config", "--get", "remote.origin.url", timeout=QUICK)
+        return done.stdout.strip() or None
+
+    def claims(self, repo: Path, keys: KeyRule = KeyRule.NUMBER) -> frozenset[str]:
+        text = self._git.ask(
+            repo,
+            "for-each-ref",
+            "--format=%(refname:strip=2)",
+            f"refs/heads/{naming.BRANCH_PREFIX}",
+            timeout=QUICK,
+        )
+        found = (naming.claimed_key(line, keys) for line in text.splitlines())
+        return frozenset(key for key in found if key)
+
+    def upstream(self, repo: Path, branch: str) -> str:
+        tip = self.tip(repo, f"refs/remotes/origin/{branch}")
+        if tip is None:
+            raise SeamError(f"origin has no branch {branch}")
+        return tip
+
+    def add_worktree(self, repo: Path, path: Path, branch: str, commit: str) -> None:
+        """`worktree add -b` makes both or neither; its lock-step is what makes the claim exclusive."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() or self.tip(repo, f"refs/heads/{branch}"):
+            raise Taken(_taken(path, branch))
+        done = self._git(
+            repo,
+            *("worktree", "add", "-q", "--no-track", "-b", branch, "--", str(path), commit),
+            looks_at_files=True,
+        )
+        if done.status == 0:
+            return
+        if "already exists" in done.stderr:
+            raise Taken(_taken(path, branch))
+        if files.is_full(repo):  # git itself only says what it could not write
+            raise SeamError(f"the disk is full. {failed('worktree', done)}")
+        raise failed("worktree", done)
+
+    def remove_worktree(self, repo: Path, path: Path) -> None:
+        if not path.exists():
+            self._git.ask(repo, "worktree", "prune", timeout=QUICK)
+            return
+        done = self._git(repo, "worktree", "remove", "--", str(path), looks_at_files=True)
+        if done.status != 0:
+            raise failed("worktree", done)
+
+    def roll_back(self, repo: Path, path: Path, branch: str, fork_point: str) -> bool:
+        """Git's own lock of a half-made worktree is opened; anything a person or agent made stays."""
+        if path.exists() and not self._is_untouched(repo, path, fork_point):
+            return False
+        self._git(repo, "worktree", "unlock", str(path), timeout=QUICK)
+        if path.exists():
+            done = self._git(repo, "worktree", "remove", "--force", "--", str(path))
+            if done.status != 0 and path.exists():
+                shutil.rmtree(path, ignore_errors=True)
+        self._git.ask(repo, "worktree", "prune", timeout=QUICK)
+        tip = self.tip(repo, f"refs/heads/{branch}")
+        if tip and tip == fork_point:
+            self._git.ask(repo, "update-ref", "-d", f"refs/heads/{branch}", tip, timeout=QUICK)
+            return True
+        return tip is None
+
+    def _is_untouched(self, repo: Path, path: Path, fork_point: str) -> bool:
+        """Whether a worktree holds nothing but what was checked out; files of it may be missing.
+
+        Looked at with the reference repository's own eyes, since a program that ran there may have
+        removed the link to it, or may have changed what its index says of files.
+        """
+        link = path / ".git"
+        if link.is_dir():
+            return False  # a repository of its own, which may hold commits
+        head = self._git(path, "rev-parse", "HEAD", timeout=QUICK)
+        if link.exists() and head.status == 0 and head.stdout.strip() != fork_point:
+            return False
+        if link.exists() and head.status == 0:
+            staged = ("diff", "--cached", "--no-ext-diff", "--name-status", fork_point)
+            if not self._shows_only_losses(path, staged, None, {}):
+                return False
+        env = {"GIT_DIR": str(repo), "GIT_WORK_TREE": str(path)}
+        with tempfile.TemporaryDirectory(prefix="labsite-") as scratch:
+            index = Path(scratch) / "index"
+            for argv in (
+                ("read-tree", fork_point),
+                ("diff", "--no-ext-diff", "--no-textconv", "--name-status"),
+                OTHERS,
+            ):
+                if not self._shows_only_losses(repo, argv, index, env):
+                    return False
+        return True
+
+    def _shows_only_losses(
+        self, folder: Path, argv: Sequence[str], index: Path | None, env: Mapping[str, str]
+    ) -> bool:
+        """Whether git lists nothing but missing files. What takes too long to tell is kept."""
+        try:
+            done = self._git(
+                folder, *argv, index=index, env=env, looks_at_files=True, timeout=QUICK
+            )
+        except SeamError:
+            return False
+        if done.status != 0:
+            raise failed(argv[0], done)
+        lines = done.stdout.replace("\0", "\n").splitlines()
+        return all(line.startswith("D\t") for line in lines)
+
+    def tip(self, repo: Path, ref: str) -> str | None:
+        """The commit of a ref, None when there is no such ref."""
+        done = self._git(repo, "rev-parse", "--verify", "-q", f"{ref}^{{commit}}", timeout=QUICK)
+        return done.stdout.strip() or None
+
+    def pushed(self, repo: Path, branch: str, token: str = "", url: str = "origin") -> str | None:
+        text = self._git.ask(
+            repo,
+            *("ls-remote", *_ITS_OWN, "--heads", "--", url, f"refs/heads/{branch}"),
+            token=token,
+            timeout=QUICK,
+        )
+        for line in text.splitlines():
+            commit, _, name = line.partition("\t")
+            if name == f"refs/heads/{branch}":  # git also lists names that merely end so
+                return commit
+        return None
+
+    def is_ahead(self, repo: Path, commit: str, base: str) -> bool:
+        """Exit 0: origin's base holds the commit already; 1: it does not; else unknown (LAB-108)."""
+        done = self._git(
+            repo,
+            "merge-base",
+            "--is-ancestor",
+            commit,
+            f"refs/remotes/origin/{base}",
+            timeout=QUICK,
+        )
+        if done.status in (0, 1):
+            return done.status == 1
+        raise failed("merge-base", done)

@@ -1,0 +1,303 @@
+"""Sessions on a private tmux server. One funnel for every command; a hiccup is never "no sessions"."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import threading
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from runs.core import masking, naming
+from runs.core.paths import Paths
+from runs.core.ports import Exit, Order, Output, SeamError, Sighting
+from runs.machine import files, processes, recall, recorder, shell, sightings
+
+TIMEOUT = 5.0
+START_PATIENCE = (
+    6  # times as long: whoever gives up too early has a failed run, and the machine is busy
+)
+EXIT_BYTES = 4096
+SHORT = 80
+COMMAND_BYTES = 15_000  # tmux 3.3a refuses messages of 16 KB as "command too long"
+COLUMNS, ROWS, SCROLLBACK = 160, 48, 10000
+_NO_SERVER = (
+    *("no server running", "error connecting to", "server exited unexpectedly", "lost server"),
+    "no current target",  # a server without any session, as one is while it ends
+)
+_NO_SESSION = ("can't find session", "can't find pane", "session not found")
+_OF_OUR_TERMINAL = frozenset(
+    {"TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "TMUX", "TMUX_PANE", "PWD", "OLDPWD"}
+)
+_GIT = (
+    *("GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_SSH", "GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_"),
+    *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"),
+)
+LAUNCHER = Path(__file__).with_name("launcher.py")
+
+
+class TmuxSessions:
+    """`Sessions` on the private socket of one state folder."""
+
+    def __init__(
+        self,
+        paths: Paths,
+        environ: Mapping[str, str],
+        program: str = "tmux",
+        timeout: float = TIMEOUT,
+    ) -> None:
+        self._paths = paths
+        self._program = program
+        self.timeout = timeout
+        self._is_configured = False
+        self._env = shell.scrubbed(environ, own_bin=paths.bin)
+        self._env.pop("COLORTERM", None)
+        self._env.setdefault("TERM", "xterm-256color")
+
+    def look(self) -> Mapping[str, Sighting]:
+        done = self._tmux("list-panes", "-a", "-F", sightings.FORMAT)
+        if done.status != 0:
+            if self._is_absent(done.stderr):
+                return {}
+            raise SeamError(shell.words(["tmux", "list-panes"], done))
+        return sightings.read(done.stdout.splitlines())
+
+    def start(self, order: Order) -> None:
+        """The order goes through a private file: tmux limits a command to 16 KB, and `ps` is public."""
+        _refuse_odd(order.session, order.marker)
+        try:
+            self._write_order(order)
+        except OSError as error:
+            raise SeamError(
+                f"the order of the session could not be written: {error.strerror or error}"
+            ) from error
+        if not self._paths.tmux_socket.exists():
+            recall.recall(self._paths.tmux_socket)  # or a second server would hide the first one
+        program = [sys.executable, "-I", "-S", str(LAUNCHER), str(order.folder)]
+        done = self._tmux(
+            *("new-session", "-d", "-s", order.session, "-x", str(COLUMNS), "-y", str(ROWS)),
+            *("--", *program, *([order.marker] if order.marker else [])),
+            *(";", "set-option", "-t", f"={order.session}:", sightings.MARK, order.marker),
+            timeout=START_PATIENCE * self.timeout,
+        )
+        if done.status != 0:
+            raise SeamError(shell.words(["tmux", "new-session"], done))
+
+    def _write_order(self, order: Order) -> None:
+        """The whole environment is in it: a tmux server keeps the one that it was started with."""
+        order.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Of a program that worked on the same run before.
+        for name in (recorder.NAME, "exit", masking.FILE):
+            (order.folder / name).unlink(missing_ok=True)
+        env = _for_agents(self._env)
+        if len(str(order.folder)) <= SHORT:
+            # An agent's own `tmux kill-server` must reach neither our server nor its user's.
+            env["TMUX_TMPDIR"] = str(order.folder)
+        content = {
+            "argv": list(order.argv),
+            "env": {**env, **order.env, processes.MARKER: order.marker},
+            "cwd": str(order.cwd),
+            "nofile": order.nofile,
+            "output": order.output,
+            "wake": [str(self._paths.worker_socket), order.session],
+        }
+        for name, text in {**order.files, "order.json": json.dumps(content)}.items():
+            _write_private(order.folder / name, text)
+
+    def screens(self, names: Sequence[str], lines: int = 0) -> Mapping[str, str]:
+        """As few commands as fit: a mark before each capture tells them apart; the lost are left out."""
+        if not names:
+            return {}
+        mark = uuid.uuid4().hex
+        found: dict[str, str] = {}
+        wanted = list(names)
+        while wanted:
+            argv, asked = _captures(wanted, lines, mark)
+            done = self._tmux(*argv)
+            found |= _split(done.stdout, mark)
+            if self._is_absent(done.stderr):
+                break
+            if done.status == 0:
+                wanted = wanted[asked:]
+                continue
+            if not any(text in done.stderr for text in _NO_SESSION):
+                raise SeamError(shell.words(["tmux", "capture-pane"], done))
+            wanted = [name for name in wanted if name not in found][1:]
+        return found
+
+    def kill(self, name: str, marker: str) -> None:
+        """A session of that name which somebody else has marked is not the one that was meant."""
+        _refuse_odd(name, marker)
+        family = processes.family(marker)
+        try:
+            self._if_marked(name, marker, f"kill-session -t ={name}")
+        finally:
+            processes.end_marked(marker, family)
+
+    def interrupt(self, name: str, marker: str) -> None:
+        """As a key: a program that reads keys decides, any other gets SIGINT with its children."""
+        _refuse_odd(name, marker)
+        self._if_marked(name, marker, f"send-keys -t ={name}: C-c")
+
+    def _if_marked(self, name: str, marker: str, command: str) -> None:
+        """Give a session that carries a marker a command; no error when it is gone."""
+        argv = ("if-shell", "-F", "-t", f"={name}:", f"#{{==:#{{{sightings.MARK}}},{marker}}}")
+        done = self._tmux(*argv, command, timeout=2 * self.timeout)
+        gone = any(text in done.stderr for text in (*_NO_SESSION, *_NO_SERVER))
+        if done.status != 0 and not gone:
+            raise SeamError(shell.words(["tmux", command.split()[0]], done))
+
+    def forget(self, folder: Path) -> None:
+        for name in ("token", "git-token", "order.json", masking.FILE):
+            with contextlib.suppress(OSError):
+                (folder / name).unlink(missing_ok=True)
+
+    def exit_of(self, folder: Path) -> Exit | None:
+        """The agent can write this file too, so nothing in it is believed that cannot be meant."""
+        text = files.read_small(folder / "exit", EXIT_BYTES)
+        return None if text is None else sightings.read_exit(text)
+
+    def output(
+        self, folder: Path, start: int, limit: int, record: str = recorder.NAME
+    ) -> Output | None:
+        return files.read_piece(folder / record, start, limit)
+
+    def type(self, name: str, text: str) -> None:
+        """Through memory without a name: what is typed is a secret and argument lists are public."""
+        _refuse_odd(name, "")
+        handle = os.memfd_create("typed")
+        try:
+            os.write(handle, text.encode())
+            done = self._tmux(
+                *("load-buffer", "-b", name, "-", ";"),
+                *("paste-buffer", "-d", "-b", name, "-t", f"={name}:", ";"),
+                *("send-keys", "-t", f"={name}:", "Enter"),
+                given=Path(f"/proc/self/fd/{handle}"),
+            )
+        finally:
+            os.close(handle)
+        if done.status != 0:
+            raise SeamError(shell.words(["tmux", "paste-buffer"], done))
+
+    def attach_command(self, name: str) -> Sequence[str]:
+        return [self._program, "-S", str(self._paths.tmux_socket), "attach", "-t", f"={name}"]
+
+    def _tmux(
+        self, *argv: str, timeout: float | None = None, given: Path | None = None
+    ) -> shell.Finished:
+        """Every command; asked once more when the server lost its socket and has made a new one."""
+        command = [
+            *(self._program, "-u", "-S", str(self._paths.tmux_socket)),
+            *("-f", str(self._config()), *argv),
+        ]
+        limit = timeout or self.timeout
+        done = shell.run(command, timeout=limit, env=self._env, given=given)
+        if (
+            done.status != 0
+            and self._is_absent(done.stderr)
+            and recall.recall(self._paths.tmux_socket)
+        ):
+            return shell.run(command, timeout=limit, env=self._env, given=given)
+        return done
+
+    def _config(self) -> Path:
+        """The server's configuration, written anew when it is not what this version wants."""
+        path, wanted = self._paths.state / "tmux.conf", _configuration(self._paths)
+        try:
+            if not self._is_configured or not path.exists():
+                if not path.exists() or path.read_text() != wanted:
+                    _write_private(path, wanted)
+                self._is_configured = True
+        except OSError as error:
+            if not self._paths.state.is_dir():
+                raise SeamError(f"the state folder {self._paths.state} is gone") from error
+            raise SeamError(f"{path} could not be written: {error.strerror or error}") from error
+        return path
+
+    def _is_absent(self, stderr: str) -> bool:
+        """Whether tmux says that there is no server, which is an answer and not an error (LAB-16)."""
+        return any(text in stderr for text in _NO_SERVER) and "Permission denied" not in stderr
+
+
+def _refuse_odd(name: str, marker: str) -> None:
+    """Raise SeamError for a name or marker that tmux would read as more than a word."""
+    if not naming.is_word(name) or (marker and not naming.is_word(marker)):
+        raise SeamError(f"{name!r} with the mark {marker!r} is not a session of ours")
+
+
+def _for_agents(env: Mapping[str, str]) -> dict[str, str]:
+    """Without what describes our own terminal and folder, and without git settings of our caller.
+
+    The last would redirect all git of the agent (GIT_DIR). Ours reads what BASH_ENV named before.
+    """
+    first = {"LAB_BASH_ENV": env["BASH_ENV"]} if env.get("BASH_ENV") else {}
+    return first | {
+        name: value
+        for name, value in env.items()
+        if name not in _OF_OUR_TERMINAL and (not name.startswith("GIT_") or name.startswith(_GIT))
+    }
+
+
+def _configuration(paths: Paths) -> str:
+    """Server options: dead panes stay until read, and each end of a session wakes the worker.
+
+    The hook's shell line holds only our own paths and a session name; names of sessions that
+    we start are sanitised, and tmux quotes the others with `q:`.
+    """
+    wake = f"{_quoted(paths.bin / 'labctl')} wake --socket {_quoted(paths.worker_socket)}"
+    name = "#{?hook_session_name,#{q:hook_session_name},#{q:session_name}}"
+    hook = f'run-shell -b "{wake} {name} >/dev/null 2>&1 || true"'
+    return "\n".join(
+        [
+            "set -g remain-on-exit on",
+            "set -g exit-empty on",
+            f"set -g history-limit {SCROLLBACK}",
+            "set -g default-terminal screen-256color",
+            "set -g status off",
+            "set -g set-clipboard off",
+            "set -g mouse on",
+            f"set-hook -g pane-died {{ {hook} }}",
+            f"set-hook -g session-closed {{ {hook} }}",
+            "",
+        ]
+    )
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "'\\''") + "'"
+
+
+def _captures(names: Sequence[str], lines: int, mark: str) -> tuple[list[str], int]:
+    """One chain of captures, and of how many of the names: as many as tmux takes in one message."""
+    argv: list[str] = []
+    room = COMMAND_BYTES
+    for number, name in enumerate(names):
+        piece = ["display-message", "-p", "-t", f"={name}:", f"{mark} #{{session_name}}", ";"]
+        piece += ["capture-pane", "-peJ", "-t", f"={name}:", "-S", f"-{lines}" if lines else "0"]
+        room -= sum(len(word.encode()) + 1 for word in piece) + 2
+        if argv and room < 0:
+            return argv, number
+        argv += [*([";"] if argv else []), *piece]
+    return argv, len(names)
+
+
+def _split(text: str, mark: str) -> dict[str, str]:
+    found = {}
+    for part in text.split(f"{mark} ")[1:]:
+        name, _, screen = part.partition("\n")
+        if name:
+            found[name] = screen.rstrip("\n")
+    return found
+
+
+def _write_private(path: Path, text: str) -> None:
+    """Write a file that only this user can read, in one step."""
+    part = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
+    part.unlink(missing_ok=True)
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    part.rename(path)

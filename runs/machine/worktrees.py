@@ -1,0 +1,175 @@
+"""What git says about one worktree: clean or not, what changed, how far it came."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from runs.core.history import EMPTY_TREE, Change, Commit
+from runs.core.ports import Progress, SeamError
+from runs.machine import listing, shell
+from runs.machine.files import read_small
+from runs.machine.git import QUICK, failed
+from runs.machine.kept import GitKept
+from runs.machine.merges import GitMerges
+from runs.machine.repos import OTHERS, GitRepos
+from runs.machine.rescues import GitRescues
+
+REF_BYTES = 200
+LIST_BYTES = 4_000_000
+UNTRACKED_BYTES = 400_000
+_UNTRACKED_LIMIT = 200
+# What a repository's own settings could change in a diff is said here, and it runs no program.
+_CAREFUL = (
+    *("--no-ext-diff", "--no-textconv", "--no-color", "--no-relative", "--no-abbrev"),
+    *("--src-prefix=a/", "--dst-prefix=b/", "--inter-hunk-context=0"),
+    *("--submodule=short", "--find-renames=50%", "-l400", "-O/dev/null", "--no-indent-heuristic"),
+    *("--diff-algorithm=default", "--ignore-submodules=none", "--ws-error-highlight=none"),
+)
+_LIST = ("--raw", "--numstat", "-z")
+_PATCH = ("--patch", "--unified=3")  # with --unified a list would get the whole patch as well
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
+
+
+class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
+    """`Repos` complete: reference repositories, worktrees, kept work."""
+
+    def is_dirty(self, path: Path) -> bool:
+        """What is ignored is a matter of the project's own .gitignore files.
+
+        All worktrees of a repository share its other lists, so one agent could hide the files of
+        another.
+        """
+        argv = ("status", "--porcelain", "--untracked-files=no")
+        changed = self._git.ask(path, *argv, timeout=QUICK, looks_at_files=True).strip()
+        return bool(changed or self._untracked(path))
+
+    def is_kept_by(self, path: Path, branch: str) -> bool:
+        """Exit 0: the branch holds the worktree's head; 1: commits would be lost; else unknown."""
+        done = self._git(
+            path, "merge-base", "--is-ancestor", "HEAD", f"refs/heads/{branch}", timeout=QUICK
+        )
+        if done.status in (0, 1):
+            return done.status == 0
+        raise failed("merge-base", done)
+
+    def glimpse(self, repo: Path, branch: str) -> str | None:
+        """A loose ref is one small file; a packed one reads as None, which only costs a later look."""
+        text = (read_small(repo / "refs" / "heads" / branch, REF_BYTES) or "").strip()
+        return text if _COMMIT.fullmatch(text) else None
+
+    def subject(self, path: Path, commit: str) -> str:
+        text = self._git.ask(path, "log", "-1", "--format=%s", commit, "--", timeout=QUICK)
+        return listing.short(text.strip())
+
+    def progress(self, path: Path, fork_point: str) -> Progress:
+        head = self._git.ask(path, "rev-parse", "HEAD", timeout=QUICK).strip()
+        count = self._git.ask(path, "rev-list", "--count", f"{fork_point}..HEAD", timeout=QUICK)
+        return Progress(head, int(count))
+
+    def changes(self, path: Path, fork_point: str, head: str = "") -> Sequence[Change]:
+        found = listing.read(self._diff(path, fork_point, head, *_LIST, limit=LIST_BYTES))
+        if head:
+            return found
+        is_open = self._uncommitted(path)
+        left = self._left(path, UNTRACKED_BYTES)
+        return [
+            *(replace(one, is_open=is_open is None or one.path in is_open) for one in found),
+            *(listing.untracked(name, text) for name, text in left),
+        ]
+
+    def patch(self, path: Path, fork_point: str, limit: int, head: str = "") -> str:
+        done = self._diff(path, fork_point, head, *_PATCH, limit=limit)
+        if head or done.is_cut:
+            return _cut(done.stdout) if done.is_cut else done.stdout
+        left = self._left(path, limit - len(done.stdout))
+        return done.stdout + "".join(listing.added(name, text) for name, text in left if text)
+
+    def patch_of(self, repo: Path, change: Change, limit: int) -> str:
+        """By the ids of the contents: no file's name is handed to git, and nothing can be stale."""
+        old, new = (
+            _content(change.old_mode, change.old_id),
+            _content(change.new_mode, change.new_id),
+        )
+        if not (old or new):
+            return ""
+        argv: tuple[str, ...]
+        if old and new:
+            argv = ("diff", *_CAREFUL, *_PATCH, old, new)
+        else:
+            argv = ("cat-file", "blob", old or new)
+        done = self._git(repo, *argv, timeout=QUICK, limit=limit)
+        if done.status != 0:
+            raise failed(argv[0], done)
+        text = done.stdout if old and new else listing.whole(done.stdout, is_new=bool(new))
+        return listing.mended(text) if done.is_cut else text
+
+    def commits(self, repo: Path, base: str, head: str, limit: int) -> Sequence[Commit]:
+        ends = (head,) if base == EMPTY_TREE else (f"{base}..{head}",)
+        done = self._git(
+            repo,
+            *("log", f"--max-count={limit}", f"--format={listing.COMMIT_FORMAT}", "-z"),
+            *("--no-mailmap", "--encoding=UTF-8", "--no-show-signature", *ends, "--"),
+            timeout=QUICK,
+            limit=LIST_BYTES,
+        )
+        if done.status != 0:
+            raise failed("log", done)
+        return listing.read_commits(done.stdout)
+
+    def tips(self, repo: Path, refs: Sequence[str]) -> Mapping[str, str]:
+        text = self._git.ask(
+            repo, "for-each-ref", "--format=%(objectname) %(refname)", *refs, timeout=QUICK
+        )
+        pairs = (line.split(" ", 1) for line in text.splitlines())
+        return {name: commit for commit, name in pairs if name in refs}
+
+    def _diff(
+        self, path: Path, fork_point: str, head: str, *flags: str, limit: int | None = None
+    ) -> shell.Finished:
+        """One `git diff`: from the fork point to a commit, or to the working copy."""
+        ends = (fork_point, head) if fork_point == EMPTY_TREE else (f"{fork_point}...{head}",)
+        done = self._git(
+            path,
+            *("diff", *_CAREFUL, *flags, *(ends if head else (fork_point,)), "--"),
+            timeout=QUICK,
+            limit=limit,
+            looks_at_files=not head,
+        )
+        if done.status != 0:
+            raise failed("diff", done)
+        return done
+
+    def _uncommitted(self, path: Path) -> set[str] | None:
+        """The tracked files that differ from the last commit; None for no commit that can be read."""
+        try:
+            done = self._diff(path, "HEAD", "", "--name-only", "-z", limit=LIST_BYTES)
+        except SeamError:
+            return None
+        return set(done.stdout.split("\0"))
+
+    def _left(self, path: Path, room: int) -> Iterator[tuple[str, str | None]]:
+        """Untracked files with their text; None for what is not text or does not fit any more."""
+        for name in self._untracked(path):
+            text = read_small(path / name, max(0, room))
+            is_text = text is not None and "\0" not in text
+            room -= len(text or "")
+            yield name, text if is_text else None
+
+    def _untracked(self, path: Path) -> list[str]:
+        text = self._git.ask(path, *OTHERS, timeout=QUICK)
+        return [name for name in text.split("\0") if name][:_UNTRACKED_LIMIT]
+
+
+def _cut(patch: str) -> str:
+    """Whole files only, so that what is left is still a patch."""
+    end = patch.rfind("\ndiff --git ")
+    return patch[: end + 1] if end > 0 else ""
+
+
+def _content(mode: str, ident: str) -> str:
+    """The id of a side's content, '' for one that has none: missing, not stored, or a submodule."""
+    has_none = not ident.strip("0") or mode == listing.SUBMODULE
+    return "" if has_none else ident

@@ -1,0 +1,1 @@
+"""Manual sessions: sessions that a person drives, without an issue."""

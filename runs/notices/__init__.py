@@ -1,0 +1,1 @@
+"""Notices to the outside: rules, deliveries, addresses, pings."""

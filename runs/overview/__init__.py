@@ -1,0 +1,1 @@
+"""Pages across projects: overview, what needs attention, while you were away, health."""

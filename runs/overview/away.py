@@ -1,0 +1,96 @@
+"""Notes who is here, and gathers what ended while somebody was not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib.auth.models import User
+from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
+from django.db.models.functions import Coalesce
+
+from runs.core.states import NoticeKind
+from runs.groups import group_ends
+from runs.groups.group_ends import GroupEnds
+from runs.models import Notice, Run, WatchSession
+from runs.overview import needing, returning
+from runs.overview.returning import Ended, Summary
+from runs.overview.visit import Visit
+from runs.watch import rules as watching
+
+SHOWN = 8
+SHOWN_PAUSES = 5
+SECRET = ("project__token", "project__hook_secret")
+HEAVY = ("prompt", "last_words", *SECRET)
+# Few are shown of many, and a person who comes back looks for these.
+_BAD_FIRST = Case(When(outcome__in=needing.BAD, then=0), default=1)
+_TOLD = Q(tokens_in__isnull=False) | Q(tokens_out__isnull=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """What ended between two visits: the numbers, some runs, what paused, failed, and groups."""
+
+    since: datetime
+    until: datetime
+    summary: Summary
+    runs: Sequence[Run]
+    pauses: Sequence[Notice]
+    watches: Sequence[WatchSession]
+    groups: GroupEnds
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.summary.runs or self.pauses or self.watches or self.groups)
+
+    @property
+    def more(self) -> int:
+        return self.summary.runs - len(self.runs)
+
+
+def note(user: User, now: datetime) -> datetime | None:
+    """Note that somebody is here; when this begins a new visit, since when they were away."""
+    visit, is_first = Visit.objects.get_or_create(user=user, defaults={"seen_at": now})
+    if is_first:
+        return None
+    # Of two devices that come back at once, one is told.
+    won = Visit.objects.filter(pk=visit.pk, seen_at=visit.seen_at).update(seen_at=now)
+    return visit.seen_at if won and returning.was_away(visit.seen_at, now) else None
+
+
+def away(since: datetime, until: datetime) -> Away:
+    """What ended in that time, what went badly first. Seven queries, each by its own index."""
+    begin = returning.begin(since, until)
+    ended = Run.objects.exclude(outcome="").filter(ended_at__gt=begin, ended_at__lte=until)
+    ended = ended.filter(started_at__isnull=False)
+    some = ended.select_related("project").defer(*HEAVY)
+    told = (NoticeKind.AUTO_PAUSED, NoticeKind.AGENT_HELD)
+    pauses = Notice.objects.filter(kind__in=told, at__gt=begin, at__lte=until)
+    failed = WatchSession.objects.filter(
+        ended_at__gt=begin, ended_at__lte=until, code__in=watching.FAILED
+    )
+    return Away(
+        since,
+        until,
+        returning.summary(_sums(ended)),
+        list(some.order_by(_BAD_FIRST, "-ended_at", "-id")[:SHOWN]),
+        list(pauses.select_related("project").order_by("-at")[:SHOWN_PAUSES]),
+        list(failed.select_related("project").defer(*SECRET).order_by("-ended_at")[:SHOWN_PAUSES]),
+        group_ends.between(begin, until),
+    )
+
+
+def _sums(ended: QuerySet[Run]) -> list[Ended]:
+    rows = (
+        ended.order_by()
+        .values("outcome")
+        .annotate(
+            runs=Count("pk"),
+            pulls=Count("pk", filter=Q(pull_number__isnull=False)),
+            priced=Count("cost_usd"),
+            cost=Sum("cost_usd"),
+            tokens=Sum(Coalesce(F("tokens_in"), 0) + Coalesce(F("tokens_out"), 0), filter=_TOLD),
+        )
+    )
+    return [Ended(**row) for row in rows]

@@ -1,0 +1,208 @@
+"""What the overview makes of the loaded runs: its numbers, and what needs a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from statistics import median
+
+from runs.accounts import held
+from runs.core.states import Outcome, Trouble
+from runs.groups import group_needs
+from runs.models import Project, Run
+from runs.overview import needing as rules
+from runs.overview.board import RECENT, Board
+from runs.overview.needing import GroupNeeds, NeedKind, ProjectNeeds, RunNeeds, WorkflowNeeds
+from runs.watch import watched
+from runs.web import addresses
+from runs.workflows import workflow_needs
+
+NEEDS = 12
+
+_ACTIONS = {
+    NeedKind.LATE: ("runs:settings", "Open settings"),
+    NeedKind.HELD: ("runs:agent-try-again", "Try again now"),
+    NeedKind.CLONE: ("runs:project", "Open project"),
+    NeedKind.PAUSED: ("runs:streak-reset", "Reset"),
+    NeedKind.STALLED: ("runs:watch-resume", "Resume"),
+    NeedKind.REFUSED: ("runs:project", "Open project"),
+    NeedKind.WATCH: ("runs:watch-session", "View session"),
+    NeedKind.MONITOR: ("runs:group", "Open group"),
+    NeedKind.WORKFLOW: ("runs:workflow", "Open workflow"),
+    NeedKind.GROUP: ("runs:group", "Open group"),
+    NeedKind.CLOSED: ("runs:pull-closed", "Decide"),
+    NeedKind.PULL: ("runs:pull", "Review"),
+    NeedKind.RUN: ("runs:run", "Open run"),
+    NeedKind.UNTIDY: ("runs:run", "Open run"),
+    NeedKind.PARKED: ("runs:parked", "Open parked work"),
+}
+# And where those are led who may only look.
+_POSTED = {NeedKind.PAUSED: "runs:project", NeedKind.STALLED: "runs:project"}
+# What has ended; it stays until somebody opens or dismisses it.
+_DISMISSED = {
+    NeedKind.WATCH: "runs:watch-dismiss",
+    NeedKind.RUN: "runs:run-dismiss",
+    NeedKind.UNTIDY: "runs:run-dismiss",
+}
+_NEUTRAL = (Outcome.STOPPED, Outcome.INTERRUPTED, Outcome.NO_CHANGE, Outcome.OBSOLETE)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing that a person has to look at."""
+
+    id: str
+    tone: str
+    title: str
+    what: str
+    why: str
+    url: str
+    label: str
+    post: str = ""
+    dismiss: str = ""
+    ended: str = ""
+    more: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """The rows that are shown, and how many there are."""
+
+    rows: Sequence[Need]
+    total: int
+
+    @property
+    def hidden(self) -> int:
+        return self.total - len(self.rows)
+
+    @property
+    def ended(self) -> int:
+        """How many of the rows can be dismissed."""
+        return sum(bool(row.dismiss) for row in self.rows)
+
+    @property
+    def shown(self) -> str:
+        """What these rows are about, for a button that dismisses them and nothing newer."""
+        return " ".join(row.ended for row in self.rows if row.dismiss)
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """The numbers of the overview. None where there is no fact behind one."""
+
+    taken: int
+    cap: int
+    ready: int
+    claimed: int
+    ended: int
+    success: int | None
+    counted: int
+    median: timedelta | None
+
+    @property
+    def slots(self) -> list[bool]:
+        """One mark a slot, the taken ones first."""
+        return [n < self.taken for n in range(max(self.cap, self.taken))]
+
+
+def stats(picture: Board) -> Stats:
+    """The numbers, from the runs of the last days that were loaded."""
+    now = picture.facts.now
+    ended = [run for run in picture.runs[:RECENT] if run.ended_at and run.did_start]
+    week = [run for run in ended if run.ended_at and run.ended_at >= now - timedelta(days=7)]
+    counted = [run for run in week if run.outcome not in _NEUTRAL]
+    good = sum(run.outcome == Outcome.SUCCEEDED for run in counted)
+    lengths = [run.age(now).total_seconds() for run in counted]
+    return Stats(
+        taken=len(picture.occupying),
+        cap=picture.facts.settings.session_cap,
+        ready=picture.all_free,
+        claimed=len(picture.ready) - len(picture.free),
+        ended=sum(1 for run in ended if run.ended_at and run.ended_at >= now - timedelta(days=1)),
+        success=round(100 * good / len(counted)) if counted else None,
+        counted=len(counted),
+        median=timedelta(seconds=median(lengths)) if lengths else None,
+    )
+
+
+def needs(picture: Board, limit: int | None = NEEDS) -> Needs:
+    """What a person has to look at, the most urgent first, each with its one action."""
+    now = picture.facts.now
+    groups = group_needs.by_project(picture.projects, now)
+    stuck = workflow_needs.by_project(picture.projects)
+    found = rules.needs(
+        rules.Picture(
+            is_late=picture.facts.is_late,
+            agents=held.needs(picture),
+            projects=[
+                _project(one, now, groups.get(one.pk, ()), stuck.get(one.pk, ()))
+                for one in picture.projects
+            ],
+            pulls=picture.pulls,
+            runs=[_run(run, now) for run in picture.runs if run.ended_at is not None],
+        )
+    )
+    return Needs([_with_action(need) for need in found[:limit]], len(found))
+
+
+def _project(
+    project: Project,
+    now: datetime,
+    groups: Sequence[GroupNeeds],
+    workflows: Sequence[WorkflowNeeds],
+) -> ProjectNeeds:
+    unpushed, parked = getattr(project, "unpushed", None), getattr(project, "parked_ahead", None)
+    return ProjectNeeds(
+        project.pk,
+        project.name,
+        project.state,
+        project.error,
+        " ".join(project.warnings),
+        is_paused=project.is_auto and project.is_paused,
+        streak=project.streak,
+        unpushed=unpushed or 0,
+        parked=parked or 0,
+        watch=watched.needs(project, now),
+        groups=groups,
+        workflows=workflows,
+    )
+
+
+def _run(run: Run, now: datetime) -> RunNeeds:
+    return RunNeeds(
+        run.pk,
+        f"{run.project.name} #{run.issue_key}",
+        run.outcome,
+        rules.is_seen(run.seen_until, now),
+        getattr(run, "is_retried", False),
+        run.did_start,
+        run.reason,
+        run.worktree_fate == "kept",
+        run.warning,
+    )
+
+
+def _with_action(need: rules.Need) -> Need:
+    name, label = _ACTIONS[need.kind]
+    url, post = need.url or addresses.of(name, *need.about), ""
+    if need.kind is NeedKind.HELD:
+        told = (need.id, need.tone, need.title, need.what, need.why)
+        return Need(*told, addresses.of("runs:settings"), label, url, more=_help(need))
+    if need.kind in _POSTED:
+        url, post = addresses.of(_POSTED[need.kind], *need.about), url
+    dismiss = addresses.of(_DISMISSED[need.kind], *need.about) if need.kind in _DISMISSED else ""
+    ended = ""
+    if dismiss:
+        ended = f"{'watch' if need.kind is NeedKind.WATCH else 'run'}-{need.about[-1]}"
+    told = (need.id, need.tone, need.title, need.what, need.why)
+    return Need(*told, url, label, post, dismiss, ended)
+
+
+def _help(need: rules.Need) -> tuple[str, str]:
+    """What else than waiting helps an agent that is held, and where; empty for what only time does."""
+    if need.trouble is Trouble.LOGIN:
+        return addresses.of("runs:agent-login", *need.about), "Log in"
+    if need.trouble in (Trouble.CREDIT, Trouble.MODEL):
+        return addresses.of("runs:settings"), "Settings"
+    return "", ""

@@ -1,0 +1,1 @@
+"""People: accounts, roles, login, passkeys, tokens, throttling."""

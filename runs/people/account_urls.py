@@ -1,0 +1,38 @@
+"""Addresses of login, logout, one-time links, one's own account, and health."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from runs.notices import notices
+from runs.overview import health_views
+from runs.people import account, auth, confirm, passkey_views, tokens
+
+urlpatterns = [
+    path("login/", auth.Login.as_view(), name="login"),
+    path("login/again", auth.Again.as_view(), name="login-again"),
+    path("logout/", auth.Logout.as_view(), name="logout"),
+    path("setup/<str:token>/", auth.first_account, name="setup"),
+    path("invite/<int:person_id>/<str:token>/", auth.invite, name="invite"),
+    path("confirm/", confirm.confirm, name="confirm"),
+    path("account/", account.account, name="account"),
+    path("account/password", account.password, name="password"),
+    path("account/tokens/new", tokens.token_new, name="token-new"),
+    path("account/tokens/<int:token_id>/revoke", tokens.token_revoke, name="token-revoke"),
+    path("account/notices/", notices.notices, name="notices"),
+    path("account/notices/new", notices.address_new, name="notice-address-new"),
+    path("account/notices/<int:address_id>/", notices.address, name="notice-address"),
+    path("account/notices/<int:address_id>/test", notices.test, name="notice-address-test"),
+    path("account/notices/<int:address_id>/remove", notices.remove, name="notice-address-remove"),
+    path("account/passkeys/new", passkey_views.passkey_new, name="passkey-new"),
+    path("account/passkeys/add", passkey_views.passkey_invitation, name="passkey-add"),
+    path("account/passkeys/<int:passkey_id>/remove", passkey_views.remove, name="passkey-remove"),
+    path("login/passkey/question", passkey_views.login_question, name="passkey-login-question"),
+    path("login/passkey", passkey_views.login_answer, name="passkey-login"),
+    path(
+        "confirm/passkey/question", passkey_views.confirm_question, name="passkey-confirm-question"
+    ),
+    path("confirm/passkey", passkey_views.confirm_answer, name="passkey-confirm"),
+    path("healthz", health_views.healthz, name="healthz"),
+    path("readyz", health_views.readyz, name="readyz"),
+]

@@ -1,0 +1,1 @@
+"""Projects: adding, cloning, origin, removal, their pages and API."""

@@ -1,0 +1,164 @@
+"""Projects and agents over the API."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Query, Status
+
+from runs.accounts import holds
+from runs.api import asked, replies, shapes, showing
+from runs.api.ids import AgentId, ProjectId
+from runs.api.router import Router
+from runs.core.ports import SeamError
+from runs.dispatch import acts as auto
+from runs.dispatch import explain
+from runs.models import AgentProfile, Forge, Project, Settings
+from runs.projects import acts as projects
+from runs.projects import removal
+from runs.web.access import username
+from runs.web.refusals import Denied
+from runs.wiring import lab
+from trackers.base import NotFound
+
+router = Router(tags=["Projects"])
+agents = Router(tags=["Agents"])
+
+
+def project_of(project_id: int) -> Project:
+    """The project. Raises NotFound."""
+    found = Project.objects.filter(pk=project_id).defer("token", "hook_secret").first()
+    if found is None:
+        raise NotFound(f"There is no project {project_id}.")
+    return found
+
+
+@router.get("", response=replies.look(shapes.Projects), summary="List projects")
+def project_list(request: HttpRequest, wanted: Query[asked.Paging]) -> shapes.Projects:
+    """Projects in the order in which they were added."""
+    rows = (
+        Project.objects.filter(pk__gt=wanted.cursor or 0)
+        .defer("token", "hook_secret")
+        .order_by("pk")
+    )
+    page, last = showing.cut(list(rows[: wanted.limit + 1]), wanted.limit)
+    return shapes.Projects(
+        items=[showing.project(row) for row in page], next=last.pk if last else None
+    )
+
+
+@router.post("", response=replies.given(shapes.Project, 201), summary="Add a project")
+def project_new(request: HttpRequest, given: asked.NewProject) -> Status[Any]:
+    """Add a project by a path or a clone URL; its clone goes on in the worker.
+
+    With `forge`, an account, its issues are where its repository is.
+    """
+    told = given.model_dump()
+    pk = told.pop("forge")
+    forge = Forge.objects.filter(pk=pk).first() if pk is not None else None
+    if pk is not None and forge is None:
+        raise projects.ProjectRefused(f"There is no account {pk}.", field="forge")
+    added = projects.add(lab(), **told, forge=forge, by=username(request))
+    return Status(201, showing.project(added))
+
+
+@router.get("/{int:project_id}", response=replies.look(shapes.Project), summary="Show a project")
+def project_show(request: HttpRequest, project_id: ProjectId) -> shapes.Project:
+    return showing.project(project_of(project_id))
+
+
+@router.get(
+    "/{int:project_id}/removal",
+    response=replies.look(shapes.Removal),
+    summary="What removing a project means",
+)
+def project_removal(request: HttpRequest, project_id: ProjectId) -> shapes.Removal:
+    """What a project holds, and what to stop before it can be removed. Git and tmux are asked now."""
+    found = project_of(project_id)
+    try:
+        to_stop = removal.to_stop(lab(), found)
+    except SeamError:
+        to_stop = None
+    return shapes.Removal(to_stop=to_stop, **asdict(removal.holdings(lab(), found)))
+
+
+@router.delete(
+    "/{int:project_id}", response=replies.act(shapes.Project, 202), summary="Remove a project"
+)
+def project_remove(request: HttpRequest, project_id: ProjectId) -> Status[Any]:
+    """Remove a project from labsite; its repository elsewhere is not touched.
+
+    The worker carries it out; the project is gone when it is no longer listed. What origin does not
+    have is kept on disk, and the timeline says where. Refused while something is active.
+    """
+    found = project_of(project_id)
+    removal.remove(lab(), found, username(request))
+    return Status(202, showing.project(project_of(project_id)))
+
+
+@router.post(
+    "/{int:project_id}/retry", response=replies.act(shapes.Project, 202), summary="Clone again"
+)
+def project_retry(request: HttpRequest, project_id: ProjectId) -> Status[Any]:
+    """Clone a project again whose clone failed."""
+    if not projects.retry(lab(), project_of(project_id), username(request)):
+        text = "Only a project whose clone failed can be cloned again. Nothing was changed."
+        raise Denied(409, "not_failed", text)
+    return Status(202, showing.project(project_of(project_id)))
+
+
+@router.get(
+    "/{int:project_id}/waiting",
+    response=replies.look(shapes.WaitingIssues),
+    summary="Why is this not running?",
+)
+def project_waiting(request: HttpRequest, project_id: ProjectId) -> shapes.WaitingIssues:
+    """Each ready issue that nobody works on, and what it fails; by the rule that starts work.
+
+    Tracker, git, tmux and the agent are asked now.
+    """
+    return showing.waiting(*explain.explain(lab(), project_of(project_id)))
+
+
+@router.put(
+    "/{int:project_id}/auto",
+    response=replies.given(shapes.Project),
+    summary="Work by itself or not",
+)
+def project_auto(
+    request: HttpRequest, project_id: ProjectId, given: asked.AutoGiven
+) -> shapes.Project:
+    """Turn automatic work on or off. The failure streak stays as it is."""
+    auto.switch(lab(), project_of(project_id), is_on=given.is_auto, by=username(request))
+    return showing.project(project_of(project_id))
+
+
+@router.post(
+    "/{int:project_id}/reset", response=replies.act(shapes.Project), summary="Reset the streak"
+)
+def project_reset(request: HttpRequest, project_id: ProjectId) -> shapes.Project:
+    """Set the failure streak to zero; the switch stays as it is. Safe to repeat."""
+    auto.reset(lab(), project_of(project_id), by=username(request))
+    return showing.project(project_of(project_id))
+
+
+@agents.get("", response=replies.look(shapes.Agents), summary="List agents")
+def agent_list(request: HttpRequest) -> shapes.Agents:
+    """The coding programs that may be chosen, with their models and efforts."""
+    settings = Settings.current()
+    rows = AgentProfile.objects.defer("env", "argv", "login_command")
+    return shapes.Agents(items=[showing.agent(row, settings, lab().now()) for row in rows])
+
+
+@agents.post(
+    "/{int:agent_id}/try-again", response=replies.act(shapes.Agent), summary="Try an agent again"
+)
+def agent_try_again(request: HttpRequest, agent_id: AgentId) -> shapes.Agent:
+    """Release an agent that is held now; runs that wait for it go on. Safe to repeat."""
+    row = AgentProfile.objects.filter(pk=agent_id).first()
+    if row is None:
+        raise NotFound(f"There is no agent {agent_id}.")
+    holds.try_again(lab(), row, by=username(request))
+    return showing.agent(row, Settings.current(), lab().now())

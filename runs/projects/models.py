@@ -1,0 +1,270 @@
+"""Projects: a git repository with its tracker, its settings and its runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from django.core.exceptions import ValidationError
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+from django.db.models import F
+
+from runs.agents.agent import AgentProfile
+from runs.core.paths import Paths
+from runs.core.quick import QuickRows
+from runs.core.secret import SecretField
+from runs.core.states import Mirror, ProjectState
+from runs.dispatch import streak
+from runs.forges.forge import Forge
+from runs.forges.tracker_cache_models import Seen
+from runs.validation.command_rules import UnfitCommands, read_commands
+from trackers.keys import KeyRule, rule_of
+
+if TYPE_CHECKING:
+    from runs.settings.models import Settings
+
+
+def fit_commands(text: str) -> None:
+    """Refuse a list of commands that could not be run as it is written."""
+    try:
+        read_commands(text)
+    except UnfitCommands as error:
+        raise ValidationError(str(error)) from error
+
+
+class ProjectQuerySet(models.QuerySet["Project"]):
+    def usable(self) -> ProjectQuerySet:
+        """Projects whose reference repository is complete."""
+        return self.filter(state=ProjectState.READY)
+
+    def hold(self, pk: int) -> None:
+        """Let nobody else hold this project until the transaction ends.
+
+        For a look and a write that belong together; on SQLite nobody else writes anyway.
+        """
+        list(self.select_for_update(no_key=True).filter(pk=pk).values_list("pk"))
+
+    def recent_first(self) -> ProjectQuerySet:
+        """Last opened on top, never-opened ones alphabetical below (LAB-69)."""
+        return self.order_by(F("last_opened_at").desc(nulls_last=True), "name")
+
+
+class Project(Seen, QuickRows):
+    """A repository that runs are started for. `slug` is its part of session and folder names."""
+
+    name = models.CharField(max_length=60, unique=True)
+    slug = models.CharField(max_length=60, unique=True, editable=False)
+    state = models.CharField(
+        max_length=12,
+        choices=[(s.value, s.value) for s in ProjectState],
+        default=ProjectState.CLONING,
+    )
+    source = models.CharField(
+        max_length=500, help_text="What the operator typed: a path or a clone URL."
+    )
+    url = models.CharField(max_length=500, blank=True, help_text="The URL that is origin.")
+    is_hosted = models.BooleanField(
+        default=False,
+        help_text="The source has no origin; labsite keeps a bare repository as its origin.",
+    )
+    token = SecretField(blank=True, default="", editable=False)
+    default_branch = models.CharField(max_length=200, blank=True)
+    clone_progress = models.CharField(max_length=200, blank=True)
+    clone_deadline = models.DateTimeField(null=True, blank=True)
+    error = models.TextField(blank=True)
+    warning = models.TextField(blank=True, help_text="What could not be read at the last look.")
+    origin_warning = models.TextField(
+        blank=True, default="", editable=False, help_text="Why git could not read origin last."
+    )
+    tracker = models.CharField(max_length=20, blank=True, default="builtin")
+    tracker_root = models.CharField(max_length=500, blank=True)
+    builtin_root = models.CharField(
+        max_length=20,
+        blank=True,
+        default="",
+        editable=False,
+        help_text="What labsite kept itself, while the project's issues are elsewhere.",
+    )
+    forge = models.ForeignKey(Forge, null=True, blank=True, on_delete=models.PROTECT)
+    ready_label = models.CharField(
+        max_length=60,
+        blank=True,
+        default="ready-for-agent",
+        help_text="Issues with this label may be started. Empty, on beads: whatever bd calls ready.",
+    )
+    working_label = models.CharField(
+        max_length=60, blank=True, default="", help_text="Set while a run works. Empty: none."
+    )
+    mirror = models.CharField(
+        max_length=10,
+        choices=[(m.value, m.label) for m in Mirror],
+        default=Mirror.OFF,
+        help_text="What labsite writes on the tracker by itself. Nothing depends on it.",
+    )
+    hook_secret = SecretField(blank=True, default="", editable=False)
+    agent = models.ForeignKey(AgentProfile, null=True, blank=True, on_delete=models.SET_NULL)
+    run_budget_minutes = models.PositiveIntegerField(
+        "run budget (minutes)",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(10080)],
+        help_text="Empty: the general run budget.",
+    )
+    disk_quota_mb = models.PositiveIntegerField(
+        "disk quota (MB)",
+        null=True,
+        blank=True,
+        help_text="Worktrees and repository together; warns at 80 %, removes nothing. "
+        "Empty: the general quota; 0: none.",
+    )
+    parked = models.PositiveIntegerField(
+        null=True, blank=True, editable=False, help_text="Parked branches as last counted."
+    )
+    disk_bytes = models.BigIntegerField(null=True, blank=True, editable=False)
+    disk_warned = models.BooleanField(default=False, editable=False)
+    swept_at = models.DateTimeField(null=True, blank=True, editable=False)
+    last_opened_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField()
+
+    is_auto = models.BooleanField(
+        "works by itself", default=False, help_text="Ready issues are started without a click."
+    )
+    parallel_runs = models.PositiveIntegerField(
+        "parallel automatic runs",
+        default=1,
+        validators=[MinValueValidator(1), MaxValueValidator(100)],
+        help_text="Most automatic runs of this project at a time. From 1 to 100.",
+    )
+    checks = models.TextField(
+        "validation commands",
+        blank=True,
+        default="",
+        max_length=20_000,
+        validators=[fit_commands],
+        help_text="One a line, in this order, each run without a shell in a clean worktree. The "
+        "first that fails ends the validation. Empty: nothing is checked.",
+    )
+    check_minutes = models.PositiveIntegerField(
+        "time limit of a command (minutes)",
+        default=30,
+        validators=[MinValueValidator(1), MaxValueValidator(1440)],
+        help_text="A validation command that takes longer is ended and has failed. From 1 to 1440.",
+    )
+    fix_attempts = models.PositiveIntegerField(
+        "fixer attempts",
+        default=2,
+        validators=[MaxValueValidator(10)],
+        help_text="How often an agent may try to mend a failed validation. From 0 to 10.",
+    )
+    signals = models.BooleanField(
+        "completion by signal files",
+        default=True,
+        help_text=(
+            "Monitors of task groups notice the end within seconds by files that workers leave. "
+            "Off: they list the tasks, which takes up to half a minute longer."
+        ),
+    )
+    trusted = models.TextField(
+        "trusted authors",
+        blank=True,
+        default="",
+        help_text=(
+            "Names, separated by commas or spaces. Only issues that one of them wrote or marked as "
+            "ready are started without a click. Empty: anyone's."
+        ),
+    )
+    streak = models.PositiveIntegerField(
+        default=0, help_text="Failed runs in a row; written by outcomes.record and by Reset alone."
+    )
+    last_failure = models.ForeignKey(
+        "runs.Run", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
+    retry_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="No automatic start before: starts of several issues failed, or git hung.",
+    )
+    kicked_at = models.DateTimeField(
+        null=True, blank=True, help_text="Somebody wants the next launch pass to come now."
+    )
+    claimable = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Startable issues at the last sweep; a hint, no truth."
+    )
+    blocked = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Ready issues that waited for others at the last sweep."
+    )
+    counted_by = models.CharField(
+        max_length=200, blank=True, default="", help_text="The process that counted them."
+    )
+
+    objects = ProjectQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [
+            models.CheckConstraint(
+                name="project_runs_at_least_one", condition=models.Q(parallel_runs__gte=1)
+            ),
+            models.CheckConstraint(
+                name="project_streak_not_negative",
+                condition=models.Q(streak__gte=0),
+            ),
+            # Elsewhere no label would mean every open issue.
+            models.CheckConstraint(
+                name="project_needs_ready_label",
+                condition=~models.Q(ready_label="") | models.Q(tracker="beads"),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def budget(self, settings: Settings) -> timedelta:
+        """The wall time that a run of this project may take (C-01)."""
+        if self.run_budget_minutes:
+            return timedelta(minutes=self.run_budget_minutes)
+        return settings.run_budget
+
+    @property
+    def commands(self) -> list[list[str]]:
+        """The validation commands as argument lists."""
+        return read_commands(self.checks)
+
+    @property
+    def git_token(self) -> str:
+        """The credential of git over https: its own, or that of its forge (X-05)."""
+        if self.token or self.forge_id is None or self.forge is None:
+            return cast("str", self.token)
+        return self.forge.git_token(self.url)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether too many runs failed in a row for anything to start by itself (LAB-95)."""
+        return streak.is_paused(self.streak)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is the matter with its tracker and its repository, in sentences."""
+        return [text for text in (self.warning, self.origin_warning) if text]
+
+    @property
+    def trusted_names(self) -> Collection[str]:
+        """Whose issues may start by themselves; empty when anyone's may."""
+        return frozenset(name.casefold() for name in re.split(r"[\s,;]+", self.trusted) if name)
+
+    @property
+    def keys(self) -> KeyRule:
+        """What the keys of its tracker look like (C-53)."""
+        return rule_of(self.tracker)
+
+    def repo(self, paths: Paths) -> Path:
+        """The bare reference repository; its heads are the claims."""
+        return paths.repos / f"{self.slug}.git"
+
+    def origin(self, paths: Paths) -> Path:
+        """The product's own origin for a project whose path has none."""
+        return paths.origins / f"{self.slug}.git"

@@ -1,0 +1,1 @@
+"""Pull requests: diff, review, comments, merging, checks."""

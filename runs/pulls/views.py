@@ -1,0 +1,123 @@
+"""Pages of pull requests in the built-in tracker."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_POST
+
+from runs.core.ports import SeamError
+from runs.issues import issue_live, issue_pages
+from runs.models import Project
+from runs.pulls import acts as verbs
+from runs.pulls import merging, pull_pages
+from runs.pulls.merging import MergeRefused
+from runs.web import addresses, answers
+from runs.web.access import act, look, username
+from runs.wiring import lab
+from trackers.base import Refused, TrackerError
+
+ACTED = {**issue_live.PULL_FRAME, **issue_live.PULL_MERGE}
+
+
+@require_GET
+@look
+def pull_list(request: HttpRequest, project_id: int) -> HttpResponse:
+    """The pull requests of a project: the open ones, or those that ended."""
+    project = issue_pages.project_of(project_id)
+    facts = issue_pages.facts(pull_pages.pull_list, project, issue_pages.read_filter(request.GET))
+    return issue_live.page(request, project, "pulls/list.html", facts, "pulls-live")
+
+
+@require_GET
+@look
+def pull_list_live(request: HttpRequest, project_id: int) -> HttpResponse:
+    """The live parts of the list."""
+    project = issue_pages.project_of(project_id)
+    facts = issue_pages.facts(pull_pages.pull_list, project, issue_pages.read_filter(request.GET))
+    return issue_live.refresh(request, project, issue_live.PULL_LIST, facts)
+
+
+@require_GET
+@look
+def pull(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
+    """One pull request: text, comments, branches, state, issue, run."""
+    project = issue_pages.project_of(project_id)
+    facts = issue_pages.facts(pull_pages.conversation, project, number)
+    return issue_live.page(request, project, "pulls/detail.html", facts, "pull-live", number)
+
+
+@require_GET
+@look
+def pull_live(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
+    """The live parts of one pull request."""
+    project = issue_pages.project_of(project_id)
+    facts = issue_pages.facts(pull_pages.conversation, project, number)
+    return issue_live.refresh(request, project, issue_live.PULL, facts)
+
+
+@require_POST
+@act
+def pull_close(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
+    """Close it unmerged. Its branch stays."""
+    project = issue_pages.project_of(project_id)
+    back = reverse("runs:pull", args=[project.pk, number])
+    try:
+        closed = verbs.close(lab(), project, number, by=username(request))
+    except Refused as error:
+        return answers.failed(request, str(error), 409, back, "info")
+    except TrackerError as error:
+        raise Http404(str(error)) from error
+    if not closed:
+        text = f"Pull request {number} was not open any more. Nothing was changed."
+        return answers.failed(request, text, 409, back, "info")
+    return _acted(request, project, number, "")
+
+
+@require_POST
+@act
+def pull_merge(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
+    """Merge it, if it is still what the reader saw."""
+    project = issue_pages.project_of(project_id)
+    back = reverse("runs:pull", args=[project.pk, number])
+    seen = {name: request.GET.get(name, "") for name in ("head", "into")}
+    try:
+        done = merging.merge(lab(), project, number, by=username(request), **seen)
+    except MergeRefused as error:
+        return _not_merged(request, project, number, error.text, 409)
+    except SeamError as error:
+        return _not_merged(request, project, number, f"It was not merged: {error}", 502)
+    except Refused as error:
+        return answers.failed(request, str(error), 409, back)
+    except TrackerError as error:
+        raise Http404(str(error)) from error
+    closed = "".join(f" Issue {one} is closed." for one in done.closed)
+    text = f"Pull request {number} was merged into {done.into}.{closed}"
+    return _acted(request, project, number, text)
+
+
+def _not_merged(
+    request: HttpRequest, project: Project, number: int, text: str, status: int
+) -> HttpResponse:
+    """The reason, and the card as things stand now."""
+    if not answers.is_htmx(request):
+        back = reverse("runs:pull", args=[project.pk, number])
+        return answers.failed(request, text, status, back, "warning")
+    facts = issue_pages.facts(pull_pages.mergeable_frame, project, number, "conversation")
+    answer = issue_live.refused(request, ACTED, facts(), text)
+    answer.status_code = status
+    return answer
+
+
+def _acted(request: HttpRequest, project: Project, number: int, text: str) -> HttpResponse:
+    """What a merge or a close changes on the page that it was pressed on."""
+    facts = issue_pages.facts(pull_pages.mergeable_frame, project, number, tab_of(request))
+    back = reverse("runs:pull", args=[project.pk, number])
+    return issue_live.changed(request, project, ACTED, facts, back, text)
+
+
+def tab_of(request: HttpRequest) -> str:
+    """The part of the pull request that the reader looks at."""
+    path = addresses.path_in(request.headers.get("HX-Current-URL", ""))
+    last = path.rstrip("/").rpartition("/")[2]
+    return last if last in ("commits", "files") else "conversation"

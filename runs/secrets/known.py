@@ -1,0 +1,91 @@
+"""What labsite holds as secret, as one mask for all that is kept or shown of output.
+
+It is made of the values of all profiles' environments (`runs.secrets.keys` says which of them are
+secrets), of the environment that agents inherit, the tokens and webhook secrets of projects, the
+credentials of forges, the addresses of notices and of the ping, the database's password and
+SECRET_KEY. Tokens of runs and of people are stored as hashes; they are known by their form.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from django.conf import settings
+from django.db import Error
+
+from runs.core import masking, secret
+from runs.core.masking import Mask
+from runs.models import AgentProfile, Forge, NoticeAddress, Project, Settings
+from runs.secrets import keys
+
+logger = logging.getLogger(__name__)
+
+AGE = 5.0
+WORD = 12
+
+
+class Known:
+    """The mask of this process, read again after some seconds, or when a secret was stored here."""
+
+    def __init__(
+        self, environ: Mapping[str, str], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._clock = clock
+        self._inherited = frozenset(keys.secrets_of(environ))
+        self._mask: Mask | None = None
+        self._held: frozenset[str] = frozenset()
+        self._read_at = 0.0
+        self._writes = -1
+
+    def __call__(self, text: str) -> str:
+        return self.mask()(text)
+
+    def mask(self, *, fresh: bool = False) -> Mask:
+        """What takes the secrets out of texts. A database that does not answer changes nothing."""
+        is_old = self._clock() - self._read_at >= AGE or self._writes != secret.writes()
+        if self._mask is None or is_old or fresh:
+            self._read()
+        assert self._mask is not None  # noqa: S101
+        return self._mask
+
+    def _read(self) -> None:
+        writes, now = secret.writes(), self._clock()
+        try:
+            held = self._inherited | frozenset(_held())
+        except Error as error:
+            if self._mask is None:
+                raise
+            logger.warning("secrets were not read", extra={"error": type(error).__name__})
+            return
+        if self._mask is None or held != self._held:
+            self._mask, self._held = masking.mask(held), held
+            masking.remember(self._mask)
+        self._writes, self._read_at = writes, now
+
+
+def _held() -> Iterator[str]:
+    for env in AgentProfile.objects.values_list("env", flat=True):
+        yield from keys.secrets_of(env)
+    for token, hook_secret, *places in Project.objects.values_list(
+        "token", "hook_secret", "url", "source"
+    ):
+        yield from (*_typed(token), *_typed(hook_secret))
+        for place in places:
+            yield from keys.of_url(place)
+    for credential in Forge.objects.values_list("credential", flat=True):
+        for name in ("token", "app_key"):
+            yield from _typed(credential.get(name, ""))
+    for url in NoticeAddress.objects.values_list("url", flat=True):
+        yield from keys.of_address(str(url))
+    for url in Settings.objects.values_list("ping_url", flat=True):
+        yield from keys.of_address(str(url))
+    yield settings.SECRET_KEY
+    yield from _typed(settings.DATABASES["default"].get("PASSWORD") or "")
+
+
+def _typed(value: object) -> Iterator[str]:
+    """What somebody gave as a secret is one, but a common word would be hidden in every sentence."""
+    if not (str(value).isalpha() and len(str(value)) < WORD):
+        yield str(value)

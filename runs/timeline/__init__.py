@@ -1,0 +1,1 @@
+"""What is told, in order: announcements, the audit log, the order of commits."""

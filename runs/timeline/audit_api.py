@@ -1,0 +1,39 @@
+"""Who did what, over the API: for keeping it elsewhere, or for asking one question of it."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from ninja import Query
+
+from runs.api import asked, replies, shapes, showing
+from runs.api.gate import token_of
+from runs.api.router import Router
+from runs.timeline import audit
+from runs.timeline.audit import Wanted
+from runs.web import access
+from runs.web.refusals import Denied
+
+router = Router(tags=["Timeline"])
+
+
+@router.get(
+    "", response={**replies.look(shapes.Acts), 403: shapes.Problem}, summary="Read who did what"
+)
+def audit_list(request: HttpRequest, wanted: Query[asked.AuditFilter]) -> shapes.Acts:
+    """What people did, newest first, for those who may act. Days are whole ones, in UTC."""
+    if not access.may_act(token_of(request).user):
+        raise Denied(403, "not_allowed", access.ONLY_ACTORS)
+    rows = audit.acts(
+        Wanted(
+            by=wanted.by,
+            kind=wanted.kind or "",
+            project=wanted.project,
+            since=wanted.since,
+            until=wanted.until,
+            text=wanted.text,
+            before=wanted.cursor,
+        ),
+        wanted.limit + 1,
+    )
+    page, last = showing.cut(rows, wanted.limit)
+    return shapes.Acts(items=[showing.entry(row) for row in page], next=last.pk if last else None)

@@ -1,0 +1,1 @@
+"""What agents print and report: parsing, storing and showing it."""

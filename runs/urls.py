@@ -1,0 +1,75 @@
+"""Addresses of the pages, in small lists by prefix."""
+
+from __future__ import annotations
+
+from django.urls import include, path
+
+from runs.agents import agent_urls
+from runs.dispatch import start_views
+from runs.dispatch import views as auto
+from runs.forges import forge_urls
+from runs.groups import group_urls
+from runs.issues import issue_urls
+from runs.kept import kept_urls
+from runs.lifecycle import views as run
+from runs.manual import views as manual
+from runs.overview import overview
+from runs.people import account_urls, people_urls
+from runs.projects import views as project
+from runs.settings import views as settings
+from runs.timeline import views as audit
+from runs.watch import watch_urls
+from runs.workflows import workflow_urls
+
+app_name = "runs"
+
+project_patterns = [
+    path("new", project.project_new, name="project-new"),
+    path("<int:project_id>/", project.project, name="project"),
+    path("<int:project_id>/live", project.project_live, name="project-live"),
+    path("<int:project_id>/start", start_views.start, name="start"),
+    path("<int:project_id>/auto", auto.switch, name="auto"),
+    path("<int:project_id>/reset", auto.reset, name="streak-reset"),
+    path("<int:project_id>/waiting", auto.waiting, name="waiting"),
+    path("<int:project_id>/waiting/live", auto.waiting_live, name="waiting-live"),
+    path("<int:project_id>/stop-all", run.stop_all, name="stop-all"),
+    path("<int:project_id>/sessions/start", manual.start, name="session-start"),
+    path("<int:project_id>/sessions/<int:session_id>/stop", manual.stop, name="session-stop"),
+    path("<int:project_id>/retry", project.project_retry, name="project-retry"),
+    path("<int:project_id>/remove", project.project_remove, name="project-remove"),
+]
+run_patterns = [
+    path("", run.runs, name="runs"),
+    path("live", run.runs_live, name="runs-live"),
+    path("<int:run_id>/", run.run, name="run"),
+    path("<int:run_id>/live", run.run_live, name="run-live"),
+    path("<int:run_id>/stop", run.stop, name="stop"),
+    path("<int:run_id>/dismiss", overview.dismiss_run, name="run-dismiss"),
+    path("<int:run_id>/pull", run.pull, name="run-pull"),
+    path("<int:run_id>/pull/live", run.pull_live, name="run-pull-live"),
+]
+urlpatterns = [
+    path("", overview.overview, name="overview"),
+    path("away/", overview.away_dismiss, name="away-dismiss"),
+    path("live", overview.overview_live, name="overview-live"),
+    path("needs/", overview.needs, name="needs"),
+    path("needs/live", overview.needs_live, name="needs-live"),
+    path("needs/dismiss", overview.dismiss_all, name="needs-dismiss"),
+    path("frame/live", overview.frame_live, name="live"),
+    path("demo/", overview.demo, name="demo"),
+    path("projects/", include(project_patterns)),
+    path("runs/", include(run_patterns)),
+    path("api/", include("runs.api.urls")),
+    path("audit/", audit.audit, name="audit"),
+    path("audit/live", audit.audit_live, name="audit-live"),
+    path("settings/", settings.settings, name="settings"),
+    *agent_urls.urlpatterns,
+    *account_urls.urlpatterns,
+    *forge_urls.urlpatterns,
+    *issue_urls.urlpatterns,
+    *people_urls.urlpatterns,
+    *kept_urls.urlpatterns,
+    *watch_urls.urlpatterns,
+    *group_urls.urlpatterns,
+    *workflow_urls.urlpatterns,
+]

@@ -1,0 +1,1 @@
+"""Validations: commands run on a merged worktree, and fixers of what failed."""

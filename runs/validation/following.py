@@ -1,0 +1,88 @@
+"""Follows a program to its end: hears what it prints, asks now and then whether it is still wanted."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from runs.machine import shell
+
+ASK_EVERY = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """How a program ended that was followed; its status is negative after a signal.
+
+    `was_in_time` and `was_wanted`: whether it ended by itself, or why it was ended.
+    """
+
+    status: int
+    was_in_time: bool = True
+    was_wanted: bool = True
+
+
+def follow(
+    process: shell.Process,
+    *,
+    timeout: float,
+    hear: Callable[[bytes], None],
+    goes_on: Callable[[], bool],
+    every: float = ASK_EVERY,
+) -> Followed:
+    """Hear a program until it has ended. Its whole group has ended when this returns.
+
+    `goes_on` is asked before anything else and then every so many seconds. Time that the machine
+    slept does not count.
+    """
+    end = time.monotonic() + timeout
+    asks_at = 0.0
+    in_time = wanted = True
+    pipe = _Pipe(process, hear)
+    try:
+        while process.poll() is None and in_time and wanted:
+            if time.monotonic() >= asks_at:
+                wanted = goes_on()
+                asks_at = time.monotonic() + every
+            if wanted:
+                pipe.read(shell.STEP)
+            in_time = time.monotonic() < end
+        if process.poll() is not None:
+            in_time = wanted = True
+    finally:
+        shell.end_group(process)
+        pipe.close()
+    return Followed(process.returncode, in_time, wanted)
+
+
+class _Pipe:
+    """The one pipe of a program. What others hold open is not waited for."""
+
+    def __init__(self, process: shell.Process, hear: Callable[[bytes], None]) -> None:
+        assert process.stdout is not None  # noqa: S101  (a pipe)
+        self._file = process.stdout
+        self._hear = hear
+        self._is_open = True
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._file, selectors.EVENT_READ)
+
+    def read(self, seconds: float) -> None:
+        """Hear what there is, waiting at most so long."""
+        if not self._is_open:
+            time.sleep(seconds)
+        elif self._selector.select(seconds):
+            piece = os.read(self._file.fileno(), shell.PIECE)
+            self._is_open = bool(piece)
+            if piece:
+                self._hear(piece)
+
+    def close(self) -> None:
+        """Hear what is left in the pipe, for at most a moment."""
+        end = time.monotonic() + shell.DRAIN
+        while self._is_open and time.monotonic() < end and self._selector.select(0.0):
+            self.read(0.0)
+        self._selector.close()
+        self._file.close()

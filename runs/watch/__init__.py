@@ -1,0 +1,1 @@
+"""Watch sessions: bounded periods of automatic work on a project."""

@@ -1,0 +1,236 @@
+"""What people ask of watch sessions: open one, drain, abort, kill, resume (C-13, C-28, C-29).
+
+Nothing here ends a session: a request is stored, and the worker's next step heeds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+
+from runs.core.ports import Lab
+from runs.core.refusal import ActRefused
+from runs.core.states import NoticeKind, ProjectState
+from runs.forges import asking, pacing
+from runs.forges.asking import Silence
+from runs.models import Project, WatchSession
+from runs.timeline import announce
+from runs.watch import rules as watching
+from runs.watch.watch_session import Reason, Request, Terms, Validation
+
+_ASKED = {
+    Request.DRAIN: "was asked to drain: nothing new starts, what runs may finish",
+    Request.ABORT: "was aborted: what runs is interrupted and has ten seconds",
+    Request.KILL: "was killed: what runs is ended at once",
+}
+
+
+class WatchRefused(ActRefused):
+    """The session cannot be opened; the text says why."""
+
+
+class AlreadyOpen(WatchRefused):
+    """The project has an open session, which is `session` (MALA-W-12)."""
+
+    def __init__(self, session: WatchSession) -> None:
+        super().__init__("This project has an open watch session. Nothing was started.")
+        self.session = session
+
+
+def open_of(project: Project) -> WatchSession | None:
+    """The open session of a project."""
+    return WatchSession.objects.open().filter(project=project).first()
+
+
+def open(lab: Lab, project: Project, terms: Terms, by: str) -> WatchSession:
+    """Open a session; the worker takes it up at once. Raises AlreadyOpen, WatchRefused."""
+    if project.state != ProjectState.READY:
+        raise WatchRefused(f"{ProjectState(project.state).not_ready} Nothing was started.")
+    if not project.tracker:
+        raise WatchRefused(
+            "This project has no tracker that labsite can read. Nothing was started."
+        )
+    session = store(lab, project, terms, by)
+    if session is not None:
+        lab.bell.look(project.slug)
+        return session
+    before = open_of(project)
+    if before is None:  # ended in the same moment
+        return open(lab, project, terms, by)
+    raise AlreadyOpen(before)
+
+
+def store(lab: Lab, project: Project, terms: Terms, by: str = "") -> WatchSession | None:
+    """Store an open session; None when the project has one, which the database decides."""
+    fresh = watching.opened(terms)
+    try:
+        with transaction.atomic():
+            session = WatchSession.objects.create(
+                project=project,
+                is_auto=terms.is_auto,
+                is_watching=terms.is_watching,
+                limit=terms.limit,
+                every=terms.every,
+                threshold=fresh.threshold,
+                opened_by=by,
+                opened_at=lab.now(),
+            )
+            pacing.kick(lab, project.pk)
+            text = f"watch session {session.pk} was opened{_words(terms)}"
+            kind = NoticeKind.WATCH_OPENED
+            announce.tell(lab, kind, text, project=project, watch_id=session.pk, by=by)
+    except IntegrityError:
+        return None
+    return session
+
+
+def ask(lab: Lab, session: WatchSession, request: Request, by: str) -> bool:
+    """Drain, abort or kill; False when it ended already or something stronger was asked (C-13).
+
+    What the switch opened and a person ends turns the switch off too, or it would open another.
+    """
+    with transaction.atomic():
+        Project.objects.hold(session.project_id)
+        rows = WatchSession.objects.open().filter(pk=session.pk, request__lt=request)
+        won = rows.update(
+            request=request,
+            asked_at=lab.now(),
+            asked_by=by,
+            look_at=None,
+            version=F("version") + 1,
+        )
+        if won:
+            project = session.project
+            text = f"watch session {session.pk} {_ASKED[request]}"
+            kind = NoticeKind.WATCH_ASKED
+            announce.tell(lab, kind, text, project=project, watch_id=session.pk, by=by)
+            rows_of_switch = Project.objects.filter(pk=project.pk, is_auto=True)
+            if session.is_auto and rows_of_switch.update(is_auto=False):
+                off = "automatic work was turned off"
+                announce.tell(lab, NoticeKind.AUTO_CHANGED, off, project=project, by=by)
+            transaction.on_commit(lambda: lab.bell.look(project.slug), robust=True)
+    session.refresh_from_db()
+    return bool(won)
+
+
+def drain(lab: Lab, session: WatchSession, by: str) -> bool:
+    """Start nothing more, wait for what runs, validate, end with 130 (MALA-W-45 to 48)."""
+    return ask(lab, session, Request.DRAIN, by)
+
+
+def abort(lab: Lab, session: WatchSession, by: str) -> bool:
+    """Interrupt what runs, wait ten seconds at most, end with 130 (MALA-W-50)."""
+    return ask(lab, session, Request.ABORT, by)
+
+
+def kill(lab: Lab, session: WatchSession, by: str) -> bool:
+    """End everything of the session at once (MALA-W-51)."""
+    return ask(lab, session, Request.KILL, by)
+
+
+def resume(lab: Lab, project: Project, by: str) -> bool:
+    """Let automatic work go on whose tracker could not be reached (C-29); False when it does."""
+    with transaction.atomic():
+        Project.objects.hold(project.pk)
+        rows = WatchSession.objects.filter(project=project, needs_resume=True)
+        won = Project.objects.filter(pk=project.pk, is_auto=True).exists() and rows.update(
+            needs_resume=False
+        )
+        if won:
+            text = "automatic work was resumed"
+            if not by:
+                text = "the tracker answers again, and automatic work goes on"
+            announce.tell(lab, NoticeKind.AUTO_CHANGED, text, project=project, by=by)
+            store(lab, project, SWITCH, by)
+            transaction.on_commit(lambda: lab.bell.look(project.slug), robust=True)
+    return bool(won)
+
+
+def resume_by_itself(lab: Lab, projects: Sequence[int]) -> None:
+    """Ask the trackers again that ended automatic work of these projects; go on with who answers.
+
+    One that does not answer is asked again later and later, and nothing more is told of it.
+    """
+    rows = WatchSession.objects.to_resume(lab.now()).filter(project__in=projects)
+    found = list(rows.select_related("project").order_by("pk"))
+    wanted = {_root(row): row.project.ready_label for row in found}
+    answers = asking.ask_roots(lab, wanted, lambda tracker, some: tracker.queues(some))
+    for row in found:
+        answer = answers.get(_root(row), Silence("nobody can ask it"))
+        if isinstance(answer, Silence):
+            _ask_later(lab, row, answer)
+        elif resume(lab, row.project, ""):
+            lab.bell.look(row.project.slug)
+
+
+def _root(row: WatchSession) -> tuple[str, str]:
+    return row.project.tracker, row.project.tracker_root
+
+
+def _ask_later(lab: Lab, row: WatchSession, silence: Silence) -> None:
+    at = lab.now() + watching.resume_wait(row.retries + 1)
+    at = max(at, silence.until) if silence.until is not None else at
+    rows = WatchSession.objects.filter(pk=row.pk, needs_resume=True, retries=row.retries)
+    rows.update(retry_at=at, retries=F("retries") + 1)
+
+
+SWITCH = Terms(is_watching=True, is_auto=True)
+
+
+def switched(lab: Lab, project: Project, *, is_on: bool, by: str) -> None:
+    """Let the session follow the switch, in the transaction that turned it (C-28)."""
+    WatchSession.objects.filter(project=project, needs_resume=True).update(needs_resume=False)
+    session = WatchSession.objects.open().filter(project=project).first()
+    if is_on and session is None:
+        store(lab, project, SWITCH, by)
+    elif is_on and session is not None and session.is_auto:
+        _withdraw(lab, session)
+    elif not is_on and session is not None and session.is_auto:
+        ask(lab, session, Request.DRAIN, by)
+
+
+def wake_for_hook(project: Project) -> None:
+    """A forge told of a change: the open session asks at its next step, unless hooks come in heaps."""
+    rows = WatchSession.objects.open().filter(project=project)
+    rows.update(look_at=None, next_poll_at=None, version=F("version") + 1)
+
+
+def validated(lab: Lab, session_id: int, *, passed: bool | None) -> bool:
+    """Give a session the answer that it waits for; None: it was ended without one.
+
+    Called in the transaction that stores how the validation ended. False when nobody waits.
+    """
+    answer = {True: Validation.PASSED, False: Validation.FAILED, None: Validation.NONE}[passed]
+    rows = WatchSession.objects.open().filter(pk=session_id, validation=Validation.RUNNING)
+    won = rows.update(validation=answer, look_at=None, version=F("version") + 1)
+    return bool(won)
+
+
+def _withdraw(lab: Lab, session: WatchSession) -> None:
+    """The switch takes back its own drain; what was aborted or killed ends."""
+    rows = WatchSession.objects.open().filter(
+        pk=session.pk, request__lte=Request.DRAIN, reason__in=["", Reason.INTERRUPTED]
+    )
+    rows.update(
+        request=Request.NONE,
+        asked_at=None,
+        asked_by="",
+        reason="",
+        look_at=None,
+        next_poll_at=None,
+        version=F("version") + 1,
+    )
+    pacing.kick(lab, session.project_id)
+
+
+def _words(terms: Terms) -> str:
+    if terms.is_auto:
+        return " by automatic work"
+    parts = [
+        "it watches" if terms.is_watching else "it ends when nothing is ready",
+        f"at most {terms.limit} issues" if terms.limit else "",
+        f"a validation after every {terms.every}" if terms.every else "",
+    ]
+    return f": {', '.join(part for part in parts if part)}"

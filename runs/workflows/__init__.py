@@ -1,0 +1,1 @@
+"""Composite workflows: phases over task groups, one after the other."""

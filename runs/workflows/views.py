@@ -1,0 +1,148 @@
+"""Composite workflows on the pages: started, shown, stopped, a failed phase started again (RUNE-58)."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from runs import wiring
+from runs.groups import group_pages
+from runs.issues import issue_live
+from runs.issues.issue_pages import read_filter
+from runs.models import Project, WorkflowPhase
+from runs.web import access, answers
+from runs.web.access import act, look, username
+from runs.workflows import acts as verbs
+from runs.workflows import workflow_pages
+from runs.workflows.workflow_forms import WorkflowForm
+
+LIST = {"workflow-rows": "workflows/_rows.html"}
+PARTS = {
+    "workflow-head": "workflows/_head.html",
+    "workflow-phases": "workflows/_phases.html",
+    "workflow-facts": "workflows/_facts.html",
+    "workflow-feed": "workflows/_feed.html",
+}
+STOPPED = "The workflow was stopped. Tasks and workers go on."
+OVER = "It had ended already. Nothing was changed."
+AGAIN = "The phase begins again. The time that the workflow waited does not count."
+NOT_HELD = "The workflow does not wait for this phase. Nothing was changed."
+
+
+@require_http_methods(["GET", "POST"])
+@look
+def workflows(request: HttpRequest, project_id: int) -> HttpResponse:
+    """The workflows of a project; who may act starts one here."""
+    project = group_pages.project_of(project_id)
+    if request.method == "POST":
+        if not access.may_act(request.user):
+            return access.refused(request)
+        return _started(request, project)
+    return _list(request, project, WorkflowForm())
+
+
+@require_GET
+@look
+def workflows_live(request: HttpRequest, project_id: int) -> HttpResponse:
+    """The list as it is now."""
+    project = group_pages.project_of(project_id)
+    page = read_filter(request.GET).page
+    return issue_live.refresh(
+        request, project, LIST, lambda: dict(workflow_pages.workflows(project, page))
+    )
+
+
+@require_GET
+@look
+def workflow(request: HttpRequest, project_id: int, workflow_id: int) -> HttpResponse:
+    """One workflow: its phases, each with the bar of its group."""
+    project = group_pages.project_of(project_id)
+    facts = _facts(project, workflow_id)
+    return issue_live.page(
+        request, project, "workflows/workflow.html", facts, "workflow-live", workflow_id
+    )
+
+
+@require_GET
+@look
+def workflow_live(request: HttpRequest, project_id: int, workflow_id: int) -> HttpResponse:
+    """Its live parts."""
+    project = group_pages.project_of(project_id)
+    return issue_live.refresh(request, project, PARTS, _facts(project, workflow_id))
+
+
+@require_POST
+@act
+def stop(request: HttpRequest, project_id: int, workflow_id: int) -> HttpResponse:
+    """End it and the monitor of its phase."""
+    project = group_pages.project_of(project_id)
+    row = workflow_pages.workflow_of(project, workflow_id)
+    won = verbs.stop(wiring.lab(), row, username(request))
+    return _answer(request, project, workflow_id, won, STOPPED if won else OVER)
+
+
+@require_POST
+@act
+def restart(
+    request: HttpRequest, project_id: int, workflow_id: int, phase_number: int
+) -> HttpResponse:
+    """Start a failed phase again (C-25)."""
+    project = group_pages.project_of(project_id)
+    row = workflow_pages.workflow_of(project, workflow_id)
+    phases = WorkflowPhase.objects.select_related("group")
+    phase = get_object_or_404(phases, workflow=row, number=phase_number)
+    back = reverse("runs:workflow", args=[project_id, workflow_id])
+    try:
+        won = verbs.restart(wiring.lab(), row, phase, username(request))
+    except verbs.WorkflowRefused as refused:
+        return answers.failed(request, str(refused), 409, back)
+    return _answer(request, project, workflow_id, won, AGAIN if won else NOT_HELD)
+
+
+def _facts(project: Project, workflow_id: int) -> issue_live.Facts:
+    return lambda: dict(workflow_pages.workflow(project, workflow_id))
+
+
+def _answer(
+    request: HttpRequest, project: Project, workflow_id: int, won: bool, text: str
+) -> HttpResponse:
+    back = reverse("runs:workflow", args=[project.pk, workflow_id])
+    found = issue_live.regions(request, project, PARTS, _facts(project, workflow_id))
+    return answers.done(request, found, back, text, "success" if won else "info")
+
+
+def _started(request: HttpRequest, project: Project) -> HttpResponse:
+    form = WorkflowForm(request.POST)
+    if not form.is_valid():
+        return _list(request, project, form, 422)
+    given = form.cleaned_data
+    seconds = given["minutes"] * 60
+    try:
+        made = verbs.start(
+            wiring.lab(),
+            project,
+            given["name"],
+            form.lines,
+            by=username(request),
+            ceiling_seconds=seconds,
+        )
+    except verbs.WorkflowRefused as refused:
+        form.refuse(refused.fields)
+        return _list(request, project, form, 422)
+    return answers.elsewhere(request, reverse("runs:workflow", args=[project.pk, made.pk]))
+
+
+def _list(
+    request: HttpRequest, project: Project, form: WorkflowForm, status: int = 200
+) -> HttpResponse:
+    page = read_filter(request.GET).page
+    return issue_live.page(
+        request,
+        project,
+        "workflows/list.html",
+        lambda: {**workflow_pages.workflows(project, page), "form": form},
+        "workflows-live",
+        status=status,
+    )
