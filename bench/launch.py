@@ -27,8 +27,9 @@ def main() -> None:
 
 def measure(projects: int, issues: int) -> None:
     """Decisions on facts alone, then facts and decision together on the built-in tracker."""
-    from runs.dispatch import facts, filling, launching
-    from runs.dispatch.launching import Room
+    from runs.dispatch import auto_dispatch, facts
+    from runs.dispatch import rules as launching
+    from runs.dispatch.rules import Room
     from runs.models import Settings
     from runs.watch import acts as watches
     from tests.fakes import World
@@ -38,7 +39,7 @@ def measure(projects: int, issues: int) -> None:
     world.lab = replace(world.lab, tracker_for=registry.tracker)
     fill(projects, issues)
     settings = Settings.current()
-    wishing = filling.waiting(world.lab.now(), settings).lacking
+    wishing = auto_dispatch.waiting(world.lab.now(), settings).lacking
     assert len(wishing) == projects
     for project in wishing:
         watches.store(world.lab, project, watches.SWITCH)

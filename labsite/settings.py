@@ -92,7 +92,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "runs.forges.ledger.Ledger",
+    "runs.forges.quota_middleware.Ledger",
     "runs.overview.visit_middleware.Visits",
     "runs.web.access.LoginRequired",
     "runs.people.stepup.ConfirmSecrets",
@@ -177,7 +177,7 @@ SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^agent/"]
 SECURE_REFERRER_POLICY = "same-origin"
 CSRF_TRUSTED_ORIGINS = env.words("LAB_TRUSTED_ORIGINS")
 X_FRAME_OPTIONS = "DENY"
-CSRF_FAILURE_VIEW = "runs.people.auth.csrf_failed"
+CSRF_FAILURE_VIEW = "runs.people.auth_views.csrf_failed"
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": ["'self'"],

@@ -22,4 +22,4 @@ urlpatterns = [
     path("", include("runs.urls")),
 ]
 
-handler500 = "runs.web.trouble.failed"
+handler500 = "runs.web.trouble_views.failed"

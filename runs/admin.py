@@ -7,7 +7,7 @@ from django.contrib.auth.models import Group, User
 
 from runs.groups import admin as groups
 from runs.settings import admin as tuning
-from runs.timeline import history
+from runs.timeline import admin as history
 
 # People have pages of their own, which tell the timeline and keep the last admin.
 admin.site.unregister([User, Group])

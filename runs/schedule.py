@@ -11,7 +11,7 @@ from django.db.models import BooleanField, Exists, ExpressionWrapper
 from runs.accounts import holds
 from runs.core import budgets
 from runs.core.ports import Lab
-from runs.dispatch import filling
+from runs.dispatch import auto_dispatch
 from runs.kept import sweep
 from runs.models import Due, Monitor, Run, Settings, Workflow
 
@@ -40,7 +40,7 @@ def due(lab: Lab, settings: Settings, wanted: Collection[str] = ()) -> set[str]:
         if budgets.is_due(now, stored.get(name), every)
     }
     if LOOK not in found:
-        is_wishing = filling.is_wishing(now, looks_anew=FILL in found)
+        is_wishing = auto_dispatch.is_wishing(now, looks_anew=FILL in found)
         found = found | {FILL} if is_wishing else found - {FILL}
     if found == {GLANCE} and not Run.objects.working().filter(host=lab.host).exists():
         found = set()

@@ -19,12 +19,13 @@ from runs.core import naming
 from runs.core.ports import Lab
 from runs.forges import mirror, quota, tracker_cache
 from runs.groups.signal_poll import SignalPoll
-from runs.kept import discarding, sweep
+from runs.kept import discard_progress, sweep
 from runs.lifecycle import launch as launching
 from runs.manual import acts as manual
 from runs.notices import deliveries, pings
 from runs.projects import acts as projects
-from runs.validation import fixers, runner, validations
+from runs.validation import acts as validations
+from runs.validation import fixers, runner
 from runs.wiring import lab
 
 logger = logging.getLogger(__name__)
@@ -67,7 +68,7 @@ def tend() -> None:
     logins.sweep(lab())
     checks.sweep(lab())
     trial.sweep(lab())
-    discarding.tend(lab())
+    discard_progress.tend(lab())
 
 
 @close_db
@@ -158,7 +159,7 @@ def sweep_project(project_id: int) -> None:
 @close_db
 def discard(discarding_id: int) -> None:
     """Carry out a discard of large files. Shares the room of clones and sweeps."""
-    _long("discard", discarding_id, discarding.carry_out)
+    _long("discard", discarding_id, discard_progress.carry_out)
 
 
 @close_db

@@ -13,15 +13,15 @@ from django.db.models import Q
 from runs import schedule
 from runs.accounts import holds, resuming
 from runs.core import clock, connections, lease
-from runs.core.context import TickContext
+from runs.core.database_trouble import database_words
 from runs.core.ports import Lab, SeamError, Sighting
 from runs.core.states import RunState
-from runs.core.trouble import database_words
-from runs.dispatch import filling, start_requests, taking
+from runs.core.tick_context import TickContext
+from runs.dispatch import auto_dispatch, reserve, start_requests
 from runs.forges import quota, tracker_cache
 from runs.groups import monitor_stepper
 from runs.kept import sweep
-from runs.lifecycle import adopt, glance, judge, launch, reaper
+from runs.lifecycle import adopt, judge, launch, progress, reaper
 from runs.models import Host, Run, Settings, Tick
 from runs.notices import pings
 from runs.projects import acts as projects
@@ -154,7 +154,7 @@ def _look_around(tick: TickContext, report: Report, due: set[str]) -> None:
 def _glance(lab: Lab, runs: Sequence[Run], sightings: Mapping[str, Sighting] | None) -> None:
     working = [run for run in runs if run.is_active and run.state == RunState.WORKING]
     if any(run.session in (sightings or {}) for run in working):
-        glance.glance(lab, working)
+        progress.glance(lab, working)
 
 
 def _judge(tick: TickContext, runs: Sequence[Run], report: Report) -> None:
@@ -227,14 +227,14 @@ def _launch(tick: TickContext, known: Sequence[Run], report: Report) -> int:
         tick.sightings = _look(tick)
     holds.reread(settings, known)
     resumed = _resume(tick, known)
-    wishes = filling.waiting(lab.now(), settings)
+    wishes = auto_dispatch.waiting(lab.now(), settings)
     if wishes.to_resume:
         watches.resume_by_itself(lab, wishes.to_resume)
     for project in wishes.lacking:
         watches.store(lab, project, watches.SWITCH)
     sessions = watching.look(tick)
     started = start_requests.launch_pass(tick) if wishes.is_asked else 0
-    filled = filling.fill(tick, sessions)
+    filled = auto_dispatch.fill(tick, sessions)
     # What a session has asked for now is not asked for twice.
     woken = set(wishes.woken) - {one.project_id for one in sessions}
     for project_id in sorted(woken | set(wishes.stale)):
@@ -247,7 +247,7 @@ def _resume(tick: TickContext, known: Sequence[Run]) -> int:
     runs = resuming.waiting(tick.lab, known, tick.sightings)
     if not runs:
         return 0
-    room = taking.room(tick.lab, tick.settings, tick.sightings, tick.being_made)
+    room = reserve.room(tick.lab, tick.settings, tick.sightings, tick.being_made)
     return resuming.resume(tick, runs, room)
 
 

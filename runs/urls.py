@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from runs.agents import agent_urls
+from runs.agents import urls as agent_urls
 from runs.dispatch import start_views
 from runs.dispatch import views as auto
-from runs.forges import forge_urls
-from runs.groups import group_urls
-from runs.issues import issue_urls
-from runs.kept import kept_urls
+from runs.forges import urls as forge_urls
+from runs.groups import urls as group_urls
+from runs.issues import urls as issue_urls
+from runs.kept import urls as kept_urls
 from runs.lifecycle import views as run
 from runs.manual import views as manual
-from runs.overview import overview
-from runs.people import account_urls, people_urls
+from runs.overview import views as overview
+from runs.people import account_urls
+from runs.people import urls as people_urls
 from runs.projects import views as project
 from runs.settings import views as settings
 from runs.timeline import views as audit
-from runs.watch import watch_urls
-from runs.workflows import workflow_urls
+from runs.watch import urls as watch_urls
+from runs.workflows import urls as workflow_urls
 
 app_name = "runs"
 

@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, cast
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from runs.agents.desks import TrialDesks
 from runs.agents.on_machine import AgentFiles, AgentLogin, AgentRegistry
 from runs.agents.programs import AgentPrograms
+from runs.agents.trial_server import TrialDesks
 from runs.core.ports import Lab, Steady
 from runs.forges.bd import BdCommand
 from runs.forges.trackers import Trackers
 from runs.groups.signal_files import SignalFolders
 from runs.machine import processes
+from runs.machine.bell import DatagramBell
 from runs.machine.git import Git
-from runs.machine.notify import DatagramBell
 from runs.machine.tmux import TmuxSessions
 from runs.machine.worktrees import GitWorktrees
 from runs.models import Settings
 from runs.notices.notifier import AppriseNotifier
 from runs.secrets import masked
 from runs.secrets.known import Known
-from runs.validation.checks import LocalChecks
+from runs.validation.command_runner import LocalChecks
 from trackers.registry import Tools
 
 if TYPE_CHECKING:

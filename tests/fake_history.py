@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from runs.core.history import EMPTY_TREE, Change, Commit
+from runs.core.history_ports import EMPTY_TREE, Change, Commit
 from runs.core.ports import Moved, Rejected, SeamError
 from runs.pulls.rules import Joined, MergeCommit, Way
 

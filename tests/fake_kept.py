@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runs.core.keeping import RESCUES, Branch, Snapshot, Standing
+from runs.core.kept_ports import RESCUES, Branch, Snapshot, Standing
 from runs.core.ports import SeamError, Taken
 from tests.fake_history import AT
 

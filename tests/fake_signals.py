@@ -8,8 +8,8 @@ from pathlib import Path
 
 from runs.core.ports import SeamError
 from runs.groups.fast_path import AllDone, Unreadable
-from runs.groups.grouping import is_name, subject_of
 from runs.groups.signal_rules import Crash, Inscription, SentBack, Signal
+from runs.groups.terms import is_name, subject_of
 
 
 @dataclass

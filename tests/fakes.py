@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runs.core import naming
-from runs.core.outward import Said
+from runs.core.agent_ports import Said
 from runs.core.paths import Paths
 from runs.core.ports import (
     Exit,

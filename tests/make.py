@@ -8,7 +8,7 @@ from django.contrib.auth.models import User
 
 from runs.core import naming
 from runs.core.states import Outcome, ProjectState, RunKind, RunState
-from runs.groups.grouping import TaskStatus
+from runs.groups.terms import TaskStatus
 from runs.models import AgentProfile, Project, Run, Task, TaskGroup
 from tests.fakes import START
 

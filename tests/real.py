@@ -12,9 +12,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from runs.agents.desks import TrialDesks
 from runs.agents.on_machine import AgentFiles, AgentLogin, AgentRegistry
 from runs.agents.programs import AgentPrograms
+from runs.agents.trial_server import TrialDesks
 from runs.core.paths import Paths
 from runs.core.ports import Lab, Steady
 from runs.core.states import ProjectState
@@ -31,7 +31,7 @@ from runs.notices.notifier import AppriseNotifier
 from runs.projects import acts as projects
 from runs.secrets import masked
 from runs.secrets.known import Known
-from runs.validation.checks import LocalChecks
+from runs.validation.command_runner import LocalChecks
 from tests.fakes import FakeBell, FakeQueue
 from tests.patience import PATIENCE
 from tests.repositories import IDENTITY, a_checkout, git

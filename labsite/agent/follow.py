@@ -12,7 +12,7 @@ from labsite.beside.person import who
 from labsite.beside.refused import Refusal
 from runs import wiring
 from runs.agents import trial as trials
-from runs.agents.trying import Step, StepState, TrialState, Tried
+from runs.agents.trial_rules import Step, StepState, TrialState, Tried
 from runs.core import connections
 from runs.models import AgentProfile, AgentTrial
 

@@ -16,7 +16,7 @@ from typing import Any
 from labsite.backup import archive
 from labsite.backup.archive import Writer
 from labsite.backup.form import lines_of, links_of
-from runs.machine.links import is_repository
+from runs.machine.worktree_links import is_repository
 
 Skip = Callable[[str], bool]
 NAMED_BYTES = 16 * 1024**2

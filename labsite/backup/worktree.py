@@ -17,7 +17,7 @@ from labsite.backup.archive import clear
 from labsite.backup.tree import NAMED_BYTES, Copier, Kept, named_in
 from runs.core.ports import SeamError
 from runs.machine.git import Git, failed
-from runs.machine.links import admin_of, registered
+from runs.machine.worktree_links import admin_of, registered
 
 LONG = 3600.0
 TURNS = 3

@@ -16,7 +16,7 @@ from types import TracebackType
 from labsite import preflight, programs, supervisor
 from labsite.supervisor import Child
 from runs.core.paths import Paths
-from runs.machine import notify
+from runs.machine import bell
 
 LOOK_SECONDS = 2.0
 HOST = "127.0.0.1"
@@ -48,7 +48,7 @@ class Programs:
 
         Raises Problem, WrongSetting.
         """
-        if notify.is_heard(self._paths.worker_socket):
+        if bell.is_heard(self._paths.worker_socket):
             return
         preflight.programs()
         preflight.state_folder(self._paths)
@@ -65,7 +65,7 @@ class Programs:
             child.bury(now)
             if child.process is None and now >= child.due:
                 child.start(self._environment(), now)
-        if not self._children and not notify.is_heard(self._paths.worker_socket):
+        if not self._children and not bell.is_heard(self._paths.worker_socket):
             self._start(now)
 
     def _start(self, now: float) -> None:

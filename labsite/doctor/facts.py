@@ -140,7 +140,7 @@ def _secrets() -> int:
     """How many stored secrets the present key does not open."""
     from django.db import connection
 
-    from runs.core.secret import decrypted
+    from runs.core.encrypted import decrypted
 
     stored: list[str] = []
     with connection.cursor() as cursor:

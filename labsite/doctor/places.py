@@ -13,7 +13,7 @@ from labsite.doctor import product
 from labsite.doctor.lines import Line, ok, wrong
 from runs.core.paths import Paths
 from runs.core.ports import SeamError, Sighting
-from runs.machine import links, shell, sightings
+from runs.machine import shell, sightings, worktree_links
 from runs.machine.git import Git
 
 ASK_SECONDS = 5.0
@@ -73,8 +73,8 @@ def _unlinked(paths: Paths) -> list[str]:
     """Folders that a repository still lists as its worktree, and whose link is gone or another."""
     found = []
     for repo in sorted(paths.repos.glob("*")):
-        for _, folder in links.registered(repo):
-            if folder.is_dir() and links.admin_of(repo, folder) is None:
+        for _, folder in worktree_links.registered(repo):
+            if folder.is_dir() and worktree_links.admin_of(repo, folder) is None:
                 found.append(folder.name)
     return found
 

@@ -14,7 +14,7 @@ from runs import wiring
 from runs.core import connections
 from runs.core.states import NoticeKind
 from runs.groups import monitors
-from runs.groups.grouping import MonitorState
+from runs.groups.terms import MonitorState
 from runs.models import Monitor, TaskGroup
 from runs.timeline import queries as timeline
 

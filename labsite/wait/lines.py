@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import IO, Protocol
 
 from labsite.beside.printer import Printer
-from runs.groups.grouping import Result
+from runs.groups.terms import Result
 
 
 class Lines(Protocol):

@@ -15,7 +15,7 @@ from runs.core.states import ProjectState
 from runs.models import Notice, Run, Validation, WatchSession
 from runs.timeline import queries as timeline
 from runs.watch import acts as watches
-from runs.watch.watch_session import Request, Terms
+from runs.watch.session import Request, Terms
 
 MOST_ENTRIES = 200
 CODE_GONE = 1

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.db.models import F, QuerySet
 
-from runs.accounts import holding
+from runs.accounts import hold_rules
 from runs.core.states import Trouble
 from runs.models import AgentProfile, Project, Run
-from runs.overview.needing import AgentNeeds
+from runs.overview.attention_rules import AgentNeeds
 
 if TYPE_CHECKING:
     from runs.overview.board import Board
@@ -37,11 +37,11 @@ class Hold:
 
     @property
     def words(self) -> str:
-        return holding.words(self.trouble)
+        return hold_rules.words(self.trouble)
 
     @property
     def advice(self) -> str:
-        return holding.advice(self.trouble)
+        return hold_rules.advice(self.trouble)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def wait_of(run: Run, now: datetime) -> Wait | None:
         return Wait(f"did not start again: {run.agent_note}", run.retry_at)
     if hold is None:
         return Wait("waiting for a free slot", None)
-    return Wait(holding.waiting(hold.trouble, hold.name), hold.until)
+    return Wait(hold_rules.waiting(hold.trouble, hold.name), hold.until)
 
 
 def of_profile(profile: AgentProfile | None, now: datetime) -> Hold | None:
@@ -105,8 +105,8 @@ def needs(picture: Board) -> list[AgentNeeds]:
             hold.name,
             hold.trouble,
             hold.note,
-            holding.clock(hold.at, now),
-            holding.clock(hold.until, now),
+            hold_rules.clock(hold.at, now),
+            hold_rules.clock(hold.until, now),
             waiting.count(hold.id),
         )
         for hold in of_board(picture)
@@ -130,7 +130,11 @@ def _of_row(row: Any, ident: int | None, now: datetime) -> Hold | None:
 
 
 def _hold(ident: int | None, row: Mapping[str, Any], now: datetime) -> Hold | None:
-    if ident is None or not row["hold"] or not holding.is_held(row["hold"], row["held_until"], now):
+    if (
+        ident is None
+        or not row["hold"]
+        or not hold_rules.is_held(row["hold"], row["held_until"], now)
+    ):
         return None
     trouble = Trouble(row["hold"])
     return Hold(

@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
-from runs.accounts import holding
-from runs.accounts.holding import LONGEST, MARGIN
-from runs.accounts.refusing import Refused
+from runs.accounts import hold_rules
+from runs.accounts.hold_rules import LONGEST, MARGIN
+from runs.accounts.refusal_rules import Refused
 from runs.core import budgets
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind, RunState, Trouble
@@ -56,8 +56,8 @@ def hold(lab: Lab, run: Run, refused: Refused, seen: Mapping[str, object], lease
         if not won:
             return False
         until = _hold_profile(lab, run, refused)
-        waits = holding.waiting(refused.trouble, run.agent)
-        text = f"{waits}, goes on at {holding.clock(until, lab.now())}; worktree and branch kept"
+        waits = hold_rules.waiting(refused.trouble, run.agent)
+        text = f"{waits}, goes on at {hold_rules.clock(until, lab.now())}; worktree and branch kept"
         announce.tell(lab, NoticeKind.RUN_HELD, text, run=run)
         mirror.ask(lab, run)
     run.refresh_from_db()
@@ -157,7 +157,7 @@ def _since(lab: Lab, run: Run, seen: Mapping[str, object]) -> datetime:
 def _hold_profile(lab: Lab, run: Run, refused: Refused) -> datetime:
     """Hold the profile of a run that was turned away; until when it is held now."""
     began = run.resumed_at or run.started_at
-    has_worked = budgets.age(lab.now(), began) >= holding.WORKED
+    has_worked = budgets.age(lab.now(), began) >= hold_rules.WORKED
     return _hold(lab, run.profile_id or 0, refused, has_worked=has_worked)
 
 
@@ -167,12 +167,12 @@ def _hold(lab: Lab, profile_id: int, refused: Refused, *, has_worked: bool) -> d
     rows = AgentProfile.objects.select_for_update(no_key=True).filter(pk=profile_id)
     profile = rows.first()
     if profile is None:
-        return now + holding.wait(refused.trouble, 1)
-    if holding.is_held(profile.hold, profile.held_until, now) and profile.held_until is not None:
+        return now + hold_rules.wait(refused.trouble, 1)
+    if hold_rules.is_held(profile.hold, profile.held_until, now) and profile.held_until is not None:
         return _held_already(profile, refused, now)
     said = lab.mask(refused.words)[:NOTE]
     tries = 1 if has_worked else profile.holds + 1
-    until = holding.until(refused.trouble, refused.until, tries, now)
+    until = hold_rules.until(refused.trouble, refused.until, tries, now)
     rows.update(
         hold=refused.trouble,
         hold_note=said,
@@ -181,7 +181,7 @@ def _hold(lab: Lab, profile_id: int, refused: Refused, *, has_worked: bool) -> d
         holds=tries,
         told_hold=refused.trouble,
     )
-    text = holding.told(profile.name, refused.trouble, said, until, now)
+    text = hold_rules.told(profile.name, refused.trouble, said, until, now)
     is_new = tries == 1 or profile.told_hold != refused.trouble
     kind = NoticeKind.AGENT_HELD if is_new else NoticeKind.AGENT_HELD_STILL
     announce.tell(lab, kind, text)
@@ -191,7 +191,7 @@ def _hold(lab: Lab, profile_id: int, refused: Refused, *, has_worked: bool) -> d
 def _held_already(profile: AgentProfile, refused: Refused, now: datetime) -> datetime:
     """A reset that is told later than the wait of the same trouble ends is the better time."""
     assert profile.held_until is not None  # noqa: S101  (held)
-    until = holding.until(refused.trouble, refused.until, 1, now)
+    until = hold_rules.until(refused.trouble, refused.until, 1, now)
     is_known = refused.until is not None and until == refused.until + MARGIN
     if not is_known or until <= profile.held_until or profile.hold != refused.trouble:
         return profile.held_until
@@ -201,10 +201,10 @@ def _held_already(profile: AgentProfile, refused: Refused, now: datetime) -> dat
 
 def words(profile: AgentProfile | None, now: datetime) -> str:
     """Why nothing starts with a profile and until when; empty while it is not held."""
-    if profile is None or not holding.is_held(profile.hold, profile.held_until, now):
+    if profile is None or not hold_rules.is_held(profile.hold, profile.held_until, now):
         return ""
     assert profile.held_until is not None  # noqa: S101  (held)
-    return holding.refusal(profile.name, Trouble(profile.hold), profile.held_until, now)
+    return hold_rules.refusal(profile.name, Trouble(profile.hold), profile.held_until, now)
 
 
 def trouble_of(run: Run) -> Trouble:

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
 from runs.accounts import logins
-from runs.accounts.logging_in import LoginState
+from runs.accounts.login_rules import LoginState
 from runs.models import AgentProfile, LoginAttempt
 from runs.web import answers
 from runs.web.access import act, username

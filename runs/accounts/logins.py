@@ -6,13 +6,13 @@ import logging
 
 from django.db import IntegrityError, transaction
 
-from runs.accounts import credentials, holds, logging_in
-from runs.accounts.logging_in import CHECK_FOR, OPEN_FOR, LoginFacts, LoginState
+from runs.accounts import credentials, holds, login_rules
+from runs.accounts.login_rules import CHECK_FOR, OPEN_FOR, LoginFacts, LoginState
 from runs.core import tokens
 from runs.core.ports import Lab, Order, SeamError
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind, Trouble
-from runs.lifecycle import looking
+from runs.lifecycle import observe
 from runs.models import AgentProfile, LoginAttempt
 from runs.timeline import announce
 
@@ -35,7 +35,7 @@ def known(lab: Lab, profile: AgentProfile) -> bool | None:
 
     An agent without a check counts as logged in: there is nothing to ask.
     """
-    if logging_in.is_fresh(lab.now(), profile.login_checked_at):
+    if login_rules.is_fresh(lab.now(), profile.login_checked_at):
         return profile.is_logged_in if profile.login_command else True
     return ask(lab, profile)
 
@@ -122,7 +122,7 @@ def look(lab: Lab, attempt: LoginAttempt) -> LoginAttempt:
     answer = ask(lab, attempt.profile) if is_tried and attempt.profile.login_command else None
     if is_tried and not attempt.profile.login_command:
         answer = alive is False or None  # without a check, a program that ended has done its work
-    after = logging_in.step(LoginFacts(state, alive, answer, lab.now(), attempt.deadline))
+    after = login_rules.step(LoginFacts(state, alive, answer, lab.now(), attempt.deadline))
     if after.is_over:
         why = {LoginState.CHECKING: UNCHECKED}.get(state, LATE) if alive is not False else GONE
         _end(lab, attempt, after, "" if after is LoginState.DONE else why)
@@ -139,7 +139,7 @@ def paste(lab: Lab, attempt: LoginAttempt, code: str, by: str) -> LoginAttempt:
     The code is kept nowhere.
     """
     code = code.strip()
-    wrong = logging_in.fault(code)
+    wrong = login_rules.fault(code)
     if wrong:
         raise LoginRefused(wrong)
     deadline = lab.now() + CHECK_FOR
@@ -186,7 +186,7 @@ def _read_link(lab: Lab, attempt: LoginAttempt) -> None:
         screen = lab.sessions.screens([attempt.session], 200).get(attempt.session, "")
     except SeamError:
         return
-    link = logging_in.find_link(looking.plain(screen), COLUMNS)
+    link = login_rules.find_link(observe.plain(screen), COLUMNS)
     waiting = LoginAttempt.objects.filter(pk=attempt.pk, state=LoginState.WAITING)
     if link and waiting.update(link=link, state=LoginState.LINKED):
         attempt.refresh_from_db()

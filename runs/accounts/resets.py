@@ -9,7 +9,7 @@ import re
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo
 
-from runs.core import loose
+from runs.core import lenient_json
 
 _EPOCH = re.compile(r"limit reached\|(\d{9,13})")
 _AT = re.compile(
@@ -40,7 +40,7 @@ def told(words: str, now: datetime, zone: tzinfo = UTC) -> datetime | None:
     """The moment that the words name, as far as they name one that can be understood."""
     epoch = _EPOCH.search(words)
     if epoch:
-        return loose.moment(int(epoch[1]))
+        return lenient_json.moment(int(epoch[1]))
     length = _IN.search(words)
     if length:
         return _later(now, length[1])

@@ -15,13 +15,13 @@ from pathlib import Path
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
-from runs.accounts import holding
+from runs.accounts import hold_rules
 from runs.core import budgets, naming, tokens
-from runs.core.context import TickContext
 from runs.core.ports import Lab, SeamError, Sighting
 from runs.core.states import NoticeKind, Outcome, RunKind, RunState, Trouble
+from runs.core.tick_context import TickContext
 from runs.dispatch import streak
-from runs.dispatch.launching import Room, free_slot
+from runs.dispatch.rules import Room, free_slot
 from runs.lifecycle import outcomes, reaper
 from runs.models import AgentProfile, Run, Settings
 from runs.timeline import announce
@@ -55,7 +55,7 @@ def waiting(lab: Lab, runs: Sequence[Run], sightings: Mapping[str, Sighting] | N
 
 def _is_held(lab: Lab, run: Run) -> bool:
     profile = run.profile
-    return profile is not None and holding.is_held(profile.hold, profile.held_until, lab.now())
+    return profile is not None and hold_rules.is_held(profile.hold, profile.held_until, lab.now())
 
 
 def resume(tick: TickContext, runs: Sequence[Run], room: Room) -> int:
@@ -125,7 +125,7 @@ def _resume(tick: TickContext, run: Run, slot: int) -> bool:
 def _chosen(lab: Lab, settings: Settings, run: Run) -> AgentProfile | None:
     """The agent that goes on: the run's own, or the project's once that is gone; None while held."""
     profile = run.profile or run.project.agent or settings.agent
-    if profile is None or holding.is_held(profile.hold, profile.held_until, lab.now()):
+    if profile is None or hold_rules.is_held(profile.hold, profile.held_until, lab.now()):
         return None
     return profile
 

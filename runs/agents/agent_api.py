@@ -7,12 +7,12 @@ from typing import Any
 from django.http import HttpRequest, JsonResponse
 from django.urls import reverse
 
-from runs.agents.agent_door import door, texts
+from runs.agents.api_door import door, texts
 from runs.core.ports import Lab
 from runs.issues import acts as issues
-from runs.lifecycle import evidence, proving
+from runs.lifecycle import delivery, delivery_rules
 from runs.models import Run
-from runs.projects import credentials
+from runs.projects import git_credentials
 from runs.pulls import acts as pulls
 from runs.web.refusals import Denied
 from runs.wiring import lab
@@ -72,25 +72,25 @@ def _create_pull(request: HttpRequest, run: Run) -> JsonResponse:
 def _done(request: HttpRequest, run: Run) -> JsonResponse:
     """The agent says that it is done; the answer says what is proven and what is missing (C-07)."""
     try:
-        found = proving.ask(lab(), run, name_of(run))
-    except proving.NothingToProve as error:
+        found = delivery.ask(lab(), run, name_of(run))
+    except delivery.NothingToProve as error:
         text = (
             "This project has pull requests, and one is what ends a run: labctl pr create. "
             "Nothing was stored."
         )
         raise Denied(409, "has_pulls", text) from error
-    words = proving.branch_of(lab(), run).words
+    words = delivery.branch_of(lab(), run).words
     return answer(
-        is_done=evidence.is_delivered(found),
-        proven=evidence.told(found),
-        missing=evidence.lacking(found, run.branch, words),
+        is_done=delivery_rules.is_delivered(found),
+        proven=delivery_rules.told(found),
+        missing=delivery_rules.lacking(found, run.branch, words),
     )
 
 
 def _git_credential(request: HttpRequest, run: Run) -> JsonResponse:
     """The password for git, which asked with these words, at the project's own forge alone."""
     prompt = texts(request, "prompt")["prompt"]
-    return answer(password=str(credentials.answer(lab(), run.project, prompt)))
+    return answer(password=str(git_credentials.answer(lab(), run.project, prompt)))
 
 
 def _nothing(request: HttpRequest, run: Run, rest: str) -> JsonResponse:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import PurePath
 
-from runs.dispatch.waiting import Act, Change, Obstacle, Why
+from runs.dispatch.eligibility import Act, Change, Obstacle, Why
 
 OLD_AFTER = timedelta(minutes=5)
 VERSION_CHARACTERS = 100

@@ -15,7 +15,7 @@ from runs.agents import check_rules
 from runs.agents.check_rules import ProgramFacts
 from runs.core.ports import Lab, SeamError
 from runs.core.states import AnswerCode, NoticeKind
-from runs.dispatch.waiting import Obstacle
+from runs.dispatch.eligibility import Obstacle
 from runs.models import AgentProfile
 from runs.timeline import announce
 

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from runs.core.outward import Said
+from runs.core.agent_ports import Said
 from runs.core.ports import SeamError
 from runs.machine import shell
 

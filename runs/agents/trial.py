@@ -18,10 +18,10 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from runs.accounts import credentials
-from runs.agents import checks, trial_ground, trying
-from runs.agents.trying import OPEN, Step, StepState, TrialState, Tried
+from runs.agents import checks, trial_ground, trial_rules
+from runs.agents.trial_rules import OPEN, Step, StepState, TrialState, Tried
 from runs.core import tokens
-from runs.core.outward import Desk
+from runs.core.agent_ports import Desk
 from runs.core.ports import Lab, Order, SeamError
 from runs.core.states import NoticeKind
 from runs.lifecycle import orders
@@ -48,9 +48,9 @@ def ask(lab: Lab, profile: AgentProfile, by: str) -> AgentTrial:
                 profile=profile,
                 by=by,
                 mark=tokens.new_mark(),
-                steps=trying.stored(trying.first()),
+                steps=trial_rules.stored(trial_rules.first()),
                 asked_at=now,
-                deadline=now + trying.QUEUED_FOR,
+                deadline=now + trial_rules.QUEUED_FOR,
             )
             text = f"a trial of {profile.name} was begun"
             announce.tell(lab, NoticeKind.SETTING_CHANGED, text, by=by)
@@ -74,7 +74,7 @@ def carry_out(lab: Lab, trial_id: int) -> None:
         state=TrialState.RUNNING,
         process=lab.process,
         started_at=now,
-        deadline=now + trying.TRIAL_FOR,
+        deadline=now + trial_rules.TRIAL_FOR,
     )
     if not taken:
         return
@@ -110,13 +110,13 @@ def sweep(lab: Lab) -> None:
 
 
 def _is_lost(lab: Lab, trial: AgentTrial, now: datetime) -> bool:
-    is_late = now >= trial.deadline + trying.LOST_AFTER
+    is_late = now >= trial.deadline + trial_rules.LOST_AFTER
     return is_late or lab.is_process_alive(trial.process) is False
 
 
 def steps(trial: AgentTrial) -> list[Tried]:
     """The steps of a trial as they stand."""
-    return trying.read(trial.steps)
+    return trial_rules.read(trial.steps)
 
 
 def _check(lab: Lab, trial: AgentTrial) -> None:
@@ -176,15 +176,15 @@ def _watch(lab: Lab, trial: AgentTrial, run: Run, desk: Desk, order: Order) -> N
         facts = trial_ground.facts(lab, trial, run, desk, order)
         if since is not None:
             facts = replace(facts, has_pull=True, since_pull=since)
-        _tell(trial, *trying.steps_of(facts))
+        _tell(trial, *trial_rules.steps_of(facts))
         trial.refresh_from_db(fields=["is_stop_wanted", "state"])
-        if trying.is_over(facts) or trial.is_stop_wanted or trial.is_over:
+        if trial_rules.is_over(facts) or trial.is_stop_wanted or trial.is_over:
             return
 
 
 def _tell(trial: AgentTrial, *changed: Tried) -> None:
     """Store steps that changed, while the trial is still ours."""
-    after = trying.stored(trying.with_steps(steps(trial), changed))
+    after = trial_rules.stored(trial_rules.with_steps(steps(trial), changed))
     if after != trial.steps:
         trial.steps = after
         rows = AgentTrial.objects.filter(pk=trial.pk, state=TrialState.RUNNING)
@@ -195,10 +195,10 @@ def _finish(lab: Lab, trial: AgentTrial, note: str) -> None:
     """Write down how a trial of ours ended."""
     trial.refresh_from_db(fields=["is_stop_wanted"])
     known = steps(trial)
-    state = TrialState.FAILED if note else trying.verdict(known)
+    state = TrialState.FAILED if note else trial_rules.verdict(known)
     if trial.is_stop_wanted and state is not TrialState.PASSED:
         state, note = TrialState.STOPPED, note or "Stopped by a person."
-    _tell(trial, *trying.given_up(known))
+    _tell(trial, *trial_rules.given_up(known))
     rows = AgentTrial.objects.filter(pk=trial.pk, state=TrialState.RUNNING)
     _end(lab, trial, rows, state, note)
 
@@ -217,7 +217,7 @@ def _end(
 
 
 def _final(trial: AgentTrial) -> list[dict[str, str]]:
-    return trying.stored(trying.given_up(steps(trial)))
+    return trial_rules.stored(trial_rules.given_up(steps(trial)))
 
 
 def _tidy(lab: Lab, trial: AgentTrial) -> bool:

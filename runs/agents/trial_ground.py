@@ -5,14 +5,14 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from runs.agents.trying import TrialFacts
+from runs.agents.trial_rules import TrialFacts
 from runs.core import naming
-from runs.core.outward import Desk
+from runs.core.agent_ports import Desk
 from runs.core.ports import Lab, Order, SeamError
 from runs.core.states import AgentMode, TrackerKind
-from runs.lifecycle import looking
+from runs.lifecycle import observe
 from runs.models import AgentTrial, Project, Run, Settings
-from runs.transcript import events
+from runs.transcript import hook_events
 
 SCREEN_LINES = 40
 _OF_TMUX = "Pane is dead ("
@@ -83,7 +83,7 @@ def facts(lab: Lab, trial: AgentTrial, run: Run, desk: Desk, order: Order) -> Tr
         turn_over=told.turn_ended_at is not None,
         refused=told.report.agent_note if told.was_refused else "",
         is_late=lab.now() >= trial.deadline,
-        last_line=looking.last_line(screen),
+        last_line=observe.last_line(screen),
     )
 
 
@@ -100,9 +100,9 @@ def _is_alive(lab: Lab, trial: AgentTrial, order: Order) -> tuple[bool | None, i
     return False, status if status is not None or seen is None else seen.exit_status
 
 
-def _hooked(lab: Lab, order: Order) -> events.Session:
-    piece = lab.sessions.output(order.folder, 0, events.MOST_BYTES, events.FILE)
-    return events.read_on(events.Session(), piece.data if piece else b"", lab.now())
+def _hooked(lab: Lab, order: Order) -> hook_events.Session:
+    piece = lab.sessions.output(order.folder, 0, hook_events.MOST_BYTES, hook_events.FILE)
+    return hook_events.read_on(hook_events.Session(), piece.data if piece else b"", lab.now())
 
 
 def _screen(lab: Lab, trial: AgentTrial) -> str:
@@ -112,7 +112,7 @@ def _screen(lab: Lab, trial: AgentTrial) -> str:
     except SeamError:
         shown = None
     if shown is not None:
-        lines = [line.rstrip() for line in looking.plain(shown).splitlines()]
+        lines = [line.rstrip() for line in observe.plain(shown).splitlines()]
         trial.screen = "\n".join(
             [line for line in lines if line and not line.startswith(_OF_TMUX)][-SCREEN_LINES:]
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from runs.agents.agent import AgentProfile
-from runs.agents.trying import OPEN, TrialState
+from runs.agents.models import AgentProfile
+from runs.agents.trial_rules import OPEN, TrialState
 
 
 class AgentTrial(models.Model):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from runs.agents import trial as trials
-from runs.agents.trying import StepState, TrialState, Tried
+from runs.agents.trial_rules import StepState, TrialState, Tried
 from runs.core.ports import Lab
 from runs.models import AgentTrial
 from runs.overview import board

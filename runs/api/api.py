@@ -18,19 +18,21 @@ from ninja.operation import Operation
 from runs import wiring
 from runs.api import problems
 from runs.api.gate import Gate, StrictJson
-from runs.forges import tracker_api
-from runs.groups import groups_api, monitors_api
+from runs.forges import api as tracker_api
+from runs.groups import api as groups_api
+from runs.groups import monitors_api
 from runs.issues import api as issues
-from runs.kept import kept_api
-from runs.lifecycle import runs
-from runs.manual import sessions
+from runs.kept import api as kept_api
+from runs.lifecycle import api as runs
+from runs.manual import api as sessions
 from runs.projects import api as projects
 from runs.pulls import api as pulls
-from runs.settings import settings_api
-from runs.timeline import audit_api, timeline_api
-from runs.watch import watches_api
+from runs.settings import api as settings_api
+from runs.timeline import api as timeline_api
+from runs.timeline import audit_api
+from runs.watch import api as watches_api
 from runs.web.refusals import Denied
-from runs.workflows import workflows_api
+from runs.workflows import api as workflows_api
 
 PREFIX = "/api/v1/"
 ABOUT = """What the browser can do, for programs. Every answer is JSON; every refusal has a `code`

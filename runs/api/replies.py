@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runs.api.shapes import Problem
+from runs.api.schemas import Problem
 
 ALWAYS = frozenset({400, 401, 404, 422, 500, 503})
 CHANGING = ALWAYS | {403, 409, 502}

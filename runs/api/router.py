@@ -8,7 +8,7 @@ from typing import Any
 import ninja
 from ninja.constants import NOT_SET
 
-from runs.api.shapes import Problem
+from runs.api.schemas import Problem
 
 
 class Refusal(ninja.Schema):

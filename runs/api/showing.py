@@ -7,12 +7,12 @@ from datetime import datetime
 from typing import TypeVar
 
 from runs.accounts import held
-from runs.api import shapes
+from runs.api import schemas as shapes
 from runs.core.states import NoticeKind, Outcome, ProjectState, RunKind, RunState, WorktreeFate
-from runs.dispatch.launching import Waiting
-from runs.dispatch.waiting import Change, Queue
+from runs.dispatch.eligibility import Change, Queue
+from runs.dispatch.rules import Waiting
 from runs.models import AgentProfile, Notice, Project, Run, Settings
-from runs.pulls import pull_shapes
+from runs.pulls import schemas as pull_shapes
 from runs.pulls.rules import MergeFacts, verdict
 from runs.settings.acts import NUMBERS
 from trackers import plain

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Protocol
 
 from runs.core import masking
-from runs.core.history import History
-from runs.core.inward import Bell, Queue
-from runs.core.keeping import Keeping
-from runs.core.outward import Desks, Forges, Login, Notifier, Programs, Registry, Trust
+from runs.core.agent_ports import Desks, Forges, Login, Notifier, Programs, Registry, Trust
+from runs.core.history_ports import History
+from runs.core.kept_ports import Keeping
 from runs.core.paths import Paths
+from runs.core.worker_ports import Bell, Queue
 from runs.groups.signal_rules import Signals
 from runs.pulls.rules import Merging
 from runs.validation.command_rules import Checks

@@ -8,7 +8,7 @@ from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind, ProjectState
 from runs.dispatch import start_waits
-from runs.forges import pacing
+from runs.forges import cadence
 from runs.models import Project
 from runs.timeline import announce
 from runs.watch import acts as watches
@@ -52,7 +52,7 @@ def reset(lab: Lab, project: Project, *, by: str) -> bool:
             return False
         rows = Project.objects.filter(pk=project.pk)
         rows.update(streak=0, last_failure=None, retry_at=None)
-        pacing.wake(lab, project.pk)
+        cadence.wake(lab, project.pk)
         text = f"the failure streak was reset from {before.streak} to 0"
         if not before.streak:
             text = "issues whose start failed or was stopped may start by themselves again"

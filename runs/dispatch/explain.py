@@ -12,10 +12,11 @@ from datetime import timedelta
 
 from runs.accounts import logins
 from runs.core.ports import Lab, SeamError
-from runs.dispatch import facts, launching, taking
-from runs.dispatch.launching import Waiting
-from runs.dispatch.waiting import Queue
-from runs.forges import pacing, polling, quota
+from runs.dispatch import facts, reserve
+from runs.dispatch import rules as launching
+from runs.dispatch.eligibility import Queue
+from runs.dispatch.rules import Waiting
+from runs.forges import cadence, cadence_rules, quota
 from runs.models import Notice, Project, Settings
 from trackers.account import awaited
 
@@ -49,7 +50,7 @@ class Shared:
         """For a page that refreshes by itself: asked again once a minute, or after what a person did
         in the project. It counts as polling, and comes every five minutes when there was much of it.
         """
-        if not pacing.is_remote(lab, project):
+        if not cadence.is_remote(lab, project):
             return explain(lab, project, is_awaited=False)
         with self._lock:
             kept = self._kept[project.pk]
@@ -64,7 +65,7 @@ class Shared:
 def _good_for(lab: Lab, project: Project) -> object:
     """Changes when the tracker may be asked again for pages that are open."""
     is_over = project.pk in quota.over_budget(lab, [project])
-    every = polling.SLOWED_TO if is_over else ASKED_EVERY
+    every = cadence_rules.SLOWED_TO if is_over else ASKED_EVERY
     acts = Notice.objects.filter(project=project).exclude(by="").order_by("-pk")
     last = acts.values_list("pk", flat=True).first()
     return every, lab.now().timestamp() // every.total_seconds(), last
@@ -87,7 +88,7 @@ def explain(lab: Lab, project: Project, *, is_awaited: bool = True) -> Explained
     except SeamError as error:
         logger.info("sessions were not seen", extra={"error": str(error)})
         sightings = None
-    return queue, launching.explain(queue, taking.room(lab, settings, sightings))
+    return queue, launching.explain(queue, reserve.room(lab, settings, sightings))
 
 
 for_pages = Shared().explain

@@ -14,13 +14,13 @@ from runs.agents import checks
 from runs.core import naming
 from runs.core.ports import Lab, SeamError
 from runs.core.states import RunKind, TrackerKind
-from runs.dispatch import start_waits, waiting_for, wanting
+from runs.dispatch import blockers, scope, start_waits
 from runs.dispatch.blocking import Block
-from runs.dispatch.waiting import Candidate, Queue
-from runs.dispatch.want import NOTHING, Want
-from runs.forges import asking
-from runs.forges.asking import Silence
-from runs.kept import census
+from runs.dispatch.eligibility import Candidate, Queue
+from runs.dispatch.scope_rules import NOTHING, Want
+from runs.forges import fan_out
+from runs.forges.fan_out import Silence
+from runs.kept import counts
 from runs.models import Project, Run, Settings, StartWait
 from trackers.base import Issue, PullState
 from trackers.builtin.models import PullRequest
@@ -57,8 +57,8 @@ def gather(
     answers = _ready(lab, projects)
     active, automatic = _active()
     claimed = _all_claims(lab, projects, answers, silent)
-    wants, waiting = wanting.of(projects), start_waits.of(projects)
-    lines: list[waiting_for.Line] = []
+    wants, waiting = scope.of(projects), start_waits.of(projects)
+    lines: list[blockers.Line] = []
     for project in projects:
         taken = active[project.pk] | (claimed[project.pk][0] or frozenset())
         untaken = [one for one in _listed(answers, project) if one.key not in taken]
@@ -67,8 +67,8 @@ def gather(
         first, after = _in_turn(project, untaken, late, want)
         keys = [key for key in (*first, *after) if not wanted or key == wanted]
         enough = 0 if of_all else max(1, project.parallel_runs - automatic[project.pk])
-        lines.append(waiting_for.Line((project.tracker, project.tracker_root), keys, enough))
-    waits = waiting_for.ask(lab, answers, lines)
+        lines.append(blockers.Line((project.tracker, project.tracker_root), keys, enough))
+    waits = blockers.ask(lab, answers, lines)
     pulls = _open_pulls(projects, claimed)
     queues = []
     for project in projects:
@@ -129,7 +129,7 @@ def _ready(
     found: dict[tuple[str, str, str], Sequence[Issue] | Silence] = {}
     while asked:
         labels = {(kind, root): label for kind, root, label in sorted(asked)}
-        answers = asking.ask_roots(lab, labels, lambda tracker, some: tracker.queues(some))
+        answers = fan_out.ask_roots(lab, labels, lambda tracker, some: tracker.queues(some))
         found |= {(*root, labels[root]): answer for root, answer in answers.items()}
         asked -= {(*root, label) for root, label in labels.items()}
     return found
@@ -227,7 +227,7 @@ def _claims(lab: Lab, project: Project, silent: dict[int, str]) -> Claims:
     if project.pk in silent:
         return None, frozenset(), silent[project.pk]
     try:
-        branches, left = census.claims(lab, project)
+        branches, left = counts.claims(lab, project)
     except SeamError as error:
         silent[project.pk] = str(error)
         return None, frozenset(), str(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from runs.core.ports import Lab
-from runs.dispatch import filling
+from runs.dispatch import auto_dispatch
 from runs.models import Project
 
 
@@ -14,7 +14,7 @@ def of(lab: Lab, projects: Iterable[Project]) -> Mapping[int, int]:
     alive: dict[str, bool | None] = {}
     found = {}
     for project in projects:
-        count = filling.hint_of(project)
+        count = auto_dispatch.hint_of(project)
         if count is None:
             continue
         if project.counted_by not in alive:

@@ -7,11 +7,11 @@ from datetime import timedelta
 from django.db import IntegrityError, transaction
 
 from runs.core import budgets, writing
-from runs.core.context import TickContext
 from runs.core.ports import Lab
 from runs.core.states import AnswerCode, NoticeKind, RunKind, RunState
-from runs.dispatch import facts, taking
-from runs.dispatch.launching import Queue, Refusal, Start, decide_start
+from runs.core.tick_context import TickContext
+from runs.dispatch import facts, reserve
+from runs.dispatch.rules import Queue, Refusal, Start, decide_start
 from runs.forges import tracker_cache
 from runs.models import Project, Run, StartRequest
 from runs.timeline import announce
@@ -81,7 +81,7 @@ def _answer(tick: TickContext, asked: StartRequest, silent: dict[int, str]) -> b
     with awaited():
         (queue,) = facts.gather(lab, settings, [asked.project], asked.wanted_key, silent)
     tracker_cache.keep_queues(lab, [asked.project], [queue], began)
-    decision = decide_start(queue, taking.room(lab, settings, tick.sightings, tick.being_made))
+    decision = decide_start(queue, reserve.room(lab, settings, tick.sightings, tick.being_made))
     if isinstance(decision, Refusal):
         refuse(lab, asked, decision)
         return False
@@ -94,14 +94,14 @@ def _take(tick: TickContext, asked: StartRequest, queue: Queue, start: Start) ->
         return bool(open_request.update(answer=AnswerCode.STARTED, run=run))
 
     title = next((one.title for one in queue.ready or () if one.key == start.key), "")
-    who = taking.Asked(RunKind.MANUAL, asked.by, asked.at, confirm)
+    who = reserve.Asked(RunKind.MANUAL, asked.by, asked.at, confirm)
     try:
-        run = taking.take(tick, asked.project, start, title, who)
+        run = reserve.take(tick, asked.project, start, title, who)
     except IntegrityError:
         text = f"Issue {start.key} was taken by another start in the same moment."
         refuse(tick.lab, asked, Refusal(AnswerCode.NOTHING_READY, text))
         return False
-    except taking.NotWantedAnyMore:
+    except reserve.NotWantedAnyMore:
         return False
     tick.being_made.add(run.session)
     return True

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 from runs.core.ports import Lab
 from runs.dispatch import acts as auto
 from runs.dispatch import explain, why
-from runs.dispatch.launching import claimable
+from runs.dispatch.rules import claimable
 from runs.models import Project, Settings
 from runs.overview import queries
 from runs.web import answers, fragments, live

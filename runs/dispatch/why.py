@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from runs.core.states import TrackerKind
-from runs.dispatch.launching import Waiting
-from runs.dispatch.waiting import Act, Candidate, Change, Obstacle
+from runs.dispatch.eligibility import Act, Candidate, Change, Obstacle
+from runs.dispatch.rules import Waiting
 from runs.issues.remote_pages import WEB
 from runs.models import Project, Settings
 from runs.web import addresses

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 
+from runs.core.encrypted import SecretValues
 from runs.core.ports import Lab, SeamError
 from runs.core.refusal import ActRefused
-from runs.core.secret import SecretValues
 from runs.core.states import ForgeKind, NoticeKind
-from runs.forges import forging
-from runs.forges.forging import NoRepository, Place
+from runs.forges import rules as forging
+from runs.forges.rules import NoRepository, Place
 from runs.models import Forge, Project
-from runs.projects import credentials
+from runs.projects import git_credentials
 from runs.projects.sources import split_login
 from runs.timeline import announce
 from trackers.account import Account
@@ -185,7 +185,7 @@ def _git(lab: Lab, project: Project) -> Finding:
     """Whether git may push with the credential that agents get; nothing is pushed."""
     takes = _PUSHING.get(project.tracker, "")
     try:
-        lab.repos.try_push(project.url, credentials.of_git(lab, project))
+        lab.repos.try_push(project.url, git_credentials.of_git(lab, project))
     except SeamError as error:
         said = str(error).rstrip(".")
         if forging.may_not_push(said):

@@ -14,7 +14,7 @@ from runs.forges import hook_rules as rules
 from runs.forges import hooks
 from runs.forges.hook_rules import HookDid
 from runs.forges.hooks import HookRefused, NotRead, NotReady, NotSigned
-from runs.people import guesses
+from runs.people import login_throttle
 from runs.web import answers, refusals
 from runs.web.refusals import Denied
 
@@ -59,7 +59,7 @@ def _received(request: HttpRequest, key: str) -> HookDid | None:
     except NotSigned:
         # Only wrong ones count, and are counted late: whoever shares the forge's address could
         # otherwise shut its door with theirs.
-        guesses.wrong_hook(request)
+        login_throttle.wrong_hook(request)
         raise
 
 
@@ -81,9 +81,9 @@ def _body(request: HttpRequest) -> bytes:
 
 
 def _refused(request: HttpRequest, error: Exception) -> JsonResponse:
-    if isinstance(error, guesses.TooManyTries):
-        answer = _answer(Denied(429, "too_many_tries", guesses.said(error.wait)))
-        guesses.told(answer, error.wait)
+    if isinstance(error, login_throttle.TooManyTries):
+        answer = _answer(Denied(429, "too_many_tries", login_throttle.said(error.wait)))
+        login_throttle.told(answer, error.wait)
         return answer
     if isinstance(error, HookRefused):
         status, code = _REFUSED[type(error)]

@@ -12,9 +12,9 @@ import secrets
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
+from runs.core.encrypted import decrypted, encrypted
 from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
-from runs.core.secret import decrypted, encrypted
 from runs.core.states import NoticeKind, ProjectState
 from runs.forges import hook_rules
 from runs.forges.hook_rules import HookDid, Sent

@@ -14,8 +14,8 @@ from django.db import transaction
 
 from runs.core.ports import Lab
 from runs.core.states import Mirror, NoticeKind, Outcome, RunState
-from runs.forges import mirroring
-from runs.forges.mirroring import FOLLOW_UP, Mirrored
+from runs.forges import mirror_rules
+from runs.forges.mirror_rules import FOLLOW_UP, Mirrored
 from runs.issues import remote
 from runs.models import Project, Run
 from runs.timeline import announce
@@ -97,7 +97,7 @@ def _write(lab: Lab, tracker: Tracker, run: Run) -> None:
     if not Run.objects.filter(pk=run.pk, mirrored=run.mirrored).update(mirrored=stands):
         return
     if run.mirrored == CLAIMING:
-        _tell(lab, run, [mirroring.unclear(run.issue_key)])
+        _tell(lab, run, [mirror_rules.unclear(run.issue_key)])
         return
     failed = []
     for step in _steps(tracker, run, stands):
@@ -118,10 +118,10 @@ def _steps(tracker: Tracker, run: Run, stands: str) -> list[Callable[[], None]]:
         steps.append(lambda: _mark(tracker, run, is_working=is_working))
     if not run.did_start:
         return steps
-    if stands == ENDED and mirroring.needs_follow_up(run.outcome):
+    if stands == ENDED and mirror_rules.needs_follow_up(run.outcome):
         steps.append(lambda: _label(tracker, root, key, FOLLOW_UP))
     if run.project.mirror == Mirror.COMMENTS and Ability.COMMENT in tracker.abilities:
-        steps.append(lambda: tracker.comment(root, key, "labsite", mirroring.words(_told(run))))
+        steps.append(lambda: tracker.comment(root, key, "labsite", mirror_rules.words(_told(run))))
     return steps
 
 

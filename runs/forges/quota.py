@@ -11,7 +11,7 @@ from django.db import DatabaseError, transaction
 from django.db.models import F, Q, Sum
 
 from runs.core.ports import Lab
-from runs.forges import polling
+from runs.forges import cadence_rules
 from runs.models import Asked, Project, Quota, QuotaHour
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def over_budget(lab: Lab, projects: Iterable[Project]) -> frozenset[int]:
         for one in projects
         if (account := named.get(one.pk)) is not None
         and polls.get((accounts.get((account.host, account.id), 0), repository_of(one)), 0)
-        >= polling.BUDGET
+        >= cadence_rules.BUDGET
     )
 
 

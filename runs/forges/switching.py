@@ -12,8 +12,9 @@ from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
 from runs.core.states import Mirror, NoticeKind, TrackerKind
 from runs.dispatch import start_waits
-from runs.forges import forging, pacing
-from runs.forges.forging import NoRepository
+from runs.forges import cadence
+from runs.forges import rules as forging
+from runs.forges.rules import NoRepository
 from runs.models import Forge, Project, Run
 from runs.timeline import announce
 from trackers.builtin import store
@@ -83,7 +84,7 @@ def choose(lab: Lab, project: Project, wanted: Wanted, *, by: str) -> bool:
             start_waits.forget(project.pk)
         text = _told(wanted, root, is_moved=is_moved)
         announce.tell(lab, NoticeKind.SETTING_CHANGED, text, project=project, by=by)
-        pacing.wake(lab, project.pk)
+        cadence.wake(lab, project.pk)
         transaction.on_commit(lambda: lab.queue.refresh(project.pk), robust=True)
         transaction.on_commit(lambda: lab.bell.look(project.slug), robust=True)
     return True

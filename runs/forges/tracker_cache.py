@@ -16,10 +16,10 @@ from django.db.models import F, Q, QuerySet
 from runs.core import naming
 from runs.core.ports import Lab, SeamError
 from runs.core.states import ProjectState, TrackerKind
-from runs.dispatch.waiting import Candidate, Queue
-from runs.forges import asking, noting, pacing
-from runs.forges.asking import Silence
-from runs.lifecycle import proving
+from runs.dispatch.eligibility import Candidate, Queue
+from runs.forges import cadence, fan_out, tracker_health
+from runs.forges.fan_out import Silence
+from runs.lifecycle import delivery
 from runs.models import Project, Run, Settings, WatchSession
 from runs.pulls import closed
 from trackers.base import Ability, Issue, Pull, PullState
@@ -47,12 +47,12 @@ def keep_queues(
     changed = []
     for queue in queues:
         project = by_id[queue.project]
-        if not pacing.is_remote(lab, project):
+        if not cadence.is_remote(lab, project):
             continue
         silence = Silence(queue.tracker_error, queue.asked_again_at)
         _take_down(lab, project, silence if queue.ready is None else queue.ready, began)
-        if not queue.active or proving.is_wanted(lab, project):
-            noting.note(lab, project, silence if queue.ready is None else None)
+        if not queue.active or delivery.is_wanted(lab, project):
+            tracker_health.note(lab, project, silence if queue.ready is None else None)
         changed.append(project)
     if changed:
         Project.objects.bulk_update(changed, COLUMNS)
@@ -64,7 +64,7 @@ def keep_pulls(lab: Lab, project: Project, pulls: Sequence[Pull], began: datetim
     Those that somebody closed unmerged are kept apart, whatever the tracker.
     """
     closed.note(lab, project, pulls)
-    if not pacing.is_remote(lab, project):
+    if not cadence.is_remote(lab, project):
         return
     keep_states(project, pulls)
     listed = [_shown(pull) for pull in pulls if _waits(pull)]
@@ -78,7 +78,7 @@ def note_pulls(
 ) -> None:
     """What the judge saw of some branches: an open pull request waits for a review from now on."""
     keep_states(project, pulls)
-    if not pacing.is_remote(lab, project):
+    if not cadence.is_remote(lab, project):
         return
     others = [one for one in project.pulls_seen if one[1] not in heads]
     mine = [_shown(pull) for pull in pulls if _waits(pull)]
@@ -106,16 +106,16 @@ def refresh(lab: Lab, project_id: int) -> None:
     An ordinary task, for projects that nothing is started in by itself. Safe to repeat.
     """
     project = Project.objects.filter(pk=project_id, state=ProjectState.READY).first()
-    if project is None or not pacing.is_remote(lab, project):
+    if project is None or not cadence.is_remote(lab, project):
         return
     settings = Settings.current()
     is_live = Run.objects.active().filter(project=project).exists()
     # Asked here, its queue would not be due any more when a session comes that may start something.
     polls = Q(next_poll_at__gt=lab.now() - SERVED) | Q(next_poll_at=None, look_at=None)
     is_served = _sessions(project_id).filter(polls).exists()
-    if not is_served and pacing.is_due(lab, settings, project, is_live=is_live):
+    if not is_served and cadence.is_due(lab, settings, project, is_live=is_live):
         _refresh_queue(lab, project, is_live=is_live)
-    if pacing.are_pulls_due(lab, settings, project):
+    if cadence.are_pulls_due(lab, settings, project):
         _refresh_pulls(lab, project)
 
 
@@ -167,13 +167,13 @@ def _remote() -> QuerySet[Project]:
 
 def _refresh_queue(lab: Lab, project: Project, *, is_live: bool) -> None:
     root, began = (project.tracker, project.tracker_root), lab.now()
-    found = asking.ask_roots(
+    found = fan_out.ask_roots(
         lab, {root: project.ready_label}, lambda one, some: one.queues(some)
     ).get(root, Silence(""))
     _take_down(lab, project, found, began)
     Project.objects.bulk_update([project], COLUMNS)
-    if not is_live or proving.is_wanted(lab, project):
-        noting.note(lab, project, found if isinstance(found, Silence) else None)
+    if not is_live or delivery.is_wanted(lab, project):
+        tracker_health.note(lab, project, found if isinstance(found, Silence) else None)
     lab.bell.timeline()
 
 
@@ -206,7 +206,7 @@ def _refresh_pulls(lab: Lab, project: Project) -> None:
         return
     root = (project.tracker, project.tracker_root)
     heads = {root: [naming.branch_for(key) for key in sorted(claims)]}
-    found = asking.ask_roots(lab, heads, lambda one, some: one.pulls(some))
+    found = fan_out.ask_roots(lab, heads, lambda one, some: one.pulls(some))
     pulls = found.get(root, Silence(""))
     if not isinstance(pulls, Silence):
         keep_pulls(lab, project, pulls, began)

@@ -10,9 +10,9 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from runs.forges import recognising, switching, tracker_card
-from runs.forges.forge_forms import TrackerForm, choices, chosen_of
-from runs.forges.recognising import Offer
+from runs.forges import recognise, switching, tracker_card
+from runs.forges.forms import TrackerForm, choices, chosen_of
+from runs.forges.recognise import Offer
 from runs.models import Project, Settings
 from runs.web import access, answers
 from runs.web.forms import ProjectForm
@@ -77,14 +77,14 @@ def new_project(request: HttpRequest, offer: Offer, source: str, chosen: str) ->
 
 def tried(request: HttpRequest, form: ProjectForm, source: str, chosen: str) -> HttpResponse:
     """The answer to a connection test of a project that is not added yet."""
-    offer = recognising.offer(lab(), source)
+    offer = recognise.offer(lab(), source)
     meant = chosen_of(offer, chosen)
     forge = meant[1] if meant is not None else None
     if forge is None or offer.found is None:
         findings: Sequence[Finding] = [Finding("account", None, NO_ACCOUNT)]
     else:
         label = str(Project._meta.get_field("ready_label").get_default())
-        findings = recognising.try_out(lab(), offer.found, forge, label)
+        findings = recognise.try_out(lab(), offer.found, forge, label)
     if answers.is_htmx(request):
         return findings_alone(findings)
     facts = {"form": form, "findings": findings, **new_project(request, offer, source, chosen)}

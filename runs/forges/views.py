@@ -11,9 +11,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from runs import wiring
 from runs.forges import acts as verbs
-from runs.forges import forge_pages
+from runs.forges import pages as forge_pages
 from runs.forges.acts import ForgeRefused
-from runs.forges.forge_forms import AccountForm, NewAccountForm
+from runs.forges.forms import AccountForm, NewAccountForm
 from runs.models import Forge
 from runs.people.stepup import confirmed, safe_next
 from runs.web import answers

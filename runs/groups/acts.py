@@ -13,10 +13,10 @@ from runs.core import writing
 from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
-from runs.groups import following, monitors, signal_folders, tasks
-from runs.groups.grouping import PresetName, is_name
-from runs.groups.tasking import MOST_WORKERS, NAME_RULE, is_inside
+from runs.groups import issue_tasks, monitors, signal_folders, tasks
+from runs.groups.task_rules import MOST_WORKERS, NAME_RULE, is_inside
 from runs.groups.tasks import NewTask
+from runs.groups.terms import PresetName, is_name
 from runs.models import MonitorPreset, Project, Task, TaskGroup, Worker, WorkflowPhase
 from runs.timeline import announce
 from trackers.base import Ability, Issue, NotFound
@@ -126,11 +126,11 @@ def from_issues(
     new = _as_tasks(_pick(tracker.open_issues(project.tracker_root), chosen))
     keys = [one.issue_key for one in new]
     while True:
-        with contextlib.suppress(following.RunStarted), transaction.atomic():
+        with contextlib.suppress(issue_tasks.RunStarted), transaction.atomic():
             # A run's row before its project's, which is the order in which a run ends.
-            held = following.hold(project, keys)
+            held = issue_tasks.hold(project, keys)
             group = make(lab, project, name, preset=preset, new=new, by=by)
-            following.catch_up(lab, group, held)
+            issue_tasks.catch_up(lab, group, held)
             return group
 
 

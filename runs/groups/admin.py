@@ -11,8 +11,8 @@ from django.http import HttpRequest
 from runs import wiring
 from runs.groups import monitors
 from runs.models import Checkpoint, Monitor, MonitorPreset, TaskGroup
-from runs.settings.telling import TellingAdmin
-from runs.timeline.history import ReadOnlyAdmin
+from runs.settings.admin_timeline import TellingAdmin
+from runs.timeline.admin import ReadOnlyAdmin
 
 
 @admin.register(MonitorPreset)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from runs.groups.grouping import Options, minutes
 from runs.groups.monitor_rules import Event, Kind
+from runs.groups.terms import Options, minutes
 
 CHECK_EVERY = timedelta(seconds=5)
 LOG_EVERY = 3

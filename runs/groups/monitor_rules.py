@@ -10,15 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 
-from runs.groups.grouping import (
-    MILESTONES,
-    Decision,
-    Options,
-    Result,
-    TaskFacts,
-    TaskStatus,
-    minutes,
-)
+from runs.groups.terms import MILESTONES, Decision, Options, Result, TaskFacts, TaskStatus, minutes
 
 
 class Kind(StrEnum):

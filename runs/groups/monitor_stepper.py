@@ -13,14 +13,15 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 from django.db.models import Q
 
 from runs.core import budgets, connections
-from runs.core.context import TickContext
+from runs.core.database_trouble import database_words
 from runs.core.ports import Lab
-from runs.core.trouble import database_words
-from runs.groups import absorbing, fast_path, grouping, monitor_rules, monitor_turns, signal_folders
+from runs.core.tick_context import TickContext
+from runs.groups import fast_path, monitor_rules, monitor_turns, signal_folders, signal_import
+from runs.groups import terms as grouping
 from runs.groups.fast_path import CHECK_EVERY, Check, Next
-from runs.groups.grouping import MonitorState, TaskFacts, TaskStatus
 from runs.groups.monitor_rules import End, Event
 from runs.groups.monitor_turns import Turn
+from runs.groups.terms import MonitorState, TaskFacts, TaskStatus
 from runs.models import Monitor, Project, Task
 
 logger = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ def _look(tick: TickContext) -> None:
                 monitor_turns.store(lab, row, turn, tick.number)
     monitor_turns.store_checks(lab, checks, tick.number, now)
     for woken in Project.objects.filter(slug=project) if project else ():
-        absorbing.catch_up(lab, woken)
+        signal_import.catch_up(lab, woken)
 
 
 def _wanted(lab: Lab, now: datetime, project: str) -> list[Monitor]:
@@ -86,7 +87,7 @@ def _look_at(lab: Lab, row: Monitor, now: datetime, *, is_woken: bool) -> Turn |
     is_check_due = row.is_fast and budgets.is_due(now, row.check_at, CHECK_EVERY)
     turn = Turn((), row.is_fast, row.checks, row.pass_at, row.check_at)
     if row.is_fast and (is_woken or is_pass_due):
-        absorbing.absorb(lab, row.group)
+        signal_import.absorb(lab, row.group)
     if row.is_fast and (is_check_due or is_woken):
         found = _check(lab, row, row.checks + 1 if is_check_due else 0, elapsed)
         if found.next in (Next.FINISH, Next.TIME_OUT):
@@ -124,7 +125,7 @@ def _swept(lab: Lab, row: Monitor, found: Check) -> Turn | None:
 
     None when the sentinel says that all is done and the list says otherwise: the list is right.
     """
-    absorbing.absorb(lab, row.group)
+    signal_import.absorb(lab, row.group)
     is_late = found.next is Next.TIME_OUT
     result = grouping.split(_listed(lab, row), timed_out=is_late)
     done = len(result.completed)

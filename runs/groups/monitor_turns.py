@@ -27,9 +27,9 @@ from runs.core.ports import Lab
 from runs.core.states import NoticeKind
 from runs.groups import monitor_rules, monitors
 from runs.groups.fast_path import CHECK_EVERY
-from runs.groups.grouping import Decision, MonitorState, Result, TaskStatus
-from runs.groups.monitor import FAR, columns
+from runs.groups.monitor_models import FAR, columns
 from runs.groups.monitor_rules import Event, Kind, Memory
+from runs.groups.terms import Decision, MonitorState, Result, TaskStatus
 from runs.models import Checkpoint, Monitor, Task
 from runs.timeline import announce
 

@@ -11,9 +11,9 @@ from runs.api import replies, showing
 from runs.api.asked import BIGGEST_ID, Paging
 from runs.api.ids import ProjectId
 from runs.api.router import Router
-from runs.groups import group_shapes as shapes
 from runs.groups import monitors
-from runs.groups.groups_api import ONE, GroupId, group_of
+from runs.groups import schemas as shapes
+from runs.groups.api import ONE, GroupId, group_of
 from runs.models import Checkpoint, Monitor
 from runs.web.access import username
 from runs.web.refusals import Denied

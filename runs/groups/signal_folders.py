@@ -14,8 +14,8 @@ from pathlib import Path
 from django.db import transaction
 
 from runs.core.ports import Lab, SeamError
-from runs.groups.grouping import TaskStatus, is_name
 from runs.groups.signal_rules import Inscription, Output, Signal
+from runs.groups.terms import TaskStatus, is_name
 from runs.models import Monitor, Project, Task, TaskGroup, Worker
 
 logger = logging.getLogger(__name__)

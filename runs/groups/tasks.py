@@ -13,8 +13,7 @@ from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
 from runs.groups import outputs, signal_folders
-from runs.groups.grouping import NAME_CHARACTERS, TaskStatus, is_name, subject_of
-from runs.groups.tasking import (
+from runs.groups.task_rules import (
     NAME_RULE,
     NOTHING,
     TEXT_CHARACTERS,
@@ -24,6 +23,7 @@ from runs.groups.tasking import (
     is_so_already,
     refusal,
 )
+from runs.groups.terms import NAME_CHARACTERS, TaskStatus, is_name, subject_of
 from runs.models import Task, TaskGroup, Worker
 from runs.timeline import announce
 from trackers.base import NotFound

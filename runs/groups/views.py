@@ -6,10 +6,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from runs.groups import group_pages
-from runs.groups.group_forms import MoreTasksForm
-from runs.issues import issue_live
-from runs.issues.issue_pages import read_filter
+from runs.groups import pages as group_pages
+from runs.groups.forms import MoreTasksForm
+from runs.issues import live as issue_live
+from runs.issues.pages import read_filter
 from runs.web import answers, live
 from runs.web.access import look
 

@@ -7,7 +7,8 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Query, Status
 
-from runs.api import asked, replies, shapes, showing
+from runs.api import asked, replies, showing
+from runs.api import schemas as shapes
 from runs.api.ids import Number, ProjectId
 from runs.api.router import Router
 from runs.issues import acts as issues

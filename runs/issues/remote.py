@@ -16,7 +16,7 @@ from django.db import IntegrityError, transaction
 from runs.core import writing
 from runs.core.ports import Lab
 from runs.core.states import ForgeKind, NoticeKind
-from runs.forges import pacing
+from runs.forges import cadence
 from runs.models import Project, Run, Sent
 from runs.timeline import announce
 from trackers.account import awaited
@@ -137,5 +137,5 @@ def _write(
 def _tell(lab: Lab, project: Project, key: str, text: str, by: str) -> None:
     with transaction.atomic():
         announce.tell(lab, NoticeKind.ISSUE_CHANGED, text, project=project, issue_key=key, by=by)
-        pacing.wake(lab, project.pk)
+        cadence.wake(lab, project.pk)
         transaction.on_commit(lambda: lab.bell.look(project.slug), robust=True)

@@ -14,9 +14,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
 
-from runs.forges import forging, tracker_card
+from runs.forges import rules as forging
+from runs.forges import tracker_card
 from runs.forges.tracker_card import Card
-from runs.issues.issue_pages import Elsewhere
+from runs.issues.pages import Elsewhere
 from runs.models import Project, Settings
 from runs.web import answers
 from runs.wiring import lab

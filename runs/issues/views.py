@@ -11,7 +11,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from runs.issues import acts as verbs
-from runs.issues import issue_live, issue_pages
+from runs.issues import live as issue_live
+from runs.issues import pages as issue_pages
 from runs.issues.acts import IssueRefused
 from runs.models import Project
 from runs.web import answers

@@ -10,14 +10,14 @@ from pathlib import Path
 from django.db import transaction
 
 from runs.core import naming
-from runs.core.keeping import Branch
+from runs.core.kept_ports import Branch
 from runs.core.ports import Lab, Moved, Rejected, SeamError
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind, TrackerKind
-from runs.forges import pacing
-from runs.kept import census, guard, owners, rescue
+from runs.forges import cadence
+from runs.kept import counts, owners, rescue, teardown
 from runs.models import Project, Rescue
-from runs.projects import credentials
+from runs.projects import git_credentials
 from runs.pulls import acts as pulls
 from runs.pulls import mergeable
 from runs.timeline import announce
@@ -95,7 +95,7 @@ def discard(
     # Not while others wait for the repository: a push may take a minute.
     told = _let_go_on_origin(lab, project, branch, there, by)
     _tell(lab, project, branch, by, told)
-    census.take(lab, project)
+    counts.take(lab, project)
     return Discarded(kept, told)
 
 
@@ -121,8 +121,8 @@ def _folder_of(lab: Lab, project: Project, branch: str, found: Branch | None) ->
     """The worktree that goes with a branch, or what is left of one whose branch is gone."""
     known = owners.remembered(project)
     if found is not None:
-        return census.worktree_of(lab, found, known)
-    lost = (one for one in census.everything(lab, project, known) if one.name == branch)
+        return counts.worktree_of(lab, found, known)
+    lost = (one for one in counts.everything(lab, project, known) if one.name == branch)
     return next((Path(one.worktree) for one in lost if not one.tip), None)
 
 
@@ -141,7 +141,7 @@ def _check_there(lab: Lab, project: Project, branch: str, is_here: bool, there: 
         raise DiscardRefused(
             f"There is no branch {branch} any more. Nothing was removed.", code="gone"
         )
-    if census.is_live(lab, project, branch, lab.sessions.look()):
+    if counts.is_live(lab, project, branch, lab.sessions.look()):
         text = f"A live session works on {branch}, so nothing was removed. Stop it first."
         raise DiscardRefused(text, code="owned")
 
@@ -162,7 +162,7 @@ def _on_origin(lab: Lab, project: Project, branch: str) -> _Pushed:
     """What origin has under that name now; what its base holds already keeps nobody from pushing."""
     repo = project.repo(lab.paths)
     try:
-        token = credentials.of_git(lab, project)
+        token = git_credentials.of_git(lab, project)
         tip = lab.repos.pushed(repo, branch, token, project.url)
         if tip is not None and lab.repos.tip(repo, f"refs/remotes/origin/{branch}") != tip:
             lab.repos.fetch(repo, token, url=project.url)
@@ -189,7 +189,7 @@ def _let_go_on_origin(lab: Lab, project: Project, branch: str, there: _Pushed, b
         return closed
     repo = project.repo(lab.paths)
     try:
-        token = credentials.of_git(lab, project)
+        token = git_credentials.of_git(lab, project)
         lab.repos.delete_pushed(repo, branch, there.tip, token, project.url)
     except (Moved, Rejected) as error:
         said = (
@@ -220,7 +220,7 @@ def _close_pulls(lab: Lab, project: Project, branch: str, by: str) -> str:
 
 
 def _check_place(lab: Lab, path: Path | None) -> None:
-    if path is not None and not guard.is_ours(lab, path):
+    if path is not None and not teardown.is_ours(lab, path):
         text = (
             f"Its worktree {path} was not made by labsite, so nothing was removed. "
             "Remove that worktree yourself, then discard the branch."
@@ -235,5 +235,5 @@ def _tell(lab: Lab, project: Project, branch: str, by: str, on_origin: str) -> N
         text = f"{branch} was discarded with its worktree{free}"
         text = f"{text}. {on_origin}" if on_origin else text
         announce.tell(lab, NoticeKind.WORK_DISCARDED, text, project=project, issue_key=key, by=by)
-        pacing.wake(lab, project.pk)
+        cadence.wake(lab, project.pk)
         transaction.on_commit(lambda: lab.bell.look(project.slug), robust=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from django.db import transaction
 
 from runs.core import naming
-from runs.core.keeping import Disk
+from runs.core.kept_ports import Disk
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
 from runs.models import Parked, Project, Settings

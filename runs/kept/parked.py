@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from runs.core import naming
-from runs.core.history import Change
-from runs.core.keeping import Branch
+from runs.core.history_ports import Change
+from runs.core.kept_ports import Branch
 from runs.core.ports import Lab, SeamError
-from runs.kept import census, discarding, owners
+from runs.kept import counts, discard_progress, owners
 from runs.kept.owners import Remembered
 from runs.models import Parked, Project, Rescue
 from trackers.account import awaited
@@ -87,7 +87,7 @@ def listing(lab: Lab, project: Project, page: int = 1) -> Listing:
     """One page of what is parked, newest first. Never raises for what git or a tracker does."""
     known = owners.remembered(project)
     try:
-        found = census.everything(lab, project, known)
+        found = counts.everything(lab, project, known)
     except SeamError as error:
         return Listing(error=str(error))
     remote = _only_on_origin(lab, project, found)
@@ -97,7 +97,7 @@ def listing(lab: Lab, project: Project, page: int = 1) -> Listing:
     measured = Parked.objects.filter(project=project, branch__in=[one.name for one in some])
     sizes = dict(measured.values_list("branch", "bytes"))
     pulls, pulls_error = _pulls(lab, project, some)
-    discards = {row.branch for row in discarding.of(project) if not row.error}
+    discards = {row.branch for row in discard_progress.of(project) if not row.error}
     entries = [
         replace(
             _entry(lab, project, one, known, sizes, pulls),
@@ -169,7 +169,7 @@ def _entry(
     pulls: Sequence[Pull],
 ) -> Entry:
     repo, base = project.repo(lab.paths), project.default_branch
-    path = census.worktree_of(lab, one, known)
+    path = counts.worktree_of(lab, one, known)
     kept = known.get(one.name, Remembered())
     pull = best_pull(pulls, one.name)
     standing = _maybe(lambda: lab.repos.standing(repo, path)) if path else None

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
-from runs.kept import terms
+from runs.kept import retention
 from runs.models import Fixer, Project, Run, Settings, Validation
 from runs.timeline import announce
 
@@ -48,9 +48,9 @@ def _beside(lab: Lab, project: Project) -> dict[Path, datetime]:
 def _remove(lab: Lab, settled: Mapping[Path, datetime], days: int, before: datetime) -> int:
     """Remove folders whose term is over; how many."""
     there = {str(one.relative_to(lab.paths.state)): one for one in settled if one.is_dir()}
-    passed = terms.over(lab, there.keys(), days)
+    passed = retention.over(lab, there.keys(), days)
     names = [name for name in sorted(passed) if settled[there[name]] < before][:AT_ONCE]
     for name in names:
         shutil.rmtree(there[name], ignore_errors=True)
-    terms.forget(names)
+    retention.forget(names)
     return len(names)

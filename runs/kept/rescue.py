@@ -11,11 +11,11 @@ from pathlib import Path
 from django.db import transaction
 
 from runs.core import naming
-from runs.core.keeping import RESCUES, Snapshot
+from runs.core.kept_ports import RESCUES, Snapshot
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
-from runs.kept import terms
-from runs.kept.teardown import needs_rescue
+from runs.kept import retention
+from runs.kept.teardown_rules import needs_rescue
 from runs.models import Project, Rescue, Settings
 from runs.timeline import announce
 
@@ -51,7 +51,7 @@ def keep(
     standing = _standing(lab, project, branch, state)
     if standing is not None:
         Rescue.objects.filter(pk=standing.pk).update(expires_at=until)
-        terms.forget([terms.of_rescue(standing.ref, project.pk)])
+        retention.forget([retention.of_rescue(standing.ref, project.pk)])
         return standing
     name = naming.rescue_name(branch, f"{now:%Y%m%dT%H%M%S}-{secrets.token_hex(2)}")
     ref = f"{RESCUES}{name}"

@@ -13,7 +13,7 @@ from runs.core import naming
 from runs.core.ports import Lab, SeamError, Taken
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
-from runs.kept import census, owners, terms
+from runs.kept import counts, owners, retention
 from runs.models import Project, Rescue, Settings
 from runs.timeline import announce
 
@@ -52,7 +52,7 @@ def restore(lab: Lab, found: Rescue, by: str) -> str:
             announce.tell(
                 lab, NoticeKind.WORK_RESTORED, text, project=project, issue_key=key, by=by
             )
-    census.take(lab, project)
+    counts.take(lab, project)
     return name
 
 
@@ -89,13 +89,13 @@ def let_go(lab: Lab, project: Project) -> int:
     Their time is up by the clock and in days that labsite lived through, since a clock may be wrong.
     """
     gone = 0
-    rows = {terms.of_rescue(one.ref, project.pk): one for one in project.rescues.all()}
-    passed = terms.over(lab, rows.keys(), Settings.current().rescue_days)
+    rows = {retention.of_rescue(one.ref, project.pk): one for one in project.rescues.all()}
+    passed = retention.over(lab, rows.keys(), Settings.current().rescue_days)
     for name in sorted(name for name in passed if rows[name].expires_at <= lab.now()):
         lab.repos.drop(project.repo(lab.paths), rows[name].ref)
         gone += 1
         rows[name].delete()
-        terms.forget([name])
+        retention.forget([name])
     if gone:
         with transaction.atomic():
             text = f"{gone} rescued {'state' if gone == 1 else 'states'} let go after the time to restore"

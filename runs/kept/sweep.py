@@ -15,18 +15,18 @@ from django.db.models import CharField, Q
 from django.db.models.functions import Cast
 
 from runs.core import naming
-from runs.core.context import TickContext
-from runs.core.keeping import Branch
+from runs.core.kept_ports import Branch
 from runs.core.ports import Lab, SeamError, Sighting
 from runs.core.states import NoticeKind, ProjectState
-from runs.forges import asking, mirror, tracker_cache
-from runs.forges.asking import Silence
+from runs.core.tick_context import TickContext
+from runs.forges import fan_out, mirror, tracker_cache
+from runs.forges.fan_out import Silence
 from runs.groups import signal_folders
-from runs.kept import census, disk, guard, owners, prune, restore
-from runs.kept.guard import Piece
+from runs.kept import counts, disk, owners, prune, restore, teardown
 from runs.kept.owners import Remembered
-from runs.kept.teardown import MergeFacts, is_merged
-from runs.lifecycle import proving
+from runs.kept.teardown import Piece
+from runs.kept.teardown_rules import MergeFacts, is_merged
+from runs.lifecycle import delivery
 from runs.models import Due, Host, Project
 from runs.projects import origin
 from runs.pulls import merging
@@ -104,7 +104,7 @@ def carry_out(lab: Lab, project_id: int) -> None:
         restore.adopt,
         restore.let_go,
         prune.prune,
-        census.take,
+        counts.take,
         disk.measure,
         signal_folders.sweep,
         mirror.catch_up,
@@ -126,7 +126,7 @@ def collect(lab: Lab, project: Project) -> list[str]:
 
     Raises SeamError when sessions or branches could not be listed; then nothing is removed.
     """
-    found = [one for one in census.parked(lab, project) if not naming.is_fix(one.name)]
+    found = [one for one in counts.parked(lab, project) if not naming.is_fix(one.name)]
     sightings = lab.sessions.look()
     known = owners.remembered(project)
     heads = _merged_heads(lab, project, found)
@@ -151,14 +151,14 @@ def _reconcile(
     lab: Lab, project: Project, sightings: Mapping[str, Sighting], keep: Callable[[], None]
 ) -> None:
     merging.notice_merged(lab, project)  # before a merged branch goes, which claims its issue
-    found = [one for one in census.parked(lab, project) if not naming.is_fix(one.name)]
+    found = [one for one in counts.parked(lab, project) if not naming.is_fix(one.name)]
     known, restored = owners.remembered(project), owners.restored(project)
     try:
         held = lab.repos.merged(project.repo(lab.paths), project.default_branch, naming.MANAGED)
     except SeamError as error:
         logger.warning("merged branches are unknown", extra={"error": str(error)})
         held = frozenset()
-    claims = _claims(project, found) if proving.is_wanted(lab, project) else {}
+    claims = _claims(project, found) if delivery.is_wanted(lab, project) else {}
     changed: list[str] = []
     for one in found:
         piece = _piece(lab, one, known, {}, one.name in claims)
@@ -172,7 +172,7 @@ def _reconcile(
         with transaction.atomic():
             text = f"tidied at the start, clean or merged: {', '.join(changed[:20])}"
             announce.tell(lab, NoticeKind.WORK_SWEPT, text, project=project)
-    census.take(lab, project)
+    counts.take(lab, project)
 
 
 def _piece(
@@ -183,7 +183,7 @@ def _piece(
     stays: bool,
 ) -> Piece:
     fork = known[one.name].fork_point if one.name in known else ""
-    path: Path | None = census.worktree_of(lab, one, known)
+    path: Path | None = counts.worktree_of(lab, one, known)
     return Piece(one.name, path, fork, heads.get(one.name, frozenset()), stays)
 
 
@@ -203,13 +203,13 @@ def _tear_down(
     spare: bool,
 ) -> bool:
     """Whether anything went. Ownership is asked again while nobody else can remove it (LAB-113)."""
-    done = guard.tear_down(
+    done = teardown.tear_down(
         lab,
         project,
         piece,
         why=why,
         spare=spare,
-        is_owned=lambda: census.is_live(lab, project, piece.branch, sightings),
+        is_owned=lambda: counts.is_live(lab, project, piece.branch, sightings),
     )
     return done.removed_worktree or done.deleted_branch
 
@@ -226,11 +226,11 @@ def _open_claims(lab: Lab, project: Project, found: Sequence[Branch]) -> Collect
     Only where a merge closes no issue, since there are no pull requests: without its branch the
     issue would be started once more (C-10). All of them stay when the tracker did not answer.
     """
-    claims = _claims(project, found) if proving.is_wanted(lab, project) else {}
+    claims = _claims(project, found) if delivery.is_wanted(lab, project) else {}
     if not claims:
         return ()
     place = (project.tracker, project.tracker_root)
-    answers = asking.ask_roots(
+    answers = fan_out.ask_roots(
         lab, {place: set(claims.values())}, lambda tracker, some: tracker.still_open(some)
     )
     still = answers.get(place, Silence("no tracker"))

@@ -1,108 +1,153 @@
-"""What becomes of a worktree when its run has ended (C-03, LAB-37 to LAB-40, LAB-46)."""
+"""The guarded teardown: removes what is clean, deletes what is merged, keeps everything else.
+
+For whatever is no run's own business: sessions that people drive, orphans, merged work.
+"""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from pathlib import Path
 
-from runs.core.states import Outcome
+from runs.core import naming
+from runs.core.ports import Lab, SeamError
+from runs.kept import rescue
+from runs.kept.teardown_rules import Guarded, MergeFacts, guarded, is_merged
+from runs.models import Project, Rescue
 
-CLOSING = timedelta(seconds=60)
+logger = logging.getLogger(__name__)
+
+SUBMODULES = (
+    "the worktree was kept, since it holds submodules: git removes none with submodules, and they "
+    "may hold commits of their own. Discard it once it is not needed any more"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Teardown:
-    """Whether the worktree is removed, and the warning to show when that was not possible."""
+class TornDown:
+    """What a teardown did, what it could not do, and what it kept before."""
 
-    remove: bool
+    removed_worktree: bool = False
+    deleted_branch: bool = False
     warning: str = ""
-
-
-def teardown(outcome: Outcome, unsaved: bool | None) -> Teardown:
-    """The rule: only a success with a clean worktree is tidied; unsaved work is never removed.
-
-    `unsaved` is None when git could not say; then everything is kept (LAB-109).
-    """
-    if outcome is not Outcome.SUCCEEDED:
-        return Teardown(remove=False)
-    if unsaved is None:
-        return Teardown(False, "git could not say whether the worktree is clean, so it was kept")
-    if unsaved:
-        return Teardown(
-            False, "the worktree holds work that is not committed on its branch, so it was kept"
-        )
-    return Teardown(remove=True)
-
-
-def may_close(outcome: Outcome, is_at_it: bool, alive: bool, since: timedelta) -> bool:
-    """Whether a program that has delivered may still finish by itself, for at most `CLOSING`.
-
-    `is_at_it`: it is known to be at its task still. A one-shot program is until it ends, and only
-    then tells its cost and turns; an interactive one is until its turn ends, with its last answer
-    (LAB-37 is kept a moment later).
-    """
-    return outcome is Outcome.SUCCEEDED and is_at_it and alive and since < CLOSING
+    rescue: Rescue | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class MergeFacts:
-    """What is known of one managed branch. None means "could not tell".
+class Piece:
+    """One branch and its worktree, if it has one, with what the product remembers of it.
 
-    `fork_point` is where it was made, empty when nobody stored it. `is_ancestor`: origin's default
-    branch holds its tip. `merged_heads`: heads of merged pull requests of the branch.
+    `stays`: the branch is not deleted even when it was merged.
     """
 
-    tip: str | None
-    fork_point: str
-    is_ancestor: bool | None
-    is_claim: bool
+    branch: str
+    path: Path | None = None
+    fork_point: str = ""
     merged_heads: frozenset[str] = frozenset()
+    stays: bool = False
 
 
-def is_merged(facts: MergeFacts) -> bool | None:
-    """Whether everything of a branch is in origin's default branch (LAB-108, C-56, C-57).
+def tear_down(
+    lab: Lab,
+    project: Project,
+    piece: Piece,
+    *,
+    why: str,
+    by: str = "",
+    spare: bool = False,
+    is_owned: Callable[[], bool] = lambda: False,
+) -> TornDown:
+    """Apply the guarded rule to one branch and its worktree (LAB-106 to LAB-109). Never raises.
 
-    A claim that never left its fork point was not merged, it was never worked on (LAB-138); where
-    nobody knows its fork point, it counts as such. A branch that claims nothing has no promise to
-    keep and may go as soon as it holds nothing of its own.
+    Whoever calls makes sure that nothing live owns it, or has `is_owned` asked while nobody else
+    can remove it. With `spare` an unmerged piece keeps its worktree too, as the runtime sweep
+    wants it (LAB-111).
     """
-    if facts.tip is None:
-        return None
-    has_moved = bool(facts.fork_point) and facts.tip != facts.fork_point
-    if has_moved and facts.tip in facts.merged_heads:
-        return True
-    if facts.is_claim and not has_moved:
+    repo = project.repo(lab.paths)
+    try:
+        with lab.repos.hold(repo):
+            tip = lab.repos.tip(repo, f"refs/heads/{piece.branch}")
+            if tip is None or is_owned():
+                return TornDown()
+            return _tear_down(lab, project, repo, piece, tip, why, by, spare)
+    except SeamError as error:
+        logger.warning("nothing was torn down", extra={"branch": piece.branch, "error": str(error)})
+        return TornDown(warning=f"nothing was removed: {error}")
+
+
+def is_ours(lab: Lab, path: Path) -> bool:
+    """Whether a worktree lies where the product makes them; others are somebody's own (LAB-115)."""
+    return path.parent == lab.paths.worktrees and not path.is_symlink()
+
+
+def unsaved(lab: Lab, repo: Path, path: Path, branch: str) -> bool | None:
+    """Whether a worktree holds anything that its branch does not: changes, or commits elsewhere.
+
+    One that is the repository's no more counts so, since git would speak of another repository.
+    None when git could not say.
+    """
+    if not path.exists():
         return False
-    return facts.is_ancestor
+    try:
+        if not lab.repos.standing(repo, path).is_linked:
+            return True
+        return lab.repos.is_dirty(path) or not lab.repos.is_kept_by(path, branch)
+    except SeamError as error:
+        logger.warning("worktree state is unknown", extra={"path": str(path), "error": str(error)})
+        return None
 
 
-@dataclass(frozen=True, slots=True)
-class Guarded:
-    """What may go of a worktree and its branch, and the warning to show for what had to stay."""
-
-    remove_worktree: bool
-    delete_branch: bool
-    warning: str = ""
-
-
-def guarded(has_worktree: bool, unsaved: bool | None, merged: bool | None) -> Guarded:
-    """The rule for whatever is no run's own business: orphans and sessions of people (LAB-106).
-
-    Dirty keeps worktree and branch; clean removes the worktree, and the branch only when it is
-    merged. Whatever git could not say keeps what it is about (LAB-108, LAB-109).
-    """
-    if has_worktree and unsaved is None:
-        why = "git could not say whether the worktree is clean, so worktree and branch were kept"
-        return Guarded(False, False, why)
-    if has_worktree and unsaved:
-        why = "the worktree holds work that is not committed on its branch, so both were kept"
-        return Guarded(False, False, why)
-    if merged is None:
-        why = "git could not say whether the branch is merged, so it was kept"
-        return Guarded(has_worktree, False, why)
-    return Guarded(has_worktree, merged)
+def _tear_down(
+    lab: Lab, project: Project, repo: Path, piece: Piece, tip: str, why: str, by: str, spare: bool
+) -> TornDown:
+    path = piece.path
+    if path is not None and not is_ours(lab, path):
+        return TornDown(warning=f"{path} is not a worktree that labsite made, so it was left alone")
+    held = _is_ancestor(lab, project, repo, tip)
+    is_claim = _is_claim(project, piece.branch)
+    facts = MergeFacts(tip, piece.fork_point, held, is_claim, piece.merged_heads)
+    merged = False if piece.stays else is_merged(facts)
+    is_there = path is not None and path.exists()
+    rule = guarded(is_there, unsaved(lab, repo, path, piece.branch) if path else False, merged)
+    if not (rule.remove_worktree or rule.delete_branch) or (spare and not rule.delete_branch):
+        return TornDown(warning=rule.warning)
+    if rule.remove_worktree and path is not None and lab.repos.has_submodule(repo, path):
+        return TornDown(warning=SUBMODULES)
+    tip_stays = not rule.delete_branch or held is True
+    kept = rescue.keep(lab, project, piece.branch, tip, path, why=why, by=by, tip_stays=tip_stays)
+    return _carry_out(lab, repo, piece, tip, rule, kept)
 
 
-def needs_rescue(is_dirty: bool, stands_on_tip: bool, tip_stays: bool) -> bool:
-    """Whether removing it would lose anything that no branch of ours or of origin still holds."""
-    return is_dirty or not stands_on_tip or not tip_stays
+def _carry_out(
+    lab: Lab, repo: Path, piece: Piece, tip: str, rule: Guarded, kept: Rescue | None
+) -> TornDown:
+    """First the worktree; one that could not be removed keeps its branch too (LAB-109)."""
+    is_removed = False
+    if rule.remove_worktree and piece.path is not None:
+        try:
+            lab.repos.remove_worktree(repo, piece.path)
+            is_removed = True
+        except SeamError as error:
+            text = f"the worktree could not be removed, so it and its branch were kept: {error}"
+            return TornDown(warning=text, rescue=kept)
+    if not rule.delete_branch:
+        return TornDown(is_removed, False, rule.warning, kept)
+    try:
+        lab.repos.delete_branch(repo, piece.branch, tip)
+    except SeamError as error:
+        text = f"the branch {piece.branch} could not be deleted and was kept: {error}"
+        return TornDown(is_removed, False, text, kept)
+    return TornDown(is_removed, True, rule.warning, kept)
+
+
+def _is_ancestor(lab: Lab, project: Project, repo: Path, tip: str) -> bool | None:
+    try:
+        return not lab.repos.is_ahead(repo, tip, project.default_branch)
+    except SeamError as error:
+        logger.warning("merge state is unknown", extra={"commit": tip, "error": str(error)})
+        return None
+
+
+def _is_claim(project: Project, branch: str) -> bool:
+    return naming.claimed_key(branch, project.keys) is not None

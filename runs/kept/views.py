@@ -12,7 +12,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
 from runs.core.ports import SeamError
-from runs.kept import discarding, kept_pages
+from runs.kept import discard_progress
+from runs.kept import pages as kept_pages
 from runs.kept import restore as restoring
 from runs.kept.discard import DiscardRefused
 from runs.models import Discarding, Project
@@ -85,7 +86,7 @@ def discard(request: HttpRequest, project_id: int) -> HttpResponse:
         context = {"project": project, "branch": branch}
         return answers.fresh(render(request, "kept/discard.html", context))
     try:
-        done = discarding.begin(lab, project, branch, username(request))
+        done = discard_progress.begin(lab, project, branch, username(request))
     except DiscardRefused as refused:
         return answers.failed(request, refused.text, status_of(refused), back)
     except SeamError as error:

@@ -9,8 +9,8 @@ from django.db import IntegrityError, transaction
 from runs.core import naming
 from runs.core.ports import Lab, Sighting
 from runs.core.states import NoticeKind, RunState
-from runs.groups import following
-from runs.lifecycle.adopting import adoptable, maybe_adoptable
+from runs.groups import issue_tasks
+from runs.lifecycle.adopt_rules import adoptable, maybe_adoptable
 from runs.models import Project, Run
 from runs.timeline import announce
 from trackers.base import Ability, TrackerError
@@ -69,7 +69,7 @@ def _adopt_one(lab: Lab, project: Project, seen: Sighting, name: naming.RunName)
                 f"session {session} was found running and is watched from now on",
                 run=run,
             )
-            following.started(lab, run)
+            issue_tasks.started(lab, run)
     except IntegrityError:
         return None
     return run

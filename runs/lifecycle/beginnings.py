@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 
 from runs.core import budgets
 from runs.core.ports import Lab, SeamError
-from runs.lifecycle import looking
-from runs.lifecycle.beginning import Beginning, never_began, why
+from runs.lifecycle import observe
+from runs.lifecycle.beginning_rules import Beginning, never_began, why
 from runs.models import Run
 
 logger = logging.getLogger(__name__)
@@ -60,4 +60,4 @@ def _words(lab: Lab, run: Run) -> str:
     except SeamError as error:
         logger.info("last words were not read", extra={"run_id": run.pk, "error": str(error)})
         screen = ""
-    return looking.last_line(screen) or run.last_line
+    return observe.last_line(screen) or run.last_line

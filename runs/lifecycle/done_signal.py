@@ -9,8 +9,8 @@ from datetime import timedelta
 
 from runs.core.ports import Lab, SeamError
 from runs.core.states import TrackerKind
-from runs.lifecycle import evidence
-from runs.lifecycle.evidence import Evidence
+from runs.lifecycle import delivery_rules
+from runs.lifecycle.delivery_rules import Evidence
 from runs.lifecycle.recovery import PullFacts, is_of_this_run
 from runs.models import Run
 from trackers.base import Pull, PullState, best_pull, counts
@@ -53,13 +53,13 @@ def of_pulls(lab: Lab, run: Run, pulls: Sequence[Pull] | None) -> Signal:
 def of_evidence(run: Run, found: Evidence) -> Signal:
     """Commits on origin that name the issue, where there are no pull requests."""
     words = evidence_of(run.project.tracker, run.issue_key)
-    lacks = evidence.lacking(found, run.branch, words)
-    commit = (found.named_in or "")[: evidence.SHORT]
+    lacks = delivery_rules.lacking(found, run.branch, words)
+    commit = (found.named_in or "")[: delivery_rules.SHORT]
     return Signal(
-        evidence.is_delivered(found),
+        delivery_rules.is_delivered(found),
         f"commit {commit} names the issue, and origin has {run.branch}",
         lacks[0] if lacks else "no proof of delivery",
-        {"proven": evidence.told(found)},
+        {"proven": delivery_rules.told(found)},
     )
 
 

@@ -9,20 +9,21 @@ from datetime import timedelta
 from functools import partial
 
 from runs.accounts import holds, resuming
-from runs.accounts.refusing import Refused
-from runs.core.context import TickContext
+from runs.accounts.refusal_rules import Refused
 from runs.core.ports import Lab, Sighting
 from runs.core.states import Outcome, RunState, Trouble
-from runs.forges import asking, noting, pacing
-from runs.forges.asking import Root, Silence
+from runs.core.tick_context import TickContext
+from runs.forges import cadence, fan_out, tracker_health
+from runs.forges.fan_out import Root, Silence
 from runs.forges.tracker_cache import note_pulls
-from runs.lifecycle import beginnings, done_signal, outcomes, proving, reaper
+from runs.lifecycle import beginnings, delivery, done_signal, outcomes, reaper
+from runs.lifecycle.death_reason import Ending, why_dead
+from runs.lifecycle.delivery_rules import Evidence, wants_look
 from runs.lifecycle.done_signal import Signal
-from runs.lifecycle.ending import Ending, why_dead
-from runs.lifecycle.evidence import Evidence, wants_look
 from runs.lifecycle.verdict import RunFacts, verdict
 from runs.models import Run
-from runs.transcript import events, listening, told
+from runs.transcript import hook_events, listening
+from runs.transcript import models as told
 from runs.transcript.record import Reading
 from trackers.base import Pull
 
@@ -41,7 +42,7 @@ def judge(tick: TickContext, runs: Sequence[Run]) -> list[Run]:
     working = [run for run in runs if run.state == RunState.WORKING]
     if tick.sightings is None or not working:
         return []
-    events.hear(tick.lab, working)
+    hook_events.hear(tick.lab, working)
     ended: list[Run] = []
     for run, signal_of in _signals(tick, working, tick.sightings):
         with tick.going_on(f"run {run.pk} could not be judged"):
@@ -141,10 +142,10 @@ def _signals(
 ) -> Iterator[tuple[Run, Callable[[], Signal]]]:
     """The done signal of each run as the answers come; git and trackers are asked side by side."""
     lab = tick.lab
-    kinds = {run.project_id: proving.is_wanted(lab, run.project) for run in runs}
+    kinds = {run.project_id: delivery.is_wanted(lab, run.project) for run in runs}
     by_commits = [run for run in runs if kinds[run.project_id]]
     to_prove = [run for run in by_commits if _wants_look(tick, run, sightings)]
-    proofs = proving.begin(lab, to_prove)
+    proofs = delivery.begin(lab, to_prove)
     by_pulls = [run for run in runs if not kinds[run.project_id]]
     wanted = {_root(r) for r in by_pulls if _wants_pulls(tick, r, sightings)}
     for group, pulls in _ask(tick, [run for run in by_pulls if _root(run) in wanted]):
@@ -158,7 +159,7 @@ def _signal_of(tick: TickContext, run: Run, found: Evidence) -> Signal:
     if signal.is_done is None:
         tick.errors.append(f"run {run.pk}: git did not say whether {run.branch} is delivered")
     elif not signal.is_done and run.look_asked_at is not None:
-        proving.use_up(run, found)
+        delivery.use_up(run, found)
     return signal
 
 
@@ -181,8 +182,8 @@ def _wants_pulls(tick: TickContext, run: Run, sightings: Mapping[str, Sighting])
         and run.interrupted_at is None
         and _trouble(run, None) is Trouble.NONE
     )
-    is_remote = pacing.is_remote(tick.lab, run.project)
-    due = partial(pacing.are_pulls_due, tick.lab, tick.settings, run.project, is_live=True)
+    is_remote = cadence.is_remote(tick.lab, run.project)
+    due = partial(cadence.are_pulls_due, tick.lab, tick.settings, run.project, is_live=True)
     return not (is_going_on and is_remote) or due()
 
 
@@ -199,13 +200,13 @@ def _ask(
         for root, group in groups.items()
     }
     lab, began = tick.lab, tick.lab.now()
-    for some in asking.stream(lab, heads, lambda tracker, roots: tracker.pulls(roots)):
+    for some in fan_out.stream(lab, heads, lambda tracker, roots: tracker.pulls(roots)):
         for root, answer in some.items():
             silence = answer if isinstance(answer, Silence) else None
             if silence is not None:
                 tick.errors.append(f"tracker of {groups[root][0].project.name}: {silence.text}")
             for project in {run.project_id: run.project for run in groups[root]}.values():
-                noting.note(lab, project, silence)
+                tracker_health.note(lab, project, silence)
                 if not isinstance(answer, Silence):
                     note_pulls(lab, project, heads[root], answer, began)
             yield groups[root], None if isinstance(answer, Silence) else answer

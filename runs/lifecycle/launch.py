@@ -16,15 +16,15 @@ from types import MappingProxyType
 from django.db import InterfaceError, OperationalError, transaction
 
 from runs.accounts import holds, resuming
-from runs.accounts.refusing import Refused
+from runs.accounts.refusal_rules import Refused
 from runs.accounts.resuming import Gone
 from runs.agents import checks
 from runs.core import connections, naming
 from runs.core.ports import Lab, SeamError, Sighting, Taken
 from runs.core.states import AnswerCode, NoticeKind, Outcome, RunState, Trouble
 from runs.forges import mirror
-from runs.lifecycle import looking, orders, outcomes, reaper
-from runs.lifecycle.ending import did_run
+from runs.lifecycle import observe, orders, outcomes, reaper
+from runs.lifecycle.death_reason import did_run
 from runs.lifecycle.recovery import Recovery, StartFacts, recovery
 from runs.models import Run, Settings, StartRequest
 from runs.projects import origin
@@ -301,7 +301,7 @@ def _first_words(lab: Lab, run: Run) -> str:
         report = listening.finish(lab, run).report
         return report.agent_note or report.last_line
     try:
-        return looking.last_line(lab.sessions.screens([run.session], 20).get(run.session, ""))
+        return observe.last_line(lab.sessions.screens([run.session], 20).get(run.session, ""))
     except SeamError as error:
         logger.info("last words were not read", extra={"run_id": run.pk, "error": str(error)})
         return ""

@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 from django.db import models
 from django.db.models import Q
 
-from runs.agents.agent import AgentProfile
+from runs.agents.models import AgentProfile
 from runs.core import budgets, naming, writing
-from runs.core.quick import QuickRows
+from runs.core.bulk_rows import QuickRows
 from runs.core.states import Outcome, RunKind, RunState, WorktreeFate
-from runs.overview.needing import BAD
+from runs.overview.attention_rules import BAD
 from runs.projects.models import Project
-from runs.transcript.told import AgentTold
-from runs.watch.watch import WatchSession
+from runs.transcript.models import AgentTold
+from runs.watch.models import WatchSession
 
 # Written as the index has it, so that databases use it.
 NEEDS_SOMEBODY = ~Q(outcome="") & (Q(outcome__in=[o.value for o in BAD]) | ~Q(warning=""))

@@ -6,13 +6,13 @@ import uuid
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from runs.accounts import holding
+from runs.accounts import hold_rules
 from runs.agents import claude_settings, commands
 from runs.core import tokens
 from runs.core.ports import Lab, Order
-from runs.lifecycle import proving, reaper
+from runs.lifecycle import delivery, reaper
 from runs.models import AgentProfile, Run, Settings
-from runs.projects import credentials
+from runs.projects import git_credentials
 from trackers.keys import evidence_of
 
 
@@ -25,10 +25,12 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         title=run.issue_title,
         branch=run.branch,
         base=run.project.default_branch,
-        evidence=names[0] if proving.is_wanted(lab, run.project) else "",
+        evidence=names[0] if delivery.is_wanted(lab, run.project) else "",
         labctl=str(lab.paths.bin / "labctl"),
     )
-    template, words = holding.start_of(template_of(profile), prompt, run.agent_session, run.resumes)
+    template, words = hold_rules.start_of(
+        template_of(profile), prompt, run.agent_session, run.resumes
+    )
     token = tokens.new_run_token()
     files = {"token": token, "prompt.md": words}
     if run.project.git_token:
@@ -38,7 +40,7 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         env["LAB_BASH_ENV"] = env["BASH_ENV"]
     env["BASH_ENV"] = str(lab.paths.bash_env)
     run.mode, run.output, run.resume_argv = profile.mode, profile.output, profile.resume_argv
-    if words != holding.FOLLOW_UP and any("{session}" in word for word in template):
+    if words != hold_rules.FOLLOW_UP and any("{session}" in word for word in template):
         run.agent_session = str(uuid.uuid4())
     if claude_settings.is_wanted(template):
         # What prints lines for us tells all of it there.
@@ -107,7 +109,7 @@ def _git_env(lab: Lab, run: Run) -> dict[str, str]:
     ask = {"GIT_ASKPASS": str(lab.paths.bin / "git-askpass")}
     if parts.scheme in ("http", "https"):
         ask["LAB_GIT_PLACE"] = f"{parts.scheme}://{parts.netloc}"
-    if not credentials.is_asked_for(run.project):
+    if not git_credentials.is_asked_for(run.project):
         return ask if run.project.git_token else {}
     return ask | {
         "GIT_CONFIG_COUNT": "1",

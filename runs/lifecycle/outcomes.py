@@ -13,7 +13,7 @@ from runs.core.states import NoticeKind, Outcome, RunKind, RunState
 from runs.dispatch import start_waits, streak
 from runs.dispatch.streak import Move
 from runs.forges import mirror
-from runs.groups import following
+from runs.groups import issue_tasks
 from runs.models import Host, Project, Run, Settings, WatchSession
 from runs.timeline import announce
 from runs.watch import rules as watching
@@ -61,7 +61,7 @@ def record(
 
 def _count(lab: Lab, run: Run, outcome: Outcome, by: str) -> None:
     """Move streak, counters and tasks in the transaction of the outcome (LAB-92, LAB-99, MALA-W-21)."""
-    facts = Run.objects.annotate(has_tasks=Exists(following.of(OuterRef("pk"))))
+    facts = Run.objects.annotate(has_tasks=Exists(issue_tasks.of(OuterRef("pk"))))
     *known, has_tasks = facts.values_list("started_at", "claimed_at", "has_tasks").get(pk=run.pk)
     did_start, was_claimed = (at is not None for at in known)
     _move_streak(lab, run, outcome, did_start)
@@ -74,7 +74,7 @@ def _count(lab: Lab, run: Run, outcome: Outcome, by: str) -> None:
     elif outcome is Outcome.STOPPED:
         start_waits.stopped(run, by)
     if has_tasks:
-        following.ended(lab, run, outcome)
+        issue_tasks.ended(lab, run, outcome)
     if run.watch_id is not None:
         _count_in_session(run.watch_id, outcome, did_start, was_claimed)
 

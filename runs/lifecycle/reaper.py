@@ -11,12 +11,13 @@ from django.db import transaction
 from runs.core import budgets, naming
 from runs.core.ports import Exit, Lab, SeamError, Sighting
 from runs.core.states import NoticeKind, Outcome, WorktreeFate
-from runs.kept import census, guard, rescue
-from runs.kept.teardown import may_close, teardown
-from runs.lifecycle import looking
+from runs.kept import counts, rescue
+from runs.kept import teardown as guard
+from runs.kept.teardown_rules import may_close, teardown
+from runs.lifecycle import observe
 from runs.models import Run
 from runs.timeline import announce
-from runs.transcript import events, listening
+from runs.transcript import hook_events, listening
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +104,7 @@ def _exit_facts(lab: Lab, run: Run) -> dict[str, object]:
 
 def _may_close(lab: Lab, run: Run) -> bool:
     """Whether the program is given time to finish by itself; not, when tmux cannot tell."""
-    is_at_it = run.is_one_shot or events.is_answering(lab, run)
+    is_at_it = run.is_one_shot or hook_events.is_answering(lab, run)
     if run.outcome != Outcome.SUCCEEDED or not is_at_it:
         return False
     try:
@@ -123,8 +124,8 @@ def read_last_words(lab: Lab, run: Run) -> dict[str, object]:
     except SeamError as error:
         logger.info("last words were not read", extra={"run_id": run.pk, "error": str(error)})
         return {}
-    words = looking.tidy(text)[-LAST_WORDS_BYTES:]
-    return {"last_words": words, "last_line": looking.last_line(words)} if words else {}
+    words = observe.tidy(text)[-LAST_WORDS_BYTES:]
+    return {"last_words": words, "last_line": observe.last_line(words)} if words else {}
 
 
 def _progress(lab: Lab, run: Run) -> dict[str, object]:
@@ -209,7 +210,7 @@ def _mark(lab: Lab, run: Run, fate: WorktreeFate, warning: str, seen: dict[str, 
         if won:
             announce.tell(lab, NoticeKind.RUN_REAPED, _told(run, fate, warning), run=run)
     run.refresh_from_db()
-    census.take(lab, run.project)
+    counts.take(lab, run.project)
     return True
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from runs.core.ports import Lab
 from runs.core.states import Outcome
 from runs.lifecycle import outcomes, reaper
-from runs.manual import manual_ends
+from runs.manual import endings as manual_ends
 from runs.models import Project, Run
-from runs.validation import validation_ends
+from runs.validation import endings as validation_ends
 
 
 def stop(lab: Lab, run: Run, by: str) -> bool:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
 from runs.core.states import Outcome
-from runs.lifecycle import run_pull
+from runs.lifecycle import pull_page
 from runs.lifecycle import stop as work
 from runs.models import Project, Run
 from runs.overview import attention, queries
@@ -45,7 +45,7 @@ def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
 @look
 def pull(request: HttpRequest, run_id: int) -> HttpResponse:
     """The run's pull request on its forge, with what was checked there; asked for now."""
-    context = run_pull.of(wiring.lab(), run_id)
+    context = pull_page.of(wiring.lab(), run_id)
     return answers.fresh(render(request, "pulls/run_pull.html", dict(context)))
 
 
@@ -53,7 +53,7 @@ def pull(request: HttpRequest, run_id: int) -> HttpResponse:
 @look
 def pull_live(request: HttpRequest, run_id: int) -> HttpResponse:
     """The same, asked for again; only while somebody has the page before them."""
-    context = dict(run_pull.of(wiring.lab(), run_id))
+    context = dict(pull_page.of(wiring.lab(), run_id))
     part = render_to_string("pulls/_run_pull.html", context, request)
     return answers.fresh(HttpResponse(answers.partials({"run-pull": part})))
 

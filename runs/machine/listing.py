@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
-from runs.core.history import Change, Commit
+from runs.core.history_ports import Change, Commit
 from runs.core.ports import SeamError
 from runs.machine import shell
 

@@ -14,9 +14,9 @@ import signal
 import time
 from collections.abc import Callable
 
-from runs.core import loose, masking
+from runs.core import lenient_json, masking
 from runs.core.masking import Mask
-from runs.transcript import transcript
+from runs.transcript import rendering
 
 NAME = "output.jsonl"
 FULL = 20_000_000
@@ -43,7 +43,7 @@ class Record:
         if self._size + len(line) >= self._full:
             if not self._is_cut:
                 self._is_cut = True
-                self._write(json.dumps({"type": transcript.CUT}).encode() + b"\n")
+                self._write(json.dumps({"type": rendering.CUT}).encode() + b"\n")
             if kind not in _TELLING or self._size + len(line) >= self._most:
                 return
         self._write(line)
@@ -120,7 +120,7 @@ class Lines:
             self._rest += line
             self._give()
         self._rest += rest
-        if len(self._rest) > loose.LINE_LIMIT:
+        if len(self._rest) > lenient_json.LINE_LIMIT:
             self._skips = True
             self._rest.clear()
 
@@ -132,7 +132,7 @@ class Lines:
     def _give(self) -> None:
         line = bytes(self._rest)
         self._rest.clear()
-        if not self._skips and line.strip() and len(line) <= loose.LINE_LIMIT:
+        if not self._skips and line.strip() and len(line) <= lenient_json.LINE_LIMIT:
             self._hear(line)
         self._skips = False
 
@@ -220,19 +220,19 @@ class Recorder:
 
     def _hear_out(self, line: bytes) -> None:
         line = self._mask.line(line)
-        entry = loose.entry(line)
+        entry = lenient_json.entry(line)
         kind = entry.get("type") if entry is not None else None
         if kind == "system" and entry is not None and entry.get("subtype") == "api_retry":
             kind = "error"
         self._record.keep(line + b"\n", kind if isinstance(kind, str) else "")
-        self._pane.show(transcript.render(entry) if entry is not None else transcript.plain(line))
+        self._pane.show(rendering.render(entry) if entry is not None else rendering.plain(line))
 
     def _hear_err(self, line: bytes) -> None:
         line = self._mask.line(line)
-        text = loose.text(line[:PIECE].decode("utf-8", "replace"))[: loose.TEXT_LIMIT]
-        entry = {"type": transcript.STDERR, "text": text}
-        self._record.keep(json.dumps(entry).encode() + b"\n", transcript.STDERR)
-        self._pane.show(transcript.render(entry))
+        text = lenient_json.text(line[:PIECE].decode("utf-8", "replace"))[: lenient_json.TEXT_LIMIT]
+        entry = {"type": rendering.STDERR, "text": text}
+        self._record.keep(json.dumps(entry).encode() + b"\n", rendering.STDERR)
+        self._pane.show(rendering.render(entry))
 
 
 def open_record(folder: str) -> Record:

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from runs.core.keeping import RESCUES, Snapshot
+from runs.core.kept_ports import RESCUES, Snapshot
 from runs.core.ports import SeamError, Taken
 from runs.machine import shell
 from runs.machine.git import QUICK, Git, failed
@@ -23,7 +23,7 @@ _FORMAT = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(conte
 
 
 class GitRescues(GitSnapshots):
-    """The part of `Keeping` (core/keeping.py) that stores states and puts them back."""
+    """The part of `Keeping` (core/kept_ports.py) that stores states and puts them back."""
 
     _git: Git
 

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from runs.core.keeping import Snapshot
+from runs.core.kept_ports import Snapshot
 from runs.core.ports import SeamError
-from runs.machine import links, scratch
+from runs.machine import scratch, worktree_links
 from runs.machine.git import QUICK, Git, failed
 from runs.machine.repos import OTHERS
 
@@ -55,7 +55,7 @@ class _Work:
 
 
 class GitSnapshots:
-    """`Keeping.snapshot` (core/keeping.py)."""
+    """`Keeping.snapshot` (core/kept_ports.py)."""
 
     _git: Git
 
@@ -72,26 +72,26 @@ class GitSnapshots:
             }
             heard = (lambda _: tell(_size(fresh))) if tell is not None else None
             work = _Work(path, scratch / "files", self._plain(repo), env, heard)
-            if links.admin_of(repo, path) is None:
+            if worktree_links.admin_of(repo, path) is None:
                 return self._foreign(repo, tip, work)
             return self._linked(repo, tip, work)
 
     def weight(self, repo: Path, path: Path) -> int:
         if not path.exists():
             return 0
-        if links.admin_of(repo, path) is None:
+        if worktree_links.admin_of(repo, path) is None:
             return _size(path)
         argv = ("ls-files", "--modified", "--others", "--exclude-per-directory=.gitignore", "-z")
         listed = self._git.ask(path, *argv, timeout=QUICK, looks_at_files=True)
         names = {name.rstrip("/") for name in listed.split("\0") if name}
         names |= set(self._submodules(path))
-        admin = links.admin_of(repo, path)
+        admin = worktree_links.admin_of(repo, path)
         inside = _size(admin / "modules") if admin is not None else 0
         return inside + sum(_size(path / name) for name in names)
 
     def has_submodule(self, repo: Path, path: Path) -> bool:
         """git also refuses where one was checked out once: its commits lie in the notes still."""
-        admin = links.admin_of(repo, path)
+        admin = worktree_links.admin_of(repo, path)
         if admin is None:
             return False
         return (admin / "modules").is_dir() or bool(self._submodules(path))
@@ -181,7 +181,7 @@ class GitSnapshots:
     def _take_over(self, repo: Path, folder: Path, work: _Work) -> set[str]:
         """Take in every commit that a repository names, its logs too; the ends of its history."""
         own = folder / ".git"
-        if own.is_dir() and not links.is_repository(own):
+        if own.is_dir() and not worktree_links.is_repository(own):
             return set()  # what is left of it is no repository
         env = {"GIT_CEILING_DIRECTORIES": str(folder.parent)}
         argv = (
@@ -191,7 +191,7 @@ class GitSnapshots:
             "--is-shallow-repository",
         )
         about = self._git(folder, *argv, env=env, timeout=QUICK)
-        if about.status != 0 and links.leads_somewhere(own):
+        if about.status != 0 and worktree_links.leads_somewhere(own):
             raise _unreadable(folder)
         if about.status != 0:
             return set()  # its link leads nowhere

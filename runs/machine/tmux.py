@@ -14,7 +14,7 @@ from pathlib import Path
 from runs.core import masking, naming
 from runs.core.paths import Paths
 from runs.core.ports import Exit, Order, Output, SeamError, Sighting
-from runs.machine import files, processes, recall, recorder, shell, sightings
+from runs.machine import files, processes, recorder, shell, sightings, tmux_recall
 
 TIMEOUT = 5.0
 START_PATIENCE = (
@@ -75,7 +75,9 @@ class TmuxSessions:
                 f"the order of the session could not be written: {error.strerror or error}"
             ) from error
         if not self._paths.tmux_socket.exists():
-            recall.recall(self._paths.tmux_socket)  # or a second server would hide the first one
+            tmux_recall.recall(
+                self._paths.tmux_socket
+            )  # or a second server would hide the first one
         program = [sys.executable, "-I", "-S", str(LAUNCHER), str(order.folder)]
         done = self._tmux(
             *("new-session", "-d", "-s", order.session, "-x", str(COLUMNS), "-y", str(ROWS)),
@@ -198,7 +200,7 @@ class TmuxSessions:
         if (
             done.status != 0
             and self._is_absent(done.stderr)
-            and recall.recall(self._paths.tmux_socket)
+            and tmux_recall.recall(self._paths.tmux_socket)
         ):
             return shell.run(command, timeout=limit, env=self._env, given=given)
         return done

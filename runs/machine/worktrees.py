@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from runs.core.history import EMPTY_TREE, Change, Commit
+from runs.core.history_ports import EMPTY_TREE, Change, Commit
 from runs.core.ports import Progress, SeamError
 from runs.machine import listing, shell
+from runs.machine.branches import GitKept
 from runs.machine.files import read_small
 from runs.machine.git import QUICK, failed
-from runs.machine.kept import GitKept
 from runs.machine.merges import GitMerges
 from runs.machine.repos import OTHERS, GitRepos
 from runs.machine.rescues import GitRescues

@@ -18,11 +18,11 @@ from runs.core import budgets, lease, naming, tokens
 from runs.core.ports import Lab, Order, SeamError, Sighting, Taken
 from runs.core.refusal import ActRefused
 from runs.core.states import AgentMode, NoticeKind, PersonState, ProjectState
-from runs.dispatch import taking
+from runs.dispatch import reserve
 from runs.lifecycle import orders
-from runs.manual import manual_ends
+from runs.manual import endings as manual_ends
 from runs.models import AgentProfile, ManualSession, Project, Settings
-from runs.projects import credentials
+from runs.projects import git_credentials
 from runs.timeline import announce
 
 logger = logging.getLogger(__name__)
@@ -163,7 +163,7 @@ def _store(
     except SeamError as error:
         why = f"tmux did not say which sessions are alive, so nothing was started: {error}"
         raise SessionRefused(why) from error
-    room = taking.room(lab, settings, sightings)
+    room = reserve.room(lab, settings, sightings)
     full_at = room.full_at
     if full_at is not None:
         why = f"All {full_at} slots are taken. A slot is free again when a session ends."
@@ -196,7 +196,7 @@ def _make(lab: Lab, row: ManualSession) -> None:
     if refused is not None:
         raise SessionRefused(refused[0])
     repo = project.repo(lab.paths)
-    token = credentials.of_git(lab, project)
+    token = git_credentials.of_git(lab, project)
     lab.repos.fetch(repo, token, url=project.url)
     branch = lab.repos.default_branch(repo, token, project.url)
     commit = lab.repos.upstream(repo, branch)

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 from runs import wiring
 from runs.core.states import PersonState
 from runs.manual import acts as manual
-from runs.manual import manual_ends
+from runs.manual import endings as manual_ends
 from runs.models import ManualSession, Project
 from runs.web import answers, fragments
 from runs.web.access import act, username

@@ -6,9 +6,9 @@ nothing happens there; an older one is refused (docs/decisions/0033-squashed-mig
 
 import django.core.validators
 import django.db.models.deletion
-import runs.groups.group
+import runs.groups.models
 import runs.projects.models
-import runs.core.secret
+import runs.core.encrypted
 import runs.timeline.models
 from django.conf import settings
 from django.db import migrations, models
@@ -17,7 +17,7 @@ from runs.migrations import _seed
 
 
 def keep_order(apps, schema_editor):
-    """On PostgreSQL each timeline entry keeps the number of its transaction (runs/timeline/order.py)."""
+    """On PostgreSQL each timeline entry keeps the number of its transaction (runs/timeline/commit_order.py)."""
     if schema_editor.connection.vendor == "postgresql":
         schema_editor.execute(
             'ALTER TABLE "runs_notice" ADD COLUMN "xid" xid8 NOT NULL DEFAULT pg_current_xact_id()'
@@ -41,7 +41,7 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=60, unique=True)),
                 ('mode', models.CharField(choices=[('interactive', 'interactive: stays open until it is ended'), ('one_shot', 'one-shot: ends by itself')], default='interactive', max_length=20)),
                 ('argv', models.JSONField(default=list, help_text='The program and its arguments as a JSON list, for example ["claude", "{prompt}"]. {prompt} becomes one argument, {prompt_file} the path of a file with the same text, {model} and {effort} the choice from the settings page, {worktree} the working copy. An argument whose placeholder has no value is left out together with the flag before it.', verbose_name='argument list')),
-                ('env', runs.core.secret.EncryptedJSONField(blank=True, default=dict, help_text='Extra variables as a JSON object of strings. They are stored encrypted; a value that is saved is shown as •••• from then on and stays as it is while that stands there. Secrets among them are shown as [hidden] wherever output is kept or shown: values of at least 8 characters whose name says so (KEY, TOKEN, SECRET, PASSWORD, AUTH …) or that have the form of a key; numbers, words such as true, paths and plain addresses are not.', verbose_name='environment')),
+                ('env', runs.core.encrypted.EncryptedJSONField(blank=True, default=dict, help_text='Extra variables as a JSON object of strings. They are stored encrypted; a value that is saved is shown as •••• from then on and stays as it is while that stands there. Secrets among them are shown as [hidden] wherever output is kept or shown: values of at least 8 characters whose name says so (KEY, TOKEN, SECRET, PASSWORD, AUTH …) or that have the form of a key; numbers, words such as true, paths and plain addresses are not.', verbose_name='environment')),
                 ('model_names', models.JSONField(blank=True, default=list, help_text='Closed list of models that may be chosen.', verbose_name='models')),
                 ('efforts', models.JSONField(blank=True, default=list, help_text='Closed list of efforts that may be chosen.', verbose_name='efforts')),
                 ('trust', models.CharField(blank=True, choices=[('', 'nothing to prepare'), ('claude', 'Claude Code: trust the worktree, accept its project servers')], default='', max_length=20)),
@@ -103,7 +103,7 @@ class Migration(migrations.Migration):
                 ('rescue_days', models.PositiveIntegerField(default=14, help_text='How long what was rescued can be restored. From 1 to 365.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(365)], verbose_name='rescues kept (days)')),
                 ('sweep_minutes', models.PositiveIntegerField(default=10, help_text='How often merged work is collected. From 1 to 1440.', validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(1440)], verbose_name='sweep interval (minutes)')),
                 ('ping_failures', models.BooleanField(default=False, help_text='After a tick with errors ask for the same address with /fail after it.', verbose_name='ping failures too')),
-                ('ping_url', runs.core.secret.SecretField(blank=True, default='', help_text='Asked for after each healthy tick, at most once a minute, so that a watcher outside notices when labsite is dead. Stored encrypted.', verbose_name='ping address')),
+                ('ping_url', runs.core.encrypted.SecretField(blank=True, default='', help_text='Asked for after each healthy tick, at most once a minute, so that a watcher outside notices when labsite is dead. Stored encrypted.', verbose_name='ping address')),
                 ('public_address', models.URLField(blank=True, help_text='Where people reach labsite, such as https://lab.example.org. Notices to the outside link to it; empty: they carry no link.')),
                 ('launch_seconds', models.PositiveIntegerField(default=45, help_text='How often automatic work is started. From 5 to 3600.', validators=[django.core.validators.MinValueValidator(5), django.core.validators.MaxValueValidator(3600)], verbose_name='launch interval (seconds)')),
                 ('people_percent', models.PositiveIntegerField(default=40, help_text='Of what a forge allows in an hour, so much is left alone by questions that nobody waits for. From 0 to 95.', validators=[django.core.validators.MinValueValidator(0), django.core.validators.MaxValueValidator(95)], verbose_name='share of the quota for people (percent)')),
@@ -199,7 +199,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(max_length=100)),
                 ('service', models.CharField(blank=True, max_length=100)),
-                ('url', runs.core.secret.SecretField(editable=False)),
+                ('url', runs.core.encrypted.SecretField(editable=False)),
                 ('topics', models.JSONField(default=list)),
                 ('created_at', models.DateTimeField()),
                 ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='notice_addresses', to=settings.AUTH_USER_MODEL)),
@@ -257,7 +257,7 @@ class Migration(migrations.Migration):
                 ('kind', models.CharField(choices=[('gitea', 'Gitea or Forgejo'), ('github', 'GitHub')], max_length=12)),
                 ('api', models.CharField(help_text='The root URL of its API.', max_length=500)),
                 ('web', models.CharField(help_text='The URL under which its repositories are.', max_length=500)),
-                ('credential', runs.core.secret.EncryptedJSONField(blank=True, default=dict, editable=False)),
+                ('credential', runs.core.encrypted.EncryptedJSONField(blank=True, default=dict, editable=False)),
                 ('examined_at', models.DateTimeField(blank=True, editable=False, null=True)),
                 ('trouble', models.TextField(blank=True, default='', editable=False)),
                 ('created_at', models.DateTimeField()),
@@ -349,7 +349,7 @@ class Migration(migrations.Migration):
                 ('source', models.CharField(help_text='What the operator typed: a path or a clone URL.', max_length=500)),
                 ('url', models.CharField(blank=True, help_text='The URL that is origin.', max_length=500)),
                 ('is_hosted', models.BooleanField(default=False, help_text='The source has no origin; labsite keeps a bare repository as its origin.')),
-                ('token', runs.core.secret.SecretField(blank=True, default='', editable=False)),
+                ('token', runs.core.encrypted.SecretField(blank=True, default='', editable=False)),
                 ('default_branch', models.CharField(blank=True, max_length=200)),
                 ('clone_progress', models.CharField(blank=True, max_length=200)),
                 ('clone_deadline', models.DateTimeField(blank=True, null=True)),
@@ -375,7 +375,7 @@ class Migration(migrations.Migration):
                 ('retry_at', models.DateTimeField(blank=True, help_text='No automatic start before: starts of several issues failed, or git hung.', null=True)),
                 ('streak', models.PositiveIntegerField(default=0, help_text='Failed runs in a row; written by outcomes.record and by Reset alone.')),
                 ('trusted', models.TextField(blank=True, default='', help_text="Names, separated by commas or spaces. Only issues that one of them wrote or marked as ready are started without a click. Empty: anyone's.", verbose_name='trusted authors')),
-                ('hook_secret', runs.core.secret.SecretField(blank=True, default='', editable=False)),
+                ('hook_secret', runs.core.encrypted.SecretField(blank=True, default='', editable=False)),
                 ('mirror', models.CharField(choices=[('off', 'nothing'), ('status', 'status'), ('comments', 'status and comments')], default='off', help_text='What labsite writes on the tracker by itself. Nothing depends on it.', max_length=10)),
                 ('working_label', models.CharField(blank=True, default='', help_text='Set while a run works. Empty: none.', max_length=60)),
                 ('forge', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, to='runs.forge')),
@@ -729,7 +729,7 @@ class Migration(migrations.Migration):
             name='TaskGroup',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=128, validators=[runs.groups.group.fit_name])),
+                ('name', models.CharField(max_length=128, validators=[runs.groups.models.fit_name])),
                 ('preset', models.CharField(default='work', help_text='How it is watched.', max_length=20)),
                 ('output_dir', models.CharField(blank=True, help_text='Where workers leave their output files, in the worktree of their run.', max_length=500)),
                 ('signals', models.BooleanField(default=False, help_text='Whether its signal folder was set up (RUNE-64, RUNE-65).')),
@@ -833,7 +833,7 @@ class Migration(migrations.Migration):
             name='Worker',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=128, validators=[runs.groups.group.fit_name])),
+                ('name', models.CharField(max_length=128, validators=[runs.groups.models.fit_name])),
                 ('output_file', models.CharField(blank=True, help_text='What it has to leave before a task counts (RUNE-87).', max_length=200)),
                 ('sent_back_at', models.DateTimeField(blank=True, null=True)),
                 ('sent_back_why', models.TextField(blank=True, help_text='Why its last task was not accepted.')),
@@ -870,7 +870,7 @@ class Migration(migrations.Migration):
             name='Task',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('key', models.CharField(max_length=128, validators=[runs.groups.group.fit_name])),
+                ('key', models.CharField(max_length=128, validators=[runs.groups.models.fit_name])),
                 ('subject', models.CharField(max_length=256)),
                 ('description', models.TextField(blank=True)),
                 ('status', models.CharField(choices=[('pending', 'pending'), ('in_progress', 'in progress'), ('completed', 'completed')], default='pending', max_length=12)),

@@ -11,7 +11,7 @@ from runs.core.ports import Lab, SeamError, UnfitAddress
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
 from runs.models import NoticeAddress, Outbox
-from runs.notices import delivering
+from runs.notices import rules as delivering
 from runs.timeline import announce
 from runs.timeline import queries as timeline
 

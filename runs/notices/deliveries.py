@@ -16,8 +16,8 @@ from django.db import transaction
 from runs.core.ports import Lab, SeamError, UnfitAddress
 from runs.core.states import NoticeKind
 from runs.models import Delivery, Notice, NoticeAddress, Outbox, Settings
-from runs.notices import delivering
-from runs.notices.delivering import Delivering
+from runs.notices import rules as delivering
+from runs.notices.rules import Delivering
 from runs.timeline import announce
 from runs.timeline import queries as timeline
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from runs.core.ports import SeamError, UnfitAddress
 from runs.machine import shell
-from runs.notices.delivering import redacted
+from runs.notices.rules import redacted
 
 MESSENGER = Path(__file__).with_name("messenger.py")
 TIMEOUT = 20.0

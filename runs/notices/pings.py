@@ -7,7 +7,7 @@ from django.db import transaction
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind
 from runs.models import Outbox, Settings
-from runs.notices import delivering
+from runs.notices import rules as delivering
 from runs.timeline import announce
 
 

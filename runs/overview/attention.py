@@ -12,7 +12,7 @@ from runs.core.ports import Lab
 from runs.core.states import NoticeKind
 from runs.lifecycle.models import NEEDS_SOMEBODY
 from runs.models import Run, WatchSession
-from runs.overview.needing import SEEN_FOR
+from runs.overview.attention_rules import SEEN_FOR
 from runs.timeline import announce
 from runs.watch import rules as watching
 

@@ -11,12 +11,12 @@ from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
 from django.db.models.functions import Coalesce
 
 from runs.core.states import NoticeKind
-from runs.groups import group_ends
-from runs.groups.group_ends import GroupEnds
+from runs.groups import endings as group_ends
+from runs.groups.endings import GroupEnds
 from runs.models import Notice, Run, WatchSession
-from runs.overview import needing, returning
-from runs.overview.returning import Ended, Summary
-from runs.overview.visit import Visit
+from runs.overview import attention_rules, away_rules
+from runs.overview.away_rules import Ended, Summary
+from runs.overview.models import Visit
 from runs.watch import rules as watching
 
 SHOWN = 8
@@ -24,7 +24,7 @@ SHOWN_PAUSES = 5
 SECRET = ("project__token", "project__hook_secret")
 HEAVY = ("prompt", "last_words", *SECRET)
 # Few are shown of many, and a person who comes back looks for these.
-_BAD_FIRST = Case(When(outcome__in=needing.BAD, then=0), default=1)
+_BAD_FIRST = Case(When(outcome__in=attention_rules.BAD, then=0), default=1)
 _TOLD = Q(tokens_in__isnull=False) | Q(tokens_out__isnull=False)
 
 
@@ -56,12 +56,12 @@ def note(user: User, now: datetime) -> datetime | None:
         return None
     # Of two devices that come back at once, one is told.
     won = Visit.objects.filter(pk=visit.pk, seen_at=visit.seen_at).update(seen_at=now)
-    return visit.seen_at if won and returning.was_away(visit.seen_at, now) else None
+    return visit.seen_at if won and away_rules.was_away(visit.seen_at, now) else None
 
 
 def away(since: datetime, until: datetime) -> Away:
     """What ended in that time, what went badly first. Seven queries, each by its own index."""
-    begin = returning.begin(since, until)
+    begin = away_rules.begin(since, until)
     ended = Run.objects.exclude(outcome="").filter(ended_at__gt=begin, ended_at__lte=until)
     ended = ended.filter(started_at__isnull=False)
     some = ended.select_related("project").defer(*HEAVY)
@@ -73,7 +73,7 @@ def away(since: datetime, until: datetime) -> Away:
     return Away(
         since,
         until,
-        returning.summary(_sums(ended)),
+        away_rules.summary(_sums(ended)),
         list(some.order_by(_BAD_FIRST, "-ended_at", "-id")[:SHOWN]),
         list(pauses.select_related("project").order_by("-at")[:SHOWN_PAUSES]),
         list(failed.select_related("project").defer(*SECRET).order_by("-ended_at")[:SHOWN_PAUSES]),

@@ -29,17 +29,17 @@ from runs.accounts import held
 from runs.core import budgets
 from runs.core.ports import Lab
 from runs.core.states import PersonState, ProjectState, RunState, TrackerKind
-from runs.dispatch import filling
-from runs.dispatch.waiting import UNTRUSTED
-from runs.groups import group_needs
+from runs.dispatch import auto_dispatch
+from runs.dispatch.eligibility import UNTRUSTED
+from runs.groups import needs as group_needs
 from runs.kept.models import Parked
 from runs.models import Host, ManualSession, Project, Run, Settings
 from runs.overview import waiting
-from runs.overview.needing import PullNeeds
+from runs.overview.attention_rules import PullNeeds
 from runs.timeline import queries as timeline
-from runs.watch import watched
+from runs.watch import summaries
 from runs.web import addresses
-from runs.workflows import workflow_needs
+from runs.workflows import needs as workflow_needs
 
 HEAVY = ("prompt", "last_words")
 UNSHOWN = (
@@ -228,7 +228,7 @@ def load(lab: Lab, recent: int = 0, *, with_waiting: bool = False) -> Board:
     facts = load_facts(lab)
     rows = _projects()
     if with_waiting:
-        rows = group_needs.with_suspects(watched.with_last(waiting.with_unpushed(rows)))
+        rows = group_needs.with_suspects(summaries.with_last(waiting.with_unpushed(rows)))
         rows = workflow_needs.with_held(rows)
     projects = list(rows)
     by_id = {project.pk: project for project in projects}
@@ -266,7 +266,7 @@ def _why(issue: waiting.Ready, claim: str) -> str:
     """What keeps an issue from starting: who works on it, what was delivered, what it waits for."""
     if claim == RUNNING:
         return claim
-    heard = filling.hint_of(issue.project) is not None
+    heard = auto_dispatch.hint_of(issue.project) is not None
     return issue.why(claim) or (issue.project.held_seen.get(issue.key, "") if heard else "")
 
 
@@ -277,7 +277,7 @@ def _projects() -> QuerySet[Project]:
     agent |= held.columns("agent")
     secret = ExpressionWrapper(~Q(hook_secret=""), BooleanField())
     rows = Project.objects.defer("token", "hook_secret").recent_first()
-    return watched.with_open(rows.annotate(**agent, has_hook_secret=secret))
+    return summaries.with_open(rows.annotate(**agent, has_hook_secret=secret))
 
 
 def load_facts(lab: Lab) -> Facts:

@@ -9,14 +9,20 @@ from statistics import median
 
 from runs.accounts import held
 from runs.core.states import Outcome, Trouble
-from runs.groups import group_needs
+from runs.groups import needs as group_needs
 from runs.models import Project, Run
-from runs.overview import needing as rules
+from runs.overview import attention_rules as rules
+from runs.overview.attention_rules import (
+    GroupNeeds,
+    NeedKind,
+    ProjectNeeds,
+    RunNeeds,
+    WorkflowNeeds,
+)
 from runs.overview.board import RECENT, Board
-from runs.overview.needing import GroupNeeds, NeedKind, ProjectNeeds, RunNeeds, WorkflowNeeds
-from runs.watch import watched
+from runs.watch import summaries
 from runs.web import addresses
-from runs.workflows import workflow_needs
+from runs.workflows import needs as workflow_needs
 
 NEEDS = 12
 
@@ -163,7 +169,7 @@ def _project(
         streak=project.streak,
         unpushed=unpushed or 0,
         parked=parked or 0,
-        watch=watched.needs(project, now),
+        watch=summaries.needs(project, now),
         groups=groups,
         workflows=workflows,
     )

@@ -12,23 +12,24 @@ from datetime import timedelta
 from django.db.models import Q, QuerySet
 
 from runs.accounts import held
-from runs.agents import agent_cards
+from runs.agents import cards as agent_cards
 from runs.core.ports import Lab
 from runs.core.states import ProjectState, TrackerKind, WorktreeFate
 from runs.dispatch import hints
 from runs.forges import tracker_card
 from runs.forges.tracker_card import Card
-from runs.groups import group_card
-from runs.groups.group_card import GroupCard
-from runs.manual import driven
-from runs.manual.driven import Driven
+from runs.groups import card as group_card
+from runs.groups.card import GroupCard
+from runs.manual import rows as driven
+from runs.manual.rows import Driven
 from runs.models import Notice, Project, Run
 from runs.overview import board, digest
 from runs.overview.board import Board, ReadyIssue, RunRow
-from runs.watch import watch_card, watched
-from runs.watch.watch_card import WatchCard
-from runs.watch.watch_forms import WatchForm
-from runs.watch.watched import Watched
+from runs.watch import card as watch_card
+from runs.watch import summaries
+from runs.watch.card import WatchCard
+from runs.watch.forms import WatchForm
+from runs.watch.summaries import Watched
 from runs.web import addresses
 from trackers.base import PullState
 from trackers.builtin.models import PullRequest
@@ -240,7 +241,7 @@ def overview(lab: Lab) -> Overview:
             StartChoice(one, picture.free_count(one), why_not(picture, one), counts.get(one.pk))
             for one in picture.projects
         ],
-        watched.lines(picture.projects),
+        summaries.lines(picture.projects),
     )
 
 

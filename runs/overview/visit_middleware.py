@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponseBase
 
 from runs import wiring
 from runs.overview import away as visits
-from runs.overview import returning
+from runs.overview import away_rules
 from runs.overview.away import Away
 
 SEEN, AWAY = "seen", "away"
@@ -55,7 +55,7 @@ def _note(request: HttpRequest) -> None:
     noted = session.get(SEEN)
     if not isinstance(request.user, User):
         return
-    if not returning.is_due(_moment(noted) if noted else None, now):
+    if not away_rules.is_due(_moment(noted) if noted else None, now):
         return
     try:
         since = visits.note(request.user, now)

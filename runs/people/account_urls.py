@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runs.notices import notices
+from runs.notices import views as notices
 from runs.overview import health_views
-from runs.people import account, auth, confirm, passkey_views, tokens
+from runs.people import account_views, auth_views, confirm_views, passkey_views, token_views
 
 urlpatterns = [
-    path("login/", auth.Login.as_view(), name="login"),
-    path("login/again", auth.Again.as_view(), name="login-again"),
-    path("logout/", auth.Logout.as_view(), name="logout"),
-    path("setup/<str:token>/", auth.first_account, name="setup"),
-    path("invite/<int:person_id>/<str:token>/", auth.invite, name="invite"),
-    path("confirm/", confirm.confirm, name="confirm"),
-    path("account/", account.account, name="account"),
-    path("account/password", account.password, name="password"),
-    path("account/tokens/new", tokens.token_new, name="token-new"),
-    path("account/tokens/<int:token_id>/revoke", tokens.token_revoke, name="token-revoke"),
+    path("login/", auth_views.Login.as_view(), name="login"),
+    path("login/again", auth_views.Again.as_view(), name="login-again"),
+    path("logout/", auth_views.Logout.as_view(), name="logout"),
+    path("setup/<str:token>/", auth_views.first_account, name="setup"),
+    path("invite/<int:person_id>/<str:token>/", auth_views.invite, name="invite"),
+    path("confirm/", confirm_views.confirm, name="confirm"),
+    path("account/", account_views.account, name="account"),
+    path("account/password", account_views.password, name="password"),
+    path("account/tokens/new", token_views.token_new, name="token-new"),
+    path("account/tokens/<int:token_id>/revoke", token_views.token_revoke, name="token-revoke"),
     path("account/notices/", notices.notices, name="notices"),
     path("account/notices/new", notices.address_new, name="notice-address-new"),
     path("account/notices/<int:address_id>/", notices.address, name="notice-address"),

@@ -21,7 +21,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
 from runs.people import acts as people
-from runs.people import challenges, guesses, passkeys, stepup
+from runs.people import challenges, login_throttle, passkeys, stepup
 from runs.people.passkeys import Asked, PasskeyRefused
 from runs.people.stepup import confirmed
 from runs.web import answers
@@ -42,9 +42,9 @@ def told(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
             return answers.fresh(view(request, *args, **kwargs))
         except PasskeyRefused as refused:
             return answers.fresh(JsonResponse({"text": str(refused)}, status=400))
-        except guesses.TooManyTries as too_many:
-            said = JsonResponse({"text": guesses.said(too_many.wait)})
-            return guesses.told(said, too_many.wait)
+        except login_throttle.TooManyTries as too_many:
+            said = JsonResponse({"text": login_throttle.said(too_many.wait)})
+            return login_throttle.told(said, too_many.wait)
 
     return answered
 
@@ -133,7 +133,7 @@ def _asked(request: HttpRequest, purpose: str, user: User | None) -> HttpRespons
     site = challenges.site(request)
     if site.why_not:
         raise PasskeyRefused(site.why_not)
-    guesses.question(request)
+    login_throttle.question(request)
     asked = passkeys.question(site, user)
     challenges.keep(request, purpose, asked)
     return _json(asked.options)
@@ -141,11 +141,11 @@ def _asked(request: HttpRequest, purpose: str, user: User | None) -> HttpRespons
 
 def _shown(request: HttpRequest, purpose: str, user: User | None) -> User:
     """Whose passkey was shown. Raises PasskeyRefused and TooManyTries."""
-    doors = guesses.counted(request, user.username if user is not None else "")
+    doors = login_throttle.counted(request, user.username if user is not None else "")
     asked = _taken(request, purpose)
     site, answer = challenges.site(request), request.POST.get("answer", "")
     owner = passkeys.owner(wiring.lab(), site, asked, answer, user)
-    guesses.was_right(doors)
+    login_throttle.was_right(doors)
     return owner
 
 

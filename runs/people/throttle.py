@@ -17,8 +17,8 @@ from django.utils.crypto import salted_hmac
 from runs.core.budgets import ZERO
 from runs.core.ports import Lab
 from runs.models import Tries
-from runs.people import throttling
-from runs.people.throttling import Limit
+from runs.people import throttle_rules
+from runs.people.throttle_rules import Limit
 
 QUARTER = timedelta(minutes=15)
 PRUNED_AT_ONCE = 500
@@ -85,11 +85,11 @@ def attempt(lab: Lab, tried: Iterable[Door]) -> None:
     with transaction.atomic():
         rows = _held(sorted(by_key), now)
         limits = {row.key: by_key[row.key].kind.value for row in rows}
-        wait = max(throttling.wait(now, row.clear_at, limits[row.key]) for row in rows)
+        wait = max(throttle_rules.wait(now, row.clear_at, limits[row.key]) for row in rows)
         if wait > ZERO:
             raise TooManyTries(wait)
         for row in rows:
-            row.clear_at = throttling.charged(now, row.clear_at, limits[row.key])
+            row.clear_at = throttle_rules.charged(now, row.clear_at, limits[row.key])
             row.save(update_fields=["clear_at"])
 
 

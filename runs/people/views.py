@@ -20,7 +20,7 @@ from runs.people import pages as rows
 from runs.people.acts import PeopleRefused
 from runs.people.roles import Role
 from runs.people.stepup import confirmed
-from runs.people.tokens import REVOKED
+from runs.people.token_views import REVOKED
 from runs.web import answers, live
 from runs.web.access import administer, username
 from runs.web.live import Parts

@@ -15,7 +15,7 @@ from runs.core.refusal import ActRefused
 from runs.core.states import Mirror, NoticeKind, ProjectState, TrackerKind
 from runs.forges import acts as forges
 from runs.models import Forge, Project
-from runs.projects import credentials, removal
+from runs.projects import git_credentials, removal
 from runs.projects.cloning import PATIENCE, carry_out_clone
 from runs.projects.sources import Source, WrongSource, name_from, read_source, resolved, split_login
 from runs.timeline import announce
@@ -66,7 +66,7 @@ def add(
     place = _place(tracker, forge, read, url)
     used = token
     try:
-        used = token or credentials.of_forge(lab, forge, url)
+        used = token or git_credentials.of_forge(lab, forge, url)
         branch = lab.repos.probe(url or read.text, used)
     except SeamError as error:
         raise _explained(error, used) from error

@@ -9,7 +9,8 @@ from django.http import HttpRequest
 from ninja import Query, Status
 
 from runs.accounts import holds
-from runs.api import asked, replies, shapes, showing
+from runs.api import asked, replies, showing
+from runs.api import schemas as shapes
 from runs.api.ids import AgentId, ProjectId
 from runs.api.router import Router
 from runs.core.ports import SeamError

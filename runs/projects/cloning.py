@@ -14,7 +14,7 @@ from django.db import transaction
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind, ProjectState
 from runs.models import Project
-from runs.projects import credentials
+from runs.projects import git_credentials
 from runs.timeline import announce
 
 CLONE_SECONDS = 3600.0
@@ -76,7 +76,7 @@ def _clone(lab: Lab, project: Project, made: list[Path]) -> str:
         url = str(origin)
         Project.objects.filter(pk=project.pk).update(url=url)
     _make_room(lab, repo, made)
-    token = credentials.of_git(lab, project)
+    token = git_credentials.of_git(lab, project)
     lab.repos.create(repo, url, token)
     lab.repos.fetch(repo, token, progress=_ProgressLine(lab, project), timeout=CLONE_SECONDS)
     return lab.repos.default_branch(repo, token)

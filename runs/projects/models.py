@@ -13,13 +13,13 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F
 
-from runs.agents.agent import AgentProfile
+from runs.agents.models import AgentProfile
+from runs.core.bulk_rows import QuickRows
+from runs.core.encrypted import SecretField
 from runs.core.paths import Paths
-from runs.core.quick import QuickRows
-from runs.core.secret import SecretField
 from runs.core.states import Mirror, ProjectState
 from runs.dispatch import streak
-from runs.forges.forge import Forge
+from runs.forges.models import Forge
 from runs.forges.tracker_cache_models import Seen
 from runs.validation.command_rules import UnfitCommands, read_commands
 from trackers.keys import KeyRule, rule_of

@@ -8,9 +8,9 @@ from django.db import transaction
 
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind
-from runs.forges import noting
+from runs.forges import tracker_health
 from runs.models import Project
-from runs.projects import credentials
+from runs.projects import git_credentials
 from runs.timeline import announce
 
 
@@ -32,8 +32,10 @@ def freshen(lab: Lab, project: Project) -> str:
     try:
         warning = _freshen(lab, project)
     except SeamError as error:
-        raise Away(str(error), is_new=noting.note_origin(lab, project, str(error))) from error
-    noting.note_origin(lab, project, "")
+        raise Away(
+            str(error), is_new=tracker_health.note_origin(lab, project, str(error))
+        ) from error
+    tracker_health.note_origin(lab, project, "")
     return warning
 
 
@@ -45,7 +47,7 @@ def _freshen(lab: Lab, project: Project) -> str:
         except SeamError as error:
             warning = f"the checkout could not be read, so labsite's own origin was used: {error}"
     repo = project.repo(lab.paths)
-    token = credentials.of_git(lab, project)
+    token = git_credentials.of_git(lab, project)
     lab.repos.fetch(repo, token, url=project.url)
     branch = lab.repos.default_branch(repo, token, project.url)
     if branch != project.default_branch:

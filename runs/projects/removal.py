@@ -21,11 +21,11 @@ from django.db.models.deletion import Collector
 from django.db.models.functions import Concat
 
 from runs.core import naming
-from runs.core.keeping import Branch
+from runs.core.kept_ports import Branch
 from runs.core.ports import Lab, SeamError
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind, ProjectState, TrackerKind
-from runs.kept import census, guard, owners, rescue
+from runs.kept import counts, owners, rescue, teardown
 from runs.models import (
     Discarding,
     Fixer,
@@ -39,7 +39,7 @@ from runs.models import (
     WatchSession,
     Workflow,
 )
-from runs.projects import cloning, credentials, removal_rules
+from runs.projects import cloning, git_credentials, removal_rules
 from runs.projects.removal_rules import Holdings
 from runs.pulls import mergeable
 from runs.timeline import announce
@@ -192,13 +192,13 @@ def _parked(lab: Lab, project: Project) -> tuple[int | None, int | None, Sequenc
         return 0, 0, ()
     try:
         known = owners.remembered(project)
-        found = census.everything(lab, project, known)
+        found = counts.everything(lab, project, known)
         unpushed, dirty = 0, []
         for one in found[:LOOKED_AT]:
-            path = census.worktree_of(lab, one, known)
+            path = counts.worktree_of(lab, one, known)
             if one.tip:
                 unpushed += lab.repos.unpushed(repo, one.name, project.default_branch)
-            if path is not None and guard.unsaved(lab, repo, path, one.name) is not False:
+            if path is not None and teardown.unsaved(lab, repo, path, one.name) is not False:
                 dirty.append(one.name)
     except SeamError as error:
         logger.info("what is parked is unknown", extra={"error": str(error)})
@@ -231,7 +231,7 @@ def _put_away(lab: Lab, project: Project) -> list[Path]:
 
 def _did_fetch(lab: Lab, project: Project) -> bool:
     try:
-        token = credentials.of_git(lab, project)
+        token = git_credentials.of_git(lab, project)
         lab.repos.fetch(project.repo(lab.paths), token, url=project.url)
     except SeamError as error:
         logger.info("origin was not asked", extra={"error": str(error)})
@@ -249,7 +249,7 @@ def _clear_worktrees(lab: Lab, project: Project, heads: Sequence[Branch], stamp:
             by_path.setdefault(Path(known.worktree), tips[name])
     moved = []
     for path in dict.fromkeys([*by_path, *lab.repos.registered(repo)]):
-        if not path.is_dir() or not guard.is_ours(lab, path):
+        if not path.is_dir() or not teardown.is_ours(lab, path):
             continue
         try:
             branch = by_path.get(path)

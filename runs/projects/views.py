@@ -10,12 +10,13 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from runs import wiring
-from runs.agents import agent_cards, checks
+from runs.agents import cards as agent_cards
+from runs.agents import checks
 from runs.core.ports import SeamError
 from runs.core.states import TrackerKind
-from runs.forges import recognising, tracker_cache, tracker_pages
-from runs.forges.forge_forms import chosen_of
-from runs.forges.recognising import Offer
+from runs.forges import recognise, tracker_cache, tracker_pages
+from runs.forges.forms import chosen_of
+from runs.forges.recognise import Offer
 from runs.models import Project
 from runs.overview import board
 from runs.people.stepup import confirmed
@@ -55,7 +56,7 @@ def project_new(request: HttpRequest) -> HttpResponse:
     source = str(form["source"].value() or "")[:500]
     # A link that somebody follows makes labsite ask nobody.
     may_ask = request.method == "POST"
-    offer = recognising.offer(wiring.lab(), source, may_ask=may_ask) if source else Offer()
+    offer = recognise.offer(wiring.lab(), source, may_ask=may_ask) if source else Offer()
     chosen = request.POST.get("tracker", "")
     if request.method == "POST" and form.is_valid():
         added = _added(request, form, offer, chosen)

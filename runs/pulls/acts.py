@@ -14,10 +14,10 @@ from runs.core.states import NoticeKind
 from runs.issues import remote
 from runs.lifecycle.recovery import BranchFacts, is_left_over
 from runs.models import Notice, Project, Run
-from runs.projects import credentials
+from runs.projects import git_credentials
 from runs.pulls import closed, comparing, mergeable
+from runs.pulls.comments import PullRefused, comment, comments
 from runs.pulls.comparing_rules import Ends
-from runs.pulls.pull_comments import PullRefused, comment, comments
 from runs.pulls.rules import Way
 from runs.timeline import announce
 from trackers.base import (
@@ -91,7 +91,7 @@ def reopen(lab: Lab, project: Project, number: int, *, by: str) -> bool:
     if project.tracker != "builtin":
         raise Refused("This project keeps its pull requests on a tracker of its own.")
     head = queries.pull(project.tracker_root, number).head
-    token = credentials.of_git(lab, project)
+    token = git_credentials.of_git(lab, project)
     if lab.repos.pushed(project.repo(lab.paths), head, token, project.url) is None:
         raise Refused(f"Origin has no branch {head} any more, so it cannot be opened again.")
     with transaction.atomic():
@@ -212,7 +212,7 @@ def _base(lab: Lab, run: Run, base: str) -> str:
         raise PullRefused(
             "A pull request cannot go into that branch. Leave --base out.", field="base"
         )
-    token = credentials.of_git(lab, project)
+    token = git_credentials.of_git(lab, project)
     if lab.repos.pushed(project.repo(lab.paths), base, token, project.url) is None:
         raise PullRefused(f"origin has no branch {base}. Leave --base out.", field="base")
     return base
@@ -220,7 +220,7 @@ def _base(lab: Lab, run: Run, base: str) -> str:
 
 def _pushed(lab: Lab, run: Run) -> str:
     project = run.project
-    token = credentials.of_git(lab, project)
+    token = git_credentials.of_git(lab, project)
     commit = lab.repos.pushed(project.repo(lab.paths), run.branch, token, project.url)
     if commit is None:
         raise PullRefused(
@@ -286,7 +286,7 @@ def _is_ahead(lab: Lab, project: Project, commit: str, base: str) -> bool:
     try:
         return lab.repos.is_ahead(repo, commit, base)
     except SeamError:
-        lab.repos.fetch(repo, credentials.of_git(lab, project), url=project.url)
+        lab.repos.fetch(repo, git_credentials.of_git(lab, project), url=project.url)
         return lab.repos.is_ahead(repo, commit, base)
 
 

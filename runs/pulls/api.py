@@ -13,7 +13,8 @@ from runs.api.router import Router
 from runs.issues.acts import root_of
 from runs.projects.api import project_of
 from runs.pulls import acts as pulls
-from runs.pulls import mergeable, merging, pull_comments, pull_shapes
+from runs.pulls import comments, mergeable, merging
+from runs.pulls import schemas as pull_shapes
 from runs.web.access import username
 from runs.web.refusals import Denied
 from runs.wiring import lab
@@ -119,12 +120,10 @@ def pull_comment_new(
     """Comment on the whole, or on a line that the diff shows. Sent twice in a row, it is kept once."""
     project = project_of(project_id)
     try:
-        key = pull_comments.comment(
-            lab(), project, number, **given.model_dump(), by=username(request)
-        )
-    except pull_comments.PullRefused as refused:
+        key = comments.comment(lab(), project, number, **given.model_dump(), by=username(request))
+    except comments.PullRefused as refused:
         field = "body" if refused.field == "comment" else refused.field
-        raise pull_comments.PullRefused(refused.text, field=field) from refused
+        raise comments.PullRefused(refused.text, field=field) from refused
     found = queries.pull_comments(
         queries.pull(project.tracker_root, number), after=key - 1, limit=1
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from runs.core.history import EMPTY_TREE, Change, Commit
+from runs.core.history_ports import EMPTY_TREE, Change, Commit
 from runs.core.ports import Lab, Repos, SeamError
 from runs.core.recent import Recent
 from runs.models import Project

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from django.utils.safestring import SafeString
 
-from runs.core.history import Change
+from runs.core.history_ports import Change
 from runs.core.recent import Recent
 from runs.pulls import diff_rows, patches
 from runs.pulls.patches import PatchLine

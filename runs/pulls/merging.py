@@ -20,7 +20,7 @@ from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
 from runs.issues.acts import root_of
 from runs.models import Project
-from runs.projects import credentials, origin
+from runs.projects import git_credentials, origin
 from runs.pulls import mergeable, rules
 from runs.pulls.rules import MergeCommit, MergeFacts, MergeKind, Way
 from runs.timeline import announce
@@ -177,7 +177,7 @@ def _merge(lab: Lab, project: Project, pull: PullRequest, facts: MergeFacts, by:
         raise _lost(queries.pull(root, pull.number))
     repo = project.repo(lab.paths)
     try:
-        token = credentials.of_git(lab, project)
+        token = git_credentials.of_git(lab, project)
         lab.repos.push_commit(repo, facts.into, commit, seen, token, project.url)
     except Moved:
         store.drop_merge(root, pull.number, commit=commit)
@@ -213,7 +213,7 @@ def _settle_unknown(
     When origin does not say either, the note stays and a later look settles it.
     """
     repo = project.repo(lab.paths)
-    found = lab.repos.pushed(repo, facts.into, credentials.of_git(lab, project), project.url)
+    found = lab.repos.pushed(repo, facts.into, git_credentials.of_git(lab, project), project.url)
     if found != commit:
         store.drop_merge(project.tracker_root, pull.number, commit=commit)
         raise SeamError(

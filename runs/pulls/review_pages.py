@@ -13,11 +13,12 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
-from runs.core.history import Change
+from runs.core.history_ports import Change
 from runs.core.ports import SeamError
-from runs.issues.issue_pages import Context
+from runs.issues.pages import Context
 from runs.models import Project
-from runs.pulls import comparing, diff, file_tree, patches, pull_pages
+from runs.pulls import comparing, diff, file_tree, patches
+from runs.pulls import pages as pull_pages
 from runs.pulls.comparing import Comparison
 from runs.pulls.diff import FileDiff
 from runs.web import code

@@ -7,10 +7,12 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from runs.core.ports import SeamError
-from runs.issues import issue_live, issue_pages
+from runs.issues import live as issue_live
+from runs.issues import pages as issue_pages
 from runs.models import Project
 from runs.pulls import acts as verbs
-from runs.pulls import merging, pull_pages
+from runs.pulls import merging
+from runs.pulls import pages as pull_pages
 from runs.pulls.merging import MergeRefused
 from runs.web import addresses, answers
 from runs.web.access import act, look, username

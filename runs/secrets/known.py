@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from django.conf import settings
 from django.db import Error
 
-from runs.core import masking, secret
+from runs.core import encrypted, masking
 from runs.core.masking import Mask
 from runs.models import AgentProfile, Forge, NoticeAddress, Project, Settings
 from runs.secrets import keys
@@ -44,14 +44,14 @@ class Known:
 
     def mask(self, *, fresh: bool = False) -> Mask:
         """What takes the secrets out of texts. A database that does not answer changes nothing."""
-        is_old = self._clock() - self._read_at >= AGE or self._writes != secret.writes()
+        is_old = self._clock() - self._read_at >= AGE or self._writes != encrypted.writes()
         if self._mask is None or is_old or fresh:
             self._read()
         assert self._mask is not None  # noqa: S101
         return self._mask
 
     def _read(self) -> None:
-        writes, now = secret.writes(), self._clock()
+        writes, now = encrypted.writes(), self._clock()
         try:
             held = self._inherited | frozenset(_held())
         except Error as error:

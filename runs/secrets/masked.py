@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from runs.core import masking
-from runs.core.history import Change, Commit
+from runs.core.history_ports import Change, Commit
 from runs.core.ports import Lab, Order, Repos, Sessions
 from runs.groups.signal_rules import Crash, SentBack, Signals
 from runs.secrets import keys

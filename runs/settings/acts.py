@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
 
+from runs.core.encrypted import SecretField
 from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
-from runs.core.secret import SecretField
 from runs.core.states import NoticeKind
 from runs.models import Settings
 from runs.timeline import announce

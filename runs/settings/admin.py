@@ -13,12 +13,12 @@ from django.shortcuts import redirect
 
 from runs import wiring
 from runs.accounts import holds
-from runs.core.secret import HIDDEN, EncryptedJSONField, Secret, SecretField, SecretValues
+from runs.core.encrypted import HIDDEN, EncryptedJSONField, Secret, SecretField, SecretValues
 from runs.core.states import Trouble
-from runs.forges import pacing
+from runs.forges import cadence
 from runs.models import AgentProfile, Project, Settings
 from runs.settings import profile_form
-from runs.settings.telling import TellingAdmin
+from runs.settings.admin_timeline import TellingAdmin
 
 
 class SecretEntry(forms.CharField):
@@ -196,7 +196,7 @@ class ProjectAdmin(TellingAdmin):
     def save_model(self, request: HttpRequest, obj: models.Model, form: Any, change: bool) -> None:
         """What may start may have changed, however seldom its tracker is asked."""
         super().save_model(request, obj, form, change)
-        pacing.wake(wiring.lab(), obj.pk)
+        cadence.wake(wiring.lab(), obj.pk)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

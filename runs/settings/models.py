@@ -7,8 +7,8 @@ from datetime import timedelta
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
-from runs.agents.agent import AgentProfile
-from runs.core.secret import SecretField
+from runs.agents.models import AgentProfile
+from runs.core.encrypted import SecretField
 
 
 def _number(

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods
 from runs import wiring
 from runs.agents import checks
 from runs.projects.views import form_page
-from runs.settings import choices
+from runs.settings import agent_choice
 from runs.web import access, answers, live
 from runs.web.access import look, username
 from runs.web.forms import ChoiceForm
@@ -41,14 +41,14 @@ def _stored(form: ChoiceForm, by: str) -> bool:
     """Store the choice; False with the reason at its field when it is refused."""
     chosen = form.cleaned_data
     try:
-        choices.choose(
+        agent_choice.choose(
             wiring.lab(),
             agent_id=int(chosen["agent"]),
             model=chosen["model"],
             effort=chosen["effort"],
             by=by,
         )
-    except choices.ChoiceRefused as refused:
+    except agent_choice.ChoiceRefused as refused:
         at_fields(form, refused)
         return False
     return True

@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.http import HttpRequest
 from ninja import Query
 
-from runs.api import asked, replies, shapes, showing
+from runs.api import asked, replies, showing
+from runs.api import schemas as shapes
 from runs.api.gate import token_of
 from runs.api.router import Router
 from runs.timeline import audit

@@ -6,10 +6,10 @@ from django.db import models
 from django.db.models import Q
 
 from runs.core.states import NoticeKind
-from runs.groups.group import TaskGroup
+from runs.groups.models import TaskGroup
 from runs.lifecycle.models import Run
 from runs.projects.models import Project
-from runs.watch.watch import WatchSession
+from runs.watch.models import WatchSession
 
 
 def kinds() -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from django.db import connection
 from django.db.models.expressions import RawSQL
 
 from runs.models import Notice, Project
-from runs.timeline import order
+from runs.timeline import commit_order
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,13 @@ class Stretch:
 
 def last_id() -> RawSQL:
     """`newest` as a part of another query; NULL when there is no entry."""
-    return order.last_id()
+    return commit_order.last_id()
 
 
 def newest() -> int:
     """The id of the last entry, 0 when there is none: where to begin to follow."""
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT ({order.last_id().sql})")
+        cursor.execute(f"SELECT ({commit_order.last_id().sql})")
         row = cursor.fetchone()
     return int(row[0] or 0) if row else 0
 
@@ -45,7 +45,7 @@ def read(entry: int, limit: int, project: Project | None = None) -> Stretch:
     """`after`, and whether there is more that cannot be told yet."""
     # Never the run: its task and last words weigh more than thousands of entries.
     told = Notice.objects.select_related("project").defer("project__token")
-    rows = order.following(told, entry)
+    rows = commit_order.following(told, entry)
     if project is not None:
         rows = rows.filter(project=project)
     found = list(rows[:limit])
@@ -59,7 +59,7 @@ def mend_order() -> bool:
     Their transaction numbers count another server's transactions: while they are ahead of this
     server's, they would be held back and everything new would be told before them.
     """
-    if not order.is_needed():
+    if not commit_order.is_needed():
         return False
     with connection.cursor() as cursor:
         cursor.execute(

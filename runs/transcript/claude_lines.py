@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from runs.core import loose
-from runs.core.loose import Entry
+from runs.core import lenient_json
+from runs.core.lenient_json import Entry
 from runs.core.states import AgentState
-from runs.transcript import reports, transcript
+from runs.transcript import rendering, reports
 from runs.transcript.reports import Report
-from runs.transcript.spending import Tokens
+from runs.transcript.token_usage import Tokens
 
 _OF_MODEL = {
     "input_tokens": "inputTokens",
@@ -26,8 +26,8 @@ def system(report: Report, entry: Entry, now: datetime) -> Report:
     if entry.get("subtype") == "init":
         begun = replace(
             report,
-            agent_session=loose.word(entry, "session_id") or report.agent_session,
-            agent_model=loose.line(entry, "model", limit=100) or report.agent_model,
+            agent_session=lenient_json.word(entry, "session_id") or report.agent_session,
+            agent_model=lenient_json.line(entry, "model", limit=100) or report.agent_model,
             result_subtype="",
             is_error=False,
         )
@@ -35,22 +35,22 @@ def system(report: Report, entry: Entry, now: datetime) -> Report:
     if entry.get("subtype") == "api_retry":
         return reports.waiting(
             report,
-            transcript.retry_words(entry),
-            loose.count(entry, "error_status"),
-            reports.until(now, loose.length(entry, "retry_delay_ms")),
+            rendering.retry_words(entry),
+            lenient_json.count(entry, "error_status"),
+            reports.until(now, lenient_json.length(entry, "retry_delay_ms")),
         )
     return report
 
 
 def assistant(report: Report, entry: Entry, _now: datetime) -> Report:
     """A message of the model. One with `error` is the program's own: it says why it gives up."""
-    if loose.line(entry, "error"):
+    if lenient_json.line(entry, "error"):
         return report
-    message = loose.word(entry, "message", "id")
-    is_own = not loose.line(entry, "parent_tool_use_id")
+    message = lenient_json.word(entry, "message", "id")
+    is_own = not lenient_json.line(entry, "parent_tool_use_id")
     if message and is_own and message != report.message_id:
         report = replace(report, message_id=message, turns=(report.turns or 0) + 1)
-    tokens = _tokens(loose.at(entry, "message", "usage"))
+    tokens = _tokens(lenient_json.at(entry, "message", "usage"))
     if message and tokens is not None and not report.has_result:
         report = reports.used(report, message, tokens)
     return reports.at_work(report)
@@ -59,8 +59,8 @@ def assistant(report: Report, entry: Entry, _now: datetime) -> Report:
 def user(report: Report, entry: Entry, _now: datetime) -> Report:
     """What a tool gave back: the agent works. The last message of an agent that it started, which
     is not told as one, comes with it."""
-    started = loose.word(entry, "tool_use_result", "agentId")
-    tokens = _tokens(loose.at(entry, "tool_use_result", "usage"))
+    started = lenient_json.word(entry, "tool_use_result", "agentId")
+    tokens = _tokens(lenient_json.at(entry, "tool_use_result", "usage"))
     if started and tokens is not None and not report.has_result:
         report = reports.used(report, f"agent:{started}", tokens)
     return reports.at_work(report)
@@ -68,29 +68,32 @@ def user(report: Report, entry: Entry, _now: datetime) -> Report:
 
 def rate_limit(report: Report, entry: Entry, _now: datetime) -> Report:
     """The subscription's limit; only a refusal makes the agent wait."""
-    if loose.at(entry, "rate_limit_info", "status") != "rejected" or report.has_result:
+    if lenient_json.at(entry, "rate_limit_info", "status") != "rejected" or report.has_result:
         return report
     return replace(
         report,
         agent_state=AgentState.RATE_LIMITED,
         agent_note="the subscription's limit is used up",
-        agent_until=loose.moment(loose.at(entry, "rate_limit_info", "resetsAt")),
+        agent_until=lenient_json.moment(lenient_json.at(entry, "rate_limit_info", "resetsAt")),
     )
 
 
 def result(report: Report, entry: Entry, now: datetime) -> Report:
     """The end of one invocation, with its totals: cost and tokens are those of this invocation."""
     tokens = _of_models(entry.get("modelUsage")) or _tokens(entry.get("usage"))
-    turns, cost = loose.count(entry, "num_turns"), loose.money(entry, "total_cost_usd")
+    turns, cost = (
+        lenient_json.count(entry, "num_turns"),
+        lenient_json.money(entry, "total_cost_usd"),
+    )
     before = report.used_tokens
-    error = transcript.claude_error(entry)
-    status = loose.count(entry, "api_error_status")
+    error = rendering.claude_error(entry)
+    status = lenient_json.count(entry, "api_error_status")
     found = reports.ended(
-        reports.used_in_all(report, tokens), loose.word(entry, "subtype"), error, status, now
+        reports.used_in_all(report, tokens), lenient_json.word(entry, "subtype"), error, status, now
     )
     return replace(
         found,
-        agent_session=loose.word(entry, "session_id") or report.agent_session,
+        agent_session=lenient_json.word(entry, "session_id") or report.agent_session,
         turns=report.turns if turns is None else before.turns + turns,
         cost_usd=report.cost_usd if cost is None else before.cost + cost,
     )
@@ -98,18 +101,18 @@ def result(report: Report, entry: Entry, now: datetime) -> Report:
 
 def _tokens(usage: object) -> Tokens | None:
     """What a `usage` says; None when it says nothing."""
-    new, out = loose.count(usage, "input_tokens"), loose.count(usage, "output_tokens")
+    new, out = lenient_json.count(usage, "input_tokens"), lenient_json.count(usage, "output_tokens")
     if new is None and out is None:
         return None
-    stored = loose.count(usage, "cache_creation_input_tokens") or 0
-    cached = loose.count(usage, "cache_read_input_tokens") or 0
+    stored = lenient_json.count(usage, "cache_creation_input_tokens") or 0
+    cached = lenient_json.count(usage, "cache_read_input_tokens") or 0
     return Tokens((new or 0) + stored + cached, cached, out or 0)
 
 
 def _of_models(usage: object) -> Tokens | None:
     """What all models together used, those of agents that were started included."""
     found = [
-        _tokens({name: loose.at(one, its) for name, its in _OF_MODEL.items()})
+        _tokens({name: lenient_json.at(one, its) for name, its in _OF_MODEL.items()})
         for one in (usage.values() if isinstance(usage, dict) else ())
     ]
     told = [one for one in found if one is not None]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from runs.core import loose
-from runs.core.loose import Entry
-from runs.transcript import reports, transcript
+from runs.core import lenient_json
+from runs.core.lenient_json import Entry
+from runs.transcript import rendering, reports
 from runs.transcript.reports import Report
 
 _AGAIN = re.compile(r"(?:reconnecting|retrying)\D{0,20}\d+ ?/ ?\d+", re.IGNORECASE)
@@ -18,7 +18,9 @@ _STATUS = re.compile(r"\bstatus:? (\d{3})\b")
 
 def thread(report: Report, entry: Entry, _now: datetime) -> Report:
     """The beginning: the thread is what can be resumed."""
-    return replace(report, agent_session=loose.word(entry, "thread_id") or report.agent_session)
+    return replace(
+        report, agent_session=lenient_json.word(entry, "thread_id") or report.agent_session
+    )
 
 
 def turn_started(report: Report, _entry: Entry, _now: datetime) -> Report:
@@ -28,14 +30,14 @@ def turn_started(report: Report, _entry: Entry, _now: datetime) -> Report:
 
 def item(report: Report, entry: Entry, _now: datetime) -> Report:
     """Something the agent did or said. An item of type `error` is a warning and ends nothing."""
-    return report if loose.at(entry, "item", "type") == "error" else reports.at_work(report)
+    return report if lenient_json.at(entry, "item", "type") == "error" else reports.at_work(report)
 
 
 def turn_completed(report: Report, entry: Entry, now: datetime) -> Report:
     """The end; tokens are those of the whole thread."""
     usage = entry.get("usage")
     found = [
-        loose.count(usage, name)
+        lenient_json.count(usage, name)
         for name in ("input_tokens", "cached_input_tokens", "output_tokens")
     ]
     return replace(
@@ -47,13 +49,13 @@ def turn_completed(report: Report, entry: Entry, now: datetime) -> Report:
 
 
 def turn_failed(report: Report, entry: Entry, now: datetime) -> Report:
-    error = transcript.codex_error(entry)
+    error = rendering.codex_error(entry)
     return reports.ended(report, "error", error, _status(error), now)
 
 
 def error(report: Report, entry: Entry, _now: datetime) -> Report:
     """A call that is tried again; any other error is followed by `turn.failed`, which counts."""
-    words = transcript.codex_error(entry)
+    words = rendering.codex_error(entry)
     if report.has_result or not _AGAIN.search(words):
         return report
     return reports.waiting(report, words, _status(words), None)

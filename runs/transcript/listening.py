@@ -13,17 +13,18 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from runs.core import loose
+from runs.core import lenient_json
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
 from runs.models import Run
 from runs.timeline import announce
-from runs.transcript import record, reports, told, transcript
+from runs.transcript import models as told
+from runs.transcript import record, rendering, reports
 from runs.transcript.record import Reading
 
 logger = logging.getLogger(__name__)
 
-PIECE = 4 * loose.LINE_LIMIT
+PIECE = 4 * lenient_json.LINE_LIMIT
 AT_A_LOOK = 4 * PIECE
 AT_THE_END = 32 * PIECE
 SHOWN_BYTES = PIECE // 2
@@ -86,7 +87,7 @@ def last_words(lab: Lab, run: Run) -> dict[str, object]:
     if shown is None or not shown.data:
         return found
     raw = shown.data if shown.size <= SHOWN_BYTES else shown.data.partition(b"\n")[2]
-    words = lab.mask(transcript.render_all(raw))
+    words = lab.mask(rendering.render_all(raw))
     if len(words) > WORDS_CHARACTERS:
         words = words[-WORDS_CHARACTERS:].partition("\n")[2]
     return {**found, "last_words": words.rstrip()} if words.strip() else found

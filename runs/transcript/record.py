@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from runs.core import loose
-from runs.core.loose import LINE_LIMIT, Entry
+from runs.core import lenient_json
+from runs.core.lenient_json import LINE_LIMIT, Entry
 from runs.core.states import OutputKind
-from runs.transcript import claude_lines, codex_lines, transcript
+from runs.transcript import claude_lines, codex_lines, rendering
 from runs.transcript.reports import Report
 
 _LINES: Mapping[str, Mapping[str, Callable[[Report, Entry, datetime], Report]]] = {
@@ -58,10 +58,10 @@ def read(
 def _next(kind: str, report: Report, line: bytes, now: datetime) -> Report:
     if len(line) > LINE_LIMIT:
         return report
-    entry = loose.entry(line)
-    said = transcript.last(entry) if entry is not None else loose.line(transcript.plain(line))
+    entry = lenient_json.entry(line)
+    said = rendering.last(entry) if entry is not None else lenient_json.line(rendering.plain(line))
     # That a program is done is told elsewhere; the last line is what was done or said before.
-    if said and not (report.last_line and entry is not None and transcript.is_note(entry)):
+    if said and not (report.last_line and entry is not None and rendering.is_note(entry)):
         report = replace(report, last_line=said)
     name = entry.get("type") if entry is not None else None
     tell = _LINES.get(kind, {}).get(name) if isinstance(name, str) else None

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
-from runs.accounts import refusing, resets
+from runs.accounts import refusal_rules, resets
 from runs.core.states import AgentState, NoticeKind, Trouble
-from runs.transcript import spending
-from runs.transcript.spending import NOTHING, Spent, Tokens
+from runs.transcript import token_usage
+from runs.transcript.token_usage import NOTHING, Spent, Tokens
 
 LONGEST_WAIT = timedelta(days=8)
 _WAITS = {
@@ -54,13 +54,15 @@ class Report:
 
 def used(report: Report, message: str, tokens: Tokens) -> Report:
     """A message of the agent, or of one that it has started, told what it used."""
-    return _counted(report, spending.told(report.used_tokens, message, tokens))
+    return _counted(report, token_usage.told(report.used_tokens, message, tokens))
 
 
 def used_in_all(report: Report, tokens: Tokens | None) -> Report:
     """The program told what it used; None when it did not, and then the sum up to now stays."""
     return (
-        report if tokens is None else _counted(report, spending.ended(report.used_tokens, tokens))
+        report
+        if tokens is None
+        else _counted(report, token_usage.ended(report.used_tokens, tokens))
     )
 
 
@@ -69,7 +71,7 @@ def again(report: Report) -> Report:
     if report.used_tokens == NOTHING:
         return report
     return replace(
-        report, used_tokens=spending.again(report.used_tokens, report.turns, report.cost_usd)
+        report, used_tokens=token_usage.again(report.used_tokens, report.turns, report.cost_usd)
     )
 
 
@@ -110,7 +112,7 @@ def waiting(report: Report, note: str, status: int | None, until: datetime | Non
     """The agent tries again by itself; the status or the words say what it waits for."""
     if report.has_result:
         return report
-    state = refusing.state(refusing.of(note, status)) or AgentState.RETRYING
+    state = refusal_rules.state(refusal_rules.of(note, status)) or AgentState.RETRYING
     return replace(report, agent_state=state, agent_note=note, agent_until=until, api_status=status)
 
 
@@ -121,13 +123,15 @@ def ended(
 
     The end of a limit that is still ahead is kept: it says when it is worth starting again.
     """
-    found = refusing.of(error, status, subtype) if error is not None else Trouble.NONE
+    found = refusal_rules.of(error, status, subtype) if error is not None else Trouble.NONE
     if subtype.startswith("error_max"):
         found = Trouble.NONE  # a limit that its own arguments set
     named = resets.told(error or "", now) if found else None
     if named is None and found is Trouble.LIMIT and report.agent_until is not None:
         named = report.agent_until if report.agent_until > now else None
-    state = AgentState.FINISHED if error is None else refusing.state(found) or AgentState.FAILED
+    state = (
+        AgentState.FINISHED if error is None else refusal_rules.state(found) or AgentState.FAILED
+    )
     return replace(
         report,
         agent_state=state,

@@ -19,12 +19,14 @@ from runs.agents import checks, claude_settings, commands
 from runs.core import budgets, lease, naming, tokens
 from runs.core.ports import Lab, Order, SeamError, Sighting
 from runs.core.states import NoticeKind, ValidationState, ValidationStep
-from runs.dispatch import taking
+from runs.dispatch import reserve
 from runs.lifecycle import orders
 from runs.models import AgentProfile, Fixer, Settings, Validation
 from runs.timeline import announce
-from runs.validation import fixer_ends, validating, validation_ends
-from runs.validation.validating import Failure, FixEnd, FixFacts, Verdict
+from runs.validation import endings as validation_ends
+from runs.validation import fixer_endings
+from runs.validation import rules as validating
+from runs.validation.rules import Failure, FixEnd, FixFacts, Verdict
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +48,7 @@ def tend(lab: Lab, row: Validation) -> None:
         _watch(lab, fixer)
         if fixer.is_open:
             return
-    if fixer is not None and not fixer_ends.settle(lab, fixer):
+    if fixer is not None and not fixer_endings.settle(lab, fixer):
         return
     if fixer is not None and fixer.end == FixEnd.DELIVERED and fixer.checked_at is None:
         _have_checked(lab, row)
@@ -65,12 +67,12 @@ def carry_out(lab: Lab, fixer_id: int) -> None:
     try:
         _start(lab, fixer)
     except (SeamError, NotStarted) as error:
-        fixer_ends.end(lab, fixer, FixEnd.NOT_STARTED, why=str(error))
+        fixer_endings.end(lab, fixer, FixEnd.NOT_STARTED, why=str(error))
     else:
         if not Fixer.objects.filter(pk=fixer_id, end="").update(started_at=lab.now(), launcher=""):
             # It was interrupted while it came to life, or is gone with its project.
             known = Fixer.objects.select_related("project", "validation").filter(pk=fixer_id)
-            fixer_ends.settle(lab, known.first() or fixer)
+            fixer_endings.settle(lab, known.first() or fixer)
 
 
 def _begin(lab: Lab, row: Validation) -> None:
@@ -103,7 +105,7 @@ def _fail(lab: Lab, row: Validation, why: str) -> None:
 
 def _store(lab: Lab, row: Validation, profile: AgentProfile, settings: Settings) -> Fixer | None:
     """The row that holds the slot from here on; None when there is no slot or no need any more."""
-    if taking.room(lab, settings, lab.sessions.look()).full_at is not None:
+    if reserve.room(lab, settings, lab.sessions.look()).full_at is not None:
         return None
     attempt = row.attempt + 1
     label = naming.fix_label(row.pk, attempt, lab.now())
@@ -203,7 +205,7 @@ def _watch(lab: Lab, fixer: Fixer) -> None:
         return
     how = validating.fix_end(facts)
     if how is not None:
-        fixer_ends.end(lab, fixer, how, head, count)
+        fixer_endings.end(lab, fixer, how, head, count)
 
 
 def _is_alive(fixer: Fixer, sightings: Mapping[str, Sighting]) -> bool:
@@ -242,7 +244,7 @@ def _recover(lab: Lab, fixer: Fixer, sightings: Mapping[str, Sighting]) -> None:
         Fixer.objects.filter(pk=fixer.pk, end="").update(started_at=lab.now(), launcher="")
     else:
         why = "labsite was interrupted while it made the session"
-        fixer_ends.end(lab, fixer, FixEnd.NOT_STARTED, why=why)
+        fixer_endings.end(lab, fixer, FixEnd.NOT_STARTED, why=why)
 
 
 def _have_checked(lab: Lab, row: Validation) -> None:

@@ -21,10 +21,12 @@ from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind, ValidationState, ValidationStep
 from runs.models import Fixer, Validation
 from runs.timeline import announce
-from runs.validation import command_rules, fixers, integrating, validating, validation_ends
+from runs.validation import command_rules, fixers, integration
+from runs.validation import endings as validation_ends
+from runs.validation import rules as validating
 from runs.validation.command_rules import Check, Checked
-from runs.validation.integrating import Together
-from runs.validation.validating import Next, Verdict
+from runs.validation.integration import Together
+from runs.validation.rules import Next, Verdict
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +117,7 @@ def _check(lab: Lab, row: Validation, goes_on: Callable[[], bool]) -> Verdict:
     """Put together, then command after command until one fails."""
     lab.checks.end(row.mark)  # what a killed predecessor left running
     fix = _fix(row)
-    together = integrating.put_together(lab, row, fix)
+    together = integration.put_together(lab, row, fix)
     _note(lab, row, together)
     results: list[Checked] = []
     if not together.conflict:

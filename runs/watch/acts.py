@@ -13,12 +13,12 @@ from django.db.models import F
 from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind, ProjectState
-from runs.forges import asking, pacing
-from runs.forges.asking import Silence
+from runs.forges import cadence, fan_out
+from runs.forges.fan_out import Silence
 from runs.models import Project, WatchSession
 from runs.timeline import announce
 from runs.watch import rules as watching
-from runs.watch.watch_session import Reason, Request, Terms, Validation
+from runs.watch.session import Reason, Request, Terms, Validation
 
 _ASKED = {
     Request.DRAIN: "was asked to drain: nothing new starts, what runs may finish",
@@ -77,7 +77,7 @@ def store(lab: Lab, project: Project, terms: Terms, by: str = "") -> WatchSessio
                 opened_by=by,
                 opened_at=lab.now(),
             )
-            pacing.kick(lab, project.pk)
+            cadence.kick(lab, project.pk)
             text = f"watch session {session.pk} was opened{_words(terms)}"
             kind = NoticeKind.WATCH_OPENED
             announce.tell(lab, kind, text, project=project, watch_id=session.pk, by=by)
@@ -156,7 +156,7 @@ def resume_by_itself(lab: Lab, projects: Sequence[int]) -> None:
     rows = WatchSession.objects.to_resume(lab.now()).filter(project__in=projects)
     found = list(rows.select_related("project").order_by("pk"))
     wanted = {_root(row): row.project.ready_label for row in found}
-    answers = asking.ask_roots(lab, wanted, lambda tracker, some: tracker.queues(some))
+    answers = fan_out.ask_roots(lab, wanted, lambda tracker, some: tracker.queues(some))
     for row in found:
         answer = answers.get(_root(row), Silence("nobody can ask it"))
         if isinstance(answer, Silence):
@@ -222,7 +222,7 @@ def _withdraw(lab: Lab, session: WatchSession) -> None:
         next_poll_at=None,
         version=F("version") + 1,
     )
-    pacing.kick(lab, session.project_id)
+    cadence.kick(lab, session.project_id)
 
 
 def _words(terms: Terms) -> str:

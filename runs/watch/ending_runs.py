@@ -11,8 +11,8 @@ from runs.core.ports import Lab, SeamError
 from runs.core.states import Outcome, RunState
 from runs.lifecycle import outcomes, reaper
 from runs.models import Run, WatchSession
-from runs.validation import validations
-from runs.watch.watch_session import Request
+from runs.validation import acts as validations
+from runs.watch.session import Request
 
 logger = logging.getLogger(__name__)
 

@@ -9,18 +9,18 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
-from runs.core.context import TickContext
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
-from runs.dispatch import launching
-from runs.dispatch.waiting import Queue
-from runs.forges import asking, pacing
-from runs.forges.polling import AT_ONCE
+from runs.core.tick_context import TickContext
+from runs.dispatch import rules as launching
+from runs.dispatch.eligibility import Queue
+from runs.forges import cadence, fan_out
+from runs.forges.cadence_rules import AT_ONCE
 from runs.models import Settings, WatchSession
 from runs.timeline import announce
 from runs.watch import rules as rule
 from runs.watch import stepper as watching
-from runs.watch.watch_session import Do, Poll, Step
+from runs.watch.session import Do, Poll, Step
 from trackers.base import Tracker, TrackerError
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ def claim(lab: Lab, settings: Settings, rows: Sequence[Any]) -> list[Any]:
 def hold_back(lab: Lab, rows: Sequence[WatchSession]) -> None:
     """Hooks that come in heaps wake every few seconds: what was asked just now is asked again soon."""
     soon = lab.now() + AT_ONCE
-    woken = [row.pk for row in rows if pacing.is_woken(row.project)]
+    woken = [row.pk for row in rows if cadence.is_woken(row.project)]
     if woken:
         held = WatchSession.objects.open().filter(pk__in=woken)
         held.update(next_poll_at=soon, look_at=soon, version=F("version") + 1)
@@ -132,7 +132,7 @@ def _with_blocked(lab: Lab, rows: Sequence[Any]) -> Mapping[int, Poll]:
     if not rows:
         return {}
     roots = {(row.project.tracker, row.project.tracker_root): row.pk for row in rows}
-    counts = asking.ask_roots(lab, roots, _open_counts)
+    counts = fan_out.ask_roots(lab, roots, _open_counts)
     found = {}
     for row in rows:
         count = counts.get((row.project.tracker, row.project.tracker_root))

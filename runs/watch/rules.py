@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from runs.core import budgets
 from runs.core.states import Outcome
-from runs.watch.watch_session import (
+from runs.watch.session import (
     Do,
     Facts,
     Phase,

@@ -17,18 +17,18 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 
 from runs.core import lease
-from runs.core.context import TickContext
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
-from runs.dispatch import wanting
+from runs.core.tick_context import TickContext
+from runs.dispatch import scope
 from runs.models import Run, Settings, WatchSession
 from runs.timeline import announce
-from runs.validation import validations
+from runs.validation import acts as validations
 from runs.watch import acts as watches
 from runs.watch import ending_runs
 from runs.watch import rules as watching
-from runs.watch.watch import FAR
-from runs.watch.watch_session import (
+from runs.watch.models import FAR
+from runs.watch.session import (
     Do,
     Facts,
     Phase,
@@ -64,7 +64,7 @@ def look(tick: TickContext) -> list[WatchSession]:
     order = F("project__last_opened_at").asc(nulls_first=True)
     rows = WatchSession.objects.open().select_related("project", "project__agent")
     live = Run.objects.active().filter(project=OuterRef("project"))
-    for row in wanting.with_active(rows).annotate(is_live=Exists(live)).order_by(order, "pk"):
+    for row in scope.with_active(rows).annotate(is_live=Exists(live)).order_by(order, "pk"):
         if tick.is_forced:
             row.next_poll_at = None
         with tick.going_on(f"watch session {row.pk} was not stepped"):
@@ -263,7 +263,7 @@ def _waits(lab: Lab, row: Any) -> bool:
 def read_again(row: Any) -> bool:
     """The session as it is stored now; False when it has ended or its project is gone."""
     rows = WatchSession.objects.open().filter(pk=row.pk)
-    fresh = wanting.with_active(rows.select_related("project", "project__agent")).first()
+    fresh = scope.with_active(rows.select_related("project", "project__agent")).first()
     if fresh is None:
         return False
     row.__dict__.update(fresh.__dict__)

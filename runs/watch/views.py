@@ -12,17 +12,17 @@ from django.urls.exceptions import Resolver404
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from runs import wiring
-from runs.issues import issue_live
-from runs.issues.issue_pages import read_filter
+from runs.issues import live as issue_live
+from runs.issues.pages import read_filter
 from runs.models import Project, WatchSession
 from runs.overview import attention
 from runs.settings.acts import TuningRefused
-from runs.validation import check_terms
+from runs.validation import command_settings
 from runs.watch import acts as watches
-from runs.watch import watch_pages
-from runs.watch.watch_forms import ChecksForm, WatchForm
-from runs.watch.watch_pages import Chosen
-from runs.watch.watch_session import Request
+from runs.watch import pages as watch_pages
+from runs.watch.forms import ChecksForm, WatchForm
+from runs.watch.pages import Chosen
+from runs.watch.session import Request
 from runs.web import access, answers, fragments, live_parts
 from runs.web.access import act, look, username
 from runs.web.refusals import at_fields
@@ -159,7 +159,7 @@ def _stored(project: Project, form: ChecksForm, by: str) -> bool | None:
     if not form.is_valid():
         return None
     try:
-        return check_terms.store(wiring.lab(), project, **form.cleaned_data, by=by)
+        return command_settings.store(wiring.lab(), project, **form.cleaned_data, by=by)
     except TuningRefused as refused:
         at_fields(form, refused)
         return None

@@ -15,7 +15,7 @@ from runs.core.states import ProjectState
 from runs.models import Project
 from runs.overview import board
 from runs.overview.board import Board
-from runs.watch import watched
+from runs.watch import summaries
 from runs.web import access, addresses
 
 SECTIONS = {
@@ -146,7 +146,7 @@ def _nav(picture: Board, project: Project) -> NavProject:
         return NavProject(project.pk, project.name, "", "being removed")
     tone = "warn" if project.warnings else "live" if live else ""
     ready = picture.free_count(project)
-    note = watched.short(project) or _note(live, ready, len(active) - live, project)
+    note = summaries.short(project) or _note(live, ready, len(active) - live, project)
     return NavProject(project.pk, project.name, tone, note)
 
 

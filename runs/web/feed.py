@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from runs.web.feed_ear import Ear
 from runs.web.feed_reader import Audience, Reader
-from runs.web.watcher import GONE, LOGGED_OUT, OTHER_RIGHTS, Watcher
+from runs.web.subscriber import GONE, LOGGED_OUT, OTHER_RIGHTS, Watcher
+from runs.web.wakeup import Ear
 
 SAFETY_SECONDS = 1.0
 PACE_SECONDS = 0.05

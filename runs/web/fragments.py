@@ -12,20 +12,23 @@ from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
 
 from runs import schedule, wiring
-from runs.agents import agent_cards, trial_page
+from runs.agents import cards as agent_cards
+from runs.agents import trial_page
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind, Outcome, WorktreeFate
 from runs.dispatch import hints
-from runs.groups import group_pages
-from runs.lifecycle import looking, run_rows, steps
-from runs.lifecycle.looking import Screen
+from runs.groups import pages as group_pages
+from runs.lifecycle import observe, steps
+from runs.lifecycle import rows as run_rows
+from runs.lifecycle.observe import Screen
 from runs.models import AgentProfile, AgentTrial, Notice, Project, Run, Settings
 from runs.overview import board, queries
 from runs.overview.board import Facts
 from runs.pulls import diff
 from runs.timeline import audit_page
-from runs.transcript import agent_panel
-from runs.watch import watch_pages, watched
+from runs.transcript import panel
+from runs.watch import pages as watch_pages
+from runs.watch import summaries
 from runs.web import access, addresses, answers, chrome, live_parts, terminal
 from runs.web.forms import ChoiceForm
 
@@ -96,13 +99,13 @@ def version(topic: str) -> str:
     kind, ident = _split(topic)
     if kind == "run":
         run = Run.objects.filter(pk=ident).first()
-        screen = looking.terminal(lab, run) if run is not None else None
+        screen = observe.terminal(lab, run) if run is not None else None
         return _tag(topic, facts, run, screen)
     if kind == "settings":
         return _tag(topic, facts, *agent_cards.rows(), facts.settings)
     if kind == "trial":
         return _tag(topic, facts, AgentTrial.objects.filter(pk=ident).first())
-    rows = watched.with_open(Project.objects.defer("token", "hook_secret"))
+    rows = summaries.with_open(Project.objects.defer("token", "hook_secret"))
     return _tag(topic, facts, *rows.order_by("pk"))
 
 
@@ -222,16 +225,16 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
     run = page.run
     context: Context = {
         "steps": steps.of(run, page.row.spent),
-        "agent": agent_panel.panel(run, page.board.facts.now),
-        "agent_pill": agent_panel.pill(run, page.board.facts.now),
+        "agent": panel.panel(run, page.board.facts.now),
+        "agent_pill": panel.pill(run, page.board.facts.now),
         "attach": _attach(lab, run),
         "has_claim": _has_claim(run),
     }
     if asked or run.settled_at is not None:
-        screen = looking.terminal(lab, run)
+        screen = observe.terminal(lab, run)
         context |= {"terminal": screen, "screen_html": terminal.render(screen.text)}
     if asked:
-        changes = looking.changes(lab, run)
+        changes = observe.changes(lab, run)
         context |= {"changes": changes, "files": diff.files(changes.files, changes.patch)}
     return context
 

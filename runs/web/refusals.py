@@ -11,9 +11,9 @@ from django.forms import BaseForm
 from django.http import Http404, JsonResponse
 from django.http.request import UnreadablePostError
 
+from runs.core.database_trouble import database_words
 from runs.core.ports import SeamError
 from runs.core.refusal import ActRefused
-from runs.core.trouble import database_words
 from trackers.base import NotFound, Refused, TrackerError
 
 logger = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ from django.utils.http import is_same_domain
 from runs.web import access, presence
 from runs.web.feed import Feed
 from runs.web.feed_reader import Audience
-from runs.web.watcher import LOGGED_OUT, OTHER_RIGHTS, Ended, Watcher
+from runs.web.subscriber import LOGGED_OUT, OTHER_RIGHTS, Ended, Watcher
 
 HELLO_SECONDS = 5.0
 CHECK_SECONDS = 60.0

@@ -16,8 +16,8 @@ from runs.groups import monitors
 from runs.models import MonitorPreset, Project, TaskGroup, Workflow, WorkflowPhase
 from runs.timeline import announce
 from runs.workflows import rules as composing
+from runs.workflows.models import PHASE_CHARACTERS, WORKFLOW_CHARACTERS
 from runs.workflows.rules import PhaseState, WorkflowState
-from runs.workflows.workflow import PHASE_CHARACTERS, WORKFLOW_CHARACTERS
 
 PRESET = "arc"
 MOST_PHASES = 20

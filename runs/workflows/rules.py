@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
-from runs.groups.grouping import MonitorState
+from runs.groups.terms import MonitorState
 
 CEILING = timedelta(minutes=90)
 # A net leaves room for what comes before and after the watching.

@@ -15,17 +15,17 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import F, Prefetch
 
 from runs.core import lease
-from runs.core.context import TickContext
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
+from runs.core.tick_context import TickContext
 from runs.groups import monitors
-from runs.groups.grouping import TaskStatus, minutes
+from runs.groups.terms import TaskStatus, minutes
 from runs.models import Task, Workflow, WorkflowPhase
 from runs.timeline import announce
 from runs.workflows import rules as composing
 from runs.workflows.acts import PRESET, words
+from runs.workflows.models import WorkflowQuerySet
 from runs.workflows.rules import Do, PhaseState, Step, WorkflowState
-from runs.workflows.workflow import WorkflowQuerySet
 
 logger = logging.getLogger(__name__)
 

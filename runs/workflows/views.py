@@ -8,15 +8,15 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from runs import wiring
-from runs.groups import group_pages
-from runs.issues import issue_live
-from runs.issues.issue_pages import read_filter
+from runs.groups import pages as group_pages
+from runs.issues import live as issue_live
+from runs.issues.pages import read_filter
 from runs.models import Project, WorkflowPhase
 from runs.web import access, answers
 from runs.web.access import act, look, username
 from runs.workflows import acts as verbs
-from runs.workflows import workflow_pages
-from runs.workflows.workflow_forms import WorkflowForm
+from runs.workflows import pages as workflow_pages
+from runs.workflows.forms import WorkflowForm
 
 LIST = {"workflow-rows": "workflows/_rows.html"}
 PARTS = {

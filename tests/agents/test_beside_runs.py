@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from runs.manual import acts as manual
-from runs.validation.validating import DONE
+from runs.validation.rules import DONE
 from tests.agents.script import Say, Shell
 from tests.runs.test_validations import Desk
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from runs.kept.teardown import CLOSING
+from runs.kept.teardown_rules import CLOSING
 from runs.models import Run
 from tests import make
 from tests.agents.script import Say, Shell, Wait

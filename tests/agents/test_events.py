@@ -9,7 +9,7 @@ import pytest
 
 from runs.core.states import AgentState, Trouble
 from runs.models import Notice
-from runs.transcript.events import Session, read_on
+from runs.transcript.hook_events import Session, read_on
 from tests.agents.script import Refuse, Say, Shell
 
 NOW = datetime(2026, 11, 22, 3, 0, tzinfo=UTC)

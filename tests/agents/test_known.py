@@ -24,8 +24,8 @@ from runs.models import AgentProfile, Forge, Notice, NoticeAddress, Settings
 from runs.secrets import masked
 from runs.secrets.known import AGE, Known
 from runs.transcript import listening
-from runs.validation.checks import LocalChecks
 from runs.validation.command_rules import Check
+from runs.validation.command_runner import LocalChecks
 from tests import make
 from tests.fakes import START, World
 from tests.runs import agent_lines as x

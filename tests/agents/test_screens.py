@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.lifecycle import looking
+from runs.lifecycle import observe
 
 SCREENS = Path(__file__).with_name("screens")
 
@@ -24,7 +24,7 @@ SCREENS = Path(__file__).with_name("screens")
     ],
 )
 def test_the_last_line_is_about_the_work(screen: str, line: str) -> None:
-    found = looking.last_line((SCREENS / f"{screen}.txt").read_text())
+    found = observe.last_line((SCREENS / f"{screen}.txt").read_text())
     assert found.startswith(line)
     assert bool(found) == bool(line)
 
@@ -47,4 +47,4 @@ def test_the_last_line_is_about_the_work(screen: str, line: str) -> None:
     ],
 )
 def test_other_lines_stay(screen: str, line: str) -> None:
-    assert looking.last_line(screen) == line
+    assert observe.last_line(screen) == line

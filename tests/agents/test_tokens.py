@@ -11,10 +11,10 @@ import pytest
 
 from runs.core.states import Outcome, OutputKind
 from runs.lifecycle import stop
-from runs.transcript import record, reports, spending
+from runs.transcript import record, reports, token_usage
 from runs.transcript.record import Reading
 from runs.transcript.reports import Report
-from runs.transcript.spending import LISTED, Spent, Tokens
+from runs.transcript.token_usage import LISTED, Spent, Tokens
 from tests.agents.house import PRINT
 from tests.agents.script import Say, Shell, Tool
 from tests.fakes import START
@@ -58,8 +58,8 @@ def test_sums_do_not_depend_on_how_the_bytes_were_cut_or_who_reads_on(raw: bytes
             at = reading.output_read
             after = record.read(OutputKind.CLAUDE, reading, raw[at : at + size], START)
             size = size * 2 if after.output_read == at else size
-            stored = json.loads(json.dumps(spending.to_json(after.report.used_tokens)))
-            kept = replace(after.report, used_tokens=spending.from_json(stored))
+            stored = json.loads(json.dumps(token_usage.to_json(after.report.used_tokens)))
+            kept = replace(after.report, used_tokens=token_usage.from_json(stored))
             reading = replace(after, report=kept)
         assert reading.report == whole
 
@@ -68,16 +68,16 @@ def test_messages_that_come_between_are_not_counted_again() -> None:
     spent = Spent()
     for _ in range(3):
         for number in range(LISTED):
-            spent = spending.told(spent, f"m{number}", Tokens(10, 1, number))
+            spent = token_usage.told(spent, f"m{number}", Tokens(10, 1, number))
     assert spent.total == Tokens(10 * LISTED, LISTED, sum(range(LISTED)))
     for number in range(1000):
-        spent = spending.told(spent, f"n{number}", Tokens(1, 0, 0))
+        spent = token_usage.told(spent, f"n{number}", Tokens(1, 0, 0))
     assert spent.total.into == 10 * LISTED + 1000
     assert len(spent.listed) == LISTED
 
 
 def test_what_is_told_last_of_a_message_counts() -> None:
-    spent = spending.told(spending.told(Spent(), "m", Tokens(1, 0, 1)), "m", Tokens(1, 0, 50))
+    spent = token_usage.told(token_usage.told(Spent(), "m", Tokens(1, 0, 1)), "m", Tokens(1, 0, 50))
     assert spent.total == Tokens(1, 0, 50)
 
 
@@ -98,7 +98,7 @@ def test_an_end_that_tells_less_takes_nothing_back() -> None:
 
 @pytest.mark.parametrize("odd", [None, [], "x", [1, 2], [[1], [2], "x", "y", []], {"a": 1}])
 def test_what_a_column_should_not_hold_counts_as_nothing(odd: object) -> None:
-    assert spending.from_json(odd) == Spent()
+    assert token_usage.from_json(odd) == Spent()
 
 
 def _with_subagent(house):  # type: ignore[no-untyped-def]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from runs.agents import trial
-from runs.agents.trying import Step, StepState, TrialState
+from runs.agents.trial_rules import Step, StepState, TrialState
 from runs.models import AgentProfile, AgentTrial, Project, Run
 from tests.agents.house import CLAUDE, CODEX, PRINT, AgentHouse
 from tests.agents.script import Refuse, Say, Shell
@@ -103,7 +103,7 @@ def test_an_own_wrapper_that_asks_a_person_is_shown_with_its_question(
     def pause(seconds: float) -> None:
         house.real.lab.pause(seconds)
         if next(looks) == 30:
-            house.real.offset += trial.trying.TRIAL_FOR
+            house.real.offset += trial.trial_rules.TRIAL_FOR
 
     trial.carry_out(replace(house.real.lab, pause=pause), made.pk)
     made.refresh_from_db()

@@ -20,7 +20,7 @@ from runs.core import naming
 from runs.core.paths import Paths
 from runs.core.ports import Lab
 from runs.core.states import RunState
-from runs.dispatch import taking
+from runs.dispatch import reserve
 from runs.models import Project, Run, Settings
 from tests.patience import PATIENCE
 from tests.real import git
@@ -117,7 +117,7 @@ def _sessions_and_slots(lab: Lab) -> Iterator[str]:
             yield f"run {run.pk} is held and has a session"
     live = {name for name, seen in sightings.items() if seen.alive and name in there}
     starting = {name for name, run in rows.items() if run.state == RunState.STARTING}
-    room = taking.room(lab, Settings.current(), sightings)
+    room = reserve.room(lab, Settings.current(), sightings)
     if room.occupied != len(live | starting):
         yield f"{room.occupied} slots are counted for {len(live | starting)} sessions and starts"
     slots = [run.slot for run in rows.values() if run.slot]

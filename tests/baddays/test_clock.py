@@ -12,7 +12,7 @@ from runs.core import budgets, clock, lease
 from runs.core.budgets import JUMP, ClockReading, jump
 from runs.core.ports import Steady
 from runs.core.states import RunState
-from runs.dispatch import taking
+from runs.dispatch import reserve
 from runs.models import Host, Notice, Run, Tick
 from tests import make
 from tests.fakes import START
@@ -232,7 +232,7 @@ def test_real_agents_go_on_through_a_jump_and_new_ones_start(day, hours):
     look(day.real)
     assert day.again(run).is_active
     assert len(day.real.session_names()) == 2
-    assert taking.room(day.real.lab, _settings(), day.real.sessions.look()).occupied == 2
+    assert reserve.room(day.real.lab, _settings(), day.real.sessions.look()).occupied == 2
 
 
 def _settings():  # type: ignore[no-untyped-def]

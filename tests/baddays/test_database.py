@@ -16,8 +16,8 @@ from django.db import connection
 from django.test import Client
 
 from runs import tick
+from runs.core.database_trouble import database_words
 from runs.core.states import Outcome
-from runs.core.trouble import database_words
 from runs.dispatch import start_requests
 from runs.lifecycle import launch, outcomes
 from runs.models import Notice, Run, Settings, StartRequest

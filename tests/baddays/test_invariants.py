@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.dispatch import taking
+from runs.dispatch import reserve
 from runs.models import Notice, Run
 from tests import make
 from tests.baddays import invariants
@@ -92,8 +92,8 @@ def test_a_claim_that_a_failed_start_left_is_seen(day, run):
 
 
 def test_slots_that_are_counted_wrongly_are_seen(day, run, monkeypatch):
-    room = taking.room
-    monkeypatch.setattr(taking, "room", lambda *all_: room(*all_).__class__(set(), 5, 6))
+    room = reserve.room
+    monkeypatch.setattr(reserve, "room", lambda *all_: room(*all_).__class__(set(), 5, 6))
     assert _broken(day) == ["5 slots are counted for 1 sessions and starts"]
     monkeypatch.undo()
     look(day.real)

@@ -12,7 +12,7 @@ from django.db import OperationalError, connection
 from runs import tick
 from runs.core.states import NoticeKind
 from runs.groups import monitor_stepper, monitor_turns, monitors
-from runs.groups.grouping import MonitorState, TaskStatus
+from runs.groups.terms import MonitorState, TaskStatus
 from runs.models import Checkpoint, Host, Monitor, Notice, Task, TaskGroup
 from tests import make
 from tests.fakes import World

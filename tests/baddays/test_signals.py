@@ -13,11 +13,11 @@ import pytest
 from runs import tick
 from runs.core.paths import Paths
 from runs.core.states import NoticeKind
-from runs.groups import absorbing, signal_folders, tasks
+from runs.groups import signal_folders, signal_import, tasks
 from runs.groups.fast_path import AllDone, Unreadable
-from runs.groups.grouping import TaskStatus
 from runs.groups.signal_files import SignalFolders
 from runs.groups.signal_rules import Crash, Inscription, SentBack, Signal
+from runs.groups.terms import TaskStatus
 from runs.models import Task, TaskGroup, Worker
 from tests import make
 from tests.fake_signals import FakeFolder, FakeSignals
@@ -98,11 +98,11 @@ class TestTakenOver:
         group = a_watched(world, 2, fast=True).group
         worker = Worker.objects.create(group=group, name="ann")
         there(world, group).sent_back["ann"] = SentBack("ann", "ann.md is missing.", "now")
-        absorbing.absorb(world.lab, group)
+        signal_import.absorb(world.lab, group)
         task = tasks.claim(world.lab, group, worker, by="anna")
         assert task is not None
         tasks.complete(world.lab, group, task.key, worker=worker, by="anna")
-        absorbing.absorb(world.lab, group)
+        signal_import.absorb(world.lab, group)
         worker.refresh_from_db()
         assert worker.sent_back_why == ""
         assert told(NoticeKind.TASK_SENT_BACK) == ["ann was sent back: ann.md is missing."]
@@ -114,7 +114,7 @@ class TestTakenOver:
         signal_of(world, group, "1")
         signal_of(world, group, "2")
         before, world.signals.listed = list(world.bell.looks), 0
-        assert absorbing.absorb(world.lab, group) == 2
+        assert signal_import.absorb(world.lab, group) == 2
         assert world.signals.listed == 1
         assert world.bell.looks == before
 
@@ -123,12 +123,12 @@ class TestTakenOver:
     ) -> None:
         group = a_watched(world, 1, fast=True).group
         with watched() as before:
-            absorbing.absorb(world.lab, group)
+            signal_import.absorb(world.lab, group)
         for number in range(50):
             one = SentBack(f"w{number}", "x", "now")
             there(world, group).sent_back[one.worker] = one
         with watched() as after:
-            absorbing.absorb(world.lab, group)
+            signal_import.absorb(world.lab, group)
         assert len(after) == len(before) + 1
 
 

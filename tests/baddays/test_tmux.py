@@ -13,7 +13,7 @@ import pytest
 from runs import tick
 from runs.core.states import Outcome
 from runs.dispatch import start_requests
-from runs.lifecycle import launch, looking, outcomes, reaper
+from runs.lifecycle import launch, observe, outcomes, reaper
 from runs.lifecycle.stop import stop
 from runs.machine import processes
 from runs.machine.tmux import TmuxSessions
@@ -142,10 +142,10 @@ def test_a_tmux_that_hangs_at_the_kill_is_asked_again_and_the_outcome_stands(day
 def test_a_tmux_that_hangs_at_the_capture_is_an_error_on_the_page_and_no_end(day):
     run = day.run()
     with hanging(day):
-        screen = looking.terminal(day.real.lab, run)
+        screen = observe.terminal(day.real.lab, run)
         assert "gave no answer" in screen.error
         assert not screen.live
-    assert looking.terminal(day.real.lab, run).error == ""
+    assert observe.terminal(day.real.lab, run).error == ""
 
 
 def test_a_tmux_server_killed_with_all_sessions_is_told_as_it_is(day):

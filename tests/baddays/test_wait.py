@@ -18,7 +18,7 @@ from labsite.wait import main
 from labsite.wait.lines import HumanLines
 from labsite.watch import main as watch
 from runs.core.paths import Paths
-from runs.groups.grouping import Result
+from runs.groups.terms import Result
 
 HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -20,7 +20,7 @@ COMMAND = "sh -c 'echo $$ >> ../pids; while [ ! -e ../go ]; do sleep 0.1; done; 
 MADE = """
 from django.db import transaction
 from runs.models import Validation, WatchSession
-from runs.projects import acts as projects; from runs.validation import validations
+from runs.projects import acts as projects; from runs.validation import acts as validations
 Settings.current()
 project = projects.add(lab, name="shop", source={source!r}, token="", by="anna")
 """

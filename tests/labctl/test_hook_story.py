@@ -15,8 +15,8 @@ from runs import tick
 from runs.groups import acts as groups
 from runs.groups import monitors
 from runs.groups.acts import NewWorker
-from runs.groups.grouping import MonitorState, TaskStatus
 from runs.groups.tasks import NewTask
+from runs.groups.terms import MonitorState, TaskStatus
 from runs.models import Monitor, Task, Worker
 from tests.labctl.session import ROOT
 from tests.patience import PATIENCE

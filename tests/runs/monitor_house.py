@@ -13,8 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from runs import tick
 from runs.core.states import NoticeKind
 from runs.groups import monitors, signal_folders
-from runs.groups.grouping import TaskStatus
 from runs.groups.signal_rules import Signal
+from runs.groups.terms import TaskStatus
 from runs.models import Monitor, Notice, Project, Task, TaskGroup
 from tests import make
 from tests.fakes import START, World

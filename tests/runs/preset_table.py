@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runs.groups.grouping import PresetName
+from runs.groups.terms import PresetName
 
 TABLE = {
     # label, poll, stale, timeout, release, checkpoints, unique (RUNE-51 to RUNE-57)

@@ -8,11 +8,11 @@ from django.db.models import F, Max
 
 from runs import tick
 from runs.core import lease
-from runs.core.context import TickContext
 from runs.core.ports import Lab
+from runs.core.tick_context import TickContext
 from runs.dispatch import start_requests
 from runs.issues import acts as issues
-from runs.kept import terms
+from runs.kept import retention
 from runs.models import Host, Notice, Outbox, Project, Run, Settings, StartRequest
 from runs.notices import deliveries
 from tests.real import RealWorld, git
@@ -65,7 +65,7 @@ def commit(run: Run, text: str, name: str = "work.txt") -> str:
 
 def live(days: float) -> None:
     """Labsite has worked for so many more days, by the clock that nobody can set."""
-    Host.objects.update(lived=F("lived") + days * terms.DAY)
+    Host.objects.update(lived=F("lived") + days * retention.DAY)
 
 
 def passing(world, number: int | None = None, project: str = "") -> TickContext:  # type: ignore[no-untyped-def]

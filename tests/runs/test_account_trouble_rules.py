@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from runs.accounts import holding, refusing, resets
+from runs.accounts import hold_rules, refusal_rules, resets
 from runs.core.states import Outcome, RunState, Trouble
 from runs.lifecycle.verdict import RunFacts, verdict
 
@@ -75,7 +75,7 @@ SAID = [
 
 @pytest.mark.parametrize(("words", "status", "kind", "expected"), SAID)
 def test_an_error_is_told_to_be_the_accounts_or_not(words, status, kind, expected):
-    found = refusing.refused(words, status, now=NOW, kind=kind)
+    found = refusal_rules.refused(words, status, now=NOW, kind=kind)
     assert (found.trouble if found else Trouble.NONE) is expected
 
 
@@ -131,7 +131,7 @@ UNTIL = [
 
 @pytest.mark.parametrize(("trouble", "reset", "tries", "expected"), UNTIL)
 def test_how_long_an_agent_is_held(trouble, reset, tries, expected):
-    assert holding.until(trouble, reset, tries, NOW) == expected
+    assert hold_rules.until(trouble, reset, tries, NOW) == expected
 
 
 HELD = [
@@ -144,7 +144,7 @@ HELD = [
 
 @pytest.mark.parametrize(("hold", "until", "expected"), HELD)
 def test_a_hold_lasts_until_its_time(hold, until, expected):
-    assert holding.is_held(hold, until, NOW) is expected
+    assert hold_rules.is_held(hold, until, NOW) is expected
 
 
 RESUMED = [
@@ -171,7 +171,7 @@ RESUMED = [
 
 @pytest.mark.parametrize(("argv", "expected"), RESUMED)
 def test_the_argument_list_that_goes_on(argv, expected):
-    assert holding.resume_argv(argv) == expected
+    assert hold_rules.resume_argv(argv) == expected
 
 
 BUDGET = 50 * MINUTE

@@ -16,10 +16,11 @@ from runs import tick
 from runs.core.ports import SeamError
 from runs.core.states import Outcome, RunKind, RunState
 from runs.dispatch import acts as auto
-from runs.dispatch import explain, hints, launching, start_requests
-from runs.dispatch.launching import Waiting
-from runs.dispatch.waiting import Candidate, Queue, Room, Why
-from runs.dispatch.want import Want
+from runs.dispatch import explain, hints, start_requests
+from runs.dispatch import rules as launching
+from runs.dispatch.eligibility import Candidate, Queue, Room, Why
+from runs.dispatch.rules import Waiting
+from runs.dispatch.scope_rules import Want
 from runs.lifecycle import launch, outcomes, stop
 from runs.models import Due, Notice, Project, Run, Settings, StartRequest, StartWait
 from tests import make

@@ -7,12 +7,13 @@ from datetime import timedelta
 import pytest
 
 from runs.core.states import AnswerCode, Outcome
-from runs.dispatch import launching, streak
+from runs.dispatch import rules as launching
+from runs.dispatch import streak
 from runs.dispatch.blocking import Block, block_of, references
-from runs.dispatch.launching import Candidate, Queue, Refusal, Room, decide_start, explain, fill
+from runs.dispatch.eligibility import Act, Why, obstacles
+from runs.dispatch.rules import Candidate, Queue, Refusal, Room, decide_start, explain, fill
+from runs.dispatch.scope_rules import Want
 from runs.dispatch.streak import Move
-from runs.dispatch.waiting import Act, Why, obstacles
-from runs.dispatch.want import Want
 
 ROOM = Room(taken={1}, occupied=1, cap=6)
 FULL = Room(taken={1}, occupied=1, cap=1)

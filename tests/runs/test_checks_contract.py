@@ -14,9 +14,9 @@ import pytest
 
 from runs.core.ports import SeamError
 from runs.machine import processes
-from runs.validation import checks as real_checks
-from runs.validation.checks import LocalChecks
+from runs.validation import command_runner as real_checks
 from runs.validation.command_rules import Check, Checked
+from runs.validation.command_runner import LocalChecks
 from tests.fakes import FakeChecks
 from tests.patience import PATIENCE
 

@@ -16,7 +16,7 @@ from runs.dispatch import acts as auto
 from runs.dispatch import explain
 from runs.forges import mirror, tracker_cache
 from runs.kept import discard, sweep
-from runs.lifecycle import proving
+from runs.lifecycle import delivery
 from runs.models import Notice, Project, Run, WatchSession
 from tests.real import RealWorld, git
 from tests.runs.stories import look, press_start
@@ -74,7 +74,7 @@ def test_a_word_with_all_proof_is_a_success_that_keeps_the_claim(
     look(real)
     assert again(run).is_active, "without its word it may still be working"
 
-    found = proving.ask(real.lab, run, "agent, run 1")
+    found = delivery.ask(real.lab, run, "agent, run 1")
 
     assert (found.commits, found.is_pushed, found.named_in) == (1, True, made)
     assert real.bell.looks[-1] == "demo"
@@ -95,9 +95,9 @@ def test_a_word_with_all_proof_is_a_success_that_keeps_the_claim(
 
 @pytest.mark.row("C-07", level="real")
 def test_a_word_alone_proves_nothing_and_is_used_up(real: RealWorld, run: Run) -> None:
-    assert proving.ask(real.lab, run, "a").commits == 0
+    assert delivery.ask(real.lab, run, "a").commits == 0
     commit(run, "feat: retry, and no key")
-    found = proving.ask(real.lab, run, "a")
+    found = delivery.ask(real.lab, run, "a")
     assert (found.is_pushed, found.named_in) == (False, "")
     assert again(run).look_asked_at is None, "a look of the judge comes later than the word"
 
@@ -112,7 +112,7 @@ def test_a_word_alone_proves_nothing_and_is_used_up(real: RealWorld, run: Run) -
     push(run)
     look(real)
     assert again(run).is_active, "the word was about what there was then"
-    proving.ask(real.lab, run, "a")
+    delivery.ask(real.lab, run, "a")
     look(real)
     assert again(run).outcome == "succeeded"
 
@@ -360,6 +360,6 @@ def test_a_run_that_died_after_its_push_is_discarded_and_its_issue_is_delivered_
     assert again(asked.run).is_active
     commit(asked.run)
     push(asked.run)
-    proving.ask(real.lab, asked.run, "a")
+    delivery.ask(real.lab, asked.run, "a")
     look(real)
     assert (again(asked.run).outcome, again(asked.run).commits) == ("succeeded", 1)

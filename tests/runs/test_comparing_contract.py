@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.core.history import EMPTY_TREE
+from runs.core.history_ports import EMPTY_TREE
 from runs.core.ports import SeamError
 from runs.pulls import patches
 from tests.fakes import FakeRepos

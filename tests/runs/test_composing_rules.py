@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from runs.groups.grouping import MonitorState
+from runs.groups.terms import MonitorState
 from runs.workflows import rules as composing
 from runs.workflows.rules import CEILING, Do, Phase, PhaseState, Step
 

@@ -12,11 +12,11 @@ from runs import tick
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind, Outcome
 from runs.groups import monitors
-from runs.groups.grouping import TaskStatus
+from runs.groups.terms import TaskStatus
 from runs.lifecycle import outcomes
 from runs.models import Delivery, Notice, NoticeAddress, Outbox, Project, Settings
 from runs.notices import addresses, deliveries, pings
-from runs.notices.delivering import PAUSES
+from runs.notices.rules import PAUSES
 from runs.timeline import announce
 from tests import make
 from tests.fakes import START, World

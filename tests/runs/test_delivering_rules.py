@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from runs.core.states import NoticeKind, Outcome
-from runs.notices import delivering
+from runs.notices import rules as delivering
 from tests.fakes import START
 
 MINUTE = timedelta(minutes=1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runs.agents import commands
-from runs.lifecycle.ending import Ending, why_dead
-from runs.lifecycle.evidence import (
+from runs.lifecycle.death_reason import Ending, why_dead
+from runs.lifecycle.delivery_rules import (
     Evidence,
     Said,
     is_delivered,

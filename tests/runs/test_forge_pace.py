@@ -10,7 +10,7 @@ import pytest
 from runs import tick
 from runs.dispatch import start_requests
 from runs.forges import quota
-from runs.forges.polling import BY_QUOTA
+from runs.forges.cadence_rules import BY_QUOTA
 from runs.forges.trackers import Trackers
 from runs.kept import parked
 from runs.models import Forge, Project, Quota, Run, Settings, StartRequest

@@ -9,7 +9,7 @@ import pytest
 
 from runs import tick
 from runs.dispatch import start_requests
-from runs.forges import polling, quota
+from runs.forges import cadence_rules, quota
 from runs.models import Asked, StartRequest
 from tests.fakes import World
 from tests.forge_hours import READY, cost, gitea
@@ -58,9 +58,9 @@ def test_a_project_that_used_up_its_budget_is_asked_less_until_an_hour_later(
     first = hours.passes(15, minutes=10).api
     assert first > 7
     assert sum(quota.polls_of_last_hour(world.clock.now).values()) == first
-    Asked.objects.update(calls=polling.BUDGET)
+    Asked.objects.update(calls=cadence_rules.BUDGET)
     assert hours.passes(15, minutes=30).api <= 7
-    assert hours.project.asked_why == polling.BY_BUDGET
+    assert hours.project.asked_why == cadence_rules.BY_BUDGET
     hours.passes(15, minutes=25)
     assert hours.passes(15, minutes=10).api > 7
     assert hours.project.asked_why == ""

@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 
 from runs import tick
-from runs.dispatch import explain, facts, launching, start_requests
+from runs.dispatch import explain, facts, start_requests
+from runs.dispatch import rules as launching
 from runs.dispatch.blocking import UNASKED
-from runs.dispatch.waiting import Queue
+from runs.dispatch.eligibility import Queue
 from runs.models import Project, Run, Settings, StartRequest, StartWait
 from runs.watch import polling
 from tests import make

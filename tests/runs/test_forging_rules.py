@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runs.core.states import ForgeKind
-from runs.forges import forging
-from runs.forges.forging import NoRepository, Place
+from runs.forges import rules as forging
+from runs.forges.rules import NoRepository, Place
 
 HTTPS = "https://git.example"
 

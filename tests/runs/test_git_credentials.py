@@ -11,11 +11,11 @@ from django.urls import reverse
 
 from runs.core import tokens
 from runs.core.ports import SeamError
-from runs.forges import forging
+from runs.forges import rules as forging
 from runs.lifecycle import launch, orders
 from runs.models import Forge, Project, Run, Settings
 from runs.projects import acts as projects
-from runs.projects import credentials, origin
+from runs.projects import git_credentials, origin
 from tests import make
 from tests.fakes import START, World
 from trackers.base import Refused
@@ -49,15 +49,15 @@ def test_an_app_gives_git_a_short_token_at_its_own_forge_alone(
     world: World, project: Project
 ) -> None:
     assert project.git_token == ""
-    token = credentials.of_git(world.lab, project)
+    token = git_credentials.of_git(world.lab, project)
     assert (token, world.forges.sold) == ("ghs_12_1", ["acme/shop"])
     assert "ghs_12_1" not in repr(token)
     for url in ("https://other.example/acme/shop.git", f"git@{WEB[8:]}:acme/shop.git", "/path"):
         project.url = url
-        assert credentials.of_git(world.lab, project) == ""
-        assert not credentials.is_asked_for(project)
+        assert git_credentials.of_git(world.lab, project) == ""
+        assert not git_credentials.is_asked_for(project)
     project.url, project.token = URL, "own"
-    assert credentials.of_git(world.lab, project) == "own"
+    assert git_credentials.of_git(world.lab, project) == "own"
     assert world.forges.sold == ["acme/shop"]
 
 
@@ -128,9 +128,9 @@ def test_the_door_gives_a_run_the_token_of_its_own_project(
 def test_who_has_a_token_that_lasts_is_not_asked_again(world: World) -> None:
     forge = a_forge(token="lasts")
     project = make.a_project(tracker="github", forge=forge, url=URL)
-    assert credentials.of_git(world.lab, project) == "lasts"
+    assert git_credentials.of_git(world.lab, project) == "lasts"
     with pytest.raises(Refused):
-        credentials.answer(world.lab, project, ASKED)
+        git_credentials.answer(world.lab, project, ASKED)
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,12 @@ from django.db import close_old_connections, connection
 
 from runs.core.states import NoticeKind, Outcome
 from runs.groups import acts as groups
-from runs.groups import hiring, tasks
+from runs.groups import tasks
+from runs.groups import workers as hiring
 from runs.groups.acts import Chosen, NameTaken
-from runs.groups.grouping import TaskStatus
-from runs.groups.tasking import MOST_WORKERS
+from runs.groups.task_rules import MOST_WORKERS
 from runs.groups.tasks import NewTask, TaskRefused
+from runs.groups.terms import TaskStatus
 from runs.lifecycle import outcomes
 from runs.models import Notice, Project, Run, Task, TaskGroup, Worker
 from tests import make

@@ -11,12 +11,13 @@ from django.db import transaction
 from runs.core.ports import SeamError
 from runs.core.states import NoticeKind, Outcome
 from runs.groups import acts as groups
-from runs.groups import following, hiring, tasks
+from runs.groups import issue_tasks, tasks
+from runs.groups import workers as hiring
 from runs.groups.acts import Chosen, GroupRefused, NameTaken, NewWorker
-from runs.groups.grouping import MonitorState, TaskStatus
 from runs.groups.signal_files import SignalFolders
-from runs.groups.tasking import MOST_WORKERS
+from runs.groups.task_rules import MOST_WORKERS
 from runs.groups.tasks import NewTask, TaskRefused
+from runs.groups.terms import MonitorState, TaskStatus
 from runs.lifecycle import outcomes
 from runs.models import Monitor, Notice, Project, Task, TaskGroup, Worker
 from tests import make
@@ -291,7 +292,7 @@ def test_a_task_of_an_issue_follows_its_runs(world: World, project: Project) -> 
     assert "timed out" in tasks.find(group, "6").note
     again = make.a_run(project, "6")
     with transaction.atomic():
-        following.started(world.lab, again)
+        issue_tasks.started(world.lab, again)
     assert tasks.find(group, "6").owner == f"run-{again.pk}"
     assert outcomes.record(world.lab, again, Outcome.SUCCEEDED, "a pull request")
     assert _standing(group) == {"5": "completed", "6": "completed", "7": "pending"}

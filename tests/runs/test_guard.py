@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.kept import guard, rescue
+from runs.kept import rescue, teardown
 from runs.models import Notice, Rescue
 from tests.real import a_checkout, git
 
@@ -28,7 +28,7 @@ def _piece(real, project, branch="lab/try", *, dirty=False, work=False, merged=F
         real.repos.fetch(repo, url=project.url)
     if dirty:
         (path / "new.txt").write_text("untracked")
-    return guard.Piece(branch, path, fork)
+    return teardown.Piece(branch, path, fork)
 
 
 def _has_branch(real, project, branch="lab/try"):
@@ -48,13 +48,13 @@ def _has_branch(real, project, branch="lab/try"):
 def test_disk_and_refs_match_the_rule(real, dirty, merged, tree_stays, branch_stays):
     project = real.project()
     piece = _piece(real, project, dirty=dirty, work=True, merged=merged)
-    done = guard.tear_down(real.lab, project, piece, why="a test")
+    done = teardown.tear_down(real.lab, project, piece, why="a test")
     assert piece.path.exists() is tree_stays
     assert _has_branch(real, project) is branch_stays
     assert done.removed_worktree is not tree_stays
     assert done.deleted_branch is not branch_stays
     assert bool(done.warning) is dirty
-    again = guard.tear_down(real.lab, project, piece, why="a test")
+    again = teardown.tear_down(real.lab, project, piece, why="a test")
     assert not again.removed_worktree
     assert not Rescue.objects.exists()
 
@@ -63,7 +63,7 @@ def test_disk_and_refs_match_the_rule(real, dirty, merged, tree_stays, branch_st
 def test_a_claim_that_never_left_its_fork_point_is_not_merged(real):
     project = real.project()
     piece = _piece(real, project, "afk/7")
-    guard.tear_down(real.lab, project, piece, why="a test")
+    teardown.tear_down(real.lab, project, piece, why="a test")
     assert _has_branch(real, project, "afk/7")
 
 
@@ -72,8 +72,8 @@ def test_a_squashed_branch_goes_when_its_merged_request_ends_at_its_tip_and_is_r
     project = real.project()
     piece = _piece(real, project, "afk/7", work=True)
     tip = git(piece.path, "rev-parse", "HEAD")
-    squashed = guard.Piece("afk/7", piece.path, piece.fork_point, frozenset([tip]))
-    done = guard.tear_down(real.lab, project, squashed, why="its pull request was merged")
+    squashed = teardown.Piece("afk/7", piece.path, piece.fork_point, frozenset([tip]))
+    done = teardown.tear_down(real.lab, project, squashed, why="its pull request was merged")
     assert done.deleted_branch
     assert done.rescue.tip == tip
     assert Notice.objects.get(kind="work.rescued").issue_key == "7"
@@ -84,7 +84,7 @@ def test_a_broken_default_branch_keeps_the_branch_and_warns(real):
     project = real.project()
     piece = _piece(real, project, work=True, merged=True)
     git(project.repo(real.paths), "update-ref", "-d", "refs/remotes/origin/main")
-    done = guard.tear_down(real.lab, project, piece, why="a test")
+    done = teardown.tear_down(real.lab, project, piece, why="a test")
     assert _has_branch(real, project)
     assert "could not say whether the branch is merged" in done.warning
 
@@ -94,7 +94,7 @@ def test_a_status_that_fails_keeps_everything_and_nobody_s_action_fails(real):
     project = real.project()
     piece = _piece(real, project, work=True, merged=True)
     (piece.path / ".git").write_text("gitdir: /nowhere\n")
-    done = guard.tear_down(real.lab, project, piece, why="a test")
+    done = teardown.tear_down(real.lab, project, piece, why="a test")
     assert piece.path.exists()
     assert _has_branch(real, project)
     assert done.warning
@@ -105,7 +105,7 @@ def test_a_worktree_that_cannot_be_removed_keeps_its_branch_too(real):
     project = real.project()
     piece = _piece(real, project, work=True, merged=True)
     git(project.repo(real.paths), "worktree", "lock", str(piece.path))
-    done = guard.tear_down(real.lab, project, piece, why="a test")
+    done = teardown.tear_down(real.lab, project, piece, why="a test")
     assert piece.path.exists()
     assert _has_branch(real, project)
     assert "could not be removed" in done.warning
@@ -116,7 +116,7 @@ def test_what_git_calls_clean_and_is_not_is_rescued_before_it_goes(real):
     piece = _piece(real, project, work=True)
     git(piece.path, "update-index", "--assume-unchanged", "hello.txt")
     (piece.path / "hello.txt").write_text("hidden from git status\n")
-    done = guard.tear_down(real.lab, project, piece, why="a test")
+    done = teardown.tear_down(real.lab, project, piece, why="a test")
     assert done.removed_worktree
     repo = project.repo(real.paths)
     assert git(repo, "show", f"{done.rescue.ref}:hello.txt") == "hidden from git status"
@@ -129,7 +129,7 @@ def test_a_worktree_with_submodules_is_kept_in_words_and_not_packed(real, tmp_pa
     allow = ("-c", "protocol.file.allow=always")
     git(piece.path, *allow, "submodule", "--quiet", "add", str(tmp_path / "library"), "lib")
     git(piece.path, "commit", "-q", "-m", "feat: a library")
-    done = guard.tear_down(real.lab, project, piece, why="a test")
+    done = teardown.tear_down(real.lab, project, piece, why="a test")
     assert "holds submodules" in done.warning
     assert piece.path.exists()
     assert not Rescue.objects.exists()
@@ -156,10 +156,10 @@ def test_nothing_is_removed_when_the_rescue_ref_cannot_be_written(real):
     project = real.project()
     piece = _piece(real, project, "afk/7", work=True)
     tip = git(piece.path, "rev-parse", "HEAD")
-    squashed = guard.Piece("afk/7", piece.path, piece.fork_point, frozenset([tip]))
+    squashed = teardown.Piece("afk/7", piece.path, piece.fork_point, frozenset([tip]))
     blocked = project.repo(real.paths) / "refs" / "labsite"
     blocked.write_text("a file where git needs a folder")
-    done = guard.tear_down(real.lab, project, squashed, why="a test")
+    done = teardown.tear_down(real.lab, project, squashed, why="a test")
     assert "nothing was removed" in done.warning
     assert piece.path.exists()
     assert _has_branch(real, project, "afk/7")
@@ -171,8 +171,8 @@ def test_a_worktree_that_somebody_made_elsewhere_is_left_alone(real, tmp_path):
     project = real.project()
     repo = project.repo(real.paths)
     real.repos.add_worktree(repo, tmp_path / "mine", "lab/try", real.repos.upstream(repo, "main"))
-    piece = guard.Piece("lab/try", tmp_path / "mine")
-    done = guard.tear_down(real.lab, project, piece, why="a test")
+    piece = teardown.Piece("lab/try", tmp_path / "mine")
+    done = teardown.tear_down(real.lab, project, piece, why="a test")
     assert Path(tmp_path / "mine").exists()
     assert "left alone" in done.warning
 
@@ -184,6 +184,6 @@ def test_the_teardown_holds_on_the_fake_too(world):
     repo, path = project.repo(world.lab.paths), world.lab.paths.worktrees / "demo-7"
     world.repos.add_worktree(repo, path, "lab/x", "a" * 40)
     world.repos.trees[path].is_dirty = None
-    done = guard.tear_down(world.lab, project, guard.Piece("lab/x", path), why="a test")
+    done = teardown.tear_down(world.lab, project, teardown.Piece("lab/x", path), why="a test")
     assert done.warning
     assert path.exists()

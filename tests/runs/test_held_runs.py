@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from runs import tick
-from runs.accounts import holding, holds, logins, resuming
+from runs.accounts import hold_rules, holds, logins, resuming
 from runs.accounts.held import wait_of
-from runs.accounts.refusing import Refused
+from runs.accounts.refusal_rules import Refused
 from runs.core.states import Outcome, RunState, Trouble
 from runs.dispatch import acts as auto
-from runs.dispatch import start_requests, taking
+from runs.dispatch import reserve, start_requests
 from runs.kept import sweep
 from runs.kept.discard import DiscardRefused, discard
 from runs.lifecycle import launch, stop
 from runs.models import AgentProfile, Host, Notice, Project, Run, Settings, WatchSession
 from runs.overview import away
-from runs.settings import choices
+from runs.settings import agent_choice
 from runs.watch import acts as watches
-from runs.watch.watch_session import Terms
+from runs.watch.session import Terms
 from tests import make
 from tests.fakes import START, World
 from tests.runs import agent_lines as x
@@ -110,7 +110,7 @@ def test_at_the_reset_the_run_goes_on_in_its_own_session_and_succeeds(world, pro
     assert (run.state, run.slot, run.resumes, run.worktree) == (RunState.WORKING, 1, 1, tree)
     assert run.started_at == START
     order = world.sessions.orders[run.session]
-    assert order.argv == ["claude", "--resume", x.SESSION, "-p", holding.FOLLOW_UP]
+    assert order.argv == ["claude", "--resume", x.SESSION, "-p", hold_rules.FOLLOW_UP]
     assert world.repos.fetches == 1
     assert _profile().hold == ""
     assert _told("agent.released") == ["Claude: tried again now"]
@@ -322,7 +322,7 @@ def test_a_profile_that_cannot_resume_gets_its_task_again(world, project):
     run.refresh_from_db()
     program, words = world.sessions.orders[run.session].argv
     assert program == "tool"
-    assert words == f"{holding.EARLIER_WORK}\n\n{run.prompt}"
+    assert words == f"{hold_rules.EARLIER_WORK}\n\n{run.prompt}"
     assert run.prompt.startswith("You work unattended on issue 7")
 
 
@@ -339,7 +339,7 @@ def test_a_session_that_is_not_taken_up_again_gets_the_task_again(world, project
     work(world)
     run.refresh_from_db()
     assert run.state == RunState.WORKING
-    assert world.sessions.orders[run.session].argv[-1].startswith(holding.EARLIER_WORK)
+    assert world.sessions.orders[run.session].argv[-1].startswith(hold_rules.EARLIER_WORK)
 
 
 def test_a_program_that_ends_before_it_took_its_session_up_gets_the_task_again(world, project):
@@ -624,7 +624,7 @@ def test_another_model_releases_what_was_refused_one_and_is_used(world, project)
     project.refresh_from_db()
     words = "There's an issue with the selected model (b). It may not exist"
     run = _turned_away(world, project, words=words, status=404)
-    choices.choose(world.lab, agent_id=agent.pk, model="a", effort="", by="anna")
+    agent_choice.choose(world.lab, agent_id=agent.pk, model="a", effort="", by="anna")
     assert _profile().hold == ""
     look(world)
     work(world)
@@ -671,9 +671,9 @@ def test_a_held_run_of_another_host_takes_no_room_of_all(world, project):
     Host.objects.create(name="elsewhere")
     Run.objects.filter(pk=run.pk).update(host="elsewhere")
     settings = Settings.current()
-    assert taking.room(world.lab, settings, world.lab.sessions.look()).elsewhere == 0
+    assert reserve.room(world.lab, settings, world.lab.sessions.look()).elsewhere == 0
     Run.objects.filter(pk=run.pk).update(state="working", held_at=None)
-    assert taking.room(world.lab, settings, world.lab.sessions.look()).elsewhere == 1
+    assert reserve.room(world.lab, settings, world.lab.sessions.look()).elsewhere == 1
 
 
 def test_what_several_programs_of_one_run_used_is_added_up(world, project):

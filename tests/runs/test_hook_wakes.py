@@ -15,7 +15,7 @@ from django.test import Client
 from labsite.queue import LabHuey
 from runs import tasks
 from runs.forges import hooks
-from runs.machine.notify import DatagramBell
+from runs.machine.bell import DatagramBell
 from runs.models import Run, Settings
 from tests.patience import PATIENCE
 from tests.real import RealWorld

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from django.db import IntegrityError, transaction
 
-from runs.accounts import logging_in, logins
-from runs.accounts.logging_in import CHECK_FOR, LoginFacts, LoginState
+from runs.accounts import login_rules, logins
+from runs.accounts.login_rules import CHECK_FOR, LoginFacts, LoginState
 from runs.core.states import NoticeKind
 from runs.models import AgentProfile, LoginAttempt, Notice
 from tests import make
@@ -42,7 +42,7 @@ def wrapped(text: str) -> str:
     ],
 )  # fmt: skip
 def test_the_link_is_read_off_the_screen(screen: str, link: str) -> None:
-    assert logging_in.find_link(screen, 160) == link
+    assert login_rules.find_link(screen, 160) == link
 
 
 @pytest.mark.row("LAB-133", level="pure")
@@ -59,7 +59,7 @@ def test_the_link_is_read_off_the_screen(screen: str, link: str) -> None:
     ],
 )
 def test_what_may_be_pasted(code: str, is_fine: bool) -> None:
-    assert (logging_in.fault(code) == "") is is_fine
+    assert (login_rules.fault(code) == "") is is_fine
 
 
 S = LoginState
@@ -88,7 +88,7 @@ def test_each_step_follows_from_the_facts(
     state: S, alive: bool | None, logged_in: bool | None, left: int, after: S
 ) -> None:
     deadline = START + timedelta(seconds=left)
-    assert logging_in.step(LoginFacts(state, alive, logged_in, START, deadline)) == after
+    assert login_rules.step(LoginFacts(state, alive, logged_in, START, deadline)) == after
 
 
 @pytest.fixture

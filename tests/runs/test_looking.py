@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runs.lifecycle import looking
+from runs.lifecycle import observe
 
 RULE = "─" * 60
 
@@ -30,4 +30,4 @@ RULE = "─" * 60
     ],
 )
 def test_the_last_line_that_says_something(screen, line):
-    assert looking.last_line(screen) == line
+    assert observe.last_line(screen) == line

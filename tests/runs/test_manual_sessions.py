@@ -16,7 +16,7 @@ from runs.core.states import PersonState
 from runs.dispatch import start_requests
 from runs.lifecycle.stop import stop_all
 from runs.manual import acts as manual
-from runs.manual import manual_ends
+from runs.manual import endings as manual_ends
 from runs.models import AgentProfile, ManualSession, Notice, Project, Run, Settings
 from tests import make
 from tests.fakes import START, World

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from runs.core.states import Outcome, RunState
-from runs.forges import mirror, mirroring
-from runs.forges.mirroring import Mirrored
+from runs.forges import mirror, mirror_rules
+from runs.forges.mirror_rules import Mirrored
 from runs.lifecycle import outcomes
 from runs.models import Notice, Project, Run
 from tests import make
@@ -145,5 +145,5 @@ def test_without_the_setting_nobody_is_asked(world: World) -> None:
     ],
 )
 def test_the_words_of_each_outcome(outcome: str, says: str, follows_up: bool) -> None:
-    assert says in mirroring.words(Mirrored(12, "afk/7", outcome))
-    assert mirroring.needs_follow_up(outcome) is follows_up
+    assert says in mirror_rules.words(Mirrored(12, "afk/7", outcome))
+    assert mirror_rules.needs_follow_up(outcome) is follows_up

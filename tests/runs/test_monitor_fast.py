@@ -10,7 +10,7 @@ from runs import tick
 from runs.core.states import NoticeKind
 from runs.groups import monitor_stepper, monitor_turns, monitors, signal_folders
 from runs.groups.fast_path import Unreadable
-from runs.groups.grouping import MonitorState, Result, TaskStatus
+from runs.groups.terms import MonitorState, Result, TaskStatus
 from runs.models import Checkpoint, Host, Monitor, Task
 from tests.fakes import START, World
 from tests.runs.monitor_house import (

@@ -8,7 +8,7 @@ from django.db import IntegrityError, connection
 from runs import tick
 from runs.core.states import NoticeKind
 from runs.groups import monitor_stepper, monitors
-from runs.groups.grouping import MonitorState, Result, TaskStatus
+from runs.groups.terms import MonitorState, Result, TaskStatus
 from runs.models import Checkpoint, Host, Monitor, Notice, Task, Tick
 from tests.fakes import World
 from tests.runs.monitor_house import (

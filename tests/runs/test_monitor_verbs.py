@@ -8,7 +8,7 @@ import pytest
 
 from runs.core.states import NoticeKind
 from runs.groups import monitors
-from runs.groups.grouping import MonitorState, PresetName
+from runs.groups.terms import MonitorState, PresetName
 from runs.models import Monitor, MonitorPreset, Notice, TaskGroup
 from tests import make
 from tests.fakes import World

@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import pytest
 
-from runs.groups import fast_path, grouping, monitor_rules
+from runs.groups import fast_path, monitor_rules
+from runs.groups import terms as grouping
 from runs.groups.fast_path import AllDone, Next, Unreadable
-from runs.groups.grouping import Decision, Options, Result, TaskFacts, TaskStatus
 from runs.groups.monitor_rules import Checkpoint, End, Kind, Memory, Pass
+from runs.groups.terms import Decision, Options, Result, TaskFacts, TaskStatus
 from tests.house.product import ROOT
 
 STATUS = {"p": TaskStatus.PENDING, "i": TaskStatus.IN_PROGRESS, "c": TaskStatus.COMPLETED}

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from runs.core.states import Trouble
-from runs.groups.stalling import Fate
-from runs.overview.needing import (
+from runs.groups.stall_rules import Fate
+from runs.overview.attention_rules import (
     AgentNeeds,
     GroupNeeds,
     Need,

@@ -11,7 +11,7 @@ import pytest
 
 from runs.core.paths import Paths
 from runs.core.ports import Bell
-from runs.machine.notify import DatagramBell
+from runs.machine.bell import DatagramBell
 from tests.patience import PATIENCE
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.forges import noting
+from runs.forges import tracker_health
 from runs.kept import sweep
 from runs.models import Notice
 from tests import make
@@ -74,15 +74,15 @@ def test_another_reason_is_told_again_and_each_sweep_asks_until_it_is_back(world
 
 def test_numbers_in_an_error_are_no_news(world):
     project = make.a_project()
-    assert noting.note_origin(world.lab, project, "refused after 3 ms")
-    assert not noting.note_origin(world.lab, project, "refused after 11 ms")
-    assert noting.note_origin(world.lab, project, "Repository not found")
+    assert tracker_health.note_origin(world.lab, project, "refused after 3 ms")
+    assert not tracker_health.note_origin(world.lab, project, "refused after 11 ms")
+    assert tracker_health.note_origin(world.lab, project, "Repository not found")
 
 
 def test_its_page_and_the_overview_say_it(world, client, operator):
     client.force_login(operator)
     project = make.a_project()
-    noting.note_origin(world.lab, project, "Repository <not> found")
+    tracker_health.note_origin(world.lab, project, "Repository <not> found")
     said = "git could not read origin, so no run can start."
     page = client.get(f"/projects/{project.pk}/").content.decode()
     assert said in page

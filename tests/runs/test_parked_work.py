@@ -14,7 +14,7 @@ from runs import tick
 from runs.core import naming
 from runs.core.ports import SeamError
 from runs.dispatch import start_requests
-from runs.kept import census, discard, disk, parked, prune, restore, sweep
+from runs.kept import counts, discard, disk, parked, prune, restore, sweep
 from runs.lifecycle.stop import stop
 from runs.models import Host, Notice, Parked, Project, Rescue, Run, Settings, Term
 from tests.patience import PATIENCE
@@ -84,7 +84,7 @@ def test_unpushed_counts_against_the_branch_or_else_the_default_branch(real):
     stop(real.lab, never, "anna")
     stop(real.lab, pushed, "anna")
     real.repos.fetch(project.repo(real.paths))
-    census.take(real.lab, project)
+    counts.take(real.lab, project)
     assert dict(Parked.objects.values_list("branch", "unpushed")) == {"afk/7": 2, "afk/8": 1}
 
 
@@ -501,9 +501,9 @@ def test_two_thousand_parked_branches_cost_one_listing(world):
     world.repos.heads[project.repo(world.lab.paths)] = {
         f"afk/{n}": "a" * 40 for n in range(1, 2001)
     }
-    assert census.take(world.lab, project) == 2000
+    assert counts.take(world.lab, project) == 2000
     assert world.repos.listed == 1
-    assert world.repos.counted == census.COUNTED_AT_ONCE
+    assert world.repos.counted == counts.COUNTED_AT_ONCE
     assert Parked.objects.count() == 2000
 
 
@@ -523,7 +523,7 @@ def test_an_unreadable_repository_keeps_the_old_numbers(world):
 
     project = make.a_project(parked=3)
     world.repos.broken_list = "git for-each-ref failed"
-    assert census.take(world.lab, project) is None
+    assert counts.take(world.lab, project) is None
     assert Project.objects.get().parked == 3
 
 
@@ -680,7 +680,7 @@ def test_a_worktree_without_its_branch_is_parked_and_can_be_discarded_and_restor
     run, tip = _without_branch(real, project, how=how)
     if how[0] == "checkout":
         git(Path(run.worktree), "branch", "-q", "-D", "afk/7")
-        census.take(real.lab, project)
+        counts.take(real.lab, project)
     project.refresh_from_db()
     assert project.parked == 1
     (shown,) = parked.listing(real.lab, project).entries
@@ -743,7 +743,7 @@ def test_a_branch_that_a_live_agent_made_in_its_worktree_is_neither_parked_nor_r
     look(real)
     assert tree.is_dir()
     stop(real.lab, run, "anna")
-    assert census.take(real.lab, project) == 2
+    assert counts.take(real.lab, project) == 2
 
 
 def test_a_branch_that_a_live_agent_checks_out_while_it_is_swept_stays(real):

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from runs.forges import polling
-from runs.forges.polling import BY_BUDGET, BY_FULL, BY_HOOK, BY_QUOTA, PollFacts, PullFacts
+from runs.forges import cadence_rules
+from runs.forges.cadence_rules import BY_BUDGET, BY_FULL, BY_HOOK, BY_QUOTA, PollFacts, PullFacts
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 S45, MIN4, MIN30 = timedelta(seconds=45), timedelta(minutes=4), timedelta(minutes=30)
@@ -88,7 +88,7 @@ def _facts(**more: Any) -> PollFacts:
     ],
 )
 def test_how_often_it_is_asked(facts: PollFacts, every: timedelta, why: str) -> None:
-    assert polling.cadence(facts, NOW) == polling.Cadence(every, why)
+    assert cadence_rules.cadence(facts, NOW) == cadence_rules.Cadence(every, why)
 
 
 @pytest.mark.row("MALA-W-76", level="pure")
@@ -117,7 +117,7 @@ def test_how_often_it_is_asked(facts: PollFacts, every: timedelta, why: str) -> 
     ],
 )
 def test_when_it_is_asked(facts: PollFacts, expected: bool) -> None:
-    assert polling.is_due(facts, NOW) is expected
+    assert cadence_rules.is_due(facts, NOW) is expected
 
 
 def _pulls(**more: Any) -> PullFacts:
@@ -140,7 +140,7 @@ def _pulls(**more: Any) -> PullFacts:
     ],
 )
 def test_how_often_pull_requests_are_asked_for(facts: PullFacts, every: timedelta) -> None:
-    assert polling.pulls_every(facts, NOW) == every
+    assert cadence_rules.pulls_every(facts, NOW) == every
 
 
 @pytest.mark.parametrize(
@@ -175,4 +175,4 @@ def test_how_often_pull_requests_are_asked_for(facts: PullFacts, every: timedelt
     ],
 )
 def test_when_pull_requests_are_asked_for(facts: PullFacts, expected: bool) -> None:
-    assert polling.are_pulls_due(facts, NOW) is expected
+    assert cadence_rules.are_pulls_due(facts, NOW) is expected

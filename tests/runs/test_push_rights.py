@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from runs.forges import acts as forges
-from runs.forges import forging
+from runs.forges import rules as forging
 from runs.models import Project
 from tests.real import RealWorld, git
 

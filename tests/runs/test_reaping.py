@@ -72,7 +72,7 @@ def test_a_pull_request_is_success_and_keeps_branch_and_commits(real, state):
 
 
 def test_the_changes_of_a_run_can_be_read_after_its_worktree_is_gone(real):
-    from runs.lifecycle import looking
+    from runs.lifecycle import observe
 
     run = start(real, real.project())
     _commit_and_push(run)
@@ -80,7 +80,7 @@ def test_the_changes_of_a_run_can_be_read_after_its_worktree_is_gone(real):
     look(real)
     run = _again(run)
     assert (run.worktree_fate, run.commits) == ("removed", 1)
-    changes = looking.changes(real.lab, run)
+    changes = observe.changes(real.lab, run)
     assert [(c.path, c.kind, c.added) for c in changes.files] == [("work.txt", "A", 1)]
     assert "+work" in changes.patch
     assert not changes.is_cut

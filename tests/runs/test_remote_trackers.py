@@ -10,9 +10,9 @@ import pytest
 
 from runs import tick
 from runs.core.states import Outcome
-from runs.dispatch import facts, filling
-from runs.forges import asking, pacing, tracker_cache
-from runs.forges.asking import Silence
+from runs.dispatch import auto_dispatch, facts
+from runs.forges import cadence, fan_out, tracker_cache
+from runs.forges.fan_out import Silence
 from runs.lifecycle import stop
 from runs.models import Notice, Project, Run, Settings, Tick
 from tests import make
@@ -178,16 +178,16 @@ def test_what_comes_while_a_tracker_is_asked_wakes_once_more(
     hooked = world.clock.forward(seconds=1)
     Project.objects.update(hooked_at=hooked)
     tracker_cache.keep_queues(world.lab, [project], [queue], began)
-    assert filling.waiting(world.clock.now, Settings.current()).woken == [project.pk]
+    assert auto_dispatch.waiting(world.clock.now, Settings.current()).woken == [project.pk]
     Project.objects.update(hooked_at=None)
-    pacing.wake(world.lab, project.pk)
+    cadence.wake(world.lab, project.pk)
     tracker_cache.keep_queues(world.lab, [project], [queue], began)
     again = Project.objects.get()
-    assert pacing.is_due(world.lab, Settings.current(), again, is_live=False)
+    assert cadence.is_due(world.lab, Settings.current(), again, is_live=False)
     world.clock.forward(seconds=1)
     tracker_cache.keep_queues(world.lab, [again], [queue], world.clock.now)
     again = Project.objects.get()
-    assert not pacing.is_due(world.lab, Settings.current(), again, is_live=False)
+    assert not cadence.is_due(world.lab, Settings.current(), again, is_live=False)
 
 
 def test_roots_are_asked_side_by_side_and_the_slow_one_is_late_alone(
@@ -203,9 +203,9 @@ def test_roots_are_asked_side_by_side_and_the_slow_one_is_late_alone(
             both.wait()
         return roots
 
-    monkeypatch.setattr(asking, "DEADLINE_SECONDS", 3.0)
+    monkeypatch.setattr(fan_out, "DEADLINE_SECONDS", 3.0)
     wanted = {("memory", root): 1 for root in ("slow", "one", "two")} | {("unknown", "x"): 1}
-    found = asking.ask_roots(world.lab, wanted, question)  # type: ignore[arg-type]
+    found = fan_out.ask_roots(world.lab, wanted, question)  # type: ignore[arg-type]
     never.set()
     assert found == {
         ("memory", "one"): 1,

@@ -13,8 +13,8 @@ from runs.core.ports import SeamError
 from runs.core.states import ProjectState
 from runs.lifecycle.stop import stop
 from runs.models import Notice, Project, Run, WatchSession
-from runs.overview import needing
-from runs.overview.needing import Picture, ProjectNeeds
+from runs.overview import attention_rules
+from runs.overview.attention_rules import Picture, ProjectNeeds
 from runs.projects import acts as projects
 from runs.projects import removal as acts
 from runs.projects import removal_rules
@@ -58,9 +58,9 @@ def test_what_may_be_nowhere_else_is_told_as_kept(held, has_work):
 
 def test_a_project_that_is_removed_needs_nobody_unless_that_failed():
     leaving = ProjectNeeds(1, "shop", state=ProjectState.REMOVING, warning="x", is_paused=True)
-    assert needing.needs(Picture(projects=[leaving])) == []
+    assert attention_rules.needs(Picture(projects=[leaving])) == []
     stuck = ProjectNeeds(1, "shop", state=ProjectState.REMOVING, error="the disk is full")
-    (need,) = needing.needs(Picture(projects=[stuck]))
+    (need,) = attention_rules.needs(Picture(projects=[stuck]))
     assert (need.what, need.why) == (
         "could not be removed yet",
         "the disk is full. It is tried again by itself.",

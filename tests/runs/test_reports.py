@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runs.core import loose
+from runs.core import lenient_json
 from runs.core.states import AgentState, OutputKind
-from runs.lifecycle.ending import Ending, why_dead
-from runs.transcript import record, reports, transcript
+from runs.lifecycle.death_reason import Ending, why_dead
+from runs.transcript import record, rendering, reports
 from runs.transcript.record import Reading
 from runs.transcript.reports import Report
 from tests.fakes import START
@@ -260,14 +260,14 @@ def test_texts_come_without_control_characters_and_cut():
 
 
 def test_a_line_that_is_too_long_is_left_out_and_the_next_counts():
-    long = x.claude_says("x" * (loose.LINE_LIMIT + 1))
+    long = x.claude_says("x" * (lenient_json.LINE_LIMIT + 1))
     report = told(CLAUDE, *BEGUN, long, x.claude_result())
     assert report.agent_state is AgentState.FINISHED
     assert report.last_line == told(CLAUDE, *BEGUN).last_line
-    text = b"y" * (loose.LINE_LIMIT + 1) + b"\n"
+    text = b"y" * (lenient_json.LINE_LIMIT + 1) + b"\n"
     assert record.read(CLAUDE, Reading(), text, START).report == Report()
-    part = record.read(CLAUDE, Reading(), b"y" * (loose.LINE_LIMIT + 1), START)
-    assert (part.output_read, part.output_skips) == (loose.LINE_LIMIT + 1, True)
+    part = record.read(CLAUDE, Reading(), b"y" * (lenient_json.LINE_LIMIT + 1), START)
+    assert (part.output_read, part.output_skips) == (lenient_json.LINE_LIMIT + 1, True)
     rest = record.read(CLAUDE, part, b"yy\n" + x.written(x.claude_init()), START)
     assert rest.report.agent_session == x.SESSION
 
@@ -322,7 +322,7 @@ def test_whatever_comes_nothing_is_raised_and_cuts_do_not_matter(kind, lines, cu
         assert reading.output_read <= len(whole)
     reading = record.read(kind, reading, whole[reading.output_read :], START, is_over=True)
     assert reading == record.read(kind, Reading(), whole, START, is_over=True)
-    transcript.render_all(whole)
+    rendering.render_all(whole)
 
 
 DONE = told(CLAUDE, *BEGUN, x.claude_result())
@@ -429,13 +429,13 @@ def test_only_what_ended_without_a_result_is_called_interrupted():
     ids=range(19),
 )
 def test_a_line_is_shown_as_a_person_reads_it(line, shown):
-    assert "\n".join(text for _, text in transcript.shown(line)) == shown
-    rendered = transcript.render_all(x.written(line))
+    assert "\n".join(text for _, text in rendering.shown(line)) == shown
+    rendered = rendering.render_all(x.written(line))
     assert rendered.endswith("\n") is bool(shown)
 
 
 def test_a_record_shows_plain_text_too_and_no_broken_object():
-    shown = transcript.render_all(
+    shown = rendering.render_all(
         b'plain \x1b[31mtext\n{"type": "assis\n' + x.written(x.codex_done())
     )
     assert "plain [31mtext\n" in shown

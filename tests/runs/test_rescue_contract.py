@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from runs.core.keeping import RESCUES
+from runs.core.kept_ports import RESCUES
 from runs.core.ports import SeamError, Taken
 from tests.fakes import FakeRepos
 from tests.real import a_checkout, git

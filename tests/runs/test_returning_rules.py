@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from runs.core.states import Outcome
-from runs.overview.returning import Ended, begin, is_due, summary, was_away
+from runs.overview.away_rules import Ended, begin, is_due, summary, was_away
 from tests.fakes import START
 
 MINUTE = timedelta(minutes=1)

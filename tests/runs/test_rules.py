@@ -10,8 +10,8 @@ from runs.agents import commands
 from runs.core import budgets
 from runs.core.lease import LENGTH, Held, is_free
 from runs.core.states import AnswerCode, Outcome
-from runs.dispatch.launching import Candidate, Queue, Refusal, Room, Start, decide_start
-from runs.kept.teardown import MergeFacts, guarded, is_merged, needs_rescue, teardown
+from runs.dispatch.rules import Candidate, Queue, Refusal, Room, Start, decide_start
+from runs.kept.teardown_rules import MergeFacts, guarded, is_merged, needs_rescue, teardown
 from runs.lifecycle.verdict import RunFacts, verdict
 from runs.projects.sources import WrongSource, name_from, read_source
 from tests.fakes import START

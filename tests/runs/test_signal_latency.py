@@ -14,10 +14,10 @@ from runs import tick
 from runs.core.ports import Lab
 from runs.groups import acts as groups
 from runs.groups import monitors
-from runs.groups.grouping import MonitorState
 from runs.groups.signal_files import SignalFolders
 from runs.groups.signal_watch import SignalWatch
 from runs.groups.tasks import NewTask
+from runs.groups.terms import MonitorState
 from runs.models import Monitor, Project
 from tests import make
 from tests.labctl.session import Session

@@ -10,13 +10,13 @@ from django.core.management import call_command
 
 from runs.core.ports import SeamError
 from runs.core.states import NoticeKind, Outcome
-from runs.groups import absorbing, following, signal_folders, tasks
 from runs.groups import acts as groups
+from runs.groups import issue_tasks, signal_folders, signal_import, tasks
 from runs.groups.acts import NewWorker
 from runs.groups.fast_path import AllDone
-from runs.groups.grouping import TaskStatus
 from runs.groups.signal_rules import Crash, Output, SentBack, Signal
 from runs.groups.tasks import NewTask
+from runs.groups.terms import TaskStatus
 from runs.kept import sweep
 from runs.models import Notice, Project, Task, TaskGroup, Worker
 from tests import make
@@ -95,7 +95,7 @@ def test_where_signals_are_off_or_the_disk_is_full_the_group_works_without(
         with stored():
             tasks.complete(world.lab, group, "1", by="anna")
         assert not group.signals
-        assert absorbing.absorb(world.lab, group) == 0
+        assert signal_import.absorb(world.lab, group) == 0
     assert world.signals.folders == {}
 
 
@@ -134,10 +134,10 @@ def test_a_run_that_succeeds_leaves_the_signal_of_its_task(world, project, store
     new = [NewTask("Issue", key="5", issue_key="5"), NewTask("More")]
     with stored():
         group = groups.make(world.lab, project, "mixed", new=new, by="anna")
-        following.started(world.lab, run)
+        issue_tasks.started(world.lab, run)
     assert there(world, group).inscription.tasks == ("1",)
     with stored():
-        following.ended(world.lab, run, Outcome.SUCCEEDED)
+        issue_tasks.ended(world.lab, run, Outcome.SUCCEEDED)
     assert there(world, group).signals["5"].worker == f"run-{run.pk}"
 
 
@@ -216,8 +216,8 @@ def test_what_hooks_left_completes_tasks_once(world, group, stored):
     world.signals.write(folder(world, group), Signal("1", "bob", "x", "2026-11-21T11:00:00Z"))
     world.signals.write(folder(world, group), Signal("17", "bob", "x", "2026-11-21T11:00:00Z"))
     with stored():
-        assert absorbing.absorb(world.lab, group) == 1
-        assert absorbing.absorb(world.lab, group) == 0
+        assert signal_import.absorb(world.lab, group) == 1
+        assert signal_import.absorb(world.lab, group) == 0
     task = Task.objects.get(key="1")
     assert (task.status, task.owner) == (TaskStatus.COMPLETED, "bob")
     assert len(told(group, NoticeKind.TASK_COMPLETED)) == 1
@@ -227,7 +227,7 @@ def test_what_hooks_left_completes_tasks_once(world, group, stored):
 def test_a_folder_that_cannot_be_read_completes_nothing(world, group):
     world.signals.write(folder(world, group), Signal("1", "bob", "x", "now"))
     world.signals.broken = "a disk"
-    assert absorbing.absorb(world.lab, group) == 0
+    assert signal_import.absorb(world.lab, group) == 0
     assert Task.objects.get(key="1").status == TaskStatus.PENDING
 
 
@@ -236,7 +236,7 @@ def test_a_hook_completes_no_task_that_follows_a_run(world, project, stored):
     with stored():
         group = groups.make(world.lab, project, "issues", new=new, by="anna")
     world.signals.write(folder(world, group), Signal("5", "bob", "x", "now"))
-    assert absorbing.absorb(world.lab, group) == 0
+    assert signal_import.absorb(world.lab, group) == 0
     assert Task.objects.get(key="5").status == TaskStatus.PENDING
 
 
@@ -247,14 +247,14 @@ def test_a_signal_whose_worker_left_nothing_is_not_accepted(world, group, stored
     world.signals.write(folder(world, group), Signal("1", "ann", "x", "now"))
     world.signals.outputs[(Path(run.worktree), "ann")] = "out/ann.md is missing."
     for _ in range(2):
-        assert absorbing.absorb(world.lab, group) == 0
+        assert signal_import.absorb(world.lab, group) == 0
     assert Task.objects.get(key="1").status == TaskStatus.PENDING
     assert told(group, NoticeKind.TASK_SENT_BACK) == [
         "task #1 was not accepted from ann: out/ann.md is missing."
     ]
     assert Worker.objects.get(name="ann").sent_back_why == "out/ann.md is missing."
     world.signals.outputs.clear()
-    assert absorbing.absorb(world.lab, group) == 1
+    assert signal_import.absorb(world.lab, group) == 1
     assert Worker.objects.get(name="ann").sent_back_why == ""
 
 
@@ -263,11 +263,11 @@ def test_a_worker_that_a_hook_sent_back_is_told_with_the_reason_once(world, grou
     back = there(world, group).sent_back
     back["ann"] = SentBack("ann", "out/ann.md is missing.", "now")
     for _ in range(2):
-        absorbing.absorb(world.lab, group)
+        signal_import.absorb(world.lab, group)
     assert told(group, NoticeKind.TASK_SENT_BACK) == ["ann was sent back: out/ann.md is missing."]
     assert Worker.objects.get(name="ann").sent_back_at == world.clock.now
     back["ann"] = SentBack("ann", "out/ann.md is missing.", "now", is_over=True)
-    absorbing.absorb(world.lab, group)
+    signal_import.absorb(world.lab, group)
     assert Worker.objects.get(name="ann").sent_back_why == ""
 
 
@@ -275,7 +275,7 @@ def test_a_worker_that_a_hook_sent_back_is_told_with_the_reason_once(world, grou
 def test_a_hook_that_crashed_is_told_at_its_task_once(world, group):
     there(world, group).crashes["1"] = Crash("1", "No space left on device")
     for _ in range(2):
-        absorbing.absorb(world.lab, group)
+        signal_import.absorb(world.lab, group)
     note = "A hook crashed before its signal was there (No space left on device); the task may be done."
     assert Task.objects.get(key="1").note == note
     assert told(group, NoticeKind.MONITOR_WARNED) == [f"task #1: {note}"]
@@ -287,6 +287,6 @@ def test_groups_that_no_monitor_watches_are_caught_up_with(world, group, stored)
         other = groups.make(world.lab, group.project, "other", new=[NewTask("a")], by="anna")
     world.signals.write(folder(world, group), Signal("1", "bob", "x", "now"))
     with stored():
-        assert absorbing.catch_up(world.lab, group.project) == 1
+        assert signal_import.catch_up(world.lab, group.project) == 1
     assert Task.objects.get(group=other).status == TaskStatus.PENDING
     assert there(world, other).sentinel is None

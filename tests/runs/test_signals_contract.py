@@ -10,7 +10,7 @@ import pytest
 from labctl import safe_files
 from runs.core.paths import Paths
 from runs.core.ports import SeamError
-from runs.groups import grouping
+from runs.groups import terms as grouping
 from runs.groups.fast_path import AllDone
 from runs.groups.signal_files import SignalFolders
 from runs.groups.signal_rules import Inscription, Output, Signal

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from runs.groups.grouping import Options, TaskFacts, TaskStatus
 from runs.groups.monitor_rules import Memory, Seen
-from runs.groups.stalling import Fate, stalls
+from runs.groups.stall_rules import Fate, stalls
+from runs.groups.terms import Options, TaskFacts, TaskStatus
 
 
 def minutes(number: float) -> timedelta:

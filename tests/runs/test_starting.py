@@ -228,16 +228,16 @@ def test_the_agent_gets_the_task_as_its_last_argument(real, title):
 
 @pytest.mark.row("LAB-128", level="real")
 def test_the_next_start_uses_the_choice_that_was_stored_last(real):
-    from runs.settings import choices
+    from runs.settings import agent_choice
 
     project = real.project(argv=[*DUMPER, "--model", "{model}", "{prompt}"])
     profile = project.agent
     AgentProfile.objects.filter(pk=profile.pk).update(model_names=["big", "small"])
-    choices.choose(real.lab, agent_id=profile.pk, model="big", effort="", by="anna")
+    agent_choice.choose(real.lab, agent_id=profile.pk, model="big", effort="", by="anna")
     first = start(real, project, "7")
-    with pytest.raises(choices.ChoiceRefused):
-        choices.choose(real.lab, agent_id=profile.pk, model="huge", effort="", by="anna")
-    choices.choose(real.lab, agent_id=profile.pk, model="small", effort="", by="anna")
+    with pytest.raises(agent_choice.ChoiceRefused):
+        agent_choice.choose(real.lab, agent_id=profile.pk, model="huge", effort="", by="anna")
+    agent_choice.choose(real.lab, agent_id=profile.pk, model="small", effort="", by="anna")
     second = start(real, project, "8")
     assert _dump(real, first)["argv"][1] == "big"
     assert _dump(real, second)["argv"][1] == "small"

@@ -6,8 +6,8 @@ from itertools import islice
 
 import pytest
 
-from runs.groups.grouping import TaskStatus
-from runs.groups.tasking import Act, Standing, free_keys, is_inside, is_so_already, refusal
+from runs.groups.task_rules import Act, Standing, free_keys, is_inside, is_so_already, refusal
+from runs.groups.terms import TaskStatus
 
 PENDING, BUSY, DONE = TaskStatus.PENDING, TaskStatus.IN_PROGRESS, TaskStatus.COMPLETED
 CLAIM, COMPLETE, BACK = Act.CLAIM, Act.COMPLETE, Act.HAND_BACK

@@ -9,9 +9,9 @@ import pytest
 from django.db import connections
 
 from runs.models import Tries
-from runs.people import throttle, throttling
+from runs.people import throttle, throttle_rules
 from runs.people.throttle import Door, Kind, TooManyTries
-from runs.people.throttling import Limit
+from runs.people.throttle_rules import Limit
 from tests.fakes import START, World
 from tests.patience import PATIENCE
 
@@ -36,8 +36,8 @@ def test_a_few_tries_at_once_then_one_at_a_time(
     clear_in: int | None, waits: int, then_clear_in: int
 ) -> None:
     clear_at = None if clear_in is None else START + clear_in * MINUTE
-    assert throttling.wait(START, clear_at, FIVE) == waits * MINUTE
-    assert throttling.charged(START, clear_at, FIVE) == START + then_clear_in * MINUTE
+    assert throttle_rules.wait(START, clear_at, FIVE) == waits * MINUTE
+    assert throttle_rules.charged(START, clear_at, FIVE) == START + then_clear_in * MINUTE
 
 
 DOOR = Door(Kind.PERSON, "192.0.2.1 ada")

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 
 from runs.core.states import NoticeKind
 from runs.models import Notice
-from runs.timeline import order
+from runs.timeline import commit_order
 from runs.timeline import queries as timeline
 from tests import make
 from tests.fakes import START
@@ -34,7 +34,7 @@ def _write(text: str) -> int:
 def test_entries_come_in_their_order_however_the_query_was_ordered_before() -> None:
     for number in range(5):
         _write(f"entry {number}")
-    found = order.following(Notice.objects.order_by("-pk"), 0)
+    found = commit_order.following(Notice.objects.order_by("-pk"), 0)
     assert [row.text for row in found] == [f"entry {number}" for number in range(5)]
 
 
@@ -225,7 +225,7 @@ def test_after_a_removed_entry_nothing_is_lost() -> None:
     Notice.objects.filter(pk=removed).delete()
     found = [notice.pk for notice in _after(removed, 100)]
     assert found[-2:] == after
-    assert len(found) <= 2 + order.SLACK
+    assert len(found) <= 2 + commit_order.SLACK
 
 
 @on_server

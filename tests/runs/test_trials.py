@@ -16,10 +16,10 @@ from django.db import IntegrityError, transaction
 
 from labctl.client import Client, Failed
 from labsite.preflight import write_labctl
-from runs.agents import trial, trying
-from runs.agents.desks import TrialDesks
-from runs.agents.trying import Step, StepState, TrialFacts, TrialState
-from runs.core.outward import Desk
+from runs.agents import trial, trial_rules
+from runs.agents.trial_rules import Step, StepState, TrialFacts, TrialState
+from runs.agents.trial_server import TrialDesks
+from runs.core.agent_ports import Desk
 from runs.models import AgentProfile, AgentTrial, Project, Run
 from tests import make
 from tests.fakes import FakeDesks, World
@@ -93,7 +93,7 @@ ONE_SHOT: dict[str, Any] = DONE | {
     ],
 )  # fmt: skip
 def test_each_step_follows_from_what_was_seen(facts: TrialFacts, states: list[StepState]) -> None:
-    assert [one.state for one in trying.steps_of(facts)] == states
+    assert [one.state for one in trial_rules.steps_of(facts)] == states
 
 
 @pytest.mark.parametrize(
@@ -108,12 +108,14 @@ def test_each_step_follows_from_what_was_seen(facts: TrialFacts, states: list[St
 def test_a_trial_passes_when_nothing_failed_and_nothing_is_left(
     states: list[StepState], verdict: TrialState
 ) -> None:
-    steps = [trying.Tried(step, state) for step, state in zip(Step, states, strict=False)]
-    assert trying.verdict(steps) is verdict
+    steps = [trial_rules.Tried(step, state) for step, state in zip(Step, states, strict=False)]
+    assert trial_rules.verdict(steps) is verdict
 
 
 def test_what_a_program_said_when_it_ended_at_once_is_told() -> None:
-    (started, *_) = trying.steps_of(facts(alive=False, exit_status=1, last_line="no root here"))
+    (started, *_) = trial_rules.steps_of(
+        facts(alive=False, exit_status=1, last_line="no root here")
+    )
     assert started.note == "It ended with status 1 before it did anything: no root here"
 
 

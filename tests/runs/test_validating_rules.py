@@ -8,9 +8,9 @@ import pytest
 
 from runs.core import naming
 from runs.core.states import ValidationState as State
-from runs.validation import validating
+from runs.validation import rules as validating
 from runs.validation.command_rules import Checked, UnfitCommands, read_commands, shown
-from runs.validation.validating import DONE, Failure, FixEnd, FixFacts, Next, Verdict
+from runs.validation.rules import DONE, Failure, FixEnd, FixFacts, Next, Verdict
 from tests.fakes import START
 
 GOOD, BAD = Checked(0, 1.0), Checked(2, 1.0)

@@ -19,10 +19,11 @@ from runs.kept import prune, sweep
 from runs.machine import processes
 from runs.models import Fixer, Forge, Notice, Project, Run, Validation, WatchSession
 from runs.settings.acts import TuningRefused
-from runs.validation import check_terms, fixers, runner, validations
-from runs.validation.validating import DONE
-from runs.validation.validation_ends import worktree
-from runs.watch import watch_session
+from runs.validation import acts as validations
+from runs.validation import command_settings, fixers, runner
+from runs.validation.endings import worktree
+from runs.validation.rules import DONE
+from runs.watch import session as watch_session
 from tests import make
 from tests.fakes import World
 from tests.patience import PATIENCE
@@ -403,7 +404,7 @@ def test_a_fix_is_never_removed_by_itself(real: RealWorld) -> None:
 
 
 def test_no_fixer_starts_without_a_slot_and_it_holds_one(real: RealWorld) -> None:
-    from runs.dispatch import taking
+    from runs.dispatch import reserve
     from runs.models import Settings
 
     desk = Desk(real, "false")
@@ -417,11 +418,11 @@ def test_no_fixer_starts_without_a_slot_and_it_holds_one(real: RealWorld) -> Non
     real.tmux("kill-session", "-t", "demo~by-hand")
     validations.tend(real.lab)
     fix = Fixer.objects.get()
-    room = taking.room(real.lab, Settings.current(), {})
+    room = reserve.room(real.lab, Settings.current(), {})
     assert room.full_at == 1
     desk.work()
     assert real.session_names() == [fix.session]
-    room = taking.room(real.lab, Settings.current(), real.sessions.look())
+    room = reserve.room(real.lab, Settings.current(), real.sessions.look())
     assert room.full_at == 1
 
 
@@ -696,9 +697,9 @@ def test_the_token_of_a_project_is_in_no_result(real: RealWorld) -> None:
 def test_commands_and_limits_are_stored_and_told_once(world: World) -> None:
     project = make.a_project()
     kept = {"check_minutes": 10, "fix_attempts": 1, "by": "anna"}
-    assert check_terms.store(world.lab, project, checks=" ruff check \r\npytest\r\n", **kept)
+    assert command_settings.store(world.lab, project, checks=" ruff check \r\npytest\r\n", **kept)
     assert project.commands == [["ruff", "check"], ["pytest"]]
-    assert not check_terms.store(world.lab, project, checks="ruff check\npytest", **kept)
+    assert not command_settings.store(world.lab, project, checks="ruff check\npytest", **kept)
     notice = Notice.objects.get()
     assert (notice.by, notice.kind) == ("anna", "setting.changed")
     assert notice.text.startswith("validations run 2 commands, each for 10 min at most")
@@ -719,7 +720,7 @@ def test_what_cannot_be_used_is_refused_at_its_field(
     project = make.a_project(checks="true")
     wanted: dict[str, Any] = {"checks": "true", "check_minutes": 5, "fix_attempts": 2, **given}
     with pytest.raises(TuningRefused) as refused:
-        check_terms.store(world.lab, project, by="anna", **wanted)
+        command_settings.store(world.lab, project, by="anna", **wanted)
     assert list(refused.value.fields) == [field]
     assert why in refused.value.fields[field]
     assert Project.objects.get().checks == "true"

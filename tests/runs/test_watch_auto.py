@@ -11,7 +11,7 @@ from runs.core.states import Outcome
 from runs.dispatch import acts as auto
 from runs.models import Notice, Project, Run, Settings, WatchSession
 from runs.watch import acts as watches
-from runs.watch.watch_session import Request
+from runs.watch.session import Request
 from tests.fakes import World
 from tests.runs.watch_day import WATCH, Day
 

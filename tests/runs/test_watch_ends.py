@@ -11,11 +11,11 @@ from django.db import OperationalError
 from runs import tick
 from runs.core.ports import SeamError
 from runs.core.states import Outcome
-from runs.forges import pacing
+from runs.forges import cadence
 from runs.models import Project, Run, Validation, WatchSession
-from runs.validation import validations
+from runs.validation import acts as validations
 from runs.watch import acts as watches
-from runs.watch.watch_session import Request, Terms
+from runs.watch.session import Request, Terms
 from tests import make
 from tests.fakes import World
 from tests.runs.watch_day import BATCH, WATCH, Day
@@ -320,7 +320,7 @@ def test_a_project_that_is_deleted_under_an_open_session_disturbs_nobody(
             return getattr(world.tracker, name)
 
     day.lab = replace(world.lab, tracker_for={"memory": Deleted()}.get)
-    pacing.wake(world.lab, day.project.pk)
+    cadence.wake(world.lab, day.project.pk)
     day.tick()
     assert not [error for error in day.report.errors if "labsite" in error]
     assert list(WatchSession.objects.values_list("project__name", "phase")) == [

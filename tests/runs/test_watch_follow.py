@@ -21,7 +21,7 @@ from runs.lifecycle import stop
 from runs.models import Project, Run
 from runs.timeline import announce
 from runs.watch import acts as watches
-from runs.watch.watch_session import Request
+from runs.watch.session import Request
 from tests.fakes import World
 from tests.runs.watch_day import BATCH, WATCH, Day
 

@@ -12,9 +12,10 @@ from runs import tick
 from runs.lifecycle import reaper
 from runs.machine import processes
 from runs.models import Run, Validation, WatchSession
-from runs.validation import runner, validations
+from runs.validation import acts as validations
+from runs.validation import runner
 from runs.watch import acts as watches
-from runs.watch.watch_session import Request, Terms
+from runs.watch.session import Request, Terms
 from tests.patience import PATIENCE
 from tests.real import RealWorld, git
 

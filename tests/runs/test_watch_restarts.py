@@ -10,8 +10,8 @@ from datetime import datetime
 import pytest
 
 from runs.models import Run, Validation
-from runs.validation import validations
-from runs.watch.watch_session import Terms
+from runs.validation import acts as validations
+from runs.watch.session import Terms
 from tests.fakes import World
 from tests.runs.watch_day import Day
 

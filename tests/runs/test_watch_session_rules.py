@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from runs.core.states import Outcome
 from runs.watch import rules as watching
 from runs.watch.rules import idle_text, step
-from runs.watch.watch_session import (
+from runs.watch.session import (
     VALIDATE_EVERY,
     Do,
     Facts,
@@ -24,7 +24,7 @@ from runs.watch.watch_session import (
     Terms,
     Validation,
 )
-from runs.watch.watch_terms import WrongTerms, read_terms
+from runs.watch.terms import WrongTerms, read_terms
 from tests.runs.watch_house import START, House
 
 BATCH = Terms()

@@ -18,9 +18,10 @@ from runs.core.states import Outcome, RunKind
 from runs.dispatch import start_requests
 from runs.lifecycle import outcomes, stop
 from runs.models import Notice, Project, Run, Settings, WatchSession
-from runs.notices import addresses, deliveries, delivering
+from runs.notices import addresses, deliveries
+from runs.notices import rules as delivering
 from runs.watch import acts as watches
-from runs.watch.watch_session import Phase, Request, Terms
+from runs.watch.session import Phase, Request, Terms
 from tests import make
 from tests.fakes import START, World
 from tests.patience import PATIENCE

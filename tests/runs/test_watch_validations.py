@@ -10,10 +10,11 @@ import pytest
 from runs.core.states import Outcome, ValidationState
 from runs.lifecycle import stop
 from runs.models import Fixer, Notice, Project, Run, Validation, WatchSession
-from runs.validation import fixers, runner, validations
+from runs.validation import acts as validations
+from runs.validation import fixers, runner
 from runs.validation.command_rules import Checked
 from runs.watch import acts as watches
-from runs.watch.watch_session import Phase, Request, Terms
+from runs.watch.session import Phase, Request, Terms
 from tests import make
 from tests.fakes import World
 from tests.runs.watch_day import BATCH, Day

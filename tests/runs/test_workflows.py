@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from runs import tick
 from runs.core import clock, lease
 from runs.groups import monitors
-from runs.groups.grouping import MonitorState, TaskStatus
+from runs.groups.terms import MonitorState, TaskStatus
 from runs.models import Monitor, Notice, Task, TaskGroup, Workflow, WorkflowPhase
 from runs.workflows import acts as workflows
 from runs.workflows import stepper as composing

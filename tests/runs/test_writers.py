@@ -19,7 +19,7 @@ from runs.core.ports import Lab, Sighting
 from runs.core.states import RunState
 from runs.dispatch import start_requests
 from runs.issues import acts as issues
-from runs.lifecycle import launch, looking
+from runs.lifecycle import launch, observe
 from runs.models import Host, Project, Run, Settings, StartRequest
 from runs.people import setup, throttle
 from tests import make
@@ -216,8 +216,8 @@ def test_a_start_that_loses_its_connection_is_brought_to_an_end_by_the_next_tick
 @pytest.mark.row("X-14", level="contract")
 def test_a_letter_0_on_a_screen_is_left_out(world: World) -> None:
     run = make.a_run(make.a_project())
-    line = looking.last_line("before\nall\0 done \0\n")
-    Run.objects.filter(pk=run.pk).update(last_line=line, last_words=looking.tidy("all\0 done"))
+    line = observe.last_line("before\nall\0 done \0\n")
+    Run.objects.filter(pk=run.pk).update(last_line=line, last_words=observe.tidy("all\0 done"))
     run.refresh_from_db()
     assert (run.last_line, run.last_words) == ("all done", "all done")
 

@@ -19,10 +19,10 @@ from runs.models import (
     WatchSession,
     Workflow,
 )
-from runs.validation import validation_ends
-from runs.validation.validating import Verdict
+from runs.validation import endings as validation_ends
+from runs.validation.rules import Verdict
 from runs.watch import acts as watches
-from runs.watch.watch_session import Request, Terms
+from runs.watch.session import Request, Terms
 from tests import make
 from tests.fakes import World
 from trackers.base import TrackerError

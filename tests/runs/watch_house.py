@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from runs.watch import rules as watching
-from runs.watch.watch_session import Do, Facts, Phase, Poll, Request, Terms, Validation
+from runs.watch.session import Do, Facts, Phase, Poll, Request, Terms, Validation
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 MOST_STEPS = 200

@@ -15,7 +15,7 @@ from labctl import show
 from labsite.beside.printer import Printer
 from runs.agents import commands
 from runs.core import writing
-from runs.groups import grouping
+from runs.groups import terms as grouping
 from trackers import plain
 from trackers.base import Issue, Pull, PullState
 from trackers.builtin import models as stored

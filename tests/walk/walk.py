@@ -19,7 +19,7 @@ from runs.core.ports import Lab
 from runs.core.states import Trouble
 from runs.dispatch import acts as auto
 from runs.dispatch import start_requests
-from runs.kept import census, owners, sweep
+from runs.kept import counts, owners, sweep
 from runs.kept.discard import DiscardRefused, discard
 from runs.kept.restore import RestoreRefused, restore
 from runs.lifecycle import launch
@@ -122,7 +122,7 @@ class Walk:
 
     def discard(self, which: int) -> None:
         project = _one(Project.objects.all(), which)
-        found = census.everything(self.lab, project, owners.remembered(project))
+        found = counts.everything(self.lab, project, owners.remembered(project))
         if found:
             with suppress(DiscardRefused):
                 discard(self.lab, project, found[which % len(found)].name, ANNA)

@@ -24,12 +24,12 @@ from django.urls import re_path
 
 from runs.core.paths import Paths
 from runs.core.states import NoticeKind
-from runs.machine.notify import DatagramBell
+from runs.machine.bell import DatagramBell
 from runs.models import Notice
 from runs.web.feed import Feed
 from runs.web.feed_reader import Reader
 from runs.web.sockets import SameOriginOnly, TopicSocket
-from runs.web.watcher import Watcher
+from runs.web.subscriber import Watcher
 from tests.patience import PATIENCE
 
 HERE = "http://testserver"

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
-from runs.groups.grouping import Decision, MonitorState, TaskStatus
+from runs.groups.terms import Decision, MonitorState, TaskStatus
 from runs.models import Checkpoint, Monitor, Notice, Project, TaskGroup, Worker
 from runs.timeline import announce
 from tests import make

@@ -17,7 +17,7 @@ from runs.core.states import NoticeKind, ProjectState
 from runs.dispatch import acts as auto
 from runs.forges import acts as forges
 from runs.groups import monitors
-from runs.groups.grouping import TaskStatus
+from runs.groups.terms import TaskStatus
 from runs.models import (
     AgentProfile,
     ApiToken,
@@ -32,7 +32,7 @@ from runs.models import (
 )
 from runs.people import api_tokens
 from runs.watch import acts as watches
-from runs.watch.watch_session import Terms
+from runs.watch.session import Terms
 from tests import make
 from tests.fakes import World
 from tests.web import people

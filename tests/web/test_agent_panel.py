@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 
 from runs import tick
 from runs.models import Run
-from runs.transcript import agent_panel
+from runs.transcript import panel
 from tests import make
 from tests.fakes import START, World
 from tests.runs import agent_lines as x
@@ -51,7 +51,7 @@ def _run(**fields: object) -> Run:
     ],
 )
 def test_a_badge_says_what_a_live_agent_waits_for(world, fields, expected):
-    found = agent_panel.pill(_run(**fields), START)
+    found = panel.pill(_run(**fields), START)
     assert (found and (found.tone, found.text, found.until_words)) == expected
 
 
@@ -80,7 +80,7 @@ def test_a_badge_says_what_a_live_agent_waits_for(world, fields, expected):
 def test_numbers_that_were_not_told_are_unknown_and_never_nothing(
     world, fields, turns, tokens, cost
 ):
-    found = agent_panel.panel(_run(**fields), START)
+    found = panel.panel(_run(**fields), START)
     assert found is not None
     assert (found.turns, found.tokens, found.cost) == (turns, tokens, cost)
 
@@ -96,7 +96,7 @@ def test_numbers_that_were_not_told_are_unknown_and_never_nothing(
     ],
 )  # fmt: skip
 def test_an_ended_session_can_be_gone_on_with_where_its_worktree_is(world, fields, expected):
-    assert agent_panel.resume(_run(**{"worktree": "/w/a b", **SESSION, **fields})) == expected
+    assert panel.resume(_run(**{"worktree": "/w/a b", **SESSION, **fields})) == expected
 
 
 def test_what_an_agent_said_is_text_on_the_page(world: World, operator: User, client: Client):

@@ -9,7 +9,7 @@ from django.test import Client
 
 from runs.api import showing
 from runs.dispatch import explain
-from runs.lifecycle import proving
+from runs.lifecycle import delivery
 from runs.models import Project, Run
 from tests import make
 from tests.real import RealWorld, git
@@ -82,7 +82,7 @@ def test_the_run_page_shows_what_is_proven_and_no_pull_request(
     assert run is not None
     tree = Path(run.worktree)
     git(tree, "commit", "-q", "--allow-empty", "-m", f"feat: retry ({KEY})")
-    proving.ask(real.lab, run, "agent")
+    delivery.ask(real.lab, run, "agent")
 
     text = client.get(f"/runs/{run.pk}/").content.decode()
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 from playwright.sync_api import expect
 
-from runs.core.history import Change
+from runs.core.history_ports import Change
 from runs.core.states import NoticeKind, ProjectState
 from runs.kept import rescue
 from runs.models import Project, Run

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
-from runs.kept import census
+from runs.kept import counts
 from runs.models import Project, Rescue
 from tests.fakes import FakeTree, World
 from tests.web import board_rows as rows
@@ -27,7 +27,7 @@ def project(world: World) -> Project:
     world.repos.heads[made.repo(world.lab.paths)] = {"afk/7": "a" * 40}
     world.repos.trees[tree] = FakeTree("afk/7", "a" * 40, is_dirty=True)
     tree.mkdir(parents=True)
-    census.take(world.lab, made)
+    counts.take(world.lab, made)
     return made
 
 

@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import URLPattern
 
 from runs.forges import acts as forges
-from runs.issues.issue_urls import issue_patterns, pull_patterns
+from runs.issues.urls import issue_patterns, pull_patterns
 from runs.models import Forge, Project, Settings
 from tests import make
 from tests.fakes import START, World

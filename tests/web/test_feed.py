@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 
 from runs.web.feed import PACE_SECONDS, SAFETY_SECONDS
 from runs.web.feed_reader import Audience
-from runs.web.watcher import Watcher
+from runs.web.subscriber import Watcher
 from tests.patience import PATIENCE
 from tests.web.feed_house import House, cookie, frame, happens, house, in_thread, until
 

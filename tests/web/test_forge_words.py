@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runs.dispatch import why
-from runs.dispatch.launching import Queue, Refusal, Room, decide_start
-from runs.dispatch.waiting import Act, Candidate, Change
+from runs.dispatch.eligibility import Act, Candidate, Change
+from runs.dispatch.rules import Queue, Refusal, Room, decide_start
 from runs.forges import tracker_card
 from runs.models import Project, Settings
 from runs.overview import board, digest

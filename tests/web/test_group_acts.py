@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from runs.groups.grouping import Decision, MonitorState, TaskStatus
 from runs.groups.signal_rules import Crash, Inscription, SentBack
+from runs.groups.terms import Decision, MonitorState, TaskStatus
 from runs.models import Monitor, MonitorPreset, Notice, Project, Task, TaskGroup
 from tests import make
 from tests.fakes import START, World

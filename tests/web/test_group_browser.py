@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
-from runs.groups.grouping import Decision, TaskStatus
+from runs.groups.terms import Decision, TaskStatus
 from runs.models import Monitor, Project, Task, TaskGroup
 from tests import make
 from tests.fakes import World
@@ -21,7 +21,7 @@ from tests.web.test_feed_browser import LIVE
 BEGIN = """
 from datetime import UTC, datetime, timedelta
 from django.db.models import F
-from runs.groups import acts as groups, hiring, monitors, tasks; from runs import tick
+from runs.groups import acts as groups, workers as hiring, monitors, tasks; from runs import tick
 from trackers.builtin import store
 Settings.objects.update_or_create(pk=1, defaults={"refresh_seconds": 60})
 project = Project.objects.create(name="demo", slug="demo", state="ready", source="/x", tracker="builtin",

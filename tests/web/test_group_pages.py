@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 
 from runs.core.states import NoticeKind
-from runs.groups import group_feed
-from runs.groups.grouping import Decision, MonitorState, TaskStatus
+from runs.groups import feed as group_feed
+from runs.groups.terms import Decision, MonitorState, TaskStatus
 from runs.models import Monitor, Notice, Project, Task, TaskGroup
 from runs.web import fragments, live_parts
 from tests import make

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from runs.kept import ages, census, discarding, parked
+from runs.kept import ages, counts, discard_progress, parked
 from runs.models import Discarding, Notice, Parked, Project, Rescue
 from runs.projects import removal
 from tests import make
@@ -40,7 +40,7 @@ def project(world: World) -> Project:
     tree.mkdir(parents=True)
     world.repos.counts = {"afk/7": 2, "afk/8": 0}
     make.a_run(made, "7", outcome="stopped", worktree=str(tree), fork_point="f" * 40)
-    census.take(world.lab, made)
+    counts.take(world.lab, made)
     return made
 
 
@@ -280,7 +280,7 @@ def test_large_work_is_discarded_by_the_worker_and_its_page_shows_how_far(
     assert "every 2s" in shown
     assert "being discarded" in text_of(_discard(anna, at, headers=HTMX))
     assert len(world.queue.discards) == 1
-    discarding.carry_out(world.lab, pk)
+    discard_progress.carry_out(world.lab, pk)
     assert not large.exists()
     assert not Discarding.objects.exists()
     assert Rescue.objects.get().branch == "afk/7"
@@ -294,13 +294,13 @@ def test_a_large_discard_that_fails_says_why_and_can_be_pressed_again(
 ) -> None:
     _discard(anna, at)
     world.repos.broken_keep = "git add failed: No space left on device"
-    discarding.carry_out(world.lab, world.queue.discards.pop())
+    discard_progress.carry_out(world.lab, world.queue.discards.pop())
     shown = text_of(anna.get(at))
     assert "afk/7 was not discarded" in shown and "No space left" in shown
     assert large.is_dir()
     world.repos.broken_keep = ""
     _discard(anna, at)
-    discarding.carry_out(world.lab, world.queue.discards.pop())
+    discard_progress.carry_out(world.lab, world.queue.discards.pop())
     assert not large.exists()
     assert "was not discarded" not in text_of(anna.get(at))
 
@@ -311,9 +311,9 @@ def test_a_large_discard_whose_end_was_never_stored_is_begun_again_by_the_same_w
     _discard(anna, at)
     pk = world.queue.discards.pop()
     Discarding.objects.filter(pk=pk).update(process=world.lab.process)
-    discarding.tend(world.lab)
+    discard_progress.tend(world.lab)
     assert world.queue.discards == [pk]
-    discarding.carry_out(world.lab, pk)
+    discard_progress.carry_out(world.lab, pk)
     assert not large.exists()
     assert not Discarding.objects.exists()
 
@@ -323,14 +323,14 @@ def test_a_large_discard_whose_worker_is_gone_is_begun_again(
 ) -> None:
     _discard(anna, at)
     pk = world.queue.discards.pop()
-    discarding.tend(world.lab)
+    discard_progress.tend(world.lab)
     assert not world.queue.discards
     Discarding.objects.filter(pk=pk).update(process="boot:1:1")
     lab = replace(world.lab, is_process_alive=lambda name: name != "boot:1:1")
-    discarding.tend(lab)
+    discard_progress.tend(lab)
     assert world.queue.discards == [pk]
-    discarding.carry_out(world.lab, pk)
+    discard_progress.carry_out(world.lab, pk)
     assert not large.exists()
     world.queue.discards.clear()
-    discarding.carry_out(world.lab, pk)
+    discard_progress.carry_out(world.lab, pk)
     assert Rescue.objects.count() == 1

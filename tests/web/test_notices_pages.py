@@ -10,9 +10,10 @@ from django.contrib.auth.models import User
 from django.test import Client
 from playwright.sync_api import expect
 
-from runs.core.secret import HIDDEN
+from runs.core.encrypted import HIDDEN
 from runs.models import Delivery, NoticeAddress, Settings
-from runs.notices import addresses, deliveries, delivering
+from runs.notices import addresses, deliveries
+from runs.notices import rules as delivering
 from tests import make
 from tests.fakes import START, World
 from tests.web.browsing import OpenPage

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runs.core.history import Change
+from runs.core.history_ports import Change
 from runs.pulls import diff, diff_rows
 from runs.web import code, markdown, palette, terminal, words
 

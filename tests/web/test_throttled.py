@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from labsite.redact import hide_secrets
 from runs.models import Tries
-from runs.people import caller, setup
+from runs.people import client_ip, setup
 from tests.fakes import World
 from tests.web.people import text_of
 
@@ -140,4 +140,4 @@ def test_only_the_last_hop_of_a_proxy_is_believed(
     settings.BEHIND_PROXY = proxied
     headers = {"X-Forwarded-For": forwarded} if forwarded else {}
     request = RequestFactory().get("/", headers=headers, REMOTE_ADDR=remote)
-    assert caller.address(request) == counted
+    assert client_ip.address(request) == counted

@@ -10,7 +10,7 @@ from django.test import Client
 
 from runs.issues import acts as issues
 from runs.models import Project
-from runs.web import trouble
+from runs.web import trouble_views
 from runs.web.refusals import denial
 from tests import make
 from tests.fakes import World
@@ -89,7 +89,7 @@ def test_what_only_the_database_refuses_is_a_bad_request() -> None:
     try:
         raise error
     except DataError:
-        answer = trouble.failed(HttpRequest())
+        answer = trouble_views.failed(HttpRequest())
     assert answer.status_code == 400
     assert b"Nothing was done" in answer.content
     told = denial(error)

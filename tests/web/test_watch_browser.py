@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from runs.models import Validation, WatchSession
-from runs.watch.watch_session import Terms
+from runs.watch.session import Terms
 from tests.fakes import START, World
 from tests.runs.watch_day import Day
 from tests.web.browser_fixture import Tab
@@ -21,7 +21,7 @@ IDLE = "Idle: no ready issues. Polling in 60s..."
 # A session with an empty queue, and the tick of a worker that finds it so.
 OPEN = """
 from datetime import UTC, datetime
-from runs.watch.watch_session import Terms
+from runs.watch.session import Terms
 from runs import tick; from runs.watch import acts as watches
 from trackers.builtin import store
 project = Project.objects.create(name="demo", slug="demo", state="ready", source="/x", tracker="builtin",

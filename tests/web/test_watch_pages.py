@@ -15,8 +15,8 @@ from runs.lifecycle import outcomes
 from runs.models import Notice, Project, Run, Validation, WatchSession
 from runs.timeline import announce
 from runs.watch import acts as watches
-from runs.watch import watch_pages
-from runs.watch.watch_session import Request, Terms
+from runs.watch import pages as watch_pages
+from runs.watch.session import Request, Terms
 from runs.web import fragments, live_parts
 from tests import make
 from tests.fakes import START, World

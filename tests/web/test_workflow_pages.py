@@ -11,7 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from runs.core import lease
-from runs.groups.grouping import TaskStatus
+from runs.groups.terms import TaskStatus
 from runs.models import Monitor, Project, Workflow, WorkflowPhase
 from runs.workflows import stepper as composing
 from tests import make

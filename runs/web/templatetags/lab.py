@@ -10,8 +10,8 @@ from django.utils.safestring import SafeString
 
 from runs import wiring
 from runs.forges import tracker_card
-from runs.groups import group_card
-from runs.lifecycle import run_rows
+from runs.groups import card as group_card
+from runs.lifecycle import rows as run_rows
 from runs.models import Notice, Project
 from runs.overview.board import RunRow
 from runs.timeline import notice_rows

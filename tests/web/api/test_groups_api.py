@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from runs.groups import monitors
-from runs.groups.grouping import SHIPPED, Decision, MonitorState, Preset
+from runs.groups.terms import SHIPPED, Decision, MonitorState, Preset
 from runs.models import Checkpoint, Monitor, Notice, Project, TaskGroup
 from tests.fakes import World
 from tests.web.api.program import Program, denied

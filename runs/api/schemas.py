@@ -1,0 +1,331 @@
+"""What the HTTP API answers. Nothing here names a secret, so none can be shown."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field, create_model
+
+from runs.core.states import (
+    AgentState,
+    NoticeKind,
+    Outcome,
+    ProjectState,
+    RunKind,
+    RunState,
+    Trouble,
+    WorktreeFate,
+)
+from runs.dispatch.eligibility import Act, Why
+from runs.models import AgentProfile, ApiToken
+from runs.settings.acts import NUMBERS
+
+
+class Problem(BaseModel):
+    """Every refusal: a code for programs, a sentence, and a sentence for each wrong field."""
+
+    code: str
+    text: str
+    fields: dict[str, str]
+
+
+class Project(BaseModel):
+    """A git repository with its tracker, its settings and its runs."""
+
+    id: int
+    name: str
+    state: ProjectState
+    source: str
+    default_branch: str
+    tracker: str
+    ready_label: str
+    agent: int | None
+    run_budget_minutes: int | None
+    clone_progress: str
+    error: str
+    warning: str
+    created_at: datetime
+    last_opened_at: datetime | None
+    is_auto: bool
+    parallel_runs: int
+    streak: Annotated[int, Field(ge=0, description="Failed runs in a row.")]
+    is_paused: Annotated[bool, Field(description="Nothing starts by itself until Reset.")]
+    last_failure: Annotated[int | None, Field(description="The run that failed last, if any.")]
+
+
+class Removal(BaseModel):
+    """What removing a project takes from labsite, and what is kept on disk. Null: git could not say."""
+
+    to_stop: Annotated[
+        list[str] | None,
+        Field(description="What to do first; empty: it can be removed. Null: tmux did not answer."),
+    ]
+    parked: Annotated[int | None, Field(description="Branches that nothing live owns.")]
+    unpushed: Annotated[int | None, Field(description="Commits that origin does not have.")]
+    uncommitted: Annotated[list[str] | None, Field(description="Branches with changes on disk.")]
+    rescues: int
+    runs: int
+    watch_sessions: int
+    groups: int
+    issues: Annotated[int, Field(description="Issues that labsite itself keeps.")]
+    pulls: Annotated[int, Field(description="Pull requests that labsite itself keeps.")]
+    is_hosted: Annotated[bool, Field(description="Whether labsite keeps its origin.")]
+
+
+class Change(BaseModel):
+    """What a person can do about a failed condition, and to which issue, branch or agent."""
+
+    act: Act
+    target: str
+    text: str
+
+
+class Obstacle(BaseModel):
+    """One failed condition. `only_auto`: a start that names the issue passes it."""
+
+    why: Why
+    text: str
+    only_auto: bool
+    change: Change
+
+
+class WaitingIssue(BaseModel):
+    """A ready issue that is not running; without `failed` it starts at the next look."""
+
+    issue: str
+    title: str
+    failed: list[Obstacle]
+    changes: Annotated[list[Change], Field(description="The fewest changes that start it.")]
+
+
+class WaitingIssues(BaseModel):
+    """`is_known` is false when the tracker did not answer."""
+
+    is_known: bool
+    items: list[WaitingIssue]
+
+
+class Projects(BaseModel):
+    items: list[Project]
+    next: int | None
+
+
+class AgentHold(BaseModel):
+    """Why nothing is started with an agent: its account cannot be used until then."""
+
+    trouble: Trouble
+    note: str
+    since: datetime
+    until: datetime
+
+
+class Agent(BaseModel):
+    """A coding program that may be chosen. Its arguments and environment are not shown.
+
+    `hold` is null while its account can be used.
+    """
+
+    id: int
+    name: str
+    mode: AgentProfile.Mode
+    models: list[str]
+    efforts: list[str]
+    is_chosen: bool
+    is_found: Annotated[
+        bool | None, Field(description="Whether its program is on the machine; null: not known.")
+    ]
+    version: Annotated[str, Field(description="As it told itself; empty: not known.")]
+    is_logged_in: Annotated[bool | None, Field(description="As asked last; null: not known.")]
+    checked_at: datetime | None
+    hold: AgentHold | None
+
+
+class Agents(BaseModel):
+    items: list[Agent]
+
+
+class Comment(BaseModel):
+    id: int
+    author: str
+    body: str
+    at: datetime
+
+
+class Comments(BaseModel):
+    items: list[Comment]
+    next: int | None
+
+
+class IssueRow(BaseModel):
+    """An issue as a list shows it."""
+
+    number: int
+    title: str
+    author: str
+    labels: list[str]
+    state: Literal["open", "closed"]
+    comment_count: int
+    created_at: datetime
+    updated_at: datetime
+
+
+class Issue(IssueRow):
+    """An issue with its text and its first comments."""
+
+    body: str
+    comments: Comments
+
+
+class Issues(BaseModel):
+    items: list[IssueRow]
+    next: int | None
+
+
+class LabelNames(BaseModel):
+    items: list[str]
+
+
+class AgentTold(BaseModel):
+    """What a one-shot agent said of itself; null where it said nothing, which is never zero.
+
+    Tokens include those of subagents. Until the program has ended by itself they are what its
+    messages reported up to now, and so at least that many.
+    """
+
+    state: AgentState | None
+    until: datetime | None
+    note: str
+    session: str
+    model: str
+    turns: int | None
+    tokens_in: int | None
+    tokens_cached: int | None
+    tokens_out: int | None
+    cost_usd: float | None
+
+
+class RunRow(BaseModel):
+    """One agent's work on one issue. `outcome` is null while the run is active.
+
+    One that is held has no session and no slot; it goes on at `held_until`, or with null as soon
+    as a slot is free. `resumes`: how often it was started again.
+    """
+
+    id: int
+    project: int
+    issue: str
+    issue_title: str
+    kind: RunKind
+    state: RunState
+    outcome: Outcome | None
+    reason: str
+    agent: str
+    model: str
+    effort: str
+    session: str
+    slot: int | None
+    branch: str
+    worktree: str
+    worktree_fate: WorktreeFate
+    started_by: str
+    requested_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    held_at: datetime | None
+    held_until: datetime | None
+    resumes: int
+    used_seconds: Annotated[int, Field(ge=0, description="Wall time used; never below 0.")]
+    budget_seconds: Annotated[int, Field(ge=0, description="Wall time allowed.")]
+    commits: int
+    proven: str
+    pull_number: int | None
+    pull_url: str
+    exit_status: int | None
+    exit_signal: int | None
+    last_line: str
+    warning: str
+    told: AgentTold
+
+
+class Run(RunRow):
+    """A run with its task and the end of its screen."""
+
+    prompt: str
+    last_words: str
+
+
+class Runs(BaseModel):
+    items: list[RunRow]
+    next: int | None
+
+
+class Started(BaseModel):
+    """How the start was answered. `code` is empty while the worker has not answered yet."""
+
+    code: Literal["", "started"]
+    text: str
+    request: int
+    run: RunRow | None
+
+
+class Stopped(BaseModel):
+    """How many runs were stopped."""
+
+    stopped: int
+
+
+class Entry(BaseModel):
+    """One entry of the timeline. `by` is empty where the product itself did it.
+
+    `watch` is the watch session that it is part of; its runs are too.
+    """
+
+    id: int
+    at: datetime
+    kind: NoticeKind
+    project: int | None
+    run: int | None
+    watch: int | None
+    issue: str
+    text: str
+    by: str
+    outcome: Outcome | None
+
+
+class Timeline(BaseModel):
+    """Entries, oldest first. `cursor` is the last one's id: ask with `after=cursor` next time."""
+
+    items: list[Entry]
+    cursor: int
+    is_all: bool
+
+
+class Acts(BaseModel):
+    """What people did, newest first."""
+
+    items: list[Entry]
+    next: int | None
+
+
+class Me(BaseModel):
+    """Whose token this is and what it allows."""
+
+    user: str
+    token: str
+    scope: ApiToken.Scope
+    may_act: bool
+    may_tune: bool
+    expires_at: datetime | None
+
+
+class _Described(BaseModel):
+    """The settings in force."""
+
+    agent: int | None
+    model: str
+    effort: str
+
+
+_SHOWN: dict[str, tuple[object, object]] = dict.fromkeys(NUMBERS, (int, ...))
+Limits = create_model("Settings", __base__=_Described, **_SHOWN)  # type: ignore[call-overload]

@@ -1,0 +1,128 @@
+"""Takes an issue and a slot: the row in *starting*, which keeps other starters out from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from runs.core import naming, tokens
+from runs.core.ports import Lab, Sighting
+from runs.core.states import NoticeKind, RunKind, RunState
+from runs.core.tick_context import TickContext
+from runs.dispatch import start_waits
+from runs.dispatch.rules import Room, Start
+from runs.groups import issue_tasks
+from runs.models import Fixer, Host, ManualSession, Project, Run, Settings, WatchSession
+from runs.timeline import announce
+from trackers.keys import rule_of
+
+
+class NotWantedAnyMore(Exception):
+    """What asked for the run has been answered or taken back meanwhile; nothing was stored."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who asked for a run, when, and what has to be true still when it is stored."""
+
+    kind: RunKind
+    by: str
+    at: datetime
+    confirm: Callable[[Run], bool]
+    watch: WatchSession | None = None
+
+
+def take(tick: TickContext, project: Project, start: Start, title: str, asked: Asked) -> Run:
+    """Store the run and ask the queue to carry it out.
+
+    Raises NotWantedAnyMore, lease.Lost, and IntegrityError when another start took the issue;
+    then nothing was stored.
+    """
+    lab, settings = tick.lab, tick.settings
+    profile = project.agent or settings.agent
+    is_general = profile == settings.agent
+    with transaction.atomic():
+        tick.keep_lease()
+        run = Run.objects.create(
+            project=project,
+            host=lab.host,
+            issue_key=start.key,
+            issue_title=title,
+            kind=asked.kind,
+            state=RunState.STARTING,
+            session=naming.session_name(project.slug, start.slot, start.key, asked.kind),
+            slot=start.slot,
+            mark=tokens.new_mark(),
+            branch=naming.branch_for(start.key),
+            agent=profile.name if profile else "",
+            profile=profile,
+            model=settings.model if is_general else "",
+            effort=settings.effort if is_general else "",
+            started_by=asked.by,
+            watch=asked.watch,
+            requested_at=asked.at,
+        )
+        if not asked.confirm(run):
+            raise NotWantedAnyMore
+        if asked.kind is RunKind.MANUAL:
+            start_waits.forget(project.pk, start.key)
+        # The issue was read on this tracker; on another one its key means something else.
+        same = {"tracker": project.tracker, "tracker_root": project.tracker_root}
+        if not Project.objects.filter(pk=project.pk, **same).update(last_opened_at=lab.now()):
+            raise NotWantedAnyMore
+        who = _starter(asked.watch) if asked.kind is RunKind.AUTO else asked.by
+        text = f"Started{f' by {who}' if who else ''} (slot {start.slot})"
+        announce.tell(lab, NoticeKind.RUN_STARTING, text, run=run, by=asked.by)
+        issue_tasks.started(lab, run)
+        transaction.on_commit(lambda: lab.queue.launch(run.pk), robust=True)
+    return run
+
+
+def _starter(watch: WatchSession | None) -> str:
+    if watch is None or watch.is_auto:
+        return "automatic work"
+    return f"watch session {watch.pk}"
+
+
+def room(
+    lab: Lab,
+    settings: Settings,
+    sightings: Mapping[str, Sighting] | None,
+    held: Collection[str] = (),
+) -> Room:
+    """Slots: live sessions of projects plus runs in *starting* (LAB-41, LAB-66).
+
+    A session of `held` counts as long as its run is active: it may have come to life after the
+    sessions were looked at, when it is neither seen nor *starting* any more. A held run has no
+    session and takes no slot. Other hosts count by their active runs and by their sessions of people and fixers.
+    """
+    present = Run.objects.active().exclude(state=RunState.HELD)
+    active = list(present.values_list("host", "session", "slot", "state"))
+    ours = [(session, slot, state) for host, session, slot, state in active if host == lab.host]
+    taken = {slot for _, slot, _ in ours if slot}
+    host_cap = Host.objects.filter(name=lab.host).values_list("session_cap", flat=True).first()
+    driven = [
+        *ManualSession.objects.filter(ended_at=None).values_list("host", "session"),
+        *Fixer.objects.filter(ended_at=None).values_list("host", "session"),
+    ]
+    mine = {session for host, session in driven if host == lab.host}
+    elsewhere = len(active) - len(ours) + len(driven) - len(mine)
+    if sightings is None:
+        return Room(taken, None, settings.session_cap, elsewhere, host_cap)
+    slugs = dict(Project.objects.values_list("slug", "tracker"))
+    live = {
+        name
+        for name, seen in sightings.items()
+        if seen.alive and naming.session_project(name) in slugs
+    }
+    for name in live:
+        parsed = naming.parse_session(name, rule_of(slugs[naming.session_project(name) or ""]))
+        if parsed is not None and parsed.slot:
+            taken.add(parsed.slot)
+    starting = {
+        session for session, _, state in ours if state == RunState.STARTING or session in held
+    }
+    return Room(taken, len(live | starting | mine), settings.session_cap, elsewhere, host_cap)

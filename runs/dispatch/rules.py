@@ -1,0 +1,222 @@
+"""The rule of the launch pass: which issue starts in which slot, or why none does."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from runs.core.states import AnswerCode
+from runs.dispatch import eligibility
+from runs.dispatch.eligibility import Candidate, Change, Obstacle, Queue, Room, Why
+from trackers.keys import KeyRule
+
+__all__ = ["Candidate", "Queue", "Refusal", "Room", "Start", "Waiting", "decide_start", "fill"]
+
+_CODES: Mapping[Why, AnswerCode] = {
+    Why.NOT_CLONED: AnswerCode.NOT_READY,
+    Why.NO_AGENT: AnswerCode.SEAM_FAILED,
+    Why.NO_TRACKER: AnswerCode.NO_TRACKER,
+    Why.TRACKER_FAILED: AnswerCode.TRACKER_FAILED,
+    Why.CLAIMS_UNKNOWN: AnswerCode.SEAM_FAILED,
+    Why.NO_PROGRAM: AnswerCode.NO_PROGRAM,
+    Why.ROOT_REFUSED: AnswerCode.NO_PROGRAM,
+    Why.LOGGED_OUT: AnswerCode.LOGGED_OUT,
+    Why.AGENT_HELD: AnswerCode.AGENT_HELD,
+    Why.BLOCK_UNKNOWN: AnswerCode.TRACKER_FAILED,
+    Why.SESSIONS_UNKNOWN: AnswerCode.SEAM_FAILED,
+    Why.AT_CAP: AnswerCode.AT_CAP,
+}
+_MORE: Mapping[Why, str] = {
+    Why.NOT_CLONED: "Start again when it is ready.",
+    Why.NO_AGENT: "Choose one on the settings page.",
+    Why.TRACKER_FAILED: "Nothing was claimed.",
+    Why.CLAIMS_UNKNOWN: "Nothing was claimed.",
+    Why.LOGGED_OUT: "Log in, then start again.",
+    Why.AGENT_HELD: "Nothing was claimed.",
+    Why.SESSIONS_UNKNOWN: "So nothing was started. Nothing was claimed.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start this issue in this slot."""
+
+    key: str
+    slot: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Nothing starts, and a person can read why and what to do."""
+
+    code: AnswerCode
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Why one ready issue is not running: what it fails, in order, and the fewest changes."""
+
+    issue: Candidate
+    failed: Sequence[Obstacle]
+    changes: Sequence[Change]
+
+
+def decide_start(queue: Queue, room: Room) -> Start | Refusal:
+    """Pick the first claimable issue for a person, then check the cap (LAB-53 to LAB-57, LAB-66).
+
+    The order of the answers is the order of work of LAB-57: queue, claims, pick, cap.
+    """
+    key = pick(queue)
+    if isinstance(key, Refusal):
+        return key
+    for found in eligibility.of_room(room):
+        return _refusal(found)
+    return Start(key, free_slot(room.taken))
+
+
+def pick(queue: Queue) -> str | Refusal:
+    """The issue that a person's start takes, or why there is none (LAB-54 to LAB-56, LAB-64)."""
+    for found in eligibility.of_project(queue):
+        if not found.only_auto:
+            return _refusal(found)
+    if queue.wanted:
+        return _wanted(queue)
+    free = claimable(queue)
+    if free:
+        return free[0].key
+    text = "Nothing is ready to start: no open issue carries the ready label."
+    if queue.ready:
+        text = (
+            "Nothing is ready to start: every ready issue is claimed by a run or by kept work, "
+            "blocked by an open one, or from an author that this project does not trust."
+        )
+    return Refusal(AnswerCode.NOTHING_READY, text)
+
+
+def claimable(queue: Queue) -> list[Candidate]:
+    """The ready issues that nothing of their own keeps from starting, in order (LAB-101)."""
+    return [issue for issue in queue.ready or () if not any(eligibility.of_issue(queue, issue))]
+
+
+def blocked(queue: Queue) -> list[Candidate]:
+    """The ready issues that nobody works on and that wait for others, or may, in order."""
+    taken = {*queue.active, *(queue.claims or ())}
+    waits = [one for one in queue.ready or () if not (one.block.is_free or one.block.is_unasked)]
+    return [one for one in waits if one.key not in taken]
+
+
+def unasked(queue: Queue) -> list[Candidate]:
+    """The ready issues that nothing is known against, and that others go before."""
+    return [
+        issue
+        for issue in queue.ready or ()
+        if issue.block.is_unasked
+        and all(found.why is Why.BLOCK_UNKNOWN for found in eligibility.of_issue(queue, issue))
+    ]
+
+
+def hopeful(queue: Queue) -> list[Candidate]:
+    """What is wanted and could start, or may for all that anybody could tell; in order.
+
+    A blocker that nobody could name settles nothing: could not tell ends no session.
+    """
+    return [
+        issue
+        for issue in queue.ready or ()
+        if queue.want.includes(issue.key)
+        and not issue.stopped_by
+        and all(found.why is Why.BLOCK_UNKNOWN for found in eligibility.of_issue(queue, issue))
+    ]
+
+
+def held(queue: Queue, room: Room) -> str:
+    """What keeps the first of these from starting, as a sentence; empty when nothing does."""
+    found = [eligibility.obstacles(queue, issue, room) for issue in hopeful(queue)[:1]]
+    return found[0][0].text if found and found[0] else ""
+
+
+def fill(queues: Sequence[Queue], room: Room) -> list[tuple[Queue, Start]]:
+    """What starts without a person: one issue a project in turn, until nothing may (LAB-82, LAB-85).
+
+    Never more than the projects allow at a time, nor than the host and all hosts have room for.
+    """
+    picked: list[tuple[Queue, Start]] = []
+    line = list(queues)
+    occupied = room.occupied
+    while line and room.full_at is None and occupied is not None:
+        again = []
+        for queue in line:
+            found = _first(queue, room)
+            if found is None:
+                continue
+            start = Start(found.key, free_slot(room.taken))
+            picked.append((queue, start))
+            again.append(_after(queue, found.key))
+            occupied += 1
+            room = replace(room, taken={*room.taken, start.slot}, occupied=occupied)
+            if room.full_at is not None:
+                break
+        line = again
+    return picked
+
+
+def explain(queue: Queue, room: Room) -> list[Waiting]:
+    """Why each ready issue that no run has is not running, by the rule that starts them."""
+    first = {start.key for _, start in fill([queue], room)}
+    answer = []
+    for issue in queue.ready or ():
+        if issue.key in queue.active:
+            continue
+        failed = eligibility.obstacles(queue, issue, room)
+        if not failed and issue.key not in first:
+            failed = (eligibility.not_first(issue),)
+        answer.append(Waiting(issue, failed, eligibility.changes(issue, failed)))
+    return answer
+
+
+def free_slot(taken: Collection[int]) -> int:
+    """The lowest slot that nobody holds."""
+    return next(number for number in range(1, len(taken) + 2) if number not in taken)
+
+
+def _first(queue: Queue, room: Room) -> Candidate | None:
+    """The first issue that fails no condition at all."""
+    ready = queue.ready or ()
+    return next((issue for issue in ready if not eligibility.obstacles(queue, issue, room)), None)
+
+
+def _after(queue: Queue, key: str) -> Queue:
+    """The queue when this issue runs."""
+    active = {*queue.active, key}
+    want = queue.want.after_one()
+    return replace(queue, active=active, auto_alive=queue.auto_alive + 1, want=want)
+
+
+def _wanted(queue: Queue) -> str | Refusal:
+    """The one issue that was asked for, if it may start. Whoever names it vouches for it."""
+    issue = next((one for one in queue.ready or () if one.key == queue.wanted), None)
+    if queue.wanted in {*queue.active, *(queue.claims or ())}:
+        what = "the worktree of an earlier run" if queue.wanted in queue.left else "a kept branch"
+        if issue is not None and issue.pull is not None:
+            what = f"pull request #{issue.pull}, which is open"
+        what = "a run" if queue.wanted in queue.active else what
+        text = f"Issue {queue.wanted} is already claimed by {what}."
+        return Refusal(AnswerCode.NOTHING_READY, text)
+    if issue is None:
+        text = f"Issue {queue.wanted} is not ready: it must be open and carry the ready label."
+        if queue.keys is KeyRule.WORD:
+            text = (
+                f"Issue {queue.wanted} is not ready: it must be open, not in progress and not "
+                "blocked, and carry the ready label where the project has one."
+            )
+        return Refusal(AnswerCode.NOTHING_READY, text)
+    for found in eligibility.of_issue(queue, issue):
+        if not found.only_auto:
+            return _refusal(found)
+    return queue.wanted
+
+
+def _refusal(found: Obstacle) -> Refusal:
+    code = _CODES.get(found.why, AnswerCode.NOTHING_READY)
+    return Refusal(code, f"{found.text} {_MORE.get(found.why, '')}".strip())

@@ -1,0 +1,54 @@
+"""What a project wants started by itself: what its open watch session may start still."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from runs.core.states import Outcome
+from runs.dispatch.scope_rules import Want
+from runs.models import Project, Run, WatchSession
+from runs.watch.session import Request
+
+
+def of(projects: Sequence[Project]) -> Mapping[int, Want]:
+    """The want of each project, in two queries. The only place that knows what stands behind it."""
+    found = {project.pk: Want() for project in projects}
+    rows = WatchSession.objects.open().filter(project__in=found, request=Request.NONE, reason="")
+    sessions = list(
+        with_active(rows).values_list("pk", "project_id", "is_auto", "limit", "completed", "active")
+    )
+    done = _done([pk for pk, _, is_auto, *_ in sessions if not is_auto])
+    for pk, project, _, limit, completed, active in sessions:
+        most = None if limit is None else max(0, limit - completed - active)
+        found[project] = Want(is_on=True, without=frozenset(done[pk]), most=most)
+    return found
+
+
+def with_active(rows: QuerySet[WatchSession]) -> QuerySet[Any, Any]:
+    """Sessions with `active`, the number of their own runs that have no outcome (C-59).
+
+    Read in one statement with the counters, so that a run is in one of the two.
+    """
+    own = Run.objects.active().filter(watch=OuterRef("pk")).order_by()
+    count = own.values("watch").annotate(number=Count("pk")).values("number")
+    return rows.annotate(active=Coalesce(Subquery(count), 0))
+
+
+def _done(sessions: Sequence[int]) -> Mapping[int, set[str]]:
+    """The issues that sessions of people have worked on (MALA-W-10).
+
+    A claim that was lost leaves its issue eligible (MALA-W-28). What the switch opened may take an
+    issue again that was given back: it has no end at which a person would look at the rest.
+    """
+    done: dict[int, set[str]] = defaultdict(set)
+    if sessions:
+        lost = Q(outcome=Outcome.FAILED, claimed_at=None)
+        rows = Run.objects.filter(watch__in=sessions).exclude(lost)
+        for session, key in rows.values_list("watch_id", "issue_key"):
+            done[session].add(key)
+    return done

@@ -1,0 +1,107 @@
+"""Tasks that stand for an issue follow its runs, in the transaction of the run's own change."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from django.db.models import F, OuterRef, QuerySet
+
+from runs.core.ports import Lab
+from runs.core.states import NoticeKind, Outcome
+from runs.groups import signal_folders
+from runs.groups.terms import TaskStatus
+from runs.models import Project, Run, Task, TaskGroup
+from runs.timeline import announce
+
+
+class RunStarted(Exception):
+    """A run started while a group was made of issues; making it again sees the run."""
+
+
+def hold(project: Project, keys: Sequence[str]) -> frozenset[int]:
+    """Let no active run of these issues end until the transaction does."""
+    active = Run.objects.active().filter(project=project, issue_key__in=keys).order_by("pk")
+    return frozenset(active.select_for_update(no_key=True).values_list("pk", flat=True))
+
+
+def catch_up(lab: Lab, group: TaskGroup, held: Collection[int]) -> None:
+    """Let the tasks of a new group stand as the newest run of each issue does. Raises RunStarted.
+
+    The project is held, so that no run starts; `held` are the runs that cannot end.
+    """
+    tasks = {task.issue_key: task for task in group.tasks.exclude(issue_key="")}
+    runs = Run.objects.filter(project=group.project_id, issue_key__in=tasks).order_by("pk")
+    newest = {run.issue_key: run for run in runs.select_related("project")}
+    for key, run in newest.items():
+        tasks[key].group = group
+        if run.is_active and run.pk not in held:
+            raise RunStarted
+        if run.is_active:
+            begin(lab, tasks[key], run)
+        elif run.outcome == Outcome.SUCCEEDED:
+            finish(lab, tasks[key], run)
+
+
+def started(lab: Lab, run: Run) -> None:
+    """The tasks of a run's issue are in progress; a completed one stays completed."""
+    waiting = _open(run).exclude(status=TaskStatus.COMPLETED)
+    for task in waiting.select_related("group__project"):
+        begin(lab, task, run)
+
+
+def begin(lab: Lab, task: Task, run: Run) -> None:
+    """Let one task be in progress by a run."""
+    rows = Task.objects.filter(pk=task.pk).exclude(status=TaskStatus.COMPLETED)
+    if rows.update(
+        status=TaskStatus.IN_PROGRESS,
+        owner=owner_of(run),
+        claim=F("claim") + 1,
+        claimed_at=lab.now(),
+        run=run,
+        note="",
+    ):
+        text = f"task {task} was taken by run {run.pk}"
+        announce.tell(lab, NoticeKind.TASK_CLAIMED, text, run=run, group=task.group)
+
+
+def of(run: Run | OuterRef) -> QuerySet[Task]:
+    """The tasks that a run works on."""
+    return Task.objects.filter(run=run, status=TaskStatus.IN_PROGRESS).exclude(issue_key="")
+
+
+def ended(lab: Lab, run: Run, outcome: Outcome) -> None:
+    """A success completes the tasks of a run; any other end lets them wait again, and says which."""
+    for task in of(run).select_related("group__project"):
+        if outcome is Outcome.SUCCEEDED:
+            finish(lab, task, run)
+        else:
+            _let_wait(lab, task, run, f"Run {run.pk} {outcome.words}.")
+
+
+def finish(lab: Lab, task: Task, run: Run) -> None:
+    """Let one task be completed by a run that succeeded."""
+    rows = Task.objects.filter(pk=task.pk).exclude(status=TaskStatus.COMPLETED)
+    done = {"status": TaskStatus.COMPLETED, "completed_at": lab.now(), "run": run, "note": ""}
+    if rows.update(owner=owner_of(run), **done):
+        task.owner = owner_of(run)
+        text = f"task {task} was completed by run {run.pk}"
+        announce.tell(lab, NoticeKind.TASK_COMPLETED, text, run=run, group=task.group)
+        signal_folders.completed(lab, task)
+
+
+def _let_wait(lab: Lab, task: Task, run: Run, note: str) -> None:
+    free = {"status": TaskStatus.PENDING, "owner": "", "claimed_at": None, "note": note}
+    if of(run).filter(pk=task.pk).update(**free):
+        text = f"task {task} waits again: {note}"
+        announce.tell(lab, NoticeKind.TASK_HANDED_BACK, text, run=run, group=task.group)
+
+
+def owner_of(run: Run) -> str:
+    """How a run is called among the workers of a group."""
+    return f"run-{run.pk}"
+
+
+def _open(run: Run) -> QuerySet[Task]:
+    return Task.objects.filter(
+        issue_key=run.issue_key, group__project=run.project_id, group__closed_at=None
+    )

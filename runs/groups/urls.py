@@ -1,0 +1,31 @@
+"""Addresses of task groups and their monitors."""
+
+from __future__ import annotations
+
+from django.urls import include, path
+
+from runs.groups import act_views, monitor_views
+from runs.groups import views as groups
+
+group_patterns = [
+    path("", groups.groups, name="groups"),
+    path("live", groups.groups_live, name="groups-live"),
+    path("new", act_views.new, name="group-new"),
+    path("from-issues", act_views.from_issues, name="group-from-issues"),
+    path("<int:group_id>/", groups.group, name="group"),
+    path("<int:group_id>/live", groups.group_live, name="group-live"),
+    path("<int:group_id>/tasks/", groups.tasks, name="group-tasks"),
+    path("<int:group_id>/feed", groups.feed, name="group-feed"),
+    path("<int:group_id>/add", act_views.add, name="group-add"),
+    path("<int:group_id>/close", act_views.close, name="group-close"),
+    path("<int:group_id>/delete", act_views.delete, name="group-delete"),
+    path("<int:group_id>/monitor", monitor_views.start, name="monitor-start"),
+    path("<int:group_id>/monitor/stop", monitor_views.stop, name="monitor-stop"),
+    path("<int:group_id>/tasks/<int:task_id>/complete", act_views.complete, name="task-complete"),
+    path(
+        "<int:group_id>/tasks/<int:task_id>/hand-back",
+        act_views.hand_back,
+        name="task-hand-back",
+    ),
+]
+urlpatterns = [path("projects/<int:project_id>/groups/", include(group_patterns))]

@@ -1,0 +1,103 @@
+"""Kept work over the API: what is parked, discard, what was rescued, restore."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from django.http import HttpRequest
+from ninja import Path, Query
+
+from runs.api import asked, replies, showing
+from runs.api.ids import ProjectId
+from runs.api.router import Router
+from runs.kept import discard, parked, restore
+from runs.kept import schemas as kept_shapes
+from runs.models import Rescue
+from runs.projects.api import project_of
+from runs.web.access import username
+from runs.web.refusals import Denied
+from runs.wiring import lab
+from trackers.base import NotFound
+
+router = Router(tags=["Kept work"])
+
+RescueId = Annotated[int, Path(ge=1, le=asked.BIGGEST_ID)]
+
+
+@router.get(
+    "/{int:project_id}/parked",
+    response=replies.act(kept_shapes.ParkedPage),
+    summary="List parked branches",
+)
+def parked_list(
+    request: HttpRequest, project_id: ProjectId, wanted: Query[kept_shapes.Page]
+) -> kept_shapes.ParkedPage:
+    """Branches that no live session owns, asked of git now, newest first, 20 on a page."""
+    found = parked.listing(lab(), project_of(project_id), wanted.page)
+    if found.error:
+        raise Denied(
+            502,
+            "no_answer",
+            f"Parked work could not be listed ({found.error}). Nothing was changed.",
+        )
+    return kept_shapes.ParkedPage(
+        items=[kept_shapes.parked(one) for one in found.entries],
+        total=found.total,
+        next=found.page + 1 if found.has_more else None,
+        pulls_error=found.pulls_error,
+    )
+
+
+@router.post(
+    "/{int:project_id}/parked/discard",
+    response=replies.given(kept_shapes.Rescue),
+    summary="Discard a parked branch",
+)
+def parked_discard(
+    request: HttpRequest, project_id: ProjectId, given: kept_shapes.DiscardGiven
+) -> kept_shapes.Rescue:
+    """Remove a parked branch and its worktree, whatever their state; the rescue that holds both.
+
+    Its branch on origin goes too, rescued as well, and an open pull request of it is closed; what
+    origin does not let go is told on the timeline. Large files are rescued first, so the answer may
+    take minutes.
+    """
+    by, patient = username(request), lambda _: None
+    done = discard.discard(lab(), project_of(project_id), given.branch, by, patient)
+    return kept_shapes.rescue(done.rescue)
+
+
+@router.get(
+    "/{int:project_id}/rescues",
+    response=replies.look(kept_shapes.Rescues),
+    summary="List rescues",
+)
+def rescue_list(
+    request: HttpRequest, project_id: ProjectId, wanted: Query[asked.Paging]
+) -> kept_shapes.Rescues:
+    """What was kept before it was removed, newest first."""
+    rows = Rescue.objects.filter(project=project_of(project_id))
+    if wanted.cursor:
+        rows = rows.filter(pk__lt=wanted.cursor)
+    page, last = showing.cut(list(rows[: wanted.limit + 1]), wanted.limit)
+    return kept_shapes.Rescues(
+        items=[kept_shapes.rescue(row) for row in page], next=last.pk if last else None
+    )
+
+
+@router.post(
+    "/{int:project_id}/rescues/{int:rescue_id}/restore",
+    response=replies.act(kept_shapes.Rescue),
+    summary="Restore a rescue",
+)
+def rescue_restore(
+    request: HttpRequest, project_id: ProjectId, rescue_id: RescueId
+) -> kept_shapes.Rescue:
+    """Make a rescued branch again, and its worktree if it had one."""
+    rows = Rescue.objects.select_related("project").filter(pk=rescue_id)
+    found = rows.filter(project=project_of(project_id)).first()
+    if found is None:
+        raise NotFound(f"There is no rescue {rescue_id}.")
+    restore.restore(lab(), found, username(request))
+    found.refresh_from_db()
+    return kept_shapes.rescue(found)

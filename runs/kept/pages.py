@@ -1,0 +1,125 @@
+"""Facts of the pages of kept work: what is parked, what was rescued, what a rescue holds."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import Http404
+from django.template.loader import render_to_string
+from django.utils.text import slugify
+
+from runs.core.ports import Lab
+from runs.kept import ages, discard_progress, disk, parked, retention
+from runs.models import Project, Rescue, Settings
+from runs.pulls import diff
+
+RESCUES = 50
+
+
+def strip(lab: Lab, project: Project, page: int, can_act: bool) -> Mapping[str, Any]:
+    """The list of parked branches as a page, a fragment and the answer to an act show it."""
+    found = parked.listing(lab, project, page)
+    ids = _ids([entry.branch for entry in found.entries])
+    rows = [
+        {"entry": entry, "id": name, "age": ages.short(lab.now() - entry.at)}
+        for name, entry in zip(ids, found.entries, strict=True)
+    ]
+    return {
+        **discards(project, found.page),
+        "listing": found,
+        "rows": rows,
+        "can_act": can_act,
+        "now": lab.now(),
+    }
+
+
+def discards(project: Project, page: int) -> Mapping[str, Any]:
+    """How far long discards are, from their rows alone, so that it can be asked for often."""
+    rows = discard_progress.of(project)
+    going = [one for one in rows if not one.error]
+    failed = [one for one in rows if one.error]
+    return {
+        "project": project,
+        "page_number": page,
+        "discards": {"open": going, "failed": failed, "is_over": False},
+    }
+
+
+def discards_html(project: Project, page: int) -> str:
+    """The fragment that replaces itself while something is being discarded; then it asks for the list."""
+    context = discards(project, page)
+    context["discards"]["is_over"] = True
+    return render_to_string("kept/_discards.html", dict(context))
+
+
+def _ids(branches: Sequence[str]) -> list[str]:
+    """A name for each row in the page, alike at each refresh; no two rows have the same."""
+    slugs = [slugify(branch) for branch in branches]
+    return [
+        slug
+        if slugs.count(slug) == 1
+        else f"{slug}-{hashlib.sha256(branch.encode()).hexdigest()[:8]}"
+        for slug, branch in zip(slugs, branches, strict=True)
+    ]
+
+
+def strip_html(lab: Lab, project: Project, page: int, can_act: bool) -> str:
+    return render_to_string("kept/_list.html", dict(strip(lab, project, page, can_act)))
+
+
+def rescues(lab: Lab, project: Project) -> Mapping[str, Any]:
+    """What was rescued, newest first."""
+    rows = Rescue.objects.filter(project=project)
+    found = list(rows[: RESCUES + 1])
+    return {
+        "project": project,
+        "rescues": _with_times(lab, found[:RESCUES]),
+        "has_more": len(found) > RESCUES,
+        "rescue_days": Settings.current().rescue_days,
+        "now": lab.now(),
+    }
+
+
+def _with_times(lab: Lab, rows: Sequence[Rescue]) -> list[tuple[Rescue, datetime]]:
+    """Each rescue with the earliest moment at which it goes: only days that labsite works count."""
+    names = {one.pk: retention.of_rescue(one.ref, one.project_id) for one in rows}
+    left = retention.left(lab, names.values())
+    now, full = lab.now(), timedelta(days=Settings.current().rescue_days)
+    return [(one, max(one.expires_at, now + left.get(names[one.pk], full))) for one in rows]
+
+
+def disk_use(project: Project) -> Mapping[str, Any]:
+    """Disk use beside the quota, as last measured."""
+    return {"disk": disk.of(project, Settings.current())}
+
+
+def held(lab: Lab, rescue: Rescue) -> Mapping[str, Any]:
+    """What a rescue holds: files that were not committed with their diffs, and the commits' files."""
+    found = parked.held(lab, rescue)
+    ((_, until),) = _with_times(lab, [rescue])
+    return {
+        "project": rescue.project,
+        "rescue": rescue,
+        "until": until,
+        "held": found,
+        "files": diff.files(found.uncommitted, found.patch),
+        "now": lab.now(),
+    }
+
+
+def project_of(project_id: int) -> Project:
+    found = Project.objects.defer("token").filter(pk=project_id).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+def rescue_of(project_id: int, rescue_id: int) -> Rescue:
+    found = Rescue.objects.select_related("project").filter(pk=rescue_id, project=project_id)
+    one = found.first()
+    if one is None:
+        raise Http404
+    return one

@@ -1,0 +1,118 @@
+"""Runs over the API: read, start, stop. Starting asks the same launch pass as the button."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Query, Status
+
+from runs.accounts import held
+from runs.api import asked, replies, showing
+from runs.api import schemas as shapes
+from runs.api.ids import ProjectId, RunId
+from runs.api.router import Router
+from runs.core.states import AnswerCode, RunState
+from runs.dispatch import start_answers, start_requests
+from runs.lifecycle import stop
+from runs.models import Run, Settings
+from runs.overview import queries
+from runs.projects.api import project_of
+from runs.pulls import checks
+from runs.pulls import schemas as pull_shapes
+from runs.web.access import username
+from runs.web.refusals import Denied
+from runs.wiring import lab
+from trackers.base import NotFound
+
+router = Router(tags=["Runs"])
+of_project = Router(tags=["Runs"])
+
+ENDED = "This run had ended already, so nothing was stopped."
+
+
+@router.get("", response=replies.look(shapes.Runs), summary="List runs")
+def run_list(request: HttpRequest, wanted: Query[asked.RunFilter]) -> shapes.Runs:
+    """Runs, newest first; `outcome=active` shows those that have not ended."""
+    outcome = wanted.outcome or ""
+    rows = queries.narrowed_runs(outcome, wanted.project, wanted.cursor, wanted.issue)
+    rows = held.with_profile(rows.select_related("project"))
+    found = rows.defer(*queries.HEAVY, "project__token")
+    page, last = showing.cut(list(found[: wanted.limit + 1]), wanted.limit)
+    settings, now = Settings.current(), lab().now()
+    return shapes.Runs(
+        items=[showing.run_row(row, now, settings) for row in page],
+        next=last.pk if last else None,
+    )
+
+
+@router.get("/{int:run_id}", response=replies.look(shapes.Run), summary="Show a run")
+def run_show(request: HttpRequest, run_id: RunId) -> shapes.Run:
+    """One run with its task and the end of its screen."""
+    return _shown(run_id)
+
+
+@router.get(
+    "/{int:run_id}/pull", response=replies.look(pull_shapes.RunPull), summary="Show a run's pull"
+)
+def run_pull(request: HttpRequest, run_id: RunId) -> pull_shapes.RunPull:
+    """The run's pull request as its tracker tells of it now, and what was checked on its head.
+
+    `checks` is null where they could not be read, and `trouble` says why.
+    """
+    looked = checks.look(lab(), _run(run_id))
+    return pull_shapes.run_pull(looked.pull, looked.checks, looked.trouble)
+
+
+@router.post("/{int:run_id}/stop", response=replies.act(shapes.Run), summary="Stop a run")
+def run_stop(request: HttpRequest, run_id: RunId) -> shapes.Run:
+    """End a run now. Worktree and branch are kept; it is neither success nor failure."""
+    if not stop.stop(lab(), _run(run_id), username(request)):
+        raise Denied(409, "already_ended", ENDED)
+    return _shown(run_id)
+
+
+@of_project.post(
+    "/{int:project_id}/runs",
+    response=replies.given(shapes.Started, 201, 202),
+    summary="Start a run",
+)
+def run_start(request: HttpRequest, project_id: ProjectId, given: asked.StartGiven) -> Status[Any]:
+    """Start a run of the lowest ready issue, or of the one named, as the button does.
+
+    Waits up to 5 s. 201: an agent works. 202: not yet; with a run in the answer its worktree is
+    being made, without one the worker has not answered, and the start is written down. The timeline
+    tells how it went.
+    """
+    outside, project = lab(), project_of(project_id)
+    row = start_requests.request(outside, project, username(request), given.issue or "")
+    row = start_requests.wait(outside, row)
+    code, text = AnswerCode(row.answer), start_answers.text(row)
+    if code not in (AnswerCode.PENDING, AnswerCode.STARTED):
+        raise Denied(start_answers.STATUS[code], code.value, text)
+    shown = None
+    if row.run is not None:
+        shown = showing.run_row(row.run, outside.now(), Settings.current())
+    if code is AnswerCode.PENDING:
+        return Status(202, shapes.Started(code="", text=text, request=row.pk, run=shown))
+    status = 202 if row.run is not None and row.run.state == RunState.STARTING else 201
+    return Status(status, shapes.Started(code="started", text=text, request=row.pk, run=shown))
+
+
+@of_project.post(
+    "/{int:project_id}/stop-all", response=replies.act(shapes.Stopped), summary="Stop all runs"
+)
+def stop_all(request: HttpRequest, project_id: ProjectId) -> shapes.Stopped:
+    """End every run of one project, each by the same neutral Stop."""
+    return shapes.Stopped(stopped=stop.stop_all(lab(), project_of(project_id), username(request)))
+
+
+def _run(run_id: int) -> Run:
+    found = held.with_profile(Run.objects.select_related("project").filter(pk=run_id)).first()
+    if found is None:
+        raise NotFound(f"There is no run {run_id}.")
+    return found
+
+
+def _shown(run_id: int) -> shapes.Run:
+    return showing.run(_run(run_id), lab().now(), Settings.current())

@@ -1,0 +1,166 @@
+"""Asks git and origin whether a run without pull requests has delivered, and takes the agent's word.
+
+Its word is a request for one look (C-07): a look that finds something missing uses it up.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import TimeoutError as Overdue
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from django.db import transaction
+
+from runs.core.ports import Lab, Repos, SeamError
+from runs.core.states import NoticeKind
+from runs.forges.fan_out import DEADLINE_SECONDS, HANDS
+from runs.lifecycle import delivery_rules
+from runs.lifecycle.delivery_rules import Evidence, Said
+from runs.models import Project, Run
+from runs.timeline import announce
+from trackers.base import Ability
+from trackers.keys import evidence_of
+
+logger = logging.getLogger(__name__)
+
+MOST_COMMITS = 500
+
+Fact = TypeVar("Fact")
+
+
+class NothingToProve(Exception):
+    """The run's tracker has pull requests, so the word of its agent asks for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """What is asked about; read off the rows beforehand, since threads leave the database alone."""
+
+    repo: Path
+    name: str
+    fork_point: str
+    base: str
+    words: Sequence[str]
+    token: str
+    url: str
+
+
+def is_wanted(lab: Lab, project: Project) -> bool:
+    """Whether commits are the done signal of a project: its tracker has no pull requests."""
+    tracker = lab.tracker_for(project.tracker) if project.tracker else None
+    return tracker is not None and Ability.PULLS not in tracker.abilities
+
+
+def begin(lab: Lab, runs: Sequence[Run]) -> Callable[[], Iterator[tuple[Run, Evidence]]]:
+    """Start a look at each run's branch, side by side; what it returns gives them as they come.
+
+    One deadline for all, as for trackers: what is late could not be told.
+    """
+    if not runs:
+        return lambda: iter(())
+    pool = ThreadPoolExecutor(min(HANDS, len(runs)), thread_name_prefix="proof")
+    looks = {pool.submit(look, lab.repos, branch_of(lab, run)): run for run in runs}
+    until = lab.steady().seconds + DEADLINE_SECONDS
+    pool.shutdown(wait=False)
+
+    def collect() -> Iterator[tuple[Run, Evidence]]:
+        waiting = dict(looks)
+        try:
+            for done in as_completed(looks, timeout=max(0.1, until - lab.steady().seconds)):
+                yield waiting.pop(done), _answer(done)
+        except Overdue:
+            for late, run in waiting.items():
+                late.cancel()
+                yield run, Evidence()
+
+    return collect
+
+
+def branch_of(lab: Lab, run: Run) -> Branch:
+    """Everything that a look at a run's branch needs."""
+    project = run.project
+    return Branch(
+        repo=project.repo(lab.paths),
+        name=run.branch,
+        fork_point=run.fork_point,
+        base=project.default_branch,
+        words=evidence_of(project.tracker, run.issue_key),
+        token=project.git_token,
+        url=project.url,
+    )
+
+
+def look(repos: Repos, branch: Branch) -> Evidence:
+    """What is proven of a branch; origin is asked only when there is something to be there."""
+    tip = _fact(lambda: repos.tip(branch.repo, f"refs/heads/{branch.name}") or "")
+    if not tip:
+        return Evidence() if tip is None else Evidence(commits=0)
+    said = _fact(lambda: _since_fork(repos, branch, tip))
+    if said is not None and not said:
+        return Evidence(commits=0)
+    pushed = _fact(lambda: repos.pushed(branch.repo, branch.name, branch.token, branch.url) or "")
+    return Evidence(
+        commits=None if said is None else len(said),
+        is_pushed=None if pushed is None else pushed == tip,
+        named_in=None if said is None else delivery_rules.naming_commit(said, branch.words),
+        tip=tip,
+    )
+
+
+def ask(lab: Lab, run: Run, by: str) -> Evidence:
+    """The agent says that it is done: look at once, and have the judge look too.
+
+    A look that finds something missing uses the word up here already: one that the judge takes
+    later would see commits that the word was not about. Safe to repeat. Raises NothingToProve where
+    a pull request is what is needed.
+    """
+    if not is_wanted(lab, run.project):
+        raise NothingToProve
+    found = look(lab.repos, branch_of(lab, run))
+    asked_at = None if delivery_rules.is_delivered(found) is False else lab.now()
+    with transaction.atomic():
+        rows = Run.objects.active().filter(pk=run.pk)
+        is_first = rows.filter(look_asked_at=None, proven="").exists()
+        if rows.update(look_asked_at=asked_at, proven=delivery_rules.told(found)) and is_first:
+            text = f"the agent says that it is done: {delivery_rules.told(found) or 'git did not answer'}"
+            announce.tell(lab, NoticeKind.RUN_STEP, text, run=run, by=by)
+        slug = run.project.slug
+        if asked_at is not None:
+            transaction.on_commit(lambda: lab.bell.look(slug), robust=True)
+    return found
+
+
+def use_up(run: Run, found: Evidence) -> None:
+    """The look that was asked for has found something missing; a later word asks anew."""
+    Run.objects.active().filter(pk=run.pk, look_asked_at=run.look_asked_at).update(
+        look_asked_at=None, proven=delivery_rules.told(found)
+    )
+
+
+def _since_fork(repos: Repos, branch: Branch, tip: str) -> list[Said]:
+    """The newest commits since the fork point. An adopted run forked off the default branch."""
+    fork = branch.fork_point or repos.tip(branch.repo, f"refs/remotes/origin/{branch.base}")
+    if not fork:
+        raise SeamError(f"nothing is known of where {branch.name} began")
+    found = repos.commits(branch.repo, fork, tip, MOST_COMMITS)
+    return [Said(one.id, f"{one.subject}\n\n{one.body}") for one in found]
+
+
+def _fact(ask: Callable[[], Fact]) -> Fact | None:
+    try:
+        return ask()
+    except SeamError as error:
+        logger.info("a delivery was not looked at whole", extra={"error": str(error)})
+        return None
+
+
+def _answer(done: Future[Evidence]) -> Evidence:
+    try:
+        return done.result()
+    except Exception:
+        logger.exception("a delivery was not looked at by a mistake of ours")
+        return Evidence()

@@ -1,0 +1,102 @@
+"""A quick look at what live agents print and commit, for the people who watch. Decides nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from django.db import connection, transaction
+from django.db.models import F
+
+from runs.agents import links
+from runs.core.ports import Lab, SeamError
+from runs.core.states import NoticeKind
+from runs.lifecycle import observe
+from runs.lifecycle.delivery_rules import SHORT
+from runs.models import Host, Run
+from runs.timeline import announce
+from runs.transcript import listening
+
+logger = logging.getLogger(__name__)
+
+KEEP_LINE = (
+    "UPDATE runs_run SET last_line = %s, last_output_at = %s "
+    "WHERE id = %s AND outcome = '' AND state = 'working'"
+)
+
+
+def glance(lab: Lab, runs: Sequence[Run]) -> int:
+    """Store the last line and new commits of each working run; how many rows changed.
+
+    One tmux command for all screens; a branch costs one small file read unless it moved, and so
+    does what a one-shot agent prints.
+    """
+    shown = [run for run in runs if not run.output]
+    try:
+        screens = lab.sessions.screens([run.session for run in shown])
+    except SeamError as error:
+        logger.info("screens were not read", extra={"error": str(error)})
+        screens = {}
+    lines = {run: observe.last_line(screens.get(run.session, "")) for run in shown}
+    changed = _keep_lines(
+        lab, {run: line for run, line in lines.items() if line and line != run.last_line}
+    )
+    changed += listening.listen(lab, [run for run in runs if run.output])
+    changed += sum([_keep_commit(lab, run) for run in runs])
+    changed += links.look_up(lab, runs)
+    if changed:
+        Host.objects.filter(name=lab.host).update(looked=F("looked") + 1)
+    return changed
+
+
+def _keep_lines(lab: Lab, lines: Mapping[Run, str]) -> int:
+    """All lines in one transaction; an agent's first line is also told on the timeline."""
+    if not lines:
+        return 0
+    first = [run for run in lines if run.last_output_at is None]
+    with transaction.atomic():
+        changed = sum([_keep_first_line(lab, run, lines[run]) for run in first])
+        return changed + _keep_later_lines(
+            lab, {run: line for run, line in lines.items() if run.last_output_at is not None}
+        )
+
+
+def _keep_first_line(lab: Lab, run: Run, line: str) -> bool:
+    won = Run.objects.working().filter(pk=run.pk).update(last_line=line, last_output_at=lab.now())
+    if won:
+        announce.tell(lab, NoticeKind.RUN_OUTPUT, "first output", run=run)
+    return bool(won)
+
+
+def _keep_later_lines(lab: Lab, lines: Mapping[Run, str]) -> int:
+    """One prepared statement for a crowd: 200 rows in 5 ms, where 200 updates took 150."""
+    if not lines:
+        return 0
+    now = connection.ops.adapt_datetimefield_value(lab.now())
+    with connection.cursor() as cursor:
+        cursor.executemany(KEEP_LINE, [(line, now, run.pk) for run, line in lines.items()])
+        return max(0, int(cursor.rowcount))
+
+
+def _keep_commit(lab: Lab, run: Run) -> bool:
+    if not run.worktree or not run.fork_point:
+        return False
+    head = lab.repos.glimpse(run.project.repo(lab.paths), run.branch)
+    if head is None or head in (run.head, run.fork_point):
+        return False
+    path = Path(run.worktree)
+    try:
+        progress = lab.repos.progress(path, run.fork_point)
+        subject = lab.repos.subject(path, progress.head)
+    except SeamError as error:
+        logger.info("progress was not read", extra={"run_id": run.pk, "error": str(error)})
+        return False
+    with transaction.atomic():
+        rows = Run.objects.working().filter(pk=run.pk)
+        if not rows.update(head=progress.head, commits=progress.commits):
+            return False
+        # What was proven before this commit says nothing of it.
+        rows.exclude(proven="").exclude(proven__contains=progress.head[:SHORT]).update(proven="")
+        announce.tell(lab, NoticeKind.RUN_STEP, f"commit {progress.head[:7]} {subject}", run=run)
+    return True

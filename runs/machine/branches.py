@@ -1,0 +1,140 @@
+"""Managed branches as git sees them, and what removes them and their worktrees."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from runs.core.kept_ports import Branch, Standing
+from runs.core.ports import SeamError
+from runs.machine import shell, worktree_links
+from runs.machine.git import QUICK, Git, failed
+
+_STEP = 0.05
+_MANY = 200
+_FIELDS = "--format=%(refname:strip=2)%00%(objectname)%00%(committerdate:unix)%00%(worktreepath)"
+
+
+class GitKept:
+    """`Keeping` (core/kept_ports.py), except for what rescues need (`GitRescues`)."""
+
+    _git: Git
+    hold_seconds = 20.0
+
+    @contextlib.contextmanager
+    def hold(self, repo: Path) -> Iterator[None]:
+        """A lock of the system, so that it goes with the process that held it."""
+        try:
+            lock = (repo / "labsite.lock").open("w")
+        except OSError as error:
+            raise SeamError(f"{repo} cannot be written: {error.strerror}") from error
+        with lock:
+            until = time.monotonic() + self.hold_seconds
+            while not _locked(lock.fileno()):
+                if time.monotonic() > until:
+                    raise SeamError("kept work of this project is being tidied; try again")
+                time.sleep(_STEP)
+            yield
+
+    def branches(self, repo: Path, prefixes: Sequence[str]) -> Sequence[Branch]:
+        text = self._git.ask(
+            repo, "for-each-ref", "--sort=-committerdate", _FIELDS, *_refs(prefixes), timeout=QUICK
+        )
+        found = (line.split("\0") for line in text.splitlines())
+        return [
+            Branch(name, tip, datetime.fromtimestamp(int(at or 0), UTC), worktree)
+            for name, tip, at, worktree in found
+        ]
+
+    def registered(self, repo: Path) -> Sequence[Path]:
+        return [folder for _, folder in worktree_links.registered(repo)]
+
+    def standing(self, repo: Path, path: Path) -> Standing:
+        if worktree_links.admin_of(repo, path) is None:
+            return Standing(is_linked=False)
+        head = self._git(path, "rev-parse", "--verify", "-q", "HEAD", timeout=QUICK)
+        branch = self._git(path, "symbolic-ref", "-q", "--short", "HEAD", timeout=QUICK)
+        return Standing(head.stdout.strip(), branch.stdout.strip())
+
+    def merged(self, repo: Path, base: str, prefixes: Sequence[str]) -> frozenset[str]:
+        text = self._git.ask(
+            repo,
+            *("for-each-ref", "--format=%(refname:strip=2)"),
+            *(f"--merged=refs/remotes/origin/{base}", *_refs(prefixes)),
+            timeout=QUICK,
+        )
+        return frozenset(text.splitlines())
+
+    def pushed_tips(self, repo: Path, base: str, prefixes: Sequence[str]) -> Mapping[str, str]:
+        root = "refs/remotes/origin/"
+        text = self._git.ask(
+            repo,
+            *("for-each-ref", "--format=%(objectname) %(refname:strip=3)"),
+            *(f"{root}{name}" for name in (base, *prefixes)),
+            timeout=QUICK,
+        )
+        pairs = (line.split(" ", 1) for line in text.splitlines())
+        return {name: tip for tip, name in pairs}
+
+    def ahead(self, repo: Path, branch: str, base: str) -> int:
+        ends = f"refs/remotes/origin/{base}..refs/heads/{branch}"
+        return int(self._git.ask(repo, "rev-list", "--count", ends, "--", timeout=QUICK))
+
+    def unpushed(self, repo: Path, branch: str, base: str) -> int:
+        has_own = self._git(
+            repo, "rev-parse", "--verify", "-q", f"refs/remotes/origin/{branch}", timeout=QUICK
+        )
+        return self.ahead(repo, branch, branch if has_own.status == 0 else base)
+
+    def force_remove(self, repo: Path, path: Path) -> None:
+        """Twice forced, since a killed start may have left it locked; what git leaves goes too."""
+        if path.exists():
+            done = self._git(repo, "worktree", "remove", "--force", "--force", "--", str(path))
+            if path.exists():
+                shutil.rmtree(path, ignore_errors=True)
+            if path.exists():
+                raise failed("worktree", done)
+        self._git.ask(repo, "worktree", "prune", timeout=QUICK)
+
+    def add_detached(self, repo: Path, path: Path, commit: str) -> None:
+        self.force_remove(repo, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        done = self._git(
+            repo,
+            *("worktree", "add", "-q", "--detach", "--", str(path), commit),
+            looks_at_files=True,
+        )
+        if done.status != 0:
+            raise failed("worktree", done)
+
+    def delete_branch(self, repo: Path, branch: str, tip: str) -> None:
+        self._git.ask(repo, "update-ref", "-d", f"refs/heads/{branch}", tip, timeout=QUICK)
+
+    def sizes(self, paths: Sequence[Path]) -> Mapping[Path, int]:
+        """A folder that goes away or cannot be read meanwhile is no reason to know nothing."""
+        found: dict[Path, int] = {}
+        for start in range(0, len(paths), _MANY):
+            some = [str(path) for path in paths[start : start + _MANY]]
+            done = shell.run(["du", "-sk", "--", *some], timeout=self._git.timeout())
+            for line in done.stdout.splitlines():
+                size, _, name = line.partition("\t")
+                if size.isdigit():
+                    found[Path(name)] = int(size) * 1024
+        return found
+
+
+def _refs(prefixes: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"refs/heads/{prefix}" for prefix in prefixes)
+
+
+def _locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

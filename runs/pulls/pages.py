@@ -1,0 +1,124 @@
+"""What the pages of pull requests show: the list, and of one its text, comments and commits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.http import Http404
+from django.urls import reverse
+
+from runs.core import naming
+from runs.core.history_ports import Commit
+from runs.issues import pages as issue_pages
+from runs.issues.pages import HEAVY, Context
+from runs.models import Project, Run
+from runs.pulls import comparing, merge_box
+from runs.pulls.comparing import Comparison
+from runs.web import code
+from runs.wiring import lab
+from trackers.base import PullState, Side
+from trackers.builtin import queries
+from trackers.builtin.models import PullComment, PullRequest
+
+
+def pull_list(project: Project, chosen: issue_pages.Filter) -> Context:
+    """One page of pull requests."""
+    root = project.tracker_root
+    page = queries.pulls(root, is_open=chosen.state == "open", page=chosen.page)
+    runs = _runs_of(project, page.rows)
+    for row in page.rows:
+        row.run = runs.get(row.head)  # type: ignore[attr-defined]
+        row.tone = tone(row)  # type: ignore[attr-defined]
+    return {
+        "project": project,
+        "section": "pulls",
+        "chosen": chosen,
+        "page": page,
+        **issue_pages.counts(project),
+        **issue_pages.pages(chosen, page.has_next),
+    }
+
+
+def frame(project: Project, number: int, tab: str) -> Context:
+    """What every page of one pull request shows; git is asked once or up to three times.
+
+    Raises NotFound.
+    """
+    pull = queries.pull(project.tracker_root, number)
+    ask = comparing.tips_of(lab(), project, pull)
+    return {
+        "project": project,
+        "ask": ask,
+        "pull": pull,
+        "tone": tone(pull),
+        "tab": tab,
+        "comparison": comparing.of_pull(lab(), project, pull, ask),
+        "comments": queries.pull_comments(pull),
+    }
+
+
+def mergeable_frame(project: Project, number: int, tab: str) -> Context:
+    """`frame` with the merge card: the pages from which it can be merged. Raises NotFound."""
+    context = frame(project, number, tab)
+    return {**context, "merge": merge_box.of(lab(), project, context["pull"], context["ask"])}
+
+
+def conversation(project: Project, number: int) -> Context:
+    """One pull request with its comments, its issue and its run. Raises NotFound."""
+    context = mergeable_frame(project, number, "conversation")
+    pull = context["pull"]
+    run = _runs_of(project, [pull]).get(pull.head)
+    key = run.issue_key if run is not None else naming.claimed_key(pull.head) or ""
+    title = queries.titles(project.tracker_root, [int(key)]) if key.isdigit() else {}
+    for comment in context["comments"]:
+        place(project, pull, context["comparison"], comment)
+    return {
+        **context,
+        "run": run,
+        "issue_number": next(iter(title), None),
+        "issue_title": next(iter(title.values()), ""),
+    }
+
+
+def commits(project: Project, number: int) -> Context:
+    """The commits of one pull request. Raises NotFound."""
+    return mergeable_frame(project, number, "commits")
+
+
+def commit_of(comparison: Comparison, ident: str) -> Commit:
+    """One of the commits of a pull request. Raises Http404 for any other."""
+    for commit in comparison.commits:
+        if commit.id == ident:
+            return commit
+    raise Http404("This commit does not belong to this pull request.")
+
+
+def tone(pull: PullRequest) -> str:
+    """The colour of a pull request's state."""
+    return {PullState.OPEN.value: "good", PullState.MERGED.value: "info"}.get(pull.state, "")
+
+
+def place(
+    project: Project, pull: PullRequest, comparison: Comparison, comment: PullComment
+) -> None:
+    """Say of a comment whether the branch has moved on since, and where its line is shown."""
+    said: Any = comment
+    said.shown_path, said.where = code.plain(comment.path), ""
+    # When git could not say what the head is, nothing is called outdated.
+    head = comparison.ends.head
+    said.is_outdated = bool(comment.path and head and comment.commit != head)
+    if not comment.path or said.is_outdated:
+        return
+    for number, change in enumerate(comparison.files, 1):
+        if change.path == comment.path:
+            letter = "O" if comment.side == Side.OLD else "L"
+            at = reverse("runs:pull-files", args=[project.pk, pull.number])
+            said.where = f"{at}?file={number}#f{number}-{letter}{comment.line}"
+
+
+def _runs_of(project: Project, pulls: Sequence[PullRequest]) -> Mapping[str, Run]:
+    """The newest run of each pull request's branch."""
+    heads = {pull.head for pull in pulls}
+    rows = Run.objects.filter(project=project, branch__in=heads).defer(*HEAVY).order_by("pk")
+    return {run.branch: run for run in rows}

@@ -1,0 +1,62 @@
+"""Settings over the API: what is in force, the tunable numbers, the agent for new sessions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+
+from runs.api import asked, replies, showing
+from runs.api import schemas as shapes
+from runs.api.gate import check_tuning, token_of
+from runs.api.router import Router
+from runs.models import Settings
+from runs.settings import acts as tuning
+from runs.settings import agent_choice
+from runs.web import access
+from runs.web.access import username
+from runs.wiring import lab
+
+router = Router(tags=["Settings"])
+me = Router(tags=["Settings"])
+
+
+@router.get("", response=replies.look(shapes.Limits), summary="Show the settings")
+def settings_show(request: HttpRequest) -> Any:
+    """Budgets, intervals, caps, and the agent for new sessions."""
+    return showing.settings(Settings.current())
+
+
+@router.patch("", response=replies.given(shapes.Limits), summary="Tune numbers")
+def settings_tune(request: HttpRequest, given: asked.Numbers) -> Any:
+    """Change budgets, intervals and caps; the next tick works with them. For admins only."""
+    check_tuning(token_of(request))
+    numbers = given.model_dump(exclude_none=True)
+    return showing.settings(tuning.tune(lab(), numbers, by=username(request)))
+
+
+@router.put("/agent", response=replies.given(shapes.Limits), summary="Choose the agent")
+def settings_choose(request: HttpRequest, given: asked.Choice) -> Any:
+    """Choose agent, model and effort for sessions that start from now on."""
+    agent_choice.choose(
+        lab(),
+        agent_id=given.agent,
+        model=given.model,
+        effort=given.effort,
+        by=username(request),
+    )
+    return showing.settings(Settings.current())
+
+
+@me.get("", response=replies.look(shapes.Me), summary="Show whose token this is")
+def whoami(request: HttpRequest) -> shapes.Me:
+    token = token_of(request)
+    is_acting = token.scope == token.Scope.ACT
+    return shapes.Me(
+        user=token.user.get_username(),
+        token=token.name,
+        scope=token.Scope(token.scope),
+        may_act=is_acting and access.may_act(token.user),
+        may_tune=is_acting and access.may_administer(token.user),
+        expires_at=token.expires_at,
+    )

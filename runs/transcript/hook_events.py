@@ -1,0 +1,164 @@
+"""What an interactive agent's hooks tell of its session: read, kept on the run, told when it changes.
+
+The hooks of an agent write short lines into the run's folder (`labctl hook session`), and these
+are read on from where the last look ended, as the record of a one-shot agent is. The agent could
+write them too, so they explain and never prove: nothing in here makes a run a success.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from django.db import InterfaceError, OperationalError, transaction
+
+from runs.accounts import refusal_rules
+from runs.core import lenient_json
+from runs.core.lenient_json import Entry
+from runs.core.ports import Lab, Output
+from runs.core.states import AgentMode, AgentState, Trouble
+from runs.models import Run
+from runs.timeline import announce
+from runs.transcript import reports
+from runs.transcript.reports import Report
+
+logger = logging.getLogger(__name__)
+
+FILE = "events.jsonl"
+MOST_BYTES = 1_100_000  # hooks write no more than a little less
+PIECE = 65_536
+DAY = timedelta(days=1)
+# The columns of a run that events write. Words of its screen and its tokens come from elsewhere.
+TOLD = (
+    *("agent_session", "agent_state", "agent_note", "agent_until"),
+    *("result_subtype", "is_error", "api_status", "trouble"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """An interactive agent's session, as its hooks told it.
+
+    `began_at`: when it was first given its task; None says that it never got so far, or that it
+    has no hooks. `turn_ended_at`: since when it has had nothing to do; None while it works.
+    `report` is in the words of a one-shot agent's report, so that one rule judges both: after a
+    turn that ended, `result_subtype` is set; when an error of the API ended it, `is_error` is True,
+    `result_subtype` is the program's own name of the error ("rate_limit", "server_error",
+    "authentication_failed", "billing_error", "model_not_found"), `agent_note` its words,
+    `api_status` the status that stands in them, and `trouble` what that means for the account. The
+    next word that the agent is given clears all of it. `read`: how many bytes of the file that is.
+    """
+
+    report: Report = field(default_factory=Report)
+    began_at: datetime | None = None
+    turn_ended_at: datetime | None = None
+    read: int = 0
+
+    @property
+    def was_refused(self) -> bool:
+        """Whether it idles because an error of the API ended its turn."""
+        return self.turn_ended_at is not None and self.report.is_error
+
+
+def read_on(session: Session, data: bytes, now: datetime) -> Session:
+    """The session after the whole lines of `data`, which follow what was read; never raises."""
+    lines = data.split(b"\n")
+    for line in lines[:-1]:
+        entry = lenient_json.entry(line)
+        if entry is not None:
+            session = _after(session, entry, now)
+    return replace(session, read=session.read + len(data) - len(lines[-1]))
+
+
+def hear(lab: Lab, runs: Sequence[Run]) -> None:
+    """Bring working interactive runs up to date with what their hooks wrote since the last look."""
+    for run in runs:
+        if run.mode == AgentMode.INTERACTIVE and not run.is_adopted:
+            try:
+                _hear_one(lab, run)
+            except (OperationalError, InterfaceError):
+                raise
+            except Exception:  # an agent writes these lines: none may keep others from being judged
+                logger.exception("events were not read", extra={"run_id": run.pk})
+
+
+def is_answering(lab: Lab, run: Run) -> bool:
+    """Whether an interactive agent is in the middle of a turn; False where nothing tells so.
+
+    Asked of a run that has ended, whose columns nobody writes any more.
+    """
+    if run.mode != AgentMode.INTERACTIVE or run.began_at is None or run.is_adopted:
+        return False
+    session = session_of(run)
+    piece = _piece(lab, run, session.read)
+    if piece is not None and piece.data:
+        session = read_on(session, piece.data, lab.now())
+    return session.turn_ended_at is None
+
+
+def session_of(run: Run) -> Session:
+    """What is kept on a run, to go on from there."""
+    words = ("agent_state", "trouble")
+    told = {name: getattr(run, name) for name in TOLD if name not in words}
+    state, trouble = AgentState(run.agent_state), Trouble(run.trouble)
+    report = Report(agent_state=state, trouble=trouble, **told)
+    return Session(report, run.began_at, run.turn_ended_at, run.output_read)
+
+
+def _hear_one(lab: Lab, run: Run) -> None:
+    before = session_of(run)
+    piece = _piece(lab, run, before.read)
+    if piece is not None and piece.size < before.read:  # another file than the one read so far
+        before = replace(before, read=0)
+        piece = _piece(lab, run, 0)
+    if piece is None or not piece.data or before.read >= MOST_BYTES:
+        return
+    after = read_on(before, piece.data, lab.now())
+    if after == before:
+        return
+    columns = {
+        **{name: getattr(after.report, name) for name in TOLD},
+        **{"began_at": after.began_at, "turn_ended_at": after.turn_ended_at},
+        "agent_note": lab.mask(after.report.agent_note)[:300],
+        "output_read": after.read,
+    }
+    news = reports.news(before.report, after.report)
+    with transaction.atomic():
+        if not Run.objects.working().filter(pk=run.pk).update(**columns):
+            return
+        if news is not None:
+            announce.tell(lab, *news, run=run)
+    for name, value in columns.items():
+        setattr(run, name, value)
+
+
+def _piece(lab: Lab, run: Run, start: int) -> Output | None:
+    return lab.sessions.output(lab.paths.run_folder(run.pk), start, PIECE, FILE)
+
+
+def _after(session: Session, entry: Entry, now: datetime) -> Session:
+    at = _time(entry, now)
+    match entry.get("event"):
+        case "UserPromptSubmit":
+            ident = session.report.agent_session or lenient_json.word(entry, "session")
+            fresh = Report(agent_session=ident, agent_state=AgentState.WORKING)
+            began_at = session.began_at or at
+            return replace(session, report=fresh, began_at=began_at, turn_ended_at=None)
+        case "Stop":
+            report = reports.ended(session.report, "success", None, None, now)
+            return replace(session, report=report, turn_ended_at=at)
+        case "StopFailure":
+            kind = lenient_json.line(entry, "kind", limit=60) or "error"
+            words = lenient_json.line(entry, "text") or kind.replace("_", " ")
+            status = refusal_rules.status_in(words)
+            report = reports.ended(session.report, kind, words, status, now)
+            return replace(session, report=report, turn_ended_at=at)
+    return session
+
+
+def _time(entry: Entry, now: datetime) -> datetime:
+    """When an event was; now, where that cannot be."""
+    at = lenient_json.moment(entry.get("at"))
+    return at if at is not None and timedelta(0) <= now - at < DAY else now

@@ -1,0 +1,161 @@
+"""Validations as a watch session asks for them: begin one, see how it stands, call it off.
+
+Whatever takes the place of the project's commands later keeps these verbs.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from django.db import transaction
+from django.db.models import Max
+
+from runs.core import tokens
+from runs.core.ports import Lab, Output, SeamError
+from runs.core.states import NoticeKind, ValidationState, ValidationStep
+from runs.models import Validation, WatchSession
+from runs.timeline import announce
+from runs.validation import endings as validation_ends
+from runs.validation import fixers
+from runs.validation import rules as validating
+from runs.validation.rules import Verdict
+
+logger = logging.getLogger(__name__)
+
+MOST_LOSSES = 2
+
+
+def begin(lab: Lab, session: WatchSession) -> Validation:
+    """Begin the validation of a session at its count (MALA-W-30); safe to repeat.
+
+    Called in the transaction that stores the session as *validating*. The session has its answer
+    by `watches.validated`: here already when there is nothing to check. It never validates twice
+    at one count (MALA-W-13, MALA-W-63).
+    """
+    rows = session.validations.select_for_update(of=("self",)).select_related("project")
+    row = rows.filter(count=session.completed).first()
+    if row is None:
+        number = (session.validations.aggregate(last=Max("number"))["last"] or 0) + 1
+        row = _store(lab, session, number)
+    if not row.is_running:
+        validation_ends.answer(lab, row, ValidationState(row.state))
+        return row
+    found = row
+    transaction.on_commit(lambda: lab.queue.validate(found.pk), robust=True)
+    return row
+
+
+def interrupt(lab: Lab, session: WatchSession) -> bool:
+    """A person aborted: call off the validation; safe to repeat (MALA-W-50).
+
+    Its commands and its fixer are told to end, and killed a second later. There is no answer.
+    """
+    return _call_off(lab, session, by=session.asked_by)
+
+
+def kill(lab: Lab, session: WatchSession) -> bool:
+    """End what the validation runs at once; it has no answer then (MALA-W-51)."""
+    return _call_off(lab, session, by=session.asked_by)
+
+
+def latest(session: WatchSession) -> Validation | None:
+    """The newest validation of a session."""
+    return session.validations.order_by("-number").first()
+
+
+def printed(lab: Lab, row: Validation, name: str, start: int, limit: int) -> Output | None:
+    """What the command whose result has this name printed by now; None when there is none.
+
+    From byte `start` on, a negative one counts from the end. Secrets are out of it already.
+    """
+    if not any(one["name"] == name for one in row.results):
+        return None
+    return lab.checks.output(row.folder(lab.paths), name, start, limit)
+
+
+def _call_off(lab: Lab, session: WatchSession, by: str) -> bool:
+    row = session.validations.running().select_related("project").first()
+    if row is None:
+        return False
+    why = Verdict(ValidationState.CANCELLED, f"interrupted by {by}" if by else "interrupted")
+    if not validation_ends.close(lab, row, why, by=by):
+        return False
+    if row.host == lab.host:
+        try:
+            lab.checks.end(row.mark)
+        except SeamError as error:
+            logger.warning("a command was not ended yet", extra={"error": str(error)})
+        validation_ends.settle(lab, row)
+    return True
+
+
+def tend(lab: Lab) -> None:
+    """Find again what nobody works on, bring fixers further, finish what is half tidied."""
+    for row in Validation.objects.filter(host=lab.host, settled_at=None).select_related(
+        "project__agent"
+    ):
+        try:
+            _tend_one(lab, row)
+        except Exception:
+            logger.exception("validation was left for the next look", extra={"validation": row.pk})
+
+
+def _tend_one(lab: Lab, row: Validation) -> None:
+    if not row.is_running:
+        validation_ends.settle(lab, row)
+    elif row.step == ValidationStep.FIXING:
+        fixers.tend(lab, row)
+    elif row.runner:
+        _recover(lab, row)
+    elif row.not_before is None or row.not_before <= lab.now():
+        lab.queue.validate(row.pk)
+
+
+def _recover(lab: Lab, row: Validation) -> None:
+    """A validation whose process is gone is run again once, and then it has failed (MALA-W-13).
+
+    One that a living process let go without a word is only run again.
+    """
+    if validation_ends.is_worked_on(lab, row):
+        return
+    alive = lab.is_process_alive(row.runner)
+    mine = Validation.objects.running().filter(pk=row.pk, runner=row.runner, losses=row.losses)
+    losses = row.losses + 1
+    if not mine.update(runner="", losses=losses):
+        return
+    row.refresh_from_db()
+    if alive or losses < MOST_LOSSES:
+        lab.queue.validate(row.pk)
+        return
+    why = "labsite was ended twice while the commands ran"
+    validation_ends.close(lab, row, validating.verdict(row.commands, [], trouble=why))
+    validation_ends.settle(lab, row)
+
+
+def _store(lab: Lab, session: WatchSession, number: int) -> Validation:
+    project = session.project
+    commands = project.commands
+    nothing = None if commands else validating.verdict([], [])
+    now = lab.now()
+    with transaction.atomic():
+        row = Validation.objects.create(
+            project=project,
+            session=session,
+            number=number,
+            count=session.completed,
+            host=lab.host,
+            state=nothing.state if nothing else ValidationState.RUNNING,
+            reason=nothing.reason if nothing else "",
+            commands=commands,
+            minutes=project.check_minutes,
+            most_fixers=project.fix_attempts,
+            mark=tokens.new_mark(),
+            began_at=now,
+            ended_at=now if nothing else None,
+            settled_at=now if nothing else None,
+        )
+        kind = NoticeKind.VALIDATION_ENDED if nothing else NoticeKind.VALIDATION_BEGAN
+        began = f"validation {number} began, with {session.completed} completed"
+        text = f"validation {number}: {nothing.reason}" if nothing else began
+        announce.tell(lab, kind, text, project=project, watch_id=session.pk)
+    return row
