@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from runs.agents.models import AgentProfile, LoginAttempt
-from runs.agents.trial_models import AgentTrial
+from runs.agents.models import AgentProfile, AgentTrial, LoginAttempt
 from runs.core.host import Due, Host, Tick
 from runs.dispatch.models import StartRequest, StartWait
 from runs.forges.hook_models import HookDelivery
-from runs.forges.models import Forge
-from runs.forges.quota_models import Asked, Quota, QuotaHour
-from runs.groups.models import Task, TaskGroup, Worker
-from runs.groups.monitor_models import Checkpoint, Monitor, MonitorPreset
+from runs.forges.models import Asked, Forge, Quota, QuotaHour
+from runs.groups.models import Checkpoint, Monitor, MonitorPreset, Task, TaskGroup, Worker
 from runs.issues.models import Sent
 from runs.kept.models import Discarding, Parked, Rescue, Term
 from runs.lifecycle.models import Run

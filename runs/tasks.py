@@ -18,8 +18,9 @@ from runs.agents import checks, trial
 from runs.core import naming
 from runs.core.ports import Lab
 from runs.forges import mirror, quota, tracker_cache
-from runs.groups.signal_poll import SignalPoll
-from runs.kept import discard_progress, sweep
+from runs.groups.signal_watch import SignalPoll
+from runs.kept import discard as discard_progress
+from runs.kept import sweep
 from runs.lifecycle import launch as launching
 from runs.manual import acts as manual
 from runs.notices import deliveries, pings

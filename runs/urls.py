@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.urls import include, path
 
 from runs.agents import urls as agent_urls
-from runs.dispatch import start_views
 from runs.dispatch import views as auto
 from runs.forges import urls as forge_urls
 from runs.groups import urls as group_urls
@@ -28,7 +27,7 @@ project_patterns = [
     path("new", project.project_new, name="project-new"),
     path("<int:project_id>/", project.project, name="project"),
     path("<int:project_id>/live", project.project_live, name="project-live"),
-    path("<int:project_id>/start", start_views.start, name="start"),
+    path("<int:project_id>/start", auto.start, name="start"),
     path("<int:project_id>/auto", auto.switch, name="auto"),
     path("<int:project_id>/reset", auto.reset, name="streak-reset"),
     path("<int:project_id>/waiting", auto.waiting, name="waiting"),

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from runs.core import naming
-from runs.core.agent_ports import Said
 from runs.core.paths import Paths
 from runs.core.ports import (
     Exit,
@@ -18,6 +17,7 @@ from runs.core.ports import (
     Order,
     Output,
     Progress,
+    Said,
     SeamError,
     Sighting,
     Steady,

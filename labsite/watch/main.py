@@ -22,8 +22,7 @@ from labsite.supervisor import say
 from labsite.watch.lines import HumanLines, JsonLines, Lines
 from labsite.watch.refused import NotYet
 from runs.core.paths import Paths
-from runs.watch.session import Request, Terms
-from runs.watch.terms import EVERY, LIMIT, WrongTerms, read_terms
+from runs.watch.session import EVERY, LIMIT, Request, Terms, WrongTerms, read_terms
 
 ROUND_SECONDS = 0.25
 CODE_ARGUMENTS = 2

@@ -8,8 +8,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from runs.core.agent_ports import Said
-from runs.core.ports import SeamError
+from runs.core.ports import Said, SeamError
 from runs.machine import shell
 
 TIMEOUT = 10.0

@@ -21,8 +21,7 @@ from runs.accounts import credentials
 from runs.agents import checks, trial_ground, trial_rules
 from runs.agents.trial_rules import OPEN, Step, StepState, TrialState, Tried
 from runs.core import tokens
-from runs.core.agent_ports import Desk
-from runs.core.ports import Lab, Order, SeamError
+from runs.core.ports import Desk, Lab, Order, SeamError
 from runs.core.states import NoticeKind
 from runs.lifecycle import orders
 from runs.models import AgentProfile, AgentTrial, Run, Settings

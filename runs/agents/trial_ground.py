@@ -7,8 +7,7 @@ from pathlib import Path
 
 from runs.agents.trial_rules import TrialFacts
 from runs.core import naming
-from runs.core.agent_ports import Desk
-from runs.core.ports import Lab, Order, SeamError
+from runs.core.ports import Desk, Lab, Order, SeamError
 from runs.core.states import AgentMode, TrackerKind
 from runs.lifecycle import observe
 from runs.models import AgentTrial, Project, Run, Settings

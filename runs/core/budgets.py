@@ -1,4 +1,4 @@
-"""Time as rules see it: ages, budgets, next-due times. All against a clock passed in (X-15)."""
+"""Time as rules see it: ages, budgets, next-due times. All against a clock passed in."""
 
 from __future__ import annotations
 
@@ -84,3 +84,15 @@ def jump(before: ClockReading, after: ClockReading) -> timedelta:
     moved = timedelta(seconds=after.apart - before.apart)
     is_known = bool(after.boot) and before.boot == after.boot
     return moved if is_known and abs(moved) > JUMP else ZERO
+
+
+_UNITS = ((7 * 86400, "w"), (86400, "d"), (3600, "h"), (60, "m"))
+
+
+def short(length: timedelta) -> str:
+    """Under a minute or negative "just now", then minutes, hours, days, from 7 days weeks."""
+    seconds = int(length.total_seconds())
+    for size, letter in _UNITS:
+        if seconds >= size:
+            return f"{seconds // size}{letter}"
+    return "just now"

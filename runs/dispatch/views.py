@@ -1,8 +1,8 @@
-"""Automatic work: its switch, Reset, and why a ready issue is not running."""
+"""Start, automatic work, and why a ready issue is not running."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -10,14 +10,18 @@ from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from runs import wiring
 from runs.core.ports import Lab
+from runs.core.states import AnswerCode
 from runs.dispatch import acts as auto
-from runs.dispatch import explain, why
+from runs.dispatch import explain, start_answers, start_requests, why
 from runs.dispatch.rules import claimable
+from runs.dispatch.start_answers import STATUS
 from runs.models import Project, Settings
 from runs.overview import queries
 from runs.web import answers, fragments, live
 from runs.web.access import act, look, username
+from runs.web.answers import Level
 from runs.web.live import Parts
 from runs.wiring import lab
 
@@ -95,3 +99,31 @@ def _done(request: HttpRequest, project_id: int, text: str) -> HttpResponse:
 
 def _back(project_id: int) -> str:
     return reverse("runs:project", args=[project_id])
+
+
+_LEVELS: Mapping[AnswerCode, Level] = {
+    AnswerCode.PENDING: "info",
+    AnswerCode.NOTHING_READY: "info",
+    AnswerCode.AT_CAP: "warning",
+}
+
+
+@require_POST
+@act
+def start(request: HttpRequest, project_id: int) -> HttpResponse:
+    """Start a run of the lowest ready issue, or of the one named (LAB-53 to LAB-66)."""
+    project = get_object_or_404(Project, pk=project_id)
+    lab = wiring.lab()
+    wanted = request.POST.get("issue", "")[:60]
+    asked = start_requests.wait(
+        lab, start_requests.request(lab, project, username(request), wanted)
+    )
+    back = reverse("runs:project", args=[project_id])
+    code = AnswerCode(asked.answer)
+    if code is not AnswerCode.STARTED:
+        level = _LEVELS.get(code, "error")
+        return answers.failed(request, start_answers.text(asked), STATUS[code], back, level)
+    regions = {}
+    if answers.is_htmx(request):
+        regions = fragments.regions(fragments.here(request), True, request) or {}
+    return answers.done(request, regions, back, start_answers.text(asked))

@@ -1,11 +1,13 @@
-"""The buttons of "Why is this not running?": how a page makes each change that the rule names."""
+"""What start controls show: how many issues could start, and buttons for what stands in the way."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from runs.core.ports import Lab
 from runs.core.states import TrackerKind
+from runs.dispatch import auto_dispatch
 from runs.dispatch.eligibility import Act, Candidate, Change, Obstacle
 from runs.dispatch.rules import Waiting
 from runs.issues.remote_pages import WEB
@@ -123,3 +125,18 @@ _PRESSES: Mapping[Act, tuple[str, str, str]] = {
     Act.RESET: ("runs:streak-reset", "", ""),
     Act.CLONE: ("runs:project-retry", "", ""),
 }
+
+
+def of(lab: Lab, projects: Iterable[Project]) -> Mapping[int, int]:
+    """The counts that are known, by project. Each worker is looked for once (LAB-101 to LAB-105)."""
+    alive: dict[str, bool | None] = {}
+    found = {}
+    for project in projects:
+        count = auto_dispatch.hint_of(project)
+        if count is None:
+            continue
+        if project.counted_by not in alive:
+            alive[project.counted_by] = lab.is_process_alive(project.counted_by)
+        if alive[project.counted_by]:
+            found[project.pk] = count
+    return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runs.core.states import Outcome
-from runs.lifecycle.death_reason import exit_words
+from runs.lifecycle.verdict import exit_words
 
 FOLLOW_UP = "needs-followup"
 _BAD = frozenset(

@@ -1,4 +1,4 @@
-"""Forges: where projects keep their issues and pull requests, and the account that is used there."""
+"""Forges and their accounts, the quota ledger of each, and what was last heard of a project's tracker."""
 
 from __future__ import annotations
 
@@ -49,3 +49,120 @@ class Forge(models.Model):
         """How its API is asked; without a credential when that cannot be decrypted (LAB-134)."""
         known = ("token", "app_id", "app_installation", "app_key")
         return Account(self.api, **{name: str(self.credential.get(name, "")) for name in known})
+
+
+class Quota(models.Model):
+    """One account on one host, as last heard. `account` names the credential without telling it."""
+
+    host = models.CharField(max_length=255)
+    account = models.CharField(max_length=120)
+    limit = models.PositiveIntegerField(null=True, blank=True)
+    remaining = models.PositiveIntegerField(null=True, blank=True)
+    reset_at = models.DateTimeField(null=True, blank=True)
+    blocked_until = models.DateTimeField(null=True, blank=True)
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["host", "account"]
+        constraints = [
+            models.UniqueConstraint(fields=["host", "account"], name="quota_one_per_account")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.host}, {self.account}"
+
+
+class QuotaHour(models.Model):
+    """What one purpose spent in one hour. `unchanged` of the calls were answered 304."""
+
+    quota = models.ForeignKey(Quota, on_delete=models.CASCADE, related_name="hours")
+    hour = models.DateTimeField()
+    purpose = models.CharField(max_length=20)
+    calls = models.PositiveIntegerField(default=0)
+    unchanged = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["-hour", "purpose"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["quota", "hour", "purpose"], name="quota_hour_one_per_purpose"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.quota_id}, {self.hour:%Y-%m-%d %H}: {self.purpose}"
+
+
+class Asked(models.Model):
+    """How often one account asked about one repository within ten minutes, which begin at `at`."""
+
+    quota = models.ForeignKey(Quota, on_delete=models.CASCADE, related_name="asked")
+    repository = models.CharField(max_length=300)
+    at = models.DateTimeField()
+    calls = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        ordering = ["-at", "repository"]
+        verbose_name_plural = "asked"
+        constraints = [
+            models.UniqueConstraint(fields=["quota", "repository", "at"], name="asked_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.repository}, {self.at:%Y-%m-%d %H:%M}: {self.calls}"
+
+
+class Seen(models.Model):
+    """Columns of a project. Hints for pages; nothing is started or ended by them.
+
+    `queue_seen` holds `[key, title]` of at most thirty ready issues in the tracker's order,
+    `held_seen` why some of them could not start when automatic work counted them last, by key,
+    `pulls_seen` holds `[number, head, title, url]` of open pull requests of managed branches,
+    `pulls_closed` those of ended runs that somebody closed without merging.
+    """
+
+    queue_seen = models.JSONField(default=list, blank=True, editable=False)
+    queue_count = models.PositiveIntegerField(
+        null=True, blank=True, editable=False, help_text="Ready issues at the last look."
+    )
+    held_seen = models.JSONField(default=dict, blank=True, editable=False)
+    queue_seen_at = models.DateTimeField(null=True, blank=True, editable=False)
+    queue_asked_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When the ready queue was last asked for."
+    )
+    asked_every = models.PositiveIntegerField(
+        null=True, blank=True, editable=False, help_text="Seconds between two such questions."
+    )
+    asked_why = models.CharField(
+        max_length=200, blank=True, default="", editable=False, help_text="Why so seldom."
+    )
+    pulls_seen = models.JSONField(default=list, blank=True, editable=False)
+    pulls_seen_at = models.DateTimeField(null=True, blank=True, editable=False)
+    pulls_closed = models.JSONField(default=list, blank=True, editable=False)
+    pulls_asked_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When pull requests were last asked for."
+    )
+    changed_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When asking last found a change."
+    )
+    hook_since = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When its webhook got its secret."
+    )
+    hooked_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="The last webhook that was accepted."
+    )
+    issues_hooked_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="The last webhook that told of issues."
+    )
+    pulls_hooked_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="The last webhook that told of pull requests.",
+    )
+    watched_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When a page of it was last open."
+    )
+
+    class Meta:
+        abstract = True

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from runs import wiring
 from runs.groups import monitors
 from runs.models import Checkpoint, Monitor, MonitorPreset, TaskGroup
-from runs.settings.admin_timeline import TellingAdmin
+from runs.settings.admin import TellingAdmin
 from runs.timeline.admin import ReadOnlyAdmin
 
 

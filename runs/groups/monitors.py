@@ -15,7 +15,7 @@ from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
 from runs.groups import fast_path, signal_folders
-from runs.groups.monitor_models import MonitorOptions
+from runs.groups.models import MonitorOptions
 from runs.groups.terms import MonitorState
 from runs.models import Monitor, MonitorPreset, TaskGroup
 from runs.timeline import announce

@@ -14,8 +14,7 @@ from runs.core.ports import Lab
 from runs.groups import card as group_card
 from runs.groups import rows as group_rows
 from runs.groups.card import GroupCard
-from runs.groups.feed import Told, folded
-from runs.groups.rows import Blocker, Ended, TaskRow, WorkerRow
+from runs.groups.rows import Blocker, Ended, TaskRow, Told, WorkerRow, folded
 from runs.groups.signal_rules import Crash
 from runs.groups.terms import TaskStatus
 from runs.models import Checkpoint, Monitor, Notice, Project, Task, TaskGroup, Worker, WorkflowPhase

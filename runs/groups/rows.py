@@ -1,17 +1,18 @@
-"""What lines of a task group's page show: tasks, blockers, workers, the result, crashed writers."""
+"""What lines of a task group's page show: tasks, workers, blockers, the result, what was told."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from runs.core.ports import Lab, SeamError
+from runs.core.states import NoticeKind
 from runs.groups import monitor_rules
 from runs.groups.signal_rules import Crash, SentBack
 from runs.groups.stall_rules import Fate, stalls
 from runs.groups.terms import MonitorState, TaskFacts, TaskStatus
-from runs.models import Monitor, Task, TaskGroup, Worker
+from runs.models import Monitor, Notice, Task, TaskGroup, Worker
 from runs.web import addresses
 
 KEYS = 20
@@ -174,3 +175,32 @@ def _keys(keys: Sequence[str]) -> str:
     """The first keys of many, as a line."""
     more = f" and {len(keys) - KEYS} more" if len(keys) > KEYS else ""
     return ", ".join(f"#{key}" for key in keys[:KEYS]) + more
+
+
+REPEATED = (NoticeKind.MONITOR_PROGRESS, NoticeKind.MONITOR_WARNED)
+
+
+@dataclass(slots=True)
+class Told:
+    """An entry, and how often in a row it was said: the newest of its like."""
+
+    notice: Notice
+    times: int = 1
+
+
+def folded(notices: Iterable[Notice]) -> Sequence[Told]:
+    """Entries, newest first. Equal words of passes that changed nothing come as one."""
+    found: list[Told] = []
+    passing: dict[str, Told] = {}
+    for notice in notices:
+        is_repeated = notice.kind in REPEATED
+        if not is_repeated:
+            passing = {}
+        elif notice.text in passing:
+            passing[notice.text].times += 1
+            continue
+        told = Told(notice)
+        if is_repeated:
+            passing[notice.text] = told
+        found.append(told)
+    return found

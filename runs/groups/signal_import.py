@@ -9,7 +9,7 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind
-from runs.groups import outputs, signal_folders, tasks
+from runs.groups import signal_folders, tasks
 from runs.groups.signal_rules import Signal
 from runs.groups.terms import TaskStatus
 from runs.models import Monitor, Project, Task, TaskGroup, Worker
@@ -60,7 +60,7 @@ def _take(lab: Lab, group: TaskGroup, signal: Signal) -> bool:
     worker = Worker.objects.filter(group=group, name=signal.worker).select_related("run").first()
     if worker is not None and worker.run is not None:
         try:
-            why = outputs.lacking(lab, group, worker)
+            why = tasks.lacking(lab, group, worker)
         except SeamError:
             return False
         if why:

@@ -1,9 +1,10 @@
-"""Tasks of a group: added, claimed, completed, handed back. Each change names what it was read in."""
+"""Tasks of a group: added, claimed, completed with what they have to leave, handed back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, QuerySet
@@ -12,7 +13,8 @@ from runs.core import writing
 from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
-from runs.groups import outputs, signal_folders
+from runs.groups import signal_folders
+from runs.groups.signal_rules import Inscription, Output
 from runs.groups.task_rules import (
     NAME_RULE,
     NOTHING,
@@ -27,6 +29,28 @@ from runs.groups.terms import NAME_CHARACTERS, TaskStatus, is_name, subject_of
 from runs.models import Task, TaskGroup, Worker
 from runs.timeline import announce
 from trackers.base import NotFound
+
+
+def lacking(lab: Lab, group: TaskGroup, worker: Worker) -> str:
+    """What a worker's output lacks, in words; empty when none is asked or it is accepted.
+
+    Raises SeamError when the file is there and could not be read: that is no answer.
+    """
+    if not worker.output_file:
+        return ""
+    if worker.run is None or not worker.run.worktree:
+        return (
+            f"{worker.name} has to leave {worker.output_file}, and no run is known whose worktree "
+            "could hold it."
+        )
+    wanted = Inscription(
+        workflow=group.preset,
+        timestamp=group.made_at.isoformat(),
+        output_dir=group.output_dir,
+        workers=(Output(worker.name, worker.output_file),),
+    )
+    return lab.signals.lacking(Path(worker.run.worktree), wanted, worker.name)
+
 
 MOST_TASKS = 2_000
 
@@ -203,7 +227,7 @@ def _finish(lab: Lab, task: Task, by: str, owner: str, *, has_signal: bool = Fal
 
 def _look_at_output(lab: Lab, task: Task, worker: Worker, by: str) -> None:
     """Refuse what a worker has not finished, and keep the reason with it."""
-    why = outputs.lacking(lab, task.group, worker)
+    why = lacking(lab, task.group, worker)
     if not why:
         return
     with transaction.atomic():

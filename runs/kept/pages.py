@@ -11,8 +11,9 @@ from django.http import Http404
 from django.template.loader import render_to_string
 from django.utils.text import slugify
 
+from runs.core import budgets
 from runs.core.ports import Lab
-from runs.kept import ages, discard_progress, disk, parked, retention
+from runs.kept import discard, disk, parked, retention
 from runs.models import Project, Rescue, Settings
 from runs.pulls import diff
 
@@ -24,7 +25,7 @@ def strip(lab: Lab, project: Project, page: int, can_act: bool) -> Mapping[str, 
     found = parked.listing(lab, project, page)
     ids = _ids([entry.branch for entry in found.entries])
     rows = [
-        {"entry": entry, "id": name, "age": ages.short(lab.now() - entry.at)}
+        {"entry": entry, "id": name, "age": budgets.short(lab.now() - entry.at)}
         for name, entry in zip(ids, found.entries, strict=True)
     ]
     return {
@@ -38,7 +39,7 @@ def strip(lab: Lab, project: Project, page: int, can_act: bool) -> Mapping[str, 
 
 def discards(project: Project, page: int) -> Mapping[str, Any]:
     """How far long discards are, from their rows alone, so that it can be asked for often."""
-    rows = discard_progress.of(project)
+    rows = discard.of(project)
     going = [one for one in rows if not one.error]
     failed = [one for one in rows if one.error]
     return {

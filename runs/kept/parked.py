@@ -13,7 +13,7 @@ from runs.core import naming
 from runs.core.history_ports import Change
 from runs.core.kept_ports import Branch
 from runs.core.ports import Lab, SeamError
-from runs.kept import counts, discard_progress, owners
+from runs.kept import counts, discard, owners
 from runs.kept.owners import Remembered
 from runs.models import Parked, Project, Rescue
 from trackers.account import awaited
@@ -97,7 +97,7 @@ def listing(lab: Lab, project: Project, page: int = 1) -> Listing:
     measured = Parked.objects.filter(project=project, branch__in=[one.name for one in some])
     sizes = dict(measured.values_list("branch", "bytes"))
     pulls, pulls_error = _pulls(lab, project, some)
-    discards = {row.branch for row in discard_progress.of(project) if not row.error}
+    discards = {row.branch for row in discard.of(project) if not row.error}
     entries = [
         replace(
             _entry(lab, project, one, known, sizes, pulls),

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
 from runs.core.ports import SeamError
-from runs.kept import discard_progress
+from runs.kept import discard as discard_progress
 from runs.kept import pages as kept_pages
 from runs.kept import restore as restoring
 from runs.kept.discard import DiscardRefused

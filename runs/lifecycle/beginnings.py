@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from runs.core import budgets
 from runs.core.ports import Lab, SeamError
 from runs.lifecycle import observe
-from runs.lifecycle.beginning_rules import Beginning, never_began, why
+from runs.lifecycle.verdict import Beginning, never_began, why
 from runs.models import Run
 
 logger = logging.getLogger(__name__)

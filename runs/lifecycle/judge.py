@@ -17,10 +17,9 @@ from runs.forges import cadence, fan_out, tracker_health
 from runs.forges.fan_out import Root, Silence
 from runs.forges.tracker_cache import note_pulls
 from runs.lifecycle import beginnings, delivery, done_signal, outcomes, reaper
-from runs.lifecycle.death_reason import Ending, why_dead
 from runs.lifecycle.delivery_rules import Evidence, wants_look
 from runs.lifecycle.done_signal import Signal
-from runs.lifecycle.verdict import RunFacts, verdict
+from runs.lifecycle.verdict import Ending, RunFacts, verdict, why_dead
 from runs.models import Run
 from runs.transcript import hook_events, listening
 from runs.transcript import models as told

@@ -24,8 +24,8 @@ from runs.core.ports import Lab, SeamError, Sighting, Taken
 from runs.core.states import AnswerCode, NoticeKind, Outcome, RunState, Trouble
 from runs.forges import mirror
 from runs.lifecycle import observe, orders, outcomes, reaper
-from runs.lifecycle.death_reason import did_run
 from runs.lifecycle.recovery import Recovery, StartFacts, recovery
+from runs.lifecycle.verdict import did_run
 from runs.models import Run, Settings, StartRequest
 from runs.projects import origin
 from runs.timeline import announce

@@ -9,8 +9,8 @@ from django.http import Http404
 
 from runs.core.ports import Lab
 from runs.models import Run
-from runs.pulls import check_rules
 from runs.pulls import checks as work
+from runs.pulls import rules as check_rules
 from trackers.base import CheckState, PullState, TrackerError
 
 MOST = 100

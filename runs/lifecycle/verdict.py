@@ -1,12 +1,13 @@
-"""The one rule of the reaper: which outcome, if any, the facts about a run prove (LAB-19)."""
+"""The rules of the reaper: which outcome the facts about a run prove, and why a run died, in a sentence."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
-from runs.core.states import Outcome, RunState, Trouble
+from runs.core.states import AgentMode, AgentState, Outcome, RunState, Trouble
+from runs.transcript.reports import Report
 
 Verdict = Outcome | Literal[RunState.HELD]
 
@@ -48,3 +49,119 @@ def verdict(facts: RunFacts) -> Verdict | None:
     if facts.age >= facts.budget:
         return Outcome.TIMED_OUT
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a session's program ended. None: not known; no report: its output is not read."""
+
+    mode: str = AgentMode.INTERACTIVE
+    status: int | None = None
+    signal: int | None = None
+    report: Report | None = None
+
+
+def why_dead(ending: Ending, missing: str = "no pull request") -> str:
+    """The reason of an outcome *died*; `missing` is what its done signal lacks, as "no …"."""
+    return f"{_what(ending)}, and there is {missing}"
+
+
+def exit_words(status: int | None, signal: int | None) -> str:
+    """How a program ended, for a sentence that starts with "the session"."""
+    if signal is not None:
+        return f"was ended by signal {signal}"
+    if status is not None:
+        return f"ended with exit status {status}"
+    return "is gone"
+
+
+def did_run(mode: str, alive: bool, status: int | None) -> bool:
+    """Whether a program that was just started counts as running, or as a start that failed.
+
+    One that ends at once failed (LAB-61), but a one-shot program may be done that soon.
+    """
+    return alive or (mode == AgentMode.ONE_SHOT and status == 0)
+
+
+def _what(ending: Ending) -> str:
+    report = ending.report
+    how = exit_words(ending.status, ending.signal)
+    if ending.mode != AgentMode.ONE_SHOT or report is None:
+        return f"the session {how}"
+    if not report.has_result:
+        return _interrupted(report, how)
+    if not report.is_error:
+        return f"the agent finished ({how})"
+    return f"{_failure(report)} ({how})"
+
+
+def _interrupted(report: Report, how: str) -> str:
+    """It ended without saying how: somebody or something ended it, or it never began."""
+    words = f"; its final output: {report.last_line}" if report.last_line else ""
+    if not report.agent_session:
+        return f"the agent {how} before it began to work{words}"
+    waited = _waited(report)
+    return f"the agent was interrupted{waited}: it {how} without a result line{words}"
+
+
+def _waited(report: Report) -> str:
+    if not report.agent_note:
+        return ""
+    return f" while it tried again ({report.agent_note})"
+
+
+def _failure(report: Report) -> str:
+    """The sentence for an error that the program reported."""
+    said = report.agent_note.rstrip(".")
+    match report.agent_state, report.result_subtype:
+        case AgentState.NEEDS_LOGIN, _:
+            return f"the agent is not logged in: {said}. Log in on this machine, then start again"
+        case AgentState.RATE_LIMITED, _:
+            return f"the agent was turned away by a rate limit{_until(report.agent_until)}: {said}"
+        case _, "error_max_turns":
+            turns = f" ({report.turns} turns)" if report.turns is not None else ""
+            return f"the agent reached its limit of turns{turns}"
+        case _, "error_max_budget_usd":
+            cost = f" (${report.cost_usd:.4f})" if report.cost_usd is not None else ""
+            return f"the agent reached its limit of cost{cost}"
+    code = f" (HTTP {report.api_status})" if report.api_status else ""
+    return f"the agent ended with an error{code}: {said}"
+
+
+def _until(when: datetime | None) -> str:
+    return f" until {when:%-d %b %H:%M} UTC" if when is not None else ""
+
+
+NOT_STARTED = (126, 127)  # what shells and our own launcher say of a program that cannot be run
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What is known of how a program began. `tells`: it says so by itself when it was given its task.
+
+    `began` is whether it did; `commits` are on its branch, and prove as much. None: not known.
+    """
+
+    status: int | None
+    signal: int | None = None
+    tells: bool = False
+    began: bool = False
+    commits: int = 0
+
+
+def never_began(facts: Beginning) -> bool:
+    """Whether it ended by itself, with an error, before it was at its task, however long that took.
+
+    What was ended from outside says nothing of a start, and neither does a program that never
+    tells: of these only the two statuses count that stand for "could not be run".
+    """
+    if facts.signal is not None or not facts.status or facts.commits or facts.began:
+        return False
+    return facts.tells or facts.status in NOT_STARTED
+
+
+def why(facts: Beginning, words: str) -> str:
+    """The reason of the failed start, with the program's own last words."""
+    said = f" Its final output: {words}" if words else ""
+    how = exit_words(facts.status, facts.signal)
+    return f"did not start: the agent {how} before it began to work.{said}"

@@ -16,12 +16,12 @@ from runs.lifecycle import pull_page
 from runs.lifecycle import stop as work
 from runs.models import Project, Run
 from runs.overview import attention, queries
-from runs.web import answers, fragments, live, live_parts
+from runs.web import answers, fragments, live
 from runs.web.access import act, look, username
 from runs.web.forms import RunFilter
 from runs.web.live import Parts
 
-RUNS = {name: f"{file}.html" for name, file in live_parts.RUNS.items()}
+RUNS = {name: f"{file}.html" for name, file in fragments.RUNS.items()}
 WILL_STOP = "What runs is ended now. Worktrees and branches are kept, and it counts as neither success nor failure."
 STOPPED = "Stopped. Its work is kept; it counts as neither success nor failure."
 

@@ -15,7 +15,7 @@ from runs.accounts import held
 from runs.agents import cards as agent_cards
 from runs.core.ports import Lab
 from runs.core.states import ProjectState, TrackerKind, WorktreeFate
-from runs.dispatch import hints
+from runs.dispatch import why
 from runs.forges import tracker_card
 from runs.forges.tracker_card import Card
 from runs.groups import card as group_card
@@ -229,7 +229,7 @@ def overview(lab: Lab) -> Overview:
     """
     picture = board.load(lab, recent=board.RECENT, with_waiting=True)
     notices = Notice.objects.filter(is_news=True)[:ACTIVITY]
-    counts = hints.of(lab, picture.projects)
+    counts = why.of(lab, picture.projects)
     return Overview(
         picture,
         digest.stats(picture),
@@ -277,7 +277,7 @@ def project(lab: Lab, project_id: int) -> ProjectPage | None:
         watch_card.of(found, picture.facts.settings, running),
         WatchForm(),
         group_card.open_of(found),
-        hints.of(lab, [found]).get(found.pk),
+        why.of(lab, [found]).get(found.pk),
     )
 
 

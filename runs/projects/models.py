@@ -19,8 +19,7 @@ from runs.core.encrypted import SecretField
 from runs.core.paths import Paths
 from runs.core.states import Mirror, ProjectState
 from runs.dispatch import streak
-from runs.forges.models import Forge
-from runs.forges.tracker_cache_models import Seen
+from runs.forges.models import Forge, Seen
 from runs.validation.command_rules import UnfitCommands, read_commands
 from trackers.keys import KeyRule, rule_of
 

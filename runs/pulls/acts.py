@@ -17,8 +17,7 @@ from runs.models import Notice, Project, Run
 from runs.projects import git_credentials
 from runs.pulls import closed, comparing, mergeable
 from runs.pulls.comments import PullRefused, comment, comments
-from runs.pulls.comparing_rules import Ends
-from runs.pulls.rules import Way
+from runs.pulls.rules import Ends, Way
 from runs.timeline import announce
 from trackers.base import (
     Ability,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from runs.core.ports import Lab
 from runs.issues import remote
 from runs.models import Run
-from runs.pulls import check_rules
+from runs.pulls import rules as check_rules
 from trackers.account import awaited
 from trackers.base import Ability, Check, NotFound, Pull, TrackerError
 

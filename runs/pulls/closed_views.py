@@ -13,7 +13,7 @@ from runs.core.ports import SeamError
 from runs.core.states import AnswerCode, TrackerKind
 from runs.dispatch import start_answers, start_requests
 from runs.issues.remote_pages import WEB
-from runs.kept import discard_progress
+from runs.kept import discard
 from runs.kept import pages as kept_pages
 from runs.kept.discard import DiscardRefused
 from runs.models import Discarding, Project
@@ -64,7 +64,7 @@ def pull_decide(request: HttpRequest, project_id: int, number: int) -> HttpRespo
     try:
         if what == "reopen":
             return _reopen(request, project, number)
-        done = discard_progress.begin(wiring.lab(), project, branch, username(request))
+        done = discard.begin(wiring.lab(), project, branch, username(request))
     except DiscardRefused as refused:
         return answers.failed(request, refused.text, status_of(refused), back)
     except (SeamError, TrackerError) as error:

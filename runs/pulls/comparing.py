@@ -11,8 +11,8 @@ from runs.core.history_ports import EMPTY_TREE, Change, Commit
 from runs.core.ports import Lab, Repos, SeamError
 from runs.core.recent import Recent
 from runs.models import Project
-from runs.pulls import comparing_rules as rules
-from runs.pulls.comparing_rules import Ends, PullFacts
+from runs.pulls import rules
+from runs.pulls.rules import Ends, PullFacts
 from trackers.base import PullState
 from trackers.builtin.models import PullRequest
 

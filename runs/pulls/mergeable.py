@@ -10,8 +10,7 @@ from runs.core.recent import Recent
 from runs.models import Project
 from runs.pulls import comparing, rules
 from runs.pulls.comparing import Tips
-from runs.pulls.comparing_rules import is_commit
-from runs.pulls.rules import Joined, MergeFacts, Verdict, Way
+from runs.pulls.rules import Joined, MergeFacts, Verdict, Way, is_commit
 from trackers.base import PullState
 from trackers.builtin.models import PullRequest
 

@@ -17,8 +17,8 @@ from runs.pulls import acts as verbs
 from runs.pulls import comparing, review_pages
 from runs.pulls import pages as pull_pages
 from runs.pulls.acts import PullRefused
-from runs.pulls.comparing_rules import is_commit
 from runs.pulls.review_pages import COOKIE, Wish, read_wish
+from runs.pulls.rules import is_commit
 from runs.web import answers
 from runs.web.access import act, look, may_act, username
 from runs.wiring import lab

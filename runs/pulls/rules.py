@@ -1,14 +1,17 @@
-"""What can be done with a pull request, and which issues its words close. Pure rules."""
+"""What can be done with a pull request, which issues it closes, what it compares, what its checks say."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Protocol
+
+from trackers.base import Check, CheckState, PullState
 
 SHOWN_FILES = 12
 
@@ -217,3 +220,95 @@ def _joined(facts: MergeFacts, joined: Joined) -> Verdict:
         f"{facts.into} into the branch, settle the conflicts there and push.",
         joined.files,
     )
+
+
+MOVES_SECONDS, RESTS_SECONDS = 30, 120
+_FIRST = (CheckState.FAILED, CheckState.RUNNING, CheckState.PASSED)
+
+
+def in_order(checks: Sequence[Check]) -> list[Check]:
+    """What failed first, then what runs; each by name."""
+    return sorted(checks, key=lambda one: (_FIRST.index(one.state), one.name.casefold()))
+
+
+def in_words(checks: Sequence[Check]) -> str:
+    """All of them in a few words."""
+    if not checks:
+        return "no checks yet"
+    count = Counter(one.state for one in checks)
+    if count[CheckState.PASSED] == len(checks):
+        return f"all {len(checks)} passed" if len(checks) > 1 else "passed"
+    told = [f"{count[state]} {state}" for state in _FIRST if count[state]]
+    return ", ".join(told)
+
+
+def worst(checks: Sequence[Check]) -> CheckState | None:
+    """The state that stands for all; None without any."""
+    return min((one.state for one in checks), key=_FIRST.index, default=None)
+
+
+def again_seconds(state: PullState | None, checks: Sequence[Check] | None) -> int | None:
+    """When to look again at a pull request that somebody has before them; None when it is over.
+
+    Soon while checks run or have not begun, else seldom: a commit, a merge, or an answer may come.
+    None for what the tracker did not tell.
+    """
+    if state in (PullState.MERGED, PullState.CLOSED):
+        return None
+    if checks is None:
+        return RESTS_SECONDS
+    moves = not checks or any(one.state == CheckState.RUNNING for one in checks)
+    return MOVES_SECONDS if moves else RESTS_SECONDS
+
+
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+
+NO_COMMITS = "labsite does not know which commits this pull request is about, so its changes cannot be shown."
+BRANCH_GONE = "The branch is not on origin any more. This is what was last seen of it."
+
+
+@dataclass(frozen=True, slots=True)
+class PullFacts:
+    """What is known of a pull request's ends. A tip is None when there is no such branch."""
+
+    is_open: bool
+    base: str
+    head: str
+    stored_base: str = ""
+    stored_head: str = ""
+    base_tip: str | None = None
+    head_tip: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The commits to compare: what `head` has changed since it left `base`. `note` is for the page."""
+
+    base: str = ""
+    head: str = ""
+    note: str = ""
+
+    @property
+    def are_known(self) -> bool:
+        return bool(self.base and self.head)
+
+
+def ends(facts: PullFacts) -> Ends:
+    """An open one follows its branches; one that has ended keeps the commits that it ended with.
+
+    Branches live on after that: a merged head is in the base, and a name may be used again.
+    """
+    if facts.is_open:
+        base = facts.base_tip or facts.stored_base
+        head = facts.head_tip or facts.stored_head
+        note = "" if facts.head_tip else BRANCH_GONE
+    else:
+        base, head, note = facts.stored_base or facts.base_tip or "", facts.stored_head, ""
+    if not (is_commit(base) and is_commit(head)):
+        return Ends(note=NO_COMMITS)
+    return Ends(base, head, note)
+
+
+def is_commit(text: str) -> bool:
+    """Whether a text is a full commit id, and nothing that git could take for an option."""
+    return bool(_COMMIT.fullmatch(text))

@@ -1,4 +1,4 @@
-"""What an admin may tune: the settings, agent profiles, and a project's own numbers (X-08)."""
+"""What an admin may tune: settings, agent profiles, a project's own numbers. The timeline tells who did."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.core.validators import URLValidator
 from django.db import models
 from django.http import HttpRequest, HttpResponse
@@ -14,11 +15,103 @@ from django.shortcuts import redirect
 from runs import wiring
 from runs.accounts import holds
 from runs.core.encrypted import HIDDEN, EncryptedJSONField, Secret, SecretField, SecretValues
-from runs.core.states import Trouble
+from runs.core.states import NoticeKind, Trouble
 from runs.forges import cadence
 from runs.models import AgentProfile, Project, Settings
-from runs.settings import profile_form
-from runs.settings.admin_timeline import TellingAdmin
+from runs.settings.acts import describe
+from runs.timeline import announce
+
+
+class TellingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Writes only the fields that the form changed, since a worker writes the others meanwhile."""
+
+    def save_model(self, request: HttpRequest, obj: models.Model, form: Any, change: bool) -> None:
+        """Save and tell, in the transaction that admin opened for the request (X-08)."""
+        if not change:
+            super().save_model(request, obj, form, change)
+            self._tell(request, obj, f"{self.opts.verbose_name} {obj} was added")
+            return
+        before = self.model._default_manager.get(pk=obj.pk)
+        changed = [n for n in form.changed_data if getattr(before, n) != getattr(obj, n)]
+        if changed:
+            obj.save(update_fields=changed)
+            self._tell(request, obj, f"{self.subject(obj)}{describe(before, obj, changed)}")
+
+    def delete_model(self, request: HttpRequest, obj: models.Model) -> None:
+        self._tell(request, obj, f"{self.opts.verbose_name} {obj} was removed")
+        super().delete_model(request, obj)
+
+    def delete_queryset(
+        self, request: HttpRequest, queryset: models.QuerySet[models.Model]
+    ) -> None:
+        for obj in queryset:
+            self.delete_model(request, obj)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        """A plain choice: what may be chosen is added and changed on its own page."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper):
+            field.widget = field.widget.widget
+        return field
+
+    def subject(self, obj: models.Model) -> str:
+        """What the sentence on the timeline starts with."""
+        return f"{self.opts.verbose_name} {obj}: "
+
+    def _tell(self, request: HttpRequest, obj: models.Model, text: str) -> None:
+        announce.tell(
+            wiring.lab(),
+            NoticeKind.SETTING_CHANGED,
+            text,
+            project=obj if isinstance(obj, Project) else None,
+            by=request.user.get_username(),
+        )
+
+
+_ANY_PROGRAM = (
+    "Any program can work here that edits files, runs commands and can be started with a task. "
+    "After saving, press <i>Try this agent</i> on the settings page: it says step by step what "
+    "works. <code>docs/agents.md</code> shows how to set up programs."
+)
+_START = (
+    "<b>The task</b> reaches the program as {prompt}, one argument, or as {prompt_file}, the path of "
+    "a file. The program starts in the run's worktree, in a tmux session, with labctl on its PATH. "
+    "It must not ask a person anything: trust, permissions and first steps have to be answered by "
+    "its arguments, its environment or its own settings. "
+    "<b>The environment</b> is stored encrypted; values whose name says KEY, TOKEN, SECRET, PASSWORD "
+    "or AUTH, or that look like a key, are masked wherever output is kept or shown."
+)
+_END = (
+    "<b>What ends it.</b> The pull request of the run's branch is the success, whatever the program "
+    "says. An interactive program stays open and is ended by labsite then; a one-shot program ends "
+    "by itself, and has failed when it ends without a pull request. "
+    "<b>How waiting shows.</b> With JSON lines, and from the hooks of Claude Code, labsite knows "
+    "errors, limits and the end of a turn. Of any other program it knows the screen alone: one that "
+    "waits for an answer looks as if it works until the run budget ends."
+)
+_RESUME = (
+    "What a person types to go on. After a hold labsite starts Claude Code and Codex again with "
+    "their own session; any other program gets its task again, in the same worktree."
+)
+_LOGIN = (
+    "The check is asked before each start: status 0 is logged in, any other is logged out and "
+    "refuses the start, no answer refuses automatic work alone. When Codex says no, "
+    "<code>codex doctor</code> is asked too, so an API key in CODEX_API_KEY or a provider of your own "
+    "counts. Empty the check for a program that has no login."
+)
+
+FIELDSETS: Any = [
+    (None, {"fields": ["name", "mode"], "description": _ANY_PROGRAM}),
+    ("How it is started", {"fields": ["argv", "env", "trust"], "description": _START}),
+    ("How it ends and what it tells", {"fields": ["output"], "description": _END}),
+    ("Is it logged in?", {"fields": ["login_command", "login_argv"], "description": _LOGIN}),
+    ("Going on with a session", {"fields": ["resume_argv"], "description": _RESUME}),
+    ("What may be chosen", {"fields": ["model_names", "efforts"]}),
+    (
+        "Its own page of a session",
+        {"fields": ["link_files", "link_field", "link_url", "link_generic"]},
+    ),
+]
 
 
 class SecretEntry(forms.CharField):
@@ -175,7 +268,7 @@ class AgentProfileAdmin(TellingAdmin):
         },
     }
     list_display = ["name", "mode", "output", "trust"]
-    fieldsets = profile_form.FIELDSETS
+    fieldsets = FIELDSETS
 
 
 @admin.register(Project)

@@ -11,13 +11,13 @@ from runs.core.states import NoticeKind
 from runs.overview import queries
 from runs.timeline import audit_page
 from runs.timeline.audit import Wanted
-from runs.web import live, live_parts
+from runs.web import fragments, live
 from runs.web.access import oversee
 from runs.web.forms import AuditFilter
 from runs.web.live import Parts
 
 PEOPLE = 200
-ROWS = {name: f"{file}.html" for name, file in live_parts.AUDIT.items()}
+ROWS = {name: f"{file}.html" for name, file in fragments.AUDIT.items()}
 
 
 @require_GET

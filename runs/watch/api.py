@@ -18,9 +18,8 @@ from runs.models import Run, WatchSession
 from runs.projects.api import project_of
 from runs.validation.schemas import Validations, validation
 from runs.watch import acts as watches
+from runs.watch.session import EVERY, LIMIT, Terms, WrongTerms, read_terms
 from runs.watch.session import Request as Asked
-from runs.watch.session import Terms
-from runs.watch.terms import EVERY, LIMIT, WrongTerms, read_terms
 from runs.web.access import username
 from runs.web.refusals import INVALID, Denied
 from runs.wiring import lab

@@ -7,8 +7,7 @@ from typing import Any
 from django import forms
 
 from runs.models import Project
-from runs.watch.session import VALIDATE_EVERY, Terms
-from runs.watch.terms import LIMIT, WrongTerms, read_terms
+from runs.watch.session import LIMIT, VALIDATE_EVERY, Terms, WrongTerms, read_terms
 
 NUMBER = {"inputmode": "numeric", "autocomplete": "off", "maxlength": "20"}
 

@@ -23,11 +23,11 @@ from runs.watch import pages as watch_pages
 from runs.watch.forms import ChecksForm, WatchForm
 from runs.watch.pages import Chosen
 from runs.watch.session import Request
-from runs.web import access, answers, fragments, live_parts
+from runs.web import access, answers, fragments
 from runs.web.access import act, look, username
 from runs.web.refusals import at_fields
 
-SESSION = {name: f"{file}.html" for name, file in live_parts.WATCH.items()}
+SESSION = {name: f"{file}.html" for name, file in fragments.WATCH.items()}
 LIST = {"watch-rows": "watch/_rows.html", "watch-start": "watch/_new.html"}
 OPENED = "A watch session was opened. It takes ready issues from now on."
 NOTHING = "Nothing was started."

@@ -1,21 +1,16 @@
-"""Pushes: one tailer per web process follows the timeline and fans out what it rendered.
-
-The tailer alone reads, renders and hands out, one round after the other. A new watcher is let in
-between two rounds, after what it missed was looked up, so nothing can fall between its replay
-and the live frames. Renders are level-triggered: a frame shows how things are now.
-"""
+"""Pushes: one tailer per web process follows the timeline and fans out what it rendered."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import Callable, Iterator
+import socket
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from runs.web.feed_reader import Audience, Reader
-from runs.web.subscriber import GONE, LOGGED_OUT, OTHER_RIGHTS, Watcher
-from runs.web.wakeup import Ear
 
 SAFETY_SECONDS = 1.0
 PACE_SECONDS = 0.05
@@ -261,3 +256,89 @@ class Tail:
                 cursor, news if watcher.has_page else regions if watcher.has_missed else {}
             )
             watcher.has_page |= watcher.has_missed
+
+
+LOGGED_OUT = 4401
+GONE = 4404
+OTHER_RIGHTS = 0  # never sent: the socket asks again what it may be sent, and joins anew
+
+
+class Ended(Exception):
+    """The watcher gets nothing more; its socket closes with this code."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class Watcher:
+    """One socket's mailbox: the newest HTML of each region that it has not been sent yet.
+
+    A slow socket makes regions overwrite each other here, so the box never grows beyond one page.
+    """
+
+    def __init__(self, audience: Audience, session: str, person: int, last: int | None) -> None:
+        self.audience = audience
+        self.session = session
+        self.person = person
+        self.last = last
+        self.has_missed = False
+        self.has_page = False
+        self._regions: dict[str, str] = {}
+        self._newest = 0
+        self._code: int | None = None
+        self._filled = asyncio.Event()
+
+    def offer(self, newest: int, regions: Mapping[str, str]) -> None:
+        """Put regions into the box; `newest` is the timeline entry up to which they are true."""
+        if regions:
+            self._regions |= regions
+            self._newest = newest
+            self._filled.set()
+
+    def end(self, code: int) -> None:
+        """Tell the socket to close instead of waiting for more."""
+        self._code = code
+        self._filled.set()
+
+    async def frame(self) -> str:
+        """Wait for the next frame and empty the box. Raises Ended."""
+        await self._filled.wait()
+        if self._code is not None:
+            raise Ended(self._code)
+        self._filled.clear()
+        content, self._regions = "".join(self._regions.values()), {}
+        return json.dumps({"id": self._newest, "content": content})
+
+
+RING_BYTES = 16
+
+
+class Ear:
+    """This process's datagram socket; calls back for every ring. Without it the poll remains."""
+
+    def __init__(self, path: Path, on_ring: Callable[[], None]) -> None:
+        self._path = path
+        self._on_ring = on_ring
+        self._loop = asyncio.get_running_loop()
+        self._box = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._box.setblocking(False)
+        try:
+            path.unlink(missing_ok=True)
+            self._box.bind(str(path))
+            path.chmod(0o600)
+        except OSError:
+            logger.exception("the feed cannot be rung and asks every second instead")
+        self._loop.add_reader(self._box.fileno(), self._hear)
+
+    def close(self) -> None:
+        self._loop.remove_reader(self._box.fileno())
+        self._box.close()
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+    def _hear(self) -> None:
+        with suppress(BlockingIOError):
+            while True:
+                self._box.recv(RING_BYTES)
+                self._on_ring()

@@ -16,7 +16,7 @@ from runs.agents import cards as agent_cards
 from runs.agents import trial_page
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind, Outcome, WorktreeFate
-from runs.dispatch import hints
+from runs.dispatch import why
 from runs.groups import pages as group_pages
 from runs.lifecycle import observe, steps
 from runs.lifecycle import rows as run_rows
@@ -29,8 +29,103 @@ from runs.timeline import audit_page
 from runs.transcript import panel
 from runs.watch import pages as watch_pages
 from runs.watch import summaries
-from runs.web import access, addresses, answers, chrome, live_parts, terminal
+from runs.web import access, addresses, answers, chrome, terminal
 from runs.web.forms import ChoiceForm
+
+CHROME = {
+    "nav-projects": "web/_nav_projects",
+    "nav-live": "web/_nav_live",
+    "tick-age": "web/_tick_age",
+    "worker-late": "web/_worker_late",
+    "logged-out": "web/_logged_out",
+}
+OVERVIEW = {
+    "stats": "overview/_stats",
+    "watching": "overview/_watching",
+    "needs-you": "overview/_needs_you",
+    "running": "overview/_running",
+    "up-next": "overview/_up_next",
+    "activity": "overview/_activity",
+    "projects": "overview/_projects",
+    "start-menu": "overview/_start_menu",
+}
+PROJECT = {
+    "project-head": "projects/_head",
+    "start-control": "dispatch/_start_control",
+    "project-state": "projects/_state",
+    "project-auto": "dispatch/_auto",
+    "project-watch": "watch/_project_watch",
+    "project-groups": "groups/_project_groups",
+    "project-tracker": "forges/_project_tracker",
+    "project-facts": "projects/_facts",
+    "project-fetch": "projects/_fetch",
+    "hook-deliveries": "forges/_hook_deliveries",
+    "project-running": "projects/_running",
+    "project-sessions": "projects/_sessions",
+    "project-ready": "projects/_ready",
+    "project-recent": "projects/_recent",
+    "project-activity": "projects/_activity",
+    "parked-count": "kept/_parked_count",
+}
+RUN = {
+    "run-head": "lifecycle/_head",
+    "run-act": "lifecycle/_act",
+    "attach-box": "lifecycle/_attach",
+    "steps": "lifecycle/_steps",
+    "budget": "lifecycle/_budget",
+    "agent-box": "lifecycle/_agent",
+    "timeline": "lifecycle/_timeline",
+    "prompt": "lifecycle/_prompt",
+    "exit": "lifecycle/_exit",
+}
+WATCH = {
+    "watch-head": "watch/_head",
+    "watch-act": "watch/_act",
+    "watch-state": "watch/_state",
+    "watch-validations": "validation/_validations",
+    "watch-runs": "watch/_runs",
+    "watch-entries": "watch/_entries",
+}
+# Parts with a form or for one person alone: a push, which is the same for many, leaves them out and
+# brings what is live within them.
+PROJECT_ASKED = {
+    "project-driven": "projects/_driven",
+    "watch-new": "projects/_new_watch",
+    "webhook": "forges/_project_hook",
+}
+SEEN = {"terminal": "lifecycle/_terminal", "changes": "lifecycle/_changes"}
+GROUP = {
+    "group-head": "groups/_head",
+    "group-progress": "groups/_progress",
+    "group-blockers": "groups/_blockers",
+    "group-checkpoints": "groups/_checkpoints",
+    "group-tasks": "groups/_tasks",
+    "group-result": "groups/_result",
+    "group-monitor": "groups/_monitor",
+    "group-workers": "groups/_workers",
+    "group-end": "groups/_end",
+    "group-feed": "groups/_feed",
+}
+SETTINGS = {"agents": "agents/_cards", "limits": "projects/_limits", "turns": "projects/_turns"}
+SETTINGS_ASKED = {"settings-form": "projects/_settings_form"}
+RUNS = {"runs-rows": "lifecycle/_rows"}
+AUDIT = {"audit-rows": "timeline/_audit_rows"}
+WATCHES = {"watch-rows": "watch/_rows"}
+OF = {
+    "overview": OVERVIEW,
+    "needs": {"needs-you": "overview/_needs_you"},
+    "project": PROJECT,
+    "watch": WATCH,
+    "group": GROUP,
+    "settings": SETTINGS,
+    "trial": {"trial": "agents/_trial"},
+    "runs": RUNS,
+    "audit": AUDIT,
+    "watches": WATCHES,
+}
+WITHIN = {"project-driven": "project-sessions", "webhook": "hook-deliveries"}
+ASKED = {"project": PROJECT_ASKED, "settings": SETTINGS_ASKED}
+
 
 Context = dict[str, Any]
 Shown = AgentProfile | AgentTrial | Project | Run | Screen | Settings | None
@@ -197,7 +292,7 @@ def after_stop(request: HttpRequest, run: Run) -> dict[str, str]:
 def _rendered(topic: str, context: Context) -> dict[str, str]:
     return {
         name: render_to_string(f"{template}.html", context)
-        for name, template in {**live_parts.CHROME, **_templates(topic, context)}.items()
+        for name, template in {**CHROME, **_templates(topic, context)}.items()
     }
 
 
@@ -209,14 +304,12 @@ def _split(topic: str) -> tuple[str, int]:
 def _templates(topic: str, context: Context) -> dict[str, str]:
     kind, _ = _split(topic)
     if kind == "run":
-        return live_parts.RUN | {
-            name: made for name, made in live_parts.SEEN.items() if name in context
-        }
-    found = live_parts.OF.get(kind, {})
-    if "is_asked" not in context or kind not in live_parts.ASKED:
+        return RUN | {name: made for name, made in SEEN.items() if name in context}
+    found = OF.get(kind, {})
+    if "is_asked" not in context or kind not in ASKED:
         return found
-    asked = live_parts.ASKED[kind]
-    inner = {live_parts.WITHIN.get(name) for name in asked}
+    asked = ASKED[kind]
+    inner = {WITHIN.get(name) for name in asked}
     return {name: file for name, file in found.items() if name not in inner} | asked
 
 
@@ -265,7 +358,7 @@ def _tag(topic: str, facts: Facts, *parts: Shown) -> str:
         limits.tick_seconds,
         int(facts.now.timestamp()) // SECONDS,
         *map(_told, parts),
-        hints.of(wiring.lab(), [part for part in parts if isinstance(part, Project)]),
+        why.of(wiring.lab(), [part for part in parts if isinstance(part, Project)]),
     ]
     return hashlib.sha256(repr(told).encode()).hexdigest()[:20]
 

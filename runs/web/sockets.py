@@ -23,9 +23,8 @@ from django.urls import URLPattern, re_path
 from django.utils.http import is_same_domain
 
 from runs.web import access, presence
-from runs.web.feed import Feed
+from runs.web.feed import LOGGED_OUT, OTHER_RIGHTS, Ended, Feed, Watcher
 from runs.web.feed_reader import Audience
-from runs.web.subscriber import LOGGED_OUT, OTHER_RIGHTS, Ended, Watcher
 
 HELLO_SECONDS = 5.0
 CHECK_SECONDS = 60.0

@@ -8,8 +8,7 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import Q
 
-from runs.groups.models import TaskGroup
-from runs.groups.monitor_models import FAR, Monitor
+from runs.groups.models import FAR, Monitor, TaskGroup
 from runs.groups.terms import NAME_CHARACTERS, MonitorState
 from runs.projects.models import Project
 from runs.workflows import rules as composing

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from runs.lifecycle.beginning_rules import Beginning, never_began, why
+from runs.lifecycle.verdict import Beginning, never_began, why
 from runs.models import Project
 from tests import make
 from tests.agents.house import CLAUDE, PRINT

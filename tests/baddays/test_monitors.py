@@ -11,7 +11,7 @@ from django.db import OperationalError, connection
 
 from runs import tick
 from runs.core.states import NoticeKind
-from runs.groups import monitor_stepper, monitor_turns, monitors
+from runs.groups import monitor_stepper, monitors
 from runs.groups.terms import MonitorState, TaskStatus
 from runs.models import Checkpoint, Host, Monitor, Notice, Task, TaskGroup
 from tests import make
@@ -122,7 +122,7 @@ def test_a_group_that_goes_while_it_is_listed_leaves_nothing_behind(world: World
     turn = monitor_stepper.look_at(world.lab, _read(monitor), world.clock())
     TaskGroup.objects.all().delete()
     assert turn is not None
-    assert not monitor_turns.store(world.lab, monitor, turn, _number())
+    assert not monitor_stepper.store(world.lab, monitor, turn, _number())
     assert not Notice.objects.exists()
     assert not Checkpoint.objects.exists()
     passes(world, 2)
@@ -138,7 +138,7 @@ def test_of_two_ticks_that_looked_at_the_same_only_one_tells(world: World) -> No
     turns = [monitor_stepper.look_at(world.lab, row, world.clock()) for row in rows]
     number = _number()
     won = [
-        monitor_turns.store(world.lab, row, turn, number)
+        monitor_stepper.store(world.lab, row, turn, number)
         for row, turn in zip(rows, turns, strict=True)
         if turn is not None
     ]
@@ -194,7 +194,7 @@ def test_a_task_that_changed_since_it_was_listed_is_not_given_back(
         claim(monitor, "1", owner="fa-2")
     stood = Task.objects.values("status", "owner").get(key="1")
     assert turn is not None
-    assert monitor_turns.store(world.lab, row, turn, _number())
+    assert monitor_stepper.store(world.lab, row, turn, _number())
     assert Task.objects.values("status", "owner").get(key="1") == stood
     assert not told(NoticeKind.TASK_RELEASED)
     passes(world, 1)
@@ -270,7 +270,7 @@ def test_a_monitor_that_is_started_while_the_last_one_ends_waits_for_no_one_that
 
     def end() -> bool:
         with connection.execute_wrapper(pause):
-            return monitor_turns.store(world.lab, row, turn, number)
+            return monitor_stepper.store(world.lab, row, turn, number)
 
     def start() -> Monitor:
         ending.wait(PATIENCE)

@@ -16,8 +16,7 @@ from runs.accounts import logins
 from runs.agents import check_rules, checks
 from runs.agents.check_rules import ProgramFacts
 from runs.agents.programs import AgentPrograms
-from runs.core.agent_ports import Said
-from runs.core.ports import SeamError
+from runs.core.ports import Said, SeamError
 from runs.core.states import AnswerCode
 from runs.dispatch import explain, start_requests
 from runs.dispatch.eligibility import Act, Why

@@ -16,7 +16,7 @@ from runs import tick
 from runs.core.ports import SeamError
 from runs.core.states import Outcome, RunKind, RunState
 from runs.dispatch import acts as auto
-from runs.dispatch import explain, hints, start_requests
+from runs.dispatch import explain, start_requests, why
 from runs.dispatch import rules as launching
 from runs.dispatch.eligibility import Candidate, Queue, Room, Why
 from runs.dispatch.rules import Waiting
@@ -486,7 +486,7 @@ def test_the_pause_is_announced_once(world: World, project: Project) -> None:
 @pytest.mark.row("LAB-101", "LAB-103", "LAB-104", "LAB-105", level="contract")
 def test_the_hint_is_what_the_living_worker_counted_last(world: World, project: Project) -> None:
     def hint() -> int | None:
-        return hints.of(world.lab, Project.objects.all()).get(project.pk)
+        return why.of(world.lab, Project.objects.all()).get(project.pk)
 
     world.repos.heads.setdefault(project.repo(world.lab.paths), {})["afk/8"] = "f" * 40
     assert hint() is None

@@ -6,7 +6,7 @@ import pytest
 
 from runs.core.recent import Recent
 from runs.pulls import patches
-from runs.pulls.comparing_rules import BRANCH_GONE, NO_COMMITS, Ends, PullFacts, ends
+from runs.pulls.rules import BRANCH_GONE, NO_COMMITS, Ends, PullFacts, ends
 
 A, B, C, D = (letter * 40 for letter in "abcd")
 

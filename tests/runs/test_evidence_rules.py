@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from runs.agents import commands
-from runs.lifecycle.death_reason import Ending, why_dead
 from runs.lifecycle.delivery_rules import (
     Evidence,
     Said,
@@ -16,6 +15,7 @@ from runs.lifecycle.delivery_rules import (
     told,
     wants_look,
 )
+from runs.lifecycle.verdict import Ending, why_dead
 from trackers.keys import evidence_of
 
 WORDS = ("bd-a1", "bd-bd-a1")

@@ -14,7 +14,7 @@ from django.test import Client
 from runs import tick
 from runs.agents import linking, links
 from runs.agents.on_machine import AgentRegistry
-from runs.core.agent_ports import Registry
+from runs.core.ports import Registry
 from runs.lifecycle import reaper
 from runs.lifecycle.stop import stop
 from runs.models import AgentProfile, Project, Run, Settings

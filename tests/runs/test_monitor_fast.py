@@ -8,7 +8,7 @@ import pytest
 
 from runs import tick
 from runs.core.states import NoticeKind
-from runs.groups import monitor_stepper, monitor_turns, monitors, signal_folders
+from runs.groups import monitor_stepper, monitors, signal_folders
 from runs.groups.fast_path import Unreadable
 from runs.groups.terms import MonitorState, Result, TaskStatus
 from runs.models import Checkpoint, Host, Monitor, Task
@@ -256,7 +256,7 @@ def test_a_check_that_another_tick_counted_or_that_ended_is_told_once(world: Wor
     monitors.stop(world.lab, monitors_of[1], by="anna")
     for checks in looks:
         assert all(turn.events for _, turn in checks)
-        monitor_turns.store_checks(world.lab, checks, number, world.clock())
+        monitor_stepper.store_checks(world.lab, checks, number, world.clock())
     assert len(told(NoticeKind.MONITOR_PROGRESS)) == before + 1
     assert list(rows.values_list("checks", flat=True)) == [3, 2]
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from runs.core.agent_ports import Notifier
-from runs.core.ports import SeamError, UnfitAddress
+from runs.core.ports import Notifier, SeamError, UnfitAddress
 from runs.notices.notifier import AppriseNotifier
 from tests.fakes import FakeNotifier
 from tests.patience import PATIENCE

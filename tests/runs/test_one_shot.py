@@ -14,7 +14,7 @@ import pytest
 from runs.core.states import AgentState, Outcome
 from runs.kept.teardown_rules import CLOSING, may_close
 from runs.lifecycle import stop
-from runs.lifecycle.death_reason import did_run
+from runs.lifecycle.verdict import did_run
 from runs.models import AgentProfile, Host, Notice, Run
 from runs.transcript import listening
 from tests import make

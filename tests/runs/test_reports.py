@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from runs.core import lenient_json
 from runs.core.states import AgentState, OutputKind
-from runs.lifecycle.death_reason import Ending, why_dead
+from runs.lifecycle.verdict import Ending, why_dead
 from runs.transcript import record, rendering, reports
 from runs.transcript.record import Reading
 from runs.transcript.reports import Report

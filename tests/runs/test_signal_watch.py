@@ -14,9 +14,8 @@ import pytest
 
 from runs.core.paths import Paths
 from runs.groups.signal_files import SignalFolders
-from runs.groups.signal_poll import SignalPoll
 from runs.groups.signal_rules import Inscription, Signal
-from runs.groups.signal_watch import SignalWatch
+from runs.groups.signal_watch import SignalPoll, SignalWatch
 from tests.labctl.session import ROOT
 from tests.patience import PATIENCE
 

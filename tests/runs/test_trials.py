@@ -19,7 +19,7 @@ from labsite.preflight import write_labctl
 from runs.agents import trial, trial_rules
 from runs.agents.trial_rules import Step, StepState, TrialFacts, TrialState
 from runs.agents.trial_server import TrialDesks
-from runs.core.agent_ports import Desk
+from runs.core.ports import Desk
 from runs.models import AgentProfile, AgentTrial, Project, Run
 from tests import make
 from tests.fakes import FakeDesks, World

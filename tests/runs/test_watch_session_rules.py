@@ -23,8 +23,9 @@ from runs.watch.session import (
     Step,
     Terms,
     Validation,
+    WrongTerms,
+    read_terms,
 )
-from runs.watch.terms import WrongTerms, read_terms
 from tests.runs.watch_house import START, House
 
 BATCH = Terms()

@@ -26,10 +26,9 @@ from runs.core.paths import Paths
 from runs.core.states import NoticeKind
 from runs.machine.bell import DatagramBell
 from runs.models import Notice
-from runs.web.feed import Feed
+from runs.web.feed import Feed, Watcher
 from runs.web.feed_reader import Reader
 from runs.web.sockets import SameOriginOnly, TopicSocket
-from runs.web.subscriber import Watcher
 from tests.patience import PATIENCE
 
 HERE = "http://testserver"

@@ -8,7 +8,7 @@ from django.test import Client
 from django.urls import reverse
 
 from runs.agents import checks
-from runs.core.agent_ports import Said
+from runs.core.ports import Said
 from runs.models import AgentProfile, Settings
 from tests import make
 from tests.fakes import World

@@ -10,9 +10,8 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 
-from runs.web.feed import PACE_SECONDS, SAFETY_SECONDS
+from runs.web.feed import PACE_SECONDS, SAFETY_SECONDS, Watcher
 from runs.web.feed_reader import Audience
-from runs.web.subscriber import Watcher
 from tests.patience import PATIENCE
 from tests.web.feed_house import House, cookie, frame, happens, house, in_thread, until
 

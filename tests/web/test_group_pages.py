@@ -9,10 +9,10 @@ import pytest
 from django.test import Client
 
 from runs.core.states import NoticeKind
-from runs.groups import feed as group_feed
+from runs.groups import rows as group_feed
 from runs.groups.terms import Decision, MonitorState, TaskStatus
 from runs.models import Monitor, Notice, Project, Task, TaskGroup
-from runs.web import fragments, live_parts
+from runs.web import fragments
 from tests import make
 from tests.fakes import START, World
 from tests.web.group_desk import BUSY, a_checkpoint, a_monitor, a_wave, tell
@@ -306,7 +306,7 @@ def test_what_is_told_of_a_group_is_pushed_to_its_page(world: World, project: Pr
     pushed = fragments.regions(f"group:{group.pk}", True)
     assert pushed is not None
     assert "Checkpoint 1 — Work" in pushed["group-checkpoints"]
-    assert set(live_parts.GROUP) <= set(pushed)
+    assert set(fragments.GROUP) <= set(pushed)
     assert fragments.regions("group:99", True) is None
     repeated = tell(world.lab, group, NoticeKind.MONITOR_PROGRESS, "Work progress: 1/4 tasks")
     assert fragments.topics_of(repeated) == {f"group:{group.pk}"}

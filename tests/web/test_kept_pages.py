@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from runs.kept import ages, counts, discard_progress, parked
+from runs.core import budgets
+from runs.kept import counts, discard, parked
 from runs.models import Discarding, Notice, Parked, Project, Rescue
 from runs.projects import removal
 from tests import make
@@ -238,7 +239,7 @@ def test_two_thousand_parked_branches_stay_one_page_each(
 def test_ages_are_one_short_word(seconds: int, expected: str) -> None:
     from datetime import timedelta
 
-    assert ages.short(timedelta(seconds=seconds)) == expected
+    assert budgets.short(timedelta(seconds=seconds)) == expected
 
 
 def test_a_worktree_without_its_branch_is_listed_with_its_path_and_can_be_discarded(
@@ -280,7 +281,7 @@ def test_large_work_is_discarded_by_the_worker_and_its_page_shows_how_far(
     assert "every 2s" in shown
     assert "being discarded" in text_of(_discard(anna, at, headers=HTMX))
     assert len(world.queue.discards) == 1
-    discard_progress.carry_out(world.lab, pk)
+    discard.carry_out(world.lab, pk)
     assert not large.exists()
     assert not Discarding.objects.exists()
     assert Rescue.objects.get().branch == "afk/7"
@@ -294,13 +295,13 @@ def test_a_large_discard_that_fails_says_why_and_can_be_pressed_again(
 ) -> None:
     _discard(anna, at)
     world.repos.broken_keep = "git add failed: No space left on device"
-    discard_progress.carry_out(world.lab, world.queue.discards.pop())
+    discard.carry_out(world.lab, world.queue.discards.pop())
     shown = text_of(anna.get(at))
     assert "afk/7 was not discarded" in shown and "No space left" in shown
     assert large.is_dir()
     world.repos.broken_keep = ""
     _discard(anna, at)
-    discard_progress.carry_out(world.lab, world.queue.discards.pop())
+    discard.carry_out(world.lab, world.queue.discards.pop())
     assert not large.exists()
     assert "was not discarded" not in text_of(anna.get(at))
 
@@ -311,9 +312,9 @@ def test_a_large_discard_whose_end_was_never_stored_is_begun_again_by_the_same_w
     _discard(anna, at)
     pk = world.queue.discards.pop()
     Discarding.objects.filter(pk=pk).update(process=world.lab.process)
-    discard_progress.tend(world.lab)
+    discard.tend(world.lab)
     assert world.queue.discards == [pk]
-    discard_progress.carry_out(world.lab, pk)
+    discard.carry_out(world.lab, pk)
     assert not large.exists()
     assert not Discarding.objects.exists()
 
@@ -323,14 +324,14 @@ def test_a_large_discard_whose_worker_is_gone_is_begun_again(
 ) -> None:
     _discard(anna, at)
     pk = world.queue.discards.pop()
-    discard_progress.tend(world.lab)
+    discard.tend(world.lab)
     assert not world.queue.discards
     Discarding.objects.filter(pk=pk).update(process="boot:1:1")
     lab = replace(world.lab, is_process_alive=lambda name: name != "boot:1:1")
-    discard_progress.tend(lab)
+    discard.tend(lab)
     assert world.queue.discards == [pk]
-    discard_progress.carry_out(world.lab, pk)
+    discard.carry_out(world.lab, pk)
     assert not large.exists()
     world.queue.discards.clear()
-    discard_progress.carry_out(world.lab, pk)
+    discard.carry_out(world.lab, pk)
     assert Rescue.objects.count() == 1

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from runs.core.states import NoticeKind
 from runs.models import Notice, Project, Run
 from runs.overview import queries
-from runs.web import fragments, live_parts
+from runs.web import fragments
 from tests import make
 from tests.fakes import World
 from tests.web import board_rows as rows
@@ -52,8 +52,8 @@ def test_a_changed_page_refreshes_with_its_parts_and_a_new_tag(anna: Client, wor
         assert "something new" in text_of(answer)
         targets = set(re.findall(r'hx-target="#([\w-]+)" hx-swap="outerMorph"', text_of(answer)))
         pushed = set(fragments.regions(topic, True) or {})
-        asked = live_parts.ASKED.get(topic.partition(":")[0], {})
-        inner = {live_parts.WITHIN.get(name) for name in asked}
+        asked = fragments.ASKED.get(topic.partition(":")[0], {})
+        inner = {fragments.WITHIN.get(name) for name in asked}
         assert targets == pushed - inner | set(asked)
 
 
@@ -173,7 +173,7 @@ def test_a_list_refreshes_with_304_until_something_is_told(
     for name in set(re.findall(r'hx-target="#([\w-]+)"', text_of(answer))):
         assert shown.count(f'id="{name}"') == 1, name
     assert answer["HX-PTag"] != tag
-    assert len(re.findall("hx-target", text_of(answer))) > len(live_parts.CHROME)
+    assert len(re.findall("hx-target", text_of(answer))) > len(fragments.CHROME)
     again = {"HX-Request": "true", "HX-PTag": answer["HX-PTag"]}
     assert anna.get(live, headers=again).status_code == 304
 
@@ -189,7 +189,7 @@ def test_what_asks_git_or_a_tracker_is_not_asked_by_each_tick(anna: Client, worl
         answer = anna.get(live, headers={"HX-Request": "true", "HX-PTag": tag})
         assert answer.status_code == 200
         targets = re.findall(r'hx-target="#([\w-]+)"', text_of(answer))
-        assert set(targets) == set(live_parts.CHROME)
+        assert set(targets) == set(fragments.CHROME)
 
 
 def test_the_reasons_are_not_asked_for_again_by_a_run_of_another_project(

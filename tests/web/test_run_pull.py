@@ -11,7 +11,7 @@ from django.test import Client
 from playwright.sync_api import expect
 
 from runs.models import Run, Settings
-from runs.pulls import check_rules
+from runs.pulls import rules as check_rules
 from tests import make
 from tests.fakes import World
 from tests.web.api.program import Program, denied

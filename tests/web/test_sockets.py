@@ -13,8 +13,8 @@ from django.test import Client
 
 from runs.core.states import NoticeKind
 from runs.models import Project, Run
+from runs.web.feed import GONE, LOGGED_OUT
 from runs.web.sockets import is_same_origin, last_seen
-from runs.web.subscriber import GONE, LOGGED_OUT
 from tests import make
 from tests.fakes import World
 from tests.web.feed_house import House, closing, cookie, frame, house, in_thread

@@ -17,7 +17,7 @@ from runs.timeline import announce
 from runs.watch import acts as watches
 from runs.watch import pages as watch_pages
 from runs.watch.session import Request, Terms
-from runs.web import fragments, live_parts
+from runs.web import fragments
 from tests import make
 from tests.fakes import START, World
 from tests.runs.watch_day import BATCH, WATCH, Day
@@ -587,7 +587,7 @@ def test_what_is_told_of_a_session_is_pushed_to_its_page(day: Day) -> None:
     topic = f"watch:{day.session.pk}"
     assert topic in fragments.topics_of(notice)
     regions = fragments.regions(topic, False) or {}
-    assert set(live_parts.WATCH) <= set(regions)
+    assert set(fragments.WATCH) <= set(regions)
     assert "was opened" in regions["watch-entries"]
     assert "Drain" not in regions["watch-act"]
     assert "Drain" in (fragments.regions(topic, True) or {})["watch-act"]
