@@ -191,3 +191,40 @@ def test_the_report_names_row_level_and_test_and_what_is_missing() -> None:
 def test_the_guide_names_every_event_that_a_webhook_needs(kind: str) -> None:
     guide = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
     assert [name for name in EVENTS[kind] if f"*{name}*" not in guide] == []
+
+
+MAPS = ("docs/architecture.md", "CONTRIBUTING.md")
+_PLACE = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|js|md|toml)|(?:[\w.-]+/)+)(?::(\w+))?`")
+
+
+@pytest.mark.parametrize("page", MAPS)
+def test_every_place_on_the_map_is_there(page: str) -> None:
+    """`file.py:name` is a function or class of that file, `folder/` a folder; links lead somewhere."""
+    text = (ROOT / page).read_text()
+    places = _PLACE.findall(text)
+    assert len(places) > 20
+    assert [place for place in places if not _is_there(*place)] == []
+    folder = (ROOT / page).parent
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert (folder / target).exists(), target
+
+
+def _is_there(path: str, name: str) -> bool:
+    if path in ("runs/gates/", "runs/loops/") or (
+        "/" not in path and any(ROOT.glob(f"runs/*/{path}"))
+    ):
+        return True  # still to come, or a file of any room
+    place = ROOT / path
+    if not name:
+        return place.exists()
+    made = rf"^(?:(?:async )?def|class) {name}\b"
+    return place.is_file() and re.search(made, place.read_text(), re.MULTILINE) is not None
+
+
+def test_each_map_has_a_number_for_each_step() -> None:
+    """The life of a tick, of a click and of a push are told in at most twelve steps each."""
+    text = (ROOT / "docs/architecture.md").read_text()
+    for life in ("a tick", "a click", "a push"):
+        steps = re.search(rf"## The life of {life}\n(.*?)\n## ", text, re.DOTALL)
+        assert steps is not None
+        assert 5 <= len(re.findall(r"^\d+\. ", steps.group(1), re.MULTILINE)) <= 12
