@@ -103,11 +103,23 @@ def test_no_room_is_called_utils():
     }
 
 
-@pytest.mark.parametrize("suffix", ["css", "js"])
-def test_no_style_sheet_or_script_is_wider_than_120_columns(suffix):
-    pages = _tracked(f"static/*.{suffix}")
-    assert len(pages) > 2
-    assert _too_wide(pages) == []
+@pytest.mark.parametrize("pattern", ["templates/*.html", "static/*.css", "static/*.js"])
+def test_no_file_of_a_page_is_wider_than_120_columns(pattern):
+    files = _tracked(pattern)
+    assert len(files) > 2
+    assert _too_wide(files) == []
+
+
+def test_no_template_indents_text_that_a_browser_shows_as_typed():
+    """Indentation is taken away when a template is read, there too."""
+    typed = re.compile(r"<(pre|textarea)\b[^>]*>((?:(?!</\1>).)*)", re.DOTALL)
+    wrong = [
+        str(path.relative_to(ROOT))
+        for path in TEMPLATES
+        for text in typed.finditer(path.read_text())
+        if re.search(r"\n[ \t]", text[2])
+    ]
+    assert wrong == []
 
 
 def _too_wide(pages: list[Path]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import Any
 
@@ -43,7 +44,17 @@ def hx(client: Client, address: str, data: dict[str, str] | None = None, at: str
 
 
 def text_of(answer: Any) -> str:
-    return str(answer.content.decode())
+    """The page without the line breaks of its templates, which no browser shows."""
+    return unbroken(answer.content.decode())
+
+
+def unbroken(html: str) -> str:
+    """HTML whose line breaks are gone beside a tag and a space within words; texts as typed stay."""
+    parts = re.split(r"(<(pre|textarea)\b.*?</\2>)", html, flags=re.DOTALL)
+    for place in range(0, len(parts), 3):
+        parts[place] = re.sub(r"(?<=>)\s*\n\s*|\s*\n\s*(?=<)", "", parts[place])
+        parts[place] = re.sub(r"\s*\n\s*", " ", parts[place])
+    return "".join(part for place, part in enumerate(parts) if place % 3 != 2)
 
 
 def confirm_everybody() -> None:

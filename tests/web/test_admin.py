@@ -24,7 +24,7 @@ from runs.models import (
 )
 from tests import make
 from tests.fakes import World
-from tests.web.people import confirmed
+from tests.web.people import confirmed, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -121,7 +121,7 @@ def test_numbers_outside_their_range_are_refused_at_the_field(
 
 @pytest.mark.row("X-08", level="contract")
 def test_each_number_has_its_range_in_its_help(admin: Client) -> None:
-    page = admin.get(reverse("admin:runs_settings_change", args=[1])).content.decode()
+    page = text_of(admin.get(reverse("admin:runs_settings_change", args=[1])))
     for _field, low, high in RANGES:
         assert f"From {low} to {high}." in page
 
@@ -258,7 +258,7 @@ def test_a_token_is_neither_shown_nor_taken_in_admin(admin: Client) -> None:
     project = make.a_project(token="ghp_very-secret")
     address = reverse("admin:runs_project_change", args=[project.pk])
     for page in (address, reverse("admin:runs_project_changelist"), f"{address[:-7]}history/"):
-        text = admin.get(page).content.decode()
+        text = text_of(admin.get(page))
         assert "very-secret" not in text
         assert "gAAAA" not in text
     admin.post(
@@ -317,8 +317,8 @@ def test_what_happened_can_be_read_and_not_changed(admin: Client, world: World, 
     change = reverse(f"admin:runs_{model}_change", args=[row.pk])
     page = admin.get(change)
     assert page.status_code == 200
-    assert 'name="_save"' not in page.content.decode()
-    assert "secret-mark" not in page.content.decode()
+    assert 'name="_save"' not in text_of(page)
+    assert "secret-mark" not in text_of(page)
     assert admin.post(change, {"outcome": "succeeded", "text": "forged"}).status_code == 403
     assert admin.get(reverse(f"admin:runs_{model}_add")).status_code == 403
     delete = reverse(f"admin:runs_{model}_delete", args=[row.pk])
@@ -344,7 +344,7 @@ def test_admin_is_closed_to_people_who_only_look(
     client.force_login(viewer)
     answer = _save(client, tick_seconds=60)
     assert answer.status_code == 403
-    assert "Only admins may do this." in answer.content.decode()
+    assert "Only admins may do this." in text_of(answer)
     assert Settings.current().tick_seconds == 30
 
 
@@ -356,7 +356,7 @@ def test_admin_pages_hold_nothing_that_the_policy_forbids(admin: Client) -> None
         ("runs_agentprofile_change", [agent.pk]),
     ):
         answer = admin.get(reverse(f"admin:{name}", args=args))
-        page = answer.content.decode()
+        page = text_of(answer)
         assert "default-src 'self'" in answer.headers["Content-Security-Policy"]
         assert " style=" not in page
         assert "<style" not in page

@@ -17,6 +17,7 @@ from runs.lifecycle import outcomes
 from runs.models import Project, Run
 from tests import make
 from tests.fakes import START, World
+from tests.web.people import text_of
 from tests.world.memory_tracker import MemoryTracker
 from trackers import registry
 from trackers.base import NewPull, Place, Refused, Side
@@ -169,7 +170,7 @@ def test_a_run_sees_and_writes_only_its_own_project(agent: Client, run: Run, wor
     world.tracker.add_pull("other", "afk/7")
     make.a_project("other")
 
-    assert "secret" not in agent.get("/agent/issues").content.decode()
+    assert "secret" not in text_of(agent.get("/agent/issues"))
     denied(agent.get("/agent/issues/99"), 404, "not_found")
     denied(agent.get("/agent/pull"), 404, "not_found")
     denied(sent(agent, "/agent/issues/99/comments", body="b"), 404, "not_found")

@@ -98,7 +98,7 @@ def test_start_is_disabled_with_the_reason_while_the_program_is_missing(
     world.programs.gone = {"agent"}
     checks.sweep(world.lab)
     assert f"{MISSING}." in text_of(anna.get(address))
-    assert 'disabled aria-describedby="start-why"' in anna.get(address).content.decode()
+    assert 'disabled aria-describedby="start-why"' in text_of(anna.get(address))
     world.programs.gone = set()
     checks.sweep(world.lab)
     assert f"{MISSING}." not in text_of(anna.get(address))

@@ -17,6 +17,7 @@ from tests import make
 from tests.fakes import START, World
 from tests.trackers.forge import Double, Gitea, GitHub, faults, forgejo
 from tests.trackers.forge.visitor import a_client
+from tests.web.people import text_of
 from trackers.registry import Tools
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -96,4 +97,4 @@ def test_a_forge_in_trouble_is_a_sentence_to_the_agent(agent: Client, forge: Dou
     answer = agent.get("/agent/issues")
     assert answer.status_code == 502
     assert answer.json()["text"].endswith(".")
-    assert "Traceback" not in answer.content.decode()
+    assert "Traceback" not in text_of(answer)

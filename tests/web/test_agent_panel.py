@@ -18,6 +18,7 @@ from tests.fakes import START, World
 from tests.runs import agent_lines as x
 from tests.web import board_rows as rows
 from tests.web.browsing import OpenPage
+from tests.web.people import text_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -108,17 +109,17 @@ def test_what_an_agent_said_is_text_on_the_page(world: World, operator: User, cl
         last_line="<i>x</i>",
     )
     client.force_login(operator)
-    page = client.get(f"/runs/{run.pk}/").content.decode()
+    page = text_of(client.get(f"/runs/{run.pk}/"))
     assert "&lt;script&gt;alert(1)" in page and "<script>alert" not in page
     assert "&lt;b&gt;model" in page
-    assert "retrying" in client.get("/").content.decode()
+    assert "retrying" in text_of(client.get("/"))
 
 
 def test_a_run_whose_output_is_not_read_has_no_panel(world: World, operator: User, client: Client):
     rows.a_tick(world)
     run = _run(mode="interactive", output="")
     client.force_login(operator)
-    page = client.get(f"/runs/{run.pk}/").content.decode()
+    page = text_of(client.get(f"/runs/{run.pk}/"))
     assert '<div id="agent-box"></div>' in page
 
 

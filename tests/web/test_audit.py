@@ -20,6 +20,7 @@ from tests import make
 from tests.fakes import World
 from tests.web import board_rows as rows
 from tests.web.api.program import Program
+from tests.web.people import text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -50,7 +51,7 @@ def anna(client: Client, operator: User) -> Client:
 
 
 def shown(client: Client, query: str = "") -> list[str]:
-    html = client.get("/audit/" + query).content.decode()
+    html = text_of(client.get("/audit/" + query))
     return re.findall(r'<tr id="act-\d+"><td class="wide">(.*?)</td>', html)
 
 
@@ -91,14 +92,14 @@ def test_the_page_shows_what_is_asked_for(
 
 def test_a_project_is_a_filter_and_nonsense_is_said(anna: Client, acts: Project) -> None:
     assert shown(anna, f"?project={acts.pk}") == [CLOSED, STARTED]
-    html = anna.get("/audit/?since=yesterday&by=anna").content.decode()
+    html = text_of(anna.get("/audit/?since=yesterday&by=anna"))
     assert "since: Enter a valid date. It was left out." in html
     assert 'value="anna"' in html
-    assert "Nobody did anything that fits" in anna.get("/audit/?by=zoe").content.decode()
+    assert "Nobody did anything that fits" in text_of(anna.get("/audit/?by=zoe"))
 
 
 def test_an_empty_audit_says_what_will_be_there(anna: Client, world: World) -> None:
-    assert "Nobody has done anything yet" in anna.get("/audit/").content.decode()
+    assert "Nobody has done anything yet" in text_of(anna.get("/audit/"))
 
 
 def test_pages_neither_miss_nor_repeat_what_happened_at_the_same_moment(
@@ -110,9 +111,7 @@ def test_pages_neither_miss_nor_repeat_what_happened_at_the_same_moment(
     query = ""
     for _ in range(3):
         found += shown(anna, query)
-        older = re.search(
-            r'href="(\?[^"]*before=\d+)"', anna.get("/audit/" + query).content.decode()
-        )
+        older = re.search(r'href="(\?[^"]*before=\d+)"', text_of(anna.get("/audit/" + query)))
         query = older[1].replace("&amp;", "&") if older else ""
     assert found == [f"act {number:03}" for number in reversed(range(120))]
     assert query == ""
@@ -137,9 +136,9 @@ def test_only_those_who_may_act_see_it(
     vera.force_login(viewer)
     answer = vera.get("/audit/")
     assert answer.status_code == 403
-    assert "shown to those who may act" in answer.content.decode()
-    assert "/audit/" not in vera.get("/settings/").content.decode()
-    assert "/audit/" in anna.get("/settings/").content.decode()
+    assert "shown to those who may act" in text_of(answer)
+    assert "/audit/" not in text_of(vera.get("/settings/"))
+    assert "/audit/" in text_of(anna.get("/settings/"))
     assert anna.post("/audit/").status_code == 405
 
 

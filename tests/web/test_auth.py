@@ -15,6 +15,7 @@ from django.urls import reverse
 from runs.people import setup
 from tests.fakes import World
 from tests.patience import PATIENCE
+from tests.web.people import text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -51,7 +52,7 @@ def test_a_used_link_is_dead(client: Client, state: World) -> None:
     _post(client, token)
     again = _post(Client(), token, "eve")
     assert again.status_code == 404
-    assert "does not work any more" in again.content.decode()
+    assert "does not work any more" in text_of(again)
     assert User.objects.count() == 1
     assert Client().get(reverse("runs:setup", args=[token])).status_code == 404
 
@@ -116,8 +117,8 @@ def test_a_wrong_form_keeps_the_link_and_says_what_to_do(
     token = setup.link_token(state.lab.paths) or ""
     answer = _post(client, token, name, password, again)
     assert answer.status_code == 400
-    assert says in answer.content.decode()
-    assert f'value="{password}"' not in answer.content.decode().replace(f'value="{name}"', "")
+    assert says in text_of(answer)
+    assert f'value="{password}"' not in text_of(answer).replace(f'value="{name}"', "")
     assert not User.objects.exists()
     assert setup.is_open(state.lab.paths, token)
 
@@ -175,7 +176,7 @@ def test_login_leads_back_to_the_page_that_was_asked_for(client: Client, state: 
     answer = client.get("/admin/runs/run/")
     assert (answer.status_code, answer.url) == (302, "/login/?next=/admin/runs/run/")
     page = client.get(answer.url)
-    assert 'name="next" value="/admin/runs/run/"' in page.content.decode()
+    assert 'name="next" value="/admin/runs/run/"' in text_of(page)
     given = {"username": "ada", "password": GOOD, "next": "/admin/runs/run/"}
     assert client.post(reverse("runs:login"), given).url == "/admin/runs/run/"
 
@@ -219,8 +220,8 @@ def test_a_wrong_password_is_told_without_saying_what_was_wrong(
     ]
     for page in pages:
         assert page.status_code == 200
-        assert "Wrong name or password" in page.content.decode()
-        assert "wrong" not in page.content.decode()
+        assert "Wrong name or password" in text_of(page)
+        assert "wrong" not in text_of(page)
 
 
 def test_logout_needs_a_post(client: Client, state: World) -> None:
@@ -246,19 +247,19 @@ def test_an_open_page_whose_log_in_expired_gets_the_form_and_then_a_new_token(
     User.objects.create_user("ada", password=GOOD)
     asked = client.get(reverse("runs:login-again"))
     assert asked.status_code == 401
-    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', asked.content.decode())
+    token = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', text_of(asked))
     assert token
     given = {"username": "ada", "password": "wrong", "csrfmiddlewaretoken": token[1]}
     wrong = client.post(reverse("runs:login-again"), given)
-    assert "Wrong name or password" in wrong.content.decode()
+    assert "Wrong name or password" in text_of(wrong)
     right = client.post(reverse("runs:login-again"), {**given, "password": GOOD}, follow=True)
     assert right.json()["name"] == "ada"
     headers = {"X-CSRFToken": right.json()["token"]}
     assert client.post(reverse("runs:logout"), headers=headers).url == reverse("runs:login")
     tries = [Client().post(reverse("runs:login-again"), given) for _ in range(6)]
     assert tries[-1].status_code == 429
-    assert "Too many tries. Nothing was changed. Wait 3 min" in tries[-1].content.decode()
-    assert 'name="password"' in tries[-1].content.decode()
+    assert "Too many tries. Nothing was changed. Wait 3 min" in text_of(tries[-1])
+    assert 'name="password"' in text_of(tries[-1])
 
 
 def test_a_post_without_login_leads_back_to_its_page_and_not_to_the_post(
@@ -276,7 +277,7 @@ def test_a_post_without_csrf_token_has_no_effect_and_says_so(state: World) -> No
     strict.force_login(User.objects.create_user("ada"))
     answer = strict.post(reverse("runs:logout"))
     assert answer.status_code == 403
-    assert "Nothing was changed" in answer.content.decode()
+    assert "Nothing was changed" in text_of(answer)
     assert "_auth_user_id" in strict.session
 
 
@@ -285,7 +286,7 @@ def test_pages_of_this_door_use_nothing_that_the_policy_forbids(
 ) -> None:
     token = setup.link_token(state.lab.paths) or ""
     for address in (reverse("runs:login"), reverse("runs:setup", args=[token]), "/setup/dead/"):
-        page = client.get(address).content.decode()
+        page = text_of(client.get(address))
         assert " style=" not in page
         assert "<style" not in page
         assert " onclick=" not in page

@@ -19,6 +19,7 @@ from runs.overview import away
 from tests import make
 from tests.fakes import World
 from tests.web import board_rows as rows
+from tests.web.people import text_of
 
 pytestmark = pytest.mark.django_db
 TITLE = "While you were away"
@@ -43,7 +44,7 @@ def ended(project: Project, world: World, key: str, outcome: str, **fields: Any)
 def page(client: Client) -> str:
     answer = client.get("/")
     assert answer.status_code == 200
-    return answer.content.decode()
+    return text_of(answer)
 
 
 def goes_away(client: Client, world: World, **delta: float) -> None:
@@ -197,7 +198,7 @@ def test_the_card_is_put_away_in_both_request_styles(
         answer = anna.post("/away/", headers=headers)
         assert answer.status_code == status
         assert TITLE not in page(anna)
-    assert '<div id="away"></div>' in answer.content.decode()
+    assert '<div id="away"></div>' in text_of(answer)
     assert anna.get("/away/").status_code == 405
 
 

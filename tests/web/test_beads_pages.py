@@ -14,6 +14,7 @@ from runs.models import Project, Run
 from tests import make
 from tests.real import RealWorld, git
 from tests.runs.stories import look, press_start
+from tests.web.people import text_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -61,14 +62,14 @@ def test_every_page_shows_a_run_whose_key_is_a_word(
         for page in PAGES:
             answer = client.get(page.format(project=project.pk, run=run.pk))
             assert answer.status_code == 200, page
-            assert "<b>uploads</b>" not in answer.content.decode()
+            assert "<b>uploads</b>" not in text_of(answer)
 
 
 @pytest.mark.row("C-53", level="real")
 def test_the_waiting_page_says_why_an_unfit_key_never_starts(
     real: RealWorld, project: Project, client: Client
 ) -> None:
-    text = client.get(f"/projects/{project.pk}/waiting").content.decode()
+    text = text_of(client.get(f"/projects/{project.pk}/waiting"))
     assert "cannot name a branch and a session: it begins with auto-" in text
     shown = showing.waiting(*explain.explain(real.lab, project)).model_dump()
     assert "unfit_key" in str(shown)
@@ -84,7 +85,7 @@ def test_the_run_page_shows_what_is_proven_and_no_pull_request(
     git(tree, "commit", "-q", "--allow-empty", "-m", f"feat: retry ({KEY})")
     delivery.ask(real.lab, run, "agent")
 
-    text = client.get(f"/runs/{run.pk}/").content.decode()
+    text = text_of(client.get(f"/runs/{run.pk}/"))
 
     steps = text.partition('id="steps"')[2].partition("</ol>")[0]
     assert "Delivery" in steps

@@ -8,7 +8,7 @@ from django.test import Client
 from runs.models import Project
 from tests import make
 from tests.fakes import World
-from tests.web.people import confirmed
+from tests.web.people import confirmed, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -24,10 +24,10 @@ def project(world: World) -> Project:
 def test_it_shows_the_ways_on_to_those_who_may_and_the_facts_to_all(
     anna: Client, vera: Client, project: Project
 ) -> None:
-    page = anna.get(f"/projects/{project.pk}/closed/5/").content.decode()
+    page = text_of(anna.get(f"/projects/{project.pk}/closed/5/"))
     for words in ("still claims issue 7", "Open its page", "Discard and start again", "Discard it"):
         assert words in page
-    seen = vera.get(f"/projects/{project.pk}/closed/5/").content.decode()
+    seen = text_of(vera.get(f"/projects/{project.pk}/closed/5/"))
     assert "still claims issue 7" in seen
     assert "Discard it" not in seen
 

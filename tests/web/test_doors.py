@@ -16,6 +16,7 @@ from runs.models import Project, Run, Settings
 from runs.web import access
 from tests import make
 from tests.fakes import World
+from tests.web.people import text_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.any_database]
 
@@ -134,7 +135,7 @@ def test_a_post_of_somebody_who_may_only_look_has_no_effect(
         assert answer.status_code in (302, 303, 400, 404, 405)
     elif answer.status_code != 405:
         assert answer.status_code == 403
-        assert "Nothing was changed." in answer.content.decode()
+        assert "Nothing was changed." in text_of(answer)
     assert _counts() == before
     assert Run.objects.active().exists()
 
@@ -149,7 +150,7 @@ def test_a_post_without_csrf_token_has_no_effect(
     before = _counts()
     answer = strict.post(address, {"title": "x", "name": "x", "source": "/x"})
     assert answer.status_code == 403
-    assert "Nothing was changed" in answer.content.decode()
+    assert "Nothing was changed" in text_of(answer)
     assert _counts() == before
 
 

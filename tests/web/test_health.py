@@ -10,6 +10,7 @@ from django.test import Client
 from runs.models import Host, Settings
 from runs.overview import worker_health
 from tests.fakes import World
+from tests.web.people import text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -56,7 +57,7 @@ def test_a_tick_older_than_two_intervals_is_a_warning_and_no_failure(
     assert answer.status_code == 200
     assert answer.json()["last_tick"]["is_late"] is True
     assert "Is the worker running?" in answer.json()["warning"]
-    assert "secret" not in answer.content.decode()
+    assert "secret" not in text_of(answer)
 
 
 @pytest.mark.row("X-13", level="contract")
@@ -76,7 +77,7 @@ def test_a_database_or_queue_that_does_not_answer_is_not_ready(
     answer = client.get("/readyz")
     assert answer.status_code == 503
     assert (answer.json()["ready"], answer.json()["queue"]) == (False, "does not answer")
-    assert "secret" not in answer.content.decode()
+    assert "secret" not in text_of(answer)
 
 
 def test_a_database_that_does_not_answer_is_not_ready(

@@ -13,6 +13,7 @@ from runs.core.states import ProjectState
 from runs.models import Notice, Project
 from tests import make
 from tests.fakes import World
+from tests.web.people import text_of
 from trackers import registry
 from trackers.builtin import store
 from trackers.builtin.models import Issue, IssueComment, Label
@@ -55,8 +56,8 @@ def an_issue(project: Project, title: str = "Add retries", body: str = "", *labe
 
 
 def page(answer: Any, status: int = 200) -> str:
-    assert answer.status_code == status, answer.content.decode()[:2000]
-    return answer.content.decode()
+    assert answer.status_code == status, text_of(answer)[:2000]
+    return text_of(answer)
 
 
 def main(answer: Any, status: int = 200) -> str:
@@ -401,8 +402,8 @@ def test_a_refresh_is_304_until_something_is_told(anna: Client, project: Project
         assert f'<hx-partial hx-target="#{region}"' in page(answer)
         assert answer["HX-PTag"] != tag[1]
         assert answer["Cache-Control"] == "no-store"
-    assert "news for" in answer.content.decode()
-    assert "textarea" not in answer.content.decode()
+    assert "news for" in text_of(answer)
+    assert "textarea" not in text_of(answer)
 
 
 def test_every_live_part_is_on_its_page(anna: Client, project: Project, at: str) -> None:
@@ -554,7 +555,7 @@ def test_a_refused_act_says_so_in_the_banner_and_keeps_what_was_typed(
     if "body" in sent:
         assert "\ntyped &lt;b&gt;</textarea>" in html
     plain = anna.post(at + address, sent, follow=True)
-    assert says in plain.content.decode()
+    assert says in text_of(plain)
 
 
 @pytest.mark.row("LAB-132", level="contract")

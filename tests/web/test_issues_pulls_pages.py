@@ -12,6 +12,7 @@ from django.test import Client
 from runs.models import Notice, Project
 from tests import make
 from tests.fakes import START, World
+from tests.web.people import text_of
 from trackers import registry
 from trackers.base import NewPull, PullState
 from trackers.builtin import store
@@ -55,7 +56,7 @@ def a_pull(
 
 def main(answer: Any, status: int = 200) -> str:
     assert answer.status_code == status
-    return answer.content.decode().partition("<main")[2]
+    return text_of(answer).partition("<main")[2]
 
 
 def test_the_list_shows_open_ones_and_behind_a_filter_the_rest(
@@ -146,17 +147,17 @@ def test_the_list_costs_the_same_for_one_row_and_for_fifty(
 def test_a_refresh_is_304_until_something_is_told(anna: Client, project: Project, at: str) -> None:
     number = a_pull(project)
     for address, live in ((at, at + "live"), (f"{at}{number}/", f"{at}{number}/live")):
-        html = anna.get(address).content.decode()
+        html = text_of(anna.get(address))
         tag = re.search(r'hx-ptag="([^"]+)"', html)
         assert tag
         assert f'hx-get="{live}"' in html
         assert anna.get(live, headers={"HX-PTag": tag[1]}).status_code == 304
-        for region in re.findall(r'hx-target="#([^"]+)"', anna.get(live).content.decode()):
+        for region in re.findall(r'hx-target="#([^"]+)"', text_of(anna.get(live))):
             assert f'id="{region}"' in html, (address, region)
     anna.post(f"{at}{number}/close")
     answer = anna.get(f"{at}{number}/live", headers={"HX-PTag": tag[1]})
     assert answer.status_code == 200
-    assert '<span class="pill ">closed</span>' in answer.content.decode()
+    assert '<span class="pill ">closed</span>' in text_of(answer)
 
 
 @pytest.mark.row("X-10", level="contract")
@@ -164,7 +165,7 @@ def test_strangers_and_viewers(client: Client, vera: Client, project: Project, a
     number = a_pull(project)
     for address in ("", "live", f"{number}/", f"{number}/live"):
         assert client.get(at + address)["Location"].startswith("/login/")
-        assert "Close without merging" not in vera.get(at + address).content.decode()
+        assert "Close without merging" not in text_of(vera.get(at + address))
         assert vera.get(at + address).status_code == 200
     assert client.post(f"{at}{number}/close").status_code == 302
     assert vera.post(f"{at}{number}/close").status_code == 403
@@ -185,10 +186,10 @@ def test_wrong_methods_and_unknown_things(anna: Client, project: Project, at: st
 def test_closing_answers_both_request_styles(anna: Client, project: Project, at: str) -> None:
     number, other = a_pull(project), a_pull(project, "afk/2")
     scripted = {"HX-Request": "true"}
-    html = anna.post(f"{at}{number}/close", headers=scripted).content.decode()
+    html = text_of(anna.post(f"{at}{number}/close", headers=scripted))
     assert 'hx-target="#pull-state"' in html
     refused = anna.post(f"{at}{number}/close", headers=scripted)
     assert refused.status_code == 409
-    assert "was not open any more" in refused.content.decode()
+    assert "was not open any more" in text_of(refused)
     plain = anna.post(f"{at}{other}/close")
     assert (plain.status_code, plain["Location"]) == (303, f"{at}{other}/")

@@ -121,14 +121,14 @@ def test_pages_show_the_stored_number_and_never_ask_git(
     anna: Client, world: World, project: Project
 ) -> None:
     listed = world.repos.listed
-    shown = anna.get(f"/projects/{project.pk}/").content.decode()
+    shown = text_of(anna.get(f"/projects/{project.pk}/"))
     assert '<span id="parked-count" class="pill">2</span>' in shown
     assert "data-none" not in shown
     anna.get(f"/projects/{project.pk}/live", headers=HTMX)
     anna.get("/")
     assert world.repos.listed == listed
     Project.objects.update(parked=0)
-    assert "data-none" in anna.get(f"/projects/{project.pk}/").content.decode()
+    assert "data-none" in text_of(anna.get(f"/projects/{project.pk}/"))
 
 
 @pytest.mark.row("LAB-123", level="contract")
@@ -276,7 +276,7 @@ def test_large_work_is_discarded_by_the_worker_and_its_page_shows_how_far(
     assert removal.to_stop(world.lab, project) == ["wait until afk/7 is discarded"]
     (pk,) = world.queue.discards
     Discarding.objects.filter(pk=pk).update(done=600_000_000)
-    shown = anna.get(at).content.decode()
+    shown = text_of(anna.get(at))
     assert "572.2\xa0MB of 1.1\xa0GB stored" in shown
     assert "every 2s" in shown
     assert "being discarded" in text_of(_discard(anna, at, headers=HTMX))
@@ -285,9 +285,9 @@ def test_large_work_is_discarded_by_the_worker_and_its_page_shows_how_far(
     assert not large.exists()
     assert not Discarding.objects.exists()
     assert Rescue.objects.get().branch == "afk/7"
-    after = anna.get(f"{at}discards").content.decode()
+    after = text_of(anna.get(f"{at}discards"))
     assert 'hx-trigger="load"' in after
-    assert "every 2s" not in anna.get(at).content.decode()
+    assert "every 2s" not in text_of(anna.get(at))
 
 
 def test_a_large_discard_that_fails_says_why_and_can_be_pressed_again(

@@ -188,14 +188,14 @@ def test_only_who_may_act_takes_what_ended_off_the_list_one_by_one_or_all(
     for number in range(1, 16):
         run = make.a_run(project, str(number), outcome="died")
     at = f"/runs/{run.pk}/dismiss"
-    assert at not in vera.get("/").content.decode()
+    assert at not in text_of(vera.get("/"))
     assert vera.post(at).status_code == 403
     assert "Show 3 more" in text_of(anna.get("/"))
-    shown = anna.get("/needs/").content.decode()
+    shown = text_of(anna.get("/needs/"))
     assert shown.count('class="need"') == 15
     assert at in shown
     asked = {"HX-Request": "true", "HX-Current-URL": "http://testserver/needs/"}
-    left = anna.post(at, headers=asked).content.decode()
+    left = text_of(anna.post(at, headers=asked))
     assert left.count('class="need"') == 14
     ended = " ".join(f"run-{run.pk}" for run in Run.objects.all())
     assert anna.post("/needs/dismiss", {"shown": ended}).status_code == 303
@@ -225,16 +225,16 @@ def test_pull_requests_and_unpushed_work_wait_for_a_person(anna: Client, world: 
         queries.overview(world.lab).needs.rows[0].what == "is paused after 3 failed runs in a row"
     )
     at = f"/projects/{project.pk}/reset"
-    assert f'hx-post="{at}"' in anna.get("/").content.decode()
+    assert f'hx-post="{at}"' in text_of(anna.get("/"))
     vera = Client()
     vera.force_login(make.a_user("vera", operator=False))
-    assert at not in vera.get("/").content.decode()
-    html = anna.post(at, headers={"HX-Request": "true"}).content.decode()
+    assert at not in text_of(vera.get("/"))
+    html = text_of(anna.post(at, headers={"HX-Request": "true"}))
     assert 'hx-target="#needs-you"' in html
     assert "is paused" not in html
     assert "2 parked branches" in needs.rows[2].why
     page = text_of(anna.get("/"))
-    assert f"/projects/{project.pk}/pulls/{number}/" in anna.get("/").content.decode()
+    assert f"/projects/{project.pk}/pulls/{number}/" in text_of(anna.get("/"))
     assert "waits for your review" in page
     store.close_pull(project.tracker_root, number, at=world.clock.now)
     assert "waits for your review" not in text_of(anna.get("/"))
@@ -462,7 +462,7 @@ def test_a_kept_claim_tells_how_it_is_given_back(anna, world, outcome, fate, sho
     run = make.a_run(
         make.a_project(), outcome=outcome, worktree="/state/worktrees/demo-7", worktree_fate=fate
     )
-    page = anna.get(f"/runs/{run.pk}/").content.decode()
+    page = text_of(anna.get(f"/runs/{run.pk}/"))
     assert ("discard it under Parked" in page) is shown
 
 
@@ -473,9 +473,15 @@ def test_all_that_ended_is_dismissed_as_far_as_the_page_showed_it(
     project = rows.a_tracked_project("billing")
     shown = [make.a_run(project, key, outcome="died").pk for key in ("1", "2")]
     value = f"run-{shown[1]} run-{shown[0]}"
-    assert f'name="shown" value="{value}"' in anna.get("/").content.decode()
+    assert f'name="shown" value="{value}"' in text_of(anna.get("/"))
     later = make.a_run(project, "3", outcome="died")
     anna.post("/needs/dismiss", {"shown": value})
     assert [need.title for need in queries.overview(world.lab).needs.rows] == ["billing #3"]
     anna.post("/needs/dismiss", {"shown": f"run-{later.pk}x run- watch-no"})
     assert [need.title for need in queries.overview(world.lab).needs.rows] == ["billing #3"]
+
+
+def test_a_page_does_not_carry_the_indentation_of_its_templates(anna: Client, world: World) -> None:
+    html = anna.get("/").content.decode()
+    assert "\n<main" in html
+    assert "\n  " not in html

@@ -11,7 +11,7 @@ from django.test import Client
 from runs.models import Notice
 from runs.pulls import review_pages
 from tests.fakes import World
-from tests.web.people import hx
+from tests.web.people import hx, text_of
 from tests.web.review_desk import Review
 from trackers.base import PullState
 from trackers.builtin.models import PullComment, PullRequest
@@ -30,7 +30,7 @@ def review(world: World) -> Review:
 
 def main(answer: Any, status: int = 200) -> str:
     assert answer.status_code == status, answer.content[:500]
-    return str(answer.content.decode().partition("<main")[2])
+    return str(text_of(answer).partition("<main")[2])
 
 
 def words(html: str) -> str:
@@ -128,7 +128,7 @@ def test_hostile_content_is_shown_as_text_and_hides_nothing(anna: Client, world:
     review = Review(world, {}, {name: text, "a\"b'c&d.html": EVIL + "\n"})
     review.say(EVIL + " [x](javascript:alert(1))", path=name, line=1)
     for page in (*LOOKS, f"commits/{review.head}"):
-        html = anna.get(review.at + page).content.decode()
+        html = text_of(anna.get(review.at + page))
         assert "<script>alert" not in html
         assert 'href="javascript:' not in html
         assert "\x1b" not in html
@@ -154,8 +154,8 @@ def test_big_files_wait_until_they_are_asked_for(anna: Client, world: World) -> 
     address = load[1].replace("&amp;", "&")
     part = anna.get(address, headers={"HX-Request": "true"})
     assert part.status_code == 200
-    assert part.content.decode().lstrip().startswith('<details class="file" id="file-1"')
-    assert "line 899" in part.content.decode()
+    assert text_of(part).lstrip().startswith('<details class="file" id="file-1"')
+    assert "line 899" in text_of(part)
     plain = anna.get(address)
     assert plain.status_code == 302
     assert "line 899" in main(anna.get(plain["Location"]))
@@ -163,7 +163,7 @@ def test_big_files_wait_until_they_are_asked_for(anna: Client, world: World) -> 
     review.move(review.first)
     late = anna.get(address, headers={"HX-Request": "true"})
     assert late.status_code == 409
-    assert "Load it again" in late.content.decode()
+    assert "Load it again" in text_of(late)
     missing = address.replace("/files/1", "/files/77")
     assert anna.get(missing, headers={"HX-Request": "true"}).status_code in (404, 409)
 
@@ -198,7 +198,7 @@ def test_git_is_asked_five_times_and_then_once_a_page(anna: Client, review: Revi
 def test_an_unchanged_refresh_is_304_and_asks_no_git(
     anna: Client, review: Review, page: str
 ) -> None:
-    html = anna.get(review.at + page).content.decode()
+    html = text_of(anna.get(review.at + page))
     tag = re.search(r'hx-ptag="([^"]+)"', html)
     live = re.search(r'id="live" hidden hx-get="([^"]+)"', html)
     assert tag
@@ -210,7 +210,7 @@ def test_an_unchanged_refresh_is_304_and_asks_no_git(
     review.say(path="src/app.py", line=5)
     answer = anna.get(address, headers={"HX-PTag": tag[1]})
     assert answer.status_code == 200
-    regions = re.findall(r'hx-target="#([^"]+)"', answer.content.decode())
+    regions = re.findall(r'hx-target="#([^"]+)"', text_of(answer))
     assert ("file-3" in regions) == (page == "files")
     for region in regions:
         assert f'id="{region}"' in html, region
@@ -219,12 +219,12 @@ def test_an_unchanged_refresh_is_304_and_asks_no_git(
 def test_a_page_whose_branch_moved_says_so_and_changes_no_line(
     anna: Client, review: Review
 ) -> None:
-    html = anna.get(review.at + "files").content.decode()
+    html = text_of(anna.get(review.at + "files"))
     live = re.search(r'id="live" hidden hx-get="([^"]+)"', html)
     assert live
     review.more()
     review.say("on the new head", path="late.txt", line=1)
-    said = anna.get(live[1].replace("&amp;", "&")).content.decode()
+    said = text_of(anna.get(live[1].replace("&amp;", "&")))
     assert "New commits have come" in said
     assert "file-" not in "".join(re.findall(r'hx-target="#([^"]+)"', said))
 
@@ -239,7 +239,7 @@ def test_a_comment_is_written_shown_and_told(anna: Client, review: Review) -> No
     assert "<strong>works</strong>" in html
     assert Notice.objects.get().by == "anna"
     part = hx(anna, review.at + "comment", {"comment": "again"}, review.at)
-    assert 'hx-target="#pull-thread"' in part.content.decode()
+    assert 'hx-target="#pull-thread"' in text_of(part)
     assert PullComment.objects.count() == 2
 
 
@@ -247,7 +247,7 @@ def test_a_comment_on_a_line_stands_below_it_until_the_branch_moves(
     anna: Client, review: Review
 ) -> None:
     fields = {"comment": "Why f?", "file": "3", "side": "new", "line": "5", "commit": review.head}
-    part = hx(anna, review.at + "comment", fields, review.at + "files").content.decode()
+    part = text_of(hx(anna, review.at + "comment", fields, review.at + "files"))
     assert 'hx-target="#file-3"' in part
     html = main(anna.get(review.at + "files"))
     assert html.index('id="f3-L5"') < html.index("Why f?") < html.index('id="f3-L6"')
@@ -293,9 +293,9 @@ def test_what_cannot_be_kept_comes_back_in_its_field(
     post = hx if scripts else Client.post
     answer = post(anna, review.at + "comment", sent)
     assert answer.status_code == 422
-    assert says in answer.content.decode()
+    assert says in text_of(answer)
     if sent["comment"] == "kept":
-        assert "kept</textarea>" in answer.content.decode()
+        assert "kept</textarea>" in text_of(answer)
     assert not PullComment.objects.exists()
 
 
@@ -306,7 +306,7 @@ def test_strangers_and_viewers(client: Client, vera: Client, review: Review) -> 
         assert Client().get(review.at + page)["Location"].startswith("/login/")
         answer = vera.get(review.at + page, follow=True)
         assert answer.status_code == 200
-        assert "<textarea" not in answer.content.decode()
+        assert "<textarea" not in text_of(answer)
     assert Client().post(review.at + "comment", {"comment": "x"}).status_code == 302
     assert vera.post(review.at + "comment", {"comment": "x"}).status_code == 403
     assert Client(enforce_csrf_checks=True).post(review.at + "comment").status_code in (302, 403)

@@ -54,7 +54,7 @@ def test_it_shows_what_was_checked_on_the_head_what_failed_first(
     client: Client, viewer: Any, world: World, run: Run
 ) -> None:
     client.force_login(viewer)
-    assert f'href="/runs/{run.pk}/pull"' in client.get(f"/runs/{run.pk}/").content.decode()
+    assert f'href="/runs/{run.pk}/pull"' in text_of(client.get(f"/runs/{run.pk}/"))
     assert asked(world) == [0, 0], "a page that somebody leaves open asks nobody"
 
     answer = client.get(f"/runs/{run.pk}/pull")
@@ -62,7 +62,7 @@ def test_it_shows_what_was_checked_on_the_head_what_failed_first(
     page = text_of(answer)
     assert "Add retries" in page and "1 failed, 1 running, 1 passed" in page
     assert page.index("unit tests") < page.index("browser") < page.index("build")
-    assert f'href="{LOG}"' in answer.content.decode()
+    assert f'href="{LOG}"' in text_of(answer)
     assert (asked(world), answer["Cache-Control"]) == ([1, 1], "no-store")
 
 

@@ -11,6 +11,7 @@ from django.test import Client
 from runs.models import Project
 from tests import make
 from tests.fakes import START, World
+from tests.web.people import text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -41,13 +42,13 @@ def anna(client: Client, operator: User) -> Client:
 def test_the_overview_lists_issues_and_pull_requests_of_forges(
     anna: Client, shop: Project, world: World
 ) -> None:
-    page = anna.get("/").content.decode()
+    page = text_of(anna.get("/"))
     assert ISSUE in page and "Add &lt;b&gt;retries&lt;/b&gt;" in page
     assert PULL in page and "Sell socks" in page
     assert not world.tracker.calls
     shop.pulls_seen, shop.queue_seen = [], []
     shop.save()
-    page = anna.get("/").content.decode()
+    page = text_of(anna.get("/"))
     assert PULL not in page and ISSUE not in page
 
 
@@ -65,6 +66,6 @@ def test_a_claimed_issue_has_no_start_button_and_the_projects_page_says_how_old_
     anna: Client, shop: Project
 ) -> None:
     make.a_run(shop, "7")
-    page = anna.get(f"/projects/{shop.pk}/").content.decode()
+    page = text_of(anna.get(f"/projects/{shop.pk}/"))
     assert "as seen" in page and "All issues" not in page
     assert 'value="12"' in page and 'value="7"' not in page

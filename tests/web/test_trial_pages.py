@@ -42,7 +42,7 @@ def test_the_cost_is_said_before_and_nothing_starts_by_looking(
     anna: Client, world: World, profile: AgentProfile
 ) -> None:
     address = f"/settings/agents/{profile.pk}/try"
-    assert address in anna.get("/settings/").content.decode()
+    assert address in text_of(anna.get("/settings/"))
     assert COST in text_of(anna.get(address))
     assert not AgentTrial.objects.exists()
     answer = anna.post(address)
@@ -75,10 +75,10 @@ def test_a_trial_is_shown_step_by_step_and_counts_as_no_run(
     world.programs.gone = {"agent"}
     made = trial.ask(world.lab, profile, "anna")
     page = f"/settings/trials/{made.pk}/"
-    before = anna.get(page).content.decode()
+    before = text_of(anna.get(page))
     assert "waiting" in before and "/stop" in before
     trial.carry_out(world.lab, made.pk)
-    after = vera.get(page).content.decode()
+    after = text_of(vera.get(page))
     for text in ("Program found", "not installed on this machine", "not tried", "failed"):
         assert text in after
     assert "/stop" not in after

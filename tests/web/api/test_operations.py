@@ -14,6 +14,7 @@ from tests import make
 from tests.fakes import START, World
 from tests.web import board_rows as rows
 from tests.web.api.program import Program, denied
+from tests.web.people import text_of
 from tests.web.review_desk import Review
 from trackers.base import NewPull
 from trackers.builtin import store
@@ -50,7 +51,7 @@ def test_projects_are_listed_in_pages_and_shown(program: Program, world: World) 
     shown = program.get(f"/projects/{made[0].pk}")
     assert shown.json() == first["items"][0]
     assert shown.json()["created_at"] == "2026-11-21T12:00:00Z"
-    assert "ghp_secret" not in shown.content.decode()
+    assert "ghp_secret" not in text_of(shown)
     denied(program.get("/projects/999"), 404, "not_found")
 
 
@@ -63,7 +64,7 @@ def test_a_project_is_added_by_the_verb_of_the_form(program: Program, world: Wor
 
     assert answer.status_code == 201, answer.content
     assert (answer.json()["name"], answer.json()["state"]) == ("shop", "cloning")
-    assert "ghp_secret" not in answer.content.decode()
+    assert "ghp_secret" not in text_of(answer)
     assert told() == [("anna", "was added and is being cloned")]
     again = program.post("/projects", {"source": "https://forge.example/shop.git"})
     assert "name" in denied(again, 422, "invalid")["fields"]
@@ -125,7 +126,7 @@ def test_agents_are_listed_without_arguments_and_environment(
     shown = next(one for one in answer.json()["items"] if one["id"] == agent.pk)
     assert (shown["models"], shown["is_chosen"]) == (["big"], True)
     for secret in ("sk-argument", "sk-environment", "API_KEY"):
-        assert secret not in answer.content.decode()
+        assert secret not in text_of(answer)
 
 
 def test_issues_are_written_narrowed_and_paged(program: Program, project: Project) -> None:
