@@ -9,6 +9,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
 from runs.core.ports import SeamError
+from runs.core.refusal import ActRefused
 from runs.models import Project, Run, WatchSession
 from runs.overview import attention, visit_middleware
 from runs.web import answers, fragments, live
@@ -109,7 +110,7 @@ def demo(request: HttpRequest) -> HttpResponse:
 
     try:
         project = work.make(wiring.lab(), username(request))
-    except (SeamError, ValueError) as error:
+    except (SeamError, ActRefused) as error:
         text = f"The demo could not be made: {error} Nothing of yours was touched."
         return answers.failed(request, text, 500, reverse("runs:overview"))
     return answers.elsewhere(request, reverse("runs:project", args=[project.pk]))
