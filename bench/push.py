@@ -18,8 +18,7 @@ from playwright.sync_api import Page, sync_playwright
 from bench import figures
 from tests.chromium import ARGUMENTS
 from tests.ports import free_port
-from tests.web.daphne_fixture import Served
-from tests.web.test_feed_served import PROJECT
+from tests.web.daphne_fixture import PROJECT, Served
 
 GAP_SECONDS = 0.15
 FRAME_BYTES = 2000

@@ -26,6 +26,17 @@ from tests.patience import PATIENCE
 from tests.ports import free_port
 from tests.web.socket_client import SocketClient
 
+# For `Served.do`: a project with a working run, whose number is the result.
+PROJECT = """
+from datetime import UTC, datetime
+project = Project.objects.create(name="demo", slug="demo", state="ready", source="/x", tracker="memory",
+                                 tracker_root="demo", created_at=datetime.now(UTC))
+run = Run.objects.create(project=project, host="local", issue_key="7", issue_title="Seven", state="working",
+                         session="demo~1~afk-7", branch="afk/7", slot=1, requested_at=datetime.now(UTC),
+                         started_at=datetime.now(UTC))
+result = run.pk
+"""
+
 ROOT = Path(__file__).resolve().parents[2]
 
 # The other process of the product, as a worker is one: it runs what the test sends it.

@@ -12,18 +12,8 @@ from runs.web.sockets import CHECK_SECONDS
 from tests import databases
 from tests.house.product import until as wait_until
 from tests.patience import PATIENCE
-from tests.web.daphne_fixture import Served
+from tests.web.daphne_fixture import PROJECT, Served
 from tests.web.socket_client import Closed, Refused, SocketClient
-
-PROJECT = """
-from datetime import UTC, datetime
-project = Project.objects.create(name="demo", slug="demo", state="ready", source="/x", tracker="memory",
-                                 tracker_root="demo", created_at=datetime.now(UTC))
-run = Run.objects.create(project=project, host="local", issue_key="7", issue_title="Seven", state="working",
-                         session="demo~1~afk-7", branch="afk/7", slot=1, requested_at=datetime.now(UTC),
-                         started_at=datetime.now(UTC))
-result = run.pk
-"""
 
 
 @pytest.fixture
