@@ -32,7 +32,7 @@ def chosen() -> str:
 
 
 def settings(url: str, file: Path) -> dict[str, Any]:
-    """Django's settings for a server's address, or for SQLite in `file` when it is empty (X-09).
+    """Django's settings for a server's address, or for SQLite in `file` when it is empty.
 
     Raises WrongSetting for an address that cannot be meant; its text never holds the address,
     since that has the password in it.

@@ -1,4 +1,4 @@
-"""Sets damaged databases aside before Django opens them, so that the product serves (LAB-134)."""
+"""Sets damaged databases aside before Django opens them, so that the product serves."""
 
 from __future__ import annotations
 

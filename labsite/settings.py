@@ -21,7 +21,7 @@ def _secret_key(paths: Paths) -> str:
     """LAB_SECRET_KEY, or the key kept in the state folder, made on first use.
 
     A damaged key file is kept beside and replaced: then logins end and stored tokens have to be
-    typed again, but the product serves (LAB-134).
+    typed again, but the product serves.
     """
     given = env.text("LAB_SECRET_KEY")
     if given:

@@ -1,7 +1,7 @@
 """`./lab up`: starts web and worker, starts a crashed one again, ends both on Ctrl-C.
 
 Knows no Django, so that the process that only waits stays small. Agent sessions are tmux's
-children, not ours: ending this process never ends one (LAB-135).
+children, not ours: ending this process never ends one.
 """
 
 from __future__ import annotations

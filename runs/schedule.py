@@ -1,4 +1,4 @@
-"""When each activity of a host is due: stored times, so that a restart forgets none (C-06, C-41)."""
+"""When each activity of a host is due: stored times, so that a restart forgets none."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _NAMES = {LOOK: "Runs are looked at", FILL: "Automatic work is started", sweep.S
 
 
 def intervals(settings: Settings) -> Mapping[str, timedelta]:
-    """How often each activity is due, each by its own clock (LAB-81)."""
+    """How often each activity is due, each by its own clock."""
     every = {LOOK: settings.tick_interval, FILL: settings.launch_interval}
     return {**every, GLANCE: GLANCE_EVERY, sweep.SWEEP: timedelta(minutes=settings.sweep_minutes)}
 
 
 def due(lab: Lab, settings: Settings, wanted: Collection[str] = ()) -> set[str]:
-    """What is due now or wanted anyway; nothing that would find nothing to do (LAB-86).
+    """What is due now or wanted anyway; nothing that would find nothing to do.
 
     A watch session knows by itself when its poll or its grace is due, or that it was woken, and a
     monitor when its next pass or check is. Workflows are stepped with the monitors.
@@ -86,7 +86,7 @@ class Turn:
 
 
 def turns(lab: Lab, settings: Settings) -> list[Turn]:
-    """When each activity had its last turn on this host and has its next (LAB-81)."""
+    """When each activity had its last turn on this host and has its next."""
     stored = next_times(lab)
     return [
         Turn(_NAMES[name], every, at - every if (at := stored.get(name)) else None, at)

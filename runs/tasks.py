@@ -51,7 +51,7 @@ def _always(_now: datetime) -> bool:
 
 @db_periodic_task(_always, expires=OFFER_SECONDS, priority=10)
 def offer_tick() -> None:
-    """Offered every few seconds; does only what is due (C-41)."""
+    """Offered every few seconds; does only what is due."""
     tick.tick(lab())
 
 

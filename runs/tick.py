@@ -1,4 +1,4 @@
-"""One execution of the one judge: look, decide, record, settle, launch. Safe to run twice (X-12)."""
+"""One execution of the one judge: look, decide, record, settle, launch. Safe to run twice."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Report:
 
     @property
     def is_worth_storing(self) -> bool:
-        """An idle look leaves a heartbeat and no row (C-41)."""
+        """An idle look leaves a heartbeat and no row."""
         return bool(
             self.runs
             or self.adopted
@@ -68,8 +68,7 @@ class Report:
 def tick(lab: Lab, project: str = "", force: bool = False) -> Report:
     """Do what is due on this host; `project` (its slug) or `force` ask for a look now.
 
-    Returns at once when nothing is due, and reports a skip when another tick holds the lease
-    (LAB-17). Never raises for what the outside does; without its database it does nothing.
+    Returns at once when nothing is due, and reports a skip when another tick holds the lease. Never raises for what the outside does; without its database it does nothing.
     """
     try:
         return _tick(lab, project, force)
@@ -205,7 +204,7 @@ def _rest(lab: Lab, run: Run, report: Report) -> None:
 
 
 def _look(tick: TickContext) -> Mapping[str, Sighting] | None:
-    """Every session, or None: then nothing is ended and nothing started (LAB-14)."""
+    """Every session, or None: then nothing is ended and nothing started."""
     try:
         return tick.lab.sessions.look()
     except SeamError as error:

@@ -1,4 +1,4 @@
-"""What `./lab wait` prints: text for people, and for machines one JSON object at the end (RUNE-02)."""
+"""What `./lab wait` prints: text for people, and for machines one JSON object at the end."""
 
 from __future__ import annotations
 

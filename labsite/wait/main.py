@@ -29,7 +29,7 @@ LEFT = "The monitor goes on; its page shows it, and the same command follows it 
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs the command: 0 complete, 1 timed out, 2 wrong arguments, 3 no result (RUNE-02 to 05)."""
+    """Runs the command: 0 complete, 1 timed out, 2 wrong arguments, 3 no result."""
     given = _parser().parse_args(argv)
     try:
         options = _options(given)

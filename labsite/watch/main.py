@@ -1,7 +1,7 @@
 """`./lab watch PROJECT`: opens a watch session, follows it to its end, and exits with its code.
 
 The session is the product's: whoever runs a worker works on it, and it goes on when this command
-is killed or its terminal closed. Ctrl-C once drains, twice aborts, three times kills (C-13). While
+is killed or its terminal closed. Ctrl-C once drains, twice aborts, three times kills. While
 nobody runs a worker this command starts the same programs as `./lab up` does, beside itself.
 """
 
@@ -36,7 +36,7 @@ SAID = {
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs the command. The exit codes are those of MALA-W-67 to MALA-W-72, and 2 for arguments."""
+    """Runs the command. The exit code is the session's, or 2 for wrong arguments."""
     given = _parser().parse_args(argv)
     try:
         terms = read_terms(given.watch, _typed(given.max_issues), _typed(given.validate_every))
@@ -93,7 +93,7 @@ def watch(project: str, terms: Terms, lines: Lines, programs: Programs, presses:
 
 
 def step_of(pressed: int) -> Request:
-    """What so many presses ask for; once draining, each one escalates (MALA-W-52)."""
+    """What so many presses ask for; once draining, each one escalates."""
     return STEPS[min(pressed, len(STEPS)) - 1]
 
 

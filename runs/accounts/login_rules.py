@@ -1,6 +1,6 @@
 """Logging an agent in from the browser: what is read off its screen, what may be pasted, what is next.
 
-Pure (LAB-133). The agent's own program asks; a person opens its link and brings back a code.
+Pure. The agent's own program asks; a person opens its link and brings back a code.
 """
 
 from __future__ import annotations

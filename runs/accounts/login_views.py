@@ -1,4 +1,4 @@
-"""Logging an agent in: its program's link, and the code that a person brings back (LAB-133)."""
+"""Logging an agent in: its program's link, and the code that a person brings back."""
 
 from __future__ import annotations
 

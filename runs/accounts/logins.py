@@ -1,4 +1,4 @@
-"""Whether agents are logged in, and logging one in from the browser (LAB-68, LAB-88, LAB-133)."""
+"""Whether agents are logged in, and logging one in from the browser."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def known(lab: Lab, profile: AgentProfile) -> bool | None:
 
 
 def ask(lab: Lab, profile: AgentProfile) -> bool | None:
-    """The same, asked now, as a start needs it (LAB-68). What changed is told."""
+    """The same, asked now, as a start needs it. What changed is told."""
     if not profile.login_command:
         return True
     answer = credentials.is_logged_in(lab, profile)

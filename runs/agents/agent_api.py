@@ -70,7 +70,7 @@ def _create_pull(request: HttpRequest, run: Run) -> JsonResponse:
 
 
 def _done(request: HttpRequest, run: Run) -> JsonResponse:
-    """The agent says that it is done; the answer says what is proven and what is missing (C-07)."""
+    """The agent says that it is done; the answer says what is proven and what is missing."""
     try:
         found = delivery.ask(lab(), run, name_of(run))
     except delivery.NothingToProve as error:

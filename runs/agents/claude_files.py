@@ -32,7 +32,7 @@ _AGREED = {
 
 
 def approve(worktree: Path, env: Mapping[str, str]) -> None:
-    """Every question that Claude Code would ask a person first, answered in advance (LAB-70).
+    """Every question that Claude Code would ask a person first, answered in advance.
 
     Raises SeamError when the file is not understood, which is then left alone, or not written.
     """

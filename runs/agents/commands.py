@@ -1,4 +1,4 @@
-"""Argument lists for agents, and the task that they get. Never a shell line (X-14)."""
+"""Argument lists for agents, and the task that they get. Never a shell line."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def fill(template: Sequence[str], values: Mapping[str, str]) -> list[str]:
 def task_text(
     *, key: str, title: str, branch: str, base: str, evidence: str = "", labctl: str = ""
 ) -> str:
-    """The task of a run: the seven things of LAB-62, in our words.
+    """The task of a run: what to read, where to work, and how to deliver.
 
     `labctl` is where the command lies, for a shell whose PATH does not hold it.
 
     With `evidence`, the word by which a commit names the issue, commits are delivered and no pull
-    request (C-07, C-09).
+    request.
     """
     one_line = " ".join(plain.line(title).split())[:TITLE_LIMIT]
     commit = "Commit everything with a Conventional Commit message"

@@ -1,4 +1,4 @@
-"""The link that leads into an agent's own page of a session, for agents that have one (LAB-129). Pure."""
+"""The link that leads into an agent's own page of a session, for agents that have one. Pure."""
 
 from __future__ import annotations
 

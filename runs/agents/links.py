@@ -1,4 +1,4 @@
-"""Looks up the link into an agent's own page of a session, for as long as that may take (LAB-129)."""
+"""Looks up the link into an agent's own page of a session, for as long as that may take."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def _is_strings(value: object) -> bool:
 
 
 class AgentProfile(models.Model):
-    """One coding program and the argument list that starts it. Never a shell line (X-14)."""
+    """One coding program and the argument list that starts it. Never a shell line."""
 
     class Mode(models.TextChoices):
         INTERACTIVE = "interactive", "interactive: stays open until it is ended"
@@ -242,12 +242,12 @@ class AgentProfile(models.Model):
         return {field: f"A name in this list has at most {most} characters."}
 
     def allows(self, model: str, effort: str) -> bool:
-        """Whether the pair may be chosen; empty means the program's own default (LAB-128)."""
+        """Whether the pair may be chosen; empty means the program's own default."""
         return (not model or model in self.model_names) and (not effort or effort in self.efforts)
 
 
 class LoginAttempt(models.Model):
-    """One log-in of an agent from the browser, from its program's start to its end (LAB-133)."""
+    """One log-in of an agent from the browser, from its program's start to its end."""
 
     profile = models.ForeignKey(AgentProfile, on_delete=models.CASCADE)
     by = models.CharField(max_length=150)

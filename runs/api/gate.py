@@ -57,7 +57,7 @@ def allowed(lab: Lab, text: str) -> ApiToken:
 
 
 def check_acting(token: ApiToken) -> None:
-    """Acting needs the token's scope and its owner's permission (X-10). Raises Denied."""
+    """Acting needs the token's scope and its owner's permission. Raises Denied."""
     if token.scope != ApiToken.Scope.ACT:
         raise Denied(403, "look_only", LOOK_ONLY)
     if not access.may_act(token.user):
@@ -65,7 +65,7 @@ def check_acting(token: ApiToken) -> None:
 
 
 def check_tuning(token: ApiToken) -> None:
-    """Numbers are tuned by admins (X-08). Raises Denied."""
+    """Numbers are tuned by admins. Raises Denied."""
     if not access.may_administer(token.user):
         raise Denied(403, "not_allowed", access.ONLY_ADMINS)
 

@@ -225,7 +225,7 @@ def run_row(row: Run, now: datetime, settings: Settings) -> shapes.RunRow:
 
 
 def told(row: Run) -> shapes.AgentTold:
-    """What the run's agent said of itself; what it did not say is null (C-46)."""
+    """What the run's agent said of itself; what it did not say is null."""
     return shapes.AgentTold(
         state=row.state_of_agent if row.agent_state else None,
         until=row.agent_until,

@@ -12,7 +12,7 @@ LIVED_STEP, LIVED_MOST = 60.0, 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """One dimension of a budget, used and limit, as the run page shows it (X-16)."""
+    """One dimension of a budget, used and limit, as the run page shows it."""
 
     used: timedelta
     limit: timedelta
@@ -29,7 +29,7 @@ class Spent:
 
 
 def age(now: datetime, since: datetime | None) -> timedelta:
-    """The time since a moment, never negative, whatever the clock did (X-15)."""
+    """The time since a moment, never negative, whatever the clock did."""
     return max(ZERO, now - since) if since is not None else ZERO
 
 
@@ -53,7 +53,7 @@ def next_turn(now: datetime, due_at: datetime, interval: timedelta) -> datetime:
 
 
 def is_late(now: datetime, last_at: datetime | None, interval: timedelta) -> bool:
-    """Whether the last tick is older than two intervals, so that a page must say so (X-13)."""
+    """Whether the last tick is older than two intervals, so that a page must say so."""
     return last_at is None or age(now, last_at) > 2 * interval
 
 

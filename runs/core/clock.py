@@ -23,7 +23,7 @@ def heed(lab: Lab, host: Host) -> datetime:
     """The moment by which this tick, which has just taken its lease, judges ages; raises lease.Lost.
 
     When the clock was set since the last tick, what counts time of this host is set with it: a
-    run that has worked for ten minutes has worked for ten minutes before and after (X-15).
+    run that has worked for ten minutes has worked for ten minutes before and after.
     """
     now, after = _read(lab)
     _count(host, now, after)

@@ -1,4 +1,4 @@
-"""Model fields that are encrypted at rest and never show themselves (X-05)."""
+"""Model fields that are encrypted at rest and never show themselves."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class SecretField(models.TextField):  # type: ignore[type-arg]
     """Text stored encrypted with a key made from SECRET_KEY; read back as `Secret`.
 
     A value that cannot be decrypted (the key was replaced) reads as empty: the page then asks
-    for it again instead of refusing to serve (LAB-134).
+    for it again instead of refusing to serve.
     """
 
     def get_prep_value(self, value: Any) -> Any:

@@ -45,7 +45,7 @@ class Commit:
 
 
 class History(Protocol):
-    """Commits compared. Every call is bounded in time and in what is read (LAB-60)."""
+    """Commits compared. Every call is bounded in time and in what is read."""
 
     def changes(self, path: Path, fork_point: str, head: str = "") -> Sequence[Change]:
         """Changed files since the fork point, renames found.

@@ -6,7 +6,7 @@ from django.db import models
 
 
 class Host(models.Model):
-    """A machine whose tmux runs sessions. Its lease keeps ticks from overlapping (C-41).
+    """A machine whose tmux runs sessions. Its lease keeps ticks from overlapping.
 
     `lease_number` grows with each lease; every compare-and-set of a tick checks it, so that a
     tick which lost its lease can no longer write.
@@ -43,7 +43,7 @@ class Host(models.Model):
 
 
 class Due(models.Model):
-    """When an activity of a host is due next (C-06)."""
+    """When an activity of a host is due next."""
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE)
     activity = models.CharField(max_length=40)
@@ -59,7 +59,7 @@ class Due(models.Model):
 
 
 class Tick(models.Model):
-    """One execution of the periodic task that did something, or was skipped (LAB-17)."""
+    """One execution of the periodic task that did something, or was skipped."""
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE)
     at = models.DateTimeField(db_index=True)

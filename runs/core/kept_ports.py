@@ -63,7 +63,7 @@ class Keeping(Protocol):
         """Every branch under these prefixes, newest commit first, in one look. Raises SeamError."""
 
     def merged(self, repo: Path, base: str, prefixes: Sequence[str]) -> frozenset[str]:
-        """Those whose tip origin's base holds, in one look. Raises SeamError (LAB-108)."""
+        """Those whose tip origin's base holds, in one look. Raises SeamError."""
 
     def pushed_tips(self, repo: Path, base: str, prefixes: Sequence[str]) -> Mapping[str, str]:
         """Origin's branches under these prefixes and its base, as last fetched, in one look."""
@@ -72,7 +72,7 @@ class Keeping(Protocol):
         """Commits that origin's base does not have. Raises SeamError."""
 
     def unpushed(self, repo: Path, branch: str, base: str) -> int:
-        """Commits that origin's branch, or its base if it has no such branch, lacks (LAB-119)."""
+        """Commits that origin's branch, or its base if it has no such branch, lacks."""
 
     def snapshot(
         self, repo: Path, tip: str, path: Path | None, tell: Callable[[int], None] | None = None

@@ -1,4 +1,4 @@
-"""The lease of the one judge on a host: database, expiry, and a number that grows (C-41)."""
+"""The lease of the one judge on a host: database, expiry, and a number that grows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Held:
 
 
 def is_free(held: Held, now: datetime) -> bool:
-    """Whether a lease may be taken: nobody's, expired, its owner is dead, or from a wrong clock (X-13)."""
+    """Whether a lease may be taken: nobody's, expired, its owner is dead, or from a wrong clock."""
     if not held.owner or held.expires_at is None or held.owner_lives is False:
         return True
     return now >= held.expires_at or held.expires_at - now > LENGTH

@@ -1,7 +1,6 @@
 """Names that carry meaning: sessions, branches, worktrees. The only place that makes or reads them.
 
-A session name is the whole registration of a live run (LAB-01), a branch name is the claim
-(LAB-73), so both are parsed strictly and built from sanitised parts only.
+A session name is the whole registration of a live run, a branch name is the claim, so both are parsed strictly and built from sanitised parts only.
 """
 
 from __future__ import annotations
@@ -44,21 +43,21 @@ class RunName:
 
 
 def sanitise(text: str) -> str:
-    """`text` with only letters, digits, `_` and `-`: `/` becomes `-`, the rest `_` (LAB-04)."""
+    """`text` with only letters, digits, `_` and `-`: `/` becomes `-`, the rest `_`."""
     return _UNSAFE.sub("_", text.replace("/", "-"))
 
 
 def session_name(project: str, slot: int, key: str, kind: RunKind) -> str:
-    """The tmux session name of a run, in the form of C-04: project, slot, label."""
+    """The tmux session name of a run, in its full form: project, slot, label."""
     marker = MARKER if kind is RunKind.AUTO else ""
     said = sanitise(key.replace(".", _DOT))
     return f"{sanitise(project)}{SEPARATOR}{slot}{SEPARATOR}afk-{marker}{said}"
 
 
 def parse_session(name: str, keys: KeyRule = KeyRule.NUMBER) -> RunName | None:
-    """The run that a session name stands for, or None when it is not a run (LAB-01 to LAB-05).
+    """The run that a session name stands for, or None when it is not a run.
 
-    `keys` is what the keys of the project's tracker look like (C-53). Both `project~slot~afk-7` and the short `project~afk-7` are read (C-04). Never raises.
+    `keys` is what the keys of the project's tracker look like. Both `project~slot~afk-7` and the short `project~afk-7` are read. Never raises.
     """
     project, boundary, rest = name.partition(SEPARATOR)
     if not boundary or not project or sanitise(project) != project:
@@ -105,19 +104,19 @@ def branch_for(key: str) -> str:
 
 
 def is_managed(branch: str) -> bool:
-    """Whether a branch is the product's to remove: under `afk/` or `lab/`, and nothing odd (LAB-114)."""
+    """Whether a branch is the product's to remove: under `afk/` or `lab/`, and nothing odd."""
     is_name = bool(_BRANCH.fullmatch(branch)) and not branch.endswith(("/", "."))
     return is_name and not any(odd in branch for odd in ("..", "//", "/.", "@{"))
 
 
 def claimed_key(branch: str, keys: KeyRule = KeyRule.NUMBER) -> str | None:
-    """The issue that a branch claims; None unless it is exactly `afk/<key>` (LAB-74, C-53)."""
+    """The issue that a branch claims; None unless it is exactly `afk/<key>`."""
     key = branch.removeprefix(BRANCH_PREFIX)
     return key if key != branch and is_key(key, keys) else None
 
 
 def person_label(text: str, now: datetime, taken: Collection[str]) -> str:
-    """The label of a session that a person drives: what they wrote, made safe, and when (LAB-126).
+    """The label of a session that a person drives: what they wrote, made safe, and when.
 
     One that is taken gets the next free minute, so that no two are the same.
     """
@@ -161,7 +160,7 @@ def rescue_name(branch: str, stamp: str) -> str:
 
 
 def worktree_name(project: str, key: str) -> str:
-    """The folder of a run's worktree; never holds `~`, which stalls agents (LAB-71, C-05).
+    """The folder of a run's worktree; never holds `~`, which stalls agents.
 
     A key that is a word comes after a dot: no project has one in its name, so that project `a`
     with key `b-c` and project `a-b` with another key never share a folder.

@@ -36,7 +36,7 @@ class Paths:
 
     @property
     def worktrees(self) -> Path:
-        """Worktrees of runs, `<project>-<key>` (C-05)."""
+        """Worktrees of runs, `<project>-<key>`."""
         return self.state / "worktrees"
 
     @property

@@ -78,7 +78,7 @@ class Bell(Protocol):
 
 
 class Trust(Protocol):
-    """Prepares an agent's own files so that no prompt stops an unattended run (LAB-70)."""
+    """Prepares an agent's own files so that no prompt stops an unattended run."""
 
     def approve(self, kind: str, worktree: Path, env: Mapping[str, str]) -> None:
         """Mark a worktree as trusted, keeping all unknown keys. Raises SeamError.
@@ -91,7 +91,7 @@ class Login(Protocol):
     """Whether an agent is logged in."""
 
     def check(self, command: Sequence[str], env: Mapping[str, str]) -> bool | None:
-        """Ask the agent now, in its own environment; None when it could not be asked (LAB-68)."""
+        """Ask the agent now, in its own environment; None when it could not be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +278,7 @@ class Sessions(Protocol):
     """The sessions of one host (tmux)."""
 
     def look(self) -> Mapping[str, Sighting]:
-        """Every session by name; empty when no server runs (LAB-16). Raises SeamError."""
+        """Every session by name; empty when no server runs. Raises SeamError."""
 
     def start(self, order: Order) -> None:
         """Start a detached session. Raises SeamError; then no session exists."""
@@ -291,14 +291,14 @@ class Sessions(Protocol):
         """
 
     def kill(self, name: str, marker: str) -> None:
-        """End a session and every process that carries its marker; idempotent (LAB-42).
+        """End a session and every process that carries its marker; idempotent.
 
         A session of that name that carries another marker belongs to another run and is left
         alone. Raises SeamError when something of the run still lives afterwards.
         """
 
     def interrupt(self, name: str, marker: str) -> None:
-        """Pass Ctrl-C on; no error when it is gone or not marked so (MALA-W-50). Raises SeamError."""
+        """Pass Ctrl-C on; no error when it is gone or not marked so. Raises SeamError."""
 
     def forget(self, folder: Path) -> None:
         """Remove the secrets of an ended session from its folder; never raises."""
@@ -331,7 +331,7 @@ class Progress:
 
 
 class Repos(History, Keeping, Merging, Protocol):
-    """Git, on reference repositories and worktrees. Every call is bounded (LAB-60)."""
+    """Git, on reference repositories and worktrees. Every call is bounded."""
 
     def create(self, repo: Path, url: str, token: str = "") -> None:
         """Make an empty bare reference repository whose origin is `url`. Raises SeamError."""
@@ -381,7 +381,7 @@ class Repos(History, Keeping, Merging, Protocol):
         """The URL of a checkout's `origin`, or None when it has none. Raises SeamError."""
 
     def claims(self, repo: Path, keys: KeyRule = KeyRule.NUMBER) -> frozenset[str]:
-        """Keys of that form whose issues a local branch claims (LAB-73). Raises SeamError."""
+        """Keys of that form whose issues a local branch claims. Raises SeamError."""
 
     def add_worktree(self, repo: Path, path: Path, branch: str, commit: str) -> None:
         """Claim: make branch and worktree at a commit in one command.
@@ -394,7 +394,7 @@ class Repos(History, Keeping, Merging, Protocol):
         """Remove a clean worktree; git refuses a dirty one. Raises SeamError."""
 
     def roll_back(self, repo: Path, path: Path, branch: str, fork_point: str) -> bool:
-        """Undo a claim that never came to a live session (LAB-59); True when nothing is left of it.
+        """Undo a claim that never came to a live session; True when nothing is left of it.
 
         Only what stands untouched at `fork_point` goes: a worktree with changes or commits, and
         a branch that is anywhere else, stay. Raises SeamError when git could not say.
@@ -407,7 +407,7 @@ class Repos(History, Keeping, Merging, Protocol):
         """Whether everything committed in a worktree is reachable from its branch."""
 
     def is_dirty(self, path: Path) -> bool:
-        """Whether `git status` prints anything, untracked files included (LAB-107)."""
+        """Whether `git status` prints anything, untracked files included."""
 
     def tip(self, repo: Path, ref: str) -> str | None:
         """The commit of a ref, None when there is no such ref. Raises SeamError."""

@@ -33,7 +33,7 @@ class Trouble(StrEnum):
 
 
 class Outcome(StrEnum):
-    """How a run ended; written once, by `runs.lifecycle.outcomes.record` alone (LAB-28)."""
+    """How a run ended; written once, by `runs.lifecycle.outcomes.record` alone."""
 
     SUCCEEDED = "succeeded"
     NO_CHANGE = "no_change"
@@ -78,7 +78,7 @@ class ValidationStep(StrEnum):
 
 
 class RunKind(StrEnum):
-    """Who asked for the run: a person's click or the automatic switch (LAB-02)."""
+    """Who asked for the run: a person's click or the automatic switch."""
 
     MANUAL = "manual"
     AUTO = "auto"
@@ -111,7 +111,7 @@ class ProjectState(StrEnum):
 
 
 class TrackerKind(StrEnum):
-    """Where a project's issues are; each has an adapter in `trackers` (X-01)."""
+    """Where a project's issues are; each has an adapter in `trackers`."""
 
     BUILTIN = "builtin"
     GITEA = "gitea"
@@ -131,7 +131,7 @@ class ForgeKind(StrEnum):
 
 
 class Mirror(StrEnum):
-    """What labsite writes on a tracker about its runs; never read again (C-33)."""
+    """What labsite writes on a tracker about its runs; never read again."""
 
     OFF = "off"
     STATUS = "status"
@@ -170,7 +170,7 @@ class AgentState(StrEnum):
 
 
 class AgentMode(StrEnum):
-    """Whether an agent's program stays open until it is ended, or ends by itself (C-47)."""
+    """Whether an agent's program stays open until it is ended, or ends by itself."""
 
     INTERACTIVE = "interactive"
     ONE_SHOT = "one_shot"

@@ -19,9 +19,9 @@ class AutoRefused(ActRefused):
 
 
 def switch(lab: Lab, project: Project, *, is_on: bool, by: str) -> bool:
-    """Turn automatic work on or off; False when it was so already (LAB-79, LAB-80).
+    """Turn automatic work on or off; False when it was so already.
 
-    The streak stays as it is (LAB-98). Raises AutoRefused when there is nothing to drive.
+    The streak stays as it is. Raises AutoRefused when there is nothing to drive.
     """
     if is_on:
         _check(project)
@@ -39,7 +39,7 @@ def switch(lab: Lab, project: Project, *, is_on: bool, by: str) -> bool:
 
 
 def reset(lab: Lab, project: Project, *, by: str) -> bool:
-    """Set the streak to zero, leave the switch as it is, and look for work now (LAB-97).
+    """Set the streak to zero, leave the switch as it is, and look for work now.
 
     False when there was nothing to reset. Raises AutoRefused when there is nothing to drive.
     """
@@ -62,7 +62,7 @@ def reset(lab: Lab, project: Project, *, by: str) -> bool:
 
 
 def _check(project: Project) -> None:
-    """Only what labsite can drive: a cloned repository with a tracker (LAB-98)."""
+    """Only what labsite can drive: a cloned repository with a tracker."""
     if project.state != ProjectState.READY:
         raise AutoRefused(f"{ProjectState(project.state).not_ready} Nothing was changed.")
     if not project.tracker:

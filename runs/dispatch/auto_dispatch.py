@@ -34,14 +34,14 @@ _USABLE = Q(state=ProjectState.READY) & ~Q(tracker="")
 
 
 def _is_without_session() -> Q:
-    """The switch is on and no session is there, nor one that a person has to resume (C-28, C-29)."""
+    """The switch is on and no session is there, nor one that a person has to resume."""
     sessions = WatchSession.objects.filter(project=OuterRef("pk"))
     is_served = Exists(sessions.filter(Q(ended_at=None) | Q(needs_resume=True)))
     return Q(_USABLE, is_auto=True) & ~Q(is_served)
 
 
 def is_wishing(now: datetime, *, looks_anew: bool) -> bool:
-    """Whether a session may have something to do; with `looks_anew` or has to be opened (LAB-86)."""
+    """Whether a session may have something to do; with `looks_anew` or has to be opened."""
     if WatchSession.objects.due(now).exists():
         return True
     if not looks_anew:
@@ -97,9 +97,9 @@ def fill(tick: TickContext, sessions: Sequence[WatchSession]) -> int:
     """Ask the queues of these sessions and start what they may and the caps allow; how many.
 
     Runs under the lease of a tick after every person's request was answered: drain before fill.
-    Reaching the cap is no error (LAB-85); what one project's tracker or git does not say skips
-    that project alone (LAB-87). A tracker that has to be waited for is asked once an interval, and
-    seldom while its webhook works and nothing waits (MALA-W-76). Raises lease.Lost.
+    Reaching the cap is no error; what one project's tracker or git does not say skips
+    that project alone. A tracker that has to be waited for is asked once an interval, and
+    seldom while its webhook works and nothing waits. Raises lease.Lost.
     """
     if not sessions:
         return 0
@@ -151,8 +151,8 @@ def _narrowed(queue: Queue, may: Mapping[int, int | None]) -> Want:
 def hint_of(project: Project) -> int | None:
     """How many issues could start, as the last sweep saw it; as good as the process that counted.
 
-    None while automatic work is off or paused, or nothing was counted (LAB-101, LAB-103). Nothing
-    is asked for it (LAB-105).
+    None while automatic work is off or paused, or nothing was counted. Nothing
+    is asked for it.
     """
     is_counted = project.is_auto and not project.is_paused and project.counted_by
     return project.claimable if is_counted else None
@@ -167,7 +167,7 @@ def _with_logins(
 ) -> list[Queue]:
     """The queues with what their agents say of their login, asked only where a run would start.
 
-    A logged-out agent starts nothing, and neither does one that could not be asked (LAB-88).
+    A logged-out agent starts nothing, and neither does one that could not be asked.
     """
     profiles = {pk: project.agent or settings.agent for pk, project in projects.items()}
     answers: dict[int, bool | None] = {}
@@ -190,7 +190,7 @@ def _with_login(
 
 
 def _take(tick: TickContext, session: WatchSession, queue: Queue, start: Start) -> bool:
-    """Store one automatic run, unless its session does not want it any more (LAB-84, LAB-90)."""
+    """Store one automatic run, unless its session does not want it any more."""
     project = session.project
     title = next((one.title for one in queue.ready or () if one.key == start.key), "")
     asked = reserve.Asked(RunKind.AUTO, "", tick.lab.now(), _still_wanted, session)

@@ -175,7 +175,7 @@ class Room:
 
 
 def obstacles(queue: Queue, issue: Candidate, room: Room) -> tuple[Obstacle, ...]:
-    """Every condition of automatic work that a ready issue fails; none: it starts (LAB-82)."""
+    """Every condition of automatic work that a ready issue fails; none: it starts."""
     return (
         *of_project(queue),
         *of_issue(queue, issue),

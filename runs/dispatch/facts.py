@@ -46,7 +46,7 @@ def gather(
     """One queue a project, with a number of queries that does not grow with them.
 
     Each tracker is asked once for all its projects, git once for each that has a ready issue.
-    Whatever did not answer is None in the facts (LAB-87). A repository that did not answer is
+    Whatever did not answer is None in the facts. A repository that did not answer is
     `silent` for the rest of a pass: ten requests for one that hangs must not hold it up ten times.
 
     What issues wait for is asked of the one that is `wanted`, else of the first ones until as many

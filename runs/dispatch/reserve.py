@@ -93,7 +93,7 @@ def room(
     sightings: Mapping[str, Sighting] | None,
     held: Collection[str] = (),
 ) -> Room:
-    """Slots: live sessions of projects plus runs in *starting* (LAB-41, LAB-66).
+    """Slots: live sessions of projects plus runs in *starting*.
 
     A session of `held` counts as long as its run is active: it may have come to life after the
     sessions were looked at, when it is neither seen nor *starting* any more. A held run has no

@@ -63,9 +63,9 @@ class Waiting:
 
 
 def decide_start(queue: Queue, room: Room) -> Start | Refusal:
-    """Pick the first claimable issue for a person, then check the cap (LAB-53 to LAB-57, LAB-66).
+    """Pick the first claimable issue for a person, then check the cap.
 
-    The order of the answers is the order of work of LAB-57: queue, claims, pick, cap.
+    The answers come in the order of the work: queue, claims, pick, cap.
     """
     key = pick(queue)
     if isinstance(key, Refusal):
@@ -76,7 +76,7 @@ def decide_start(queue: Queue, room: Room) -> Start | Refusal:
 
 
 def pick(queue: Queue) -> str | Refusal:
-    """The issue that a person's start takes, or why there is none (LAB-54 to LAB-56, LAB-64)."""
+    """The issue that a person's start takes, or why there is none."""
     for found in eligibility.of_project(queue):
         if not found.only_auto:
             return _refusal(found)
@@ -95,7 +95,7 @@ def pick(queue: Queue) -> str | Refusal:
 
 
 def claimable(queue: Queue) -> list[Candidate]:
-    """The ready issues that nothing of their own keeps from starting, in order (LAB-101)."""
+    """The ready issues that nothing of their own keeps from starting, in order."""
     return [issue for issue in queue.ready or () if not any(eligibility.of_issue(queue, issue))]
 
 
@@ -137,7 +137,7 @@ def held(queue: Queue, room: Room) -> str:
 
 
 def fill(queues: Sequence[Queue], room: Room) -> list[tuple[Queue, Start]]:
-    """What starts without a person: one issue a project in turn, until nothing may (LAB-82, LAB-85).
+    """What starts without a person: one issue a project in turn, until nothing may.
 
     Never more than the projects allow at a time, nor than the host and all hosts have room for.
     """

@@ -30,7 +30,7 @@ def of(projects: Sequence[Project]) -> Mapping[int, Want]:
 
 
 def with_active(rows: QuerySet[WatchSession]) -> QuerySet[Any, Any]:
-    """Sessions with `active`, the number of their own runs that have no outcome (C-59).
+    """Sessions with `active`, the number of their own runs that have no outcome.
 
     Read in one statement with the counters, so that a run is in one of the two.
     """
@@ -40,9 +40,9 @@ def with_active(rows: QuerySet[WatchSession]) -> QuerySet[Any, Any]:
 
 
 def _done(sessions: Sequence[int]) -> Mapping[int, set[str]]:
-    """The issues that sessions of people have worked on (MALA-W-10).
+    """The issues that sessions of people have worked on.
 
-    A claim that was lost leaves its issue eligible (MALA-W-28). What the switch opened may take an
+    A claim that was lost leaves its issue eligible. What the switch opened may take an
     issue again that was given back: it has no end at which a person would look at the rest.
     """
     done: dict[int, set[str]] = defaultdict(set)

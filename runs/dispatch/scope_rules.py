@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 class Want:
     """What a project wants started by itself: nothing, everything that is ready, or only these.
 
-    `without`: what its watch session has worked on already (MALA-W-10). `most`: how many more it
-    may start (MALA-W-07), None: as many as the caps allow.
+    `without`: what its watch session has worked on already. `most`: how many more it
+    may start, None: as many as the caps allow.
     """
 
     is_on: bool = False

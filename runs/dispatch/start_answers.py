@@ -1,4 +1,4 @@
-"""How the answer to a start request reaches whoever asked: a status and a sentence (LAB-53 to LAB-66)."""
+"""How the answer to a start request reaches whoever asked: a status and a sentence."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def launch_pass(tick: TickContext) -> int:
     """Answer every waiting request, oldest first; how many runs were put into *starting*.
 
     Runs under the lease of a tick, whose number it checks before each answer and with each row,
-    so that no two passes overlap (LAB-58). Raises lease.Lost; what was answered before stays.
+    so that no two passes overlap. Raises lease.Lost; what was answered before stays.
     """
     silent: dict[int, str] = {}
     waiting = (
@@ -76,7 +76,7 @@ def _answer(tick: TickContext, asked: StartRequest, silent: dict[int, str]) -> b
         text = "The worker was away when this start was asked for, so nothing was started. Press Start again."
         refuse(lab, asked, Refusal(AnswerCode.EXPIRED, text))
         return False
-    # Asked fresh: ready issues of the tracker, claims of git (LAB-57).
+    # Asked fresh: ready issues of the tracker, claims of git.
     began = lab.now()
     with awaited():
         (queue,) = facts.gather(lab, settings, [asked.project], asked.wanted_key, silent)

@@ -1,4 +1,4 @@
-"""How an outcome moves a project's failure streak, and when automatic work pauses (C-52)."""
+"""How an outcome moves a project's failure streak, and when automatic work pauses."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Move(StrEnum):
 
 
 def move(outcome: Outcome, did_start: bool) -> Move:
-    """Every failed run adds one, success and no work needed clear, the rest leaves it (LAB-92).
+    """Every failed run adds one, success and no work needed clear, the rest leaves it.
 
-    A run that never came to life is no failed run: nothing was spent on it (LAB-91).
+    A run that never came to life is no failed run: nothing was spent on it.
     """
     if outcome in (Outcome.SUCCEEDED, Outcome.NO_CHANGE, Outcome.OBSOLETE):
         return Move.CLEARS
@@ -33,7 +33,7 @@ def move(outcome: Outcome, did_start: bool) -> Move:
 
 
 def is_paused(streak: int) -> bool:
-    """Whether nothing is started automatically until a person looks (LAB-94)."""
+    """Whether nothing is started automatically until a person looks."""
     return streak >= PAUSE_AT
 
 

@@ -33,7 +33,7 @@ OFF = "Automatic work is off. What runs goes on."
 @require_POST
 @act
 def switch(request: HttpRequest, project_id: int) -> HttpResponse:
-    """Turn automatic work on or off (LAB-79, LAB-80)."""
+    """Turn automatic work on or off."""
     project = get_object_or_404(Project, pk=project_id)
     is_on = request.POST.get("is_on") == "on"
     try:
@@ -46,7 +46,7 @@ def switch(request: HttpRequest, project_id: int) -> HttpResponse:
 @require_POST
 @act
 def reset(request: HttpRequest, project_id: int) -> HttpResponse:
-    """Set the failure streak to zero (LAB-97, LAB-98)."""
+    """Set the failure streak to zero."""
     project = get_object_or_404(Project, pk=project_id)
     try:
         was = auto.reset(lab(), project, by=username(request))
@@ -111,7 +111,7 @@ _LEVELS: Mapping[AnswerCode, Level] = {
 @require_POST
 @act
 def start(request: HttpRequest, project_id: int) -> HttpResponse:
-    """Start a run of the lowest ready issue, or of the one named (LAB-53 to LAB-66)."""
+    """Start a run of the lowest ready issue, or of the one named."""
     project = get_object_or_404(Project, pk=project_id)
     lab = wiring.lab()
     wanted = request.POST.get("issue", "")[:60]

@@ -128,7 +128,7 @@ _PRESSES: Mapping[Act, tuple[str, str, str]] = {
 
 
 def of(lab: Lab, projects: Iterable[Project]) -> Mapping[int, int]:
-    """The counts that are known, by project. Each worker is looked for once (LAB-101 to LAB-105)."""
+    """The counts that are known, by project. Each worker is looked for once."""
     alive: dict[str, bool | None] = {}
     found = {}
     for project in projects:

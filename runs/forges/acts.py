@@ -48,7 +48,7 @@ class Recognised:
 
 
 def recognise(lab: Lab, url: str, *, may_ask: bool = True) -> Recognised:
-    """What forge a clone address belongs to, by its host or by asking it (C-42).
+    """What forge a clone address belongs to, by its host or by asking it.
 
     Accounts that are set up are believed first; with them and without `may_ask` nobody is asked.
     Raises ForgeRefused.

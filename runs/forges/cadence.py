@@ -129,7 +129,7 @@ def kick(lab: Lab, project_id: int) -> None:
 
 
 def wake(lab: Lab, project_id: int) -> None:
-    """Something of ours changed what may start: the open session asks at its next step (LAB-97)."""
+    """Something of ours changed what may start: the open session asks at its next step."""
     kick(lab, project_id)
     rows = WatchSession.objects.open().filter(project=project_id)
     rows.update(look_at=None, next_poll_at=None, version=F("version") + 1)

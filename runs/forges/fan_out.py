@@ -65,7 +65,7 @@ def stream(
     """The same, as the answers come: local trackers first, all roots of a kind at once.
 
     Each root of another one is asked for by itself, in a thread: it fails with its own reason and
-    is late alone (LAB-13).
+    is late alone.
     """
     groups: dict[str, dict[str, Wanted]] = defaultdict(dict)
     for (kind, root), one in wanted.items():

@@ -1,7 +1,7 @@
-"""Writes on the tracker how a run stands, where a project wants that (C-33).
+"""Writes on the tracker how a run stands, where a project wants that.
 
 Best effort: it decides nothing, nobody waits for it, and what fails is told once on the run. Only
-a tracker with a status of its own has a word before: `claim` is part of the start (C-02).
+a tracker with a status of its own has a word before: `claim` is part of the start.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def ask(lab: Lab, run: Run) -> None:
 
 
 def claim(lab: Lab, run: Run) -> bool:
-    """Mark the issue before its agent starts, where the tracker has a status for that (C-02).
+    """Mark the issue before its agent starts, where the tracker has a status for that.
 
     Raises TrackerError when it refuses or fails: then the claim is not ours. It is noted before it
     is written, so that whoever rolls back knows of it. False when the run is no longer wanted.
@@ -133,7 +133,7 @@ def _stands(run: Run) -> str:
 
 
 def _waits(tracker: Tracker, run: Run) -> bool:
-    """Whether what was delivered waits for somebody to close the issue, since no merge does (C-10).
+    """Whether what was delivered waits for somebody to close the issue, since no merge does.
 
     Marked as free, others who work by the tracker's status would do it once more.
     """

@@ -1,4 +1,4 @@
-"""What is written on a tracker about a run: best effort, never read again (C-02, C-16, C-33).
+"""What is written on a tracker about a run: best effort, never read again.
 
 Only words of ours: what an agent said, or where things lie on this machine, is never among them.
 """

@@ -46,7 +46,7 @@ class Forge(models.Model):
 
     @property
     def account(self) -> Account:
-        """How its API is asked; without a credential when that cannot be decrypted (LAB-134)."""
+        """How its API is asked; without a credential when that cannot be decrypted."""
         known = ("token", "app_id", "app_installation", "app_key")
         return Account(self.api, **{name: str(self.credential.get(name, "")) for name in known})
 

@@ -36,7 +36,7 @@ class Offer:
 
 
 def offer(lab: Lab, source: str, *, may_ask: bool = True) -> Offer:
-    """The trackers that a new project of this source may have. Never raises (C-42).
+    """The trackers that a new project of this source may have. Never raises.
 
     Without `may_ask` only by what is known of its host.
     """

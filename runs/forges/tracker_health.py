@@ -16,7 +16,7 @@ MOST = 300
 
 
 def note(lab: Lab, project: Project, silence: Silence | None) -> None:
-    """Keep why a tracker did not answer, or that it did. Writes only what is new (LAB-13, C-29)."""
+    """Keep why a tracker did not answer, or that it did. Writes only what is new."""
     text = "" if silence is None else words(silence)
     if text == project.warning:
         return

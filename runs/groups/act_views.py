@@ -111,7 +111,7 @@ def complete(request: HttpRequest, project_id: int, group_id: int, task_id: int)
 @require_POST
 @act
 def hand_back(request: HttpRequest, project_id: int, group_id: int, task_id: int) -> HttpResponse:
-    """Take a task from its worker, so that another can have it (RUNE-41)."""
+    """Take a task from its worker, so that another can have it."""
     group = group_pages.group_of(project_id, group_id)
     key = group_pages.task_of(group, task_id).key
     return _settled(request, group, BACK.format(key), tasks.hand_back, key)

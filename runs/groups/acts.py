@@ -52,7 +52,7 @@ class NewWorker:
 
 
 def open_of(project: Project, name: str) -> TaskGroup:
-    """The open group of that name. Raises NotFound (RUNE-03)."""
+    """The open group of that name. Raises NotFound."""
     found = TaskGroup.objects.filter(project=project, name=name, closed_at=None).first()
     if found is None:
         raise NotFound(f"There is no open task group {writing.one_line(name)} in this project.")
@@ -172,7 +172,7 @@ def _hold(group: TaskGroup) -> None:
 
 
 def _check(name: str, preset: str, workers: Sequence[NewWorker], output_dir: str) -> None:
-    """Everything wrong at once, each at its field (RUNE-74)."""
+    """Everything wrong at once, each at its field."""
     wrong: dict[str, str] = {}
     if not is_name(name):
         wrong["name"] = f"A name {NAME_RULE}."

@@ -1,4 +1,4 @@
-"""Task groups in the admin: presets of monitors are tuned, what was watched is only read (X-08)."""
+"""Task groups in the admin: presets of monitors are tuned, what was watched is only read."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MonitorPresetAdmin(TellingAdmin):
         return super().get_queryset(request)
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[str]:
-        """Findings that are a worker's own are never given back, whoever would like it (RUNE-45)."""
+        """Findings that are a worker's own are never given back, whoever would like it."""
         if obj is None:
             return []
         return ["name", "is_unique", *(["release_seconds"] if obj.is_unique else [])]

@@ -188,7 +188,7 @@ def task_release(
 
 
 def group_of(project_id: int, group_id: int) -> TaskGroup:
-    """A group of this project, open or not. Raises NotFound (RUNE-03)."""
+    """A group of this project, open or not. Raises NotFound."""
     project = project_of(project_id)
     found = TaskGroup.objects.filter(pk=group_id, project=project).first()
     if found is None:

@@ -71,7 +71,7 @@ class GroupCard:
 
     @property
     def percent(self) -> int:
-        """As checkpoints count it; a monitor that expects nothing has all (RUNE-20, RUNE-22)."""
+        """As checkpoints count it; a monitor that expects nothing has all."""
         if self.goal:
             return min(100, self.completed * 100 // self.goal)
         return 100 if self.expected == 0 else 0
@@ -82,7 +82,7 @@ class GroupCard:
 
     @property
     def marks(self) -> Sequence[Mark]:
-        """The milestones of RUNE-21."""
+        """The milestones as marks on the bar."""
         return [
             Mark(one, bool(self.goal) and self.percent >= one, self.milestone >= one)
             for one in MILESTONES

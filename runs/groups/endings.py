@@ -43,7 +43,7 @@ class Ended:
 
     @property
     def words(self) -> str:
-        """How: the result where there is one, else what became of the monitor (RUNE-05, C-25)."""
+        """How: the result where there is one, else what became of the monitor."""
         row = self.monitor
         if (result := row.result) is not None:
             completed, total = len(result.completed), len(result.completed) + len(result.incomplete)

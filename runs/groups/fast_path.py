@@ -1,4 +1,4 @@
-"""The rule of a monitor's fast path: one check of a signal folder every five seconds (RUNE-61 to 71)."""
+"""The rule of a monitor's fast path: one check of a signal folder every five seconds."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Check:
 
 
 def is_logged(number: int) -> bool:
-    """Whether the check of this number, from 1, tells the progress (RUNE-71)."""
+    """Whether the check of this number, from 1, tells the progress."""
     return number == 1 or (number > 0 and number % LOG_EVERY == 0)
 
 
@@ -89,7 +89,7 @@ def corrupted(options: Options) -> Check:
 
 
 def entering(options: Options, *, is_fast: bool) -> str:
-    """What a monitor tells first (RUNE-62)."""
+    """What a monitor tells first."""
     if is_fast:
         return f"{options.label}: Signal directory detected — event-driven monitoring (5s interval)"
     every = f"{options.poll.total_seconds():g}"

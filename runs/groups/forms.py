@@ -160,7 +160,7 @@ def _length(label: str, help_text: str, **more: Any) -> forms.FloatField:
 
 
 class MonitorForm(forms.Form):
-    """A monitor with every option of RUNE-01. `locked`: nothing is ever given back (RUNE-45)."""
+    """A monitor with every option. `locked`: nothing is ever given back."""
 
     preset = forms.CharField(widget=forms.HiddenInput)
     label = forms.CharField(

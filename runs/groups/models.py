@@ -29,7 +29,7 @@ from runs.projects.models import Project
 
 
 def fit_name(text: str) -> None:
-    """Refuse a name that could not be a folder or a file (RUNE-74)."""
+    """Refuse a name that could not be a folder or a file."""
     if not is_name(text):
         raise ValidationError(
             f"A name has letters, digits, _ and - only, and at most {NAME_CHARACTERS} of them."
@@ -158,7 +158,7 @@ MOST_SECONDS = 31_536_000
 
 
 class MonitorOptions(models.Model):
-    """The options of RUNE-01, in seconds. Empty: no timeout, and tasks are never given back."""
+    """The options of a monitor, in seconds. Empty: no timeout, and tasks are never given back."""
 
     label = models.CharField(max_length=80, default="Monitor")
     poll_seconds = models.PositiveIntegerField(
@@ -208,7 +208,7 @@ class MonitorOptions(models.Model):
 
 class PresetQuerySet(models.QuerySet["MonitorPreset"]):
     def complete(self) -> PresetQuerySet:
-        """All presets; a shipped one that is missing is there again (LAB-134's way)."""
+        """All presets; a shipped one that is missing is there again."""
         there = set(self.filter(name__in=SHIPPED).values_list("name", flat=True))
         lacking = [_shipped(name, SHIPPED[name]) for name in SHIPPED if name not in there]
         if lacking:
@@ -217,7 +217,7 @@ class PresetQuerySet(models.QuerySet["MonitorPreset"]):
 
 
 class MonitorPreset(MonitorOptions):
-    """What a kind of work is watched with; an admin may tune it (RUNE-51 to RUNE-57, RUNE-60)."""
+    """What a kind of work is watched with; an admin may tune it."""
 
     name = models.CharField(max_length=20, unique=True)
     is_unique = models.BooleanField(
@@ -368,7 +368,7 @@ def columns(memory: Memory) -> Mapping[str, Any]:
 
 
 class Checkpoint(models.Model):
-    """What a monitor told at a milestone or at a new blocker (RUNE-33, RUNE-34)."""
+    """What a monitor told at a milestone or at a new blocker."""
 
     monitor = models.ForeignKey(Monitor, on_delete=models.CASCADE, related_name="all_checkpoints")
     at = models.DateTimeField()

@@ -27,7 +27,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a checkpoint carries, and no more (RUNE-34)."""
+    """What a checkpoint carries, and no more."""
 
     n: int
     label: str
@@ -91,7 +91,7 @@ def look(
     tasks: Sequence[TaskFacts],
     elapsed: timedelta,
 ) -> Pass:
-    """One pass, in the order of RUNE-16."""
+    """One pass: clocks, progress, completion, checkpoints, stalls, timeout."""
     completed = [t for t in tasks if t.status is TaskStatus.COMPLETED]
     active = [t for t in tasks if t.status is TaskStatus.IN_PROGRESS]
     memory = _aged(memory, completed, active, tasks, elapsed)
@@ -118,7 +118,7 @@ def look(
 def closing(
     options: Options, expected: int, memory: Memory, completed: int
 ) -> tuple[Memory, tuple[Event, ...]]:
-    """The checkpoint of 100 percent, once, where checkpoints are asked for (RUNE-24)."""
+    """The checkpoint of 100 percent, once, where checkpoints are asked for."""
     if not options.has_checkpoints or memory.milestone >= MILESTONES[-1]:
         return memory, ()
     memory = replace(memory, milestone=MILESTONES[-1], checkpoints=memory.checkpoints + 1)
@@ -135,7 +135,7 @@ def _aged(
     tasks: Sequence[TaskFacts],
     elapsed: timedelta,
 ) -> Memory:
-    """Stale clocks start at first sight and with each new claim; completion drops them (RUNE-14, 15)."""
+    """Stale clocks start at first sight and with each new claim; completion drops them."""
     seen = dict(memory.seen)
     for task in active:
         before = seen.get(task.key)
@@ -162,7 +162,7 @@ def _checkpoint(
     active: Sequence[TaskFacts],
     stalled: Sequence[tuple[TaskFacts, timedelta]],
 ) -> tuple[Memory, list[Event]]:
-    """At the lowest milestone not yet told, or for a task newly stalled (RUNE-23 to RUNE-31)."""
+    """At the lowest milestone not yet told, or for a task newly stalled."""
     percentage = completed * 100 // expected
     reached = [m for m in MILESTONES if m > memory.milestone and percentage >= m]
     is_blocked_anew = any(task.key not in memory.reported for task, _ in stalled)
@@ -193,7 +193,7 @@ def _checkpoint(
 def _stalled(
     options: Options, memory: Memory, active: Sequence[TaskFacts], elapsed: timedelta
 ) -> tuple[Memory, list[Event]]:
-    """A warning a pass for each stalled task, or its release (RUNE-38 to RUNE-44)."""
+    """A warning a pass for each stalled task, or its release."""
     seen, told = dict(memory.seen), []
     for task in active:
         age, name = _age(memory, task, elapsed), f"{options.label}: task #{task.key}"
@@ -212,7 +212,7 @@ def _told(checkpoint: Checkpoint) -> Event:
 
 
 def lines(checkpoint: Checkpoint) -> list[str]:
-    """A checkpoint in words: heading, progress, active, blockers if any, decision (RUNE-36)."""
+    """A checkpoint in words: heading, progress, active, blockers if any, decision."""
     said = [
         f"Checkpoint {checkpoint.n} — {checkpoint.label}",
         f"Progress: {checkpoint.completed}/{checkpoint.total} ({checkpoint.percentage}%)",
@@ -224,5 +224,5 @@ def lines(checkpoint: Checkpoint) -> list[str]:
 
 
 def partial(options: Options, result: Result, expected: int) -> str:
-    """How partial results are told after a timeout (RUNE-49)."""
+    """How partial results are told after a timeout."""
     return f"{options.label} completed with partial results: {len(result.completed)}/{expected}"

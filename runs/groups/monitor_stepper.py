@@ -182,7 +182,7 @@ _STATUS = {status.value: status for status in TaskStatus}
 
 
 class NotListed(Exception):
-    """The tasks of a group could not be listed; nothing is retried (C-25)."""
+    """The tasks of a group could not be listed; nothing is retried."""
 
 
 def look(tick: TickContext) -> None:
@@ -258,7 +258,7 @@ def _look_at(lab: Lab, row: Monitor, now: datetime, *, is_woken: bool) -> Turn |
 
 
 def _check(lab: Lab, row: Monitor, number: int, elapsed: timedelta) -> Check:
-    """One check of the signal folder, which is the same work for any number of tasks (RUNE-85)."""
+    """One check of the signal folder, which is the same work for any number of tasks."""
     folder, options = signal_folders.folder(lab, row.group), row.options
     is_counted = fast_path.is_counted(options, number, elapsed)
     return fast_path.check(
@@ -290,7 +290,7 @@ def _swept(lab: Lab, row: Monitor, found: Check) -> Turn | None:
 
 
 def _passed(lab: Lab, row: Monitor, turn: Turn, now: datetime, elapsed: timedelta) -> Turn:
-    """One pass by listing. On the fast path it does the same (RUNE-82)."""
+    """One pass by listing. On the fast path it does the same."""
     options = row.options
     found = monitor_rules.look(options, row.expected, row.memory, _listed(lab, row), elapsed)
     turn = replace(turn, events=(*turn.events, *found.events), memory=found.memory)

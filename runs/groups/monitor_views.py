@@ -24,7 +24,7 @@ STOPPED_BEFORE = "No monitor was running. Nothing was changed."
 @require_http_methods(["GET", "POST"])
 @act
 def start(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
-    """Watch a group: at once as its preset says (`quick`), or with options of one's own (RUNE-01)."""
+    """Watch a group: at once as its preset says (`quick`), or with options of one's own."""
     group = group_pages.group_of(project_id, group_id)
     presets = monitors.presets()
     name = request.POST.get("preset") or request.GET.get("preset") or group.preset

@@ -1,4 +1,4 @@
-"""What people and programs ask of monitors: start one over a group, stop it (RUNE-01 to RUNE-10)."""
+"""What people and programs ask of monitors: start one over a group, stop it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class AlreadyWatched(MonitorRefused):
 
 
 def presets() -> list[MonitorPreset]:
-    """Every preset as it is in force (RUNE-51 to RUNE-57)."""
+    """Every preset as it is in force."""
     return list(MonitorPreset.objects.complete())
 
 
@@ -59,10 +59,10 @@ def start(
     expected: int | None = None,
     phase: str = "",
 ) -> Monitor:
-    """Watch an open group; the worker makes the first pass at once (RUNE-01).
+    """Watch an open group; the worker makes the first pass at once.
 
     `given` are options by the names of `OPTIONS`. What is not given comes from the preset, by
-    default the group's own, and without one ("") from the defaults of RUNE-06 to RUNE-11.
+    default the group's own, and without one ("") from the defaults of `OPTIONS`.
     `expected` is by default how many tasks the group has now; `phase` is for the label of `arc`.
     Raises AlreadyWatched and MonitorRefused; then nothing is stored.
     """
@@ -102,7 +102,7 @@ def stop(lab: Lab, monitor: Monitor, by: str) -> bool:
 
 
 def retune(lab: Lab, before: MonitorPreset, after: MonitorPreset) -> None:
-    """Let running monitors of a preset follow it where they have its value (RUNE-60, X-08).
+    """Let running monitors of a preset follow it where they have its value.
 
     What was given to one of them alone stays, and so do tasks that are never given back.
     """
@@ -156,7 +156,7 @@ def _checked(group: TaskGroup, name: str, given: Mapping[str, object], phase: st
 
 
 def _is_unique(group: TaskGroup, chosen: MonitorPreset | None) -> bool:
-    """Whether tasks may never go back, by the preset or by what the group is (RUNE-45)."""
+    """Whether tasks may never go back, by the preset or by what the group is."""
     if chosen is not None and chosen.is_unique:
         return True
     return MonitorPreset.objects.filter(name=group.preset, is_unique=True).exists()
@@ -175,13 +175,13 @@ def _clean(monitor: Monitor) -> None:
 
 
 def _store(lab: Lab, monitor: Monitor, by: str) -> Monitor:
-    """Store a monitor whose first look is due now, with the first line that it tells (RUNE-62)."""
+    """Store a monitor whose first look is due now, with the first line that it tells."""
     now = lab.now()
     monitor.host, monitor.started_at, monitor.started_by = lab.host, now, by
     monitor.look_at = monitor.pass_at = now
     group = monitor.group
     if lab.signals.is_ready(signal_folders.folder(lab, group)):
-        # Its folder is looked at first; the listing follows one interval later (C-22).
+        # Its folder is looked at first; the listing follows one interval later.
         monitor.is_fast, monitor.check_at = True, now
         monitor.pass_at = now + monitor.options.poll
     with transaction.atomic():

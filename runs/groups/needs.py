@@ -25,7 +25,7 @@ def with_suspects(rows: QuerySet[Project]) -> QuerySet[Project]:
 def by_project(projects: Iterable[Project], now: datetime) -> Mapping[int, Sequence[GroupNeeds]]:
     """What of the groups of each project needs somebody now. No query, two while something may.
 
-    An INVESTIGATE stands while a task is stalled, whoever settles it (C-14's way).
+    An INVESTIGATE stands while a task is stalled, whoever settles it.
     """
     if not any(getattr(project, "has_suspects", False) for project in projects):
         return {}

@@ -61,7 +61,7 @@ class GroupPage:
 
     @property
     def deadline(self) -> datetime | None:
-        """When the running monitor gives up; None when it never does (RUNE-08)."""
+        """When the running monitor gives up; None when it never does."""
         timeout = self.monitor.options.timeout if self.monitor is not None else None
         return (
             None if self.monitor is None or timeout is None else self.monitor.started_at + timeout

@@ -40,7 +40,7 @@ class TaskRow:
 
     @property
     def is_ours(self) -> bool:
-        """Whether people and workers decide over it; a task with an issue follows its runs (C-21)."""
+        """Whether people and workers decide over it; a task with an issue follows its runs."""
         return not self.task.issue_key
 
 
@@ -56,7 +56,7 @@ class Blocker:
 
 @dataclass(frozen=True, slots=True)
 class WorkerRow:
-    """A worker with what it does now, and why it was sent back last (RUNE-87)."""
+    """A worker with what it does now, and why it was sent back last."""
 
     worker: Worker
     doing: Sequence[Task]
@@ -66,7 +66,7 @@ class WorkerRow:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What a monitor's end told (RUNE-02, RUNE-49)."""
+    """What a monitor's end told."""
 
     monitor: Monitor
     said: str
@@ -91,7 +91,7 @@ class Files:
 
 
 def files_of(lab: Lab, group: TaskGroup) -> Files:
-    """Crashed writers (RUNE-81) and workers that were sent back; could not tell is nothing."""
+    """Crashed writers and workers that were sent back; could not tell is nothing."""
     if not group.is_open:
         return Files()
     folder = lab.paths.signals(group.project.slug, group.name)
@@ -140,7 +140,7 @@ def blockers(monitor: Monitor | None, tasks: Sequence[TaskRow], now: datetime) -
 
 
 def facts_of(task: Task) -> TaskFacts:
-    """A task as the rules take it; one that follows a run is never given back (C-21)."""
+    """A task as the rules take it; one that follows a run is never given back."""
     return TaskFacts(
         task.pk,
         task.key,

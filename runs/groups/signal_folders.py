@@ -1,7 +1,7 @@
-"""A group's signal folder: set up before anybody works, kept in step, taken away (RUNE-64 to RUNE-66).
+"""A group's signal folder: set up before anybody works, kept in step, taken away.
 
 The folder only makes a monitor quicker. Whatever a disk does not take is a line in the log, and the
-group is watched by listing (RUNE-65).
+group is watched by listing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def folder(lab: Lab, group: TaskGroup) -> Path:
 
 
 def prepare(lab: Lab, group: TaskGroup) -> None:
-    """Once a new group is stored, set up its folder, unless the project has signals off (RUNE-86)."""
+    """Once a new group is stored, set up its folder, unless the project has signals off."""
     transaction.on_commit(lambda: _prepare(lab, group), robust=True)
 
 
@@ -44,7 +44,7 @@ def expect(lab: Lab, group: TaskGroup) -> None:
 
 
 def completed(lab: Lab, task: Task) -> None:
-    """Once a completion is stored, leave its signal, whoever completed it (RUNE-66)."""
+    """Once a completion is stored, leave its signal, whoever completed it."""
     group = task.group
     if group.signals:
         signal = _signal(task, lab.now())
@@ -52,7 +52,7 @@ def completed(lab: Lab, task: Task) -> None:
 
 
 def clean(lab: Lab, group: TaskGroup) -> None:
-    """Once it is stored that the group is over, remove its folder (RUNE-80)."""
+    """Once it is stored that the group is over, remove its folder."""
     if group.signals:
         transaction.on_commit(lambda: _clean(lab, group), robust=True)
 
@@ -103,7 +103,7 @@ def sweep_gone(lab: Lab) -> None:
 
 
 def clean_all(lab: Lab) -> int:
-    """Remove every signal folder; how many open groups are watched by listing from now on (RUNE-80).
+    """Remove every signal folder; how many open groups are watched by listing from now on.
 
     Raises SeamError.
     """

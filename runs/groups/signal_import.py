@@ -56,7 +56,7 @@ def catch_up(lab: Lab, project: Project) -> int:
 
 
 def _take(lab: Lab, group: TaskGroup, signal: Signal) -> bool:
-    """Complete one task, unless its worker's output is known and lacks something (RUNE-87)."""
+    """Complete one task, unless its worker's output is known and lacks something."""
     worker = Worker.objects.filter(group=group, name=signal.worker).select_related("run").first()
     if worker is not None and worker.run is not None:
         try:
@@ -96,7 +96,7 @@ def _send_back(lab: Lab, group: TaskGroup, worker: str, why: str, text: str) -> 
 
 
 def _tell_crashes(lab: Lab, group: TaskGroup, keys: Collection[str]) -> None:
-    """A hook that crashed is told at its task, which may be done while nobody knows (RUNE-81)."""
+    """A hook that crashed is told at its task, which may be done while nobody knows."""
     for crash in lab.signals.crashed(signal_folders.folder(lab, group)):
         why = f" ({crash.why})" if crash.why else ""
         note = f"A hook crashed before its signal was there{why}; the task may be done."

@@ -1,7 +1,7 @@
 """Signal files of task groups: what they say, and what is asked of them, part of `runs.core.ports`.
 
 Each group that uses them has a folder. Whoever completes a task leaves `<key>.done` in it, and who
-leaves the last one leaves the sentinel `.all-done` beside them (RUNE-61 to RUNE-81).
+leaves the last one leaves the sentinel `.all-done` beside them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from runs.groups.fast_path import AllDone, Unreadable
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """That a task was completed, as its file says (RUNE-66)."""
+    """That a task was completed, as its file says."""
 
     task: str
     worker: str
@@ -26,7 +26,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A writer that ended before its signal was there: not the same as one that never ran (RUNE-81)."""
+    """A writer that ended before its signal was there: not the same as one that never ran."""
 
     task: str
     why: str
@@ -34,7 +34,7 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class SentBack:
-    """A worker that was sent back, and the reason it was given; `is_over`: it is there now (RUNE-87)."""
+    """A worker that was sent back, and the reason it was given; `is_over`: it is there now."""
 
     worker: str
     why: str
@@ -52,7 +52,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Inscription:
-    """What is agreed before the workers start (RUNE-64). `tasks`: those that hooks may complete."""
+    """What is agreed before the workers start. `tasks`: those that hooks may complete."""
 
     workflow: str
     timestamp: str
@@ -75,10 +75,10 @@ class Signals(Protocol):
         """Another number of tasks; signals stay, the sentinel comes or goes. Raises SeamError."""
 
     def is_ready(self, folder: Path) -> bool:
-        """Whether the folder and its `.expected` are both there and fit (RUNE-61, RUNE-76)."""
+        """Whether the folder and its `.expected` are both there and fit."""
 
     def sentinel(self, folder: Path) -> AllDone | Unreadable | None:
-        """What the sentinel says; None while there is none. Looks at one path only (RUNE-63)."""
+        """What the sentinel says; None while there is none. Looks at one path only."""
 
     def count(self, folder: Path) -> int | None:
         """How many signals there are; None when that could not be told."""
@@ -87,7 +87,7 @@ class Signals(Protocol):
         """Signals that say what they should, by task; of `wanted` tasks if given. Raises SeamError."""
 
     def crashed(self, folder: Path) -> Sequence[Crash]:
-        """Writers that ended before their signal was there (RUNE-81). Raises SeamError."""
+        """Writers that ended before their signal was there. Raises SeamError."""
 
     def sent_back(self, folder: Path) -> Sequence[SentBack]:
         """Workers that were sent back, each with its last reason. Raises SeamError."""
@@ -111,10 +111,10 @@ class Signals(Protocol):
         """Remove the folder of a project if nothing is left in it. Raises SeamError."""
 
     def clean_all(self, folder: Path) -> None:
-        """The same for the folder of a project, or of all projects (RUNE-80)."""
+        """The same for the folder of a project, or of all projects."""
 
     def lacking(self, root: Path, inscription: Inscription, worker: str) -> str:
-        """What a worker's output lacks below the folder it works in; empty: nothing (RUNE-87).
+        """What a worker's output lacks below the folder it works in; empty: nothing.
 
         Raises SeamError when that could not be told.
         """

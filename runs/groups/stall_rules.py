@@ -24,7 +24,7 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stall:
-    """A task in progress for longer than its monitor's threshold (RUNE-26).
+    """A task in progress for longer than its monitor's threshold.
 
     `seen`: when the monitor first saw it so; `until`: when it is given back, for that fate only.
     """

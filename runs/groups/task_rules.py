@@ -39,9 +39,9 @@ class Refusal:
 
 
 def refusal(act: Act, task: Standing, worker: str | None) -> Refusal | None:
-    """Why this act is not done; a worker acts on what it has, a person (None) on any (RUNE-41).
+    """Why this act is not done; a worker acts on what it has, a person (None) on any.
 
-    A completed task stays completed, and an issue is never claimed or given back here (C-21).
+    A completed task stays completed, and an issue is never claimed or given back here.
     """
     name = f"Task #{task.key}"
     if task.issue_key and (worker is not None or act is not Act.COMPLETE):
@@ -76,7 +76,7 @@ def is_so_already(act: Act, task: Standing, worker: str | None) -> bool:
 
 
 def is_inside(path: str, limit: int) -> bool:
-    """Whether a path stays in the folder that it is meant for, whatever that is (RUNE-74)."""
+    """Whether a path stays in the folder that it is meant for, whatever that is."""
     return (
         len(path) <= limit
         and path.isprintable()

@@ -84,7 +84,7 @@ def find(group: TaskGroup, key: str) -> Task:
 
 
 def add(lab: Lab, group: TaskGroup, new: Sequence[NewTask], *, by: str) -> list[Task]:
-    """Add tasks to an open group, all or none. Raises TaskRefused (RUNE-74, RUNE-75)."""
+    """Add tasks to an open group, all or none. Raises TaskRefused."""
     with transaction.atomic():
         # One adder at a time: the next free number is looked for and taken.
         held = TaskGroup.objects.select_for_update(no_key=True).filter(pk=group.pk, closed_at=None)
@@ -127,7 +127,7 @@ def claim(lab: Lab, group: TaskGroup, worker: Worker, *, key: str = "", by: str)
 def complete(
     lab: Lab, group: TaskGroup, key: str, *, worker: Worker | None = None, by: str
 ) -> Task:
-    """Complete a task: a worker its own after a look at its output (RUNE-87), a person any.
+    """Complete a task: a worker its own after a look at its output, a person any.
 
     Raises TaskRefused, NotFound, SeamError.
     """
@@ -143,7 +143,7 @@ def complete(
 
 
 def signalled(lab: Lab, task: Task, owner: str) -> bool:
-    """Complete a task because its signal is there (RUNE-66); False when it is completed already.
+    """Complete a task because its signal is there; False when it is completed already.
 
     The first word counts, whoever has the task by now.
     """

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from trackers import plain
 
-# RUNE-74. What is in a name becomes a folder or a file, so nothing else is let in.
+# What is in a name becomes a folder or a file, so nothing else is let in.
 NAME_CHARACTERS = 128
 SUBJECT_CHARACTERS = 256
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}", re.ASCII)
@@ -30,7 +30,7 @@ class TaskStatus(StrEnum):
 
 
 class Decision(StrEnum):
-    """What a checkpoint advises; ADJUST and ESCALATE are not among them (RUNE-31, RUNE-32)."""
+    """What a checkpoint advises; ADJUST and ESCALATE are not among them."""
 
     CONTINUE = "CONTINUE"
     INVESTIGATE = "INVESTIGATE"
@@ -38,7 +38,7 @@ class Decision(StrEnum):
 
 
 class MonitorState(StrEnum):
-    """How a monitor stands. Only the first is no end (RUNE-05, C-25)."""
+    """How a monitor stands. Only the first is no end."""
 
     RUNNING = "running"
     COMPLETE = "complete"
@@ -48,7 +48,7 @@ class MonitorState(StrEnum):
 
 
 class PresetName(StrEnum):
-    """The presets that the product comes with (RUNE-51 to RUNE-57)."""
+    """The presets that the product comes with."""
 
     REVIEW = "review"
     AUDIT = "audit"
@@ -63,7 +63,7 @@ class PresetName(StrEnum):
 class Options:
     """How a monitor watches. `timeout` None: none at all; `release` None: it only warns.
 
-    `label` is put before every message (RUNE-10).
+    `label` is put before every message.
     """
 
     label: str = "Monitor"
@@ -78,7 +78,7 @@ class Options:
 class TaskFacts:
     """One task as it was listed. `claim` counts how often it was taken: who takes it starts anew.
 
-    A task that follows a run stands for an issue, which nobody gives back by itself (C-21).
+    A task that follows a run stands for an issue, which nobody gives back by itself.
     """
 
     pk: int
@@ -91,7 +91,7 @@ class TaskFacts:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a monitor's end tells, and nothing else: keys in the order of the tasks (RUNE-02)."""
+    """What a monitor's end tells, and nothing else: keys in the order of the tasks."""
 
     completed: tuple[str, ...]
     incomplete: tuple[str, ...]
@@ -99,7 +99,7 @@ class Result:
 
 
 def split(tasks: Iterable[TaskFacts], *, timed_out: bool) -> Result:
-    """The final listing by status: whatever is not completed is incomplete (RUNE-47, C-23)."""
+    """The final listing by status: whatever is not completed is incomplete."""
     listed = list(tasks)
     return Result(
         tuple(t.key for t in listed if t.status is TaskStatus.COMPLETED),
@@ -109,12 +109,12 @@ def split(tasks: Iterable[TaskFacts], *, timed_out: bool) -> Result:
 
 
 def is_name(text: str) -> bool:
-    """Whether a group, a task or a worker may be called so (RUNE-74)."""
+    """Whether a group, a task or a worker may be called so."""
     return _NAME.fullmatch(text) is not None
 
 
 def subject_of(text: str, key: str) -> str:
-    """A task's subject: one line, cut to 256 characters; an empty one names the task (RUNE-75)."""
+    """A task's subject: one line, cut to 256 characters; an empty one names the task."""
     said = " ".join(plain.line(text).split())[:SUBJECT_CHARACTERS]
     return said or f"Task {key}"
 
@@ -126,7 +126,7 @@ def minutes(length: timedelta) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Options under a name. *Unique*: findings are their worker's own, so no task goes back (RUNE-45)."""
+    """Options under a name. *Unique*: findings are their worker's own, so no task goes back."""
 
     options: Options
     is_unique: bool = False
@@ -140,7 +140,7 @@ def _preset(
     has_checkpoints: bool = False,
     is_unique: bool = False,
 ) -> Preset:
-    """Times in minutes; what every preset has in common are the defaults (RUNE-06, RUNE-07)."""
+    """Times in minutes; what every preset has in common are the defaults."""
     times = [None if m is None else timedelta(minutes=m) for m in (timeout, release)]
     options = Options(
         label=label, timeout=times[0], release=times[1], has_checkpoints=has_checkpoints
@@ -148,7 +148,7 @@ def _preset(
     return Preset(options, is_unique)
 
 
-# As they are shipped (RUNE-51 to RUNE-57). What is in force is in the database, where an admin
+# As they are shipped. What is in force is in the database, where an admin
 # tunes it; one that was removed there comes back as it is here.
 SHIPPED: Mapping[PresetName, Preset] = {
     PresetName.REVIEW: _preset("Review", 10, is_unique=True),

@@ -46,7 +46,7 @@ def groups_live(request: HttpRequest, project_id: int) -> HttpResponse:
 @require_GET
 @look
 def group(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
-    """One group: how far it is, what holds it up, who works on it (RUNE-36, RUNE-37)."""
+    """One group: how far it is, what holds it up, who works on it."""
     found = group_pages.group_of(project_id, group_id)
     return live.page(
         request,

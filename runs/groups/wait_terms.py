@@ -1,4 +1,4 @@
-"""Reads what a person typed for `./lab wait`: lengths of time and numbers (RUNE-01)."""
+"""Reads what a person typed for `./lab wait`: lengths of time and numbers."""
 
 from __future__ import annotations
 

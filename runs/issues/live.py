@@ -100,7 +100,7 @@ def changed(
     back: str,
     text: str = "",
 ) -> HttpResponse:
-    """The answer to an act that worked: the parts as they are now, or 303 back (LAB-132)."""
+    """The answer to an act that worked: the parts as they are now, or 303 back."""
     return answers.done(request, regions(request, project, parts, facts), back, text)
 
 

@@ -1,4 +1,4 @@
-"""Pages of issues in the built-in tracker, with and without scripts (LAB-132)."""
+"""Pages of issues in the built-in tracker, with and without scripts."""
 
 from __future__ import annotations
 

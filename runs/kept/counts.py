@@ -1,4 +1,4 @@
-"""Counts what is parked, so that no page has to ask git for a number (LAB-116).
+"""Counts what is parked, so that no page has to ask git for a number.
 
 The rows follow git: they are taken anew when a run is settled, at each act on parked work and at
 each sweep. What is shown of a branch is asked of git when a person opens the list.
@@ -28,7 +28,7 @@ COUNTED_AT_ONCE = 100
 
 
 def parked(lab: Lab, project: Project) -> list[Branch]:
-    """Every managed branch that nothing live owns, newest first. Raises SeamError (LAB-122).
+    """Every managed branch that nothing live owns, newest first. Raises SeamError.
 
     Branches are listed before the owners are read: whatever makes one has a row before it.
     """

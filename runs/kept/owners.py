@@ -25,12 +25,12 @@ class Remembered:
 
     @property
     def keeps_worktree(self) -> bool:
-        """Whether the worktree stays for inspection, clean or not (C-03, LAB-39, LAB-46)."""
+        """Whether the worktree stays for inspection, clean or not."""
         return bool(self.outcome) and self.outcome != Outcome.SUCCEEDED
 
 
 def owned(project: Project, sightings: Mapping[str, Sighting] | None = None) -> frozenset[str]:
-    """Branches of runs that have not been settled, starting ones included (LAB-113, LAB-116).
+    """Branches of runs that have not been settled, starting ones included.
 
     With `sightings` also those of sessions that were found in tmux and are no rows yet.
     """

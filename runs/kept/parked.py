@@ -29,7 +29,7 @@ PATCH_BYTES = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One parked branch (LAB-118). None: that one fact could not be read (LAB-122).
+    """One parked branch. None: that one fact could not be read.
 
     `is_remote`: only origin has it, where it keeps runs of its issue from starting. `is_left`: the
     branch is gone, and its worktree is still there, on the branch `stands_on` if on any. `is_linked`: the worktree is still
@@ -209,7 +209,7 @@ def _maybe(ask: Callable[[], T]) -> T | None:
 
 
 def _pulls(lab: Lab, project: Project, some: Sequence[Branch]) -> tuple[Sequence[Pull], str]:
-    """The pull requests of a page of branches, in one call (LAB-121)."""
+    """The pull requests of a page of branches, in one call."""
     tracker = lab.tracker_for(project.tracker) if project.tracker else None
     if tracker is None or Ability.PULLS not in tracker.abilities or not some:
         return [], ""

@@ -1,4 +1,4 @@
-"""Sweeps: start-up reconciliation, and every ten minutes what was merged meanwhile (LAB-110 to LAB-115).
+"""Sweeps: start-up reconciliation, and every ten minutes what was merged meanwhile.
 
 The tick only asks for the runtime sweep; it is an ordinary task, since it waits for the network.
 """
@@ -88,7 +88,7 @@ def ask(lab: Lab) -> int:
 
 
 def carry_out(lab: Lab, project_id: int) -> None:
-    """Sweep one project. Safe to repeat; whatever fails is left for the next sweep (LAB-112)."""
+    """Sweep one project. Safe to repeat; whatever fails is left for the next sweep."""
     now = lab.now()
     free = Q(swept_at=None) | Q(swept_at__lt=now - AT_ONCE) | Q(swept_at__gt=now)
     if not Project.objects.filter(free, pk=project_id, state=ProjectState.READY).update(
@@ -120,7 +120,7 @@ def carry_out(lab: Lab, project_id: int) -> None:
 
 
 def collect(lab: Lab, project: Project) -> list[str]:
-    """Remove merged branches and their clean worktrees; everything else is left (LAB-111).
+    """Remove merged branches and their clean worktrees; everything else is left.
 
     What a fixer made is left too, until a person discards it.
 
@@ -202,7 +202,7 @@ def _tear_down(
     why: str,
     spare: bool,
 ) -> bool:
-    """Whether anything went. Ownership is asked again while nobody else can remove it (LAB-113)."""
+    """Whether anything went. Ownership is asked again while nobody else can remove it."""
     done = teardown.tear_down(
         lab,
         project,
@@ -224,7 +224,7 @@ def _open_claims(lab: Lab, project: Project, found: Sequence[Branch]) -> Collect
     """Branches that have to stay although they were merged: nobody has closed their issue.
 
     Only where a merge closes no issue, since there are no pull requests: without its branch the
-    issue would be started once more (C-10). All of them stay when the tracker did not answer.
+    issue would be started once more. All of them stay when the tracker did not answer.
     """
     claims = _claims(project, found) if delivery.is_wanted(lab, project) else {}
     if not claims:

@@ -58,11 +58,11 @@ def tear_down(
     spare: bool = False,
     is_owned: Callable[[], bool] = lambda: False,
 ) -> TornDown:
-    """Apply the guarded rule to one branch and its worktree (LAB-106 to LAB-109). Never raises.
+    """Apply the guarded rule to one branch and its worktree. Never raises.
 
     Whoever calls makes sure that nothing live owns it, or has `is_owned` asked while nobody else
     can remove it. With `spare` an unmerged piece keeps its worktree too, as the runtime sweep
-    wants it (LAB-111).
+    wants it.
     """
     repo = project.repo(lab.paths)
     try:
@@ -77,7 +77,7 @@ def tear_down(
 
 
 def is_ours(lab: Lab, path: Path) -> bool:
-    """Whether a worktree lies where the product makes them; others are somebody's own (LAB-115)."""
+    """Whether a worktree lies where the product makes them; others are somebody's own."""
     return path.parent == lab.paths.worktrees and not path.is_symlink()
 
 
@@ -122,7 +122,7 @@ def _tear_down(
 def _carry_out(
     lab: Lab, repo: Path, piece: Piece, tip: str, rule: Guarded, kept: Rescue | None
 ) -> TornDown:
-    """First the worktree; one that could not be removed keeps its branch too (LAB-109)."""
+    """First the worktree; one that could not be removed keeps its branch too."""
     is_removed = False
     if rule.remove_worktree and piece.path is not None:
         try:

@@ -1,4 +1,4 @@
-"""What becomes of a worktree when its run has ended (C-03, LAB-37 to LAB-40, LAB-46)."""
+"""What becomes of a worktree when its run has ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Teardown:
 def teardown(outcome: Outcome, unsaved: bool | None) -> Teardown:
     """The rule: only a success with a clean worktree is tidied; unsaved work is never removed.
 
-    `unsaved` is None when git could not say; then everything is kept (LAB-109).
+    `unsaved` is None when git could not say; then everything is kept.
     """
     if outcome is not Outcome.SUCCEEDED:
         return Teardown(remove=False)
@@ -38,8 +38,8 @@ def may_close(outcome: Outcome, is_at_it: bool, alive: bool, since: timedelta) -
     """Whether a program that has delivered may still finish by itself, for at most `CLOSING`.
 
     `is_at_it`: it is known to be at its task still. A one-shot program is until it ends, and only
-    then tells its cost and turns; an interactive one is until its turn ends, with its last answer
-    (LAB-37 is kept a moment later).
+    then tells its cost and turns; an interactive one is until its turn ends, with its last answer.
+    The session ends a moment later then.
     """
     return outcome is Outcome.SUCCEEDED and is_at_it and alive and since < CLOSING
 
@@ -60,9 +60,9 @@ class MergeFacts:
 
 
 def is_merged(facts: MergeFacts) -> bool | None:
-    """Whether everything of a branch is in origin's default branch (LAB-108, C-56, C-57).
+    """Whether everything of a branch is in origin's default branch.
 
-    A claim that never left its fork point was not merged, it was never worked on (LAB-138); where
+    A claim that never left its fork point was not merged, it was never worked on; where
     nobody knows its fork point, it counts as such. A branch that claims nothing has no promise to
     keep and may go as soon as it holds nothing of its own.
     """
@@ -86,10 +86,10 @@ class Guarded:
 
 
 def guarded(has_worktree: bool, unsaved: bool | None, merged: bool | None) -> Guarded:
-    """The rule for whatever is no run's own business: orphans and sessions of people (LAB-106).
+    """The rule for whatever is no run's own business: orphans and sessions of people.
 
     Dirty keeps worktree and branch; clean removes the worktree, and the branch only when it is
-    merged. Whatever git could not say keeps what it is about (LAB-108, LAB-109).
+    merged. Whatever git could not say keeps what it is about.
     """
     if has_worktree and unsaved is None:
         why = "git could not say whether the worktree is clean, so worktree and branch were kept"

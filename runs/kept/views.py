@@ -62,7 +62,7 @@ def _parts(request: HttpRequest, project_id: int) -> Parts:
 @require_GET
 @look
 def parked_list(request: HttpRequest, project_id: int) -> HttpResponse:
-    """The list alone, asked for each time the strip is opened (LAB-117)."""
+    """The list alone, asked for each time the strip is opened."""
     project = kept_pages.project_of(project_id)
     return answers.fresh(HttpResponse(_list(request, project, _page(request))))
 
@@ -79,7 +79,7 @@ def discards(request: HttpRequest, project_id: int) -> HttpResponse:
 @act
 @confirmed
 def discard(request: HttpRequest, project_id: int) -> HttpResponse:
-    """Discard a parked branch; without the second press the question is a page (LAB-123)."""
+    """Discard a parked branch; without the second press the question is a page."""
     lab, project = wiring.lab(), kept_pages.project_of(project_id)
     branch, back = request.POST.get("branch", ""), reverse("runs:parked", args=[project_id])
     if not request.POST.get("sure"):

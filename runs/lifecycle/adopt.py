@@ -21,14 +21,14 @@ MARK_CHARACTERS = 64
 def adopt(
     lab: Lab, sightings: Mapping[str, Sighting], known: Iterable[Run], project: str = ""
 ) -> list[Run]:
-    """Make a run for each live run session that has none (LAB-01, LAB-02, LAB-10, LAB-11).
+    """Make a run for each live run session that has none.
 
     `known` are all active and unsettled runs of the host, read before the sessions were looked
     at: a run that ended in between is known, so its session is not taken for a new one. With
     `project` (its session name part) only that project's sessions are adopted.
 
-    An issue that has an active run already is left alone (LAB-07), and so is every session
-    whose name is not that of a run (LAB-03, LAB-06).
+    An issue that has an active run already is left alone, and so is every session
+    whose name is not that of a run.
     """
     held = {run.session for run in known}
     parts = maybe_adoptable(sightings, held, project)

@@ -12,10 +12,10 @@ from trackers.keys import KeyRule
 def adoptable(
     sightings: Mapping[str, Sighting], held: Collection[str], rules: Mapping[str, KeyRule]
 ) -> dict[str, naming.RunName]:
-    """Live sessions with the name of a run that no known run holds (LAB-01, LAB-03, LAB-06).
+    """Live sessions with the name of a run that no known run holds.
 
     `held` are the sessions of all active and unsettled runs; `rules` says of each project that is
-    known, by its session name part, what its keys look like (C-53).
+    known, by its session name part, what its keys look like.
     """
     return {
         name: parsed

@@ -1,6 +1,6 @@
 """Asks git and origin whether a run without pull requests has delivered, and takes the agent's word.
 
-Its word is a request for one look (C-07): a look that finds something missing uses it up.
+Its word is a request for one look: a look that finds something missing uses it up.
 """
 
 from __future__ import annotations

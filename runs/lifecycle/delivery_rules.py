@@ -1,6 +1,6 @@
 """What proves that a run without pull requests delivered: commits that name the issue, on origin.
 
-C-07 in its smallest form. The agent's word only asks for a look; it proves nothing.
+The agent's word only asks for a look; it proves nothing.
 """
 
 from __future__ import annotations

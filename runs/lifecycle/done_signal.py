@@ -1,4 +1,4 @@
-"""The one done signal (C-07): two kinds of proof, each told in the words of its kind."""
+"""The one done signal: two kinds of proof, each told in the words of its kind."""
 
 from __future__ import annotations
 

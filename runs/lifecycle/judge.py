@@ -35,8 +35,7 @@ def judge(tick: TickContext, runs: Sequence[Run]) -> list[Run]:
     One whose agent was turned away for its account's sake is held instead, and is in no list.
 
     Local trackers are asked first and their runs settled first; the others are asked side by
-    side under one deadline, and what has not answered by then is "could not tell" (LAB-12,
-    LAB-13): no error of a tracker ever ends a run. Ages are those at the tick's `now`.
+    side under one deadline, and what has not answered by then is "could not tell": no error of a tracker ever ends a run. Ages are those at the tick's `now`.
     """
     working = [run for run in runs if run.state == RunState.WORKING]
     if tick.sightings is None or not working:
@@ -120,7 +119,7 @@ def _did_not_go_on(lab: Lab, run: Run, reading: Reading | None) -> bool:
 
 
 def _ending(run: Run, seen: Mapping[str, object], reading: Reading | None) -> Ending:
-    """How a program ended, and what it told up to its end (C-47)."""
+    """How a program ended, and what it told up to its end."""
     status, number = seen.get("exit_status"), seen.get("exit_signal")
     return Ending(
         run.mode,

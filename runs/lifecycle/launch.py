@@ -1,4 +1,4 @@
-"""Carries out a run in *starting*: fetch, claim, prepare, spawn, look again (LAB-57, LAB-59 to LAB-61).
+"""Carries out a run in *starting*: fetch, claim, prepare, spawn, look again.
 
 Runs as an ordinary task. Each step is guarded by the row; if the process dies, the next tick
 finishes or rolls back (`recover`).
@@ -132,7 +132,7 @@ def give_up(
     """Roll back a start that never came to a live session, so that the issue is selectable again.
 
     First the traces, then the row: while the roll-back lasts the row still keeps others out.
-    Only what this run made is touched, and what an agent wrote into it stays (LAB-59).
+    Only what this run made is touched, and what an agent wrote into it stays.
     """
     logger.warning("start failed", extra={"run_id": run.pk, "error": why})
     if not Run.objects.starting().filter(pk=run.pk).exists():
@@ -224,14 +224,14 @@ def _start(lab: Lab, run: Run) -> None:
 
 
 def _fetch(lab: Lab, run: Run) -> None:
-    """The base is origin's default branch as it is now; there is no fallback (LAB-60)."""
+    """The base is origin's default branch as it is now; there is no fallback."""
     warning = origin.freshen(lab, run.project)
     if warning:
         _step(lab, run, warning)
 
 
 def _claim(lab: Lab, run: Run) -> None:
-    """Branch and worktree, then the tracker's own mark, without which neither stays (C-02).
+    """Branch and worktree, then the tracker's own mark, without which neither stays.
 
     What is about to be made is stored first, so that it can be undone.
     """
@@ -276,7 +276,7 @@ def _keep(run: Run, **facts: str) -> bool:
 def _look_again(lab: Lab, run: Run) -> bool:
     """Whether the program still runs.
 
-    A session that vanished at once is a failed start, with its last words as the reason (LAB-61).
+    A session that vanished at once is a failed start, with its last words as the reason.
     """
     try:
         seen = lab.sessions.look().get(run.session)
@@ -308,7 +308,7 @@ def _first_words(lab: Lab, run: Run) -> str:
 
 
 def _mark_working(lab: Lab, run: Run) -> None:
-    """From here on the budget clock runs, counted from the spawn (C-19)."""
+    """From here on the budget clock runs, counted from the spawn."""
     started_at = run.started_at or lab.now()
     with transaction.atomic():
         won = (
@@ -335,7 +335,7 @@ def _still_wanted(run: Run) -> None:
 
 
 def _let_go(lab: Lab, run: Run) -> None:
-    """Stop came first: no session may stay, but nothing on disk is removed (LAB-46)."""
+    """Stop came first: no session may stay, but nothing on disk is removed."""
     Run.objects.filter(pk=run.pk).update(launcher="")
     run.refresh_from_db()
     reaper.settle(lab, run)

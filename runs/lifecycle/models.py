@@ -234,7 +234,7 @@ class Run(AgentTold, QuickRows):
 
     @property
     def did_start(self) -> bool:
-        """Whether a session was ever seen alive; a failed start is not a failed run (C-58)."""
+        """Whether a session was ever seen alive; a failed start is not a failed run."""
         return self.started_at is not None
 
     @property

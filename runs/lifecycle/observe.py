@@ -71,7 +71,7 @@ class Changes:
 
 
 def terminal(lab: Lab, run: Run) -> Screen:
-    """The agent's output: live while the session exists, else the last words that were kept (X-17)."""
+    """The agent's output: live while the session exists, else the last words that were kept."""
     if run.settled_at is not None or not run.did_start:
         words = run.last_words or run.last_line  # a session killed from outside leaves no screen
         return Screen(words, run.exited_at or run.ended_at, live=False)

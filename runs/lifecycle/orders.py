@@ -17,7 +17,7 @@ from trackers.keys import evidence_of
 
 
 def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order:
-    """The order for a run's session; its token starts to count, its task is kept on the row (LAB-62)."""
+    """The order for a run's session; its token starts to count, its task is kept on the row."""
     folder = lab.paths.run_folder(run.pk)
     names = evidence_of(run.project.tracker, run.issue_key)
     prompt = commands.task_text(

@@ -29,12 +29,11 @@ def record(
     lease: int | None = None,
     seen: Mapping[str, object] | None = None,
 ) -> bool:
-    """End `run` with `outcome` if nobody has ended it yet; True when this call did (LAB-28, LAB-36).
+    """End `run` with `outcome` if nobody has ended it yet; True when this call did.
 
     `lease` is the number of the tick's lease: a tick that lost it can no longer end anything.
     `seen` are further facts to keep, such as the pull request that proves a success. The run's
-    token dies here, the project's streak moves (LAB-93), and its watch session counts it once
-    (MALA-W-21). Effects (session, worktree) come after, by `reaper.settle`.
+    token dies here, the project's streak moves, and its watch session counts it once. Effects (session, worktree) come after, by `reaper.settle`.
     """
     reason = lab.mask(reason)
     rows = Run.objects.active().filter(pk=run.pk)
@@ -60,7 +59,7 @@ def record(
 
 
 def _count(lab: Lab, run: Run, outcome: Outcome, by: str) -> None:
-    """Move streak, counters and tasks in the transaction of the outcome (LAB-92, LAB-99, MALA-W-21)."""
+    """Move streak, counters and tasks in the transaction of the outcome."""
     facts = Run.objects.annotate(has_tasks=Exists(issue_tasks.of(OuterRef("pk"))))
     *known, has_tasks = facts.values_list("started_at", "claimed_at", "has_tasks").get(pk=run.pk)
     did_start, was_claimed = (at is not None for at in known)
@@ -94,7 +93,7 @@ def _count_in_session(session: int, outcome: Outcome, did_start: bool, was_claim
     more: dict[str, object] = {}
     is_success = watching.counts(outcome, did_start)
     if is_success is not None:
-        # The queue may hold what this completion set free (MALA-W-05).
+        # The queue may hold what this completion set free.
         more = {"completed": F("completed") + 1, "next_poll_at": None}
         more["failed"] = F("failed") + int(not is_success)  # PostgreSQL adds no boolean
     elif outcome is Outcome.FAILED and was_claimed:
@@ -106,7 +105,7 @@ def _count_in_session(session: int, outcome: Outcome, did_start: bool, was_claim
 
 
 def _tell_of_pause(lab: Lab, run: Run, outcome: Outcome) -> None:
-    """Once, by the run that crosses the line: the row is ours until the transaction ends (LAB-100)."""
+    """Once, by the run that crosses the line: the row is ours until the transaction ends."""
     project = Project.objects.only("is_auto", "streak").get(pk=run.project_id)
     if project.streak != streak.PAUSE_AT:
         return

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 LAST_WORDS_LINES = 200
 LAST_WORDS_BYTES = 60_000
-FORGOTTEN: Mapping[str, object] = {"link_waits": False, "deep_link": ""}  # LAB-45
+FORGOTTEN: Mapping[str, object] = {"link_waits": False, "deep_link": ""}
 
 
 def marker(lab: Lab, run: Run) -> str:
@@ -34,7 +34,7 @@ def marker(lab: Lab, run: Run) -> str:
 
 
 def settle(lab: Lab, run: Run) -> bool:
-    """Do what the outcome asks for; True when the run is settled (LAB-36 to LAB-43).
+    """Do what the outcome asks for; True when the run is settled.
 
     A session that could not be ended, or a failed start that could not be undone, leaves the run
     unsettled, and the next tick tries again; whatever else fails becomes a warning on the run and
@@ -141,7 +141,7 @@ def _progress(lab: Lab, run: Run) -> dict[str, object]:
 
 
 def _undo_start(lab: Lab, run: Run) -> None:
-    """A start that failed gives its issue back, what an agent wrote into it stays (LAB-59).
+    """A start that failed gives its issue back, what an agent wrote into it stays.
 
     Again here, since what could not be undone when it failed may still come to life afterwards.
     """

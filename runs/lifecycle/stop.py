@@ -1,4 +1,4 @@
-"""The neutral Stop: ends a run now, keeps worktree and branch, counts as nothing (LAB-46 to LAB-51)."""
+"""The neutral Stop: ends a run now, keeps worktree and branch, counts as nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stop(lab: Lab, run: Run, by: str) -> bool:
 
 
 def stop_all(lab: Lab, project: Project, by: str) -> int:
-    """Stop every run of one project, each by the same neutral Stop (LAB-51, C-40).
+    """Stop every run of one project, each by the same neutral Stop.
 
     Sessions that people drive are ended too, each as its own Stop does it, and agents that mend a
     failed validation, which then has failed.

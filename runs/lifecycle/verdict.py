@@ -16,11 +16,11 @@ Verdict = Outcome | Literal[RunState.HELD]
 class RunFacts:
     """What was seen of a run. None means "could not tell" and never ends anything.
 
-    `is_done`: the done signal of the run's tracker is there (C-07): an open or merged pull request
+    `is_done`: the done signal of the run's tracker is there: an open or merged pull request
     has exactly the run's branch as its head, or its commits prove the delivery (evidence.py).
     `alive`: the session exists and its program runs. `age` and `budget`: wall time, without the
     time in which it was held. `was_interrupted`: a person aborted its watch session, so that its
-    end is no death (MALA-W-50). `trouble`: the account's trouble in which the program ended, or the
+    end is no death. `trouble`: the account's trouble in which the program ended, or the
     last turn of one that waits for a next word now.
     """
 
@@ -33,7 +33,7 @@ class RunFacts:
 
 
 def verdict(facts: RunFacts) -> Verdict | None:
-    """The outcome that the facts prove, or None while the run goes on (LAB-14, 15, 20 to 26).
+    """The outcome that the facts prove, or None while the run goes on.
 
     Delivered work is a success whatever came after it. A run whose agent was turned away for its
     account's sake has no outcome: it is held until the account can be used again.
@@ -78,7 +78,7 @@ def exit_words(status: int | None, signal: int | None) -> str:
 def did_run(mode: str, alive: bool, status: int | None) -> bool:
     """Whether a program that was just started counts as running, or as a start that failed.
 
-    One that ends at once failed (LAB-61), but a one-shot program may be done that soon.
+    One that ends at once failed, but a one-shot program may be done that soon.
     """
     return alive or (mode == AgentMode.ONE_SHOT and status == 0)
 

@@ -15,7 +15,7 @@ class DatagramBell:
         self._paths = paths
 
     def timeline(self) -> None:
-        """Ring every web process, and tidy the sockets that a killed one left behind (X-06)."""
+        """Ring every web process, and tidy the sockets that a killed one left behind."""
         _ring_all(self._paths.feed)
 
     def work(self) -> None:

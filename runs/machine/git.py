@@ -141,7 +141,7 @@ class Git:
         return settings if off else {}
 
     def _environment(self, token: str) -> Mapping[str, str]:
-        """A token reaches git through a helper and the environment, never through argv (X-05)."""
+        """A token reaches git through a helper and the environment, never through argv."""
         if not token:
             return {**self._env, "GIT_ASKPASS": "true"}
         self._keep_helper()

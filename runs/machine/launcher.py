@@ -189,7 +189,7 @@ def _become_agent(order: dict[str, Any], ends: Sequence[int]) -> None:
 
 
 def _limit_files(number: int) -> None:
-    """The file-descriptor limit, soft and hard, for the whole tree (LAB-72)."""
+    """The file-descriptor limit, soft and hard, for the whole tree."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and number > hard:
         with contextlib.suppress(ValueError, OSError):

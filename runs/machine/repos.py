@@ -285,7 +285,7 @@ class GitRepos:
         return None
 
     def is_ahead(self, repo: Path, commit: str, base: str) -> bool:
-        """Exit 0: origin's base holds the commit already; 1: it does not; else unknown (LAB-108)."""
+        """Exit 0: origin's base holds the commit already; 1: it does not; else unknown."""
         done = self._git(
             repo,
             "merge-base",

@@ -220,7 +220,7 @@ class TmuxSessions:
         return path
 
     def _is_absent(self, stderr: str) -> bool:
-        """Whether tmux says that there is no server, which is an answer and not an error (LAB-16)."""
+        """Whether tmux says that there is no server, which is an answer and not an error."""
         return any(text in stderr for text in _NO_SERVER) and "Permission denied" not in stderr
 
 

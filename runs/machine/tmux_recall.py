@@ -1,6 +1,6 @@
 """Finds a tmux server again whose socket is gone: it still holds the agents that it started.
 
-Without its socket tmux says "no server", which would read as "every session has ended" (LAB-16).
+Without its socket tmux says "no server", which would read as "every session has ended".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sessions that people drive: started under the cap of all sessions, stopped by the guarded rule.
 
 The row in *starting* is stored under the lease of the one judge, so that no launch pass counts
-slots at the same time; an ordinary task then makes worktree and session (LAB-126, LAB-127).
+slots at the same time; an ordinary task then makes worktree and session.
 """
 
 from __future__ import annotations

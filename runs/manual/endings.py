@@ -14,9 +14,9 @@ from runs.timeline import announce
 
 
 def stop(lab: Lab, row: ManualSession, by: str) -> bool:
-    """End a session and tidy by the guarded rule; False when it had ended already (LAB-106).
+    """End a session and tidy by the guarded rule; False when it had ended already.
 
-    What could not be tidied becomes a warning on the row and never fails the act (LAB-109).
+    What could not be tidied becomes a warning on the row and never fails the act.
     """
     if not end(lab, row, f"ended by {by}", by=by, is_torn_down=True):
         return False
@@ -26,7 +26,7 @@ def stop(lab: Lab, row: ManualSession, by: str) -> bool:
 
 
 def stop_all(lab: Lab, project: Project, by: str) -> int:
-    """Stop every session of a project that a person drives (LAB-51)."""
+    """Stop every session of a project that a person drives."""
     rows = ManualSession.objects.filter(project=project, ended_at=None).select_related("project")
     return sum([stop(lab, row, by) for row in rows])
 

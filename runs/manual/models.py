@@ -10,7 +10,7 @@ from runs.projects.models import Project
 
 
 class ManualSession(models.Model):
-    """One session that a person started and drives (LAB-126). Nobody judges it; Stop ends it."""
+    """One session that a person started and drives. Nobody judges it; Stop ends it."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="manual_sessions")
     host = models.CharField(max_length=100)

@@ -24,7 +24,7 @@ STOPPED = "The session {label} was ended. {rest}"
 @require_POST
 @act
 def start(request: HttpRequest, project_id: int) -> HttpResponse:
-    """Start a session on a branch of its own (LAB-126)."""
+    """Start a session on a branch of its own."""
     project = get_object_or_404(Project.objects.select_related("agent"), pk=project_id)
     lab = wiring.lab()
     back = reverse("runs:project", args=[project_id])
@@ -42,7 +42,7 @@ def start(request: HttpRequest, project_id: int) -> HttpResponse:
 @require_POST
 @act
 def stop(request: HttpRequest, project_id: int, session_id: int) -> HttpResponse:
-    """End a session; what is clean is tidied, what is not is kept (LAB-106)."""
+    """End a session; what is clean is tidied, what is not is kept."""
     rows = ManualSession.objects.select_related("project")
     row = get_object_or_404(rows, pk=session_id, project_id=project_id)
     back = reverse("runs:project", args=[project_id])

@@ -83,7 +83,7 @@ class GroupNeeds:
 
 @dataclass(frozen=True, slots=True)
 class WorkflowNeeds:
-    """A workflow that goes on when a person says so, and why (C-25)."""
+    """A workflow that goes on when a person says so, and why."""
 
     id: int
     name: str

@@ -84,7 +84,7 @@ class Facts:
 
     @property
     def is_late(self) -> bool:
-        """Whether nobody has looked for two intervals (X-13)."""
+        """Whether nobody has looked for two intervals."""
         return budgets.is_late(self.now, self.last_tick_at, self.settings.tick_interval)
 
 

@@ -30,7 +30,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """Whether database and queue answer; 503 when not. A late tick is told, and is no 503 (X-13)."""
+    """Whether database and queue answer; 503 when not. A late tick is told, and is no 503."""
     ticks = _asked(lambda: worker_health.last_tick(wiring.lab().now()))
     waiting = _asked(settings.HUEY.pending_count)
     is_ready = ticks is not None and waiting is not None

@@ -151,7 +151,7 @@ class ProjectPage:
     def to_stop(self) -> int:
         """What Stop all would end; 0 where each session has a Stop of its own, which is enough.
 
-        A fixer has none: it is offered for one alone (LAB-51).
+        A fixer has none: it is offered for one alone.
         """
         fixers = self.watch.fixers if self.watch is not None else 0
         own = len(self.running) + sum(one.row.is_open for one in self.sessions)

@@ -74,7 +74,7 @@ def of_trackers(
 ) -> tuple[list[Ready], list[PullNeeds]]:
     """What waits in these projects: one query for built-in trackers, none for the others.
 
-    Open issues with their project's ready label, in the order of the launch pass (C-17); with
+    Open issues with their project's ready label, in the order of the launch pass; with
     `with_pulls` the newest open pull requests too. Of other trackers what was heard last.
     """
     ready, pulls = _of_builtin(projects, with_pulls=with_pulls)

@@ -20,7 +20,7 @@ class TickAge:
 
 
 def last_tick(now: datetime, interval: timedelta | None = None) -> TickAge:
-    """The age of the last tick (X-13). One query when the interval is given, else two.
+    """The age of the last tick. One query when the interval is given, else two.
 
     With several hosts it is the one that ticked longest ago; with none, nothing has ever ticked.
     """

@@ -55,7 +55,7 @@ def add(
 
     The source is asked before anything is stored, so that a wrong URL, a refused credential or
     an empty repository is an answer at the field and not a failed project. With a `forge` its
-    issues are where its repository is, and git may use the forge's credential (C-42).
+    issues are where its repository is, and git may use the forge's credential.
     """
     name = name.strip() or name_from(source)
     slug = _free_slug(name)

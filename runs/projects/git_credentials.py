@@ -1,4 +1,4 @@
-"""With what git reaches origin over https: what was typed, a forge's token, or an App's short one (X-05)."""
+"""With what git reaches origin over https: what was typed, a forge's token, or an App's short one."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class ProjectQuerySet(models.QuerySet["Project"]):
         list(self.select_for_update(no_key=True).filter(pk=pk).values_list("pk"))
 
     def recent_first(self) -> ProjectQuerySet:
-        """Last opened on top, never-opened ones alphabetical below (LAB-69)."""
+        """Last opened on top, never-opened ones alphabetical below."""
         return self.order_by(F("last_opened_at").desc(nulls_last=True), "name")
 
 
@@ -223,7 +223,7 @@ class Project(Seen, QuickRows):
         return self.name
 
     def budget(self, settings: Settings) -> timedelta:
-        """The wall time that a run of this project may take (C-01)."""
+        """The wall time that a run of this project may take."""
         if self.run_budget_minutes:
             return timedelta(minutes=self.run_budget_minutes)
         return settings.run_budget
@@ -235,14 +235,14 @@ class Project(Seen, QuickRows):
 
     @property
     def git_token(self) -> str:
-        """The credential of git over https: its own, or that of its forge (X-05)."""
+        """The credential of git over https: its own, or that of its forge."""
         if self.token or self.forge_id is None or self.forge is None:
             return cast("str", self.token)
         return self.forge.git_token(self.url)
 
     @property
     def is_paused(self) -> bool:
-        """Whether too many runs failed in a row for anything to start by itself (LAB-95)."""
+        """Whether too many runs failed in a row for anything to start by itself."""
         return streak.is_paused(self.streak)
 
     @property
@@ -257,7 +257,7 @@ class Project(Seen, QuickRows):
 
     @property
     def keys(self) -> KeyRule:
-        """What the keys of its tracker look like (C-53)."""
+        """What the keys of its tracker look like."""
         return rule_of(self.tracker)
 
     def repo(self, paths: Paths) -> Path:

@@ -1,4 +1,4 @@
-"""Changes the tunable numbers, and puts into words what was changed (X-08)."""
+"""Changes the tunable numbers, and puts into words what was changed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def tune(lab: Lab, numbers: Mapping[str, int], *, by: str) -> Settings:
 def describe(before: models.Model, after: models.Model, changed: Iterable[str]) -> str:
     """What changed, as a sentence.
 
-    Lists, environments and secrets are named without their contents, which may hold a secret (X-05).
+    Lists, environments and secrets are named without their contents, which may hold a secret.
     """
     parts = []
     for name in changed:

@@ -26,7 +26,7 @@ class TellingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """Writes only the fields that the form changed, since a worker writes the others meanwhile."""
 
     def save_model(self, request: HttpRequest, obj: models.Model, form: Any, change: bool) -> None:
-        """Save and tell, in the transaction that admin opened for the request (X-08)."""
+        """Save and tell, in the transaction that admin opened for the request."""
         if not change:
             super().save_model(request, obj, form, change)
             self._tell(request, obj, f"{self.opts.verbose_name} {obj} was added")
@@ -125,7 +125,7 @@ class SecretEntry(forms.CharField):
 
 
 class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
-    """Model and effort are closed lists of the chosen agent (LAB-128)."""
+    """Model and effort are closed lists of the chosen agent."""
 
     def clean_ping_url(self) -> str:
         given: str = self.cleaned_data["ping_url"]

@@ -1,4 +1,4 @@
-"""The choice of agent, model and effort for new sessions (LAB-128)."""
+"""The choice of agent, model and effort for new sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one row of tunable numbers: budgets, intervals, caps. Read anew at every tick (X-08)."""
+"""The one row of tunable numbers: budgets, intervals, caps. Read anew at every tick."""
 
 from __future__ import annotations
 
@@ -145,5 +145,5 @@ class Settings(models.Model):
 
     @classmethod
     def current(cls) -> Settings:
-        """The settings in force; made with their defaults when missing (LAB-134)."""
+        """The settings in force; made with their defaults when missing."""
         return cls.objects.select_related("agent").get_or_create(pk=1)[0]

@@ -21,7 +21,7 @@ SAVED = "New sessions use this from now on. Sessions that run keep what they hav
 @require_http_methods(["GET", "POST"])
 @look
 def settings(request: HttpRequest) -> HttpResponse:
-    """Show the choice to whoever may look; store it for whoever may act (LAB-128)."""
+    """Show the choice to whoever may look; store it for whoever may act."""
     facts = live.facts(request, "settings", "runs:settings-live")
     form: ChoiceForm = facts.pop("form")
     profiles = [card.profile for card in facts["page"].cards]

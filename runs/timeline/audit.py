@@ -1,4 +1,4 @@
-"""Who did what, when: the timeline's entries that carry a person's name, narrowed (X-11)."""
+"""Who did what, when: the timeline's entries that carry a person's name, narrowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The timeline. Each row is written in the transaction of the change it tells: the outbox (C-61)."""
+"""The timeline. Each row is written in the transaction of the change it tells: the outbox."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def resume(run: Run) -> str:
 
 
 def _not_told(run: Run) -> str:
-    """Unknown is never shown as nothing (C-46)."""
+    """Unknown is never shown as nothing."""
     return "not reported yet" if run.is_active else UNKNOWN
 
 

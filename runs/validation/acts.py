@@ -26,11 +26,11 @@ MOST_LOSSES = 2
 
 
 def begin(lab: Lab, session: WatchSession) -> Validation:
-    """Begin the validation of a session at its count (MALA-W-30); safe to repeat.
+    """Begin the validation of a session at its count; safe to repeat.
 
     Called in the transaction that stores the session as *validating*. The session has its answer
     by `watches.validated`: here already when there is nothing to check. It never validates twice
-    at one count (MALA-W-13, MALA-W-63).
+    at one count.
     """
     rows = session.validations.select_for_update(of=("self",)).select_related("project")
     row = rows.filter(count=session.completed).first()
@@ -46,7 +46,7 @@ def begin(lab: Lab, session: WatchSession) -> Validation:
 
 
 def interrupt(lab: Lab, session: WatchSession) -> bool:
-    """A person aborted: call off the validation; safe to repeat (MALA-W-50).
+    """A person aborted: call off the validation; safe to repeat.
 
     Its commands and its fixer are told to end, and killed a second later. There is no answer.
     """
@@ -54,7 +54,7 @@ def interrupt(lab: Lab, session: WatchSession) -> bool:
 
 
 def kill(lab: Lab, session: WatchSession) -> bool:
-    """End what the validation runs at once; it has no answer then (MALA-W-51)."""
+    """End what the validation runs at once; it has no answer then."""
     return _call_off(lab, session, by=session.asked_by)
 
 
@@ -112,7 +112,7 @@ def _tend_one(lab: Lab, row: Validation) -> None:
 
 
 def _recover(lab: Lab, row: Validation) -> None:
-    """A validation whose process is gone is run again once, and then it has failed (MALA-W-13).
+    """A validation whose process is gone is run again once, and then it has failed.
 
     One that a living process let go without a word is only run again.
     """

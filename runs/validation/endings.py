@@ -63,7 +63,7 @@ def close(
 
 
 def stop_fixers(lab: Lab, project: Project, by: str) -> int:
-    """A person stops the agents that mend validations of a project; how many that were (LAB-51).
+    """A person stops the agents that mend validations of a project; how many that were.
 
     What they were to mend has failed then: another one would be started in the same moment.
     """

@@ -1,4 +1,4 @@
-"""Agents that try to mend a failed validation (MALA-W-35, MALA-W-36). They count as nothing.
+"""Agents that try to mend a failed validation. They count as nothing.
 
 `tend` brings a validation in *fixing* one step further and is safe to repeat: begin a fixer when
 there is a slot, see how it ends, and have what it delivered checked.

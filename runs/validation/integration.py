@@ -1,4 +1,4 @@
-"""Puts together what a watch session has delivered: the commit that a validation proves (C-54)."""
+"""Puts together what a watch session has delivered: the commit that a validation proves."""
 
 from __future__ import annotations
 

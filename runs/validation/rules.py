@@ -1,4 +1,4 @@
-"""What a validation's results mean, and what comes next: pure rules (MALA-W-35, MALA-W-36, C-54)."""
+"""What a validation's results mean, and what comes next: pure rules."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def why_failed(argv: Sequence[str], result: Checked) -> str:
 
 
 def after(found: Verdict, attempts: int, most: int) -> Next:
-    """Whether a fixer is to try, when so many have tried and so many may (MALA-W-35)."""
+    """Whether a fixer is to try, when so many have tried and so many may."""
     is_failed = found.state is ValidationState.FAILED
     return Next.FIX if is_failed and found.is_fixable and attempts < most else Next.END
 
@@ -123,7 +123,7 @@ def is_done(message: str) -> bool:
 
 
 def conflict_text(newer: str, older: str, files: Sequence[str]) -> str:
-    """Why accepted work cannot be put together, naming both (C-54)."""
+    """Why accepted work cannot be put together, naming both."""
     named = ", ".join(files[:SHOWN_FILES])
     more = len(files) - SHOWN_FILES
     where = f" in {named}{f' and {more} more' if more > 0 else ''}" if files else ""

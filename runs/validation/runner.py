@@ -96,7 +96,7 @@ def _leave(lab: Lab, row: Validation, found: Verdict | None) -> None:
 
 
 def _finish(lab: Lab, row: Validation, found: Verdict) -> None:
-    """End it, or have a fixer try (MALA-W-35). The first failure is what all of them mend."""
+    """End it, or have a fixer try. The first failure is what all of them mend."""
     fix = _fix(row)
     if validating.after(found, row.attempt, row.most_fixers) is Next.END:
         validation_ends.close(lab, row, found, fix=fix)
@@ -162,7 +162,7 @@ def _note(lab: Lab, row: Validation, together: Together) -> None:
 def _run(
     lab: Lab, row: Validation, argv: list[str], number: int, goes_on: Callable[[], bool]
 ) -> Checked:
-    """One command; its row in the results is there while it runs (MALA-W-39)."""
+    """One command; its row in the results is there while it runs."""
     name = f"{row.attempt}-{number}.txt"
     entry = {"attempt": row.attempt, "name": name, "argv": argv, "is_running": True}
     empty = asdict(Checked(None, 0.0))

@@ -1,4 +1,4 @@
-"""What people ask of watch sessions: open one, drain, abort, kill, resume (C-13, C-28, C-29).
+"""What people ask of watch sessions: open one, drain, abort, kill, resume.
 
 Nothing here ends a session: a request is stored, and the worker's next step heeds it.
 """
@@ -32,7 +32,7 @@ class WatchRefused(ActRefused):
 
 
 class AlreadyOpen(WatchRefused):
-    """The project has an open session, which is `session` (MALA-W-12)."""
+    """The project has an open session, which is `session`."""
 
     def __init__(self, session: WatchSession) -> None:
         super().__init__("This project has an open watch session. Nothing was started.")
@@ -87,7 +87,7 @@ def store(lab: Lab, project: Project, terms: Terms, by: str = "") -> WatchSessio
 
 
 def ask(lab: Lab, session: WatchSession, request: Request, by: str) -> bool:
-    """Drain, abort or kill; False when it ended already or something stronger was asked (C-13).
+    """Drain, abort or kill; False when it ended already or something stronger was asked.
 
     What the switch opened and a person ends turns the switch off too, or it would open another.
     """
@@ -116,22 +116,22 @@ def ask(lab: Lab, session: WatchSession, request: Request, by: str) -> bool:
 
 
 def drain(lab: Lab, session: WatchSession, by: str) -> bool:
-    """Start nothing more, wait for what runs, validate, end with 130 (MALA-W-45 to 48)."""
+    """Start nothing more, wait for what runs, validate, end with 130."""
     return ask(lab, session, Request.DRAIN, by)
 
 
 def abort(lab: Lab, session: WatchSession, by: str) -> bool:
-    """Interrupt what runs, wait ten seconds at most, end with 130 (MALA-W-50)."""
+    """Interrupt what runs, wait ten seconds at most, end with 130."""
     return ask(lab, session, Request.ABORT, by)
 
 
 def kill(lab: Lab, session: WatchSession, by: str) -> bool:
-    """End everything of the session at once (MALA-W-51)."""
+    """End everything of the session at once."""
     return ask(lab, session, Request.KILL, by)
 
 
 def resume(lab: Lab, project: Project, by: str) -> bool:
-    """Let automatic work go on whose tracker could not be reached (C-29); False when it does."""
+    """Let automatic work go on whose tracker could not be reached; False when it does."""
     with transaction.atomic():
         Project.objects.hold(project.pk)
         rows = WatchSession.objects.filter(project=project, needs_resume=True)
@@ -180,7 +180,7 @@ SWITCH = Terms(is_watching=True, is_auto=True)
 
 
 def switched(lab: Lab, project: Project, *, is_on: bool, by: str) -> None:
-    """Let the session follow the switch, in the transaction that turned it (C-28)."""
+    """Let the session follow the switch, in the transaction that turned it."""
     WatchSession.objects.filter(project=project, needs_resume=True).update(needs_resume=False)
     session = WatchSession.objects.open().filter(project=project).first()
     if is_on and session is None:

@@ -59,7 +59,7 @@ class WatchCard:
 
     @property
     def tone(self) -> str:
-        """The colour of its mark; one that ended is calm unless something is wrong (MALA-W-72)."""
+        """The colour of its mark; one that ended is calm unless something is wrong."""
         if self.session.is_open:
             return summaries.tone(self.session.phase)
         return "bad" if self.session.code in watching.FAILED else ""
@@ -70,7 +70,7 @@ class WatchCard:
 
     @property
     def idle(self) -> str:
-        """The words of an idle session, as they are told (MALA-W-16, MALA-W-17)."""
+        """The words of an idle session, as they are told."""
         if self.session.phase != Phase.IDLE or self.session.is_auto:
             return ""
         return watching.idle_text(Poll(0, self.session.blocked), self.settings.watch_interval)
@@ -87,7 +87,7 @@ class WatchCard:
 
     @property
     def end(self) -> str:
-        """Code and reason in words (MALA-W-67 to MALA-W-72)."""
+        """Code and reason in words."""
         return end_words(self.session)
 
     @property
@@ -98,7 +98,7 @@ class WatchCard:
 
     @property
     def buttons(self) -> Sequence[Button]:
-        """What may still be asked: only what outranks the request before it (C-13)."""
+        """What may still be asked: only what outranks the request before it."""
         if not self.session.is_open:
             return ()
         return [one for one in self._all() if Request[one.name.upper()] > self.session.request]

@@ -1,4 +1,4 @@
-"""Ends what a watch session works on, when a person aborted or killed it (MALA-W-50, MALA-W-51)."""
+"""Ends what a watch session works on, when a person aborted or killed it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms on watch sessions. What is wrong is said in the words of `./lab watch` (MALA-W-40 to 43)."""
+"""Forms on watch sessions. What is wrong is said in the words of `./lab watch`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NUMBER = {"inputmode": "numeric", "autocomplete": "off", "maxlength": "20"}
 
 
 class WatchForm(forms.Form):
-    """A new session. The interval of its polls is a constant, and no field (MALA-W-03)."""
+    """A new session. The interval of its polls is a constant, and no field."""
 
     is_watching = forms.BooleanField(
         label="Wait for new issues when nothing is ready",

@@ -96,7 +96,7 @@ def _store_quiet(lab: Lab, steps: Sequence[tuple[Any, Step]]) -> Collection[int]
 
 
 def poll_of(queue: Queue) -> Poll:
-    """What the launch pass's answer means for a session: how many issues it could start (C-59).
+    """What the launch pass's answer means for a session: how many issues it could start.
 
     Claims that git did not list leave an issue ready: could not tell ends nothing.
     """
@@ -115,7 +115,7 @@ def note_held(rows: Mapping[int, Any], why: Mapping[int, str]) -> None:
 
 
 def _tell_failure(lab: Lab, row: WatchSession, queue: Queue) -> None:
-    """A poll that failed is told each time: there are three at most (MALA-W-54)."""
+    """A poll that failed is told each time: there are three at most."""
     said = queue.tracker_error or "it gave no reason"
     text = f"watch session {row.pk} could not ask the tracker for ready issues: {said}"
     with transaction.atomic():
@@ -128,7 +128,7 @@ def _tell_failure(lab: Lab, row: WatchSession, queue: Queue) -> None:
 
 
 def _with_blocked(lab: Lab, rows: Sequence[Any]) -> Mapping[int, Poll]:
-    """The answers that are told as idle, with the number of open issues (MALA-W-17, MALA-W-76)."""
+    """The answers that are told as idle, with the number of open issues."""
     if not rows:
         return {}
     roots = {(row.project.tracker, row.project.tracker_root): row.pk for row in rows}
@@ -141,7 +141,7 @@ def _with_blocked(lab: Lab, rows: Sequence[Any]) -> Mapping[int, Poll]:
 
 
 def _open_counts(tracker: Tracker, roots: Mapping[str, object]) -> Mapping[str, int | None]:
-    """Open issues by root; None where the tracker does not say (MALA-W-18)."""
+    """Open issues by root; None where the tracker does not say."""
     found: dict[str, int | None] = {}
     for root in roots:
         try:

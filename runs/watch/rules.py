@@ -1,7 +1,7 @@
 """The rule of a watch session: from what is stored and seen to one next act (MALA-W).
 
 `step` is asked again after each act, with the act's answer among the facts, until it says wait.
-It knows no clock and no database, so a restart between two steps loses nothing (MALA-W-13).
+It knows no clock and no database, so a restart between two steps loses nothing.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ FAILED = (1, 3)  # codes that somebody has to look at; what a person interrupted
 
 
 def opened(terms: Terms) -> Session:
-    """A session before its first step (MALA-W-29)."""
+    """A session before its first step."""
     return Session(terms, threshold=terms.every)
 
 
 def counted(session: Session, *, is_success: bool) -> Session:
-    """After an issue came to its end (MALA-W-21). The queue may hold others now (MALA-W-05)."""
+    """After an issue came to its end. The queue may hold others now."""
     failed = session.failed + (not is_success)
     return replace(session, completed=session.completed + 1, failed=failed, next_poll_at=None)
 
 
 def counts(outcome: Outcome, did_start: bool) -> bool | None:
-    """Whether an ended run counts as a success or a failure; None: it does not count (C-58).
+    """Whether an ended run counts as a success or a failure; None: it does not count.
 
-    What a person ended counts as nothing, and so does what never came to life (MALA-W-23, 27, 28).
+    What a person ended counts as nothing, and so does what never came to life.
     """
     if outcome in (Outcome.SUCCEEDED, Outcome.NO_CHANGE, Outcome.OBSOLETE):
         return True
@@ -98,7 +98,7 @@ def _polled(session: Session, poll: Poll | None) -> Session:
 
 
 def exit_code(session: Session) -> tuple[int, Reason]:
-    """The code and the reason of a session whose last validation did not fail (MALA-W-67 to 72).
+    """The code and the reason of a session whose last validation did not fail.
 
     0 says that all issues passed. A run that a person stopped has neither passed nor failed: the
     session was interrupted.
@@ -120,7 +120,7 @@ def resume_wait(retries: int) -> timedelta:
 
 
 def idle_text(poll: Poll, wait: timedelta) -> str:
-    """The notice of an idle session (MALA-W-16 to 18, MALA-W-20)."""
+    """The notice of an idle session."""
     known = poll.blocked or 0
     what = f"{known} issues exist but none ready" if known else "no ready issues"
     return f"Idle: {what}. Polling in {math.ceil(wait.total_seconds())}s..."
@@ -163,7 +163,7 @@ def _validate(session: Session, facts: Facts, waiting: Phase) -> Step:
 
 
 def _validated(session: Session) -> Session:
-    """After a pass the threshold goes up until it is above the count (MALA-W-33, C-26)."""
+    """After a pass the threshold goes up until it is above the count."""
     every, threshold = session.terms.every, session.threshold
     if every is not None and threshold is not None and threshold <= session.completed:
         threshold += every * ((session.completed - threshold) // every + 1)
@@ -171,14 +171,14 @@ def _validated(session: Session) -> Session:
 
 
 def _failed(session: Session, facts: Facts) -> Step:
-    """A failed validation ends the session with 1, whatever else was asked for (MALA-W-35, 49)."""
+    """A failed validation ends the session with 1, whatever else was asked for."""
     if facts.active:
         return Step(_quiet(session, Phase.DRAINING))
     return _ending(session, Reason.VALIDATION_FAILED, Do.END, code=1)
 
 
 def _abort(session: Session, facts: Facts) -> Step:
-    """Interrupt what works, give it ten seconds, then end it; 1 if a validation failed (MALA-W-50)."""
+    """Interrupt what works, give it ten seconds, then end it; 1 if a validation failed."""
     reason, code = Reason.INTERRUPTED, 130
     if session.ending is Reason.VALIDATION_FAILED:
         reason, code = session.ending, 1
@@ -213,7 +213,7 @@ def _go_on(session: Session, facts: Facts) -> Step:
 
 
 def _idle(session: Session, facts: Facts, poll: Poll) -> Step:
-    """A notice on the way into idleness, then one every five minutes (MALA-W-14, 15, 19)."""
+    """A notice on the way into idleness, then one every five minutes."""
     session = replace(session, phase=Phase.IDLE)
     if session.terms.is_auto or not is_notice_due(session, facts.now):
         return Step(session)
@@ -222,7 +222,7 @@ def _idle(session: Session, facts: Facts, poll: Poll) -> Step:
 
 
 def _room(session: Session, facts: Facts) -> int | None:
-    """How many more may start: completed and active together never pass the limit (MALA-W-07)."""
+    """How many more may start: completed and active together never pass the limit."""
     limit = session.terms.limit
     return None if limit is None else max(0, limit - session.completed - facts.active)
 

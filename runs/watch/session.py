@@ -11,7 +11,7 @@ VALIDATE_EVERY = 10
 
 
 class Phase(StrEnum):
-    """What a session is doing, as its page says it (MALA-W-73)."""
+    """What a session is doing, as its page says it."""
 
     WORKING = "working"
     IDLE = "idle"
@@ -23,7 +23,7 @@ class Phase(StrEnum):
 
 
 class Request(IntEnum):
-    """What a person asked for; a later one only ever outranks an earlier one (C-13)."""
+    """What a person asked for; a later one only ever outranks an earlier one."""
 
     NONE = 0
     DRAIN = 1
@@ -70,7 +70,7 @@ class Terms:
 class Session:
     """What is stored of a session.
 
-    `unstarted` are issues that it claimed and whose agent could not be started (MALA-W-23),
+    `unstarted` are issues that it claimed and whose agent could not be started,
     `stopped` its runs that a person stopped.
     `threshold` is the count at which the next validation is due, `validated` the one of the last.
     `ending` is why it is about to end; what was decided first stays. `idle_noted_at` is empty
@@ -147,7 +147,7 @@ LIMIT, EVERY = "max-issues", "validate-every"
 
 
 class WrongTerms(ValueError):
-    """One of the numbers cannot be used; `field` names it (MALA-W-40 to 43)."""
+    """One of the numbers cannot be used; `field` names it."""
 
     def __init__(self, field: str) -> None:
         self.field = field
@@ -158,8 +158,8 @@ class WrongTerms(ValueError):
 def read_terms(is_watching: bool, limit: str | None, every: str | None) -> Terms:
     """The terms of a session that a person opens. Raises WrongTerms.
 
-    Nothing typed means no limit (MALA-W-44), and a validation after every ten issues while it
-    watches, at the end alone when it does not (MALA-W-29, C-27).
+    Nothing typed means no limit, and a validation after every ten issues while it
+    watches, at the end alone when it does not.
     """
     default = VALIDATE_EVERY if is_watching else None
     return Terms(is_watching, _number(LIMIT, limit), _number(EVERY, every) or default)

@@ -1,7 +1,7 @@
 """Steps the open watch sessions in a tick: facts, the rule, what it asks for (MALA-W).
 
 Each step is stored before it is acted on, by whoever read the version that the session still has.
-A process that dies in between loses nothing: the next tick steps from what is stored (MALA-W-13).
+A process that dies in between loses nothing: the next tick steps from what is stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What pages of many projects say of watch sessions, read along with the projects (MALA-W-73)."""
+"""What pages of many projects say of watch sessions, read along with the projects."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ SAME = "Nothing was changed: it was so already."
 @require_http_methods(["GET", "POST"])
 @look
 def sessions(request: HttpRequest, project_id: int) -> HttpResponse:
-    """The sessions of a project; who may act opens one here (MALA-W-12)."""
+    """The sessions of a project; who may act opens one here."""
     project = watch_pages.project_of(project_id)
     if request.method == "POST":
         if not access.may_act(request.user):
@@ -69,7 +69,7 @@ def sessions_live(request: HttpRequest, project_id: int) -> HttpResponse:
 @require_GET
 @look
 def session(request: HttpRequest, project_id: int, session_id: int) -> HttpResponse:
-    """One session: how it stands, its validations, its runs (MALA-W-73)."""
+    """One session: how it stands, its validations, its runs."""
     project = watch_pages.project_of(project_id)
     row = watch_pages.session_of(project, session_id)
     mark = watch_pages.seen(row)
@@ -94,7 +94,7 @@ def session(request: HttpRequest, project_id: int, session_id: int) -> HttpRespo
 @require_GET
 @look
 def session_live(request: HttpRequest, project_id: int, session_id: int) -> HttpResponse:
-    """Its live parts; the output of a running command is asked each time (MALA-W-39)."""
+    """Its live parts; the output of a running command is asked each time."""
     project = watch_pages.project_of(project_id)
     row = watch_pages.session_of(project, session_id)
     mark = None if row.validation == "running" else watch_pages.seen(row)
@@ -105,28 +105,28 @@ def session_live(request: HttpRequest, project_id: int, session_id: int) -> Http
 @require_POST
 @act
 def drain(request: HttpRequest, project_id: int, session_id: int) -> HttpResponse:
-    """Start nothing more and let what runs finish (MALA-W-45)."""
+    """Start nothing more and let what runs finish."""
     return _ask(request, project_id, session_id, Request.DRAIN)
 
 
 @require_POST
 @act
 def abort(request: HttpRequest, project_id: int, session_id: int) -> HttpResponse:
-    """Interrupt what runs; without the second press the question is a page (MALA-W-50)."""
+    """Interrupt what runs; without the second press the question is a page."""
     return _ask(request, project_id, session_id, Request.ABORT)
 
 
 @require_POST
 @act
 def kill(request: HttpRequest, project_id: int, session_id: int) -> HttpResponse:
-    """End what runs at once; without the second press the question is a page (MALA-W-51)."""
+    """End what runs at once; without the second press the question is a page."""
     return _ask(request, project_id, session_id, Request.KILL)
 
 
 @require_POST
 @act
 def resume(request: HttpRequest, project_id: int) -> HttpResponse:
-    """Let automatic work go on whose tracker could not be reached (C-29)."""
+    """Let automatic work go on whose tracker could not be reached."""
     project = get_object_or_404(Project, pk=project_id)
     was = watches.resume(wiring.lab(), project, username(request))
     regions = _of_project(request, project_id)
@@ -138,7 +138,7 @@ def resume(request: HttpRequest, project_id: int) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @look
 def checks(request: HttpRequest, project_id: int) -> HttpResponse:
-    """What validations of a project run; changed by whoever may act (C-54)."""
+    """What validations of a project run; changed by whoever may act."""
     project = watch_pages.project_of(project_id)
     form, status = ChecksForm.stored(project), 200
     if request.method == "POST":

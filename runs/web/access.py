@@ -77,7 +77,7 @@ def look(view: View[P]) -> View[P]:
 
 
 def act(view: View[P]) -> View[P]:
-    """The view answers whoever may act; those who may only look get 403 and a reason (X-10)."""
+    """The view answers whoever may act; those who may only look get 403 and a reason."""
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:

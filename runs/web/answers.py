@@ -1,4 +1,4 @@
-"""How an action answers: partials for htmx, a redirect with a message for a plain form (LAB-132)."""
+"""How an action answers: partials for htmx, a redirect with a message for a plain form."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Chrome:
 
     @property
     def now_ms(self) -> int:
-        """The product's clock, so that ages do not depend on the browser's (X-15)."""
+        """The product's clock, so that ages do not depend on the browser's."""
         return int(self.now.timestamp() * 1000)
 
     @property

@@ -51,7 +51,7 @@ class ProjectForm(forms.Form):
 
 
 class ChoiceForm(forms.Form):
-    """Agent, model and effort for new sessions, from closed lists (LAB-128)."""
+    """Agent, model and effort for new sessions, from closed lists."""
 
     agent = forms.ChoiceField(label="Agent", help_text="Projects may name their own in the admin.")
     model = forms.ChoiceField(label="Model", required=False)

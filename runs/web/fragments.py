@@ -187,7 +187,7 @@ def version(topic: str) -> str:
     """A tag that changes whenever a page's regions may have changed. At most two queries.
 
     It serves the 304 of a refresh and nothing else. For a running session it includes the
-    screen, so that each new line of the agent is shown at the next refresh (X-17).
+    screen, so that each new line of the agent is shown at the next refresh.
     """
     lab = wiring.lab()
     facts = board.load_facts(lab)
@@ -339,7 +339,7 @@ def _attach(lab: Lab, run: Run) -> str:
 
 
 def _has_claim(run: Run) -> bool:
-    """Whether an ended run still keeps its issue from others, until a person discards (LAB-78)."""
+    """Whether an ended run still keeps its issue from others, until a person discards."""
     fates = (WorktreeFate.KEPT, WorktreeFate.GONE)
     return run.worktree_fate in fates and run.outcome != Outcome.SUCCEEDED
 

@@ -1,4 +1,4 @@
-"""A page and its refresh: the same parts, and 304 before anything is rendered (LAB-130)."""
+"""A page and its refresh: the same parts, and 304 before anything is rendered."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ _KIND_TONES = {
 
 
 def duration(length: timedelta) -> str:
-    """A length of time in at most two units, coarser as it grows; never negative (X-15)."""
+    """A length of time in at most two units, coarser as it grows; never negative."""
     seconds = max(0, int(length.total_seconds()))
     if seconds < 60:
         return f"{seconds} s"
@@ -75,12 +75,12 @@ def threshold(length: timedelta) -> str:
 
 
 def iso(when: datetime) -> str:
-    """A moment as machines read it, to the second, in UTC (X-15)."""
+    """A moment as machines read it, to the second, in UTC."""
     return when.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def clock(when: datetime) -> str:
-    """A time of day in UTC; the browser shows it in its own zone (X-15)."""
+    """A time of day in UTC; the browser shows it in its own zone."""
     return f"{when.astimezone(UTC):%H:%M:%S} UTC"
 
 

@@ -1,4 +1,4 @@
-"""What people ask of composite workflows: start one, stop it, start a failed phase again (C-25)."""
+"""What people ask of composite workflows: start one, stop it, start a failed phase again."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def stop(lab: Lab, workflow: Workflow, by: str) -> bool:
 
 
 def restart(lab: Lab, workflow: Workflow, phase: WorkflowPhase, by: str) -> bool:
-    """Let a held workflow go on with a new monitor of the phase that failed (C-25).
+    """Let a held workflow go on with a new monitor of the phase that failed.
 
     The time that it waited for a person does not count. False: it does not wait for that phase.
     Raises WorkflowRefused when the group of the phase is gone or closed.

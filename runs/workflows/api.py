@@ -1,4 +1,4 @@
-"""Composite workflows over the API: list, start, show, stop, start a failed phase again (RUNE-58)."""
+"""Composite workflows over the API: list, start, show, stop, start a failed phase again."""
 
 from __future__ import annotations
 

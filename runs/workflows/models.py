@@ -1,4 +1,4 @@
-"""Composite workflows: phases over task groups, one after the other (RUNE-57, RUNE-58)."""
+"""Composite workflows: phases over task groups, one after the other."""
 
 from __future__ import annotations
 

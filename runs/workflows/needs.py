@@ -1,4 +1,4 @@
-"""Workflows that need a person: those that are held (C-25)."""
+"""Workflows that need a person: those that are held."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages of composite workflows show: the list of a project, and one workflow (RUNE-58)."""
+"""What the pages of composite workflows show: the list of a project, and one workflow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the phases of a workflow as a person writes them, one a line (RUNE-58)."""
+"""Reads the phases of a workflow as a person writes them, one a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rule of a composite workflow: phases one after the other under one ceiling (RUNE-57, RUNE-58).
+"""The rule of a composite workflow: phases one after the other under one ceiling.
 
 No total is passed down: a phase's monitor has a timeout of its own, a safety net lies around the
 phase, and the ceiling around everything. Time is what has passed, as in the rule of a pass.
@@ -21,7 +21,7 @@ ZERO = timedelta(0)
 
 
 class WorkflowState(StrEnum):
-    """How a workflow stands. A held one waits for a person; the first two are no end (C-25)."""
+    """How a workflow stands. A held one waits for a person; the first two are no end."""
 
     RUNNING = "running"
     HELD = "held"
@@ -80,7 +80,7 @@ _HELD = {MonitorState.STOPPED: PhaseState.STOPPED}
 
 
 def step(phases: Sequence[Phase], elapsed: timedelta, ceiling: timedelta = CEILING) -> Step:
-    """What comes next. What ended in time counts, even when it is seen late (RUNE-19's way)."""
+    """What comes next. What ended in time counts, even when it is seen late."""
     now = next((n for n, one in enumerate(phases) if one.state is PhaseState.RUNNING), None)
     if now is not None and phases[now].monitor is not MonitorState.RUNNING:
         return _ended(now, phases[now].monitor)
@@ -97,7 +97,7 @@ def step(phases: Sequence[Phase], elapsed: timedelta, ceiling: timedelta = CEILI
 
 
 def _ended(at: int, monitor: MonitorState | None) -> Step:
-    """A result is taken, partial or not. Without one nothing goes on by itself (C-25)."""
+    """A result is taken, partial or not. Without one nothing goes on by itself."""
     if monitor is not None and monitor in _ENDS:
         return Step(Do.SETTLE, at, _ENDS[monitor])
     held = _HELD.get(monitor, PhaseState.ERROR) if monitor is not None else PhaseState.ERROR

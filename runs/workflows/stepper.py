@@ -1,4 +1,4 @@
-"""Steps the running composite workflows in a tick: facts, the rule, what it asks for (RUNE-58).
+"""Steps the running composite workflows in a tick: facts, the rule, what it asks for.
 
 Each step is one transaction, of whoever reads the version that the workflow still has: a monitor
 is started together with the phase that it watches, or neither.
@@ -114,7 +114,7 @@ def _take(lab: Lab, row: Workflow, number: int) -> None:
 
 
 def _begin(lab: Lab, row: Workflow, done: Step, phase: WorkflowPhase) -> None:
-    """Its own monitor, with its own label and timeout (RUNE-57)."""
+    """Its own monitor, with its own label and timeout."""
     if phase.group is None:
         raise monitors.MonitorRefused(f"The group {phase.group_name} is gone.")
     monitor = monitors.start(
@@ -142,7 +142,7 @@ def _cut(lab: Lab, row: Workflow, done: Step, phase: WorkflowPhase) -> None:
 
 
 def _hold(lab: Lab, row: Workflow, done: Step, phase: WorkflowPhase, why: str) -> None:
-    """Nothing goes on by itself after an error (C-25)."""
+    """Nothing goes on by itself after an error."""
     _set(phase, done, ended_at=lab.now(), note=why)
     held = {"state": WorkflowState.HELD, "held_at": lab.now(), "look_at": None}
     note = f"phase {phase.name} {'was stopped' if done.becomes is PhaseState.STOPPED else 'failed'}"
@@ -221,7 +221,7 @@ def _tell(lab: Lab, row: Workflow, phase: WorkflowPhase, text: str) -> None:
 
 
 def clock_set(host: str, moved: timedelta) -> None:
-    """Let what counts time be set with the clock, so that no workflow ends for it (X-15)."""
+    """Let what counts time be set with the clock, so that no workflow ends for it."""
     rows = Workflow.objects.filter(host=host, ended_at=None)
     rows.update(
         counted_from=F("counted_from") + moved,

@@ -1,4 +1,4 @@
-"""Composite workflows on the pages: started, shown, stopped, a failed phase started again (RUNE-58)."""
+"""Composite workflows on the pages: started, shown, stopped, a failed phase started again."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def stop(request: HttpRequest, project_id: int, workflow_id: int) -> HttpRespons
 def restart(
     request: HttpRequest, project_id: int, workflow_id: int, phase_number: int
 ) -> HttpResponse:
-    """Start a failed phase again (C-25)."""
+    """Start a failed phase again."""
     project = group_pages.project_of(project_id)
     row = workflow_pages.workflow_of(project, workflow_id)
     phases = WorkflowPhase.objects.select_related("group")

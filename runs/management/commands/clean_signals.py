@@ -1,4 +1,4 @@
-"""`./lab manage clean_signals`: remove every signal folder; groups go on, watched by listing (RUNE-80)."""
+"""`./lab manage clean_signals`: remove every signal folder; groups go on, watched by listing."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def since(context: template.Context, when: datetime | None) -> SafeString | str:
 
 @register.simple_tag
 def clock(when: datetime | None) -> SafeString | str:
-    """A time of day; the browser shows it in its own zone (X-15)."""
+    """A time of day; the browser shows it in its own zone."""
     if when is None:
         return ""
     return format_html(
@@ -129,7 +129,7 @@ def clock(when: datetime | None) -> SafeString | str:
 
 @register.simple_tag
 def moment(when: datetime | None) -> SafeString | str:
-    """A date with its time of day; the browser shows it in its own zone (X-15)."""
+    """A date with its time of day; the browser shows it in its own zone."""
     if when is None:
         return ""
     text = f"{when.astimezone(UTC):%-d %b %Y, %H:%M} UTC"
