@@ -204,6 +204,8 @@ def test_every_place_on_the_map_is_there(page: str) -> None:
     places = _PLACE.findall(text)
     assert len(places) > 20
     assert [place for place in places if not _is_there(*place)] == []
+    named = re.findall(r"(?<![\w/.])(?:tests|docs|runs|labsite)/[\w/.]+\.\w+", text)
+    assert [path for path in named if not (ROOT / path).exists()] == []
     folder = (ROOT / page).parent
     for target in re.findall(r"\]\(([^)#]+)\)", text):
         assert (folder / target).exists(), target
