@@ -185,7 +185,7 @@ def _each(
     """One run's trouble is told and never keeps the others waiting. Raises lease.Lost."""
     for run in runs:
         tick.keep_lease()
-        with tick.going_on(f"run {run.pk} was left for the next tick"):
+        with tick.going_on(f"run {run.pk} was left for the next tick", run_id=run.pk):
             act(tick.lab, run, report)
 
 

@@ -40,15 +40,16 @@ class TickContext:
         lease.keep(self.lab, self.number)
 
     @contextmanager
-    def going_on(self, failure: str, *fatal: type[Exception]) -> Iterator[None]:
+    def going_on(self, failure: str, *fatal: type[Exception], **about: object) -> Iterator[None]:
         """Note what is raised inside as `failure` and go on, so that one row keeps no other waiting.
 
-        Raises lease.Lost and what is `fatal` for the whole tick.
+        `about` are the log record's further keys. Raises lease.Lost and what is `fatal` for the
+        whole tick.
         """
         try:
             yield
         except Exception as error:
             if isinstance(error, (lease.Lost, *fatal)):
                 raise
-            logger.exception(failure)
+            logger.exception(failure, extra=about)
             self.errors.append(f"{failure}: {error!r}")

@@ -194,7 +194,7 @@ def _take(tick: TickContext, session: WatchSession, queue: Queue, start: Start) 
     project = session.project
     title = next((one.title for one in queue.ready or () if one.key == start.key), "")
     asked = reserve.Asked(RunKind.AUTO, "", tick.lab.now(), _still_wanted, session)
-    with tick.going_on(f"{project.name}: issue {start.key} was not started"):
+    with tick.going_on(f"{project.name}: issue {start.key} was not started", project=project.slug):
         try:
             reserve.take(tick, project, start, title, asked)
         except (reserve.NotWantedAnyMore, IntegrityError) as error:

@@ -140,7 +140,7 @@ def remove(lab: Lab, forge: Forge, *, by: str) -> None:
     except ProtectedError as error:
         names = ", ".join(sorted(str(project) for project in error.protected_objects))
         raise ForgeRefused(
-            f"It is used by {names}, so it was not removed.", field="name", code="in_use"
+            f"It is used by {names}, so it was not removed.", code="in_use"
         ) from error
 
 

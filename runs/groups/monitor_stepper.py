@@ -205,7 +205,12 @@ def _look(tick: TickContext) -> None:
     for count, row in enumerate(_wanted(lab, now, project), 1):
         if count % AT_ONCE == 0:
             tick.keep_lease()
-        with tick.going_on(f"monitor {row.pk} was not looked at", OperationalError, InterfaceError):
+        with tick.going_on(
+            f"monitor {row.pk} was not looked at",
+            OperationalError,
+            InterfaceError,
+            monitor_id=row.pk,
+        ):
             turn = look_at(lab, row, now, is_woken=row.group.project.slug == project)
             if turn is not None and turn.is_check:
                 checks.append((row, turn))

@@ -43,7 +43,7 @@ def judge(tick: TickContext, runs: Sequence[Run]) -> list[Run]:
     hook_events.hear(tick.lab, working)
     ended: list[Run] = []
     for run, signal_of in _signals(tick, working, tick.sightings):
-        with tick.going_on(f"run {run.pk} could not be judged"):
+        with tick.going_on(f"run {run.pk} could not be judged", run_id=run.pk):
             if _judge_one(tick, run, signal_of(), tick.sightings.get(run.session)):
                 ended.append(run)
     return ended

@@ -17,9 +17,9 @@ from runs.core.ports import Exit, Order, Output, SeamError, Sighting
 from runs.machine import files, processes, recorder, shell, sightings, tmux_recall
 
 TIMEOUT = 5.0
-START_PATIENCE = (
-    6  # times as long: whoever gives up too early has a failed run, and the machine is busy
-)
+# Times as long: whoever gives up too early has a failed run, and the machine is busy. Less than the
+# 30 s after which a browser gives up, since a log-in is started while somebody waits.
+START_PATIENCE = 4
 EXIT_BYTES = 4096
 SHORT = 80
 COMMAND_BYTES = 15_000  # tmux 3.3a refuses messages of 16 KB as "command too long"

@@ -26,7 +26,8 @@ class InviteRefused(ActRefused):
 class _Links(PasswordResetTokenGenerator):
     """Django's signed tokens by the product's clock; a password that changes makes them void."""
 
-    key_salt = "runs.people.invites"
+    # Part of the signature of links that are under way: it stays, wherever this module moves.
+    key_salt = "runs.work.invites"
 
     def __init__(self, lab: Lab) -> None:
         super().__init__()

@@ -75,7 +75,7 @@ def answered(
         if row.pk in lost:
             may.pop(row.project_id, None)
         if (row.pk in lost and watching.read_again(row)) or not _is_quiet(done):
-            with tick.going_on(f"watch session {row.pk} was not stepped"):
+            with tick.going_on(f"watch session {row.pk} was not stepped", watch=row.pk):
                 later = watching.advance(tick, row, polls[row.pk])
                 if later is not None and later.do is Do.START:
                     may[row.project_id] = later.most

@@ -67,7 +67,7 @@ def look(tick: TickContext) -> list[WatchSession]:
     for row in scope.with_active(rows).annotate(is_live=Exists(live)).order_by(order, "pk"):
         if tick.is_forced:
             row.next_poll_at = None
-        with tick.going_on(f"watch session {row.pk} was not stepped"):
+        with tick.going_on(f"watch session {row.pk} was not stepped", watch=row.pk):
             _follow_switch(tick.lab, row)
             if advance(tick, row):
                 asking.append(row)

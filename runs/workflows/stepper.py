@@ -43,7 +43,9 @@ def look(tick: TickContext) -> None:
     for row in _read(Workflow.objects.running().filter(host=tick.lab.host).order_by("pk")):
         tick.keep_lease()
         # Without its database a tick is blind, and that is told once.
-        with tick.going_on(f"workflow {row.pk} was not stepped", OperationalError, InterfaceError):
+        with tick.going_on(
+            f"workflow {row.pk} was not stepped", OperationalError, InterfaceError, workflow=row.pk
+        ):
             advance(tick.lab, row, tick.number)
 
 

@@ -207,9 +207,9 @@ def test_a_tmux_that_fails_is_an_error_and_never_no_sessions(real, tmp_path, scr
 
 def test_a_tmux_that_is_slow_on_a_busy_machine_makes_its_session_all_the_same(real, tmp_path):
     slow = tmp_path / "tmux"
-    slow.write_text('#!/bin/sh\ncase "$*" in *new-session*) sleep 2;; esac\nexec tmux "$@"\n')
+    slow.write_text('#!/bin/sh\ncase "$*" in *new-session*) sleep 3;; esac\nexec tmux "$@"\n')
     slow.chmod(0o755)
-    sessions = TmuxSessions(real.paths, real.environ, program=str(slow), timeout=1)
+    sessions = TmuxSessions(real.paths, real.environ, program=str(slow), timeout=2)
     sessions.start(an_order(tmp_path))
     assert real.sessions.look()["demo~1~afk-7"].alive
 
