@@ -66,11 +66,6 @@ def reconcile(tick: TickContext, sightings: Mapping[str, Sighting]) -> None:
     Due.objects.update_or_create(host=host, activity=RECONCILE, defaults={"next_at": lab.now()})
 
 
-def is_reconciled(due: Mapping[str, object]) -> bool:
-    """Whether the start-up reconciliation was done since the product started."""
-    return RECONCILE in due
-
-
 def ask(lab: Lab) -> int:
     """Ask for the sweep of every project that may need one; how many.
 
