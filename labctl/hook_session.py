@@ -27,9 +27,13 @@ KEPT = (
     ("kind", "error", 60),
     ("text", "last_assistant_message", 300),
     ("asks", "notification_type", 60),
+    ("said", "message", 300),
+    ("tool", "tool_name", 60),
     ("transcript", "transcript_path", 500),
 )
 _ERRORS_ONLY = frozenset({"kind", "text"})
+# What a person has to know of a tool to allow it, the first of these that it was given.
+_TELLING = ("command", "file_path", "url", "pattern", "description", "prompt")
 _NAME = re.compile(r"[A-Za-z]{1,40}", re.ASCII)
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -44,8 +48,17 @@ def handle(env: Mapping[str, str], payload: Mapping[str, Any]) -> None:
         text = line(payload.get(theirs), most)
         if text and (name == "StopFailure" or ours not in _ERRORS_ONLY):
             entry[ours] = text
+    wish = _wish(payload.get("tool_input"))
+    if wish:
+        entry["wish"] = wish
     _append(os.path.join(folder, FILE), json.dumps(entry).encode() + b"\n")  # noqa: PTH118
     wake.send(env.get("LAB_WAKE_SOCKET", ""), env.get("LAB_PROJECT", ""))
+
+
+def _wish(given: object) -> str:
+    """What a tool is asked to do, on one line."""
+    values = [given.get(name) for name in _TELLING] if isinstance(given, dict) else []
+    return next((text for text in (line(value, 300) for value in values) if text), "")
 
 
 def _append(path: str, data: bytes) -> None:

@@ -157,6 +157,8 @@ def forgotten(run: Run) -> dict[str, object]:
         "result_subtype": "",
         "began_at": None,
         "turn_ended_at": None,
+        **{"asks": "", "asked_at": None, "question": "", "screen_mark": "", "screen_at": None},
+        **{"waits": "", "waits_at": None, "waits_note": ""},
         "exit_status": None,
         "exit_signal": None,
         "exited_at": None,

@@ -16,7 +16,7 @@ NAME = "claude-settings.json"
 FLAG, SESSION_FLAG = "--settings", "--session-id"
 # Each starts a small program, so only what is read is asked for.
 EVENTS = (
-    *("SessionStart", "UserPromptSubmit", "Notification"),
+    *("SessionStart", "UserPromptSubmit", "Notification", "PermissionRequest"),
     *("Stop", "StopFailure", "SessionEnd"),
 )
 HOOK_SECONDS = 10

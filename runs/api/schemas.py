@@ -15,6 +15,7 @@ from runs.core.states import (
     RunKind,
     RunState,
     Trouble,
+    Wait,
     WorktreeFate,
 )
 from runs.dispatch.eligibility import Act, Why
@@ -205,6 +206,14 @@ class AgentTold(BaseModel):
     cost_usd: float | None
 
 
+class RunWait(BaseModel):
+    """For what a working run waits that only a person can give, and what its program said of it."""
+
+    kind: Wait
+    since: datetime
+    note: str
+
+
 class RunRow(BaseModel):
     """One agent's work on one issue. `outcome` is null while the run is active.
 
@@ -234,6 +243,7 @@ class RunRow(BaseModel):
     ended_at: datetime | None
     held_at: datetime | None
     held_until: datetime | None
+    waits: RunWait | None
     resumes: int
     used_seconds: Annotated[int, Field(ge=0, description="Wall time used; never below 0.")]
     budget_seconds: Annotated[int, Field(ge=0, description="Wall time allowed.")]

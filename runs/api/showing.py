@@ -8,7 +8,15 @@ from typing import TypeVar
 
 from runs.accounts import held
 from runs.api import schemas as shapes
-from runs.core.states import NoticeKind, Outcome, ProjectState, RunKind, RunState, WorktreeFate
+from runs.core.states import (
+    NoticeKind,
+    Outcome,
+    ProjectState,
+    RunKind,
+    RunState,
+    Wait,
+    WorktreeFate,
+)
 from runs.dispatch.eligibility import Change, Queue
 from runs.dispatch.rules import Waiting
 from runs.models import AgentProfile, Notice, Project, Run, Settings
@@ -209,6 +217,7 @@ def run_row(row: Run, now: datetime, settings: Settings) -> shapes.RunRow:
         ended_at=row.ended_at,
         held_at=row.held_at,
         held_until=wait.until if wait is not None else None,
+        waits=_run_wait(row),
         resumes=row.resumes,
         used_seconds=int(spent.used.total_seconds()),
         budget_seconds=int(spent.limit.total_seconds()),
@@ -222,6 +231,12 @@ def run_row(row: Run, now: datetime, settings: Settings) -> shapes.RunRow:
         warning=row.warning,
         told=told(row),
     )
+
+
+def _run_wait(row: Run) -> shapes.RunWait | None:
+    if not row.is_waiting or row.waits_at is None:
+        return None
+    return shapes.RunWait(kind=Wait(row.waits), since=row.waits_at, note=row.waits_note)
 
 
 def told(row: Run) -> shapes.AgentTold:

@@ -32,6 +32,21 @@ class Trouble(StrEnum):
     MODEL = "model"
 
 
+class Wait(StrEnum):
+    """What a working run waits for that only a person can give; empty while it works.
+
+    *Question*: the program asks something with choices. *Idle*: its turn ended and nothing is
+    delivered; *error*: an error ended it. *Quiet*: its screen has not changed for long.
+    """
+
+    NONE = ""
+    PERMISSION = "permission"
+    QUESTION = "question"
+    IDLE = "idle"
+    ERROR = "error"
+    QUIET = "quiet"
+
+
 class Outcome(StrEnum):
     """How a run ended; written once, by `runs.lifecycle.outcomes.record` alone."""
 
@@ -223,6 +238,7 @@ class NoticeKind(StrEnum):
     RUN_ADOPTED = "run.adopted"
     RUN_OUTPUT = "run.output"
     RUN_TROUBLED = "run.troubled"
+    RUN_WAITS = "run.waits"
     RUN_GOES_ON = "run.goes_on"
     RUN_HELD = "run.held"
     RUN_RESUMED = "run.resumed"

@@ -10,6 +10,7 @@ from functools import partial
 
 from runs.accounts import holds, resuming
 from runs.accounts.refusal_rules import Refused
+from runs.core import budgets
 from runs.core.ports import Lab, Sighting
 from runs.core.states import Outcome, RunState, Trouble
 from runs.core.tick_context import TickContext
@@ -64,6 +65,7 @@ def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting |
         budget=run.project.budget(tick.settings),
         was_interrupted=run.interrupted_at is not None,
         trouble=_trouble(run, reading),
+        waited=budgets.age(tick.now, run.waits_at) if run.waits else budgets.ZERO,
     )
     outcome = verdict(facts)
     if reading is not None and outcome is not Outcome.SUCCEEDED:
@@ -86,10 +88,14 @@ def _reason(outcome: Outcome, facts: RunFacts, signal: Signal, ending: Ending) -
     if outcome is Outcome.DIED:
         return why_dead(ending, signal.missing)
     if outcome is Outcome.TIMED_OUT:
-        return f"{signal.missing} after {minutes(facts.budget)}"
+        return f"{signal.missing} after {minutes(facts.budget)}{_waited(facts.waited)}"
     if outcome is Outcome.INTERRUPTED:
         return "its watch session was aborted, and it ended when it was interrupted; work is kept"
     return signal.proof
+
+
+def _waited(length: timedelta) -> str:
+    return f"; it waited for a person for the last {minutes(length)}" if length else ""
 
 
 def _trouble(run: Run, reading: Reading | None) -> Trouble:

@@ -10,7 +10,7 @@ from django.db.models import Q
 from runs.agents.models import AgentProfile
 from runs.core import budgets, naming, writing
 from runs.core.bulk_rows import QuickRows
-from runs.core.states import Outcome, RunKind, RunState, WorktreeFate
+from runs.core.states import Outcome, RunKind, RunState, Wait, WorktreeFate
 from runs.overview.attention_rules import BAD
 from runs.projects.models import Project
 from runs.transcript.models import AgentTold
@@ -133,6 +133,21 @@ class Run(AgentTold, QuickRows):
     commits = models.PositiveIntegerField(default=0)
     last_line = models.CharField(max_length=300, blank=True)
     last_output_at = models.DateTimeField(null=True, blank=True)
+    screen_mark = models.CharField(
+        max_length=16, blank=True, default="", editable=False, help_text="A digest of its screen."
+    )
+    screen_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its screen was first seen as it is."
+    )
+    waits = models.CharField(
+        max_length=12,
+        blank=True,
+        default="",
+        choices=[(w.value, w.value or "for nobody") for w in Wait],
+        help_text="For what of a person's it waits.",
+    )
+    waits_at = models.DateTimeField(null=True, blank=True)
+    waits_note = models.CharField(max_length=300, blank=True, default="")
     last_words = models.TextField(
         blank=True, help_text="The end of the screen when the program ended."
     )
@@ -192,6 +207,9 @@ class Run(AgentTold, QuickRows):
                 name="run_held_has_time",
                 condition=~Q(state=RunState.HELD) | Q(held_at__isnull=False),
             ),
+            models.CheckConstraint(
+                name="run_waits_has_time", condition=Q(waits="") | Q(waits_at__isnull=False)
+            ),
             models.UniqueConstraint(
                 name="run_one_active_per_issue",
                 fields=["project", "issue_key"],
@@ -226,6 +244,11 @@ class Run(AgentTold, QuickRows):
     def is_held(self) -> bool:
         """Whether it waits for its agent's account."""
         return not self.outcome and self.state == RunState.HELD
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it works and waits for a person."""
+        return self.state == RunState.WORKING and bool(self.waits)
 
     @property
     def is_resuming(self) -> bool:

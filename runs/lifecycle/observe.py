@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -121,6 +122,11 @@ def tidy(screen: str) -> str:
 def plain(screen: str) -> str:
     """A screen without colours and other control sequences."""
     return _ESCAPES.sub("", screen)
+
+
+def mark(screen: str) -> str:
+    """A digest of what a screen shows, in 16 letters."""
+    return hashlib.sha256(plain(tidy(screen)).encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def last_line(screen: str) -> str:

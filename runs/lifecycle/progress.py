@@ -12,7 +12,7 @@ from django.db.models import F
 from runs.agents import links
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind
-from runs.lifecycle import observe
+from runs.lifecycle import observe, wait_rules
 from runs.lifecycle.delivery_rules import SHORT
 from runs.models import Host, Run
 from runs.timeline import announce
@@ -22,6 +22,10 @@ logger = logging.getLogger(__name__)
 
 KEEP_LINE = (
     "UPDATE runs_run SET last_line = %s, last_output_at = %s "
+    "WHERE id = %s AND outcome = '' AND state = 'working'"
+)
+KEEP_MARK = (
+    "UPDATE runs_run SET screen_mark = %s, screen_at = %s "
     "WHERE id = %s AND outcome = '' AND state = 'working'"
 )
 
@@ -38,6 +42,7 @@ def glance(lab: Lab, runs: Sequence[Run]) -> int:
     except SeamError as error:
         logger.info("screens were not read", extra={"error": str(error)})
         screens = {}
+    _keep_marks(lab, {run: screens[run.session] for run in shown if run.session in screens})
     lines = {run: observe.last_line(screens.get(run.session, "")) for run in shown}
     changed = _keep_lines(
         lab, {run: line for run, line in lines.items() if line and line != run.last_line}
@@ -48,6 +53,29 @@ def glance(lab: Lab, runs: Sequence[Run]) -> int:
     if changed:
         Host.objects.filter(name=lab.host).update(looked=F("looked") + 1)
     return changed
+
+
+def _keep_marks(lab: Lab, screens: Mapping[Run, str]) -> None:
+    """Note which screens changed, and whose agent goes on after it had asked a person.
+
+    Nothing is told by it, and no page is made anew.
+    """
+    marks = {run: observe.mark(screen) for run, screen in screens.items() if screen.strip()}
+    changed = {run: mark for run, mark in marks.items() if mark != run.screen_mark}
+    answered = [run for run in changed if wait_rules.was_answered(run.asked_at, run.screen_at)]
+    if answered:
+        gone = {"asks": "", "asked_at": None, "question": ""}
+        Run.objects.working().filter(pk__in=[run.pk for run in answered]).update(**gone)
+        for run in answered:
+            run.asks, run.asked_at, run.question = "", None, ""
+    if changed:
+        now = lab.now()
+        stored = connection.ops.adapt_datetimefield_value(now)
+        with connection.cursor() as cursor:
+            rows = [(mark, stored, run.pk) for run, mark in changed.items()]
+            cursor.executemany(KEEP_MARK, rows)
+        for run, mark in changed.items():
+            run.screen_mark, run.screen_at = mark, now
 
 
 def _keep_lines(lab: Lab, lines: Mapping[Run, str]) -> int:

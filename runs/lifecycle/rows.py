@@ -10,6 +10,8 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from runs.accounts import held
+from runs.core.states import Wait
+from runs.lifecycle import wait_rules
 from runs.models import Run
 from runs.overview.board import RunRow
 from runs.transcript import panel
@@ -88,6 +90,8 @@ def _tail(run: Run) -> str:
     """The last thing that is known, on one line."""
     if run.outcome:
         return words.one_line(run.reason, REASON_CHARACTERS)
+    if run.is_waiting:
+        return wait_rules.sentence(Wait(run.waits), run.agent, run.waits_note)
     if run.last_line:
         return run.last_line
     return "making branch and worktree" if run.state == "starting" else "no output yet"

@@ -45,12 +45,13 @@ _GROUPS = "Task groups"
 _HOUSE = "The machine and its surroundings"
 _ENDS = "How runs end"
 _KINDS: tuple[tuple[NoticeKind, str, str], ...] = (
+    (NoticeKind.RUN_WAITS, "an agent waits for you: permission, question, no next word", _NEEDS),
     (NoticeKind.AUTO_PAUSED, "automatic runs paused themselves", _NEEDS),
     (NoticeKind.WATCH_FAILED, "a watch session failed", _NEEDS),
     (NoticeKind.WORKFLOW_HELD, "a composite workflow waits for a person", _NEEDS),
     (NoticeKind.MONITOR_INVESTIGATE, "a task of a group is stalled: investigate", _NEEDS),
     (NoticeKind.PULL_OPENED, "a pull request waits for you", _NEEDS),
-    (NoticeKind.RUN_TROUBLED, "an agent waits or cannot go on", _NEEDS),
+    (NoticeKind.RUN_TROUBLED, "an agent tries again or cannot go on", _NEEDS),
     (
         NoticeKind.AGENT_HELD,
         "an agent's account cannot be used: limit, overload, log-in, credit",
@@ -76,6 +77,7 @@ TOPICS: tuple[Topic, ...] = (
 )
 # Quiet by default: only what stops the work until somebody comes.
 AT_FIRST = (
+    NoticeKind.RUN_WAITS.value,
     NoticeKind.AUTO_PAUSED.value,
     NoticeKind.AGENT_HELD.value,
     NoticeKind.WATCH_FAILED.value,

@@ -20,21 +20,22 @@ SEEN_FOR = timedelta(days=1)
 class NeedKind(IntEnum):
     """Why something needs a person; the most urgent first."""
 
-    LATE = 0
-    HELD = 1
-    CLONE = 2
-    PAUSED = 3
-    STALLED = 4
-    REFUSED = 5
-    WATCH = 6
-    MONITOR = 7
-    WORKFLOW = 8
-    GROUP = 9
-    RUN = 10
-    UNTIDY = 11
-    CLOSED = 12
-    PULL = 13
-    PARKED = 14
+    WAITS = 0
+    LATE = 1
+    HELD = 2
+    CLONE = 3
+    PAUSED = 4
+    STALLED = 5
+    REFUSED = 6
+    WATCH = 7
+    MONITOR = 8
+    WORKFLOW = 9
+    GROUP = 10
+    RUN = 11
+    UNTIDY = 12
+    CLOSED = 13
+    PULL = 14
+    PARKED = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,18 @@ class AgentNeeds:
     since: str = ""
     until: str = ""
     waiting: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class WaitNeeds:
+    """A working run whose agent waits for a person: for what, since when, and what it said."""
+
+    id: int
+    title: str
+    what: str
+    since: str = ""
+    note: str = ""
+    advice: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +160,7 @@ class Picture:
     """Everything that the overview knows."""
 
     is_late: bool = False
+    waits: Sequence[WaitNeeds] = ()
     agents: Sequence[AgentNeeds] = ()
     projects: Sequence[ProjectNeeds] = ()
     pulls: Sequence[PullNeeds] = ()
@@ -185,7 +199,8 @@ def needs(picture: Picture) -> list[Need]:
 
     Within a kind the order is that of the facts; of one run its outcome comes before its tidying.
     """
-    found = [*_late(picture), *(_of_agent(agent) for agent in picture.agents)]
+    found = [_of_wait(run) for run in picture.waits]
+    found += [*_late(picture), *(_of_agent(agent) for agent in picture.agents)]
     for project in picture.projects:
         is_leaving = project.state == ProjectState.REMOVING
         found += _of_leaving(project) if is_leaving else _of_project(project)
@@ -193,6 +208,12 @@ def needs(picture: Picture) -> list[Need]:
     for run in picture.runs:
         found += _of_run(run)
     return sorted(found, key=lambda need: _PLACES[need.kind])
+
+
+def _of_wait(run: WaitNeeds) -> Need:
+    said = f"{run.note.rstrip('.')}. " if run.note else ""
+    what, why = f"{run.what} since {run.since}", f"{said}{run.advice} Its budget goes on."
+    return Need(NeedKind.WAITS, f"need-wait-{run.id}", "bad", run.title, what, why, (run.id,))
 
 
 def _late(picture: Picture) -> Iterator[Need]:

@@ -61,6 +61,7 @@ UNSHOWN = (
     ),
     *("tokens_cached", "tokens_out", "cost_usd", "result_subtype", "is_error", "api_status"),
     *("message_id", "output_read", "output_skips", "used_tokens"),
+    *("asks", "asked_at", "question", "screen_mark", "screen_at"),
 )
 
 RECENT = 200
@@ -134,7 +135,7 @@ class RunRow:
         """The colour of an active run's mark."""
         if self.run.state == RunState.STARTING:
             return ""
-        if self.run.is_held:
+        if self.run.is_held or self.run.is_waiting:
             return "warn"
         is_held_up = self.spent.is_low or self.run.state_of_agent.is_waiting
         return "warn" if is_held_up else "live"

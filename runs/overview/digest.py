@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median
 
-from runs.accounts import held
-from runs.core.states import Outcome, Trouble
+from runs.accounts import held, hold_rules
+from runs.core.states import Outcome, Trouble, Wait
 from runs.groups import needs as group_needs
+from runs.lifecycle import wait_rules
 from runs.models import Project, Run
 from runs.overview import attention_rules as rules
 from runs.overview.attention_rules import (
@@ -17,6 +18,7 @@ from runs.overview.attention_rules import (
     NeedKind,
     ProjectNeeds,
     RunNeeds,
+    WaitNeeds,
     WorkflowNeeds,
 )
 from runs.overview.board import RECENT, Board
@@ -27,6 +29,7 @@ from runs.workflows import needs as workflow_needs
 NEEDS = 12
 
 _ACTIONS = {
+    NeedKind.WAITS: ("runs:run", "Open run"),
     NeedKind.LATE: ("runs:settings", "Open settings"),
     NeedKind.HELD: ("runs:agent-try-again", "Try again now"),
     NeedKind.CLONE: ("runs:project", "Open project"),
@@ -140,6 +143,7 @@ def needs(picture: Board, limit: int | None = NEEDS) -> Needs:
     found = rules.needs(
         rules.Picture(
             is_late=picture.facts.is_late,
+            waits=[_wait(run, now) for run in picture.active if run.is_waiting],
             agents=held.needs(picture),
             projects=[
                 _project(one, now, groups.get(one.pk, ()), stuck.get(one.pk, ()))
@@ -173,6 +177,14 @@ def _project(
         groups=groups,
         workflows=workflows,
     )
+
+
+def _wait(run: Run, now: datetime) -> WaitNeeds:
+    kind = Wait(run.waits)
+    since = hold_rules.clock(run.waits_at or now, now)
+    title = f"{run.project.name} #{run.issue_key}"
+    what, advice = wait_rules.words(kind), wait_rules.advice(kind)
+    return WaitNeeds(run.pk, title, what, since, run.waits_note, advice)
 
 
 def _run(run: Run, now: datetime) -> RunNeeds:

@@ -24,6 +24,7 @@ NUMBERS = (
     "nofile_limit",
     "refresh_seconds",
     "sweep_minutes",
+    "quiet_minutes",
     "rescue_days",
     "output_days",
     "people_percent",

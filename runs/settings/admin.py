@@ -161,6 +161,7 @@ class SettingsAdmin(TellingAdmin):
                     "launch_seconds",
                     "watch_seconds",
                     "run_budget_minutes",
+                    "quiet_minutes",
                     "git_timeout_seconds",
                     "refresh_seconds",
                 ]

@@ -56,6 +56,13 @@ class Settings(models.Model):
     sweep_minutes = _number(
         10, 1, 1440, "sweep interval (minutes)", "How often merged work is collected."
     )
+    quiet_minutes = _number(
+        15,
+        0,
+        10080,
+        "quiet screen (minutes)",
+        "After how long without a change of its screen an agent counts as waiting for you; 0: never.",
+    )
     rescue_days = _number(
         14, 1, 365, "rescues kept (days)", "How long what was rescued can be restored."
     )

@@ -18,7 +18,7 @@ from runs.accounts import refusal_rules
 from runs.core import lenient_json
 from runs.core.lenient_json import Entry
 from runs.core.ports import Lab, Output
-from runs.core.states import AgentMode, AgentState, Trouble
+from runs.core.states import AgentMode, AgentState, Trouble, Wait
 from runs.models import Run
 from runs.timeline import announce
 from runs.transcript import reports
@@ -30,6 +30,12 @@ FILE = "events.jsonl"
 MOST_BYTES = 1_100_000  # hooks write no more than a little less
 PIECE = 65_536
 DAY = timedelta(days=1)
+# The types of Claude Code's notifications that wait for an answer.
+_ASKED = {
+    "permission_prompt": Wait.PERMISSION,
+    "worker_permission_prompt": Wait.PERMISSION,
+    "elicitation_dialog": Wait.QUESTION,
+}
 # The columns of a run that events write. Words of its screen and its tokens come from elsewhere.
 TOLD = (
     *("agent_session", "agent_state", "agent_note", "agent_until"),
@@ -48,12 +54,16 @@ class Session:
     `result_subtype` is the program's own name of the error ("rate_limit", "server_error",
     "authentication_failed", "billing_error", "model_not_found"), `agent_note` its words,
     `api_status` the status that stands in them, and `trouble` what that means for the account. The
-    next word that the agent is given clears all of it. `read`: how many bytes of the file that is.
+    next word that the agent is given clears all of it. `asks`, `asked_at` and `question`: what it
+    asks a person since when, in the middle of a turn. `read`: how many bytes of the file that is.
     """
 
     report: Report = field(default_factory=Report)
     began_at: datetime | None = None
     turn_ended_at: datetime | None = None
+    asks: Wait = Wait.NONE
+    asked_at: datetime | None = None
+    question: str = ""
     read: int = 0
 
     @property
@@ -104,7 +114,8 @@ def session_of(run: Run) -> Session:
     told = {name: getattr(run, name) for name in TOLD if name not in words}
     state, trouble = AgentState(run.agent_state), Trouble(run.trouble)
     report = Report(agent_state=state, trouble=trouble, **told)
-    return Session(report, run.began_at, run.turn_ended_at, run.output_read)
+    asked = (Wait(run.asks), run.asked_at, run.question)
+    return Session(report, run.began_at, run.turn_ended_at, *asked, run.output_read)
 
 
 def _hear_one(lab: Lab, run: Run) -> None:
@@ -121,6 +132,8 @@ def _hear_one(lab: Lab, run: Run) -> None:
     columns = {
         **{name: getattr(after.report, name) for name in TOLD},
         **{"began_at": after.began_at, "turn_ended_at": after.turn_ended_at},
+        **{"asks": after.asks, "asked_at": after.asked_at},
+        "question": lab.mask(after.question)[:300],
         "agent_note": lab.mask(after.report.agent_note)[:300],
         "output_read": after.read,
     }
@@ -140,7 +153,12 @@ def _piece(lab: Lab, run: Run, start: int) -> Output | None:
 
 def _after(session: Session, entry: Entry, now: datetime) -> Session:
     at = _time(entry, now)
-    match entry.get("event"):
+    event = entry.get("event")
+    if event in ("PermissionRequest", "Notification"):
+        return _asking(session, entry, at)
+    if event in ("UserPromptSubmit", "Stop", "StopFailure", "SessionEnd"):
+        session = replace(session, asks=Wait.NONE, asked_at=None, question="")
+    match event:
         case "UserPromptSubmit":
             ident = session.report.agent_session or lenient_json.word(entry, "session")
             fresh = Report(agent_session=ident, agent_state=AgentState.WORKING)
@@ -156,6 +174,17 @@ def _after(session: Session, entry: Entry, now: datetime) -> Session:
             report = reports.ended(session.report, kind, words, status, now)
             return replace(session, report=report, turn_ended_at=at)
     return session
+
+
+def _asking(session: Session, entry: Entry, at: datetime) -> Session:
+    """The session after an event that may say that it asks a person; the first word of it stands."""
+    is_asked_tool = entry.get("event") == "PermissionRequest"
+    kind = Wait.PERMISSION if is_asked_tool else _ASKED.get(lenient_json.word(entry, "asks"))
+    if kind is None or session.asks is not Wait.NONE:
+        return session
+    tool, wish = lenient_json.line(entry, "tool", limit=60), lenient_json.line(entry, "wish")
+    question = f"{tool}: {wish}" if tool and wish else tool or lenient_json.line(entry, "said")
+    return replace(session, asks=kind, asked_at=at, question=question[:300])
 
 
 def _time(entry: Entry, now: datetime) -> datetime:

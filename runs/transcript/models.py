@@ -7,7 +7,7 @@ from dataclasses import fields
 
 from django.db import models
 
-from runs.core.states import AgentMode, AgentState, OutputKind, Trouble
+from runs.core.states import AgentMode, AgentState, OutputKind, Trouble, Wait
 from runs.transcript import token_usage
 from runs.transcript.record import Reading
 from runs.transcript.reports import Report
@@ -65,6 +65,15 @@ class AgentTold(models.Model):
         choices=[(t.value, t.value or "none") for t in Trouble],
         help_text="The trouble of its account that ended its last turn.",
     )
+    asks = models.CharField(
+        max_length=12,
+        blank=True,
+        default="",
+        choices=[(w.value, w.value or "nothing") for w in Wait],
+        help_text="What its hooks said that it asks a person.",
+    )
+    asked_at = models.DateTimeField(null=True, blank=True)
+    question = models.CharField(max_length=300, blank=True, default="")
     link_waits = models.BooleanField(
         default=False, help_text="The link into the agent's own page is still being looked for."
     )

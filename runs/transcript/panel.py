@@ -28,6 +28,7 @@ _STATES = {
     AgentState.INTERRUPTED: "Interrupted",
 }
 UNKNOWN = "unknown"
+WAITS = "waits for you"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ def pill(run: Run, now: datetime) -> Pill | None:
         until = wait.until
         told = f"{until:%H:%M:%S} UTC" if until else ""
         return Pill("warn", wait.text, words.iso(until) if until else "", told)
+    if run.is_waiting:
+        return Pill("warn", WAITS, "", "")
     state = run.state_of_agent
     if not run.is_active or state not in _PILLS:
         return None

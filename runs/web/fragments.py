@@ -15,10 +15,10 @@ from runs import schedule, wiring
 from runs.agents import cards as agent_cards
 from runs.agents import trial_page
 from runs.core.ports import Lab
-from runs.core.states import NoticeKind, Outcome, WorktreeFate
+from runs.core.states import NoticeKind, Outcome, Wait, WorktreeFate
 from runs.dispatch import why
 from runs.groups import pages as group_pages
-from runs.lifecycle import observe, steps
+from runs.lifecycle import observe, steps, wait_rules
 from runs.lifecycle import rows as run_rows
 from runs.lifecycle.observe import Screen
 from runs.models import AgentProfile, AgentTrial, Notice, Project, Run, Settings
@@ -70,6 +70,7 @@ PROJECT = {
 RUN = {
     "run-head": "lifecycle/_head",
     "run-act": "lifecycle/_act",
+    "run-wait": "lifecycle/_wait",
     "attach-box": "lifecycle/_attach",
     "steps": "lifecycle/_steps",
     "budget": "lifecycle/_budget",
@@ -320,6 +321,7 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
         "steps": steps.of(run, page.row.spent),
         "agent": panel.panel(run, page.board.facts.now),
         "agent_pill": panel.pill(run, page.board.facts.now),
+        "wait": wait_words(run),
         "attach": _attach(lab, run),
         "has_claim": _has_claim(run),
     }
@@ -330,6 +332,15 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
         changes = observe.changes(lab, run)
         context |= {"changes": changes, "files": diff.files(changes.files, changes.patch)}
     return context
+
+
+def wait_words(run: Run) -> Mapping[str, str] | None:
+    """For what a run waits that only a person can give, and what they can do; None while it works."""
+    if not run.is_waiting:
+        return None
+    kind = Wait(run.waits)
+    what = wait_rules.sentence(kind, run.agent, "")
+    return {"what": what, "advice": wait_rules.advice(kind), "note": run.waits_note}
 
 
 def _attach(lab: Lab, run: Run) -> str:
@@ -373,7 +384,7 @@ def _told(part: Shown) -> object:
             watch = getattr(part, "watch_seen", None), getattr(part, "open_watch", None)
             return (*shown, *opened, *auto, *watch, part.tracker, part.hooked_at)
         case Run():
-            ended = (part.state, part.outcome, part.settled_at)
+            ended = (part.state, part.outcome, part.settled_at, part.waits, part.waits_note)
             link = (part.link_waits, part.deep_link)
             pull = (part.pull_number, part.pull_state)
             return (*ended, *link, *pull, part.head, part.reading.report)
@@ -384,7 +395,8 @@ def _told(part: Shown) -> object:
             return (part.pk, part.state, part.steps, part.ended_at)
         case Settings():
             limits = (part.agent_id, part.model, part.effort, part.refresh_seconds)
-            return (*limits, part.git_timeout_seconds, part.people_percent, part.nofile_limit)
+            more = (part.git_timeout_seconds, part.people_percent, part.nofile_limit)
+            return (*limits, *more, part.quiet_minutes)
         case Screen():
             return (part.text, part.live, part.error)
     return None

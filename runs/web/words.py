@@ -14,6 +14,7 @@ _KIND_TONES = {
     NoticeKind.PROJECT_WARNED: "warn",
     NoticeKind.RUN_WARNED: "warn",
     NoticeKind.RUN_TROUBLED: "warn",
+    NoticeKind.RUN_WAITS: "warn",
     NoticeKind.RUN_GOES_ON: "live",
     NoticeKind.RUN_HELD: "warn",
     NoticeKind.RUN_RESUMED: "live",

@@ -1,0 +1,65 @@
+"""Keeps which working runs wait for a person, and tells when one begins to wait or goes on.
+
+The reading of hooks and screens has stored the facts before; asks nothing outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from django.db import transaction
+
+from runs.core.states import NoticeKind, RunState, Wait
+from runs.core.tick_context import TickContext
+from runs.lifecycle import wait_rules
+from runs.lifecycle.wait_rules import WaitFacts, Waiting
+from runs.models import Run, Settings
+from runs.timeline import announce
+
+
+def note(tick: TickContext, runs: Sequence[Run]) -> int:
+    """Store for each working run whether it waits, and for what; how many that changed."""
+    changed = 0
+    for run in runs:
+        if run.outcome or run.state != RunState.WORKING:
+            continue
+        found = wait_rules.waiting(_facts(run, tick.settings), tick.now)
+        if (found.kind, found.note) != (run.waits, run.waits_note):
+            with tick.going_on(f"run {run.pk}: its wait was not kept", run_id=run.pk):
+                changed += _keep(tick, run, found)
+    return changed
+
+
+def _facts(run: Run, settings: Settings) -> WaitFacts:
+    return WaitFacts(
+        asks=Wait(run.asks),
+        asked_at=run.asked_at,
+        question=run.question,
+        turn_ended_at=None if run.is_adopted or run.is_one_shot else run.turn_ended_at,
+        is_error=run.is_error,
+        note=run.agent_note,
+        changed_at=None if run.output else run.screen_at,
+        quiet_after=timedelta(minutes=settings.quiet_minutes),
+    )
+
+
+def _keep(tick: TickContext, run: Run, found: Waiting) -> bool:
+    before = Wait(run.waits)
+    columns = {"waits": found.kind, "waits_at": found.since, "waits_note": found.note[:300]}
+    with transaction.atomic():
+        rows = Run.objects.working().filter(pk=run.pk, waits=before)
+        if not rows.update(**columns):
+            return False
+        if found.kind is not before:
+            announce.tell(tick.lab, *_news(run, before, found), run=run)
+    for name, value in columns.items():
+        setattr(run, name, value)
+    return True
+
+
+def _news(run: Run, before: Wait, found: Waiting) -> tuple[NoticeKind, str]:
+    """What the timeline tells."""
+    if found.kind is Wait.NONE:
+        return NoticeKind.RUN_GOES_ON, f"the agent goes on; it {wait_rules.past(before)}"
+    return NoticeKind.RUN_WAITS, wait_rules.sentence(found.kind, run.agent, found.note)

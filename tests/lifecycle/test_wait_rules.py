@@ -1,0 +1,153 @@
+"""Whether a working run waits for a person: the rule as a table, and what hooks say of it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from runs.core.states import Wait
+from runs.lifecycle import wait_rules
+from runs.lifecycle.wait_rules import WaitFacts, Waiting, waiting, was_answered
+from runs.transcript.hook_events import Session, read_on
+
+NOW = datetime(2026, 11, 22, 3, 0, tzinfo=UTC)
+QUARTER = timedelta(minutes=15)
+
+
+def ago(**delta: float) -> datetime:
+    return NOW - timedelta(**delta)
+
+
+@pytest.mark.parametrize(
+    ("facts", "kind", "since"),
+    [
+        pytest.param(WaitFacts(), Wait.NONE, None, id="nothing is known"),
+        pytest.param(
+            WaitFacts(Wait.PERMISSION, NOW, "Bash: ls"), Wait.PERMISSION, NOW, id="asked just now"
+        ),
+        pytest.param(
+            WaitFacts(Wait.QUESTION, ago(hours=1), turn_ended_at=ago(minutes=1)),
+            Wait.QUESTION,
+            ago(hours=1),
+            id="a question comes before the end of a turn",
+        ),
+        pytest.param(
+            WaitFacts(turn_ended_at=ago(seconds=9)), Wait.NONE, None, id="its turn ended just now"
+        ),
+        pytest.param(
+            WaitFacts(turn_ended_at=ago(seconds=10)), Wait.IDLE, ago(seconds=10), id="idle"
+        ),
+        pytest.param(
+            WaitFacts(turn_ended_at=ago(minutes=2), is_error=True, note="API Error"),
+            Wait.ERROR,
+            ago(minutes=2),
+            id="stopped by an error",
+        ),
+        pytest.param(
+            WaitFacts(changed_at=ago(minutes=15), quiet_after=QUARTER),
+            Wait.QUIET,
+            ago(minutes=15),
+            id="an unchanged screen",
+        ),
+        pytest.param(
+            WaitFacts(changed_at=ago(minutes=14, seconds=59), quiet_after=QUARTER),
+            Wait.NONE,
+            None,
+            id="not for long enough",
+        ),
+        pytest.param(
+            WaitFacts(changed_at=ago(days=1)), Wait.NONE, None, id="a quiet screen counts never"
+        ),
+        pytest.param(
+            WaitFacts(changed_at=NOW + QUARTER, turn_ended_at=NOW + QUARTER, quiet_after=QUARTER),
+            Wait.NONE,
+            None,
+            id="the clock was set back",
+        ),
+    ],
+)
+def test_for_what_a_run_waits(facts, kind, since):
+    found = waiting(facts, NOW)
+    assert (found.kind, found.since) == (kind, since)
+
+
+def test_what_the_program_said_comes_along():
+    assert waiting(WaitFacts(Wait.PERMISSION, NOW, "Bash: ls"), NOW).note == "Bash: ls"
+    ended = WaitFacts(turn_ended_at=ago(minutes=1), is_error=True, note="API Error")
+    assert waiting(ended, NOW).note == "API Error"
+    assert waiting(WaitFacts(turn_ended_at=ago(minutes=1), note="x"), NOW) == Waiting(
+        Wait.IDLE, ago(minutes=1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed_before", "answered"),
+    [
+        (None, False),
+        (timedelta(seconds=-30), False),
+        (timedelta(seconds=1), False),
+        (timedelta(seconds=8), False),
+        (timedelta(seconds=9), True),
+    ],
+    ids=["never", "before it asked", "it draws its question", "still drawing", "it goes on"],
+)
+def test_a_screen_that_changes_again_shows_that_it_goes_on(changed_before, answered):
+    before = NOW + changed_before if changed_before is not None else None
+    assert was_answered(NOW, before) is answered
+    assert not was_answered(None, before)
+
+
+@pytest.mark.parametrize("kind", [one for one in Wait if one])
+def test_every_kind_has_its_words(kind):
+    assert wait_rules.words(kind)
+    assert wait_rules.past(kind)
+    assert wait_rules.advice(kind).endswith(".")
+
+
+def read(*entries: object, before: Session = Session()) -> Session:  # noqa: B008
+    return read_on(before, b"".join(json.dumps(one).encode() + b"\n" for one in entries), NOW)
+
+
+GIVEN = {"event": "UserPromptSubmit", "at": ago(minutes=5).timestamp(), "session": "s-1"}
+ASKS = {"event": "PermissionRequest", "at": ago(seconds=9).timestamp(), "tool": "Bash"}
+
+
+@pytest.mark.parametrize(
+    ("event", "asks", "question"),
+    [
+        ({**ASKS, "wish": "git push"}, Wait.PERMISSION, "Bash: git push"),
+        (ASKS, Wait.PERMISSION, "Bash"),
+        (
+            {"event": "Notification", "asks": "permission_prompt", "said": "Claude needs it"},
+            Wait.PERMISSION,
+            "Claude needs it",
+        ),
+        (
+            {"event": "Notification", "asks": "elicitation_dialog", "said": "Which one?"},
+            Wait.QUESTION,
+            "Which one?",
+        ),
+        ({"event": "Notification", "asks": "idle_prompt"}, Wait.NONE, ""),
+        ({"event": "Notification", "asks": ["x"]}, Wait.NONE, ""),
+        ({"event": "Notification"}, Wait.NONE, ""),
+        ({"event": "PermissionRequest", "tool": 5, "wish": {}}, Wait.PERMISSION, ""),
+    ],
+)
+def test_what_hooks_say_that_it_asks(event, asks, question):
+    session = read(GIVEN, event)
+    assert (session.asks, session.question) == (asks, question)
+    assert (session.asked_at is not None) == bool(asks)
+
+
+def test_the_first_word_of_a_question_stands():
+    later = {"event": "Notification", "asks": "permission_prompt", "said": "needs you"}
+    session = read(GIVEN, {**ASKS, "wish": "ls"}, later)
+    assert (session.question, session.asked_at) == ("Bash: ls", ago(seconds=9))
+
+
+@pytest.mark.parametrize("over", ["UserPromptSubmit", "Stop", "StopFailure", "SessionEnd"])
+def test_what_comes_after_an_answer_ends_the_question(over):
+    session = read({"event": over}, before=read(GIVEN, ASKS))
+    assert (session.asks, session.asked_at, session.question) == (Wait.NONE, None, "")

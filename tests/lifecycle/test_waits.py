@@ -1,0 +1,207 @@
+"""Runs whose agent waits for a person: stored, told once each way, first under *Needs you*."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from datetime import timedelta
+
+import pytest
+from django.db import IntegrityError, transaction
+from django.test import Client
+
+from runs.accounts import resuming
+from runs.core.states import NoticeKind, Outcome, Wait
+from runs.models import Notice, Project, Run, Settings
+from runs.notices import rules as notice_rules
+from tests import make
+from tests.fakes import World
+from tests.runs.stories import look, start
+from tests.web import board_rows as rows
+from tests.web.people import text_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BASH = {"event": "PermissionRequest", "tool": "Bash", "wish": "rm -rf build"}
+
+
+@pytest.fixture
+def project(world: World) -> Project:
+    world.tracker.add_root("demo")
+    return make.a_project(agent=make.an_agent("Claude", argv=["claude", "{prompt}"]))
+
+
+@pytest.fixture
+def run(world: World, project: Project) -> Run:
+    """One that works on its task, as its hooks told."""
+    made = start(world, project, "7")
+    hears(world, made, {"event": "UserPromptSubmit", "session": "s-1"})
+    shows(world, made, "✳ Thinking…")
+    return made
+
+
+def hears(world: World, run: Run, event: dict[str, object]) -> None:
+    """A hook of its program writes a line."""
+    folder = world.lab.paths.run_folder(run.pk)
+    line = json.dumps({"at": world.clock.now.timestamp(), **event}).encode() + b"\n"
+    world.sessions.events[folder] = world.sessions.events.get(folder, b"") + line
+
+
+def shows(world: World, run: Run, screen: str) -> Run:
+    """Its screen is this, and the worker looks."""
+    world.sessions.text[run.session] = screen
+    return looked(world, run)
+
+
+def looked(world: World, run: Run, **delta: float) -> Run:
+    """Time passes, and the worker looks."""
+    world.clock.forward(**delta)
+    look(world)
+    run.refresh_from_db()
+    return run
+
+
+def told(kind: NoticeKind) -> list[str]:
+    return list(Notice.objects.filter(kind=kind).order_by("pk").values_list("text", flat=True))
+
+
+def test_a_permission_prompt_is_seen_told_and_over_once_the_screen_moves_on(world, run):
+    hears(world, run, BASH)
+    looked(world, run)
+    assert (run.waits, run.waits_at, run.waits_note) == (
+        Wait.PERMISSION,
+        world.clock.now,
+        "Bash: rm -rf build",
+    )
+    assert told(NoticeKind.RUN_WAITS) == ["Claude asks for a permission: Bash: rm -rf build"]
+    shows(world, run, "Do you want to proceed?")
+    looked(world, run, minutes=5)
+    assert (run.waits, len(told(NoticeKind.RUN_WAITS))) == (Wait.PERMISSION, 1)
+    # Somebody answers: the screen changes, and again.
+    shows(world, run, "✳ Working… 1")
+    assert run.waits == Wait.PERMISSION
+    world.clock.forward(seconds=5)
+    shows(world, run, "✳ Working… 2")
+    assert (run.waits, run.asks, run.waits_at, run.waits_note) == ("", "", None, "")
+    assert told(NoticeKind.RUN_GOES_ON) == ["the agent goes on; it had asked for a permission"]
+    looked(world, run, minutes=1)
+    assert (run.waits, len(told(NoticeKind.RUN_WAITS))) == ("", 1)
+
+
+def test_a_turn_that_ends_without_delivery_waits_for_a_word(world, run):
+    hears(world, run, {"event": "Stop"})
+    looked(world, run)
+    assert run.waits == ""
+    looked(world, run, seconds=11)
+    assert (run.waits, run.outcome) == (Wait.IDLE, "")
+    hears(world, run, {"event": "UserPromptSubmit"})
+    looked(world, run)
+    assert run.waits == ""
+    assert told(NoticeKind.RUN_WAITS) == ["Claude has stopped and waits for a word"]
+
+
+def test_an_error_that_is_not_the_accounts_trouble_waits_with_its_words(world, run):
+    hears(world, run, {"event": "StopFailure", "kind": "unknown", "text": "Something odd"})
+    looked(world, run, seconds=11)
+    assert (run.waits, run.waits_note, run.state) == (Wait.ERROR, "Something odd", "working")
+
+
+def test_the_accounts_trouble_is_held_and_waits_for_nobody(world, run):
+    words = "API Error: Request rejected (429) · much"
+    hears(world, run, {"event": "StopFailure", "kind": "rate_limit", "text": words})
+    looked(world, run, seconds=11)
+    assert (run.state, run.waits) == ("held", "")
+
+
+@pytest.mark.parametrize(("minutes", "waits"), [(15, Wait.QUIET), (0, ""), (60, "")])
+def test_a_screen_that_does_not_change_counts_after_the_time_of_the_settings(
+    world, run, minutes, waits
+):
+    Settings.objects.update(quiet_minutes=minutes)
+    looked(world, run, minutes=16)
+    assert run.waits == waits
+    shows(world, run, "something new")
+    assert (run.waits, len(told(NoticeKind.RUN_GOES_ON))) == ("", 1 if waits else 0)
+
+
+def test_a_screen_that_cannot_be_read_proves_nothing(world, run):
+    shows(world, run, "")
+    looked(world, run, minutes=14)
+    shows(world, run, "news")
+    assert looked(world, run, minutes=14).waits == ""
+
+
+def test_delivered_work_waits_for_nobody(world, run):
+    hears(world, run, BASH)
+    world.tracker.add_pull("demo", "afk/7")
+    looked(world, run)
+    assert (run.outcome, told(NoticeKind.RUN_WAITS)) == (Outcome.SUCCEEDED, [])
+
+
+def test_a_budget_says_what_the_wait_did(world, run):
+    hears(world, run, BASH)
+    looked(world, run)
+    looked(world, run, minutes=46)
+    assert run.outcome == Outcome.TIMED_OUT
+    assert run.reason.endswith("; it waited for a person for the last 46 min")
+
+
+def test_what_asks_is_masked(world, run):
+    world.lab = dataclasses.replace(world.lab, mask=lambda text: text.replace("hush", "[hidden]"))
+    hears(world, run, {**BASH, "wish": "curl -H hush"})
+    looked(world, run)
+    assert run.question == run.waits_note == "Bash: curl -H [hidden]"
+    assert told(NoticeKind.RUN_WAITS) == ["Claude asks for a permission: Bash: curl -H [hidden]"]
+
+
+def test_an_agent_that_is_started_again_waits_for_nothing_of_before(run):
+    forgotten = resuming.forgotten(run)
+    assert [forgotten[name] for name in ("waits", "asks", "question")] == ["", "", ""]
+    assert [forgotten[name] for name in ("waits_at", "asked_at", "screen_at")] == [None] * 3
+
+
+def test_a_wait_without_a_time_is_refused_by_the_database(run):
+    with pytest.raises(IntegrityError), transaction.atomic():
+        Run.objects.filter(pk=run.pk).update(waits=Wait.IDLE, waits_at=None)
+
+
+def test_a_tick_that_lost_the_race_tells_nothing(world, run):
+    hears(world, run, BASH)
+    Run.objects.filter(pk=run.pk).update(waits=Wait.QUIET, waits_at=world.clock.now)
+    looked(world, run)
+    assert (run.waits, told(NoticeKind.RUN_WAITS)) == (
+        Wait.PERMISSION,
+        ["Claude asks for a permission: Bash: rm -rf build"],
+    )
+
+
+def test_pages_and_api_say_it_first(world, run, operator, client: Client):
+    client.force_login(operator)
+    rows.a_tick(world)
+    assert "asks for a permission" not in text_of(client.get("/"))
+    hears(world, run, BASH)
+    looked(world, run)
+    html = text_of(client.get("/"))
+    needs = html[html.index('id="needs-you"') : html.index('id="running"')]
+    assert "asks for a permission since" in needs
+    assert "Bash: rm -rf build. Attach to its session and answer." in needs
+    assert "waits for you" in html[html.index(f'id="run-{run.pk}"') :]
+    page = text_of(client.get(f"/runs/{run.pk}/"))
+    card = page[page.index('id="run-wait"') : page.index('id="terminal"')]
+    assert "Claude asks for a permission, since" in card
+    assert "<code>Bash: rm -rf build</code>" in card
+    assert "The budget goes on meanwhile." in card
+    assert "Waits for you" in page[page.index('id="steps"') :]
+
+
+def test_whoever_gets_notices_is_told_of_it_by_default():
+    assert NoticeKind.RUN_WAITS.value in notice_rules.AT_FIRST
+    assert notice_rules.topic_of(NoticeKind.RUN_WAITS, "") == NoticeKind.RUN_WAITS.value
+
+
+def test_the_rule_waits_for_a_pull_request_that_was_opened_last(world, run):
+    """The turn ends a moment after the pull request was made: that is a success, and no wait."""
+    hears(world, run, {"event": "Stop"})
+    world.tracker.add_pull("demo", "afk/7")
+    looked(world, run, seconds=timedelta(seconds=11).total_seconds())
+    assert (run.outcome, told(NoticeKind.RUN_WAITS)) == (Outcome.SUCCEEDED, [])
