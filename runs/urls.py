@@ -44,6 +44,7 @@ run_patterns = [
     path("<int:run_id>/", run.run, name="run"),
     path("<int:run_id>/live", run.run_live, name="run-live"),
     path("<int:run_id>/stop", run.stop, name="stop"),
+    path("<int:run_id>/answer", run.answer, name="run-answer"),
     path("<int:run_id>/dismiss", overview.dismiss_run, name="run-dismiss"),
     path("<int:run_id>/pull", run.pull, name="run-pull"),
     path("<int:run_id>/pull/live", run.pull_live, name="run-pull-live"),

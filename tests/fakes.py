@@ -139,6 +139,20 @@ class FakeSessions:
             raise SeamError(f"can't find session: {name}")
         self.typed.append((name, text))
 
+    def say(self, name: str, marker: str, text: str) -> None:
+        self._give(name, marker)
+        self.typed.append((name, text))
+
+    def press(self, name: str, marker: str, digit: int) -> None:
+        self._give(name, marker)
+        self.typed.append((name, f"key {digit:d}"))
+
+    def _give(self, name: str, marker: str) -> None:
+        self._ask()
+        _refuse_odd(name, marker)
+        if name not in self.all or self.all[name].marker != marker:
+            raise SeamError(f"the session {name} is not there any more")
+
     def attach_command(self, name: str) -> Sequence[str]:
         return ["tmux", "attach", "-t", f"={name}"]
 

@@ -318,6 +318,15 @@ class Sessions(Protocol):
     def type(self, name: str, text: str) -> None:
         """Give a session's program a line, as if pasted and sent with Enter. Raises SeamError."""
 
+    def say(self, name: str, marker: str, text: str) -> None:
+        """Give the program of a session with this marker a text, as if pasted and sent with Enter.
+
+        Raises SeamError, also when the session is gone or another one.
+        """
+
+    def press(self, name: str, marker: str, digit: int) -> None:
+        """Press one digit in a session with this marker. Raises SeamError, as `say` does."""
+
     def attach_command(self, name: str) -> Sequence[str]:
         """The command that a person types to watch the session."""
 

@@ -148,6 +148,11 @@ class Run(AgentTold, QuickRows):
     )
     waits_at = models.DateTimeField(null=True, blank=True)
     waits_note = models.CharField(max_length=300, blank=True, default="")
+    answer = models.CharField(
+        max_length=300, blank=True, default="", help_text="What a person answered to that."
+    )
+    answered_by = models.CharField(max_length=150, blank=True, default="")
+    answered_at = models.DateTimeField(null=True, blank=True)
     last_words = models.TextField(
         blank=True, help_text="The end of the screen when the program ended."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -11,6 +12,10 @@ from runs.core.states import Wait
 IDLE_AFTER = timedelta(seconds=10)
 # Until then a program is still drawing what it asks, with whatever else ran beside it.
 DRAWN_AFTER = timedelta(seconds=8)
+# An answer whose screen has not changed for so long may be given once more: it got lost.
+LOST_AFTER = timedelta(seconds=15)
+CHOICE_LINES, CHOICE_CHARACTERS = 30, 200
+_CHOICE = re.compile(r"[\s│┃|❯›>]*(?P<digit>[1-9])[.)] +(?P<text>\S.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,14 @@ class Waiting:
     note: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of the answers that a program offers: the digit that gives it, and what it says."""
+
+    digit: int
+    text: str
+
+
 def waiting(facts: WaitFacts, now: datetime) -> Waiting:
     """What the facts prove; what the program says itself comes before what its screen shows."""
     if facts.asks is not Wait.NONE and facts.asked_at is not None:
@@ -66,6 +79,24 @@ def was_answered(asked_at: datetime | None, changed_at: datetime | None) -> bool
     goes on changes its screen again and again.
     """
     return asked_at is not None and changed_at is not None and changed_at - asked_at > DRAWN_AFTER
+
+
+def choices(screen: str) -> list[Choice]:
+    """What a program offers to choose from at the end of its screen, which has no colours.
+
+    They are numbered from 1 on, one under the other; empty when it offers nothing of that form.
+    """
+    found: list[Choice] = []
+    for line in screen.splitlines()[-CHOICE_LINES:]:
+        match = _CHOICE.fullmatch(line.rstrip(" │┃|"))
+        if match is None:
+            continue
+        digit, text = int(match["digit"]), match["text"].strip()
+        if digit == 1:
+            found = []
+        if digit == len(found) + 1:
+            found.append(Choice(digit, text[:CHOICE_CHARACTERS]))
+    return found if len(found) > 1 else []
 
 
 def words(kind: Wait) -> str:
@@ -106,9 +137,9 @@ _PAST = {
 }
 _ADVICE = {
     Wait.NONE: "",
-    Wait.PERMISSION: "Attach to its session and answer.",
-    Wait.QUESTION: "Attach to its session and answer.",
-    Wait.IDLE: "Attach to its session and tell it how to go on, or stop it.",
-    Wait.ERROR: "Attach to its session and tell it to go on, or stop it.",
+    Wait.PERMISSION: "Answer it on its page.",
+    Wait.QUESTION: "Answer it on its page.",
+    Wait.IDLE: "Tell it on its page how to go on, or stop it.",
+    Wait.ERROR: "Tell it on its page to go on, or stop it.",
     Wait.QUIET: "Look at its screen: it may ask something, or work without a word.",
 }

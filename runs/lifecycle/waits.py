@@ -25,7 +25,7 @@ def note(tick: TickContext, runs: Sequence[Run]) -> int:
         if run.outcome or run.state != RunState.WORKING:
             continue
         found = wait_rules.waiting(_facts(run, tick.settings), tick.now)
-        if (found.kind, found.note) != (run.waits, run.waits_note):
+        if found != Waiting(Wait(run.waits), run.waits_at, run.waits_note):
             with tick.going_on(f"run {run.pk}: its wait was not kept", run_id=run.pk):
                 changed += _keep(tick, run, found)
     return changed
@@ -47,6 +47,8 @@ def _facts(run: Run, settings: Settings) -> WaitFacts:
 def _keep(tick: TickContext, run: Run, found: Waiting) -> bool:
     before = Wait(run.waits)
     columns = {"waits": found.kind, "waits_at": found.since, "waits_note": found.note[:300]}
+    if found.since != run.waits_at:  # what was answered to another question is no answer to this
+        columns |= {"answer": "", "answered_by": "", "answered_at": None}
     with transaction.atomic():
         rows = Run.objects.working().filter(pk=run.pk, waits=before)
         if not rows.update(**columns):

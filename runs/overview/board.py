@@ -62,6 +62,7 @@ UNSHOWN = (
     *("tokens_cached", "tokens_out", "cost_usd", "result_subtype", "is_error", "api_status"),
     *("message_id", "output_read", "output_skips", "used_tokens"),
     *("asks", "asked_at", "question", "screen_mark", "screen_at"),
+    *("answer", "answered_by", "answered_at"),
 )
 
 RECENT = 200

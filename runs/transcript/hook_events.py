@@ -177,14 +177,26 @@ def _after(session: Session, entry: Entry, now: datetime) -> Session:
 
 
 def _asking(session: Session, entry: Entry, at: datetime) -> Session:
-    """The session after an event that may say that it asks a person; the first word of it stands."""
-    is_asked_tool = entry.get("event") == "PermissionRequest"
-    kind = Wait.PERMISSION if is_asked_tool else _ASKED.get(lenient_json.word(entry, "asks"))
-    if kind is None or session.asks is not Wait.NONE:
+    """The session after an event that may say that it asks a person.
+
+    Two hooks tell of one permission, in either order: the one that names the tool says for what.
+    Of several questions the first stands, as its dialog does.
+    """
+    is_of_tool = entry.get("event") == "PermissionRequest"
+    kind = Wait.PERMISSION if is_of_tool else _ASKED.get(lenient_json.word(entry, "asks"))
+    if kind is None or session.question:
         return session
     tool, wish = lenient_json.line(entry, "tool", limit=60), lenient_json.line(entry, "wish")
-    question = f"{tool}: {wish}" if tool and wish else tool or lenient_json.line(entry, "said")
-    return replace(session, asks=kind, asked_at=at, question=question[:300])
+    question = f"{tool}: {wish}" if tool and wish else tool
+    if kind is Wait.QUESTION:
+        question = lenient_json.line(entry, "said")
+    is_first = session.asks is Wait.NONE
+    return replace(
+        session,
+        asks=kind if is_first else session.asks,
+        asked_at=at if is_first else session.asked_at,
+        question=question[:300],
+    )
 
 
 def _time(entry: Entry, now: datetime) -> datetime:

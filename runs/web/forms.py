@@ -93,6 +93,14 @@ class RunFilter(forms.Form):
     before = forms.IntegerField(required=False, min_value=1, max_value=2**62)
 
 
+class AnswerForm(forms.Form):
+    """An answer to an agent that waits since `since`: the digit of a choice, or a text."""
+
+    since = forms.DateTimeField()
+    choice = forms.IntegerField(required=False, min_value=1, max_value=9)
+    text = forms.CharField(required=False, strip=False)
+
+
 def _grouped(lists: Iterable[tuple[str, list[str]]]) -> Grouped:
     """The agent's own default first, then each agent's names under its name."""
     groups: Grouped = [("", "the agent's own default")]

@@ -18,6 +18,7 @@ from runs.core.ports import Lab
 from runs.core.states import NoticeKind, Outcome, Wait, WorktreeFate
 from runs.dispatch import why
 from runs.groups import pages as group_pages
+from runs.lifecycle import answers as answers_to
 from runs.lifecycle import observe, steps, wait_rules
 from runs.lifecycle import rows as run_rows
 from runs.lifecycle.observe import Screen
@@ -94,7 +95,11 @@ PROJECT_ASKED = {
     "watch-new": "projects/_new_watch",
     "webhook": "forges/_project_hook",
 }
-SEEN = {"terminal": "lifecycle/_terminal", "changes": "lifecycle/_changes"}
+SEEN = {
+    "terminal": "lifecycle/_terminal",
+    "answering": "lifecycle/_answering",
+    "changes": "lifecycle/_changes",
+}
 GROUP = {
     "group-head": "groups/_head",
     "group-progress": "groups/_progress",
@@ -330,6 +335,7 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
         context |= {"terminal": screen, "screen_html": terminal.render(screen.text)}
     if asked:
         changes = observe.changes(lab, run)
+        context["answering"] = answers_to.offered(lab, run) if run.is_waiting else []
         context |= {"changes": changes, "files": diff.files(changes.files, changes.patch)}
     return context
 
@@ -340,7 +346,7 @@ def wait_words(run: Run) -> Mapping[str, str] | None:
         return None
     kind = Wait(run.waits)
     what = wait_rules.sentence(kind, run.agent, "")
-    return {"what": what, "advice": wait_rules.advice(kind), "note": run.waits_note}
+    return {"what": what, "note": run.waits_note}
 
 
 def _attach(lab: Lab, run: Run) -> str:
@@ -384,7 +390,7 @@ def _told(part: Shown) -> object:
             watch = getattr(part, "watch_seen", None), getattr(part, "open_watch", None)
             return (*shown, *opened, *auto, *watch, part.tracker, part.hooked_at)
         case Run():
-            ended = (part.state, part.outcome, part.settled_at, part.waits, part.waits_note)
+            ended = (part.state, part.outcome, part.settled_at, part.waits_at, part.answered_at)
             link = (part.link_waits, part.deep_link)
             pull = (part.pull_number, part.pull_state)
             return (*ended, *link, *pull, part.head, part.reading.report)

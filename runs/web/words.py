@@ -15,6 +15,7 @@ _KIND_TONES = {
     NoticeKind.RUN_WARNED: "warn",
     NoticeKind.RUN_TROUBLED: "warn",
     NoticeKind.RUN_WAITS: "warn",
+    NoticeKind.RUN_ANSWERED: "live",
     NoticeKind.RUN_GOES_ON: "live",
     NoticeKind.RUN_HELD: "warn",
     NoticeKind.RUN_RESUMED: "live",

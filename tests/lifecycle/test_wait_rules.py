@@ -122,7 +122,7 @@ ASKS = {"event": "PermissionRequest", "at": ago(seconds=9).timestamp(), "tool": 
         (
             {"event": "Notification", "asks": "permission_prompt", "said": "Claude needs it"},
             Wait.PERMISSION,
-            "Claude needs it",
+            "",
         ),
         (
             {"event": "Notification", "asks": "elicitation_dialog", "said": "Which one?"},
@@ -141,8 +141,18 @@ def test_what_hooks_say_that_it_asks(event, asks, question):
     assert (session.asked_at is not None) == bool(asks)
 
 
-def test_the_first_word_of_a_question_stands():
-    later = {"event": "Notification", "asks": "permission_prompt", "said": "needs you"}
+@pytest.mark.parametrize("is_told_first", [True, False])
+def test_two_hooks_of_one_permission_may_come_in_either_order(is_told_first):
+    at = ago(seconds=9).timestamp()
+    told = {"event": "Notification", "asks": "permission_prompt", "said": "needs you", "at": at}
+    wish = {**ASKS, "wish": "ls", "at": at}
+    session = read(GIVEN, *((told, wish) if is_told_first else (wish, told)))
+    assert (session.asks, session.question) == (Wait.PERMISSION, "Bash: ls")
+    assert session.asked_at == ago(seconds=9)
+
+
+def test_of_several_questions_the_first_stands():
+    later = {**ASKS, "tool": "Write", "wish": "x", "at": NOW.timestamp()}
     session = read(GIVEN, {**ASKS, "wish": "ls"}, later)
     assert (session.question, session.asked_at) == ("Bash: ls", ago(seconds=9))
 

@@ -184,7 +184,7 @@ def test_pages_and_api_say_it_first(world, run, operator, client: Client):
     html = text_of(client.get("/"))
     needs = html[html.index('id="needs-you"') : html.index('id="running"')]
     assert "asks for a permission since" in needs
-    assert "Bash: rm -rf build. Attach to its session and answer." in needs
+    assert "Bash: rm -rf build. Answer it on its page." in needs
     assert "waits for you" in html[html.index(f'id="run-{run.pk}"') :]
     page = text_of(client.get(f"/runs/{run.pk}/"))
     card = page[page.index('id="run-wait"') : page.index('id="terminal"')]

@@ -78,6 +78,33 @@ def test_a_line_is_typed_into_a_session_and_nowhere_else(sessions, tmp_path):
     assert told.read_text() == text
 
 
+def test_a_text_and_a_digit_reach_the_session_that_is_meant_and_no_other(sessions, tmp_path):
+    told = tmp_path / "told"
+    echo = "import sys; open(sys.argv[1], 'w').write(input() + '|' + input() + '|' + input())"
+    order = an_order(tmp_path, argv=[sys.executable, "-c", echo, str(told)])
+    for give in (sessions.say, sessions.press):
+        with pytest.raises(SeamError, match="not there any more"):
+            give("demo~1~afk-7", order.marker, "1" if give == sessions.say else 1)
+    sessions.start(order)
+    with pytest.raises(SeamError, match="not there any more"):
+        sessions.say("demo~1~afk-7", "lab-another", "to another run")
+    with pytest.raises(SeamError, match="not there any more"):
+        sessions.press("demo~1~afk-7", "lab-another", 1)
+    text = 'it\'s "$HOME"; #{pane_id}\nand more'
+    sessions.say("demo~1~afk-7", order.marker, text)
+    sessions.press("demo~1~afk-7", order.marker, 2)
+    sessions.say("demo~1~afk-7", order.marker, "the end")
+    if isinstance(sessions, FakeSessions):
+        given = [text, "key 2", "the end"]
+        assert sessions.typed == [("demo~1~afk-7", one) for one in given]
+        return
+    for _ in range(200):
+        if told.exists() and told.read_text():
+            break
+        time.sleep(0.05)
+    assert told.read_text() == text.replace("\n", "|") + "|2the end"
+
+
 def test_two_sessions_of_one_name_are_refused(sessions, tmp_path):
     sessions.start(an_order(tmp_path))
     with pytest.raises(SeamError):
