@@ -12,7 +12,7 @@ from django.db.models import Q
 
 from runs import schedule
 from runs.accounts import holds, resuming
-from runs.core import clock, connections, lease
+from runs.core import clock, database, lease
 from runs.core.database_trouble import database_words
 from runs.core.ports import Lab, SeamError, Sighting
 from runs.core.states import RunState
@@ -101,7 +101,7 @@ def _tick(lab: Lab, project: str, force: bool) -> Report:
         logger.exception("tick was cut short")
         report.errors.append(f"the tick was cut short by a mistake of labsite: {error!r}")
     finally:
-        connections.renew()
+        database.renew_connection()
         quota.settle(lab)
         try:
             _finish(lab, settings, number, due, project, report, began)

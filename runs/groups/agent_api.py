@@ -11,7 +11,7 @@ from pydantic import Field
 from runs.agents.agent_api import answer, name_of
 from runs.agents.api_door import door, shaped, texts
 from runs.groups import acts as groups
-from runs.groups import idempotency, issue_tasks, monitors, tasks
+from runs.groups import issue_tasks, monitors, tasks
 from runs.groups import schemas as shapes
 from runs.groups import workers as hiring
 from runs.models import Monitor, Run, Task, TaskGroup, Worker
@@ -105,7 +105,7 @@ def _add(request: HttpRequest, run: Run, name: str) -> JsonResponse:
     """The very same tasks as the newest are kept once: an agent asks again when it heard nothing."""
     new = shapes.new_tasks(shaped(request, shapes.MoreTasks).tasks)
     found = groups.open_of(run.project, name)
-    made = idempotency.newest_like(found, new) or tasks.add(lab(), found, new, by=name_of(run))
+    made = tasks.newest_like(found, new) or tasks.add(lab(), found, new, by=name_of(run))
     return answer(status=201, tasks=_all(made))
 
 

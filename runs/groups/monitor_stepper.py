@@ -12,7 +12,7 @@ from django.db import DatabaseError, InterfaceError, OperationalError, transacti
 from django.db.models import Case, DateTimeField, ExpressionWrapper, F, Q, QuerySet, When
 from django.db.models.functions import Least
 
-from runs.core import budgets, connections, lease
+from runs.core import budgets, database, lease
 from runs.core.database_trouble import database_words
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
@@ -196,7 +196,7 @@ def look(tick: TickContext) -> None:
     except (OperationalError, InterfaceError) as error:
         # The runs of this host are still to be looked at, if the database is there for them.
         tick.errors.append(database_words(str(error)))
-        connections.renew()
+        database.renew_connection()
 
 
 def _look(tick: TickContext) -> None:

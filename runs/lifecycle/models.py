@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from runs.agents.models import AgentProfile
 from runs.core import budgets, naming, writing
-from runs.core.bulk_rows import QuickRows
+from runs.core.database import QuickRows
 from runs.core.states import Outcome, RunKind, RunState, WorktreeFate
 from runs.overview.attention_rules import BAD
 from runs.projects.models import Project

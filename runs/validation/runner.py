@@ -16,7 +16,7 @@ from typing import Any
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Q
 
-from runs.core import connections
+from runs.core import database
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind, ValidationState, ValidationStep
 from runs.models import Fixer, Validation
@@ -72,7 +72,7 @@ def _carry_out(lab: Lab, validation_id: int, is_stopping: Callable[[], bool]) ->
         logger.info("validation was taken away", extra={"validation": row.pk})
     except NO_DATABASE as error:
         logger.warning("validation was not stored", extra={"error": str(error)})
-        connections.renew()
+        database.renew_connection()
     except Exception as error:
         logger.exception("validation failed by a mistake of ours")
         mistake = f"labsite made a mistake ({type(error).__name__}); it is in the log"
@@ -209,7 +209,7 @@ class _Beat:
             self._next = self._lab.now() + BEAT_EVERY
             return bool(_ours(self._lab, self._row).update(beat_at=self._lab.now()))
         except NO_DATABASE:
-            connections.renew()
+            database.renew_connection()
             return True
 
 
