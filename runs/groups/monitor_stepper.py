@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import DatabaseError, InterfaceError, OperationalError, transaction
-from django.db.models import Case, DateTimeField, ExpressionWrapper, F, Q, QuerySet, When
+from django.db.models import Case, DateTimeField, ExpressionWrapper, F, Q, When
 from django.db.models.functions import Least
 
 from runs.core import budgets, database, lease
@@ -61,8 +61,9 @@ def store(lab: Lab, row: Monitor, turn: Turn, number: int) -> bool:
     """Store a turn and tell of it; False: another tick, a person or a closed group was first."""
     now = lab.now()
     with transaction.atomic():
-        ours = _ours(lab, number).filter(pk=row.pk, version=row.version)
-        if not ours.update(**_columns(row, turn, now)):
+        if not lease.update(
+            Monitor.objects.running(), row, lab, number, **_columns(row, turn, now)
+        ):
             return False
         told = [(*_told(event), row.group) for event in turn.events if _holds(event)]
         if turn.end is not None:
@@ -86,7 +87,9 @@ def store_checks(
     plus = ExpressionWrapper(F("check_at") + CHECK_EVERY, DateTimeField())
     after = Case(When(in_time, then=plus), default=now + CHECK_EVERY)
     due = Q(check_at__lte=now) | Q(check_at__gt=now + CHECK_EVERY)
-    rows = _ours(lab, number).filter(due, pk__in=[row.pk for row, _ in checks])
+    rows = Monitor.objects.running().filter(
+        lease.is_held(lab, number), due, pk__in=[row.pk for row, _ in checks]
+    )
     with transaction.atomic():
         won: set[int] = set()
         if any(turn.events for _, turn in checks):
@@ -96,11 +99,6 @@ def store_checks(
             (row.group, event) for row, turn in checks if row.pk in won for event in turn.events
         ]
         announce.tell_all(lab, [(*_told(event), group) for group, event in said])
-
-
-def _ours(lab: Lab, number: int) -> QuerySet[Monitor]:
-    """Running monitors, as long as this tick holds the lease."""
-    return Monitor.objects.running().filter(lease.is_held(lab, number))
 
 
 def _columns(row: Monitor, turn: Turn, now: datetime) -> dict[str, Any]:
@@ -120,7 +118,6 @@ def _columns(row: Monitor, turn: Turn, now: datetime) -> dict[str, Any]:
         "check_at": turn.check_at,
         # A time too far ahead counts as wrong, so a long interval is looked at in between.
         "look_at": min([*times, now + FAR]),
-        "version": row.version + 1,
     }
 
 

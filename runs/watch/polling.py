@@ -18,7 +18,6 @@ from runs.forges import cadence, fan_out
 from runs.forges.cadence_rules import AT_ONCE
 from runs.models import Settings, WatchSession
 from runs.timeline import announce
-from runs.watch import rules as rule
 from runs.watch import stepper as watching
 from runs.watch.session import Do, Poll, Step
 from trackers.base import Tracker, TrackerError
@@ -61,13 +60,9 @@ def answered(
     for row in rows:
         if polls[row.pk].ready is None and not polls[row.pk].is_repeat:
             _tell_failure(lab, row, by_project[row.project_id])
-
-    def step(row: Any) -> Step:
-        return rule.step(watching.of(row, tick.settings), watching.facts(lab, row, polls[row.pk]))
-
-    told = [row for row in rows if step(row).notice]
-    polls |= _with_blocked(lab, told)
-    steps = [(row, step(row)) for row in rows]
+    steps = [(row, watching.decide(tick, row, polls[row.pk])) for row in rows]
+    # What is told as idle is not quiet, so it is decided below, with the number of open issues.
+    polls |= _with_blocked(lab, [row for row, done in steps if done.notice])
     quiet = [one for one in steps if _is_quiet(one[1])]
     lost = _store_quiet(lab, quiet)
     may = {row.project_id: done.most for row, done in quiet if done.do is Do.START}

@@ -81,7 +81,7 @@ def advance(tick: TickContext, row: Any, poll: Poll | None = None) -> Step | Non
     """
     lab, number, asked_at = tick.lab, tick.number, row.next_poll_at
     for _ in range(MOST_STEPS):
-        done = watching.step(of(row, tick.settings), facts(lab, row, poll))
+        done = decide(tick, row, poll)
         if done.do is Do.POLL:
             return None if _waits(lab, row) else done
         if not store(lab, row, done, number):
@@ -126,8 +126,12 @@ def of(row: WatchSession, settings: Settings) -> Session:
     )
 
 
-def facts(lab: Lab, row: Any, poll: Poll | None = None) -> Facts:
-    """What is seen of a session that was read with its active runs."""
+def decide(tick: TickContext, row: Any, poll: Poll | None = None) -> Step:
+    """The next step of a session that was read with its active runs."""
+    return watching.step(of(row, tick.settings), _facts(tick.lab, row, poll))
+
+
+def _facts(lab: Lab, row: Any, poll: Poll | None) -> Facts:
     return Facts(
         lab.now(),
         active=row.active,
@@ -179,13 +183,10 @@ def store(lab: Lab, row: WatchSession, done: Step, number: int) -> bool:
     changed = changes(lab, row, done)
     if not changed and not done.notice:
         return True
-    version = row.version + 1
-    rows = WatchSession.objects.open().filter(pk=row.pk, version=row.version)
-    rows = rows.filter(lease.is_held(lab, number))
     with transaction.atomic():
-        if not rows.update(**changed, version=version):
+        if not lease.update(WatchSession.objects.open(), row, lab, number, **changed):
             return False
-        for name, value in {**changed, "version": version}.items():
+        for name, value in {**changed, "version": row.version + 1}.items():
             setattr(row, name, value)
         _tell(lab, row, done)
         if done.do is Do.VALIDATE:

@@ -109,9 +109,7 @@ def _act(lab: Lab, row: Workflow, done: Step, phase: WorkflowPhase | None, why: 
 
 def _take(lab: Lab, row: Workflow, number: int) -> None:
     """The right to this step. Raises _Changed when somebody was first, or the lease is gone."""
-    rows = Workflow.objects.running().filter(pk=row.pk, version=row.version)
-    rows = rows.filter(lease.is_held(lab, number))
-    if not rows.update(version=F("version") + 1, look_at=lab.now()):
+    if not lease.update(Workflow.objects.running(), row, lab, number, look_at=lab.now()):
         raise _Changed
 
 
