@@ -55,14 +55,10 @@ _NEUTRAL = (Outcome.STOPPED, Outcome.INTERRUPTED, Outcome.NO_CHANGE, Outcome.OBS
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """One thing that a person has to look at."""
+class NeedRow:
+    """One thing that a person has to look at, with its action and where that leads."""
 
-    id: str
-    tone: str
-    title: str
-    what: str
-    why: str
+    need: rules.Need
     url: str
     label: str
     post: str = ""
@@ -75,7 +71,7 @@ class Need:
 class Needs:
     """The rows that are shown, and how many there are."""
 
-    rows: Sequence[Need]
+    rows: Sequence[NeedRow]
     total: int
 
     @property
@@ -189,20 +185,18 @@ def _run(run: Run, now: datetime) -> RunNeeds:
     )
 
 
-def _with_action(need: rules.Need) -> Need:
+def _with_action(need: rules.Need) -> NeedRow:
     name, label = _ACTIONS[need.kind]
     url, post = need.url or addresses.of(name, *need.about), ""
     if need.kind is NeedKind.HELD:
-        told = (need.id, need.tone, need.title, need.what, need.why)
-        return Need(*told, addresses.of("runs:settings"), label, url, more=_help(need))
+        return NeedRow(need, addresses.of("runs:settings"), label, url, more=_help(need))
     if need.kind in _POSTED:
         url, post = addresses.of(_POSTED[need.kind], *need.about), url
     dismiss = addresses.of(_DISMISSED[need.kind], *need.about) if need.kind in _DISMISSED else ""
     ended = ""
     if dismiss:
         ended = f"{'watch' if need.kind is NeedKind.WATCH else 'run'}-{need.about[-1]}"
-    told = (need.id, need.tone, need.title, need.what, need.why)
-    return Need(*told, url, label, post, dismiss, ended)
+    return NeedRow(need, url, label, post, dismiss, ended)
 
 
 def _help(need: rules.Need) -> tuple[str, str]:
