@@ -26,9 +26,9 @@ from runs.models import Host, Run, Settings, Tick
 from runs.notices import pings
 from runs.projects import acts as projects
 from runs.schedule import FILL, HOLDS, LOOK, MONITORS
-from runs.watch import acts as watches
-from runs.watch import stepper as watching
-from runs.workflows import stepper as composing
+from runs.watch import acts as watch_acts
+from runs.watch import stepper as watch_stepper
+from runs.workflows import stepper as workflow_stepper
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +115,7 @@ def _work(tick: TickContext, report: Report, due: set[str]) -> None:
     """Monitors first: they ask for nothing outside, and wait for nobody."""
     if tick.project or MONITORS in due:
         monitor_stepper.look(tick)
-        composing.look(tick)
+        workflow_stepper.look(tick)
     if HOLDS in due:
         holds.release_due(tick.lab)
     if due != {MONITORS}:
@@ -228,10 +228,10 @@ def _launch(tick: TickContext, known: Sequence[Run], report: Report) -> int:
     resumed = _resume(tick, known)
     wishes = auto_dispatch.waiting(lab.now(), settings)
     if wishes.to_resume:
-        watches.resume_by_itself(lab, wishes.to_resume)
+        watch_acts.resume_by_itself(lab, wishes.to_resume)
     for project in wishes.lacking:
-        watches.store(lab, project, watches.SWITCH)
-    sessions = watching.look(tick)
+        watch_acts.store(lab, project, watch_acts.SWITCH)
+    sessions = watch_stepper.look(tick)
     started = start_requests.launch_pass(tick) if wishes.is_asked else 0
     filled = auto_dispatch.fill(tick, sessions)
     # What a session has asked for now is not asked for twice.

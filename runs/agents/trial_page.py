@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from runs.agents import trial as trials
+from runs.agents import trial as agent_trial
 from runs.agents.trial_rules import StepState, TrialState, Tried
 from runs.core.ports import Lab
 from runs.models import AgentTrial
@@ -58,4 +58,4 @@ def page(lab: Lab, trial_id: int) -> TrialPage | None:
     found = AgentTrial.objects.select_related("profile").filter(pk=trial_id).first()
     if found is None:
         return None
-    return TrialPage(board.load(lab), found, [StepLine(one) for one in trials.steps(found)])
+    return TrialPage(board.load(lab), found, [StepLine(one) for one in agent_trial.steps(found)])

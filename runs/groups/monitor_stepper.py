@@ -17,8 +17,7 @@ from runs.core.database_trouble import database_words
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
 from runs.core.tick_context import TickContext
-from runs.groups import fast_path, monitor_rules, monitors, signal_folders, signal_import
-from runs.groups import terms as grouping
+from runs.groups import fast_path, monitor_rules, monitors, signal_folders, signal_import, terms
 from runs.groups.fast_path import CHECK_EVERY, Check, Next
 from runs.groups.models import FAR, columns
 from runs.groups.monitor_rules import End, Event, Kind, Memory
@@ -280,7 +279,7 @@ def _swept(lab: Lab, row: Monitor, found: Check) -> Turn | None:
     """
     signal_import.absorb(lab, row.group)
     is_late = found.next is Next.TIME_OUT
-    result = grouping.split(_listed(lab, row), timed_out=is_late)
+    result = terms.split(_listed(lab, row), timed_out=is_late)
     done = len(result.completed)
     memory, last = row.memory, tuple[Event, ...]()
     if not is_late and done < row.expected:
@@ -299,7 +298,7 @@ def _passed(lab: Lab, row: Monitor, turn: Turn, now: datetime, elapsed: timedelt
     if found.end is End.COMPLETE:
         return replace(turn, end=MonitorState.COMPLETE, result=found.result)
     if found.end is End.TIMEOUT:
-        result = grouping.split(_listed(lab, row), timed_out=True)
+        result = terms.split(_listed(lab, row), timed_out=True)
         return replace(turn, end=MonitorState.TIMED_OUT, result=result)
     return replace(turn, pass_at=budgets.next_turn(now, row.pass_at or now, options.poll))
 

@@ -11,7 +11,7 @@ from runs.accounts import held
 from runs.core.states import Outcome, Trouble
 from runs.groups import needs as group_needs
 from runs.models import Project, Run
-from runs.overview import attention_rules as rules
+from runs.overview import attention_rules
 from runs.overview.attention_rules import (
     GroupNeeds,
     NeedKind,
@@ -58,7 +58,7 @@ _NEUTRAL = (Outcome.STOPPED, Outcome.INTERRUPTED, Outcome.NO_CHANGE, Outcome.OBS
 class NeedRow:
     """One thing that a person has to look at, with its action and where that leads."""
 
-    need: rules.Need
+    need: attention_rules.Need
     url: str
     label: str
     post: str = ""
@@ -133,8 +133,8 @@ def needs(picture: Board, limit: int | None = NEEDS) -> Needs:
     now = picture.facts.now
     groups = group_needs.by_project(picture.projects, now)
     stuck = workflow_needs.by_project(picture.projects)
-    found = rules.needs(
-        rules.Picture(
+    found = attention_rules.needs(
+        attention_rules.Picture(
             is_late=picture.facts.is_late,
             agents=held.needs(picture),
             projects=[
@@ -176,7 +176,7 @@ def _run(run: Run, now: datetime) -> RunNeeds:
         run.pk,
         f"{run.project.name} #{run.issue_key}",
         run.outcome,
-        rules.is_seen(run.seen_until, now),
+        attention_rules.is_seen(run.seen_until, now),
         getattr(run, "is_retried", False),
         run.did_start,
         run.reason,
@@ -185,7 +185,7 @@ def _run(run: Run, now: datetime) -> RunNeeds:
     )
 
 
-def _with_action(need: rules.Need) -> NeedRow:
+def _with_action(need: attention_rules.Need) -> NeedRow:
     name, label = _ACTIONS[need.kind]
     url, post = need.url or addresses.of(name, *need.about), ""
     if need.kind is NeedKind.HELD:
@@ -199,7 +199,7 @@ def _with_action(need: rules.Need) -> NeedRow:
     return NeedRow(need, url, label, post, dismiss, ended)
 
 
-def _help(need: rules.Need) -> tuple[str, str]:
+def _help(need: attention_rules.Need) -> tuple[str, str]:
     """What else than waiting helps an agent that is held, and where; empty for what only time does."""
     if need.trouble is Trouble.LOGIN:
         return addresses.of("runs:agent-login", *need.about), "Log in"

@@ -20,7 +20,7 @@ from runs.forges import tracker_card
 from runs.forges.tracker_card import Card
 from runs.groups import card as group_card
 from runs.groups.card import GroupCard
-from runs.manual import rows as driven
+from runs.manual import rows as manual_rows
 from runs.manual.rows import Driven
 from runs.models import Notice, Project, Run
 from runs.overview import board, digest
@@ -272,7 +272,7 @@ def project(lab: Lab, project_id: int) -> ProjectPage | None:
         [_join(picture, notice) for notice in notices],
         why_not(picture, found),
         fetch_command(lab, found),
-        driven.of(lab, found),
+        manual_rows.of(lab, found),
         tracker_card.of(lab, found, picture.facts.settings),
         watch_card.of(found, picture.facts.settings, running),
         WatchForm(),

@@ -20,9 +20,7 @@ from runs.forges.recognise import Offer
 from runs.models import Project
 from runs.overview import board
 from runs.people.stepup import confirmed
-from runs.projects import acts as projects
-from runs.projects import removal
-from runs.projects import removal_rules as rules
+from runs.projects import acts, removal, removal_rules
 from runs.web import answers, chrome, fragments, live
 from runs.web.access import act, look, username
 from runs.web.forms import ProjectForm
@@ -86,10 +84,10 @@ def _added(request: HttpRequest, form: ProjectForm, offer: Offer, chosen: str) -
         return None
     tracker, forge = meant
     try:
-        return projects.add(
+        return acts.add(
             wiring.lab(), **form.cleaned_data, tracker=tracker, forge=forge, by=username(request)
         )
-    except projects.ProjectRefused as refused:
+    except acts.ProjectRefused as refused:
         at_fields(form, refused)
         return None
 
@@ -99,7 +97,7 @@ def _added(request: HttpRequest, form: ProjectForm, offer: Offer, chosen: str) -
 def project_retry(request: HttpRequest, project_id: int) -> HttpResponse:
     """Clone a failed project again."""
     found = get_object_or_404(Project, pk=project_id)
-    projects.retry(wiring.lab(), found, username(request))
+    acts.retry(wiring.lab(), found, username(request))
     back = reverse("runs:project", args=[project_id])
     regions = fragments.regions(f"project:{project_id}", True, request) or {}
     return answers.done(request, regions, back)
@@ -124,7 +122,7 @@ def project_remove(request: HttpRequest, project_id: int) -> HttpResponse:
             return answers.failed(request, text, 502, here)
         return answers.elsewhere(request, reverse("runs:overview"))
     try:
-        refusal = rules.refusal(found.name, removal.to_stop(lab, found))
+        refusal = removal_rules.refusal(found.name, removal.to_stop(lab, found))
     except SeamError as error:
         refusal = f"Whether {found.name} is in use could not be told: {error}."
     facts = {"project": found, "held": removal.holdings(lab, found), "refusal": refusal}

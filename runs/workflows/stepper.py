@@ -22,7 +22,7 @@ from runs.groups import monitors
 from runs.groups.terms import TaskStatus, minutes
 from runs.models import Task, Workflow, WorkflowPhase
 from runs.timeline import announce
-from runs.workflows import rules as composing
+from runs.workflows import rules
 from runs.workflows.acts import PRESET, words
 from runs.workflows.models import WorkflowQuerySet
 from runs.workflows.rules import Do, PhaseState, Step, WorkflowState
@@ -55,9 +55,9 @@ def advance(lab: Lab, row: Workflow, number: int) -> None:
         now, phases = lab.now(), list(row.phases.all())
         seen = [phase.seen(now) for phase in phases]
         elapsed = now - row.counted_from
-        done = composing.step(seen, elapsed, row.ceiling)
+        done = rules.step(seen, elapsed, row.ceiling)
         if done.do is Do.WAIT:
-            _rest(row, now + min(LOOK_EVERY, composing.rest(seen, elapsed, row.ceiling)))
+            _rest(row, now + min(LOOK_EVERY, rules.rest(seen, elapsed, row.ceiling)))
             return
         phase = None if done.at is None else phases[done.at]
         _carry_out(lab, row, done, phase, number)
