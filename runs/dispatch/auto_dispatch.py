@@ -16,9 +16,8 @@ from runs.core.ports import Lab
 from runs.core.states import ProjectState, RunKind, TrackerKind
 from runs.core.tick_context import TickContext
 from runs.dispatch import eligibility, facts, reserve, rules, streak
-from runs.dispatch.eligibility import Queue
+from runs.dispatch.eligibility import Queue, Want
 from runs.dispatch.rules import Start
-from runs.dispatch.scope_rules import Want
 from runs.forges import cadence, tracker_cache
 from runs.models import AgentProfile, Project, Run, Settings, StartRequest, WatchSession
 from runs.watch import polling

@@ -16,8 +16,7 @@ from runs.core.ports import Lab, SeamError
 from runs.core.states import RunKind, TrackerKind
 from runs.dispatch import blockers, scope, start_waits
 from runs.dispatch.blocking import Block
-from runs.dispatch.eligibility import Candidate, Queue
-from runs.dispatch.scope_rules import NOTHING, Want
+from runs.dispatch.eligibility import NOTHING, Candidate, Queue, Want
 from runs.forges import fan_out
 from runs.forges.fan_out import Silence
 from runs.kept import counts

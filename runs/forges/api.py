@@ -8,8 +8,8 @@ from django.http import HttpRequest
 from ninja import Path, Query, Status
 
 from runs.api import asked, replies, showing
+from runs.api.asked import ProjectId
 from runs.api.gate import check_administering, token_of
-from runs.api.ids import ProjectId
 from runs.api.router import Router
 from runs.forges import acts, hooks, pages, schemas, switching, tracker_card
 from runs.forges.switching import Wanted

@@ -8,8 +8,7 @@ from django.http import HttpRequest
 from ninja import Path, Query, Status
 
 from runs.api import replies, showing
-from runs.api.asked import BIGGEST_ID, NO_NUL
-from runs.api.ids import ProjectId
+from runs.api.asked import BIGGEST_ID, NO_NUL, ProjectId
 from runs.api.router import Router
 from runs.groups import acts, schemas, tasks, workers
 from runs.models import Task, TaskGroup, Worker

@@ -8,8 +8,7 @@ from django.http import HttpRequest
 from ninja import Path, Query, Status
 
 from runs.api import replies, showing
-from runs.api.asked import BIGGEST_ID, Paging
-from runs.api.ids import ProjectId
+from runs.api.asked import BIGGEST_ID, Paging, ProjectId
 from runs.api.router import Router
 from runs.groups import monitors, schemas
 from runs.groups.api import ONE, GroupId, group_of

@@ -9,7 +9,7 @@ from ninja import Query, Status
 
 from runs.api import asked, replies, showing
 from runs.api import schemas as api_schemas
-from runs.api.ids import Number, ProjectId
+from runs.api.asked import Number, ProjectId
 from runs.api.router import Router
 from runs.issues import acts
 from runs.issues.acts import IssueRefused, root_of

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from ninja import Path, Query
 
 from runs.api import asked, replies, showing
-from runs.api.ids import ProjectId
+from runs.api.asked import ProjectId
 from runs.api.router import Router
 from runs.kept import discard, parked, restore, schemas
 from runs.models import Rescue

@@ -10,7 +10,7 @@ from ninja import Query, Status
 from runs.accounts import held
 from runs.api import asked, replies, showing
 from runs.api import schemas as api_schemas
-from runs.api.ids import ProjectId, RunId
+from runs.api.asked import ProjectId, RunId
 from runs.api.router import Router
 from runs.core.states import AnswerCode, RunState
 from runs.dispatch import start_answers, start_requests

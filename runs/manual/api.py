@@ -10,8 +10,7 @@ from ninja import Status
 from pydantic import BaseModel, Field
 
 from runs.api import replies
-from runs.api.asked import NO_NUL, Given
-from runs.api.ids import ProjectId, RunId
+from runs.api.asked import NO_NUL, Given, ProjectId, RunId
 from runs.api.router import Router
 from runs.core.states import PersonState
 from runs.manual import acts, endings

@@ -11,7 +11,7 @@ from ninja import Query, Status
 from runs.accounts import holds
 from runs.api import asked, replies, showing
 from runs.api import schemas as api_schemas
-from runs.api.ids import AgentId, ProjectId
+from runs.api.asked import AgentId, ProjectId
 from runs.api.router import Router
 from runs.core.ports import SeamError
 from runs.dispatch import acts as dispatch_acts

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from ninja import Query, Status
 
 from runs.api import asked, replies, showing
-from runs.api.ids import Number, ProjectId
+from runs.api.asked import Number, ProjectId
 from runs.api.router import Router
 from runs.issues.acts import root_of
 from runs.projects.api import project_of

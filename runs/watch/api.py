@@ -11,8 +11,7 @@ from ninja import Query, Status
 from pydantic import BaseModel, Field
 
 from runs.api import replies, showing
-from runs.api.asked import BIGGEST_NUMBER, WHOLE, Given, Paging
-from runs.api.ids import ProjectId, RunId
+from runs.api.asked import BIGGEST_NUMBER, WHOLE, Given, Paging, ProjectId, RunId
 from runs.api.router import Router
 from runs.models import Run, WatchSession
 from runs.projects.api import project_of

@@ -10,8 +10,7 @@ from ninja import Query, Status
 from pydantic import BaseModel, Field
 
 from runs.api import replies, showing
-from runs.api.asked import BIGGEST_NUMBER, NO_NUL, WHOLE, Given, Paging
-from runs.api.ids import Number, ProjectId, RunId
+from runs.api.asked import BIGGEST_NUMBER, NO_NUL, WHOLE, Given, Number, Paging, ProjectId, RunId
 from runs.api.router import Router
 from runs.groups.terms import NAME_CHARACTERS
 from runs.models import Workflow, WorkflowPhase
