@@ -20,7 +20,7 @@ WITHOUT_DJANGO = {  # or with one that they set up themselves
 FOLLOWED = {
     "watch": "runs.watch.command",
     "wait": "runs.groups.command",
-    "agent": "labsite.agent.command",
+    "agent": "runs.agents.command",
 }
 # Commands that a script may give before the first `./lab up`; they need readable tables.
 FIRST_COMMANDS = ("prepare", "createsuperuser", "changepassword", "demo", "tick", "api_token")

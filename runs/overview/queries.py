@@ -12,7 +12,7 @@ from datetime import timedelta
 from django.db.models import Q, QuerySet
 
 from runs.accounts import held
-from runs.agents import cards as agent_cards
+from runs.agents import pages as agent_pages
 from runs.core.ports import Lab
 from runs.core.states import ProjectState, TrackerKind, WorktreeFate
 from runs.dispatch import why
@@ -360,7 +360,7 @@ def why_not(picture: Board, project: Project) -> str:
         return _WHY_NOT[ProjectState(project.state)]
     if not project.tracker:
         return "This project has no tracker that labsite can read."
-    missing = agent_cards.missing(picture, project)
+    missing = agent_pages.missing(picture, project)
     if missing:
         return f"{missing} is not installed on this machine."
     if len(picture.occupying) + picture.facts.driven >= cap:

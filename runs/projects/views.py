@@ -10,8 +10,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from runs import wiring
-from runs.agents import cards as agent_cards
 from runs.agents import checks
+from runs.agents import pages as agent_pages
 from runs.core.ports import SeamError
 from runs.core.states import TrackerKind
 from runs.forges import recognise, tracker_cache, tracker_pages
@@ -70,7 +70,7 @@ def _frame_and_agent(request: HttpRequest) -> dict[str, object]:
     """The frame, and the agent that a new project would use with what is known against it."""
     lab = wiring.lab()
     picture = board.load(lab)
-    agent = agent_cards.of_new_sessions(lab, picture.facts.settings)
+    agent = agent_pages.of_new_sessions(lab, picture.facts.settings)
     if agent is not None:
         checks.ask_when_old(lab, agent.profile)
     return {"agent": agent, "chrome": chrome.of(picture, True, request)}

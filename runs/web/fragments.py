@@ -12,8 +12,7 @@ from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
 
 from runs import schedule, wiring
-from runs.agents import cards as agent_cards
-from runs.agents import trial_page
+from runs.agents import pages as agent_pages
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind, Outcome, WorktreeFate
 from runs.dispatch import why
@@ -197,7 +196,7 @@ def version(topic: str) -> str:
         screen = observe.terminal(lab, run) if run is not None else None
         return _tag(topic, facts, run, screen)
     if kind == "settings":
-        return _tag(topic, facts, *agent_cards.rows(), facts.settings)
+        return _tag(topic, facts, *agent_pages.rows(), facts.settings)
     if kind == "trial":
         return _tag(topic, facts, AgentTrial.objects.filter(pk=ident).first())
     rows = summaries.with_open(Project.objects.defer("token", "hook_secret"))
@@ -399,9 +398,9 @@ _MAKERS: Mapping[str, Callable[[Lab, int], Any]] = {
     "issues": queries.frame_of_project,
     "watch": watch_pages.pushed,
     "chrome": lambda lab, _: queries.frame(lab),
-    "settings": lambda lab, _: agent_cards.page(lab),
+    "settings": lambda lab, _: agent_pages.page(lab),
     "runs": lambda lab, _: queries.runs(lab),
     "audit": lambda lab, _: audit_page.pushed(lab),
     "watches": watch_pages.pushed_list,
-    "trial": trial_page.page,
+    "trial": agent_pages.trial_page,
 }

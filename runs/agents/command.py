@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 from runs.core.terminal import say
 
 if TYPE_CHECKING:
-    from labsite.agent.follower import Follower
+    from runs.agents.follower import Follower
 
 COST = "This costs one small request to the model."
 
@@ -32,7 +32,7 @@ class Command:
 
     def begin(self) -> Follower:
         """Begin a trial of the profile, or follow its open one. Raises ActRefused."""
-        from labsite.agent.follower import Follower, profile_named
+        from runs.agents.follower import Follower, profile_named
 
         profile = profile_named(self.profile)
         say(COST)
