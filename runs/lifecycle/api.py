@@ -37,7 +37,7 @@ def run_list(request: HttpRequest, wanted: Query[asked.RunFilter]) -> api_schema
     outcome = wanted.outcome or ""
     rows = queries.narrowed_runs(outcome, wanted.project, wanted.cursor, wanted.issue)
     rows = held.with_profile(rows.select_related("project"))
-    found = rows.defer(*queries.HEAVY, "project__token")
+    found = rows.defer("project__token")
     page, last = showing.cut(list(found[: wanted.limit + 1]), wanted.limit)
     settings, now = Settings.current(), lab().now()
     return api_schemas.Runs(

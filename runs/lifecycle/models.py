@@ -21,6 +21,18 @@ NEEDS_SOMEBODY = ~Q(outcome="") & (Q(outcome__in=[o.value for o in BAD]) | ~Q(wa
 UNSEEN = Q(seen_until=None) & NEEDS_SOMEBODY
 
 
+# What the row of a run shows and decides by, on every page and in every push. A row that is read so
+# and asked for another column would read it by itself, in a query of its own.
+_ROW = (
+    *("project", "issue_key", "issue_title", "profile", "watch", "mark", "slot", "is_adopted"),
+    *("state", "outcome", "reason", "warning", "last_line", "trouble", "budget_seconds"),
+    *("started_at", "interrupted_at", "ended_at", "settled_at", "look_asked_at", "seen_until"),
+    *("held_at", "rested_seconds", "resumed_at", "resume_failures", "retry_at", "resumes"),
+    *("agent_state", "agent_until", "began_at", "turn_ended_at"),
+    *("proven", "pull_number", "pull_state", "mirrored", "worktree_fate"),
+)
+
+
 class RunQuerySet(models.QuerySet["Run"]):
     def active(self) -> RunQuerySet:
         """Runs without an outcome, starting ones included."""
@@ -46,9 +58,13 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Ended runs whose session or worktree has not been dealt with yet."""
         return self.exclude(outcome="").filter(settled_at=None)
 
-    def for_board(self) -> RunQuerySet:
-        """With everything that a row shows."""
-        return self.select_related("project")
+    def light(self) -> RunQuerySet:
+        """Without the texts that may be long: the task, and the last words."""
+        return self.defer("prompt", "last_words")
+
+    def rows(self) -> RunQuerySet:
+        """With the columns that a row shows and no others."""
+        return self.only(*_ROW)
 
 
 class Run(AgentTold, QuickRows):

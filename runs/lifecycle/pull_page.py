@@ -20,7 +20,7 @@ OF_PULL = {PullState.MERGED: "good", PullState.OPEN: "info", PullState.CLOSED: "
 
 def of(lab: Lab, run_id: int) -> Mapping[str, Any]:
     """Everything on it; what the forge did not tell is said in words. Raises Http404."""
-    run = Run.objects.for_board().filter(pk=run_id).exclude(pull_number=None).first()
+    run = Run.objects.select_related("project").filter(pk=run_id).exclude(pull_number=None).first()
     if run is None:
         raise Http404
     found = {"run": run, "project": run.project, "asked_at": lab.now()}

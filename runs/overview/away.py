@@ -22,7 +22,6 @@ from runs.watch import rules as watch_rules
 SHOWN = 8
 SHOWN_PAUSES = 5
 SECRET = ("project__token", "project__hook_secret")
-HEAVY = ("prompt", "last_words", *SECRET)
 # Few are shown of many, and a person who comes back looks for these.
 _BAD_FIRST = Case(When(outcome__in=attention_rules.BAD, then=0), default=1)
 _TOLD = Q(tokens_in__isnull=False) | Q(tokens_out__isnull=False)
@@ -64,7 +63,7 @@ def away(since: datetime, until: datetime) -> Away:
     begin = away_rules.begin(since, until)
     ended = Run.objects.exclude(outcome="").filter(ended_at__gt=begin, ended_at__lte=until)
     ended = ended.filter(started_at__isnull=False)
-    some = ended.select_related("project").defer(*HEAVY)
+    some = ended.light().select_related("project").defer(*SECRET)
     told = (NoticeKind.AUTO_PAUSED, NoticeKind.AGENT_HELD)
     pauses = Notice.objects.filter(kind__in=told, at__gt=begin, at__lte=until)
     failed = WatchSession.objects.filter(

@@ -37,7 +37,6 @@ from trackers.builtin.models import PullRequest
 ACTIVITY = 14
 PAGE = 50
 TIMELINE = 200
-HEAVY = board.HEAVY
 _SHORT = {
     ProjectState.CLONING: "cloning",
     ProjectState.FAILED: "failed",
@@ -261,7 +260,7 @@ def project(lab: Lab, project_id: int) -> ProjectPage | None:
     if found is None:
         return None
     running = [picture.row(run) for run in picture.active_of(found)]
-    recent = Run.objects.filter(project=found).exclude(outcome="").defer(*board.HEAVY)[:15]
+    recent = Run.objects.filter(project=found).exclude(outcome="").light()[:15]
     notices = Notice.objects.filter(project=found, is_news=True)[:ACTIVITY]
     return ProjectPage(
         picture,
@@ -341,7 +340,7 @@ def narrowed_runs(
         wanted &= Q(pk__lt=before)
     if issue_key:
         wanted &= Q(issue_key=issue_key)
-    return Run.objects.filter(wanted).defer(*board.HEAVY)
+    return Run.objects.light().filter(wanted)
 
 
 def fetch_command(lab: Lab, project: Project) -> str:

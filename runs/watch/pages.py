@@ -234,7 +234,7 @@ def _printed(lab: Lab, row: Validation, name: str) -> str:
 def _runs(
     project: Project, session: WatchSession, now: datetime, settings: Settings, chosen: Chosen
 ) -> Part:
-    rows = Run.objects.filter(watch=session).defer(*board.HEAVY).order_by("-pk")
+    rows = Run.objects.light().filter(watch=session).order_by("-pk")
     found = _cut(rows, RUNS, chosen, "runs")
     for run in found.rows:
         run.project = project
