@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 
 from runs.agents.models import AgentProfile
-from runs.core import budgets, naming, writing
+from runs.core import budgets, writing
 from runs.core.database import QuickRows
 from runs.core.states import Outcome, RunKind, RunState, WorktreeFate
 from runs.overview.attention_rules import BAD
@@ -257,11 +257,6 @@ class Run(AgentTold, QuickRows):
     def short_title(self) -> str:
         """The issue's title on one line, cut for a row."""
         return writing.one_line(self.issue_title, 160)
-
-    @property
-    def project_part(self) -> str:
-        """The project's part of the session name."""
-        return naming.session_project(self.session) or ""
 
     def spent(self, now: datetime, budget: timedelta) -> budgets.Spent:
         """Wall time used and allowed; stands still while it is held and once it has ended.

@@ -30,7 +30,6 @@ logger = logging.getLogger(__name__)
 LEASE_STEP, LEASE_PATIENCE = 0.05, 5.0
 WAIT_STEP = 0.05
 START_LIMIT = timedelta(minutes=10)
-VANISHED = "its program ended at once"
 
 
 class SessionRefused(ActRefused):
