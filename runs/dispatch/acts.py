@@ -7,9 +7,9 @@ from django.db import transaction
 from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind, ProjectState
-from runs.dispatch import start_waits
 from runs.forges import cadence
 from runs.models import Project
+from runs.projects import start_waits
 from runs.timeline import announce
 from runs.watch import acts as watch_acts
 

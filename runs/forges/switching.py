@@ -11,10 +11,10 @@ from runs.core import writing
 from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
 from runs.core.states import Mirror, NoticeKind, TrackerKind
-from runs.dispatch import start_waits
 from runs.forges import cadence, rules
 from runs.forges.rules import NoRepository
 from runs.models import Forge, Project, Run
+from runs.projects import start_waits
 from runs.timeline import announce
 from trackers.builtin import store
 

@@ -10,11 +10,12 @@ from django.db.models import Exists, F, OuterRef
 from runs.accounts import holds
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind, Outcome, RunKind, RunState
-from runs.dispatch import start_waits, streak
+from runs.dispatch import streak
 from runs.dispatch.streak import Move
 from runs.forges import mirror
 from runs.groups import issue_tasks
 from runs.models import Host, Project, Run, Settings, WatchSession
+from runs.projects import start_waits
 from runs.timeline import announce
 from runs.watch import rules as watch_rules
 
