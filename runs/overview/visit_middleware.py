@@ -10,7 +10,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponseBase
 
 from runs import wiring
-from runs.overview import away as overview_away
+from runs.overview import away as visits
 from runs.overview import away_rules
 from runs.overview.away import Away
 
@@ -38,7 +38,7 @@ def away(request: HttpRequest) -> Away | None:
     kept = request.session.get(AWAY)
     if not kept:
         return None
-    found = overview_away.away(_moment(kept[0]), _moment(kept[1]))
+    found = visits.away(_moment(kept[0]), _moment(kept[1]))
     if found.is_empty:
         put_away(request)
         return None
@@ -58,7 +58,7 @@ def _note(request: HttpRequest) -> None:
     if not away_rules.is_due(_moment(noted) if noted else None, now):
         return
     try:
-        since = overview_away.note(request.user, now)
+        since = visits.note(request.user, now)
     except (OperationalError, InterfaceError):
         return  # a page that only reads is shown nevertheless; the next one notes it
     session[SEEN] = now.timestamp()
