@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, expect, sync_playwright
 
 from tests.patience import BROWSER_PATIENCE
 
@@ -22,6 +22,14 @@ ARGUMENTS = [
 
 # No test rests on this bound.
 expect.set_options(timeout=BROWSER_PATIENCE)
+
+
+def press_twice(button: Locator) -> None:
+    """As somebody presses who is sure, when nothing is to be read between the two presses.
+
+    The first lapses after five seconds, and a busy machine may take longer between two commands.
+    """
+    button.dblclick()
 
 
 @pytest.fixture(scope="module")
