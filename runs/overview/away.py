@@ -48,14 +48,35 @@ class Away:
         return self.summary.runs - len(self.runs)
 
 
-def note(user: User, now: datetime) -> datetime | None:
-    """Note that somebody is here; when this begins a new visit, since when they were away."""
+def note(user: User, now: datetime) -> bool:
+    """Note that somebody is here, and answer whether there is something to tell them.
+
+    That begins with a visit, if something ended before it. What they did not put away of an
+    earlier visit stays until something newer takes its place.
+    """
     visit, is_first = Visit.objects.get_or_create(user=user, defaults={"seen_at": now})
     if is_first:
+        return False
+    noted = {"seen_at": now}
+    if away_rules.was_away(visit.seen_at, now) and not away(visit.seen_at, now).is_empty:
+        noted |= {"away_since": visit.seen_at, "away_until": now}
+    # Of two requests that come back at once, one begins the visit, and both know of it.
+    if Visit.objects.filter(pk=visit.pk, seen_at=visit.seen_at).update(**noted):
+        return "away_until" in noted or visit.away_until is not None
+    return Visit.objects.filter(pk=visit.pk, away_until__isnull=False).exists()
+
+
+def untold(user: User) -> Away | None:
+    """What this person was not here for, until they put it away; None for nothing."""
+    visit = Visit.objects.filter(user=user, away_until__isnull=False).first()
+    if visit is None or visit.away_since is None or visit.away_until is None:
         return None
-    # Of two devices that come back at once, one is told.
-    won = Visit.objects.filter(pk=visit.pk, seen_at=visit.seen_at).update(seen_at=now)
-    return visit.seen_at if won and away_rules.was_away(visit.seen_at, now) else None
+    return away(visit.away_since, visit.away_until)
+
+
+def put_away(user: User) -> None:
+    """Not shown again, on any device."""
+    Visit.objects.filter(user=user).update(away_since=None, away_until=None)
 
 
 def away(since: datetime, until: datetime) -> Away:

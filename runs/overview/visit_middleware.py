@@ -35,18 +35,18 @@ class Visits:
 def away(request: HttpRequest) -> Away | None:
     """What this person was not here for, until they put it away; None for nothing."""
     _note(request)
-    kept = request.session.get(AWAY)
-    if not kept:
+    if not (request.session.get(AWAY) and isinstance(request.user, User)):
         return None
-    found = visits.away(_moment(kept[0]), _moment(kept[1]))
-    if found.is_empty:
-        put_away(request)
-        return None
+    found = visits.untold(request.user)
+    if found is None:  # put away on another device
+        request.session.pop(AWAY)
     return found
 
 
 def put_away(request: HttpRequest) -> None:
-    """Not shown again."""
+    """Not shown again, on any device."""
+    if isinstance(request.user, User):
+        visits.put_away(request.user)
     request.session.pop(AWAY, None)
 
 
@@ -58,12 +58,11 @@ def _note(request: HttpRequest) -> None:
     if not away_rules.is_due(_moment(noted) if noted else None, now):
         return
     try:
-        since = visits.note(request.user, now)
+        is_untold = visits.note(request.user, now)
     except (OperationalError, InterfaceError):
         return  # a page that only reads is shown nevertheless; the next one notes it
-    session[SEEN] = now.timestamp()
-    if since is not None:
-        session[AWAY] = [since.timestamp(), now.timestamp()]
+    # No visit begins within half an hour of this, so pages need not ask the database until then.
+    session[SEEN], session[AWAY] = now.timestamp(), is_untold
 
 
 def _moment(seconds: float) -> datetime:

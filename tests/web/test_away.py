@@ -177,8 +177,8 @@ def test_groups_that_ended_and_checkpoints_to_look_into_are_summed_up(
         a_monitor(project, f"more-{number}", "complete", now)
         investigates(a_monitor(project, f"watched-{number}", "running", now), 1, now)
     world.clock.forward(minutes=1)
-    # Session and user, the overview, what groups need somebody, this card.
-    with django_assert_num_queries(2 + 5 + 2 + 7):
+    # Session and user, the overview, what groups need somebody, the visit and what ended.
+    with django_assert_num_queries(2 + 5 + 2 + 1 + 7):
         html = page(anna)
     assert "24 groups ended: 21 complete" in html
     card = html[html.index('id="away"') : html.index(">Dismiss<")]
@@ -228,7 +228,33 @@ def test_two_devices_are_one_person(
     goes_away(anna, world)
     ended(project, world, "1", "died")
     assert TITLE in page(phone)
-    assert TITLE not in page(anna)
+    assert TITLE in page(anna)
+    anna.post("/away/")
+    assert TITLE not in page(phone)
+
+
+def test_another_request_of_the_same_moment_does_not_take_the_card_away(
+    anna: Client, world: World, project: Project, operator: User
+) -> None:
+    goes_away(anna, world)
+    ended(project, world, "1", "died")
+    before = dict(anna.session.items())
+    anna.get("/live")  # a page that is still open asks first
+    session = anna.session  # and whoever read the session before it writes it afterwards
+    session.clear()
+    session.update(before)
+    session.save()
+    assert TITLE in page(anna)
+
+
+def test_what_was_not_put_away_stays_when_nothing_newer_ended(
+    anna: Client, world: World, project: Project
+) -> None:
+    goes_away(anna, world)
+    ended(project, world, "1", "died")
+    assert "demo #1" in page(anna)
+    world.clock.forward(hours=2)
+    assert "demo #1" in page(anna)
 
 
 def test_another_person_has_their_own_visit(
