@@ -16,9 +16,11 @@ WITHOUT_DJANGO = {  # or with one that they set up themselves
     "doctor": "labsite.doctor.main",
     "backup": "labsite.backup.save",
     "restore": "labsite.backup.load",
-    "watch": "labsite.watch.main",
-    "agent": "labsite.agent.main",
-    "wait": "labsite.wait.main",
+}
+FOLLOWED = {
+    "watch": "runs.watch.command",
+    "wait": "runs.groups.command",
+    "agent": "runs.agents.command",
 }
 # Commands that a script may give before the first `./lab up`; they need readable tables.
 FIRST_COMMANDS = ("prepare", "createsuperuser", "changepassword", "demo", "tick", "api_token")
@@ -29,6 +31,10 @@ def main(argv: Sequence[str]) -> int:
     if argv[1:2] and argv[1] in WITHOUT_DJANGO:
         # What only waits stays small, and what looks at a broken product must start.
         return int(import_module(WITHOUT_DJANGO[argv[1]]).main(argv[2:]))
+    if argv[1:2] and argv[1] in FOLLOWED:
+        from labsite import follow
+
+        return follow.main(import_module(FOLLOWED[argv[1]]).read, argv[2:])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "labsite.settings")
     try:
         return _django(argv)

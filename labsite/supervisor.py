@@ -7,7 +7,6 @@ children, not ours: ending this process never ends one.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import ctypes
 import os
 import select
@@ -22,7 +21,7 @@ from pathlib import Path
 
 from labsite import env, preflight, programs
 from runs.core.paths import Paths
-from trackers import plain
+from runs.core.terminal import say
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_PORT = 8420
@@ -67,15 +66,6 @@ def _dies_with_us() -> Callable[[], None]:
                 os._exit(1)
 
     return ask
-
-
-def say(text: str) -> None:
-    """One line for the log of the terminal; the address line alone goes to standard output.
-
-    A terminal that was closed must not end the product's shutdown half way.
-    """
-    with contextlib.suppress(OSError):
-        print(plain.text(text), file=sys.stderr, flush=True)
 
 
 @dataclass

@@ -5,11 +5,11 @@ from __future__ import annotations
 from django.contrib import admin
 from django.contrib.auth.models import Group, User
 
-from runs.groups import admin as groups
-from runs.settings import admin as tuning
-from runs.timeline import admin as history
+from runs.groups import admin as group_admin
+from runs.settings import admin as settings_admin
+from runs.timeline import admin as timeline_admin
 
 # People have pages of their own, which tell the timeline and keep the last admin.
 admin.site.unregister([User, Group])
 
-__all__ = ["groups", "history", "tuning"]
+__all__ = ["group_admin", "settings_admin", "timeline_admin"]

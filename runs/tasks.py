@@ -21,11 +21,11 @@ from runs.forges import mirror, quota, tracker_cache
 from runs.groups.signal_watch import SignalPoll
 from runs.kept import discard as discard_progress
 from runs.kept import sweep
-from runs.lifecycle import launch as launching
+from runs.lifecycle import launch as run_launch
 from runs.manual import acts as manual
 from runs.notices import deliveries, pings
 from runs.projects import acts as projects
-from runs.validation import acts as validations
+from runs.validation import acts as validation_acts
 from runs.validation import fixers, runner
 from runs.wiring import lab
 
@@ -65,7 +65,7 @@ def post() -> None:
 def tend() -> None:
     """Beside the runs: sessions that people drive, validations, log-ins that nobody finished."""
     manual.watch(lab())
-    validations.tend(lab())
+    validation_acts.tend(lab())
     logins.sweep(lab())
     checks.sweep(lab())
     trial.sweep(lab())
@@ -85,7 +85,7 @@ def look(project: str) -> None:
 @close_db
 def launch(run_id: int) -> None:
     """Carry out a run in *starting*."""
-    _long("launch", run_id, launching.carry_out)
+    _long("launch", run_id, run_launch.carry_out)
 
 
 @close_db

@@ -12,7 +12,7 @@ from django.db.models import Q
 
 from runs import schedule
 from runs.accounts import holds, resuming
-from runs.core import clock, connections, lease
+from runs.core import clock, database, lease
 from runs.core.database_trouble import database_words
 from runs.core.ports import Lab, SeamError, Sighting
 from runs.core.states import RunState
@@ -26,9 +26,9 @@ from runs.models import Host, Run, Settings, Tick
 from runs.notices import pings
 from runs.projects import acts as projects
 from runs.schedule import FILL, HOLDS, LOOK, MONITORS
-from runs.watch import acts as watches
-from runs.watch import stepper as watching
-from runs.workflows import stepper as composing
+from runs.watch import acts as watch_acts
+from runs.watch import stepper as watch_stepper
+from runs.workflows import stepper as workflow_stepper
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ def _tick(lab: Lab, project: str, force: bool) -> Report:
         logger.exception("tick was cut short")
         report.errors.append(f"the tick was cut short by a mistake of labsite: {error!r}")
     finally:
-        connections.renew()
+        database.renew_connection()
         quota.settle(lab)
         try:
             _finish(lab, settings, number, due, project, report, began)
@@ -115,7 +115,7 @@ def _work(tick: TickContext, report: Report, due: set[str]) -> None:
     """Monitors first: they ask for nothing outside, and wait for nobody."""
     if tick.project or MONITORS in due:
         monitor_stepper.look(tick)
-        composing.look(tick)
+        workflow_stepper.look(tick)
     if HOLDS in due:
         holds.release_due(tick.lab)
     if due != {MONITORS}:
@@ -229,10 +229,10 @@ def _launch(tick: TickContext, known: Sequence[Run], report: Report) -> int:
     resumed = _resume(tick, known)
     wishes = auto_dispatch.waiting(lab.now(), settings)
     if wishes.to_resume:
-        watches.resume_by_itself(lab, wishes.to_resume)
+        watch_acts.resume_by_itself(lab, wishes.to_resume)
     for project in wishes.lacking:
-        watches.store(lab, project, watches.SWITCH)
-    sessions = watching.look(tick)
+        watch_acts.store(lab, project, watch_acts.SWITCH)
+    sessions = watch_stepper.look(tick)
     started = start_requests.launch_pass(tick) if wishes.is_asked else 0
     filled = auto_dispatch.fill(tick, sessions)
     # What a session has asked for now is not asked for twice.

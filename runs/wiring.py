@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, cast
 from django.conf import settings
 from django.utils.module_loading import import_string
 
-from runs.agents.on_machine import AgentFiles, AgentLogin, AgentRegistry
-from runs.agents.programs import AgentPrograms
+from runs.agents.on_machine import AgentFiles, AgentLogin, AgentPrograms, AgentRegistry
 from runs.agents.trial_server import TrialDesks
 from runs.core.ports import Lab, Steady
 from runs.forges.bd import BdCommand

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, expect, sync_playwright
 
 from tests.patience import BROWSER_PATIENCE
 
@@ -22,6 +22,16 @@ ARGUMENTS = [
 
 # No test rests on this bound.
 expect.set_options(timeout=BROWSER_PATIENCE)
+
+
+def press_twice(button: Locator) -> None:
+    """Press a button that wants to be pressed again, when nothing is to be read between.
+
+    In one command: the first press lapses after five seconds, and a busy machine may take longer
+    between two. Not by the mouse: the button moves when its words become more.
+    """
+    button.click(trial=True)
+    button.evaluate("button => { button.click(); button.click(); }")
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from runs.agents.on_machine import AgentFiles, AgentLogin, AgentRegistry
-from runs.agents.programs import AgentPrograms
+from runs.agents.on_machine import AgentFiles, AgentLogin, AgentPrograms, AgentRegistry
 from runs.agents.trial_server import TrialDesks
 from runs.core.paths import Paths
 from runs.core.ports import Lab, Steady

@@ -14,12 +14,6 @@ from runs.agents.trial_rules import OPEN, TrialState
 from runs.core.encrypted import HIDDEN, EncryptedJSONField
 from runs.core.states import Trouble
 
-PLACEHOLDERS = (
-    *("{prompt}", "{prompt_file}", "{model}", "{effort}", "{worktree}"),
-    *("{settings}", "{session}"),
-)
-
-
 MODEL_CHARACTERS, EFFORT_CHARACTERS = 100, 40
 _CHECKED = ("argv", "env", "login_command")
 _UNCHECKED: Mapping[str, Any] = {

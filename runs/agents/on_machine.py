@@ -1,14 +1,17 @@
-"""What has to be right on the machine before an agent starts: its trust file, its login."""
+"""What has to be right on the machine before an agent starts: its program, its trust file, its login."""
 
 from __future__ import annotations
 
 import glob
+import os
+import shutil
+import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from runs.agents import claude_files, linking
-from runs.core.ports import SeamError
+from runs.core.ports import Said, SeamError
 from runs.machine import files, shell
 
 LOGIN_TIMEOUT = 10.0
@@ -67,3 +70,43 @@ def _changed(path: Path) -> float:
         return path.stat().st_mtime
     except OSError:
         return 0.0
+
+
+QUESTION_TIMEOUT = 10.0
+ANSWER_BYTES = 200_000
+
+
+class AgentPrograms:
+    """`Programs` on this machine; `own_bin` comes first on the PATH of every session."""
+
+    def __init__(self, environ: Mapping[str, str], own_bin: Path) -> None:
+        self._env = shell.scrubbed(environ, own_bin=own_bin)
+
+    def find(self, program: str, env: Mapping[str, str]) -> str | None:
+        if "/" in program and not program.startswith("/"):
+            return None
+        return shutil.which(program, path=self._session(env)["PATH"]) or ""
+
+    def ask(self, argv: Sequence[str], env: Mapping[str, str]) -> Said:
+        path = self.find(argv[0], env)
+        if not path:
+            raise SeamError(f"{argv[0]} was not found")
+        with tempfile.TemporaryDirectory(prefix="labsite-ask-") as folder:
+            done = shell.run(
+                [path, *argv[1:]],
+                timeout=QUESTION_TIMEOUT,
+                cwd=Path(folder),
+                env=self._session(env),
+                limit=ANSWER_BYTES,
+            )
+        return Said(done.status, done.stdout, done.stderr)
+
+    def variable(self, name: str, env: Mapping[str, str]) -> str:
+        return self._session(env).get(name, "")
+
+    def is_root(self) -> bool:
+        return os.geteuid() == 0
+
+    def _session(self, env: Mapping[str, str]) -> dict[str, str]:
+        given = {str(name): str(value) for name, value in env.items()}
+        return {"PATH": os.defpath, **self._env, **given}

@@ -5,17 +5,21 @@ from __future__ import annotations
 from django.urls import path
 
 from runs.accounts import login_views
-from runs.accounts import views as held
-from runs.agents import views as agents
+from runs.accounts import views as account_views
+from runs.agents import views
 
 urlpatterns = [
-    path("settings/live", agents.settings_live, name="settings-live"),
-    path("settings/agents/<int:profile_id>/check", agents.check, name="agent-check"),
-    path("settings/agents/<int:profile_id>/try-again", held.try_again, name="agent-try-again"),
-    path("settings/agents/<int:profile_id>/try", agents.try_out, name="agent-try"),
-    path("settings/trials/<int:trial_id>/", agents.trial_of, name="agent-trial"),
-    path("settings/trials/<int:trial_id>/live", agents.trial_live, name="agent-trial-live"),
-    path("settings/trials/<int:trial_id>/stop", agents.trial_stop, name="agent-trial-stop"),
+    path("settings/live", views.settings_live, name="settings-live"),
+    path("settings/agents/<int:profile_id>/check", views.check, name="agent-check"),
+    path(
+        "settings/agents/<int:profile_id>/try-again",
+        account_views.try_again,
+        name="agent-try-again",
+    ),
+    path("settings/agents/<int:profile_id>/try", views.try_out, name="agent-try"),
+    path("settings/trials/<int:trial_id>/", views.trial_of, name="agent-trial"),
+    path("settings/trials/<int:trial_id>/live", views.trial_live, name="agent-trial-live"),
+    path("settings/trials/<int:trial_id>/stop", views.trial_stop, name="agent-trial-stop"),
     path("settings/agents/<int:profile_id>/login", login_views.login_of, name="agent-login"),
     path(
         "settings/agents/<int:profile_id>/login/begin", login_views.begin, name="agent-login-begin"

@@ -9,6 +9,7 @@ import re
 from datetime import date
 from typing import Annotated, Any, Literal
 
+from ninja import Path
 from pydantic import (
     AfterValidator,
     AwareDatetime,
@@ -28,6 +29,11 @@ from trackers.base import Side
 MOST_ROWS = 200
 BIGGEST_ID = 2**63 - 1
 BIGGEST_NUMBER = 2**31 - 1
+# In addresses, bounded so that no database is asked for a number that it cannot hold.
+ProjectId = Annotated[int, Path(ge=1, le=BIGGEST_ID)]
+AgentId = Annotated[int, Path(ge=1, le=BIGGEST_ID)]
+RunId = Annotated[int, Path(ge=1, le=BIGGEST_ID)]
+Number = Annotated[int, Path(ge=1, le=BIGGEST_NUMBER)]
 NO_NUL = r"^[^\x00]*$"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from runs.accounts import held
-from runs.api import schemas as shapes
+from runs.api import schemas
 from runs.core.states import (
     NoticeKind,
     Outcome,
@@ -20,7 +20,7 @@ from runs.core.states import (
 from runs.dispatch.eligibility import Change, Queue
 from runs.dispatch.rules import Waiting
 from runs.models import AgentProfile, Notice, Project, Run, Settings
-from runs.pulls import schemas as pull_shapes
+from runs.pulls import schemas as pull_schemas
 from runs.pulls.rules import MergeFacts, verdict
 from runs.settings.acts import NUMBERS
 from trackers import plain
@@ -35,8 +35,8 @@ def cut(rows: Sequence[Row], limit: int) -> tuple[Sequence[Row], Row | None]:
     return rows[:limit], rows[limit - 1] if len(rows) > limit else None
 
 
-def project(row: Project) -> shapes.Project:
-    return shapes.Project(
+def project(row: Project) -> schemas.Project:
+    return schemas.Project(
         id=row.pk,
         name=row.name,
         state=ProjectState(row.state),
@@ -59,15 +59,15 @@ def project(row: Project) -> shapes.Project:
     )
 
 
-def waiting(queue: Queue, found: Sequence[Waiting]) -> shapes.WaitingIssues:
-    return shapes.WaitingIssues(
+def waiting(queue: Queue, found: Sequence[Waiting]) -> schemas.WaitingIssues:
+    return schemas.WaitingIssues(
         is_known=queue.ready is not None,
         items=[
-            shapes.WaitingIssue(
+            schemas.WaitingIssue(
                 issue=one.issue.key,
                 title=one.issue.title,
                 failed=[
-                    shapes.Obstacle(
+                    schemas.Obstacle(
                         why=failed.why,
                         text=failed.text,
                         only_auto=failed.only_auto,
@@ -82,22 +82,22 @@ def waiting(queue: Queue, found: Sequence[Waiting]) -> shapes.WaitingIssues:
     )
 
 
-def change(row: Change) -> shapes.Change:
-    return shapes.Change(act=row.act, target=row.target, text=row.text)
+def change(row: Change) -> schemas.Change:
+    return schemas.Change(act=row.act, target=row.target, text=row.text)
 
 
-def hold(row: AgentProfile, now: datetime) -> shapes.AgentHold | None:
+def hold(row: AgentProfile, now: datetime) -> schemas.AgentHold | None:
     """Why nothing is started with an agent; None while it is not held."""
     found = held.of_profile(row, now)
     if found is None:
         return None
-    return shapes.AgentHold(
+    return schemas.AgentHold(
         trouble=found.trouble, note=found.note, since=found.at, until=found.until
     )
 
 
-def agent(row: AgentProfile, settings: Settings, now: datetime) -> shapes.Agent:
-    return shapes.Agent(
+def agent(row: AgentProfile, settings: Settings, now: datetime) -> schemas.Agent:
+    return schemas.Agent(
         id=row.pk,
         name=row.name,
         mode=AgentProfile.Mode(row.mode),
@@ -112,9 +112,9 @@ def agent(row: AgentProfile, settings: Settings, now: datetime) -> shapes.Agent:
     )
 
 
-def issue_row(row: Issue) -> shapes.IssueRow:
+def issue_row(row: Issue) -> schemas.IssueRow:
     """An issue of a list, annotated with `comment_count`."""
-    return shapes.IssueRow(
+    return schemas.IssueRow(
         number=row.number,
         title=row.title,
         author=row.author,
@@ -126,20 +126,20 @@ def issue_row(row: Issue) -> shapes.IssueRow:
     )
 
 
-def issue(row: Issue, comments: shapes.Comments) -> shapes.Issue:
-    return shapes.Issue(**issue_row(row).model_dump(), body=row.body, comments=comments)
+def issue(row: Issue, comments: schemas.Comments) -> schemas.Issue:
+    return schemas.Issue(**issue_row(row).model_dump(), body=row.body, comments=comments)
 
 
-def comments(rows: Sequence[IssueComment], limit: int) -> shapes.Comments:
+def comments(rows: Sequence[IssueComment], limit: int) -> schemas.Comments:
     page, last = cut(rows, limit)
-    return shapes.Comments(
-        items=[shapes.Comment(id=c.pk, author=c.author, body=c.body, at=c.at) for c in page],
+    return schemas.Comments(
+        items=[schemas.Comment(id=c.pk, author=c.author, body=c.body, at=c.at) for c in page],
         next=last.pk if last else None,
     )
 
 
-def pull_row(row: PullRequest) -> pull_shapes.PullRow:
-    return pull_shapes.PullRow(
+def pull_row(row: PullRequest) -> pull_schemas.PullRow:
+    return pull_schemas.PullRow(
         number=row.number,
         title=row.title,
         author=row.author,
@@ -151,10 +151,10 @@ def pull_row(row: PullRequest) -> pull_shapes.PullRow:
     )
 
 
-def pull(row: PullRequest) -> pull_shapes.Pull:
+def pull(row: PullRequest) -> pull_schemas.Pull:
     shown = pull_row(row).model_dump()
     was_merged = row.state == PullState.MERGED
-    return pull_shapes.Pull(
+    return pull_schemas.Pull(
         **shown,
         body=row.body,
         head_commit=row.head_commit,
@@ -164,9 +164,9 @@ def pull(row: PullRequest) -> pull_shapes.Pull:
     )
 
 
-def mergeable(facts: MergeFacts) -> pull_shapes.Mergeable:
+def mergeable(facts: MergeFacts) -> pull_schemas.Mergeable:
     said = verdict(facts)
-    return pull_shapes.Mergeable(
+    return pull_schemas.Mergeable(
         can_merge=said.can_merge,
         code=said.kind,
         text=said.text,
@@ -176,8 +176,8 @@ def mergeable(facts: MergeFacts) -> pull_shapes.Mergeable:
     )
 
 
-def pull_comment(row: PullComment) -> pull_shapes.PullComment:
-    return pull_shapes.PullComment(
+def pull_comment(row: PullComment) -> pull_schemas.PullComment:
+    return pull_schemas.PullComment(
         id=row.pk,
         author=row.author,
         body=row.body,
@@ -190,11 +190,11 @@ def pull_comment(row: PullComment) -> pull_shapes.PullComment:
     )
 
 
-def run_row(row: Run, now: datetime, settings: Settings) -> shapes.RunRow:
+def run_row(row: Run, now: datetime, settings: Settings) -> schemas.RunRow:
     """A run, whose project is loaded, with its budget at this moment."""
     spent = row.spent(now, row.project.budget(settings))
     wait = held.wait_of(row, now)
-    return shapes.RunRow(
+    return schemas.RunRow(
         id=row.pk,
         project=row.project_id,
         issue=row.issue_key,
@@ -233,15 +233,15 @@ def run_row(row: Run, now: datetime, settings: Settings) -> shapes.RunRow:
     )
 
 
-def _run_wait(row: Run) -> shapes.RunWait | None:
+def _run_wait(row: Run) -> schemas.RunWait | None:
     if not row.is_waiting or row.waits_at is None:
         return None
-    return shapes.RunWait(kind=Wait(row.waits), since=row.waits_at, note=row.waits_note)
+    return schemas.RunWait(kind=Wait(row.waits), since=row.waits_at, note=row.waits_note)
 
 
-def told(row: Run) -> shapes.AgentTold:
+def told(row: Run) -> schemas.AgentTold:
     """What the run's agent said of itself; what it did not say is null."""
-    return shapes.AgentTold(
+    return schemas.AgentTold(
         state=row.state_of_agent if row.agent_state else None,
         until=row.agent_until,
         note=row.agent_note,
@@ -255,13 +255,13 @@ def told(row: Run) -> shapes.AgentTold:
     )
 
 
-def run(row: Run, now: datetime, settings: Settings) -> shapes.Run:
+def run(row: Run, now: datetime, settings: Settings) -> schemas.Run:
     shown = run_row(row, now, settings).model_dump()
-    return shapes.Run(**shown, prompt=row.prompt, last_words=row.last_words)
+    return schemas.Run(**shown, prompt=row.prompt, last_words=row.last_words)
 
 
-def entry(row: Notice) -> shapes.Entry:
-    return shapes.Entry(
+def entry(row: Notice) -> schemas.Entry:
+    return schemas.Entry(
         id=row.pk,
         at=row.at,
         kind=NoticeKind(row.kind),
@@ -275,6 +275,6 @@ def entry(row: Notice) -> shapes.Entry:
     )
 
 
-def settings(row: Settings) -> shapes.Limits:
+def settings(row: Settings) -> schemas.Limits:
     numbers = {name: getattr(row, name) for name in NUMBERS}
-    return shapes.Limits(**numbers, agent=row.agent_id, model=row.model, effort=row.effort)
+    return schemas.Limits(**numbers, agent=row.agent_id, model=row.model, effort=row.effort)

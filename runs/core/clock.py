@@ -13,7 +13,7 @@ from runs.core.ports import Lab
 from runs.core.states import NoticeKind
 from runs.models import Fixer, Host, Monitor, Rescue, Run, Validation
 from runs.timeline import announce
-from runs.workflows import stepper as composing
+from runs.workflows import stepper as workflow_stepper
 
 DRIFT = 1.0
 TRIES = 3
@@ -76,7 +76,7 @@ def _set(lab: Lab, moved: timedelta) -> None:
     looks = ("started_at", "look_at", "pass_at", "check_at")
     watched.update(**{name: F(name) + moved for name in looks}, version=F("version") + 1)
     Rescue.objects.update(expires_at=F("expires_at") + moved)
-    composing.clock_set(lab.host, moved)
+    workflow_stepper.clock_set(lab.host, moved)
     way = "forward" if moved > budgets.ZERO else "back"
     text = (
         f"the clock of this machine was set {way} by {_words(abs(moved))}; the time that running "

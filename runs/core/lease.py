@@ -1,11 +1,12 @@
-"""The lease of the one judge on a host: database, expiry, and a number that grows."""
+"""The lease of the one judge on a host: database, expiry, and a fencing token."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from django.db.models import Exists
+from django.db.models import Exists, QuerySet
 
 from runs.core.ports import Lab
 from runs.models import Host
@@ -75,6 +76,15 @@ def release(lab: Lab, number: int) -> None:
 def is_held(lab: Lab, number: int) -> Exists:
     """A condition for rows that only the tick with this lease may write."""
     return Exists(Host.objects.filter(name=lab.host, lease_number=number))
+
+
+def update(rows: QuerySet[Any], row: Any, lab: Lab, number: int, **columns: object) -> bool:
+    """Update one of `rows` as a step of the tick with this lease; False: somebody was first.
+
+    Optimistic locking: it applies only if `version`, which grows by one, is the one that was read.
+    """
+    mine = rows.filter(is_held(lab, number), pk=row.pk, version=row.version)
+    return bool(mine.update(**columns, version=row.version + 1))
 
 
 class Lost(Exception):

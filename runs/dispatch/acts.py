@@ -7,11 +7,11 @@ from django.db import transaction
 from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind, ProjectState
-from runs.dispatch import start_waits
 from runs.forges import cadence
 from runs.models import Project
+from runs.projects import start_waits
 from runs.timeline import announce
-from runs.watch import acts as watches
+from runs.watch import acts as watch_acts
 
 
 class AutoRefused(ActRefused):
@@ -32,7 +32,7 @@ def switch(lab: Lab, project: Project, *, is_on: bool, by: str) -> bool:
         if changed:
             text = "automatic work was turned on" if is_on else "automatic work was turned off"
             announce.tell(lab, NoticeKind.AUTO_CHANGED, text, project=project, by=by)
-            watches.switched(lab, project, is_on=is_on, by=by)
+            watch_acts.switched(lab, project, is_on=is_on, by=by)
             if is_on:
                 transaction.on_commit(lambda: lab.bell.look(project.slug), robust=True)
     return bool(changed)

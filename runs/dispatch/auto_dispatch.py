@@ -15,16 +15,13 @@ from runs.accounts import logins
 from runs.core.ports import Lab
 from runs.core.states import ProjectState, RunKind, TrackerKind
 from runs.core.tick_context import TickContext
-from runs.dispatch import eligibility as waiting_rules
-from runs.dispatch import facts, reserve, streak
-from runs.dispatch import rules as launching
-from runs.dispatch.eligibility import Queue
+from runs.dispatch import eligibility, facts, reserve, rules, streak
+from runs.dispatch.eligibility import Queue, Want
 from runs.dispatch.rules import Start
-from runs.dispatch.scope_rules import Want
 from runs.forges import cadence, tracker_cache
 from runs.models import AgentProfile, Project, Run, Settings, StartRequest, WatchSession
 from runs.watch import polling
-from runs.watch import stepper as watching
+from runs.watch import stepper as watch_stepper
 from runs.watch.session import Request, Validation
 
 logger = logging.getLogger(__name__)
@@ -117,14 +114,14 @@ def fill(tick: TickContext, sessions: Sequence[WatchSession]) -> int:
     room = reserve.room(lab, settings, tick.sightings, tick.being_made)
     queues = _with_logins(lab, settings, by_id, queues, room)
     started: dict[int, set[str]] = {}
-    for queue, start in launching.fill(queues, room):
+    for queue, start in rules.fill(queues, room):
         tick.keep_lease()
         session = by_project[queue.project]
         if _take(tick, session, queue, start):
             started.setdefault(queue.project, set()).add(start.key)
     idle = [queue for queue in queues if queue.project in may and queue.project not in started]
     why = dict.fromkeys(by_project, "")
-    why |= {queue.project: launching.held(queue, room) for queue in idle}
+    why |= {queue.project: rules.held(queue, room) for queue in idle}
     polling.note_held(by_project, why)
     _keep_hints(lab, by_id, queues, started)
     tracker_cache.keep_queues(lab, projects, queues, began)
@@ -137,7 +134,7 @@ def fill(tick: TickContext, sessions: Sequence[WatchSession]) -> int:
 
 
 def _wanted(row: Any, settings: Settings) -> cadence.Wanted:
-    every = watching.of(row, settings).terms.poll_every
+    every = watch_stepper.of(row, settings).terms.poll_every
     return cadence.Wanted(row.project, every, row.is_live, row.active >= row.project.parallel_runs)
 
 
@@ -163,7 +160,7 @@ def _with_logins(
     settings: Settings,
     projects: Mapping[int, Project],
     queues: Sequence[Queue],
-    room: launching.Room,
+    room: rules.Room,
 ) -> list[Queue]:
     """The queues with what their agents say of their login, asked only where a run would start.
 
@@ -173,7 +170,7 @@ def _with_logins(
     answers: dict[int, bool | None] = {}
     known = list(queues)
     while True:
-        picked = {profiles[queue.project] for queue, _ in launching.fill(known, room)}
+        picked = {profiles[queue.project] for queue, _ in rules.fill(known, room)}
         unasked = [one for one in picked if one is not None and one.pk not in answers]
         if not unasked:
             return known
@@ -238,11 +235,11 @@ def _keep_hints(
         is_known &= not any(
             one.block.by is None and not one.block.is_unasked for one in queue.ready or ()
         )
-        may_start = len(launching.claimable(queue)) + len(launching.unasked(queue))
+        may_start = len(rules.claimable(queue)) + len(rules.unasked(queue))
         left = may_start - len(started.get(queue.project, ()))
         count = left if is_known else None
-        blocked = len(launching.blocked(queue))
-        short = {one.key: waiting_rules.in_short(queue, one) for one in queue.ready or ()}
+        blocked = len(rules.blocked(queue))
+        short = {one.key: eligibility.in_short(queue, one) for one in queue.ready or ()}
         why = {key: words for key, words in short.items() if words}
         told = (count, blocked, why, lab.process)
         if (project.claimable, project.blocked, project.held_seen, project.counted_by) != told:

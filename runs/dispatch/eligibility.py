@@ -6,15 +6,39 @@ The launch pass starts an issue that fails none; a page and the API show what th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
 from runs.core.states import ProjectState
 from runs.dispatch import streak
 from runs.dispatch.blocking import FREE, Block
-from runs.dispatch.scope_rules import NOTHING, Want
 from trackers.keys import KeyRule, why_unfit
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """What a project wants started by itself: nothing, everything that is ready, or only these.
+
+    `without`: what its watch session has worked on already. `most`: how many more it
+    may start, None: as many as the caps allow.
+    """
+
+    is_on: bool = False
+    only: frozenset[str] | None = None
+    without: frozenset[str] = frozenset()
+    most: int | None = None
+
+    def includes(self, key: str) -> bool:
+        """Whether this issue is among what is wanted."""
+        return key not in self.without and (self.only is None or key in self.only)
+
+    def after_one(self) -> Want:
+        """What is wanted still when one run more was started."""
+        return self if self.most is None else replace(self, most=self.most - 1)
+
+
+NOTHING = Want()
 
 
 class Why(StrEnum):

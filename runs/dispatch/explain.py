@@ -12,8 +12,7 @@ from datetime import timedelta
 
 from runs.accounts import logins
 from runs.core.ports import Lab, SeamError
-from runs.dispatch import facts, reserve
-from runs.dispatch import rules as launching
+from runs.dispatch import facts, reserve, rules
 from runs.dispatch.eligibility import Queue
 from runs.dispatch.rules import Waiting
 from runs.forges import cadence, cadence_rules, quota
@@ -88,7 +87,7 @@ def explain(lab: Lab, project: Project, *, is_awaited: bool = True) -> Explained
     except SeamError as error:
         logger.info("sessions were not seen", extra={"error": str(error)})
         sightings = None
-    return queue, launching.explain(queue, reserve.room(lab, settings, sightings))
+    return queue, rules.explain(queue, reserve.room(lab, settings, sightings))
 
 
 for_pages = Shared().explain

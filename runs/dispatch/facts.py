@@ -14,14 +14,14 @@ from runs.agents import checks
 from runs.core import naming
 from runs.core.ports import Lab, SeamError
 from runs.core.states import RunKind, TrackerKind
-from runs.dispatch import blockers, scope, start_waits
+from runs.dispatch import blockers, scope
 from runs.dispatch.blocking import Block
-from runs.dispatch.eligibility import Candidate, Queue
-from runs.dispatch.scope_rules import NOTHING, Want
+from runs.dispatch.eligibility import NOTHING, Candidate, Queue, Want
 from runs.forges import fan_out
 from runs.forges.fan_out import Silence
 from runs.kept import counts
 from runs.models import Project, Run, Settings, StartWait
+from runs.projects import start_waits
 from trackers.base import Issue, PullState
 from trackers.builtin.models import PullRequest
 from trackers.keys import why_unfit

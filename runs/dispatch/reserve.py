@@ -12,10 +12,10 @@ from runs.core import naming, tokens
 from runs.core.ports import Lab, Sighting
 from runs.core.states import NoticeKind, RunKind, RunState
 from runs.core.tick_context import TickContext
-from runs.dispatch import start_waits
 from runs.dispatch.rules import Room, Start
 from runs.groups import issue_tasks
 from runs.models import Fixer, Host, ManualSession, Project, Run, Settings, WatchSession
+from runs.projects import start_waits
 from runs.timeline import announce
 from trackers.keys import rule_of
 

@@ -10,7 +10,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from runs.core.states import Outcome
-from runs.dispatch.scope_rules import Want
+from runs.dispatch.eligibility import Want
 from runs.models import Project, Run, WatchSession
 from runs.watch.session import Request
 

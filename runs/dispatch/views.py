@@ -13,8 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 from runs import wiring
 from runs.core.ports import Lab
 from runs.core.states import AnswerCode
-from runs.dispatch import acts as auto
-from runs.dispatch import explain, start_answers, start_requests, why
+from runs.dispatch import acts, explain, start_answers, start_requests, why
 from runs.dispatch.rules import claimable
 from runs.dispatch.start_answers import STATUS
 from runs.models import Project, Settings
@@ -37,8 +36,8 @@ def switch(request: HttpRequest, project_id: int) -> HttpResponse:
     project = get_object_or_404(Project, pk=project_id)
     is_on = request.POST.get("is_on") == "on"
     try:
-        auto.switch(lab(), project, is_on=is_on, by=username(request))
-    except auto.AutoRefused as error:
+        acts.switch(lab(), project, is_on=is_on, by=username(request))
+    except acts.AutoRefused as error:
         return answers.failed(request, str(error), 409, _back(project_id))
     return _done(request, project_id, ON if is_on else OFF)
 
@@ -49,8 +48,8 @@ def reset(request: HttpRequest, project_id: int) -> HttpResponse:
     """Set the failure streak to zero."""
     project = get_object_or_404(Project, pk=project_id)
     try:
-        was = auto.reset(lab(), project, by=username(request))
-    except auto.AutoRefused as error:
+        was = acts.reset(lab(), project, by=username(request))
+    except acts.AutoRefused as error:
         return answers.failed(request, str(error), 409, _back(project_id))
     text = "The failure streak is zero again." if was else "The failure streak was zero already."
     return _done(request, project_id, text)

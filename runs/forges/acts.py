@@ -13,7 +13,7 @@ from runs.core.encrypted import SecretValues
 from runs.core.ports import Lab, SeamError
 from runs.core.refusal import ActRefused
 from runs.core.states import ForgeKind, NoticeKind
-from runs.forges import rules as forging
+from runs.forges import rules
 from runs.forges.rules import NoRepository, Place
 from runs.models import Forge, Project
 from runs.projects import git_credentials
@@ -56,13 +56,13 @@ def recognise(lab: Lab, url: str, *, may_ask: bool = True) -> Recognised:
     url = split_login(url)[0]
     ours = [forge for forge in Forge.objects.all() if _place_at(url, forge) is not None]
     if ours:
-        place = forging.place_of(url, ours[0].web)
+        place = rules.place_of(url, ours[0].web)
         return Recognised(ForgeKind(ours[0].kind), place, ours[0].api, ours)
     try:
-        place = forging.place_of(url)
+        place = rules.place_of(url)
     except NoRepository as error:
         raise ForgeRefused(str(error), field="source") from error
-    kind = forging.kind_of(place)
+    kind = rules.kind_of(place)
     try:
         kind = kind or (lab.forges.recognise(place.web) if may_ask else None)
     except SeamError as error:
@@ -70,7 +70,7 @@ def recognise(lab: Lab, url: str, *, may_ask: bool = True) -> Recognised:
     if kind is None:
         text = f"{place.host} is neither GitHub nor Gitea or Forgejo, as far as it says itself."
         raise ForgeRefused(text, field="source")
-    return Recognised(kind, place, forging.api_of(kind, place.web))
+    return Recognised(kind, place, rules.api_of(kind, place.web))
 
 
 def add(
@@ -93,7 +93,7 @@ def add(
         name=_name(name),
         kind=chosen,
         web=web,
-        api=_address("api", api) if api.strip() else forging.api_of(chosen, web),
+        api=_address("api", api) if api.strip() else rules.api_of(chosen, web),
         credential=_credential(chosen, credential),
         created_at=lab.now(),
     )
@@ -118,7 +118,7 @@ def edit(
     kind = _kind(forge.kind)
     before = forge.account.host
     forge.name, forge.web = _name(name), _address("web", web)
-    forge.api = _address("api", api) if api.strip() else forging.api_of(kind, forge.web)
+    forge.api = _address("api", api) if api.strip() else rules.api_of(kind, forge.web)
     what = ""
     if credential is not None and any(value.strip() for value in credential.values()):
         forge.credential, what = _credential(kind, credential), "; it has a new credential"
@@ -150,7 +150,7 @@ def root_at(forge: Forge, url: str) -> str:
     if place is None:
         text = f"The repository is not one of {forge.web}, as its address says."
         raise ForgeRefused(text, field="forge")
-    return forging.root_of(forge.pk, place)
+    return rules.root_of(forge.pk, place)
 
 
 def try_out(
@@ -188,7 +188,7 @@ def _git(lab: Lab, project: Project) -> Finding:
         lab.repos.try_push(project.url, git_credentials.of_git(lab, project))
     except SeamError as error:
         said = str(error).rstrip(".")
-        if forging.may_not_push(said):
+        if rules.may_not_push(said):
             return Finding("git", False, f"git may not push to {project.url}: {said}.{takes}")
         return Finding("git", None, f"Whether git may push could not be told: {said}.")
     return Finding("git", True, f"git may push to {project.url}.")
@@ -208,7 +208,7 @@ def create_ready_label(lab: Lab, project: Project, *, by: str) -> None:
 def _place_at(url: str, forge: Forge) -> Place | None:
     """The repository that an address names, if it is one of this forge."""
     try:
-        place = forging.place_of(url, forge.web)
+        place = rules.place_of(url, forge.web)
     except NoRepository:
         return None
     return place if place.web == forge.web else None
@@ -241,7 +241,7 @@ def _name(name: str) -> str:
 
 def _address(field: str, text: str) -> str:
     try:
-        return forging.read_address(text)
+        return rules.read_address(text)
     except NoRepository as error:
         raise ForgeRefused(str(error), field=field) from error
 

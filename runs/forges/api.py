@@ -8,13 +8,10 @@ from django.http import HttpRequest
 from ninja import Path, Query, Status
 
 from runs.api import asked, replies, showing
+from runs.api.asked import ProjectId
 from runs.api.gate import check_administering, token_of
-from runs.api.ids import ProjectId
 from runs.api.router import Router
-from runs.forges import acts as forges
-from runs.forges import hooks, switching, tracker_card
-from runs.forges import pages as forge_pages
-from runs.forges import schemas as tracker_shapes
+from runs.forges import acts, hooks, pages, schemas, switching, tracker_card
 from runs.forges.switching import Wanted
 from runs.models import Forge, HookDelivery, Project, Settings
 from runs.projects.api import project_of
@@ -36,21 +33,21 @@ def forge_of(forge_id: int) -> Forge:
     return found
 
 
-@accounts.get("", response=replies.look(tracker_shapes.Forges), summary="List accounts on forges")
-def forge_list(request: HttpRequest) -> tracker_shapes.Forges:
+@accounts.get("", response=replies.look(schemas.Forges), summary="List accounts on forges")
+def forge_list(request: HttpRequest) -> schemas.Forges:
     """Every account with its quota and what was asked within 24 hours; no credential."""
-    lines = [line for line in forge_pages.lines(lab().now()) if line.forge is not None]
-    return tracker_shapes.Forges(
-        items=[tracker_shapes.forge(line) for line in lines],
+    lines = [line for line in pages.lines(lab().now()) if line.forge is not None]
+    return schemas.Forges(
+        items=[schemas.forge(line) for line in lines],
         people_percent=Settings.current().people_percent,
     )
 
 
-@accounts.post("", response=replies.given(tracker_shapes.Forge, 201), summary="Add an account")
-def forge_new(request: HttpRequest, given: tracker_shapes.NewForge) -> Status[Any]:
+@accounts.post("", response=replies.given(schemas.Forge, 201), summary="Add an account")
+def forge_new(request: HttpRequest, given: schemas.NewForge) -> Status[Any]:
     """Keep an account on a forge. For admins only."""
     check_administering(token_of(request))
-    made = forges.add(
+    made = acts.add(
         lab(),
         name=given.name,
         kind=given.kind,
@@ -62,15 +59,11 @@ def forge_new(request: HttpRequest, given: tracker_shapes.NewForge) -> Status[An
     return Status(201, _shown(made.pk))
 
 
-@accounts.put(
-    "/{int:forge_id}", response=replies.given(tracker_shapes.Forge), summary="Change an account"
-)
-def forge_edit(
-    request: HttpRequest, forge_id: ForgeId, given: tracker_shapes.ForgeGiven
-) -> tracker_shapes.Forge:
+@accounts.put("/{int:forge_id}", response=replies.given(schemas.Forge), summary="Change an account")
+def forge_edit(request: HttpRequest, forge_id: ForgeId, given: schemas.ForgeGiven) -> schemas.Forge:
     """Change an account; without a credential it keeps its own. For admins only."""
     check_administering(token_of(request))
-    forges.edit(
+    acts.edit(
         lab(),
         forge_of(forge_id),
         name=given.name,
@@ -86,28 +79,28 @@ def forge_edit(
 def forge_remove(request: HttpRequest, forge_id: ForgeId) -> Status[Any]:
     """Forget an account that no project uses, and its credential. For admins only."""
     check_administering(token_of(request))
-    forges.remove(lab(), forge_of(forge_id), by=username(request))
+    acts.remove(lab(), forge_of(forge_id), by=username(request))
     return Status(204, None)
 
 
 @router.get(
     "/{int:project_id}/tracker",
-    response=replies.look(tracker_shapes.Tracker),
+    response=replies.look(schemas.Tracker),
     summary="Show where the issues are",
 )
-def tracker_show(request: HttpRequest, project_id: ProjectId) -> tracker_shapes.Tracker:
+def tracker_show(request: HttpRequest, project_id: ProjectId) -> schemas.Tracker:
     """A project's tracker, what it can do, and what was heard of it last. Nobody is asked."""
     return _tracker(project_of(project_id))
 
 
 @router.put(
     "/{int:project_id}/tracker",
-    response=replies.given(tracker_shapes.Tracker),
+    response=replies.given(schemas.Tracker),
     summary="Change the tracker",
 )
 def tracker_choose(
-    request: HttpRequest, project_id: ProjectId, given: tracker_shapes.TrackerGiven
-) -> tracker_shapes.Tracker:
+    request: HttpRequest, project_id: ProjectId, given: schemas.TrackerGiven
+) -> schemas.Tracker:
     """Have a project's issues elsewhere, or name its labels anew. Refused while runs are active.
 
     Issues that labsite keeps itself stay, hidden, until the project comes back to them.
@@ -121,46 +114,46 @@ def tracker_choose(
 
 @router.post(
     "/{int:project_id}/tracker/examine",
-    response=replies.act(tracker_shapes.Findings),
+    response=replies.act(schemas.Findings),
     summary="Test the connection",
 )
-def tracker_examine(request: HttpRequest, project_id: ProjectId) -> tracker_shapes.Findings:
+def tracker_examine(request: HttpRequest, project_id: ProjectId) -> schemas.Findings:
     """Try what labsite needs of the tracker, in words. Nothing is changed there."""
-    return tracker_shapes.findings(forges.examine(lab(), project_of(project_id)))
+    return schemas.findings(acts.examine(lab(), project_of(project_id)))
 
 
 @router.post(
     "/{int:project_id}/tracker/label",
-    response=replies.act(tracker_shapes.Tracker),
+    response=replies.act(schemas.Tracker),
     summary="Make the ready label",
 )
-def tracker_label(request: HttpRequest, project_id: ProjectId) -> tracker_shapes.Tracker:
+def tracker_label(request: HttpRequest, project_id: ProjectId) -> schemas.Tracker:
     """Make the label that marks ready issues. Safe to repeat."""
-    forges.create_ready_label(lab(), project_of(project_id), by=username(request))
+    acts.create_ready_label(lab(), project_of(project_id), by=username(request))
     return _tracker(project_of(project_id))
 
 
 @router.get(
     "/{int:project_id}/hooks",
-    response=replies.look(tracker_shapes.Deliveries),
+    response=replies.look(schemas.Deliveries),
     summary="List deliveries of the webhook",
 )
 def hook_list(
     request: HttpRequest, project_id: ProjectId, wanted: Query[asked.Paging]
-) -> tracker_shapes.Deliveries:
+) -> schemas.Deliveries:
     """Signed deliveries of the last thirty days, newest first, with what each did."""
     rows = HookDelivery.objects.filter(project=project_of(project_id))
     if wanted.cursor:
         rows = rows.filter(pk__lt=wanted.cursor)
     page, last = showing.cut(list(rows[: wanted.limit + 1]), wanted.limit)
-    return tracker_shapes.Deliveries(
-        items=[tracker_shapes.delivery(row) for row in page], next=last.pk if last else None
+    return schemas.Deliveries(
+        items=[schemas.delivery(row) for row in page], next=last.pk if last else None
     )
 
 
 @router.post(
     "/{int:project_id}/hooks/secret",
-    response=replies.act(tracker_shapes.HookSecret, 201),
+    response=replies.act(schemas.HookSecret, 201),
     summary="Make a secret for the webhook",
 )
 def hook_secret(request: HttpRequest, project_id: ProjectId) -> Status[Any]:
@@ -168,16 +161,14 @@ def hook_secret(request: HttpRequest, project_id: ProjectId) -> Status[Any]:
     check_administering(token_of(request))
     project = project_of(project_id)
     secret = hooks.make_secret(lab(), project, by=username(request))
-    made = tracker_shapes.HookSecret(secret=secret, hook_path=tracker_card.hook_path(project))
+    made = schemas.HookSecret(secret=secret, hook_path=tracker_card.hook_path(project))
     return Status(201, made)
 
 
-def _tracker(project: Project) -> tracker_shapes.Tracker:
-    return tracker_shapes.tracker(tracker_card.of(lab(), project, Settings.current()))
+def _tracker(project: Project) -> schemas.Tracker:
+    return schemas.tracker(tracker_card.of(lab(), project, Settings.current()))
 
 
-def _shown(forge_id: int) -> tracker_shapes.Forge:
-    lines = forge_pages.lines(lab().now())
-    return next(
-        tracker_shapes.forge(one) for one in lines if one.forge and one.forge.pk == forge_id
-    )
+def _shown(forge_id: int) -> schemas.Forge:
+    lines = pages.lines(lab().now())
+    return next(schemas.forge(one) for one in lines if one.forge and one.forge.pk == forge_id)

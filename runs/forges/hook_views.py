@@ -10,8 +10,7 @@ from django.http.request import UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
 
 from runs import wiring
-from runs.forges import hook_rules as rules
-from runs.forges import hooks
+from runs.forges import hook_rules, hooks
 from runs.forges.hook_rules import HookDid
 from runs.forges.hooks import HookRefused, NotRead, NotReady, NotSigned
 from runs.people import login_throttle
@@ -53,7 +52,7 @@ def _received(request: HttpRequest, key: str) -> HookDid | None:
     if request.method != "POST":
         raise Denied(405, "wrong_method", "This address answers POST.")
     body = _body(request)
-    sent = rules.read(request.headers)
+    sent = hook_rules.read(request.headers)
     try:
         return hooks.receive(wiring.lab(), key, sent, body)
     except NotSigned:
@@ -69,13 +68,13 @@ def _body(request: HttpRequest) -> bytes:
         announced = int(request.META.get("CONTENT_LENGTH") or 0)
     except ValueError as error:
         raise Denied(400, "bad_request", "The length that was announced is no number.") from error
-    if announced > rules.MOST_BYTES:
+    if announced > hook_rules.MOST_BYTES:
         raise refusals.too_big()
     try:
-        body = request.read(rules.MOST_BYTES + 1)
+        body = request.read(hook_rules.MOST_BYTES + 1)
     except UnreadablePostError as error:
         raise Denied(400, "bad_request", "The request could not be read.") from error
-    if len(body) > rules.MOST_BYTES:
+    if len(body) > hook_rules.MOST_BYTES:
         raise refusals.too_big()
     return body
 

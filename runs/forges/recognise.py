@@ -8,7 +8,7 @@ from pathlib import Path
 
 from runs.core.ports import Lab
 from runs.core.states import ForgeKind
-from runs.forges import acts as forges
+from runs.forges import acts
 from runs.forges.acts import ForgeRefused, Recognised
 from runs.models import Forge
 from runs.projects import acts as projects
@@ -48,7 +48,7 @@ def offer(lab: Lab, source: str, *, may_ask: bool = True) -> Offer:
     if not url:
         return Offer(has_beads=has_beads)
     try:
-        return Offer(forges.recognise(lab, url, may_ask=may_ask), has_beads)
+        return Offer(acts.recognise(lab, url, may_ask=may_ask), has_beads)
     except ForgeRefused as refused:
         return Offer(None, has_beads, refused.text)
 

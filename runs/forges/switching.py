@@ -11,11 +11,10 @@ from runs.core import writing
 from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
 from runs.core.states import Mirror, NoticeKind, TrackerKind
-from runs.dispatch import start_waits
-from runs.forges import cadence
-from runs.forges import rules as forging
+from runs.forges import cadence, rules
 from runs.forges.rules import NoRepository
 from runs.models import Forge, Project, Run
+from runs.projects import start_waits
 from runs.timeline import announce
 from trackers.builtin import store
 
@@ -113,13 +112,13 @@ def _root(project: Project, wanted: Wanted) -> str:
     named = wanted.repository.strip().strip("/")
     try:
         url = f"{wanted.forge.web}/{named}" if named else project.url
-        place = forging.place_of(url, wanted.forge.web)
+        place = rules.place_of(url, wanted.forge.web)
     except NoRepository as error:
         raise SwitchRefused(str(error), field="repository") from error
     if place.web != wanted.forge.web:
         text = f"The clone address is not on {wanted.forge.web}. Write the repository: owner/name."
         raise SwitchRefused(text, field="repository")
-    return forging.root_of(wanted.forge.pk, place)
+    return rules.root_of(wanted.forge.pk, place)
 
 
 def _is_moved(now: Project, wanted: Wanted, root: str) -> bool:

@@ -9,8 +9,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from runs import wiring
-from runs.forges import acts as forges
-from runs.forges import hooks, recognise, switching, tracker_pages
+from runs.forges import acts, hooks, recognise, switching, tracker_pages
 from runs.forges.forms import TrackerForm
 from runs.forges.hook_rules import EVENTS
 from runs.forges.switching import SwitchRefused
@@ -65,7 +64,7 @@ def _changed(request: HttpRequest, project_id: int) -> HttpResponse:
 def test(request: HttpRequest, project_id: int) -> HttpResponse:
     """Try what labsite needs of the tracker; nothing is changed there."""
     project = tracker_pages.project_of(project_id)
-    findings = forges.examine(wiring.lab(), project)
+    findings = acts.examine(wiring.lab(), project)
     if answers.is_htmx(request):
         return tracker_pages.findings_alone(findings, project)
     form = TrackerForm(project, _forges())
@@ -79,7 +78,7 @@ def label(request: HttpRequest, project_id: int) -> HttpResponse:
     project = tracker_pages.project_of(project_id)
     back = reverse("runs:tracker", args=[project_id])
     try:
-        forges.create_ready_label(wiring.lab(), project, by=username(request))
+        acts.create_ready_label(wiring.lab(), project, by=username(request))
     except TrackerError as error:
         text = f"The label was not made: {error} Nothing else was changed."
         return answers.failed(request, text, 409 if isinstance(error, Refused) else 502, back)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from runs.forges import hook_views, tracker_views
-from runs.forges import views as forges
+from runs.forges import hook_views, tracker_views, views
 
 forge_patterns = [
-    path("", forges.forges, name="forges"),
-    path("live", forges.forges_live, name="forges-live"),
-    path("new", forges.forge_new, name="forge-new"),
-    path("<int:forge_id>/", forges.forge, name="forge"),
-    path("<int:forge_id>/remove", forges.forge_remove, name="forge-remove"),
+    path("", views.forges, name="forges"),
+    path("live", views.forges_live, name="forges-live"),
+    path("new", views.forge_new, name="forge-new"),
+    path("<int:forge_id>/", views.forge, name="forge"),
+    path("<int:forge_id>/remove", views.forge_remove, name="forge-remove"),
 ]
 tracker_patterns = [
     path("", tracker_views.tracker, name="tracker"),

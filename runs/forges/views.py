@@ -10,8 +10,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from runs import wiring
-from runs.forges import acts as verbs
-from runs.forges import pages as forge_pages
+from runs.forges import acts, pages
 from runs.forges.acts import ForgeRefused
 from runs.forges.forms import AccountForm, NewAccountForm
 from runs.models import Forge
@@ -30,14 +29,14 @@ REMOVED = "The account {name} was removed, and its credential with it."
 @look
 def forges(request: HttpRequest) -> HttpResponse:
     """Every account, and the quota ledger."""
-    return forge_pages.page(request)
+    return pages.page(request)
 
 
 @require_GET
 @look
 def forges_live(request: HttpRequest) -> HttpResponse:
     """The ledger as it is now."""
-    return forge_pages.refresh(request)
+    return pages.refresh(request)
 
 
 @never_cache
@@ -53,12 +52,12 @@ def forge_new(request: HttpRequest) -> HttpResponse:
         given = form.cleaned_data
         told = {part: given[part] for part in ("kind", "name", "web", "api")}
         try:
-            made = verbs.add(wiring.lab(), **told, credential=form.credential, by=username(request))
+            made = acts.add(wiring.lab(), **told, credential=form.credential, by=username(request))
         except ForgeRefused as refused:
             at_fields(form, refused)
         else:
             back = safe_next(request) if "next" in request.GET else reverse("runs:forges")
-            return answers.elsewhere(request, forge_pages.said(request, ADDED, made, back))
+            return answers.elsewhere(request, pages.said(request, ADDED, made, back))
     return _form(request, form, title="Add an account")
 
 
@@ -75,14 +74,14 @@ def forge(request: HttpRequest, forge_id: int) -> HttpResponse:
     if form.is_valid():
         told = {part: form.cleaned_data[part] for part in ("name", "web", "api")}
         try:
-            made = verbs.edit(
+            made = acts.edit(
                 wiring.lab(), kept, **told, credential=form.credential, by=username(request)
             )
         except ForgeRefused as refused:
             at_fields(form, refused)
         else:
             back = reverse("runs:forges")
-            return answers.elsewhere(request, forge_pages.said(request, CHANGED, made, back))
+            return answers.elsewhere(request, pages.said(request, CHANGED, made, back))
     return _form(request, form, title=first["name"], forge=kept)
 
 
@@ -95,10 +94,10 @@ def forge_remove(request: HttpRequest, forge_id: int) -> HttpResponse:
     back = reverse("runs:forges")
     name = kept.name
     try:
-        verbs.remove(wiring.lab(), kept, by=username(request))
+        acts.remove(wiring.lab(), kept, by=username(request))
     except ForgeRefused as refused:
         return answers.failed(request, f"{refused.text} Nothing was changed.", 409, back)
-    return answers.elsewhere(request, forge_pages.said(request, REMOVED, name, back))
+    return answers.elsewhere(request, pages.said(request, REMOVED, name, back))
 
 
 def _form(request: HttpRequest, form: AccountForm, **facts: object) -> HttpResponse:

@@ -14,10 +14,8 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from runs import wiring
 from runs.core.ports import SeamError
-from runs.groups import acts as groups
+from runs.groups import acts, monitors, pages, tasks
 from runs.groups import answers as group_answers
-from runs.groups import monitors, tasks
-from runs.groups import pages as group_pages
 from runs.groups.forms import IssuesForm, MoreTasksForm, TasksForm
 from runs.models import Project, TaskGroup
 from runs.web import answers
@@ -31,19 +29,19 @@ BACK = "Task #{} is free again; another worker can take it."
 CLOSED = "The group is closed. Its tasks stay as they are."
 CLOSED_BEFORE = "It was closed before. Nothing was changed."
 DELETED = "The group {} was deleted."
-Refused = (groups.GroupRefused, tasks.TaskRefused, TrackerError)
+Refused = (acts.GroupRefused, tasks.TaskRefused, TrackerError)
 
 
 @require_http_methods(["GET", "POST"])
 @act
 def new(request: HttpRequest, project_id: int) -> HttpResponse:
     """Make a group of tasks that somebody writes, one a line."""
-    project = group_pages.project_of(project_id)
+    project = pages.project_of(project_id)
     form = TasksForm(monitors.presets(), request.POST or None)
 
     def make() -> TaskGroup:
         given = form.cleaned_data
-        return groups.make(
+        return acts.make(
             wiring.lab(),
             project,
             given["name"],
@@ -59,13 +57,13 @@ def new(request: HttpRequest, project_id: int) -> HttpResponse:
 @act
 def from_issues(request: HttpRequest, project_id: int) -> HttpResponse:
     """Make a group with a task for each of some issues, which follows the issue's runs."""
-    project = group_pages.project_of(project_id)
+    project = pages.project_of(project_id)
     first = {"label": project.ready_label}
     form = IssuesForm(monitors.presets(), request.POST or None, initial=first)
 
     def make() -> TaskGroup:
         given = form.cleaned_data
-        return groups.from_issues(
+        return acts.from_issues(
             wiring.lab(),
             project,
             given["name"],
@@ -81,7 +79,7 @@ def from_issues(request: HttpRequest, project_id: int) -> HttpResponse:
 @act
 def add(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
     """Add tasks, one a line, all or none."""
-    group = group_pages.group_of(project_id, group_id)
+    group = pages.group_of(project_id, group_id)
     form = MoreTasksForm.of(group, request.POST)
     if form.is_valid():
         try:
@@ -103,8 +101,8 @@ def add(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
 @act
 def complete(request: HttpRequest, project_id: int, group_id: int, task_id: int) -> HttpResponse:
     """Call a task completed, whoever has it."""
-    group = group_pages.group_of(project_id, group_id)
-    key = group_pages.task_of(group, task_id).key
+    group = pages.group_of(project_id, group_id)
+    key = pages.task_of(group, task_id).key
     return _settled(request, group, COMPLETED.format(key), tasks.complete, key)
 
 
@@ -112,8 +110,8 @@ def complete(request: HttpRequest, project_id: int, group_id: int, task_id: int)
 @act
 def hand_back(request: HttpRequest, project_id: int, group_id: int, task_id: int) -> HttpResponse:
     """Take a task from its worker, so that another can have it."""
-    group = group_pages.group_of(project_id, group_id)
-    key = group_pages.task_of(group, task_id).key
+    group = pages.group_of(project_id, group_id)
+    key = pages.task_of(group, task_id).key
     return _settled(request, group, BACK.format(key), tasks.hand_back, key)
 
 
@@ -121,8 +119,8 @@ def hand_back(request: HttpRequest, project_id: int, group_id: int, task_id: int
 @act
 def close(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
     """End a group: its monitor stops, its tasks stay as they are."""
-    group = group_pages.group_of(project_id, group_id)
-    won = groups.close(wiring.lab(), group, username(request))
+    group = pages.group_of(project_id, group_id)
+    won = acts.close(wiring.lab(), group, username(request))
     return group_answers.done(request, group, CLOSED if won else CLOSED_BEFORE)
 
 
@@ -130,11 +128,11 @@ def close(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
 @act
 def delete(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
     """Remove a group with all that was told of it; without the second press the question is a page."""
-    group = group_pages.group_of(project_id, group_id)
+    group = pages.group_of(project_id, group_id)
     if not request.POST.get("sure"):
         facts = {"group": group, "project": group.project}
         return answers.fresh(render(request, "groups/sure.html", facts))
-    groups.delete(wiring.lab(), group, username(request))
+    acts.delete(wiring.lab(), group, username(request))
     back = reverse("runs:groups", args=[project_id])
     if answers.is_htmx(request):
         return answers.elsewhere(request, back)

@@ -9,16 +9,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import DatabaseError, InterfaceError, OperationalError, transaction
-from django.db.models import Case, DateTimeField, ExpressionWrapper, F, Q, QuerySet, When
+from django.db.models import Case, DateTimeField, ExpressionWrapper, F, Q, When
 from django.db.models.functions import Least
 
-from runs.core import budgets, connections, lease
+from runs.core import budgets, database, lease
 from runs.core.database_trouble import database_words
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
 from runs.core.tick_context import TickContext
-from runs.groups import fast_path, monitor_rules, monitors, signal_folders, signal_import
-from runs.groups import terms as grouping
+from runs.groups import fast_path, monitor_rules, monitors, signal_folders, signal_import, terms
 from runs.groups.fast_path import CHECK_EVERY, Check, Next
 from runs.groups.models import FAR, columns
 from runs.groups.monitor_rules import End, Event, Kind, Memory
@@ -61,8 +60,9 @@ def store(lab: Lab, row: Monitor, turn: Turn, number: int) -> bool:
     """Store a turn and tell of it; False: another tick, a person or a closed group was first."""
     now = lab.now()
     with transaction.atomic():
-        ours = _ours(lab, number).filter(pk=row.pk, version=row.version)
-        if not ours.update(**_columns(row, turn, now)):
+        if not lease.update(
+            Monitor.objects.running(), row, lab, number, **_columns(row, turn, now)
+        ):
             return False
         told = [(*_told(event), row.group) for event in turn.events if _holds(event)]
         if turn.end is not None:
@@ -86,7 +86,9 @@ def store_checks(
     plus = ExpressionWrapper(F("check_at") + CHECK_EVERY, DateTimeField())
     after = Case(When(in_time, then=plus), default=now + CHECK_EVERY)
     due = Q(check_at__lte=now) | Q(check_at__gt=now + CHECK_EVERY)
-    rows = _ours(lab, number).filter(due, pk__in=[row.pk for row, _ in checks])
+    rows = Monitor.objects.running().filter(
+        lease.is_held(lab, number), due, pk__in=[row.pk for row, _ in checks]
+    )
     with transaction.atomic():
         won: set[int] = set()
         if any(turn.events for _, turn in checks):
@@ -96,11 +98,6 @@ def store_checks(
             (row.group, event) for row, turn in checks if row.pk in won for event in turn.events
         ]
         announce.tell_all(lab, [(*_told(event), group) for group, event in said])
-
-
-def _ours(lab: Lab, number: int) -> QuerySet[Monitor]:
-    """Running monitors, as long as this tick holds the lease."""
-    return Monitor.objects.running().filter(lease.is_held(lab, number))
 
 
 def _columns(row: Monitor, turn: Turn, now: datetime) -> dict[str, Any]:
@@ -120,7 +117,6 @@ def _columns(row: Monitor, turn: Turn, now: datetime) -> dict[str, Any]:
         "check_at": turn.check_at,
         # A time too far ahead counts as wrong, so a long interval is looked at in between.
         "look_at": min([*times, now + FAR]),
-        "version": row.version + 1,
     }
 
 
@@ -196,7 +192,7 @@ def look(tick: TickContext) -> None:
     except (OperationalError, InterfaceError) as error:
         # The runs of this host are still to be looked at, if the database is there for them.
         tick.errors.append(database_words(str(error)))
-        connections.renew()
+        database.renew_connection()
 
 
 def _look(tick: TickContext) -> None:
@@ -283,7 +279,7 @@ def _swept(lab: Lab, row: Monitor, found: Check) -> Turn | None:
     """
     signal_import.absorb(lab, row.group)
     is_late = found.next is Next.TIME_OUT
-    result = grouping.split(_listed(lab, row), timed_out=is_late)
+    result = terms.split(_listed(lab, row), timed_out=is_late)
     done = len(result.completed)
     memory, last = row.memory, tuple[Event, ...]()
     if not is_late and done < row.expected:
@@ -302,7 +298,7 @@ def _passed(lab: Lab, row: Monitor, turn: Turn, now: datetime, elapsed: timedelt
     if found.end is End.COMPLETE:
         return replace(turn, end=MonitorState.COMPLETE, result=found.result)
     if found.end is End.TIMEOUT:
-        result = grouping.split(_listed(lab, row), timed_out=True)
+        result = terms.split(_listed(lab, row), timed_out=True)
         return replace(turn, end=MonitorState.TIMED_OUT, result=result)
     return replace(turn, pass_at=budgets.next_turn(now, row.pass_at or now, options.poll))
 

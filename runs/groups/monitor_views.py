@@ -8,9 +8,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from runs import wiring
 from runs.groups import answers as group_answers
-from runs.groups import forms as group_forms
-from runs.groups import monitors
-from runs.groups import pages as group_pages
+from runs.groups import forms, monitors, pages
 from runs.groups.forms import MonitorForm
 from runs.models import MonitorPreset, TaskGroup
 from runs.web import answers
@@ -25,7 +23,7 @@ STOPPED_BEFORE = "No monitor was running. Nothing was changed."
 @act
 def start(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
     """Watch a group: at once as its preset says (`quick`), or with options of one's own."""
-    group = group_pages.group_of(project_id, group_id)
+    group = pages.group_of(project_id, group_id)
     presets = monitors.presets()
     name = request.POST.get("preset") or request.GET.get("preset") or group.preset
     preset = next((one for one in presets if one.name == name), presets[0])
@@ -44,7 +42,7 @@ def start(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
 @act
 def stop(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
     """End the monitor that watches a group; no task and no worker is touched."""
-    group = group_pages.group_of(project_id, group_id)
+    group = pages.group_of(project_id, group_id)
     running = monitors.running_of(group)
     won = running is not None and monitors.stop(wiring.lab(), running, username(request))
     return group_answers.done(request, group, STOPPED if won else STOPPED_BEFORE)
@@ -72,7 +70,7 @@ def _started(request: HttpRequest, group: TaskGroup, form: MonitorForm) -> bool:
         )
     except monitors.MonitorRefused as refused:
         for option, text in refused.fields.items():
-            name = group_forms.FIELDS.get(option, option)
+            name = forms.FIELDS.get(option, option)
             form.add_error(name if name in form.fields else None, text)
         if not refused.fields:
             form.add_error(None, str(refused))
@@ -92,7 +90,7 @@ def _form(
         "project": group.project,
         "presets": presets,
         "preset": preset,
-        "told": group_forms.told(preset),
+        "told": forms.told(preset),
         "form": form,
     }
     status = 422 if form.is_bound else 200

@@ -92,7 +92,9 @@ def stop(lab: Lab, monitor: Monitor, by: str) -> bool:
         won = (
             Monitor.objects.running()
             .filter(pk=monitor.pk)
-            .update(**ended(MonitorState.STOPPED), ended_at=now, ended_by=by)
+            .update(
+                **ended(MonitorState.STOPPED), ended_at=now, ended_by=by, version=F("version") + 1
+            )
         )
         if won:
             text = f"{monitor.label}: monitor stopped; tasks and workers go on"
@@ -130,7 +132,6 @@ def ended(state: MonitorState) -> dict[str, Any]:
         "look_at": None,
         "pass_at": None,
         "check_at": None,
-        "version": F("version") + 1,
     }
 
 

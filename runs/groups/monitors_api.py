@@ -8,11 +8,9 @@ from django.http import HttpRequest
 from ninja import Path, Query, Status
 
 from runs.api import replies, showing
-from runs.api.asked import BIGGEST_ID, Paging
-from runs.api.ids import ProjectId
+from runs.api.asked import BIGGEST_ID, Paging, ProjectId
 from runs.api.router import Router
-from runs.groups import monitors
-from runs.groups import schemas as shapes
+from runs.groups import monitors, schemas
 from runs.groups.api import ONE, GroupId, group_of
 from runs.models import Checkpoint, Monitor
 from runs.web.access import username
@@ -28,32 +26,32 @@ MONITOR = f"{ONE}/monitors/{{int:monitor_id}}"
 ENDED = "This monitor had ended already. Nothing was changed."
 
 
-@presets.get("", response=replies.look(shapes.Presets), summary="List monitor presets")
-def preset_list(request: HttpRequest) -> shapes.Presets:
+@presets.get("", response=replies.look(schemas.Presets), summary="List monitor presets")
+def preset_list(request: HttpRequest) -> schemas.Presets:
     """The options of each kind of work as they are in force."""
-    return shapes.Presets(items=[shapes.preset(row) for row in monitors.presets()])
+    return schemas.Presets(items=[schemas.preset(row) for row in monitors.presets()])
 
 
-@router.get(f"{ONE}/monitors", response=replies.look(shapes.Monitors), summary="List monitors")
+@router.get(f"{ONE}/monitors", response=replies.look(schemas.Monitors), summary="List monitors")
 def monitor_list(
     request: HttpRequest, project_id: ProjectId, group_id: GroupId, wanted: Query[Paging]
-) -> shapes.Monitors:
+) -> schemas.Monitors:
     """The monitors of a group, newest first; of those one runs at most."""
     rows = Monitor.objects.filter(group=group_of(project_id, group_id)).order_by("-pk")
     if wanted.cursor is not None:
         rows = rows.filter(pk__lt=wanted.cursor)
     page, last = showing.cut(list(rows[: wanted.limit + 1]), wanted.limit)
-    return shapes.Monitors(
-        items=[shapes.monitor(row) for row in page], next=last.pk if last else None
+    return schemas.Monitors(
+        items=[schemas.monitor(row) for row in page], next=last.pk if last else None
     )
 
 
 @router.post(
-    f"{ONE}/monitors", response=replies.given(shapes.Monitor, 201), summary="Start a monitor"
+    f"{ONE}/monitors", response=replies.given(schemas.Monitor, 201), summary="Start a monitor"
 )
 def monitor_start(
-    request: HttpRequest, project_id: ProjectId, group_id: GroupId, given: shapes.NewMonitor
-) -> Status[shapes.Monitor]:
+    request: HttpRequest, project_id: ProjectId, group_id: GroupId, given: schemas.NewMonitor
+) -> Status[schemas.Monitor]:
     """Watch a group to its end."""
     group = group_of(project_id, group_id)
     made = monitors.start(
@@ -64,30 +62,30 @@ def monitor_start(
         given=given.options(),
         expected=given.expected,
     )
-    return Status(201, shapes.monitor(made))
+    return Status(201, schemas.monitor(made))
 
 
-@router.get(MONITOR, response=replies.look(shapes.Monitor), summary="Show a monitor")
+@router.get(MONITOR, response=replies.look(schemas.Monitor), summary="Show a monitor")
 def monitor_show(
     request: HttpRequest, project_id: ProjectId, group_id: GroupId, monitor_id: MonitorId
-) -> shapes.Monitor:
+) -> schemas.Monitor:
     """`result` tells completed, incomplete and timed out, once there is one."""
-    return shapes.monitor(_monitor_of(project_id, group_id, monitor_id))
+    return schemas.monitor(_monitor_of(project_id, group_id, monitor_id))
 
 
-@router.post(f"{MONITOR}/stop", response=replies.act(shapes.Monitor), summary="Stop a monitor")
+@router.post(f"{MONITOR}/stop", response=replies.act(schemas.Monitor), summary="Stop a monitor")
 def monitor_stop(
     request: HttpRequest, project_id: ProjectId, group_id: GroupId, monitor_id: MonitorId
-) -> shapes.Monitor:
+) -> schemas.Monitor:
     """It ends without a result; tasks and workers go on."""
     found = _monitor_of(project_id, group_id, monitor_id)
     if not monitors.stop(lab(), found, username(request)):
         raise Denied(409, "already_ended", ENDED)
-    return shapes.monitor(found)
+    return schemas.monitor(found)
 
 
 @router.get(
-    f"{MONITOR}/checkpoints", response=replies.look(shapes.Checkpoints), summary="List checkpoints"
+    f"{MONITOR}/checkpoints", response=replies.look(schemas.Checkpoints), summary="List checkpoints"
 )
 def checkpoint_list(
     request: HttpRequest,
@@ -95,14 +93,14 @@ def checkpoint_list(
     group_id: GroupId,
     monitor_id: MonitorId,
     wanted: Query[Paging],
-) -> shapes.Checkpoints:
+) -> schemas.Checkpoints:
     """What a monitor told at milestones and new blockers, the newest first."""
     rows = Checkpoint.objects.filter(monitor=_monitor_of(project_id, group_id, monitor_id))
     if wanted.cursor is not None:
         rows = rows.filter(n__lt=wanted.cursor)
     page, last = showing.cut(list(rows.order_by("-n")[: wanted.limit + 1]), wanted.limit)
-    return shapes.Checkpoints(
-        items=[shapes.checkpoint(row) for row in page], next=last.n if last else None
+    return schemas.Checkpoints(
+        items=[schemas.checkpoint(row) for row in page], next=last.n if last else None
     )
 
 

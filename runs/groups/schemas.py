@@ -10,8 +10,8 @@ from django.db.models import Count, Q, QuerySet
 from pydantic import BaseModel, Field
 
 from runs.api.asked import BIGGEST_NUMBER, NO_NUL, WHOLE, Given, Paging, absent
-from runs.groups import acts as groups
-from runs.groups import tasks as task_verbs
+from runs.groups import acts
+from runs.groups import tasks as group_tasks
 from runs.groups.task_rules import MOST_WORKERS, TEXT_CHARACTERS
 from runs.groups.tasks import MOST_TASKS
 from runs.groups.terms import Decision, MonitorState, TaskStatus
@@ -238,12 +238,12 @@ class Checkpoints(BaseModel):
     next: int | None
 
 
-def new_tasks(given: Sequence[NewTask]) -> list[task_verbs.NewTask]:
-    return [task_verbs.NewTask(one.subject, one.key, one.description) for one in given]
+def new_tasks(given: Sequence[NewTask]) -> list[group_tasks.NewTask]:
+    return [group_tasks.NewTask(one.subject, one.key, one.description) for one in given]
 
 
-def new_workers(given: Sequence[NewWorker]) -> list[groups.NewWorker]:
-    return [groups.NewWorker(one.name, one.output_file) for one in given]
+def new_workers(given: Sequence[NewWorker]) -> list[acts.NewWorker]:
+    return [acts.NewWorker(one.name, one.output_file) for one in given]
 
 
 def counted(rows: QuerySet[TaskGroup]) -> QuerySet[Any, Any]:

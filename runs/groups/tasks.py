@@ -288,3 +288,18 @@ def _still_open(group: TaskGroup) -> None:
 def closed(group: TaskGroup) -> TaskRefused:
     """Why nothing is done in a group that is closed or gone."""
     return TaskRefused(f"Task group {group.name} is closed. {NOTHING}", code="closed")
+
+
+def newest_like(group: TaskGroup, new: Sequence[NewTask]) -> list[Task]:
+    """The newest tasks of a group if they say the same as these; else none.
+
+    An agent's command sends a request again when it did not hear the answer.
+    """
+    rows = list(Task.objects.filter(group=group).order_by("-pk")[: len(new)])[::-1]
+    if len(rows) < len(new):
+        return []
+    is_same = all(
+        one.name in ("", row.key) and row.subject == subject_of(one.subject, row.key)
+        for one, row in zip(new, rows, strict=True)
+    )
+    return rows if is_same else []

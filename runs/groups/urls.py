@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from runs.groups import act_views, monitor_views
-from runs.groups import views as groups
+from runs.groups import act_views, monitor_views, views
 
 group_patterns = [
-    path("", groups.groups, name="groups"),
-    path("live", groups.groups_live, name="groups-live"),
+    path("", views.groups, name="groups"),
+    path("live", views.groups_live, name="groups-live"),
     path("new", act_views.new, name="group-new"),
     path("from-issues", act_views.from_issues, name="group-from-issues"),
-    path("<int:group_id>/", groups.group, name="group"),
-    path("<int:group_id>/live", groups.group_live, name="group-live"),
-    path("<int:group_id>/tasks/", groups.tasks, name="group-tasks"),
-    path("<int:group_id>/feed", groups.feed, name="group-feed"),
+    path("<int:group_id>/", views.group, name="group"),
+    path("<int:group_id>/live", views.group_live, name="group-live"),
+    path("<int:group_id>/tasks/", views.tasks, name="group-tasks"),
+    path("<int:group_id>/feed", views.feed, name="group-feed"),
     path("<int:group_id>/add", act_views.add, name="group-add"),
     path("<int:group_id>/close", act_views.close, name="group-close"),
     path("<int:group_id>/delete", act_views.delete, name="group-delete"),

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from runs.groups import pages as group_pages
+from runs.groups import pages
 from runs.groups.forms import MoreTasksForm
 from runs.issues import live as issue_live
 from runs.issues.pages import read_filter
@@ -21,13 +21,13 @@ LAST = 2**63 - 1
 @look
 def groups(request: HttpRequest, project_id: int) -> HttpResponse:
     """The task groups of a project."""
-    project = group_pages.project_of(project_id)
+    project = pages.project_of(project_id)
     page = read_filter(request.GET).page
     return issue_live.page(
         request,
         project,
         "groups/list.html",
-        lambda: dict(group_pages.groups(project, page)),
+        lambda: dict(pages.groups(project, page)),
         "groups-live",
     )
 
@@ -36,18 +36,16 @@ def groups(request: HttpRequest, project_id: int) -> HttpResponse:
 @look
 def groups_live(request: HttpRequest, project_id: int) -> HttpResponse:
     """The list as it is now."""
-    project = group_pages.project_of(project_id)
+    project = pages.project_of(project_id)
     page = read_filter(request.GET).page
-    return issue_live.refresh(
-        request, project, LIST, lambda: dict(group_pages.groups(project, page))
-    )
+    return issue_live.refresh(request, project, LIST, lambda: dict(pages.groups(project, page)))
 
 
 @require_GET
 @look
 def group(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
     """One group: how far it is, what holds it up, who works on it."""
-    found = group_pages.group_of(project_id, group_id)
+    found = pages.group_of(project_id, group_id)
     return live.page(
         request,
         "groups/group.html",
@@ -70,16 +68,16 @@ def group_live(request: HttpRequest, project_id: int, group_id: int) -> HttpResp
 @look
 def tasks(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
     """All tasks of a group, a page at a time."""
-    found = group_pages.group_of(project_id, group_id)
+    found = pages.group_of(project_id, group_id)
     page = read_filter(request.GET).page
-    return answers.fresh(render(request, "groups/tasks.html", group_pages.tasks(found, page)))
+    return answers.fresh(render(request, "groups/tasks.html", pages.tasks(found, page)))
 
 
 @require_GET
 @look
 def feed(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
     """What was told of a group before the entry that the address names."""
-    found = group_pages.group_of(project_id, group_id)
+    found = pages.group_of(project_id, group_id)
     sent = request.GET.get("before", "")
     before = int(sent) if sent.isascii() and sent.isdigit() and len(sent) < 19 else LAST
-    return answers.fresh(render(request, "groups/feed.html", group_pages.older(found, before)))
+    return answers.fresh(render(request, "groups/feed.html", pages.older(found, before)))

@@ -8,10 +8,10 @@ from django.http import HttpRequest
 from ninja import Query, Status
 
 from runs.api import asked, replies, showing
-from runs.api import schemas as shapes
-from runs.api.ids import Number, ProjectId
+from runs.api import schemas as api_schemas
+from runs.api.asked import Number, ProjectId
 from runs.api.router import Router
-from runs.issues import acts as issues
+from runs.issues import acts
 from runs.issues.acts import IssueRefused, root_of
 from runs.projects.api import project_of
 from runs.web.access import username
@@ -25,10 +25,10 @@ LIST = "/{int:project_id}/issues"
 ONE = "/{int:project_id}/issues/{int:number}"
 
 
-@router.get(LIST, response=replies.look(shapes.Issues), summary="List issues")
+@router.get(LIST, response=replies.look(api_schemas.Issues), summary="List issues")
 def issue_list(
     request: HttpRequest, project_id: ProjectId, wanted: Query[asked.IssueFilter]
-) -> shapes.Issues:
+) -> api_schemas.Issues:
     """Issues, newest first; `text` is looked for in number, title and body."""
     rows = queries.issues_below(
         root_of(project_of(project_id)),
@@ -39,55 +39,53 @@ def issue_list(
         limit=wanted.limit + 1,
     )
     page, last = showing.cut(rows, wanted.limit)
-    return shapes.Issues(
+    return api_schemas.Issues(
         items=[showing.issue_row(row) for row in page], next=last.number if last else None
     )
 
 
-@router.post(LIST, response=replies.given(shapes.Issue, 201), summary="Write an issue")
+@router.post(LIST, response=replies.given(api_schemas.Issue, 201), summary="Write an issue")
 def issue_new(request: HttpRequest, project_id: ProjectId, given: asked.NewIssue) -> Status[Any]:
     """Write an open issue. Labels have to be among the project's labels."""
-    number = issues.create(
-        lab(), project_of(project_id), **given.model_dump(), by=username(request)
-    )
+    number = acts.create(lab(), project_of(project_id), **given.model_dump(), by=username(request))
     return Status(201, _shown(project_id, number))
 
 
 @router.get(
-    "/{int:project_id}/labels", response=replies.look(shapes.LabelNames), summary="List labels"
+    "/{int:project_id}/labels", response=replies.look(api_schemas.LabelNames), summary="List labels"
 )
-def label_list(request: HttpRequest, project_id: ProjectId) -> shapes.LabelNames:
+def label_list(request: HttpRequest, project_id: ProjectId) -> api_schemas.LabelNames:
     """Every label that an issue of the project may carry."""
-    return shapes.LabelNames(items=list(queries.labels(root_of(project_of(project_id)))))
+    return api_schemas.LabelNames(items=list(queries.labels(root_of(project_of(project_id)))))
 
 
-@router.get(ONE, response=replies.look(shapes.Issue), summary="Show an issue")
-def issue_show(request: HttpRequest, project_id: ProjectId, number: Number) -> shapes.Issue:
+@router.get(ONE, response=replies.look(api_schemas.Issue), summary="Show an issue")
+def issue_show(request: HttpRequest, project_id: ProjectId, number: Number) -> api_schemas.Issue:
     """One issue with its text and its first comments."""
     return _shown(project_id, number)
 
 
-@router.patch(ONE, response=replies.given(shapes.Issue), summary="Edit an issue")
+@router.patch(ONE, response=replies.given(api_schemas.Issue), summary="Edit an issue")
 def issue_edit(
     request: HttpRequest, project_id: ProjectId, number: Number, given: asked.IssueEdit
-) -> shapes.Issue:
+) -> api_schemas.Issue:
     """Replace the title, the body or both."""
     project = project_of(project_id)
-    issues.edit(lab(), project, number, **given.model_dump(), by=username(request))
+    acts.edit(lab(), project, number, **given.model_dump(), by=username(request))
     return _shown(project_id, number)
 
 
-@router.get(f"{ONE}/comments", response=replies.look(shapes.Comments), summary="List comments")
+@router.get(f"{ONE}/comments", response=replies.look(api_schemas.Comments), summary="List comments")
 def comment_list(
     request: HttpRequest, project_id: ProjectId, number: Number, wanted: Query[asked.Paging]
-) -> shapes.Comments:
+) -> api_schemas.Comments:
     """Comments on an issue, oldest first."""
     root = root_of(project_of(project_id))
     rows = queries.comments(root, number, after=wanted.cursor or 0, limit=wanted.limit + 1)
     return showing.comments(rows, wanted.limit)
 
 
-@router.post(f"{ONE}/comments", response=replies.given(shapes.Issue, 201), summary="Comment")
+@router.post(f"{ONE}/comments", response=replies.given(api_schemas.Issue, 201), summary="Comment")
 def comment_new(
     request: HttpRequest, project_id: ProjectId, number: Number, given: asked.NewComment
 ) -> Status[Any]:
@@ -95,33 +93,33 @@ def comment_new(
     project = project_of(project_id)
     root_of(project)
     try:
-        issues.comment(lab(), project, str(number), body=given.body, by=username(request))
+        acts.comment(lab(), project, str(number), body=given.body, by=username(request))
     except IssueRefused as refused:
         raise IssueRefused(refused.text, field="body") from refused
     return Status(201, _shown(project_id, number))
 
 
-@router.put(f"{ONE}/labels", response=replies.given(shapes.Issue), summary="Set the labels")
+@router.put(f"{ONE}/labels", response=replies.given(api_schemas.Issue), summary="Set the labels")
 def issue_labels(
     request: HttpRequest, project_id: ProjectId, number: Number, given: asked.LabelsGiven
-) -> shapes.Issue:
+) -> api_schemas.Issue:
     """Make these the labels of an issue."""
     project = project_of(project_id)
-    issues.set_labels(lab(), project, number, labels=given.labels, by=username(request))
+    acts.set_labels(lab(), project, number, labels=given.labels, by=username(request))
     return _shown(project_id, number)
 
 
-@router.put(f"{ONE}/state", response=replies.given(shapes.Issue), summary="Close or reopen")
+@router.put(f"{ONE}/state", response=replies.given(api_schemas.Issue), summary="Close or reopen")
 def issue_state(
     request: HttpRequest, project_id: ProjectId, number: Number, given: asked.StateGiven
-) -> shapes.Issue:
+) -> api_schemas.Issue:
     """Close an issue, or open it again; what is so already stays so."""
     is_open = given.state == "open"
-    issues.set_open(lab(), project_of(project_id), number, is_open=is_open, by=username(request))
+    acts.set_open(lab(), project_of(project_id), number, is_open=is_open, by=username(request))
     return _shown(project_id, number)
 
 
-def _shown(project_id: int, number: int) -> shapes.Issue:
+def _shown(project_id: int, number: int) -> api_schemas.Issue:
     root = root_of(project_of(project_id))
     found = queries.issue_counted(root, number)
     comments = queries.comments(root, number, after=0, limit=SHOWN_COMMENTS + 1)

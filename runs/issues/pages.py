@@ -16,7 +16,6 @@ from trackers.base import TrackerError
 from trackers.builtin import queries
 from trackers.builtin.models import Issue
 
-HEAVY = ("prompt", "last_words")
 RUNS_SHOWN = 10
 LAST_PAGE = 10_000
 
@@ -118,9 +117,7 @@ def issue_list(project: Project, chosen: Filter) -> Context:
 def issue_detail(project: Project, number: int) -> Context:
     """One issue with its comments, runs and what may be done with it. Raises NotFound."""
     issue = queries.issue(project.tracker_root, number)
-    runs = list(
-        Run.objects.filter(project=project, issue_key=str(number)).defer(*HEAVY)[:RUNS_SHOWN]
-    )
+    runs = list(Run.objects.light().filter(project=project, issue_key=str(number))[:RUNS_SHOWN])
     pull = queries.open_pull_of(project.tracker_root, naming.branch_for(str(number)))
     return {
         "project": project,

@@ -14,7 +14,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
 
-from runs.forges import rules as forging
+from runs.forges import rules as forge_rules
 from runs.forges import tracker_card
 from runs.forges.tracker_card import Card
 from runs.issues.pages import Elsewhere
@@ -91,7 +91,7 @@ def place_of(card: Card, what: str, number: int | None = None) -> str:
     if number is None:
         return f"{card.url}/{_PLACES[what]}"
     if what == "issues" and card.forge is not None:
-        return forging.issue_url(card.forge.web, card.project.tracker_root, str(number))
+        return forge_rules.issue_url(card.forge.web, card.project.tracker_root, str(number))
     single = "pull" if card.project.tracker == "github" else "pulls"
     return f"{card.url}/{single}/{number}"
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from django.urls import include, path
 
 from runs.agents import agent_api
-from runs.groups import agent_api as agent_groups
-from runs.issues import views as issues
+from runs.groups import agent_api as group_agent_api
+from runs.issues import views
 from runs.issues.remote_pages import kept_here
 from runs.pulls import review_views
 from runs.pulls import views as pulls
 
 issue_patterns = [
-    path("", issues.issue_list, name="issues"),
-    path("live", issues.issue_list_live, name="issues-live"),
-    path("new", issues.issue_new, name="issue-new"),
-    path("<int:number>/", issues.issue, name="issue"),
-    path("<int:number>/live", issues.issue_refresh, name="issue-live"),
-    path("<int:number>/edit", issues.issue_edit, name="issue-edit"),
-    path("<int:number>/comment", issues.issue_comment, name="issue-comment"),
-    path("<int:number>/state", issues.issue_state, name="issue-state"),
-    path("<int:number>/labels", issues.issue_labels, name="issue-labels"),
+    path("", views.issue_list, name="issues"),
+    path("live", views.issue_list_live, name="issues-live"),
+    path("new", views.issue_new, name="issue-new"),
+    path("<int:number>/", views.issue, name="issue"),
+    path("<int:number>/live", views.issue_refresh, name="issue-live"),
+    path("<int:number>/edit", views.issue_edit, name="issue-edit"),
+    path("<int:number>/comment", views.issue_comment, name="issue-comment"),
+    path("<int:number>/state", views.issue_state, name="issue-state"),
+    path("<int:number>/labels", views.issue_labels, name="issue-labels"),
 ]
 pull_patterns = [
     path("", pulls.pull_list, name="pulls"),
@@ -47,16 +47,16 @@ agent_patterns = [
     path("git-credential", agent_api.git_credential, name="agent-git-credential"),
     path("pull/comments", agent_api.pull_comments, name="agent-pull-comments"),
     path("pull", agent_api.pull, name="agent-pull"),
-    path("groups", agent_groups.groups_door, name="agent-groups"),
-    path("groups/<str:name>", agent_groups.group, name="agent-group"),
-    path("groups/<str:name>/close", agent_groups.close, name="agent-group-close"),
-    path("groups/<str:name>/watch", agent_groups.watch, name="agent-group-watch"),
-    path("groups/<str:name>/tasks", agent_groups.tasks_door, name="agent-tasks"),
-    path("groups/<str:name>/claim", agent_groups.claim, name="agent-claim"),
-    path("groups/<str:name>/tasks/<str:key>/done", agent_groups.done, name="agent-task-done"),
+    path("groups", group_agent_api.groups_door, name="agent-groups"),
+    path("groups/<str:name>", group_agent_api.group, name="agent-group"),
+    path("groups/<str:name>/close", group_agent_api.close, name="agent-group-close"),
+    path("groups/<str:name>/watch", group_agent_api.watch, name="agent-group-watch"),
+    path("groups/<str:name>/tasks", group_agent_api.tasks_door, name="agent-tasks"),
+    path("groups/<str:name>/claim", group_agent_api.claim, name="agent-claim"),
+    path("groups/<str:name>/tasks/<str:key>/done", group_agent_api.done, name="agent-task-done"),
     path(
         "groups/<str:name>/tasks/<str:key>/release",
-        agent_groups.release,
+        group_agent_api.release,
         name="agent-task-release",
     ),
     path("<path:rest>", agent_api.nothing),

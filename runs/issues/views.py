@@ -10,9 +10,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from runs.issues import acts as verbs
-from runs.issues import live as issue_live
-from runs.issues import pages as issue_pages
+from runs.issues import acts, live, pages
 from runs.issues.acts import IssueRefused
 from runs.models import Project
 from runs.web import answers
@@ -31,45 +29,45 @@ CHANGED = (
 @look
 def issue_list(request: HttpRequest, project_id: int) -> HttpResponse:
     """The issues of a project, narrowed by state, label and text."""
-    project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(issue_pages.issue_list, project, issue_pages.read_filter(request.GET))
-    return issue_live.page(request, project, "issues/list.html", facts, "issues-live")
+    project = pages.project_of(project_id)
+    facts = pages.facts(pages.issue_list, project, pages.read_filter(request.GET))
+    return live.page(request, project, "issues/list.html", facts, "issues-live")
 
 
 @require_GET
 @look
 def issue_list_live(request: HttpRequest, project_id: int) -> HttpResponse:
     """The live parts of the list, narrowed alike."""
-    project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(issue_pages.issue_list, project, issue_pages.read_filter(request.GET))
-    return issue_live.refresh(request, project, issue_live.ISSUE_LIST, facts)
+    project = pages.project_of(project_id)
+    facts = pages.facts(pages.issue_list, project, pages.read_filter(request.GET))
+    return live.refresh(request, project, live.ISSUE_LIST, facts)
 
 
 @require_GET
 @look
 def issue(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """One issue: text, labels, comments, runs."""
-    return _detail(request, issue_pages.project_of(project_id), number)
+    return _detail(request, pages.project_of(project_id), number)
 
 
 @require_GET
 @look
 def issue_refresh(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """The live parts of one issue; what is being typed beside them is left alone."""
-    project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(issue_pages.issue_detail, project, number)
-    return issue_live.refresh(request, project, issue_live.ISSUE, facts)
+    project = pages.project_of(project_id)
+    facts = pages.facts(pages.issue_detail, project, number)
+    return live.refresh(request, project, live.ISSUE, facts)
 
 
 @require_http_methods(["GET", "POST"])
 @act
 def issue_new(request: HttpRequest, project_id: int) -> HttpResponse:
     """Write a new issue."""
-    project = issue_pages.project_of(project_id)
+    project = pages.project_of(project_id)
     typed = _typed(request, title="", body="", chosen_labels=request.GET.getlist("label"))
     if request.method == "POST":
         try:
-            number = verbs.create(
+            number = acts.create(
                 lab(),
                 project,
                 title=typed["title"],
@@ -87,19 +85,19 @@ def issue_new(request: HttpRequest, project_id: int) -> HttpResponse:
 @act
 def issue_edit(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """Change title and text of an issue."""
-    project = issue_pages.project_of(project_id)
-    stored = issue_pages.facts(issue_pages.stored, project, number)()
+    project = pages.project_of(project_id)
+    stored = pages.facts(pages.stored, project, number)()
     typed = _typed(request, title=stored.title, body=stored.body)
     seen = request.POST.get("seen", "")
     if request.method == "POST":
         what = {"title": typed["title"], "body": typed["body"], "seen": seen}
         try:
-            verbs.edit(lab(), project, number, **what, by=username(request))
+            acts.edit(lab(), project, number, **what, by=username(request))
             return answers.elsewhere(request, reverse("runs:issue", args=[project.pk, number]))
         except IssueRefused as error:
             typed["errors"] = {error.field: error.text}
         except Changed:
-            stored = issue_pages.facts(issue_pages.stored, project, number)()
+            stored = pages.facts(pages.stored, project, number)()
             typed["errors"], seen = {"seen": CHANGED}, ""
     seen = seen or version(stored.title, stored.body)
     return _form(request, project, {**typed, "issue": stored, "seen": seen})
@@ -109,25 +107,25 @@ def issue_edit(request: HttpRequest, project_id: int, number: int) -> HttpRespon
 @act
 def issue_comment(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """Comment; a comment that cannot be kept comes back in its field."""
-    project = issue_pages.project_of(project_id)
+    project = pages.project_of(project_id)
     body = request.POST.get("comment", "")
     try:
-        verbs.comment(lab(), project, str(number), body=body, by=username(request))
+        acts.comment(lab(), project, str(number), body=body, by=username(request))
     except IssueRefused as error:
         return _wrong_comment(request, project, number, body, error)
     except NotFound as error:
         raise Http404(str(error)) from error
-    return _changed(request, project, number, {**issue_live.ISSUE, **issue_live.COMMENT})
+    return _changed(request, project, number, {**live.ISSUE, **live.COMMENT})
 
 
 @require_POST
 @act
 def issue_state(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """Close the issue, or open it again."""
-    project = issue_pages.project_of(project_id)
+    project = pages.project_of(project_id)
     is_open = request.POST.get("state") == "open"
     try:
-        verbs.set_open(lab(), project, number, is_open=is_open, by=username(request))
+        acts.set_open(lab(), project, number, is_open=is_open, by=username(request))
     except TrackerError as error:
         raise Http404(str(error)) from error
     return _changed(request, project, number)
@@ -137,10 +135,10 @@ def issue_state(request: HttpRequest, project_id: int, number: int) -> HttpRespo
 @act
 def issue_labels(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """Make the ticked labels the labels of the issue."""
-    project = issue_pages.project_of(project_id)
+    project = pages.project_of(project_id)
     labels = request.POST.getlist("labels")
     try:
-        verbs.set_labels(lab(), project, number, labels=labels, by=username(request))
+        acts.set_labels(lab(), project, number, labels=labels, by=username(request))
     except IssueRefused as error:
         back = reverse("runs:issue", args=[project.pk, number])
         return answers.failed(request, f"{error} The labels were not changed.", 422, back)
@@ -153,16 +151,16 @@ def _changed(
     request: HttpRequest,
     project: Project,
     number: int,
-    parts: Mapping[str, str] = issue_live.ISSUE,
+    parts: Mapping[str, str] = live.ISSUE,
 ) -> HttpResponse:
-    facts = issue_pages.facts(issue_pages.issue_detail, project, number)
+    facts = pages.facts(pages.issue_detail, project, number)
     back = reverse("runs:issue", args=[project.pk, number])
-    return issue_live.changed(request, project, parts, facts, back)
+    return live.changed(request, project, parts, facts, back)
 
 
 def _detail(request: HttpRequest, project: Project, number: int, **typed: Any) -> HttpResponse:
-    facts = issue_pages.facts(issue_pages.issue_detail, project, number)
-    return issue_live.page(
+    facts = pages.facts(pages.issue_detail, project, number)
+    return live.page(
         request, project, "issues/detail.html", lambda: {**facts(), **typed}, "issue-live", number
     )
 
@@ -173,9 +171,9 @@ def _wrong_comment(
     typed: dict[str, Any] = {"comment": body, "errors": {error.field: error.text}}
     if not answers.is_htmx(request):
         return _detail(request, project, number, **typed)
-    issue = issue_pages.facts(issue_pages.stored, project, number)()
+    issue = pages.facts(pages.stored, project, number)()
     context = {**typed, "project": project, "issue": issue}
-    return issue_live.refused(request, issue_live.COMMENT, context, error.text)
+    return live.refused(request, live.COMMENT, context, error.text)
 
 
 def _typed(request: HttpRequest, **first: Any) -> dict[str, Any]:
@@ -191,10 +189,10 @@ def _typed(request: HttpRequest, **first: Any) -> dict[str, Any]:
 
 
 def _form(request: HttpRequest, project: Project, typed: dict[str, Any]) -> HttpResponse:
-    labels = issue_pages.facts(issue_pages.form_labels, project)()
+    labels = pages.facts(pages.form_labels, project)()
     context = {**typed, "project": project, "labels": labels, "address": request.path}
     errors = typed["errors"]
     if errors and answers.is_htmx(request):
-        return issue_live.refused(request, issue_live.FORM, context, " ".join(errors.values()))
+        return live.refused(request, live.FORM, context, " ".join(errors.values()))
     page = render(request, "issues/form.html", context, status=422 if errors else 200)
     return answers.fresh(page)

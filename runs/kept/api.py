@@ -8,10 +8,9 @@ from django.http import HttpRequest
 from ninja import Path, Query
 
 from runs.api import asked, replies, showing
-from runs.api.ids import ProjectId
+from runs.api.asked import ProjectId
 from runs.api.router import Router
-from runs.kept import discard, parked, restore
-from runs.kept import schemas as kept_shapes
+from runs.kept import discard, parked, restore, schemas
 from runs.models import Rescue
 from runs.projects.api import project_of
 from runs.web.access import username
@@ -26,12 +25,12 @@ RescueId = Annotated[int, Path(ge=1, le=asked.BIGGEST_ID)]
 
 @router.get(
     "/{int:project_id}/parked",
-    response=replies.act(kept_shapes.ParkedPage),
+    response=replies.act(schemas.ParkedPage),
     summary="List parked branches",
 )
 def parked_list(
-    request: HttpRequest, project_id: ProjectId, wanted: Query[kept_shapes.Page]
-) -> kept_shapes.ParkedPage:
+    request: HttpRequest, project_id: ProjectId, wanted: Query[schemas.Page]
+) -> schemas.ParkedPage:
     """Branches that no live session owns, asked of git now, newest first, 20 on a page."""
     found = parked.listing(lab(), project_of(project_id), wanted.page)
     if found.error:
@@ -40,8 +39,8 @@ def parked_list(
             "no_answer",
             f"Parked work could not be listed ({found.error}). Nothing was changed.",
         )
-    return kept_shapes.ParkedPage(
-        items=[kept_shapes.parked(one) for one in found.entries],
+    return schemas.ParkedPage(
+        items=[schemas.parked(one) for one in found.entries],
         total=found.total,
         next=found.page + 1 if found.has_more else None,
         pulls_error=found.pulls_error,
@@ -50,12 +49,12 @@ def parked_list(
 
 @router.post(
     "/{int:project_id}/parked/discard",
-    response=replies.given(kept_shapes.Rescue),
+    response=replies.given(schemas.Rescue),
     summary="Discard a parked branch",
 )
 def parked_discard(
-    request: HttpRequest, project_id: ProjectId, given: kept_shapes.DiscardGiven
-) -> kept_shapes.Rescue:
+    request: HttpRequest, project_id: ProjectId, given: schemas.DiscardGiven
+) -> schemas.Rescue:
     """Remove a parked branch and its worktree, whatever their state; the rescue that holds both.
 
     Its branch on origin goes too, rescued as well, and an open pull request of it is closed; what
@@ -64,35 +63,35 @@ def parked_discard(
     """
     by, patient = username(request), lambda _: None
     done = discard.discard(lab(), project_of(project_id), given.branch, by, patient)
-    return kept_shapes.rescue(done.rescue)
+    return schemas.rescue(done.rescue)
 
 
 @router.get(
     "/{int:project_id}/rescues",
-    response=replies.look(kept_shapes.Rescues),
+    response=replies.look(schemas.Rescues),
     summary="List rescues",
 )
 def rescue_list(
     request: HttpRequest, project_id: ProjectId, wanted: Query[asked.Paging]
-) -> kept_shapes.Rescues:
+) -> schemas.Rescues:
     """What was kept before it was removed, newest first."""
     rows = Rescue.objects.filter(project=project_of(project_id))
     if wanted.cursor:
         rows = rows.filter(pk__lt=wanted.cursor)
     page, last = showing.cut(list(rows[: wanted.limit + 1]), wanted.limit)
-    return kept_shapes.Rescues(
-        items=[kept_shapes.rescue(row) for row in page], next=last.pk if last else None
+    return schemas.Rescues(
+        items=[schemas.rescue(row) for row in page], next=last.pk if last else None
     )
 
 
 @router.post(
     "/{int:project_id}/rescues/{int:rescue_id}/restore",
-    response=replies.act(kept_shapes.Rescue),
+    response=replies.act(schemas.Rescue),
     summary="Restore a rescue",
 )
 def rescue_restore(
     request: HttpRequest, project_id: ProjectId, rescue_id: RescueId
-) -> kept_shapes.Rescue:
+) -> schemas.Rescue:
     """Make a rescued branch again, and its worktree if it had one."""
     rows = Rescue.objects.select_related("project").filter(pk=rescue_id)
     found = rows.filter(project=project_of(project_id)).first()
@@ -100,4 +99,4 @@ def rescue_restore(
         raise NotFound(f"There is no rescue {rescue_id}.")
     restore.restore(lab(), found, username(request))
     found.refresh_from_db()
-    return kept_shapes.rescue(found)
+    return schemas.rescue(found)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 
-from runs.core import connections, naming
+from runs.core import database, naming
 from runs.core.kept_ports import Branch
 from runs.core.ports import Lab, Moved, Rejected, SeamError
 from runs.core.refusal import ActRefused
@@ -304,7 +304,7 @@ def _carry_out(lab: Lab, pk: int) -> None:
     except Exception as error:
         logger.exception("a discard failed by a mistake of ours", extra={"branch": row.branch})
         why = f"labsite made a mistake ({type(error).__name__}); see its log"
-    connections.renew()
+    database.renew_connection()
     rows = Discarding.objects.filter(pk=pk, process=lab.process)
     try:
         if why:
@@ -313,7 +313,7 @@ def _carry_out(lab: Lab, pk: int) -> None:
             rows.delete()
     except NO_DATABASE as error:  # `tend` begins it again
         logger.warning("the end of a discard was not stored", extra={"error": str(error)})
-        connections.renew()
+        database.renew_connection()
 
 
 def tend(lab: Lab) -> None:

@@ -22,7 +22,7 @@ from runs.core.tick_context import TickContext
 from runs.forges import fan_out, mirror, tracker_cache
 from runs.forges.fan_out import Silence
 from runs.groups import signal_folders
-from runs.kept import counts, disk, owners, prune, restore, teardown
+from runs.kept import counts, disk, owners, restore, retention, teardown
 from runs.kept.owners import Remembered
 from runs.kept.teardown import Piece
 from runs.kept.teardown_rules import MergeFacts, is_merged
@@ -98,7 +98,7 @@ def carry_out(lab: Lab, project_id: int) -> None:
         collect,
         restore.adopt,
         restore.let_go,
-        prune.prune,
+        retention.prune,
         counts.take,
         disk.measure,
         signal_folders.sweep,

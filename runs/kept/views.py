@@ -12,9 +12,9 @@ from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
 from runs.core.ports import SeamError
-from runs.kept import discard as discard_progress
-from runs.kept import pages as kept_pages
-from runs.kept import restore as restoring
+from runs.kept import discard as kept_discard
+from runs.kept import pages
+from runs.kept import restore as kept_restore
 from runs.kept.discard import DiscardRefused
 from runs.models import Discarding, Project
 from runs.overview import queries
@@ -47,13 +47,13 @@ def parked_live(request: HttpRequest, project_id: int) -> HttpResponse:
 
 
 def _parts(request: HttpRequest, project_id: int) -> Parts:
-    lab, project = wiring.lab(), kept_pages.project_of(project_id)
+    lab, project = wiring.lab(), pages.project_of(project_id)
 
     def facts() -> dict[str, Any]:
         return {
-            **kept_pages.strip(lab, project, _page(request), may_act(request.user)),
-            **kept_pages.rescues(lab, project),
-            **kept_pages.disk_use(project),
+            **pages.strip(lab, project, _page(request), may_act(request.user)),
+            **pages.rescues(lab, project),
+            **pages.disk_use(project),
         }
 
     return Parts(PARKED, facts, fragments.seen_of(project))
@@ -63,7 +63,7 @@ def _parts(request: HttpRequest, project_id: int) -> Parts:
 @look
 def parked_list(request: HttpRequest, project_id: int) -> HttpResponse:
     """The list alone, asked for each time the strip is opened."""
-    project = kept_pages.project_of(project_id)
+    project = pages.project_of(project_id)
     return answers.fresh(HttpResponse(_list(request, project, _page(request))))
 
 
@@ -71,8 +71,8 @@ def parked_list(request: HttpRequest, project_id: int) -> HttpResponse:
 @look
 def discards(request: HttpRequest, project_id: int) -> HttpResponse:
     """How far long discards are; pages ask for it while one goes on."""
-    project = kept_pages.project_of(project_id)
-    return answers.fresh(HttpResponse(kept_pages.discards_html(project, _page(request))))
+    project = pages.project_of(project_id)
+    return answers.fresh(HttpResponse(pages.discards_html(project, _page(request))))
 
 
 @require_POST
@@ -80,13 +80,13 @@ def discards(request: HttpRequest, project_id: int) -> HttpResponse:
 @confirmed
 def discard(request: HttpRequest, project_id: int) -> HttpResponse:
     """Discard a parked branch; without the second press the question is a page."""
-    lab, project = wiring.lab(), kept_pages.project_of(project_id)
+    lab, project = wiring.lab(), pages.project_of(project_id)
     branch, back = request.POST.get("branch", ""), reverse("runs:parked", args=[project_id])
     if not request.POST.get("sure"):
         context = {"project": project, "branch": branch}
         return answers.fresh(render(request, "kept/discard.html", context))
     try:
-        done = discard_progress.begin(lab, project, branch, username(request))
+        done = kept_discard.begin(lab, project, branch, username(request))
     except DiscardRefused as refused:
         return answers.failed(request, refused.text, status_of(refused), back)
     except SeamError as error:
@@ -104,8 +104,8 @@ def discard(request: HttpRequest, project_id: int) -> HttpResponse:
 @look
 def rescue(request: HttpRequest, project_id: int, rescue_id: int) -> HttpResponse:
     """What one rescue holds."""
-    found = kept_pages.rescue_of(project_id, rescue_id)
-    context = kept_pages.held(wiring.lab(), found)
+    found = pages.rescue_of(project_id, rescue_id)
+    context = pages.held(wiring.lab(), found)
     return answers.fresh(render(request, "kept/rescue.html", dict(context)))
 
 
@@ -113,11 +113,11 @@ def rescue(request: HttpRequest, project_id: int, rescue_id: int) -> HttpRespons
 @act
 def restore(request: HttpRequest, project_id: int, rescue_id: int) -> HttpResponse:
     """Make a rescued branch and its worktree again."""
-    lab, found = wiring.lab(), kept_pages.rescue_of(project_id, rescue_id)
+    lab, found = wiring.lab(), pages.rescue_of(project_id, rescue_id)
     back = reverse("runs:parked", args=[project_id])
     try:
-        name = restoring.restore(lab, found, username(request))
-    except restoring.RestoreRefused as refused:
+        name = kept_restore.restore(lab, found, username(request))
+    except kept_restore.RestoreRefused as refused:
         return answers.failed(request, refused.text, 409, back)
     except SeamError as error:
         text = f"{found.branch} was not restored; the rescue is as it was: {error}"
@@ -130,17 +130,17 @@ def _regions(request: HttpRequest, project: Project) -> dict[str, str]:
     if not answers.is_htmx(request):
         return {}
     lab = wiring.lab()
-    project = kept_pages.project_of(project.pk)
+    project = pages.project_of(project.pk)
     found = {"parked-list": _list(request, project, _page(request))}
     if fragments.here(request) == f"project:{project.pk}":
         page = {"page": {"project": project}}
         return {**found, "parked-count": render_to_string("kept/_parked_count.html", page)}
-    context = {**kept_pages.rescues(lab, project), "can_act": True}
+    context = {**pages.rescues(lab, project), "can_act": True}
     return {**found, "rescues": render_to_string("kept/_rescues.html", context)}
 
 
 def _list(request: HttpRequest, project: Project, page: int) -> str:
-    return kept_pages.strip_html(wiring.lab(), project, page, may_act(request.user))
+    return pages.strip_html(wiring.lab(), project, page, may_act(request.user))
 
 
 def _page(request: HttpRequest) -> int:

@@ -10,7 +10,7 @@ from runs.core import naming
 from runs.core.ports import Lab, Sighting
 from runs.core.states import NoticeKind, RunState
 from runs.groups import issue_tasks
-from runs.lifecycle.adopt_rules import adoptable, maybe_adoptable
+from runs.lifecycle.recovery import adoptable, maybe_adoptable
 from runs.models import Project, Run
 from runs.timeline import announce
 from trackers.base import Ability, TrackerError

@@ -9,17 +9,17 @@ from ninja import Query, Status
 
 from runs.accounts import held
 from runs.api import asked, replies, showing
-from runs.api import schemas as shapes
-from runs.api.ids import ProjectId, RunId
+from runs.api import schemas as api_schemas
+from runs.api.asked import ProjectId, RunId
 from runs.api.router import Router
 from runs.core.states import AnswerCode, RunState
 from runs.dispatch import start_answers, start_requests
-from runs.lifecycle import answers, stop
+from runs.lifecycle import answering, stop
 from runs.models import Run, Settings
 from runs.overview import queries
 from runs.projects.api import project_of
 from runs.pulls import checks
-from runs.pulls import schemas as pull_shapes
+from runs.pulls import schemas as pull_schemas
 from runs.web.access import username
 from runs.web.refusals import Denied
 from runs.wiring import lab
@@ -31,41 +31,41 @@ of_project = Router(tags=["Runs"])
 ENDED = "This run had ended already, so nothing was stopped."
 
 
-@router.get("", response=replies.look(shapes.Runs), summary="List runs")
-def run_list(request: HttpRequest, wanted: Query[asked.RunFilter]) -> shapes.Runs:
+@router.get("", response=replies.look(api_schemas.Runs), summary="List runs")
+def run_list(request: HttpRequest, wanted: Query[asked.RunFilter]) -> api_schemas.Runs:
     """Runs, newest first; `outcome=active` shows those that have not ended."""
     outcome = wanted.outcome or ""
     rows = queries.narrowed_runs(outcome, wanted.project, wanted.cursor, wanted.issue)
     rows = held.with_profile(rows.select_related("project"))
-    found = rows.defer(*queries.HEAVY, "project__token")
+    found = rows.defer("project__token")
     page, last = showing.cut(list(found[: wanted.limit + 1]), wanted.limit)
     settings, now = Settings.current(), lab().now()
-    return shapes.Runs(
+    return api_schemas.Runs(
         items=[showing.run_row(row, now, settings) for row in page],
         next=last.pk if last else None,
     )
 
 
-@router.get("/{int:run_id}", response=replies.look(shapes.Run), summary="Show a run")
-def run_show(request: HttpRequest, run_id: RunId) -> shapes.Run:
+@router.get("/{int:run_id}", response=replies.look(api_schemas.Run), summary="Show a run")
+def run_show(request: HttpRequest, run_id: RunId) -> api_schemas.Run:
     """One run with its task and the end of its screen."""
     return _shown(run_id)
 
 
 @router.get(
-    "/{int:run_id}/pull", response=replies.look(pull_shapes.RunPull), summary="Show a run's pull"
+    "/{int:run_id}/pull", response=replies.look(pull_schemas.RunPull), summary="Show a run's pull"
 )
-def run_pull(request: HttpRequest, run_id: RunId) -> pull_shapes.RunPull:
+def run_pull(request: HttpRequest, run_id: RunId) -> pull_schemas.RunPull:
     """The run's pull request as its tracker tells of it now, and what was checked on its head.
 
     `checks` is null where they could not be read, and `trouble` says why.
     """
     looked = checks.look(lab(), _run(run_id))
-    return pull_shapes.run_pull(looked.pull, looked.checks, looked.trouble)
+    return pull_schemas.run_pull(looked.pull, looked.checks, looked.trouble)
 
 
-@router.post("/{int:run_id}/stop", response=replies.act(shapes.Run), summary="Stop a run")
-def run_stop(request: HttpRequest, run_id: RunId) -> shapes.Run:
+@router.post("/{int:run_id}/stop", response=replies.act(api_schemas.Run), summary="Stop a run")
+def run_stop(request: HttpRequest, run_id: RunId) -> api_schemas.Run:
     """End a run now. Worktree and branch are kept; it is neither success nor failure."""
     if not stop.stop(lab(), _run(run_id), username(request)):
         raise Denied(409, "already_ended", ENDED)
@@ -73,24 +73,26 @@ def run_stop(request: HttpRequest, run_id: RunId) -> shapes.Run:
 
 
 @router.post(
-    "/{int:run_id}/answer", response=replies.given(shapes.Run), summary="Answer a waiting agent"
+    "/{int:run_id}/answer",
+    response=replies.given(api_schemas.Run),
+    summary="Answer a waiting agent",
 )
-def run_answer(request: HttpRequest, run_id: RunId, given: asked.AnswerGiven) -> shapes.Run:
+def run_answer(request: HttpRequest, run_id: RunId, given: asked.AnswerGiven) -> api_schemas.Run:
     """Answer the question of `waits`, once: with a digit that the screen offers, or with a text.
 
     409 when the agent does not wait any more, asks something else, or was answered already.
     """
     found, by = _run(run_id), username(request)
     if given.choice is not None:
-        answers.choose(lab(), found, given.choice, since=given.since, by=by)
+        answering.choose(lab(), found, given.choice, since=given.since, by=by)
     else:
-        answers.say(lab(), found, given.text, since=given.since, by=by)
+        answering.say(lab(), found, given.text, since=given.since, by=by)
     return _shown(run_id)
 
 
 @of_project.post(
     "/{int:project_id}/runs",
-    response=replies.given(shapes.Started, 201, 202),
+    response=replies.given(api_schemas.Started, 201, 202),
     summary="Start a run",
 )
 def run_start(request: HttpRequest, project_id: ProjectId, given: asked.StartGiven) -> Status[Any]:
@@ -110,17 +112,19 @@ def run_start(request: HttpRequest, project_id: ProjectId, given: asked.StartGiv
     if row.run is not None:
         shown = showing.run_row(row.run, outside.now(), Settings.current())
     if code is AnswerCode.PENDING:
-        return Status(202, shapes.Started(code="", text=text, request=row.pk, run=shown))
+        return Status(202, api_schemas.Started(code="", text=text, request=row.pk, run=shown))
     status = 202 if row.run is not None and row.run.state == RunState.STARTING else 201
-    return Status(status, shapes.Started(code="started", text=text, request=row.pk, run=shown))
+    return Status(status, api_schemas.Started(code="started", text=text, request=row.pk, run=shown))
 
 
 @of_project.post(
-    "/{int:project_id}/stop-all", response=replies.act(shapes.Stopped), summary="Stop all runs"
+    "/{int:project_id}/stop-all", response=replies.act(api_schemas.Stopped), summary="Stop all runs"
 )
-def stop_all(request: HttpRequest, project_id: ProjectId) -> shapes.Stopped:
+def stop_all(request: HttpRequest, project_id: ProjectId) -> api_schemas.Stopped:
     """End every run of one project, each by the same neutral Stop."""
-    return shapes.Stopped(stopped=stop.stop_all(lab(), project_of(project_id), username(request)))
+    return api_schemas.Stopped(
+        stopped=stop.stop_all(lab(), project_of(project_id), username(request))
+    )
 
 
 def _run(run_id: int) -> Run:
@@ -130,5 +134,5 @@ def _run(run_id: int) -> Run:
     return found
 
 
-def _shown(run_id: int) -> shapes.Run:
+def _shown(run_id: int) -> api_schemas.Run:
     return showing.run(_run(run_id), lab().now(), Settings.current())

@@ -23,7 +23,7 @@ from runs.lifecycle.done_signal import Signal
 from runs.lifecycle.verdict import Ending, RunFacts, verdict, why_dead
 from runs.models import Run
 from runs.transcript import hook_events, listening
-from runs.transcript import models as told
+from runs.transcript import models as transcript_models
 from runs.transcript.record import Reading
 from trackers.base import Pull
 
@@ -69,7 +69,7 @@ def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting |
     )
     outcome = verdict(facts)
     if reading is not None and outcome is not Outcome.SUCCEEDED:
-        seen |= told.columns(reading)
+        seen |= transcript_models.columns(reading)
     if outcome is RunState.HELD:
         holds.hold(lab, run, _refused(run, facts.trouble, reading), seen, lease)
         return False

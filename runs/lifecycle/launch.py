@@ -19,7 +19,7 @@ from runs.accounts import holds, resuming
 from runs.accounts.refusal_rules import Refused
 from runs.accounts.resuming import Gone
 from runs.agents import checks
-from runs.core import connections, naming
+from runs.core import database, naming
 from runs.core.ports import Lab, SeamError, Sighting, Taken
 from runs.core.states import AnswerCode, NoticeKind, Outcome, RunState, Trouble
 from runs.forges import mirror
@@ -118,7 +118,7 @@ def _wait_again(lab: Lab, run: Run, why: str, *, anew: bool = False) -> None:
 def _leave_to_tick(lab: Lab, run: Run) -> None:
     """The next tick finishes or rolls back; if not even this can be stored, when time is up."""
     with contextlib.suppress(OperationalError, InterfaceError):
-        connections.renew()
+        database.renew_connection()
         Run.objects.starting().filter(pk=run.pk).update(launch_deadline=lab.now())
 
 

@@ -8,8 +8,8 @@ from django.db import models
 from django.db.models import Q
 
 from runs.agents.models import AgentProfile
-from runs.core import budgets, naming, writing
-from runs.core.bulk_rows import QuickRows
+from runs.core import budgets, writing
+from runs.core.database import QuickRows
 from runs.core.states import Outcome, RunKind, RunState, Wait, WorktreeFate
 from runs.overview.attention_rules import BAD
 from runs.projects.models import Project
@@ -19,6 +19,19 @@ from runs.watch.models import WatchSession
 # Written as the index has it, so that databases use it.
 NEEDS_SOMEBODY = ~Q(outcome="") & (Q(outcome__in=[o.value for o in BAD]) | ~Q(warning=""))
 UNSEEN = Q(seen_until=None) & NEEDS_SOMEBODY
+
+
+# What the row of a run shows and decides by, on every page and in every push. A row that is read so
+# and asked for another column would read it by itself, in a query of its own.
+_ROW = (
+    *("project", "issue_key", "issue_title", "profile", "watch", "mark", "slot", "is_adopted"),
+    *("state", "outcome", "reason", "warning", "last_line", "trouble", "budget_seconds"),
+    *("started_at", "interrupted_at", "ended_at", "settled_at", "look_asked_at", "seen_until"),
+    *("held_at", "rested_seconds", "resumed_at", "resume_failures", "retry_at", "resumes"),
+    *("agent_state", "agent_until", "began_at", "turn_ended_at"),
+    *("waits", "waits_at", "waits_note"),
+    *("proven", "pull_number", "pull_state", "mirrored", "worktree_fate"),
+)
 
 
 class RunQuerySet(models.QuerySet["Run"]):
@@ -46,9 +59,13 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Ended runs whose session or worktree has not been dealt with yet."""
         return self.exclude(outcome="").filter(settled_at=None)
 
-    def for_board(self) -> RunQuerySet:
-        """With everything that a row shows."""
-        return self.select_related("project")
+    def light(self) -> RunQuerySet:
+        """Without the texts that may be long: the task, and the last words."""
+        return self.defer("prompt", "last_words")
+
+    def rows(self) -> RunQuerySet:
+        """With the columns that a row shows and no others."""
+        return self.only(*_ROW)
 
 
 class Run(AgentTold, QuickRows):
@@ -269,11 +286,6 @@ class Run(AgentTold, QuickRows):
     def short_title(self) -> str:
         """The issue's title on one line, cut for a row."""
         return writing.one_line(self.issue_title, 160)
-
-    @property
-    def project_part(self) -> str:
-        """The project's part of the session name."""
-        return naming.session_project(self.session) or ""
 
     def spent(self, now: datetime, budget: timedelta) -> budgets.Spent:
         """Wall time used and allowed; stands still while it is held and once it has ended.

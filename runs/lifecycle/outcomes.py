@@ -10,13 +10,14 @@ from django.db.models import Exists, F, OuterRef
 from runs.accounts import holds
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind, Outcome, RunKind, RunState
-from runs.dispatch import start_waits, streak
+from runs.dispatch import streak
 from runs.dispatch.streak import Move
 from runs.forges import mirror
 from runs.groups import issue_tasks
 from runs.models import Host, Project, Run, Settings, WatchSession
+from runs.projects import start_waits
 from runs.timeline import announce
-from runs.watch import rules as watching
+from runs.watch import rules as watch_rules
 
 
 def record(
@@ -91,7 +92,7 @@ def _move_streak(lab: Lab, run: Run, outcome: Outcome, did_start: bool) -> None:
 def _count_in_session(session: int, outcome: Outcome, did_start: bool, was_claimed: bool) -> None:
     """Tell the session that started the run; whatever the end, it has one active run less."""
     more: dict[str, object] = {}
-    is_success = watching.counts(outcome, did_start)
+    is_success = watch_rules.counts(outcome, did_start)
     if is_success is not None:
         # The queue may hold what this completion set free.
         more = {"completed": F("completed") + 1, "next_poll_at": None}

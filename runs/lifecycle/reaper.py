@@ -12,7 +12,7 @@ from runs.core import budgets, naming
 from runs.core.ports import Exit, Lab, SeamError, Sighting
 from runs.core.states import NoticeKind, Outcome, WorktreeFate
 from runs.kept import counts, rescue
-from runs.kept import teardown as guard
+from runs.kept import teardown as kept_teardown
 from runs.kept.teardown_rules import may_close, teardown
 from runs.lifecycle import observe
 from runs.models import Run
@@ -161,7 +161,7 @@ def _settle_worktree(lab: Lab, run: Run) -> tuple[WorktreeFate, str]:
         text = f"its worktree {path} is not there any more: somebody moved or removed it"
         return WorktreeFate.GONE, text
     repo = run.project.repo(lab.paths)
-    unsaved = guard.unsaved(lab, repo, path, run.branch)
+    unsaved = kept_teardown.unsaved(lab, repo, path, run.branch)
     decision = teardown(Outcome(run.outcome), unsaved)
     if not decision.remove:
         # Where git cannot say what the worktree holds, its word about the branch counts for nothing.
@@ -169,7 +169,7 @@ def _settle_worktree(lab: Lab, run: Run) -> tuple[WorktreeFate, str]:
         return WorktreeFate.KEPT, lost or decision.warning
     try:
         if lab.repos.has_submodule(repo, path):
-            return WorktreeFate.KEPT, guard.SUBMODULES
+            return WorktreeFate.KEPT, kept_teardown.SUBMODULES
         _remove(lab, run, path)
     except SeamError as error:
         return WorktreeFate.KEPT, f"the worktree could not be removed and was kept: {error}"

@@ -91,7 +91,7 @@ def _tail(run: Run) -> str:
     if run.outcome:
         return words.one_line(run.reason, REASON_CHARACTERS)
     if run.is_waiting:
-        return wait_rules.sentence(Wait(run.waits), run.agent, run.waits_note)
+        return wait_rules.sentence(Wait(run.waits), "", run.waits_note)
     if run.last_line:
         return run.last_line
     return "making branch and worktree" if run.state == "starting" else "no output yet"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from runs.core.ports import Lab
 from runs.core.states import Outcome
 from runs.lifecycle import outcomes, reaper
-from runs.manual import endings as manual_ends
+from runs.manual import endings as manual_endings
 from runs.models import Project, Run
-from runs.validation import endings as validation_ends
+from runs.validation import endings as validation_endings
 
 
 def stop(lab: Lab, run: Run, by: str) -> bool:
@@ -37,5 +37,5 @@ def stop_all(lab: Lab, project: Project, by: str) -> int:
     """
     runs = Run.objects.active().filter(project=project).select_related("project")
     stopped = sum(stop(lab, run, by) for run in runs)
-    stopped += validation_ends.stop_fixers(lab, project, by)
-    return stopped + manual_ends.stop_all(lab, project, by)
+    stopped += validation_endings.stop_fixers(lab, project, by)
+    return stopped + manual_endings.stop_all(lab, project, by)

@@ -12,9 +12,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
 from runs.core.states import Outcome
-from runs.lifecycle import answers as answering
-from runs.lifecycle import pull_page
-from runs.lifecycle import stop as work
+from runs.lifecycle import answering, pull_page
+from runs.lifecycle import stop as run_stop
 from runs.models import Project, Run
 from runs.overview import attention, queries
 from runs.web import answers, fragments, live
@@ -102,7 +101,7 @@ def stop(request: HttpRequest, run_id: int) -> HttpResponse:
         back = reverse("runs:run", args=[run_id])
         context = {"project": found.project, "what": what, "will": WILL_STOP, "back": back}
         return answers.fresh(render(request, "lifecycle/stop.html", context))
-    if work.stop(wiring.lab(), found, username(request)):
+    if run_stop.stop(wiring.lab(), found, username(request)):
         text, level = STOPPED, "success"
     else:
         text, level = "It had ended already, so nothing was stopped.", "info"
@@ -142,7 +141,7 @@ def stop_all(request: HttpRequest, project_id: int) -> HttpResponse:
         what, back = f"all sessions of {project.name}", reverse("runs:project", args=[project_id])
         context = {"project": project, "what": what, "will": WILL_STOP, "back": back}
         return answers.fresh(render(request, "lifecycle/stop.html", context))
-    number = work.stop_all(wiring.lab(), project, username(request))
+    number = run_stop.stop_all(wiring.lab(), project, username(request))
     text = f"Stopped {number} session{'' if number == 1 else 's'} of {project.name}. Worktrees and branches of runs are kept."
     topic = fragments.here(request)
     regions = fragments.regions(topic, True, request) if answers.is_htmx(request) else {}

@@ -20,7 +20,7 @@ from runs.core.refusal import ActRefused
 from runs.core.states import AgentMode, NoticeKind, PersonState, ProjectState
 from runs.dispatch import reserve
 from runs.lifecycle import orders
-from runs.manual import endings as manual_ends
+from runs.manual import endings
 from runs.models import AgentProfile, ManualSession, Project, Settings
 from runs.projects import git_credentials
 from runs.timeline import announce
@@ -30,7 +30,6 @@ logger = logging.getLogger(__name__)
 LEASE_STEP, LEASE_PATIENCE = 0.05, 5.0
 WAIT_STEP = 0.05
 START_LIMIT = timedelta(minutes=10)
-VANISHED = "its program ended at once"
 
 
 class SessionRefused(ActRefused):
@@ -111,10 +110,10 @@ def _watch_one(lab: Lab, row: ManualSession, sightings: Mapping[str, Sighting]) 
     seen = sightings.get(row.session)
     alive = seen is not None and seen.alive and seen.marker == row.mark
     if row.state == PersonState.ENDED:
-        manual_ends.settle(lab, row)
+        endings.settle(lab, row)
     elif row.state == PersonState.LIVE and not alive:
-        if manual_ends.end(lab, row, "its program ended; worktree and branch kept"):
-            manual_ends.settle(lab, row)
+        if endings.end(lab, row, "its program ended; worktree and branch kept"):
+            endings.settle(lab, row)
     elif row.state == PersonState.STARTING:
         _recover(lab, row, alive)
 
@@ -211,7 +210,7 @@ def _make(lab: Lab, row: ManualSession) -> None:
         raise
     lab.trust.approve(profile.trust, path, profile.env)
     is_general = profile == settings.agent
-    folder = manual_ends.folder(lab, row)
+    folder = endings.folder(lab, row)
     values = {
         "prompt": "",
         "prompt_file": "",
@@ -226,7 +225,7 @@ def _make(lab: Lab, row: ManualSession) -> None:
         files[claude_settings.NAME] = claude_settings.content(is_attended=True)
     if not ManualSession.objects.filter(pk=row.pk, state=PersonState.STARTING).exists():
         row.refresh_from_db()
-        manual_ends.settle(lab, row)
+        endings.settle(lab, row)
         return
     lab.sessions.start(
         Order(
@@ -253,7 +252,7 @@ def _mark_live(lab: Lab, row: ManualSession) -> None:
             announce.tell(lab, NoticeKind.SESSION_STARTED, text, project=row.project, by=row.by)
     row.refresh_from_db()
     if not won:
-        manual_ends.settle(lab, row)
+        endings.settle(lab, row)
 
 
 def _fail(lab: Lab, row: ManualSession, why: str) -> None:
@@ -266,5 +265,5 @@ def _fail(lab: Lab, row: ManualSession, why: str) -> None:
         except SeamError as error:
             why = f"{why}; undoing it failed too: {error}"
     text = f"session {row.label} did not start: {why}"
-    if manual_ends.end(lab, row, text, warning=text):
-        manual_ends.settle(lab, row)
+    if endings.end(lab, row, text, warning=text):
+        endings.settle(lab, row)

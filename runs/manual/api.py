@@ -10,13 +10,11 @@ from ninja import Status
 from pydantic import BaseModel, Field
 
 from runs.api import replies
-from runs.api.asked import NO_NUL, Given
-from runs.api.ids import ProjectId, RunId
+from runs.api.asked import NO_NUL, Given, ProjectId, RunId
 from runs.api.router import Router
 from runs.core.states import PersonState
-from runs.manual import acts as manual
-from runs.manual import endings as manual_ends
-from runs.manual import rows as driven
+from runs.manual import acts, endings
+from runs.manual import rows as manual_rows
 from runs.models import ManualSession
 from runs.projects.api import project_of
 from runs.web.access import username
@@ -56,7 +54,7 @@ class Sessions(BaseModel):
 @router.get("/{int:project_id}/sessions", response=replies.look(Sessions), summary="List sessions")
 def session_list(request: HttpRequest, project_id: ProjectId) -> Sessions:
     """Those that are live, and for a day those that left something to be told."""
-    return Sessions(items=[_shown(one) for one in driven.of(lab(), project_of(project_id))])
+    return Sessions(items=[_shown(one) for one in manual_rows.of(lab(), project_of(project_id))])
 
 
 @router.post(
@@ -71,10 +69,10 @@ def session_start(
 
     502: it did not start, or ended at once; the answer says which and what became of its branch.
     """
-    asked = manual.start(lab(), project_of(project_id), given.label, username(request))
-    row = manual.wait(lab(), asked)
+    asked = acts.start(lab(), project_of(project_id), given.label, username(request))
+    row = acts.wait(lab(), asked)
     if row.state == PersonState.ENDED:
-        raise Denied(502, "start_failed", row.warning or manual.over(row))
+        raise Denied(502, "start_failed", row.warning or acts.over(row))
     return Status(201 if row.state == PersonState.LIVE else 202, _of(row))
 
 
@@ -89,16 +87,16 @@ def session_stop(request: HttpRequest, project_id: ProjectId, session_id: RunId)
     row = rows.filter(pk=session_id, project=project_of(project_id)).first()
     if row is None:
         raise NotFound(f"There is no session {session_id} in this project.")
-    if not manual_ends.stop(lab(), row, username(request)):
+    if not endings.stop(lab(), row, username(request)):
         raise Denied(409, "already_ended", ENDED)
     return _of(row)
 
 
 def _of(row: ManualSession) -> Session:
-    return _shown(driven.with_attach(lab(), row))
+    return _shown(manual_rows.with_attach(lab(), row))
 
 
-def _shown(one: driven.Driven) -> Session:
+def _shown(one: manual_rows.Driven) -> Session:
     row = one.row
     return Session(
         id=row.pk,

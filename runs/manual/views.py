@@ -9,8 +9,7 @@ from django.views.decorators.http import require_POST
 
 from runs import wiring
 from runs.core.states import PersonState
-from runs.manual import acts as manual
-from runs.manual import endings as manual_ends
+from runs.manual import acts, endings
 from runs.models import ManualSession, Project
 from runs.web import answers, fragments
 from runs.web.access import act, username
@@ -30,11 +29,11 @@ def start(request: HttpRequest, project_id: int) -> HttpResponse:
     back = reverse("runs:project", args=[project_id])
     label = request.POST.get("label", "").strip()
     try:
-        row = manual.wait(lab, manual.start(lab, project, label, username(request)))
-    except manual.SessionRefused as refused:
+        row = acts.wait(lab, acts.start(lab, project, label, username(request)))
+    except acts.SessionRefused as refused:
         return answers.failed(request, str(refused), 409, back)
     if row.state == PersonState.ENDED:
-        return answers.failed(request, row.warning or manual.over(row), 500, back)
+        return answers.failed(request, row.warning or acts.over(row), 500, back)
     text = (LIVE if row.state == PersonState.LIVE else WAITING).format(label=row.label)
     return answers.done(request, _regions(request, project_id), back, text)
 
@@ -46,7 +45,7 @@ def stop(request: HttpRequest, project_id: int, session_id: int) -> HttpResponse
     rows = ManualSession.objects.select_related("project")
     row = get_object_or_404(rows, pk=session_id, project_id=project_id)
     back = reverse("runs:project", args=[project_id])
-    if not manual_ends.stop(wiring.lab(), row, username(request)):
+    if not endings.stop(wiring.lab(), row, username(request)):
         return answers.done(request, _regions(request, project_id), back, OVER, "info")
     rest = row.warning.capitalize() if row.warning else "Its clean worktree was removed."
     text = STOPPED.format(label=row.label, rest=rest)

@@ -11,7 +11,7 @@ from runs.core.ports import Lab, SeamError, UnfitAddress
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
 from runs.models import NoticeAddress, Outbox
-from runs.notices import rules as delivering
+from runs.notices import rules
 from runs.timeline import announce
 from runs.timeline import queries as timeline
 
@@ -82,4 +82,4 @@ def remove(lab: Lab, address: NoticeAddress, by: str) -> None:
 def known(topics: Iterable[str]) -> list[str]:
     """Those of the topics that exist, in the order of the page."""
     chosen = set(topics)
-    return [topic.key for topic in delivering.TOPICS if topic.key in chosen]
+    return [topic.key for topic in rules.TOPICS if topic.key in chosen]

@@ -16,7 +16,7 @@ from django.db import transaction
 from runs.core.ports import Lab, SeamError, UnfitAddress
 from runs.core.states import NoticeKind
 from runs.models import Delivery, Notice, NoticeAddress, Outbox, Settings
-from runs.notices import rules as delivering
+from runs.notices import rules
 from runs.notices.rules import Delivering
 from runs.timeline import announce
 from runs.timeline import queries as timeline
@@ -85,7 +85,7 @@ def carry_out(lab: Lab, delivery_id: int) -> None:
 
 def try_out(lab: Lab, address: NoticeAddress) -> Delivery:
     """Send a test to an address."""
-    words = delivering.letter("", "", "Notices of labsite reach this address.", _link(""))
+    words = rules.letter("", "", "Notices of labsite reach this address.", _link(""))
     row = Delivery.objects.create(
         address=address,
         title=words.title,
@@ -123,20 +123,20 @@ def _collect(lab: Lab, addresses: Sequence[NoticeAddress]) -> bool:
 
 
 def _write(lab: Lab, notice: Notice, address: NoticeAddress) -> None:
-    topic = delivering.topic_of(notice.kind, notice.outcome)
-    if not delivering.is_wanted(topic, address.topics, address.created_at, notice.at):
+    topic = rules.topic_of(notice.kind, notice.outcome)
+    if not rules.is_wanted(topic, address.topics, address.created_at, notice.at):
         return
     place = notice.project.name if notice.project else ""
     if notice.issue_key:
         place = f"{place} #{notice.issue_key}"
     run = str(notice.run_id or "")
-    same = delivering.sameness(notice.kind, notice.outcome, f"{place} {run}", notice.text)
+    same = rules.sameness(notice.kind, notice.outcome, f"{place} {run}", notice.text)
     lately = Delivery.objects.filter(
-        address=address, sameness=same, created_at__gt=notice.at - delivering.SAME
+        address=address, sameness=same, created_at__gt=notice.at - rules.SAME
     )
     if lately.exists():
         return
-    words = delivering.letter(place, topic, notice.text, _link(_path(notice)))
+    words = rules.letter(place, topic, notice.text, _link(_path(notice)))
     facts = {
         "title": words.title,
         "text": words.text,
@@ -183,7 +183,7 @@ def _settle(
     if not error:
         mine.update(state=Delivering.SENT, sent_at=lab.now(), sender="", error="")
         return
-    rest = delivering.pause(tries, is_final)
+    rest = rules.pause(tries, is_final)
     if row.notice_id is None:
         rest = None  # somebody looks at a test, and tries again when they want to
     if rest is not None:

@@ -7,7 +7,7 @@ from django.db import transaction
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind
 from runs.models import Outbox, Settings
-from runs.notices import rules as delivering
+from runs.notices import rules
 from runs.timeline import announce
 
 
@@ -20,7 +20,7 @@ def after_tick(lab: Lab, settings: Settings, is_healthy: bool) -> None:
         return
     before = Outbox.objects.get_or_create(pk=1)[0]
     now = lab.now()
-    if not delivering.may_ping(now, before.pinged_at, before.was_healthy, is_healthy):
+    if not rules.may_ping(now, before.pinged_at, before.was_healthy, is_healthy):
         return
     same = Outbox.objects.filter(pk=1, pinged_at=before.pinged_at, was_healthy=before.was_healthy)
     if same.update(pinged_at=now, was_healthy=is_healthy):

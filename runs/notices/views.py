@@ -14,10 +14,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from runs import wiring
 from runs.models import NoticeAddress
-from runs.notices import addresses, deliveries
-from runs.notices import rules as delivering
+from runs.notices import addresses, deliveries, rules
 from runs.notices.rules import Delivering
-from runs.people import pages as rows
+from runs.people import pages as people_pages
 from runs.people.stepup import confirmed
 from runs.web import answers
 from runs.web.access import act, look, me, username
@@ -35,7 +34,7 @@ def _choices() -> list[tuple[str, list[tuple[str, str]]]]:
     """The kinds of notices, under their headings."""
     return [
         (group, [(topic.key, topic.words) for topic in topics])
-        for group, topics in groupby(delivering.TOPICS, key=lambda topic: topic.group)
+        for group, topics in groupby(rules.TOPICS, key=lambda topic: topic.group)
     ]
 
 
@@ -46,7 +45,7 @@ class TopicsForm(forms.Form):
         label="Tell it",
         required=False,
         choices=_choices,
-        initial=list(delivering.AT_FIRST),
+        initial=list(rules.AT_FIRST),
         widget=forms.CheckboxSelectMultiple,
     )
 
@@ -79,7 +78,10 @@ class AddressForm(TopicsForm):
 @look
 def notices(request: HttpRequest) -> HttpResponse:
     """One's own addresses, and what was sent there lately."""
-    facts = {"addresses": rows.addresses_of(me(request)), "sent": rows.deliveries_of(me(request))}
+    facts = {
+        "addresses": people_pages.addresses_of(me(request)),
+        "sent": people_pages.deliveries_of(me(request)),
+    }
     return render(request, "notices/page.html", facts)
 
 

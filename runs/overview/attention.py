@@ -14,7 +14,7 @@ from runs.lifecycle.models import NEEDS_SOMEBODY
 from runs.models import Run, WatchSession
 from runs.overview.attention_rules import SEEN_FOR
 from runs.timeline import announce
-from runs.watch import rules as watching
+from runs.watch import rules as watch_rules
 
 TEXT = "dismissed from what needs you"
 
@@ -43,7 +43,7 @@ def dismiss_all(lab: Lab, runs: Sequence[int], sessions: Sequence[int], by: str)
     now = lab.now()
     on_it = Q(seen_until=None) | Q(seen_until__gt=now)
     watched = WatchSession.objects.filter(
-        pk__in=sessions, ended_at__isnull=False, code__in=watching.FAILED
+        pk__in=sessions, ended_at__isnull=False, code__in=watch_rules.FAILED
     )
     with transaction.atomic():
         seen = (Run.objects.filter(NEEDS_SOMEBODY, pk__in=runs), watched)

@@ -10,7 +10,7 @@ from enum import IntEnum
 from runs.accounts import hold_rules
 from runs.core.states import Outcome, ProjectState, Trouble
 from runs.groups.stall_rules import Fate
-from runs.watch import rules as watching
+from runs.watch import rules as watch_rules
 from runs.watch.session import Reason
 
 BAD = (Outcome.DIED, Outcome.TIMED_OUT, Outcome.FAILED, Outcome.REJECTED)
@@ -273,7 +273,7 @@ def _of_watch(project: ProjectNeeds, watch: WatchNeeds) -> Iterator[Need]:
     if watch.is_stalled:
         why = "Nothing starts by itself until you press Resume. What runs goes on."
         yield _need(NeedKind.STALLED, project, "bad", "is stopped: tracker unreachable", why)
-    elif watch.code in watching.FAILED and not watch.is_seen:
+    elif watch.code in watch_rules.FAILED and not watch.is_seen:
         what = f"watch session {watch.id}: {watch.reason} (exit code {watch.code})"
         ident, about = f"need-watch-{project.id}", (project.id, watch.id)
         why = _WATCH_WHY.get(watch.reason, "")

@@ -11,18 +11,17 @@ from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
 from django.db.models.functions import Coalesce
 
 from runs.core.states import NoticeKind
-from runs.groups import endings as group_ends
+from runs.groups import endings as group_endings
 from runs.groups.endings import GroupEnds
 from runs.models import Notice, Run, WatchSession
 from runs.overview import attention_rules, away_rules
 from runs.overview.away_rules import Ended, Summary
 from runs.overview.models import Visit
-from runs.watch import rules as watching
+from runs.watch import rules as watch_rules
 
 SHOWN = 8
 SHOWN_PAUSES = 5
 SECRET = ("project__token", "project__hook_secret")
-HEAVY = ("prompt", "last_words", *SECRET)
 # Few are shown of many, and a person who comes back looks for these.
 _BAD_FIRST = Case(When(outcome__in=attention_rules.BAD, then=0), default=1)
 _TOLD = Q(tokens_in__isnull=False) | Q(tokens_out__isnull=False)
@@ -85,11 +84,11 @@ def away(since: datetime, until: datetime) -> Away:
     begin = away_rules.begin(since, until)
     ended = Run.objects.exclude(outcome="").filter(ended_at__gt=begin, ended_at__lte=until)
     ended = ended.filter(started_at__isnull=False)
-    some = ended.select_related("project").defer(*HEAVY)
+    some = ended.light().select_related("project").defer(*SECRET)
     told = (NoticeKind.AUTO_PAUSED, NoticeKind.AGENT_HELD)
     pauses = Notice.objects.filter(kind__in=told, at__gt=begin, at__lte=until)
     failed = WatchSession.objects.filter(
-        ended_at__gt=begin, ended_at__lte=until, code__in=watching.FAILED
+        ended_at__gt=begin, ended_at__lte=until, code__in=watch_rules.FAILED
     )
     return Away(
         since,
@@ -98,7 +97,7 @@ def away(since: datetime, until: datetime) -> Away:
         list(some.order_by(_BAD_FIRST, "-ended_at", "-id")[:SHOWN]),
         list(pauses.select_related("project").order_by("-at")[:SHOWN_PAUSES]),
         list(failed.select_related("project").defer(*SECRET).order_by("-ended_at")[:SHOWN_PAUSES]),
-        group_ends.between(begin, until),
+        group_endings.between(begin, until),
     )
 
 

@@ -41,30 +41,6 @@ from runs.watch import summaries
 from runs.web import addresses
 from runs.workflows import needs as workflow_needs
 
-HEAVY = ("prompt", "last_words")
-UNSHOWN = (
-    *HEAVY,
-    *("host", "session", "branch", "worktree", "fork_point", "agent", "model", "effort", "head"),
-    *("token_hash", "launcher", "launch_deadline", "claimed_at", "requested_at", "last_output_at"),
-    *("exit_status", "exit_signal", "exited_at", "pull_url", "commits", "kind", "started_by"),
-    *(
-        "mode",
-        "output",
-        "resume_argv",
-        "link_waits",
-        "deep_link",
-        "agent_session",
-        "agent_model",
-        "agent_note",
-        "turns",
-        "tokens_in",
-    ),
-    *("tokens_cached", "tokens_out", "cost_usd", "result_subtype", "is_error", "api_status"),
-    *("message_id", "output_read", "output_skips", "used_tokens"),
-    *("asks", "asked_at", "question", "screen_mark", "screen_at"),
-    *("answer", "answered_by", "answered_at"),
-)
-
 RECENT = 200
 MOST_UNSEEN = 200
 RUNNING, KEPT = "running", "earlier work kept"
@@ -342,5 +318,4 @@ def _runs(recent: int, issues: Sequence[waiting.Ready], *, with_unseen: bool) ->
         wanted |= Q(pk__in=unseen.values("pk")[:MOST_UNSEEN])
         same = Run.objects.filter(project=OuterRef("project"), issue_key=OuterRef("issue_key"))
         about["is_retried"] = Exists(same.filter(pk__gt=OuterRef("pk"), started_at__isnull=False))
-    rows = Run.objects.filter(wanted).annotate(**about)
-    return list(rows.defer(*UNSHOWN).order_by("-pk"))
+    return list(Run.objects.rows().filter(wanted).annotate(**about).order_by("-pk"))

@@ -12,7 +12,7 @@ from runs.core.states import Outcome, Trouble, Wait
 from runs.groups import needs as group_needs
 from runs.lifecycle import wait_rules
 from runs.models import Project, Run
-from runs.overview import attention_rules as rules
+from runs.overview import attention_rules
 from runs.overview.attention_rules import (
     GroupNeeds,
     NeedKind,
@@ -58,14 +58,10 @@ _NEUTRAL = (Outcome.STOPPED, Outcome.INTERRUPTED, Outcome.NO_CHANGE, Outcome.OBS
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """One thing that a person has to look at."""
+class NeedRow:
+    """One thing that a person has to look at, with its action and where that leads."""
 
-    id: str
-    tone: str
-    title: str
-    what: str
-    why: str
+    need: attention_rules.Need
     url: str
     label: str
     post: str = ""
@@ -78,7 +74,7 @@ class Need:
 class Needs:
     """The rows that are shown, and how many there are."""
 
-    rows: Sequence[Need]
+    rows: Sequence[NeedRow]
     total: int
 
     @property
@@ -140,8 +136,8 @@ def needs(picture: Board, limit: int | None = NEEDS) -> Needs:
     now = picture.facts.now
     groups = group_needs.by_project(picture.projects, now)
     stuck = workflow_needs.by_project(picture.projects)
-    found = rules.needs(
-        rules.Picture(
+    found = attention_rules.needs(
+        attention_rules.Picture(
             is_late=picture.facts.is_late,
             waits=[_wait(run, now) for run in picture.active if run.is_waiting],
             agents=held.needs(picture),
@@ -192,7 +188,7 @@ def _run(run: Run, now: datetime) -> RunNeeds:
         run.pk,
         f"{run.project.name} #{run.issue_key}",
         run.outcome,
-        rules.is_seen(run.seen_until, now),
+        attention_rules.is_seen(run.seen_until, now),
         getattr(run, "is_retried", False),
         run.did_start,
         run.reason,
@@ -201,23 +197,21 @@ def _run(run: Run, now: datetime) -> RunNeeds:
     )
 
 
-def _with_action(need: rules.Need) -> Need:
+def _with_action(need: attention_rules.Need) -> NeedRow:
     name, label = _ACTIONS[need.kind]
     url, post = need.url or addresses.of(name, *need.about), ""
     if need.kind is NeedKind.HELD:
-        told = (need.id, need.tone, need.title, need.what, need.why)
-        return Need(*told, addresses.of("runs:settings"), label, url, more=_help(need))
+        return NeedRow(need, addresses.of("runs:settings"), label, url, more=_help(need))
     if need.kind in _POSTED:
         url, post = addresses.of(_POSTED[need.kind], *need.about), url
     dismiss = addresses.of(_DISMISSED[need.kind], *need.about) if need.kind in _DISMISSED else ""
     ended = ""
     if dismiss:
         ended = f"{'watch' if need.kind is NeedKind.WATCH else 'run'}-{need.about[-1]}"
-    told = (need.id, need.tone, need.title, need.what, need.why)
-    return Need(*told, url, label, post, dismiss, ended)
+    return NeedRow(need, url, label, post, dismiss, ended)
 
 
-def _help(need: rules.Need) -> tuple[str, str]:
+def _help(need: attention_rules.Need) -> tuple[str, str]:
     """What else than waiting helps an agent that is held, and where; empty for what only time does."""
     if need.trouble is Trouble.LOGIN:
         return addresses.of("runs:agent-login", *need.about), "Log in"

@@ -12,7 +12,7 @@ from datetime import timedelta
 from django.db.models import Q, QuerySet
 
 from runs.accounts import held
-from runs.agents import cards as agent_cards
+from runs.agents import pages as agent_pages
 from runs.core.ports import Lab
 from runs.core.states import ProjectState, TrackerKind, WorktreeFate
 from runs.dispatch import why
@@ -20,7 +20,7 @@ from runs.forges import tracker_card
 from runs.forges.tracker_card import Card
 from runs.groups import card as group_card
 from runs.groups.card import GroupCard
-from runs.manual import rows as driven
+from runs.manual import rows as manual_rows
 from runs.manual.rows import Driven
 from runs.models import Notice, Project, Run
 from runs.overview import board, digest
@@ -37,7 +37,6 @@ from trackers.builtin.models import PullRequest
 ACTIVITY = 14
 PAGE = 50
 TIMELINE = 200
-HEAVY = board.HEAVY
 _SHORT = {
     ProjectState.CLONING: "cloning",
     ProjectState.FAILED: "failed",
@@ -261,7 +260,7 @@ def project(lab: Lab, project_id: int) -> ProjectPage | None:
     if found is None:
         return None
     running = [picture.row(run) for run in picture.active_of(found)]
-    recent = Run.objects.filter(project=found).exclude(outcome="").defer(*board.HEAVY)[:15]
+    recent = Run.objects.filter(project=found).exclude(outcome="").light()[:15]
     notices = Notice.objects.filter(project=found, is_news=True)[:ACTIVITY]
     return ProjectPage(
         picture,
@@ -272,7 +271,7 @@ def project(lab: Lab, project_id: int) -> ProjectPage | None:
         [_join(picture, notice) for notice in notices],
         why_not(picture, found),
         fetch_command(lab, found),
-        driven.of(lab, found),
+        manual_rows.of(lab, found),
         tracker_card.of(lab, found, picture.facts.settings),
         watch_card.of(found, picture.facts.settings, running),
         WatchForm(),
@@ -341,7 +340,7 @@ def narrowed_runs(
         wanted &= Q(pk__lt=before)
     if issue_key:
         wanted &= Q(issue_key=issue_key)
-    return Run.objects.filter(wanted).defer(*board.HEAVY)
+    return Run.objects.light().filter(wanted)
 
 
 def fetch_command(lab: Lab, project: Project) -> str:
@@ -360,7 +359,7 @@ def why_not(picture: Board, project: Project) -> str:
         return _WHY_NOT[ProjectState(project.state)]
     if not project.tracker:
         return "This project has no tracker that labsite can read."
-    missing = agent_cards.missing(picture, project)
+    missing = agent_pages.missing(picture, project)
     if missing:
         return f"{missing} is not installed on this machine."
     if len(picture.occupying) + picture.facts.driven >= cap:

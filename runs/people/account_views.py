@@ -11,9 +11,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods
 
 from runs import wiring
-from runs.people import acts as people
-from runs.people import challenges, passwords
-from runs.people import pages as rows
+from runs.people import acts, challenges, pages, passwords
 from runs.people.auth_views import PasswordForm
 from runs.people.stepup import confirmed
 from runs.web.access import look, me
@@ -28,9 +26,9 @@ CHANGED = "Your password is changed. You are logged out everywhere else."
 def account(request: HttpRequest) -> HttpResponse:
     user = me(request)
     facts = {
-        "role": people.role(user),
-        "tokens": rows.tokens_of(user),
-        "passkeys": rows.passkeys_of(user),
+        "role": acts.role(user),
+        "tokens": pages.tokens_of(user),
+        "passkeys": pages.passkeys_of(user),
         "site": challenges.site(request),
     }
     return render(request, "people/account.html", facts)

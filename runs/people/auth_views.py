@@ -20,8 +20,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from runs import wiring
-from runs.people import acts as people
-from runs.people import challenges, invites, login_throttle, passkeys, setup, stepup
+from runs.people import acts, challenges, invites, login_throttle, passkeys, setup, stepup
 from runs.people.passwords import PasswordRefused
 from runs.web import access, addresses
 from runs.web.refusals import at_fields
@@ -74,8 +73,8 @@ class Login(LoginView):
         challenges.stays(self.request)
         answer = super().form_valid(form)
         stepup.confirm(self.request)
-        people.came_in(wiring.lab(), access.me(self.request), "a password")
-        people.forget_ended_sessions(wiring.lab())
+        acts.came_in(wiring.lab(), access.me(self.request), "a password")
+        acts.forget_ended_sessions(wiring.lab())
         return answer
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
@@ -111,7 +110,7 @@ class Logout(LogoutView):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if access.may_look(request.user):
-            people.went_out(wiring.lab(), access.me(request))
+            acts.went_out(wiring.lab(), access.me(request))
         return super().post(request, *args, **kwargs)
 
 
@@ -198,7 +197,7 @@ def _in(request: HttpRequest, user: User) -> HttpResponse:
     challenges.stays(request)
     login(request, user)
     stepup.confirm(request)
-    people.came_in(wiring.lab(), user, "the link for a new password")
+    acts.came_in(wiring.lab(), user, "the link for a new password")
     return redirect("runs:overview")
 
 

@@ -13,7 +13,7 @@ from django.http import HttpRequest
 
 from runs import wiring
 from runs.core.budgets import ZERO
-from runs.people import passkey_rules as rules
+from runs.people import passkey_rules
 from runs.people.passkey_rules import Site
 from runs.people.passkeys import Asked
 
@@ -26,7 +26,7 @@ def site(request: HttpRequest) -> Site:
     """The site that this browser is at, as passkeys are bound to it. Raises DisallowedHost."""
     host = request.get_host()
     try:
-        return rules.site(request.scheme or "http", host)
+        return passkey_rules.site(request.scheme or "http", host)
     except ValueError as error:
         raise DisallowedHost(f"{host!r} names no port: {error}") from error
 

@@ -10,8 +10,7 @@ from django.db import transaction
 
 from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
-from runs.people import acts as people
-from runs.people import passwords
+from runs.people import acts, passwords
 
 DEAD_LINK = (
     "This link does not work any more: it was used, it is older than three days, or a newer one "
@@ -65,5 +64,5 @@ def accept(lab: Lab, person: int, token: str, password: str) -> User:
         ours = User.objects.filter(pk=user.pk, password=before, is_active=True)
         if not ours.update(password=user.password):
             raise InviteRefused(DEAD_LINK)
-        people.tell(lab, f"{user.username} chose a password", by=user.username)
+        acts.tell(lab, f"{user.username} chose a password", by=user.username)
     return user

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.db.models import Count, Q
 
 from runs.models import ApiToken, Delivery, NoticeAddress, Passkey
-from runs.people import acts as people
+from runs.people import acts
 from runs.people.roles import Role, role_of
 
 
@@ -29,7 +29,7 @@ class Person:
 
 def everyone() -> list[Person]:
     """All people by name."""
-    acting = set(people.acting().values_list("pk", flat=True))
+    acting = set(acts.acting().values_list("pk", flat=True))
     rows = User.objects.order_by("username").annotate(
         tokens=Count("api_tokens", filter=Q(api_tokens__revoked_at=None), distinct=True),
         passkey_count=Count("passkeys", distinct=True),

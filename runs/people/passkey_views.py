@@ -20,8 +20,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
-from runs.people import acts as people
-from runs.people import challenges, login_throttle, passkeys, stepup
+from runs.people import acts, challenges, login_throttle, passkeys, stepup
 from runs.people.passkeys import Asked, PasskeyRefused
 from runs.people.stepup import confirmed
 from runs.web import answers
@@ -67,8 +66,8 @@ def login_answer(request: HttpRequest) -> HttpResponse:
     challenges.stays(request)
     login(request, user, backend=BACKEND)
     stepup.confirm(request)
-    people.came_in(wiring.lab(), user, "a passkey")
-    people.forget_ended_sessions(wiring.lab())
+    acts.came_in(wiring.lab(), user, "a passkey")
+    acts.forget_ended_sessions(wiring.lab())
     return JsonResponse({"next": back})
 
 

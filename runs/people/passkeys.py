@@ -18,8 +18,7 @@ from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
 from runs.models import Passkey
-from runs.people import acts as people
-from runs.people import passkey_rules as rules
+from runs.people import acts, passkey_rules
 from runs.people.passkey_rules import Site
 from runs.timeline import announce
 
@@ -100,7 +99,7 @@ def add(lab: Lab, user: User, site: Site, asked: Asked, name: str, answer: str) 
                 transports=_transports(given),
                 created_at=lab.now(),
             )
-            people.tell(lab, f"passkey {name} added", by=user.username)
+            acts.tell(lab, f"passkey {name} added", by=user.username)
     except IntegrityError as taken:
         raise PasskeyRefused("This passkey is registered already. Nothing was changed.") from taken
     return made
@@ -137,7 +136,7 @@ def owner(lab: Lab, site: Site, asked: Asked, answer: str, user: User | None = N
     if handle != passkey.handle and (handle or user is None):
         raise PasskeyRefused(UNKNOWN)
     shown = _sign_count(passkey, site, asked.challenge, given)
-    if rules.is_copy(passkey.sign_count, shown):
+    if passkey_rules.is_copy(passkey.sign_count, shown):
         _tell_copy(lab, passkey)
         raise PasskeyRefused(COPIED)
     ours = Passkey.objects.filter(pk=passkey.pk, sign_count=passkey.sign_count)
@@ -152,7 +151,7 @@ def remove(lab: Lab, user: User, passkey: int) -> bool:
         found = Passkey.objects.filter(pk=passkey, user=user).first()
         if found is None or not found.delete()[0]:
             return False
-        people.tell(lab, f"passkey {found.name} removed", by=user.username)
+        acts.tell(lab, f"passkey {found.name} removed", by=user.username)
     return True
 
 

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
-from runs.people import acts as people
+from runs.people import acts
 
 
 class PasswordRefused(ActRefused):
@@ -30,5 +30,5 @@ def change(lab: Lab, user: User, password: str, session: str) -> None:
     user.set_password(password)
     with transaction.atomic():
         user.save(update_fields=["password"])
-        people.end_sessions(user, but=session)
-        people.tell(lab, f"{user.username} changed their password", by=user.username)
+        acts.end_sessions(user, but=session)
+        acts.tell(lab, f"{user.username} changed their password", by=user.username)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from runs.people import views as people
+from runs.people import views
 
 person_patterns = [
-    path("", people.person, name="person"),
-    path("role", people.person_role, name="person-role"),
-    path("deactivate", people.person_out, name="person-out"),
-    path("activate", people.person_in, name="person-in"),
-    path("link", people.person_link, name="person-link"),
-    path("tokens/<int:token_id>/revoke", people.person_token_revoke, name="person-token-revoke"),
+    path("", views.person, name="person"),
+    path("role", views.person_role, name="person-role"),
+    path("deactivate", views.person_out, name="person-out"),
+    path("activate", views.person_in, name="person-in"),
+    path("link", views.person_link, name="person-link"),
+    path("tokens/<int:token_id>/revoke", views.person_token_revoke, name="person-token-revoke"),
 ]
 urlpatterns = [
-    path("people/", people.everyone, name="people"),
-    path("people/live", people.everyone_live, name="people-live"),
-    path("people/new", people.person_new, name="person-new"),
+    path("people/", views.everyone, name="people"),
+    path("people/live", views.everyone_live, name="people-live"),
+    path("people/new", views.person_new, name="person-new"),
     path("people/<int:person_id>/", include(person_patterns)),
 ]

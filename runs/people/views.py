@@ -14,9 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from runs import wiring
 from runs.models import ApiToken
 from runs.overview import queries
-from runs.people import acts as people
-from runs.people import api_tokens, invites
-from runs.people import pages as rows
+from runs.people import acts, api_tokens, invites, pages
 from runs.people.acts import PeopleRefused
 from runs.people.roles import Role
 from runs.people.stepup import confirmed
@@ -69,7 +67,7 @@ def everyone_live(request: HttpRequest) -> HttpResponse:
 
 
 def _everyone(request: HttpRequest) -> Parts:
-    return Parts(ROWS, lambda: {"people": rows.everyone(), "me": request.user.pk})
+    return Parts(ROWS, lambda: {"people": pages.everyone(), "me": request.user.pk})
 
 
 @never_cache
@@ -82,9 +80,7 @@ def person_new(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         given = form.cleaned_data
         try:
-            added = people.add(
-                wiring.lab(), given["name"], Role(given["role"]), by=username(request)
-            )
+            added = acts.add(wiring.lab(), given["name"], Role(given["role"]), by=username(request))
         except PeopleRefused as refused:
             at_fields(form, refused)
         else:
@@ -100,12 +96,12 @@ def person_new(request: HttpRequest) -> HttpResponse:
 def person(request: HttpRequest, person_id: int) -> HttpResponse:
     """One person: role, tokens, and the way out."""
     found = get_object_or_404(User, pk=person_id)
-    role = people.role(found)
+    role = acts.role(found)
     facts = {
         "person": found,
         "role": role,
         "form": RoleForm(initial={"role": role.value}),
-        "tokens": rows.tokens_of(found),
+        "tokens": pages.tokens_of(found),
     }
     return render(request, "people/person.html", facts)
 
@@ -122,7 +118,7 @@ def person_role(request: HttpRequest, person_id: int) -> HttpResponse:
     found = get_object_or_404(User, pk=person_id)
     role = Role(form.cleaned_data["role"])
     try:
-        is_other = people.change_role(wiring.lab(), found.pk, role, by=username(request))
+        is_other = acts.change_role(wiring.lab(), found.pk, role, by=username(request))
     except PeopleRefused as refused:
         return answers.failed(request, refused.text, 409, back)
     text = (
@@ -141,7 +137,7 @@ def person_out(request: HttpRequest, person_id: int) -> HttpResponse:
     """Let somebody out."""
     found = get_object_or_404(User, pk=person_id)
     try:
-        people.deactivate(wiring.lab(), found.pk, by=username(request))
+        acts.deactivate(wiring.lab(), found.pk, by=username(request))
     except PeopleRefused as refused:
         return answers.failed(request, refused.text, 409, _back(person_id))
     text = f"{found.username} is deactivated and logged out everywhere. What they did stays."
@@ -154,7 +150,7 @@ def person_out(request: HttpRequest, person_id: int) -> HttpResponse:
 def person_in(request: HttpRequest, person_id: int) -> HttpResponse:
     """Let somebody in again."""
     found = get_object_or_404(User, pk=person_id)
-    people.reactivate(wiring.lab(), found.pk, by=username(request))
+    acts.reactivate(wiring.lab(), found.pk, by=username(request))
     text = f"{found.username} may log in again, with the role and the password that they had."
     return answers.done(request, {}, _back(person_id), text)
 
@@ -167,7 +163,7 @@ def person_link(request: HttpRequest, person_id: int) -> HttpResponse:
     """A new link for somebody who has lost the first one or the password."""
     found = get_object_or_404(User, pk=person_id)
     try:
-        found = people.forget_password(wiring.lab(), found.pk, by=username(request))
+        found = acts.forget_password(wiring.lab(), found.pk, by=username(request))
     except PeopleRefused as refused:
         return answers.failed(request, refused.text, 409, _back(person_id))
     return _link(request, found)

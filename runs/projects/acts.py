@@ -26,12 +26,14 @@ __all__ = [
     "add",
     "carry_out",
     "carry_out_clone",
+    "named",
     "read_address",
     "recover",
     "retry",
 ]
 
 SOURCE_CHARACTERS = 500
+MOST_NAMES = 12
 QUEUE_LOSS = timedelta(seconds=5)
 
 _NO_LABEL = {"ready_label": ""}  # what is ready there, bd says itself
@@ -39,6 +41,17 @@ _NO_LABEL = {"ready_label": ""}  # what is ready there, bd says itself
 
 class ProjectRefused(ActRefused):
     """The project cannot be added as written; `field` names the one to correct."""
+
+
+def named(name: str) -> Project:
+    """The project that a command named. Raises ProjectRefused, which says what there is."""
+    named = Q(name__iexact=name) | Q(slug__iexact=name)
+    found = Project.objects.filter(named).order_by("pk").first()
+    if found is not None:
+        return found
+    names = ", ".join(Project.objects.order_by("name").values_list("name", flat=True)[:MOST_NAMES])
+    there = f"There is: {names}." if names else "There is none yet; add one in the page."
+    raise ProjectRefused(f"Error: there is no project {name}. {there} Nothing was started.")
 
 
 def add(

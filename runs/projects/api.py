@@ -10,15 +10,14 @@ from ninja import Query, Status
 
 from runs.accounts import holds
 from runs.api import asked, replies, showing
-from runs.api import schemas as shapes
-from runs.api.ids import AgentId, ProjectId
+from runs.api import schemas as api_schemas
+from runs.api.asked import AgentId, ProjectId
 from runs.api.router import Router
 from runs.core.ports import SeamError
-from runs.dispatch import acts as auto
+from runs.dispatch import acts as dispatch_acts
 from runs.dispatch import explain
 from runs.models import AgentProfile, Forge, Project, Settings
-from runs.projects import acts as projects
-from runs.projects import removal
+from runs.projects import acts, removal
 from runs.web.access import username
 from runs.web.refusals import Denied
 from runs.wiring import lab
@@ -36,8 +35,8 @@ def project_of(project_id: int) -> Project:
     return found
 
 
-@router.get("", response=replies.look(shapes.Projects), summary="List projects")
-def project_list(request: HttpRequest, wanted: Query[asked.Paging]) -> shapes.Projects:
+@router.get("", response=replies.look(api_schemas.Projects), summary="List projects")
+def project_list(request: HttpRequest, wanted: Query[asked.Paging]) -> api_schemas.Projects:
     """Projects in the order in which they were added."""
     rows = (
         Project.objects.filter(pk__gt=wanted.cursor or 0)
@@ -45,12 +44,12 @@ def project_list(request: HttpRequest, wanted: Query[asked.Paging]) -> shapes.Pr
         .order_by("pk")
     )
     page, last = showing.cut(list(rows[: wanted.limit + 1]), wanted.limit)
-    return shapes.Projects(
+    return api_schemas.Projects(
         items=[showing.project(row) for row in page], next=last.pk if last else None
     )
 
 
-@router.post("", response=replies.given(shapes.Project, 201), summary="Add a project")
+@router.post("", response=replies.given(api_schemas.Project, 201), summary="Add a project")
 def project_new(request: HttpRequest, given: asked.NewProject) -> Status[Any]:
     """Add a project by a path or a clone URL; its clone goes on in the worker.
 
@@ -60,33 +59,35 @@ def project_new(request: HttpRequest, given: asked.NewProject) -> Status[Any]:
     pk = told.pop("forge")
     forge = Forge.objects.filter(pk=pk).first() if pk is not None else None
     if pk is not None and forge is None:
-        raise projects.ProjectRefused(f"There is no account {pk}.", field="forge")
-    added = projects.add(lab(), **told, forge=forge, by=username(request))
+        raise acts.ProjectRefused(f"There is no account {pk}.", field="forge")
+    added = acts.add(lab(), **told, forge=forge, by=username(request))
     return Status(201, showing.project(added))
 
 
-@router.get("/{int:project_id}", response=replies.look(shapes.Project), summary="Show a project")
-def project_show(request: HttpRequest, project_id: ProjectId) -> shapes.Project:
+@router.get(
+    "/{int:project_id}", response=replies.look(api_schemas.Project), summary="Show a project"
+)
+def project_show(request: HttpRequest, project_id: ProjectId) -> api_schemas.Project:
     return showing.project(project_of(project_id))
 
 
 @router.get(
     "/{int:project_id}/removal",
-    response=replies.look(shapes.Removal),
+    response=replies.look(api_schemas.Removal),
     summary="What removing a project means",
 )
-def project_removal(request: HttpRequest, project_id: ProjectId) -> shapes.Removal:
+def project_removal(request: HttpRequest, project_id: ProjectId) -> api_schemas.Removal:
     """What a project holds, and what to stop before it can be removed. Git and tmux are asked now."""
     found = project_of(project_id)
     try:
         to_stop = removal.to_stop(lab(), found)
     except SeamError:
         to_stop = None
-    return shapes.Removal(to_stop=to_stop, **asdict(removal.holdings(lab(), found)))
+    return api_schemas.Removal(to_stop=to_stop, **asdict(removal.holdings(lab(), found)))
 
 
 @router.delete(
-    "/{int:project_id}", response=replies.act(shapes.Project, 202), summary="Remove a project"
+    "/{int:project_id}", response=replies.act(api_schemas.Project, 202), summary="Remove a project"
 )
 def project_remove(request: HttpRequest, project_id: ProjectId) -> Status[Any]:
     """Remove a project from labsite; its repository elsewhere is not touched.
@@ -100,11 +101,11 @@ def project_remove(request: HttpRequest, project_id: ProjectId) -> Status[Any]:
 
 
 @router.post(
-    "/{int:project_id}/retry", response=replies.act(shapes.Project, 202), summary="Clone again"
+    "/{int:project_id}/retry", response=replies.act(api_schemas.Project, 202), summary="Clone again"
 )
 def project_retry(request: HttpRequest, project_id: ProjectId) -> Status[Any]:
     """Clone a project again whose clone failed."""
-    if not projects.retry(lab(), project_of(project_id), username(request)):
+    if not acts.retry(lab(), project_of(project_id), username(request)):
         text = "Only a project whose clone failed can be cloned again. Nothing was changed."
         raise Denied(409, "not_failed", text)
     return Status(202, showing.project(project_of(project_id)))
@@ -112,10 +113,10 @@ def project_retry(request: HttpRequest, project_id: ProjectId) -> Status[Any]:
 
 @router.get(
     "/{int:project_id}/waiting",
-    response=replies.look(shapes.WaitingIssues),
+    response=replies.look(api_schemas.WaitingIssues),
     summary="Why is this not running?",
 )
-def project_waiting(request: HttpRequest, project_id: ProjectId) -> shapes.WaitingIssues:
+def project_waiting(request: HttpRequest, project_id: ProjectId) -> api_schemas.WaitingIssues:
     """Each ready issue that nobody works on, and what it fails; by the rule that starts work.
 
     Tracker, git, tmux and the agent are asked now.
@@ -125,38 +126,40 @@ def project_waiting(request: HttpRequest, project_id: ProjectId) -> shapes.Waiti
 
 @router.put(
     "/{int:project_id}/auto",
-    response=replies.given(shapes.Project),
+    response=replies.given(api_schemas.Project),
     summary="Work by itself or not",
 )
 def project_auto(
     request: HttpRequest, project_id: ProjectId, given: asked.AutoGiven
-) -> shapes.Project:
+) -> api_schemas.Project:
     """Turn automatic work on or off. The failure streak stays as it is."""
-    auto.switch(lab(), project_of(project_id), is_on=given.is_auto, by=username(request))
+    dispatch_acts.switch(lab(), project_of(project_id), is_on=given.is_auto, by=username(request))
     return showing.project(project_of(project_id))
 
 
 @router.post(
-    "/{int:project_id}/reset", response=replies.act(shapes.Project), summary="Reset the streak"
+    "/{int:project_id}/reset", response=replies.act(api_schemas.Project), summary="Reset the streak"
 )
-def project_reset(request: HttpRequest, project_id: ProjectId) -> shapes.Project:
+def project_reset(request: HttpRequest, project_id: ProjectId) -> api_schemas.Project:
     """Set the failure streak to zero; the switch stays as it is. Safe to repeat."""
-    auto.reset(lab(), project_of(project_id), by=username(request))
+    dispatch_acts.reset(lab(), project_of(project_id), by=username(request))
     return showing.project(project_of(project_id))
 
 
-@agents.get("", response=replies.look(shapes.Agents), summary="List agents")
-def agent_list(request: HttpRequest) -> shapes.Agents:
+@agents.get("", response=replies.look(api_schemas.Agents), summary="List agents")
+def agent_list(request: HttpRequest) -> api_schemas.Agents:
     """The coding programs that may be chosen, with their models and efforts."""
     settings = Settings.current()
     rows = AgentProfile.objects.defer("env", "argv", "login_command")
-    return shapes.Agents(items=[showing.agent(row, settings, lab().now()) for row in rows])
+    return api_schemas.Agents(items=[showing.agent(row, settings, lab().now()) for row in rows])
 
 
 @agents.post(
-    "/{int:agent_id}/try-again", response=replies.act(shapes.Agent), summary="Try an agent again"
+    "/{int:agent_id}/try-again",
+    response=replies.act(api_schemas.Agent),
+    summary="Try an agent again",
 )
-def agent_try_again(request: HttpRequest, agent_id: AgentId) -> shapes.Agent:
+def agent_try_again(request: HttpRequest, agent_id: AgentId) -> api_schemas.Agent:
     """Release an agent that is held now; runs that wait for it go on. Safe to repeat."""
     row = AgentProfile.objects.filter(pk=agent_id).first()
     if row is None:

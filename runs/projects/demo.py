@@ -15,7 +15,7 @@ from runs.core.ports import Lab, SeamError
 from runs.core.states import ProjectState
 from runs.issues import acts as issues
 from runs.models import AgentProfile, Project
-from runs.projects import acts as projects
+from runs.projects import acts
 from trackers.builtin import store
 from trackers.builtin.models import Root
 
@@ -47,7 +47,7 @@ def make(lab: Lab, by: str) -> Project:
         project.save(update_fields=["agent"])
     _write_issues(lab, project, by)
     if project.state == ProjectState.FAILED:
-        projects.retry(lab, project, by)
+        acts.retry(lab, project, by)
     return project
 
 
@@ -71,7 +71,7 @@ def _make_repository(lab: Lab, folder: Path) -> None:
 def _add(lab: Lab, folder: Path, by: str) -> Project:
     taken = set(Project.objects.filter(name__in=NAMES).values_list("name", flat=True))
     name = next((name for name in NAMES if name not in taken), NAMES[0])
-    return projects.add(lab, name=name, source=str(folder), token="", by=by)
+    return acts.add(lab, name=name, source=str(folder), token="", by=by)
 
 
 def _agent() -> AgentProfile:

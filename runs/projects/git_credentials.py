@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runs.core.encrypted import Secret
 from runs.core.ports import Lab
-from runs.forges import rules as forging
+from runs.forges import rules as forge_rules
 from runs.models import Forge, Project
 from trackers.base import Refused
 
@@ -30,7 +30,7 @@ def answer(lab: Lab, project: Project, prompt: str) -> str:
 
     Raises Refused when they are about another server, or the session has what it needs; SeamError.
     """
-    if not is_asked_for(project) or not forging.is_asked_for(prompt, project.url):
+    if not is_asked_for(project) or not forge_rules.is_asked_for(prompt, project.url):
         raise Refused("labsite has no password for that.")
     return of_git(lab, project)
 
@@ -43,7 +43,7 @@ def _bought(lab: Lab, forge: Forge | None, url: str) -> str:
     if forge is None or not _is_of_app(forge, url):
         return ""
     try:
-        place = forging.place_of(url, forge.web)
-    except forging.NoRepository:
+        place = forge_rules.place_of(url, forge.web)
+    except forge_rules.NoRepository:
         return ""
     return Secret(lab.forges.git_token(forge.account, place.owner, place.repo))

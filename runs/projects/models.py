@@ -14,7 +14,7 @@ from django.db import models
 from django.db.models import F
 
 from runs.agents.models import AgentProfile
-from runs.core.bulk_rows import QuickRows
+from runs.core.database import QuickRows
 from runs.core.encrypted import SecretField
 from runs.core.paths import Paths
 from runs.core.states import Mirror, ProjectState

@@ -10,8 +10,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from runs import wiring
-from runs.agents import cards as agent_cards
 from runs.agents import checks
+from runs.agents import pages as agent_pages
 from runs.core.ports import SeamError
 from runs.core.states import TrackerKind
 from runs.forges import recognise, tracker_cache, tracker_pages
@@ -20,9 +20,7 @@ from runs.forges.recognise import Offer
 from runs.models import Project
 from runs.overview import board
 from runs.people.stepup import confirmed
-from runs.projects import acts as projects
-from runs.projects import removal
-from runs.projects import removal_rules as rules
+from runs.projects import acts, removal, removal_rules
 from runs.web import answers, chrome, fragments, live
 from runs.web.access import act, look, username
 from runs.web.forms import ProjectForm
@@ -72,7 +70,7 @@ def _frame_and_agent(request: HttpRequest) -> dict[str, object]:
     """The frame, and the agent that a new project would use with what is known against it."""
     lab = wiring.lab()
     picture = board.load(lab)
-    agent = agent_cards.of_new_sessions(lab, picture.facts.settings)
+    agent = agent_pages.of_new_sessions(lab, picture.facts.settings)
     if agent is not None:
         checks.ask_when_old(lab, agent.profile)
     return {"agent": agent, "chrome": chrome.of(picture, True, request)}
@@ -86,10 +84,10 @@ def _added(request: HttpRequest, form: ProjectForm, offer: Offer, chosen: str) -
         return None
     tracker, forge = meant
     try:
-        return projects.add(
+        return acts.add(
             wiring.lab(), **form.cleaned_data, tracker=tracker, forge=forge, by=username(request)
         )
-    except projects.ProjectRefused as refused:
+    except acts.ProjectRefused as refused:
         at_fields(form, refused)
         return None
 
@@ -99,7 +97,7 @@ def _added(request: HttpRequest, form: ProjectForm, offer: Offer, chosen: str) -
 def project_retry(request: HttpRequest, project_id: int) -> HttpResponse:
     """Clone a failed project again."""
     found = get_object_or_404(Project, pk=project_id)
-    projects.retry(wiring.lab(), found, username(request))
+    acts.retry(wiring.lab(), found, username(request))
     back = reverse("runs:project", args=[project_id])
     regions = fragments.regions(f"project:{project_id}", True, request) or {}
     return answers.done(request, regions, back)
@@ -124,7 +122,7 @@ def project_remove(request: HttpRequest, project_id: int) -> HttpResponse:
             return answers.failed(request, text, 502, here)
         return answers.elsewhere(request, reverse("runs:overview"))
     try:
-        refusal = rules.refusal(found.name, removal.to_stop(lab, found))
+        refusal = removal_rules.refusal(found.name, removal.to_stop(lab, found))
     except SeamError as error:
         refusal = f"Whether {found.name} is in use could not be told: {error}."
     facts = {"project": found, "held": removal.holdings(lab, found), "refusal": refusal}

@@ -8,13 +8,11 @@ from django.http import HttpRequest
 from ninja import Query, Status
 
 from runs.api import asked, replies, showing
-from runs.api.ids import Number, ProjectId
+from runs.api.asked import Number, ProjectId
 from runs.api.router import Router
 from runs.issues.acts import root_of
 from runs.projects.api import project_of
-from runs.pulls import acts as pulls
-from runs.pulls import comments, mergeable, merging
-from runs.pulls import schemas as pull_shapes
+from runs.pulls import acts, comments, mergeable, merging, schemas
 from runs.web.access import username
 from runs.web.refusals import Denied
 from runs.wiring import lab
@@ -26,10 +24,10 @@ LIST = "/{int:project_id}/pulls"
 ONE = "/{int:project_id}/pulls/{int:number}"
 
 
-@router.get(LIST, response=replies.look(pull_shapes.Pulls), summary="List pull requests")
+@router.get(LIST, response=replies.look(schemas.Pulls), summary="List pull requests")
 def pull_list(
     request: HttpRequest, project_id: ProjectId, wanted: Query[asked.PullFilter]
-) -> pull_shapes.Pulls:
+) -> schemas.Pulls:
     """Pull requests, newest first; *ended* ones are merged or closed."""
     rows = queries.pulls_below(
         root_of(project_of(project_id)),
@@ -38,23 +36,21 @@ def pull_list(
         limit=wanted.limit + 1,
     )
     page, last = showing.cut(rows, wanted.limit)
-    return pull_shapes.Pulls(
+    return schemas.Pulls(
         items=[showing.pull_row(row) for row in page], next=last.number if last else None
     )
 
 
-@router.get(ONE, response=replies.look(pull_shapes.Pull), summary="Show a pull request")
-def pull_show(request: HttpRequest, project_id: ProjectId, number: Number) -> pull_shapes.Pull:
+@router.get(ONE, response=replies.look(schemas.Pull), summary="Show a pull request")
+def pull_show(request: HttpRequest, project_id: ProjectId, number: Number) -> schemas.Pull:
     return showing.pull(queries.pull(root_of(project_of(project_id)), number))
 
 
-@router.post(
-    f"{ONE}/close", response=replies.act(pull_shapes.Pull), summary="Close without merging"
-)
-def pull_close(request: HttpRequest, project_id: ProjectId, number: Number) -> pull_shapes.Pull:
+@router.post(f"{ONE}/close", response=replies.act(schemas.Pull), summary="Close without merging")
+def pull_close(request: HttpRequest, project_id: ProjectId, number: Number) -> schemas.Pull:
     """Close a pull request unmerged. Its branch stays."""
     project = project_of(project_id)
-    if not pulls.close(lab(), project, number, by=username(request)):
+    if not acts.close(lab(), project, number, by=username(request)):
         text = f"Pull request {number} was not open any more. Nothing was changed."
         raise Denied(409, "not_open", text)
     return showing.pull(queries.pull(project.tracker_root, number))
@@ -62,12 +58,12 @@ def pull_close(request: HttpRequest, project_id: ProjectId, number: Number) -> p
 
 @router.get(
     f"{ONE}/merge",
-    response=replies.look(pull_shapes.Mergeable),
+    response=replies.look(schemas.Mergeable),
     summary="Ask whether it can be merged",
 )
 def pull_mergeable(
     request: HttpRequest, project_id: ProjectId, number: Number
-) -> pull_shapes.Mergeable:
+) -> schemas.Mergeable:
     """What the merge button would say, by origin as it was last fetched."""
     project = project_of(project_id)
     pull = queries.pull(root_of(project), number)
@@ -75,11 +71,11 @@ def pull_mergeable(
 
 
 @router.post(
-    f"{ONE}/merge", response=replies.given(pull_shapes.MergeDone), summary="Merge a pull request"
+    f"{ONE}/merge", response=replies.given(schemas.MergeDone), summary="Merge a pull request"
 )
 def pull_merge(
     request: HttpRequest, project_id: ProjectId, number: Number, given: asked.MergeGiven
-) -> pull_shapes.MergeDone:
+) -> schemas.MergeDone:
     """Move the base forward, or give it a merge commit; close the issues that are named.
 
     409 says why not (`conflict`, `head_gone`, `head_moved`, `protected`, `busy`, `merged`, …), and
@@ -89,29 +85,29 @@ def pull_merge(
     by = username(request)
     done = merging.merge(lab(), project, number, by=by, head=given.head, into=given.into)
     pull = showing.pull(queries.pull(project.tracker_root, number))
-    return pull_shapes.MergeDone(pull=pull, closed_issues=list(done.closed))
+    return schemas.MergeDone(pull=pull, closed_issues=list(done.closed))
 
 
 @router.get(
     f"{ONE}/comments",
-    response=replies.look(pull_shapes.PullComments),
+    response=replies.look(schemas.PullComments),
     summary="List comments on a pull request",
 )
 def pull_comment_list(
     request: HttpRequest, project_id: ProjectId, number: Number, wanted: Query[asked.Paging]
-) -> pull_shapes.PullComments:
+) -> schemas.PullComments:
     """Comments on the whole and on lines, oldest first."""
     pull = queries.pull(root_of(project_of(project_id)), number)
     rows = queries.pull_comments(pull, after=wanted.cursor or 0, limit=wanted.limit + 1)
     page, last = showing.cut(rows, wanted.limit)
-    return pull_shapes.PullComments(
+    return schemas.PullComments(
         items=[showing.pull_comment(row) for row in page], next=last.pk if last else None
     )
 
 
 @router.post(
     f"{ONE}/comments",
-    response=replies.given(pull_shapes.PullComment, 201),
+    response=replies.given(schemas.PullComment, 201),
     summary="Comment on a pull request",
 )
 def pull_comment_new(

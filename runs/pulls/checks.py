@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from runs.core.ports import Lab
 from runs.issues import remote
 from runs.models import Run
-from runs.pulls import rules as check_rules
+from runs.pulls import rules
 from trackers.account import awaited
 from trackers.base import Ability, Check, NotFound, Pull, TrackerError
 
@@ -41,4 +41,4 @@ def look(lab: Lab, run: Run) -> Looked:
             found = tracker.checks(project.tracker_root, pull.head_commit)
         except TrackerError as error:
             return Looked(pull, None, str(error))
-    return Looked(pull, check_rules.in_order(found))
+    return Looked(pull, rules.in_order(found))

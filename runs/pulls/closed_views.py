@@ -18,7 +18,7 @@ from runs.kept import pages as kept_pages
 from runs.kept.discard import DiscardRefused
 from runs.models import Discarding, Project
 from runs.people.stepup import confirmed
-from runs.pulls import acts as pulls
+from runs.pulls import acts
 from runs.web import answers
 from runs.web.access import act, look, username
 from runs.web.refusals import status_of
@@ -82,7 +82,7 @@ def pull_decide(request: HttpRequest, project_id: int, number: int) -> HttpRespo
 def _reopen(request: HttpRequest, project: Project, number: int) -> HttpResponse:
     """Raises TrackerError, SeamError."""
     back = reverse("runs:pull", args=[project.pk, number])
-    opened = pulls.reopen(wiring.lab(), project, number, by=username(request))
+    opened = acts.reopen(wiring.lab(), project, number, by=username(request))
     return _done(request, back, "" if opened else GONE)
 
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 from runs.core import naming
 from runs.core.history_ports import Commit
 from runs.issues import pages as issue_pages
-from runs.issues.pages import HEAVY, Context
+from runs.issues.pages import Context
 from runs.models import Project, Run
 from runs.pulls import comparing, merge_box
 from runs.pulls.comparing import Comparison
@@ -120,5 +120,5 @@ def place(
 def _runs_of(project: Project, pulls: Sequence[PullRequest]) -> Mapping[str, Run]:
     """The newest run of each pull request's branch."""
     heads = {pull.head for pull in pulls}
-    rows = Run.objects.filter(project=project, branch__in=heads).defer(*HEAVY).order_by("pk")
+    rows = Run.objects.light().filter(project=project, branch__in=heads).order_by("pk")
     return {run.branch: run for run in rows}

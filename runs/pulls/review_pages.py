@@ -17,8 +17,7 @@ from runs.core.history_ports import Change
 from runs.core.ports import SeamError
 from runs.issues.pages import Context
 from runs.models import Project
-from runs.pulls import comparing, diff, file_tree, patches
-from runs.pulls import pages as pull_pages
+from runs.pulls import comparing, diff, file_tree, pages, patches
 from runs.pulls.comparing import Comparison
 from runs.pulls.diff import FileDiff
 from runs.web import code
@@ -83,7 +82,7 @@ def read_wish(request: HttpRequest) -> Wish:
 
 def files(project: Project, number: int, wish: Wish) -> Context:
     """The Files page. Raises NotFound, Http404."""
-    context = pull_pages.mergeable_frame(project, number, "files")
+    context = pages.mergeable_frame(project, number, "files")
     comparison: Comparison = context["comparison"]
     chosen = _chosen(comparison, wish)
     here = chosen[_page(wish)]
@@ -108,7 +107,7 @@ def files(project: Project, number: int, wish: Wish) -> Context:
 
 def news(project: Project, number: int, wish: Wish, sent: QueryDict) -> Context:
     """What a Files page that is open has to change: its frame, and files with new comments."""
-    context = pull_pages.mergeable_frame(project, number, "files")
+    context = pages.mergeable_frame(project, number, "files")
     comparison: Comparison = context["comparison"]
     has_moved = bool(comparison.ends.head) and sent.get("head") != comparison.ends.head
     after = _count(sent, "after", 0)
@@ -129,16 +128,16 @@ def news(project: Project, number: int, wish: Wish, sent: QueryDict) -> Context:
 
 def form(project: Project, number: int, wish: Wish) -> Context:
     """What the form for a comment on a line needs. Raises NotFound."""
-    context = pull_pages.frame(project, number, "files")
+    context = pages.frame(project, number, "files")
     return {**context, "wish": wish, "choices": _choices(context["comparison"], wish)}
 
 
 def one_file(project: Project, number: int, file: int, wish: Wish, sent: QueryDict) -> FileDiff:
     """One file in full. Raises NotFound, Http404; LookupError when the branch has moved on."""
-    context = pull_pages.frame(project, number, "files")
+    context = pages.frame(project, number, "files")
     comparison: Comparison = context["comparison"]
     if sent.get("commit"):
-        commit = pull_pages.commit_of(comparison, str(sent["commit"]))
+        commit = pages.commit_of(comparison, str(sent["commit"]))
         comparison = comparing.of_commit(lab(), project, commit)
     if sent.get("head") != comparison.ends.head or comparison.error:
         raise LookupError(comparison.error or MOVED)
@@ -150,8 +149,8 @@ def one_file(project: Project, number: int, file: int, wish: Wish, sent: QueryDi
 
 def commit(project: Project, number: int, ident: str, wish: Wish) -> Context:
     """One commit of a pull request with its files. Raises NotFound, Http404."""
-    context = pull_pages.frame(project, number, "commits")
-    found = pull_pages.commit_of(context["comparison"], ident)
+    context = pages.frame(project, number, "commits")
+    found = pages.commit_of(context["comparison"], ident)
     changes = comparing.of_commit(lab(), project, found)
     at = reverse("runs:pull-files", args=[project.pk, number])
     here = list(enumerate(changes.files, 1))[_page(wish)]

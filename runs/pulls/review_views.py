@@ -13,9 +13,7 @@ from runs.core.ports import SeamError
 from runs.issues import live as issue_live
 from runs.issues import pages as issue_pages
 from runs.models import Project
-from runs.pulls import acts as verbs
-from runs.pulls import comparing, review_pages
-from runs.pulls import pages as pull_pages
+from runs.pulls import acts, comparing, pages, review_pages
 from runs.pulls.acts import PullRefused
 from runs.pulls.review_pages import COOKIE, Wish, read_wish
 from runs.pulls.rules import is_commit
@@ -33,7 +31,7 @@ YEAR = 365 * 24 * 3600
 def pull_commits(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """The commits of a pull request."""
     project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(pull_pages.commits, project, number)
+    facts = issue_pages.facts(pages.commits, project, number)
     return issue_live.page(
         request, project, "pulls/commits.html", facts, "pull-commits-live", number
     )
@@ -44,7 +42,7 @@ def pull_commits(request: HttpRequest, project_id: int, number: int) -> HttpResp
 def pull_commits_live(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """The live parts of the commits."""
     project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(pull_pages.commits, project, number)
+    facts = issue_pages.facts(pages.commits, project, number)
     return issue_live.refresh(request, project, issue_live.PULL_COMMITS, facts)
 
 
@@ -63,7 +61,7 @@ def pull_commit(request: HttpRequest, project_id: int, number: int, commit: str)
 def pull_frame_live(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """The live parts of a page that shows one commit: the commit itself never changes."""
     project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(pull_pages.commits, project, number)
+    facts = issue_pages.facts(pages.commits, project, number)
     return issue_live.refresh(request, project, issue_live.PULL_FRAME, facts)
 
 
@@ -111,7 +109,7 @@ def pull_comment(request: HttpRequest, project_id: int, number: int) -> HttpResp
     is_line = "line" in request.POST
     try:
         where = _where(project, number, request) if is_line else {}
-        key = verbs.comment(
+        key = acts.comment(
             lab(),
             project,
             number,
@@ -134,7 +132,7 @@ def _commented(
 ) -> HttpResponse:
     """The thread, or the file with its new comment; and the form, empty again."""
     if not is_line:
-        facts = issue_pages.facts(pull_pages.conversation, project, number)
+        facts = issue_pages.facts(pages.conversation, project, number)
         back = reverse("runs:pull", args=[project.pk, number])
         parts = {**issue_live.PULL, **issue_live.PULL_COMMENT}
         return issue_live.changed(request, project, parts, facts, back)
@@ -179,7 +177,7 @@ def _wrong(
     if is_line:
         typed.pop("commit")  # the page that comes back shows the branch as it is now
         return _files(request, project, number, context)
-    facts_of = issue_pages.facts(pull_pages.conversation, project, number)
+    facts_of = issue_pages.facts(pages.conversation, project, number)
     return issue_live.page(
         request,
         project,

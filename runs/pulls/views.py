@@ -10,9 +10,7 @@ from runs.core.ports import SeamError
 from runs.issues import live as issue_live
 from runs.issues import pages as issue_pages
 from runs.models import Project
-from runs.pulls import acts as verbs
-from runs.pulls import merging
-from runs.pulls import pages as pull_pages
+from runs.pulls import acts, merging, pages
 from runs.pulls.merging import MergeRefused
 from runs.web import addresses, answers
 from runs.web.access import act, look, username
@@ -27,7 +25,7 @@ ACTED = {**issue_live.PULL_FRAME, **issue_live.PULL_MERGE}
 def pull_list(request: HttpRequest, project_id: int) -> HttpResponse:
     """The pull requests of a project: the open ones, or those that ended."""
     project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(pull_pages.pull_list, project, issue_pages.read_filter(request.GET))
+    facts = issue_pages.facts(pages.pull_list, project, issue_pages.read_filter(request.GET))
     return issue_live.page(request, project, "pulls/list.html", facts, "pulls-live")
 
 
@@ -36,7 +34,7 @@ def pull_list(request: HttpRequest, project_id: int) -> HttpResponse:
 def pull_list_live(request: HttpRequest, project_id: int) -> HttpResponse:
     """The live parts of the list."""
     project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(pull_pages.pull_list, project, issue_pages.read_filter(request.GET))
+    facts = issue_pages.facts(pages.pull_list, project, issue_pages.read_filter(request.GET))
     return issue_live.refresh(request, project, issue_live.PULL_LIST, facts)
 
 
@@ -45,7 +43,7 @@ def pull_list_live(request: HttpRequest, project_id: int) -> HttpResponse:
 def pull(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """One pull request: text, comments, branches, state, issue, run."""
     project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(pull_pages.conversation, project, number)
+    facts = issue_pages.facts(pages.conversation, project, number)
     return issue_live.page(request, project, "pulls/detail.html", facts, "pull-live", number)
 
 
@@ -54,7 +52,7 @@ def pull(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
 def pull_live(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """The live parts of one pull request."""
     project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(pull_pages.conversation, project, number)
+    facts = issue_pages.facts(pages.conversation, project, number)
     return issue_live.refresh(request, project, issue_live.PULL, facts)
 
 
@@ -65,7 +63,7 @@ def pull_close(request: HttpRequest, project_id: int, number: int) -> HttpRespon
     project = issue_pages.project_of(project_id)
     back = reverse("runs:pull", args=[project.pk, number])
     try:
-        closed = verbs.close(lab(), project, number, by=username(request))
+        closed = acts.close(lab(), project, number, by=username(request))
     except Refused as error:
         return answers.failed(request, str(error), 409, back, "info")
     except TrackerError as error:
@@ -105,7 +103,7 @@ def _not_merged(
     if not answers.is_htmx(request):
         back = reverse("runs:pull", args=[project.pk, number])
         return answers.failed(request, text, status, back, "warning")
-    facts = issue_pages.facts(pull_pages.mergeable_frame, project, number, "conversation")
+    facts = issue_pages.facts(pages.mergeable_frame, project, number, "conversation")
     answer = issue_live.refused(request, ACTED, facts(), text)
     answer.status_code = status
     return answer
@@ -113,7 +111,7 @@ def _not_merged(
 
 def _acted(request: HttpRequest, project: Project, number: int, text: str) -> HttpResponse:
     """What a merge or a close changes on the page that it was pressed on."""
-    facts = issue_pages.facts(pull_pages.mergeable_frame, project, number, tab_of(request))
+    facts = issue_pages.facts(pages.mergeable_frame, project, number, tab_of(request))
     back = reverse("runs:pull", args=[project.pk, number])
     return issue_live.changed(request, project, ACTED, facts, back, text)
 

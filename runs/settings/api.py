@@ -7,12 +7,11 @@ from typing import Any
 from django.http import HttpRequest
 
 from runs.api import asked, replies, showing
-from runs.api import schemas as shapes
+from runs.api import schemas as api_schemas
 from runs.api.gate import check_tuning, token_of
 from runs.api.router import Router
 from runs.models import Settings
-from runs.settings import acts as tuning
-from runs.settings import agent_choice
+from runs.settings import acts, agent_choice
 from runs.web import access
 from runs.web.access import username
 from runs.wiring import lab
@@ -21,21 +20,21 @@ router = Router(tags=["Settings"])
 me = Router(tags=["Settings"])
 
 
-@router.get("", response=replies.look(shapes.Limits), summary="Show the settings")
+@router.get("", response=replies.look(api_schemas.Limits), summary="Show the settings")
 def settings_show(request: HttpRequest) -> Any:
     """Budgets, intervals, caps, and the agent for new sessions."""
     return showing.settings(Settings.current())
 
 
-@router.patch("", response=replies.given(shapes.Limits), summary="Tune numbers")
+@router.patch("", response=replies.given(api_schemas.Limits), summary="Tune numbers")
 def settings_tune(request: HttpRequest, given: asked.Numbers) -> Any:
     """Change budgets, intervals and caps; the next tick works with them. For admins only."""
     check_tuning(token_of(request))
     numbers = given.model_dump(exclude_none=True)
-    return showing.settings(tuning.tune(lab(), numbers, by=username(request)))
+    return showing.settings(acts.tune(lab(), numbers, by=username(request)))
 
 
-@router.put("/agent", response=replies.given(shapes.Limits), summary="Choose the agent")
+@router.put("/agent", response=replies.given(api_schemas.Limits), summary="Choose the agent")
 def settings_choose(request: HttpRequest, given: asked.Choice) -> Any:
     """Choose agent, model and effort for sessions that start from now on."""
     agent_choice.choose(
@@ -48,11 +47,11 @@ def settings_choose(request: HttpRequest, given: asked.Choice) -> Any:
     return showing.settings(Settings.current())
 
 
-@me.get("", response=replies.look(shapes.Me), summary="Show whose token this is")
-def whoami(request: HttpRequest) -> shapes.Me:
+@me.get("", response=replies.look(api_schemas.Me), summary="Show whose token this is")
+def whoami(request: HttpRequest) -> api_schemas.Me:
     token = token_of(request)
     is_acting = token.scope == token.Scope.ACT
-    return shapes.Me(
+    return api_schemas.Me(
         user=token.user.get_username(),
         token=token.name,
         scope=token.Scope(token.scope),

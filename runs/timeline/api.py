@@ -6,10 +6,10 @@ from django.http import HttpRequest
 from ninja import Query
 
 from runs.api import asked, replies, showing
-from runs.api import schemas as shapes
+from runs.api import schemas as api_schemas
 from runs.api.router import Router
 from runs.projects.api import project_of
-from runs.timeline import queries as timeline
+from runs.timeline import queries
 from runs.web.refusals import Denied
 
 router = Router(tags=["Timeline"])
@@ -33,12 +33,12 @@ STREAM = {
 }
 
 
-@router.get("", response=replies.look(shapes.Timeline), summary="Read the timeline")
-def timeline_list(request: HttpRequest, wanted: Query[asked.Following]) -> shapes.Timeline:
+@router.get("", response=replies.look(api_schemas.Timeline), summary="Read the timeline")
+def timeline_list(request: HttpRequest, wanted: Query[asked.Following]) -> api_schemas.Timeline:
     """Entries after an id, oldest first. With `after=cursor` of the last answer none is missed."""
     project = project_of(wanted.project) if wanted.project is not None else None
-    found = timeline.after(wanted.after, wanted.limit, project)
-    return shapes.Timeline(
+    found = queries.after(wanted.after, wanted.limit, project)
+    return api_schemas.Timeline(
         items=[showing.entry(row) for row in found],
         cursor=found[-1].pk if found else wanted.after,
         is_all=len(found) < wanted.limit,
@@ -47,7 +47,7 @@ def timeline_list(request: HttpRequest, wanted: Query[asked.Following]) -> shape
 
 @router.get(
     "/stream",
-    response={replies.ALWAYS | {429}: shapes.Problem},
+    response={replies.ALWAYS | {429}: api_schemas.Problem},
     openapi_extra=STREAM,
     summary="Follow the timeline",
 )

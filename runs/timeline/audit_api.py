@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from ninja import Query
 
 from runs.api import asked, replies, showing
-from runs.api import schemas as shapes
+from runs.api import schemas as api_schemas
 from runs.api.gate import token_of
 from runs.api.router import Router
 from runs.timeline import audit
@@ -18,9 +18,11 @@ router = Router(tags=["Timeline"])
 
 
 @router.get(
-    "", response={**replies.look(shapes.Acts), 403: shapes.Problem}, summary="Read who did what"
+    "",
+    response={**replies.look(api_schemas.Acts), 403: api_schemas.Problem},
+    summary="Read who did what",
 )
-def audit_list(request: HttpRequest, wanted: Query[asked.AuditFilter]) -> shapes.Acts:
+def audit_list(request: HttpRequest, wanted: Query[asked.AuditFilter]) -> api_schemas.Acts:
     """What people did, newest first, for those who may act. Days are whole ones, in UTC."""
     if not access.may_act(token_of(request).user):
         raise Denied(403, "not_allowed", access.ONLY_ACTORS)
@@ -37,4 +39,6 @@ def audit_list(request: HttpRequest, wanted: Query[asked.AuditFilter]) -> shapes
         wanted.limit + 1,
     )
     page, last = showing.cut(rows, wanted.limit)
-    return shapes.Acts(items=[showing.entry(row) for row in page], next=last.pk if last else None)
+    return api_schemas.Acts(
+        items=[showing.entry(row) for row in page], next=last.pk if last else None
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.db import connection
@@ -9,6 +10,8 @@ from django.db.models.expressions import RawSQL
 
 from runs.models import Notice, Project
 from runs.timeline import commit_order
+
+PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,15 @@ def after(entry: int, limit: int, project: Project | None = None) -> list[Notice
     entry that was removed meanwhile some earlier ones may come once more, and none is lost.
     """
     return read(entry, limit, project).entries
+
+
+def all_after(entry: int, project: Project) -> Iterator[Notice]:
+    """All of a project's entries after one, however many; read as they are taken."""
+    while found := after(entry, PAGE, project):
+        yield from found
+        entry = found[-1].pk
+        if len(found) < PAGE:
+            return
 
 
 def read(entry: int, limit: int, project: Project | None = None) -> Stretch:

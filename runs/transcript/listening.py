@@ -18,8 +18,7 @@ from runs.core.ports import Lab
 from runs.core.states import NoticeKind
 from runs.models import Run
 from runs.timeline import announce
-from runs.transcript import models as told
-from runs.transcript import record, rendering, reports
+from runs.transcript import models, record, rendering, reports
 from runs.transcript.record import Reading
 
 logger = logging.getLogger(__name__)
@@ -80,7 +79,7 @@ def last_words(lab: Lab, run: Run) -> dict[str, object]:
     """The columns that an ended run keeps of its record: what it told, and its end as words."""
     if not run.output:
         return {}
-    found = dict(told.columns(finish(lab, run)))
+    found = dict(models.columns(finish(lab, run)))
     if not found["last_line"]:
         del found["last_line"]  # then the screen's own is better than nothing
     shown = lab.sessions.output(lab.paths.run_folder(run.pk), -SHOWN_BYTES, SHOWN_BYTES)
@@ -123,7 +122,7 @@ def _is_telling(run: Run, after: Reading) -> bool:
 def _keep_and_tell(lab: Lab, run: Run, after: Reading) -> bool:
     """One run whose change is told; nothing is told of a run that has ended meanwhile."""
     news = reports.news(run.reading.report, after.report)
-    facts = {**told.columns(after), "last_output_at": lab.now()}
+    facts = {**models.columns(after), "last_output_at": lab.now()}
     if not Run.objects.working().filter(pk=run.pk).update(**facts):
         return False
     if run.last_output_at is None:
@@ -139,9 +138,9 @@ def _keep(lab: Lab, heard: Mapping[Run, Reading]) -> int:
         return 0
     rows: list[list[Any]] = []
     for run, reading in heard.items():
-        facts = {**told.columns(reading), "last_output_at": lab.now()}
+        facts = {**models.columns(reading), "last_output_at": lab.now()}
         rows.append([*(_stored(name, value) for name, value in facts.items()), run.pk])
-    names = [*told.columns(Reading()), "last_output_at"]
+    names = [*models.columns(Reading()), "last_output_at"]
     with connection.cursor() as cursor:
         cursor.executemany(_statement(names), rows)
         return max(0, int(cursor.rowcount))

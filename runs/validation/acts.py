@@ -15,9 +15,7 @@ from runs.core.ports import Lab, Output, SeamError
 from runs.core.states import NoticeKind, ValidationState, ValidationStep
 from runs.models import Validation, WatchSession
 from runs.timeline import announce
-from runs.validation import endings as validation_ends
-from runs.validation import fixers
-from runs.validation import rules as validating
+from runs.validation import endings, fixers, rules
 from runs.validation.rules import Verdict
 
 logger = logging.getLogger(__name__)
@@ -38,7 +36,7 @@ def begin(lab: Lab, session: WatchSession) -> Validation:
         number = (session.validations.aggregate(last=Max("number"))["last"] or 0) + 1
         row = _store(lab, session, number)
     if not row.is_running:
-        validation_ends.answer(lab, row, ValidationState(row.state))
+        endings.answer(lab, row, ValidationState(row.state))
         return row
     found = row
     transaction.on_commit(lambda: lab.queue.validate(found.pk), robust=True)
@@ -78,14 +76,14 @@ def _call_off(lab: Lab, session: WatchSession, by: str) -> bool:
     if row is None:
         return False
     why = Verdict(ValidationState.CANCELLED, f"interrupted by {by}" if by else "interrupted")
-    if not validation_ends.close(lab, row, why, by=by):
+    if not endings.close(lab, row, why, by=by):
         return False
     if row.host == lab.host:
         try:
             lab.checks.end(row.mark)
         except SeamError as error:
             logger.warning("a command was not ended yet", extra={"error": str(error)})
-        validation_ends.settle(lab, row)
+        endings.settle(lab, row)
     return True
 
 
@@ -102,7 +100,7 @@ def tend(lab: Lab) -> None:
 
 def _tend_one(lab: Lab, row: Validation) -> None:
     if not row.is_running:
-        validation_ends.settle(lab, row)
+        endings.settle(lab, row)
     elif row.step == ValidationStep.FIXING:
         fixers.tend(lab, row)
     elif row.runner:
@@ -116,7 +114,7 @@ def _recover(lab: Lab, row: Validation) -> None:
 
     One that a living process let go without a word is only run again.
     """
-    if validation_ends.is_worked_on(lab, row):
+    if endings.is_worked_on(lab, row):
         return
     alive = lab.is_process_alive(row.runner)
     mine = Validation.objects.running().filter(pk=row.pk, runner=row.runner, losses=row.losses)
@@ -128,14 +126,14 @@ def _recover(lab: Lab, row: Validation) -> None:
         lab.queue.validate(row.pk)
         return
     why = "labsite was ended twice while the commands ran"
-    validation_ends.close(lab, row, validating.verdict(row.commands, [], trouble=why))
-    validation_ends.settle(lab, row)
+    endings.close(lab, row, rules.verdict(row.commands, [], trouble=why))
+    endings.settle(lab, row)
 
 
 def _store(lab: Lab, session: WatchSession, number: int) -> Validation:
     project = session.project
     commands = project.commands
-    nothing = None if commands else validating.verdict([], [])
+    nothing = None if commands else rules.verdict([], [])
     now = lab.now()
     with transaction.atomic():
         row = Validation.objects.create(

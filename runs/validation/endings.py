@@ -16,7 +16,7 @@ from runs.models import Fixer, Project, Validation
 from runs.timeline import announce
 from runs.validation import fixer_endings
 from runs.validation.rules import FixEnd, Verdict
-from runs.watch import acts as watches
+from runs.watch import acts as watch_acts
 
 STALE = timedelta(minutes=10)
 # What this process works on. A row that names it and is not among these was let go while the
@@ -85,7 +85,7 @@ def _stop(lab: Lab, fixer: Fixer, by: str) -> bool:
 
 def answer(lab: Lab, row: Validation, state: ValidationState) -> None:
     """Tell the session how its validation ended, in the transaction that stores it."""
-    watches.validated(lab, row.session_id, passed=_ANSWERS[state])
+    watch_acts.validated(lab, row.session_id, passed=_ANSWERS[state])
 
 
 @contextlib.contextmanager

@@ -23,9 +23,7 @@ from runs.dispatch import reserve
 from runs.lifecycle import orders
 from runs.models import AgentProfile, Fixer, Settings, Validation
 from runs.timeline import announce
-from runs.validation import endings as validation_ends
-from runs.validation import fixer_endings
-from runs.validation import rules as validating
+from runs.validation import endings, fixer_endings, rules
 from runs.validation.rules import Failure, FixEnd, FixFacts, Verdict
 
 logger = logging.getLogger(__name__)
@@ -99,8 +97,8 @@ def _begin(lab: Lab, row: Validation) -> None:
 
 
 def _fail(lab: Lab, row: Validation, why: str) -> None:
-    if validation_ends.close(lab, row, Verdict(ValidationState.FAILED, why)):
-        validation_ends.settle(lab, row)
+    if endings.close(lab, row, Verdict(ValidationState.FAILED, why)):
+        endings.settle(lab, row)
 
 
 def _store(lab: Lab, row: Validation, profile: AgentProfile, settings: Settings) -> Fixer | None:
@@ -127,7 +125,7 @@ def _store(lab: Lab, row: Validation, profile: AgentProfile, settings: Settings)
             mark=tokens.new_mark(),
             fork_point=row.failure["commit"],
             agent=profile.name,
-            prompt=validating.task_text(failure, branch, row.project.default_branch),
+            prompt=rules.task_text(failure, branch, row.project.default_branch),
             asked_at=lab.now(),
         )
         text = f"fixer {attempt} of {row.most_fixers} is started on branch {branch}"
@@ -203,7 +201,7 @@ def _watch(lab: Lab, fixer: Fixer) -> None:
     except SeamError as error:
         logger.info("a fixer was not seen", extra={"fixer": fixer.pk, "error": str(error)})
         return
-    how = validating.fix_end(facts)
+    how = rules.fix_end(facts)
     if how is not None:
         fixer_endings.end(lab, fixer, how, head, count)
 
@@ -225,7 +223,7 @@ def _facts(lab: Lab, fixer: Fixer, sightings: Mapping[str, Sighting]) -> tuple[F
     facts = FixFacts(
         alive=_is_alive(fixer, sightings),
         commits=len(made),
-        is_done=bool(made) and validating.is_done(f"{made[0].subject}\n{made[0].body}"),
+        is_done=bool(made) and rules.is_done(f"{made[0].subject}\n{made[0].body}"),
         age=budgets.age(lab.now(), fixer.started_at),
         budget=fixer.project.budget(Settings.current()),
     )

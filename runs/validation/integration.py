@@ -13,7 +13,7 @@ from runs.forges import quota
 from runs.models import Fixer, Project, Run, Validation
 from runs.projects import origin
 from runs.pulls.rules import MergeCommit, Way
-from runs.validation import rules as validating
+from runs.validation import rules
 from trackers.base import Ability, PullState, TrackerError
 
 logger = logging.getLogger(__name__)
@@ -130,7 +130,7 @@ def _add(lab: Lab, repo: Path, row: Validation, made: Together, piece: Piece) ->
         made.commit = piece.tip
     elif joined.way is not Way.HELD:
         other = _other(lab, repo, made, piece)
-        made.conflict = validating.conflict_text(piece.name, other, joined.files)
+        made.conflict = rules.conflict_text(piece.name, other, joined.files)
         return False
     made.merged.append(piece)
     return True

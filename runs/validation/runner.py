@@ -16,14 +16,12 @@ from typing import Any
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import Q
 
-from runs.core import connections
+from runs.core import database
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind, ValidationState, ValidationStep
 from runs.models import Fixer, Validation
 from runs.timeline import announce
-from runs.validation import command_rules, fixers, integration
-from runs.validation import endings as validation_ends
-from runs.validation import rules as validating
+from runs.validation import command_rules, endings, fixers, integration, rules
 from runs.validation.command_rules import Check, Checked
 from runs.validation.integration import Together
 from runs.validation.rules import Next, Verdict
@@ -50,7 +48,7 @@ def carry_out(lab: Lab, validation_id: int, is_stopping: Callable[[], bool] = _n
     Once this process `is_stopping` the command is ended and the validation let go, as if it had
     not begun.
     """
-    with validation_ends.at_work(lab, validation_id) as is_alone:
+    with endings.at_work(lab, validation_id) as is_alone:
         if is_alone:
             _carry_out(lab, validation_id, is_stopping)
 
@@ -72,11 +70,11 @@ def _carry_out(lab: Lab, validation_id: int, is_stopping: Callable[[], bool]) ->
         logger.info("validation was taken away", extra={"validation": row.pk})
     except NO_DATABASE as error:
         logger.warning("validation was not stored", extra={"error": str(error)})
-        connections.renew()
+        database.renew_connection()
     except Exception as error:
         logger.exception("validation failed by a mistake of ours")
         mistake = f"labsite made a mistake ({type(error).__name__}); it is in the log"
-        found = validating.verdict(row.commands, [], trouble=mistake)
+        found = rules.verdict(row.commands, [], trouble=mistake)
     _leave(lab, row, found)
 
 
@@ -92,14 +90,14 @@ def _leave(lab: Lab, row: Validation, found: Verdict | None) -> None:
         if row.is_running:
             fixers.tend(lab, row)
         else:
-            validation_ends.settle(lab, row)
+            endings.settle(lab, row)
 
 
 def _finish(lab: Lab, row: Validation, found: Verdict) -> None:
     """End it, or have a fixer try. The first failure is what all of them mend."""
     fix = _fix(row)
-    if validating.after(found, row.attempt, row.most_fixers) is Next.END:
-        validation_ends.close(lab, row, found, fix=fix)
+    if rules.after(found, row.attempt, row.most_fixers) is Next.END:
+        endings.close(lab, row, found, fix=fix)
         return
     with transaction.atomic():
         won = _ours(lab, row).update(
@@ -121,13 +119,13 @@ def _check(lab: Lab, row: Validation, goes_on: Callable[[], bool]) -> Verdict:
     _note(lab, row, together)
     results: list[Checked] = []
     if not together.conflict:
-        path = validation_ends.worktree(lab, row)
+        path = endings.worktree(lab, row)
         lab.repos.add_detached(row.project.repo(lab.paths), path, together.commit)
         for argv in row.commands:
             results.append(_run(lab, row, argv, len(results) + 1, goes_on))
-            if validating.why_failed(argv, results[-1]):
+            if rules.why_failed(argv, results[-1]):
                 break
-    found = validating.verdict(row.commands, results, together.conflict)
+    found = rules.verdict(row.commands, results, together.conflict)
     if fix is None and found.state is ValidationState.FAILED:
         row.failure = _failure(together, found, results)
     return found
@@ -174,7 +172,7 @@ def _run(
         _tell(lab, row, text)
     check = Check(
         argv=argv,
-        cwd=validation_ends.worktree(lab, row),
+        cwd=endings.worktree(lab, row),
         folder=row.folder(lab.paths),
         name=name,
         mark=row.mark,
@@ -209,7 +207,7 @@ class _Beat:
             self._next = self._lab.now() + BEAT_EVERY
             return bool(_ours(self._lab, self._row).update(beat_at=self._lab.now()))
         except NO_DATABASE:
-            connections.renew()
+            database.renew_connection()
             return True
 
 
@@ -239,7 +237,7 @@ def _tidied(lab: Lab, row: Validation) -> Iterator[None]:
         yield
     finally:
         try:
-            path = validation_ends.worktree(lab, row)
+            path = endings.worktree(lab, row)
             lab.repos.force_remove(row.project.repo(lab.paths), path)
         except SeamError as error:
             logger.warning("a validation's worktree was left", extra={"error": str(error)})
@@ -249,7 +247,7 @@ def _trouble(lab: Lab, row: Validation, why: str) -> Verdict | None:
     """What could not be prepared is tried again some times before that fails the validation."""
     troubles = row.troubles + 1
     if troubles >= MOST_TROUBLES:
-        return validating.verdict(row.commands, [], trouble=why)
+        return rules.verdict(row.commands, [], trouble=why)
     with transaction.atomic():
         if _ours(lab, row).update(troubles=troubles, not_before=lab.now() + AGAIN_AFTER):
             text = f"validation {row.number} is tried again in a minute: {why}"

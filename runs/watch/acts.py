@@ -17,7 +17,7 @@ from runs.forges import cadence, fan_out
 from runs.forges.fan_out import Silence
 from runs.models import Project, WatchSession
 from runs.timeline import announce
-from runs.watch import rules as watching
+from runs.watch import rules
 from runs.watch.session import Reason, Request, Terms, Validation
 
 _ASKED = {
@@ -64,7 +64,7 @@ def open(lab: Lab, project: Project, terms: Terms, by: str) -> WatchSession:
 
 def store(lab: Lab, project: Project, terms: Terms, by: str = "") -> WatchSession | None:
     """Store an open session; None when the project has one, which the database decides."""
-    fresh = watching.opened(terms)
+    fresh = rules.opened(terms)
     try:
         with transaction.atomic():
             session = WatchSession.objects.create(
@@ -170,7 +170,7 @@ def _root(row: WatchSession) -> tuple[str, str]:
 
 
 def _ask_later(lab: Lab, row: WatchSession, silence: Silence) -> None:
-    at = lab.now() + watching.resume_wait(row.retries + 1)
+    at = lab.now() + rules.resume_wait(row.retries + 1)
     at = max(at, silence.until) if silence.until is not None else at
     rows = WatchSession.objects.filter(pk=row.pk, needs_resume=True, retries=row.retries)
     rows.update(retry_at=at, retries=F("retries") + 1)

@@ -11,13 +11,12 @@ from ninja import Query, Status
 from pydantic import BaseModel, Field
 
 from runs.api import replies, showing
-from runs.api.asked import BIGGEST_NUMBER, WHOLE, Given, Paging
-from runs.api.ids import ProjectId, RunId
+from runs.api.asked import BIGGEST_NUMBER, WHOLE, Given, Paging, ProjectId, RunId
 from runs.api.router import Router
 from runs.models import Run, WatchSession
 from runs.projects.api import project_of
 from runs.validation.schemas import Validations, validation
-from runs.watch import acts as watches
+from runs.watch import acts
 from runs.watch.session import EVERY, LIMIT, Terms, WrongTerms, read_terms
 from runs.watch.session import Request as Asked
 from runs.web.access import username
@@ -97,8 +96,8 @@ def watch_open(request: HttpRequest, project_id: ProjectId, given: NewWatch) -> 
     """Open a session; one can be open a project."""
     project = project_of(project_id)
     try:
-        made = watches.open(lab(), project, _terms(given), username(request))
-    except watches.AlreadyOpen as refused:
+        made = acts.open(lab(), project, _terms(given), username(request))
+    except acts.AlreadyOpen as refused:
         text = f"{refused} It is session {refused.session.pk}."
         raise Denied(409, "already_open", text) from refused
     return Status(201, _one(made))
@@ -112,9 +111,9 @@ def watch_open(request: HttpRequest, project_id: ProjectId, given: NewWatch) -> 
 def watch_resume(request: HttpRequest, project_id: ProjectId) -> Watch:
     """Let automatic work go on that stopped because its tracker could not be reached."""
     project = project_of(project_id)
-    if not watches.resume(lab(), project, username(request)):
+    if not acts.resume(lab(), project, username(request)):
         raise Denied(409, "nothing_to_resume", RUNNING)
-    found = watches.open_of(project)
+    found = acts.open_of(project)
     if found is None:
         raise Denied(409, "nothing_to_resume", RUNNING)
     return _one(found)
@@ -202,7 +201,7 @@ def _session_of(project_id: int, session_id: int) -> WatchSession:
 
 def _ask(request: HttpRequest, project_id: int, session_id: int, wanted: Asked) -> Watch:
     row = _session_of(project_id, session_id)
-    if not watches.ask(lab(), row, wanted, username(request)):
+    if not acts.ask(lab(), row, wanted, username(request)):
         raise Denied(409, "already_ended", OVER)
     return _one(row)
 

@@ -14,8 +14,7 @@ from runs.dispatch import scope
 from runs.models import Fixer, Project, Settings, WatchSession
 from runs.models import Validation as Checked
 from runs.overview.board import RunRow
-from runs.watch import rules as watching
-from runs.watch import summaries
+from runs.watch import rules, summaries
 from runs.watch.session import Phase, Poll, Request, Validation
 from runs.web import addresses
 
@@ -62,7 +61,7 @@ class WatchCard:
         """The colour of its mark; one that ended is calm unless something is wrong."""
         if self.session.is_open:
             return summaries.tone(self.session.phase)
-        return "bad" if self.session.code in watching.FAILED else ""
+        return "bad" if self.session.code in rules.FAILED else ""
 
     @property
     def url(self) -> str:
@@ -73,7 +72,7 @@ class WatchCard:
         """The words of an idle session, as they are told."""
         if self.session.phase != Phase.IDLE or self.session.is_auto:
             return ""
-        return watching.idle_text(Poll(0, self.session.blocked), self.settings.watch_interval)
+        return rules.idle_text(Poll(0, self.session.blocked), self.settings.watch_interval)
 
     @property
     def held(self) -> str:

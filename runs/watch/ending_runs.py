@@ -11,7 +11,7 @@ from runs.core.ports import Lab, SeamError
 from runs.core.states import Outcome, RunState
 from runs.lifecycle import outcomes, reaper
 from runs.models import Run, WatchSession
-from runs.validation import acts as validations
+from runs.validation import acts as validation_acts
 from runs.watch.session import Request
 
 logger = logging.getLogger(__name__)
@@ -35,14 +35,14 @@ def interrupt(lab: Lab, session: WatchSession, number: int) -> None:
                     "run was not interrupted", extra={"run_id": run.pk, "why": str(error)}
                 )
     if session.validation:
-        validations.interrupt(lab, session)
+        validation_acts.interrupt(lab, session)
 
 
 def kill(lab: Lab, session: WatchSession, number: int) -> None:
     """End every active run now: first all outcomes, then the process groups, one after the other."""
     ended = [run for run in _active(session) if _end(lab, session, run, number)]
     if session.validation:
-        validations.kill(lab, session)
+        validation_acts.kill(lab, session)
     for run in ended:
         lease.keep(lab, number)
         if run.host == lab.host and run.did_start and not run.launcher:

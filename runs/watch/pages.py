@@ -17,9 +17,9 @@ from runs.core.states import ValidationState
 from runs.models import Fixer, Notice, Project, Run, Settings, Validation, WatchSession
 from runs.overview import board
 from runs.overview.board import Board, RunRow
-from runs.validation import acts as validations
+from runs.validation import acts as validation_acts
 from runs.validation import command_rules
-from runs.validation import rules as validating
+from runs.validation import rules as validation_rules
 from runs.validation.command_rules import Checked
 from runs.watch import card as watch_card
 from runs.watch.card import WatchCard
@@ -216,7 +216,7 @@ def _command(
         shown = terminal.render(_printed(lab, row, result["name"]))
         return CommandRow(text, "running", "info", began_at=began, output=shown)
     names = ("status", "seconds", "tail", "signal", "is_over_time", "is_given_up", "trouble")
-    why = validating.why_failed(argv, Checked(**{name: result[name] for name in names}))
+    why = validation_rules.why_failed(argv, Checked(**{name: result[name] for name in names}))
     state, tone = ("failed", "bad") if why else ("passed", "good")
     output = terminal.render(result["tail"]) if result["tail"] else ""
     return CommandRow(text, state, tone, why, result["seconds"], output=output)
@@ -225,7 +225,7 @@ def _command(
 def _printed(lab: Lab, row: Validation, name: str) -> str:
     """The end of what a command printed by now; could not tell is nothing."""
     try:
-        found = validations.printed(lab, row, name, -TAIL_BYTES, TAIL_BYTES)
+        found = validation_acts.printed(lab, row, name, -TAIL_BYTES, TAIL_BYTES)
     except SeamError:
         return ""
     return found.data.decode(errors="replace") if found is not None else ""
@@ -234,7 +234,7 @@ def _printed(lab: Lab, row: Validation, name: str) -> str:
 def _runs(
     project: Project, session: WatchSession, now: datetime, settings: Settings, chosen: Chosen
 ) -> Part:
-    rows = Run.objects.filter(watch=session).defer(*board.HEAVY).order_by("-pk")
+    rows = Run.objects.light().filter(watch=session).order_by("-pk")
     found = _cut(rows, RUNS, chosen, "runs")
     for run in found.rows:
         run.project = project

@@ -12,14 +12,13 @@ from django.db.models import F
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
 from runs.core.tick_context import TickContext
-from runs.dispatch import rules as launching
+from runs.dispatch import rules as dispatch_rules
 from runs.dispatch.eligibility import Queue
 from runs.forges import cadence, fan_out
 from runs.forges.cadence_rules import AT_ONCE
 from runs.models import Settings, WatchSession
 from runs.timeline import announce
-from runs.watch import rules as rule
-from runs.watch import stepper as watching
+from runs.watch import stepper
 from runs.watch.session import Do, Poll, Step
 from trackers.base import Tracker, TrackerError
 
@@ -34,9 +33,9 @@ def claim(lab: Lab, settings: Settings, rows: Sequence[Any]) -> list[Any]:
     Those that somebody else changed in the same moment are left out.
     """
     for row in rows:
-        row.next_poll_at = lab.now() + watching.of(row, settings).terms.poll_every
+        row.next_poll_at = lab.now() + stepper.of(row, settings).terms.poll_every
         row.look_at, row.version = row.next_poll_at, row.version + 1
-    lost = {row.pk for row in watching.store_all(rows)}
+    lost = {row.pk for row in stepper.store_all(rows)}
     return [row for row in rows if row.pk not in lost]
 
 
@@ -61,22 +60,18 @@ def answered(
     for row in rows:
         if polls[row.pk].ready is None and not polls[row.pk].is_repeat:
             _tell_failure(lab, row, by_project[row.project_id])
-
-    def step(row: Any) -> Step:
-        return rule.step(watching.of(row, tick.settings), watching.facts(lab, row, polls[row.pk]))
-
-    told = [row for row in rows if step(row).notice]
-    polls |= _with_blocked(lab, told)
-    steps = [(row, step(row)) for row in rows]
+    steps = [(row, stepper.decide(tick, row, polls[row.pk])) for row in rows]
+    # What is told as idle is not quiet, so it is decided below, with the number of open issues.
+    polls |= _with_blocked(lab, [row for row, done in steps if done.notice])
     quiet = [one for one in steps if _is_quiet(one[1])]
     lost = _store_quiet(lab, quiet)
     may = {row.project_id: done.most for row, done in quiet if done.do is Do.START}
     for row, done in steps:
         if row.pk in lost:
             may.pop(row.project_id, None)
-        if (row.pk in lost and watching.read_again(row)) or not _is_quiet(done):
+        if (row.pk in lost and stepper.read_again(row)) or not _is_quiet(done):
             with tick.going_on(f"watch session {row.pk} was not stepped", watch=row.pk):
-                later = watching.advance(tick, row, polls[row.pk])
+                later = stepper.advance(tick, row, polls[row.pk])
                 if later is not None and later.do is Do.START:
                     may[row.project_id] = later.most
     return may
@@ -89,10 +84,10 @@ def _is_quiet(done: Step) -> bool:
 def _store_quiet(lab: Lab, steps: Sequence[tuple[Any, Step]]) -> Collection[int]:
     """Store these steps together; the sessions that somebody else changed meanwhile."""
     for row, done in steps:
-        for name, value in watching.changes(lab, row, done).items():
+        for name, value in stepper.changes(lab, row, done).items():
             setattr(row, name, value)
         row.version += 1
-    return {row.pk for row in watching.store_all([row for row, _ in steps])}
+    return {row.pk for row in stepper.store_all([row for row, _ in steps])}
 
 
 def poll_of(queue: Queue) -> Poll:
@@ -102,7 +97,7 @@ def poll_of(queue: Queue) -> Poll:
     """
     if queue.ready is None:
         return Poll(None, is_repeat=queue.was_not_asked)
-    return Poll(len(launching.hopeful(queue)))
+    return Poll(len(dispatch_rules.hopeful(queue)))
 
 
 def note_held(rows: Mapping[int, Any], why: Mapping[int, str]) -> None:

@@ -23,10 +23,8 @@ from runs.core.tick_context import TickContext
 from runs.dispatch import scope
 from runs.models import Run, Settings, WatchSession
 from runs.timeline import announce
-from runs.validation import acts as validations
-from runs.watch import acts as watches
-from runs.watch import ending_runs
-from runs.watch import rules as watching
+from runs.validation import acts as validation_acts
+from runs.watch import acts, ending_runs, rules
 from runs.watch.models import FAR
 from runs.watch.session import (
     Do,
@@ -81,7 +79,7 @@ def advance(tick: TickContext, row: Any, poll: Poll | None = None) -> Step | Non
     """
     lab, number, asked_at = tick.lab, tick.number, row.next_poll_at
     for _ in range(MOST_STEPS):
-        done = watching.step(of(row, tick.settings), facts(lab, row, poll))
+        done = decide(tick, row, poll)
         if done.do is Do.POLL:
             return None if _waits(lab, row) else done
         if not store(lab, row, done, number):
@@ -102,7 +100,7 @@ def advance(tick: TickContext, row: Any, poll: Poll | None = None) -> Step | Non
 def _follow_switch(lab: Lab, row: Any) -> None:
     """Somebody may have turned the switch in the admin, which knows no sessions."""
     if row.is_auto and not row.project.is_auto and not row.request:
-        watches.drain(lab, row, by="")
+        acts.drain(lab, row, by="")
         read_again(row)
 
 
@@ -126,8 +124,12 @@ def of(row: WatchSession, settings: Settings) -> Session:
     )
 
 
-def facts(lab: Lab, row: Any, poll: Poll | None = None) -> Facts:
-    """What is seen of a session that was read with its active runs."""
+def decide(tick: TickContext, row: Any, poll: Poll | None = None) -> Step:
+    """The next step of a session that was read with its active runs."""
+    return rules.step(of(row, tick.settings), _facts(tick.lab, row, poll))
+
+
+def _facts(lab: Lab, row: Any, poll: Poll | None) -> Facts:
     return Facts(
         lab.now(),
         active=row.active,
@@ -149,7 +151,7 @@ def changes(lab: Lab, row: WatchSession, done: Step) -> dict[str, object]:
     if session.phase is Phase.ENDED:
         wanted["ended_at"] = lab.now()
         wanted["needs_resume"] = row.is_auto and session.code == 3
-        wanted["retry_at"] = lab.now() + watching.resume_wait(0) if wanted["needs_resume"] else None
+        wanted["retry_at"] = lab.now() + rules.resume_wait(0) if wanted["needs_resume"] else None
     return {name: value for name, value in wanted.items() if getattr(row, name) != value}
 
 
@@ -179,17 +181,14 @@ def store(lab: Lab, row: WatchSession, done: Step, number: int) -> bool:
     changed = changes(lab, row, done)
     if not changed and not done.notice:
         return True
-    version = row.version + 1
-    rows = WatchSession.objects.open().filter(pk=row.pk, version=row.version)
-    rows = rows.filter(lease.is_held(lab, number))
     with transaction.atomic():
-        if not rows.update(**changed, version=version):
+        if not lease.update(WatchSession.objects.open(), row, lab, number, **changed):
             return False
-        for name, value in {**changed, "version": version}.items():
+        for name, value in {**changed, "version": row.version + 1}.items():
             setattr(row, name, value)
         _tell(lab, row, done)
         if done.do is Do.VALIDATE:
-            validations.begin(lab, row)
+            validation_acts.begin(lab, row)
     return True
 
 
@@ -203,7 +202,7 @@ def _validation(row: WatchSession, done: Step) -> str:
 def _look_at(row: WatchSession, session: Session, now: datetime) -> datetime:
     """When there may be something to do next; what waits for an event is woken by it."""
     if row.request >= Request.ABORT and row.asked_at is not None:
-        until = row.asked_at + watching.GRACE
+        until = row.asked_at + rules.GRACE
         if until > now:
             return until
     if session.next_poll_at is not None:
@@ -223,7 +222,7 @@ def _tell(lab: Lab, row: WatchSession, done: Step) -> None:
                 f"{text}. Automatic work is stopped: tracker unreachable. It goes on by itself when "
                 "the tracker answers again; Resume asks at once"
             )
-        is_failed = row.code in watching.FAILED
+        is_failed = row.code in rules.FAILED
         kind = NoticeKind.WATCH_FAILED if is_failed else NoticeKind.WATCH_ENDED
         announce.tell(lab, kind, text, project=row.project, watch_id=row.pk)
 

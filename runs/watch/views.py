@@ -18,8 +18,7 @@ from runs.models import Project, WatchSession
 from runs.overview import attention
 from runs.settings.acts import TuningRefused
 from runs.validation import command_settings
-from runs.watch import acts as watches
-from runs.watch import pages as watch_pages
+from runs.watch import acts, pages
 from runs.watch.forms import ChecksForm, WatchForm
 from runs.watch.pages import Chosen
 from runs.watch.session import Request
@@ -47,7 +46,7 @@ SAME = "Nothing was changed: it was so already."
 @look
 def sessions(request: HttpRequest, project_id: int) -> HttpResponse:
     """The sessions of a project; who may act opens one here."""
-    project = watch_pages.project_of(project_id)
+    project = pages.project_of(project_id)
     if request.method == "POST":
         if not access.may_act(request.user):
             return access.refused(request)
@@ -59,10 +58,10 @@ def sessions(request: HttpRequest, project_id: int) -> HttpResponse:
 @look
 def sessions_live(request: HttpRequest, project_id: int) -> HttpResponse:
     """The list as it is now."""
-    project = watch_pages.project_of(project_id)
+    project = pages.project_of(project_id)
     page = read_filter(request.GET).page
     return issue_live.refresh(
-        request, project, LIST, lambda: {**watch_pages.sessions(project, page), "form": WatchForm()}
+        request, project, LIST, lambda: {**pages.sessions(project, page), "form": WatchForm()}
     )
 
 
@@ -70,9 +69,9 @@ def sessions_live(request: HttpRequest, project_id: int) -> HttpResponse:
 @look
 def session(request: HttpRequest, project_id: int, session_id: int) -> HttpResponse:
     """One session: how it stands, its validations, its runs."""
-    project = watch_pages.project_of(project_id)
-    row = watch_pages.session_of(project, session_id)
-    mark = watch_pages.seen(row)
+    project = pages.project_of(project_id)
+    row = pages.session_of(project, session_id)
+    mark = pages.seen(row)
     if access.may_act(request.user):
         attention.opened(row, wiring.lab().now())
     chosen = Chosen.read(request.GET)
@@ -95,9 +94,9 @@ def session(request: HttpRequest, project_id: int, session_id: int) -> HttpRespo
 @look
 def session_live(request: HttpRequest, project_id: int, session_id: int) -> HttpResponse:
     """Its live parts; the output of a running command is asked each time."""
-    project = watch_pages.project_of(project_id)
-    row = watch_pages.session_of(project, session_id)
-    mark = None if row.validation == "running" else watch_pages.seen(row)
+    project = pages.project_of(project_id)
+    row = pages.session_of(project, session_id)
+    mark = None if row.validation == "running" else pages.seen(row)
     facts = _facts(project, session_id, Chosen.read(request.GET))
     return issue_live.refresh(request, project, SESSION, facts, mark=mark)
 
@@ -128,7 +127,7 @@ def kill(request: HttpRequest, project_id: int, session_id: int) -> HttpResponse
 def resume(request: HttpRequest, project_id: int) -> HttpResponse:
     """Let automatic work go on whose tracker could not be reached."""
     project = get_object_or_404(Project, pk=project_id)
-    was = watches.resume(wiring.lab(), project, username(request))
+    was = acts.resume(wiring.lab(), project, username(request))
     regions = _of_project(request, project_id)
     back = reverse("runs:project", args=[project_id])
     text = RESUMED if was else GOES_ON
@@ -139,7 +138,7 @@ def resume(request: HttpRequest, project_id: int) -> HttpResponse:
 @look
 def checks(request: HttpRequest, project_id: int) -> HttpResponse:
     """What validations of a project run; changed by whoever may act."""
-    project = watch_pages.project_of(project_id)
+    project = pages.project_of(project_id)
     form, status = ChecksForm.stored(project), 200
     if request.method == "POST":
         if not access.may_act(request.user):
@@ -170,11 +169,11 @@ def _opened(request: HttpRequest, project: Project) -> HttpResponse:
     if not form.is_valid():
         return _refused(request, project, form, 422)
     try:
-        made = watches.open(wiring.lab(), project, form.terms, username(request))
-    except watches.AlreadyOpen as refused:
+        made = acts.open(wiring.lab(), project, form.terms, username(request))
+    except acts.AlreadyOpen as refused:
         at_fields(form, refused)
         return _refused(request, project, form, 409, refused.session)
-    except watches.WatchRefused as refused:
+    except acts.WatchRefused as refused:
         at_fields(form, refused)
         return _refused(request, project, form, 409)
     back = reverse("runs:watch-session", args=[project.pk, made.pk])
@@ -214,7 +213,7 @@ def _list(
     page = read_filter(request.GET).page
 
     def facts() -> dict[str, Any]:
-        return {**watch_pages.sessions(project, page), "form": form, "other": other}
+        return {**pages.sessions(project, page), "form": form, "other": other}
 
     topic = f"watches:{project.pk}" if page == 1 else ""
     return issue_live.page(
@@ -230,14 +229,14 @@ def _form(
 
 
 def _ask(request: HttpRequest, project_id: int, session_id: int, wanted: Request) -> HttpResponse:
-    project = watch_pages.project_of(project_id)
-    row = watch_pages.session_of(project, session_id)
+    project = pages.project_of(project_id)
+    row = pages.session_of(project, session_id)
     if wanted > Request.DRAIN and not request.POST.get("sure"):
-        watch = watch_pages.card(row)
+        watch = pages.card(row)
         button = watch.button(wanted.name.lower())
         context = {"project": project, "watch": watch, "button": button}
         return answers.fresh(render(request, "watch/sure.html", context))
-    won = watches.ask(wiring.lab(), row, wanted, username(request))
+    won = acts.ask(wiring.lab(), row, wanted, username(request))
     text, level = (SAID[wanted], "success") if won else (OVER, "info")
     back = reverse("runs:watch-session", args=[project_id, session_id])
     if _is_on(request, "watch-session"):
@@ -247,10 +246,8 @@ def _ask(request: HttpRequest, project_id: int, session_id: int, wanted: Request
     return answers.done(request, regions, back, text, level)  # type: ignore[arg-type]
 
 
-def _facts(
-    project: Project, session_id: int, chosen: Chosen = watch_pages.NEWEST
-) -> issue_live.Facts:
-    return lambda: dict(watch_pages.session(wiring.lab(), project, session_id, chosen))
+def _facts(project: Project, session_id: int, chosen: Chosen = pages.NEWEST) -> issue_live.Facts:
+    return lambda: dict(pages.session(wiring.lab(), project, session_id, chosen))
 
 
 def _of_project(request: HttpRequest, project_id: int) -> dict[str, str]:

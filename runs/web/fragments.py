@@ -12,14 +12,12 @@ from django.template.loader import render_to_string
 from django.urls import Resolver404, resolve
 
 from runs import schedule, wiring
-from runs.agents import cards as agent_cards
-from runs.agents import trial_page
+from runs.agents import pages as agent_pages
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind, Outcome, Wait, WorktreeFate
 from runs.dispatch import why
 from runs.groups import pages as group_pages
-from runs.lifecycle import answers as answers_to
-from runs.lifecycle import observe, steps, wait_rules
+from runs.lifecycle import answering, observe, steps, wait_rules
 from runs.lifecycle import rows as run_rows
 from runs.lifecycle.observe import Screen
 from runs.models import AgentProfile, AgentTrial, Notice, Project, Run, Settings
@@ -203,7 +201,7 @@ def version(topic: str) -> str:
         screen = observe.terminal(lab, run) if run is not None else None
         return _tag(topic, facts, run, screen)
     if kind == "settings":
-        return _tag(topic, facts, *agent_cards.rows(), facts.settings)
+        return _tag(topic, facts, *agent_pages.rows(), facts.settings)
     if kind == "trial":
         return _tag(topic, facts, AgentTrial.objects.filter(pk=ident).first())
     rows = summaries.with_open(Project.objects.defer("token", "hook_secret"))
@@ -335,7 +333,7 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
         context |= {"terminal": screen, "screen_html": terminal.render(screen.text)}
     if asked:
         changes = observe.changes(lab, run)
-        context["answering"] = answers_to.offered(lab, run) if run.is_waiting else []
+        context["answering"] = answering.offered(lab, run) if run.is_waiting else []
         context |= {"changes": changes, "files": diff.files(changes.files, changes.patch)}
     return context
 
@@ -417,9 +415,9 @@ _MAKERS: Mapping[str, Callable[[Lab, int], Any]] = {
     "issues": queries.frame_of_project,
     "watch": watch_pages.pushed,
     "chrome": lambda lab, _: queries.frame(lab),
-    "settings": lambda lab, _: agent_cards.page(lab),
+    "settings": lambda lab, _: agent_pages.page(lab),
     "runs": lambda lab, _: queries.runs(lab),
     "audit": lambda lab, _: audit_page.pushed(lab),
     "watches": watch_pages.pushed_list,
-    "trial": trial_page.page,
+    "trial": agent_pages.trial_page,
 }

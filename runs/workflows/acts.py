@@ -15,14 +15,14 @@ from runs.core.states import NoticeKind
 from runs.groups import monitors
 from runs.models import MonitorPreset, Project, TaskGroup, Workflow, WorkflowPhase
 from runs.timeline import announce
-from runs.workflows import rules as composing
+from runs.workflows import rules
 from runs.workflows.models import PHASE_CHARACTERS, WORKFLOW_CHARACTERS
 from runs.workflows.rules import PhaseState, WorkflowState
 
 PRESET = "arc"
 MOST_PHASES = 20
 MOST_SECONDS = 7 * 24 * 3600
-CEILING_SECONDS = round(composing.CEILING.total_seconds())
+CEILING_SECONDS = round(rules.CEILING.total_seconds())
 AGAIN = (PhaseState.ERROR, PhaseState.STOPPED)
 
 
@@ -166,7 +166,7 @@ def _row(
     net = phase.net_seconds
     if net is None:
         length = None if timeout is None else timedelta(seconds=timeout)
-        net = round(composing.net_of(length).total_seconds())
+        net = round(rules.net_of(length).total_seconds())
     return WorkflowPhase(
         number=number,
         name=" ".join(phase.name.split()),

@@ -10,8 +10,7 @@ from ninja import Query, Status
 from pydantic import BaseModel, Field
 
 from runs.api import replies, showing
-from runs.api.asked import BIGGEST_NUMBER, NO_NUL, WHOLE, Given, Paging
-from runs.api.ids import Number, ProjectId, RunId
+from runs.api.asked import BIGGEST_NUMBER, NO_NUL, WHOLE, Given, Number, Paging, ProjectId, RunId
 from runs.api.router import Router
 from runs.groups.terms import NAME_CHARACTERS
 from runs.models import Workflow, WorkflowPhase
@@ -19,7 +18,7 @@ from runs.projects.api import project_of
 from runs.web.access import username
 from runs.web.refusals import Denied
 from runs.wiring import lab
-from runs.workflows import acts as workflows
+from runs.workflows import acts
 from runs.workflows.acts import CEILING_SECONDS, NewPhase
 from runs.workflows.rules import PhaseState, WorkflowState
 from trackers.base import NotFound
@@ -117,7 +116,7 @@ def workflow_start(
         NewPhase(one.name, one.group, one.timeout_seconds, one.net_seconds) for one in given.phases
     ]
     project, ceiling = project_of(project_id), given.ceiling_seconds
-    made = workflows.start(
+    made = acts.start(
         lab(), project, given.name, phases, by=username(request), ceiling_seconds=ceiling
     )
     return Status(201, _shown(made))
@@ -140,7 +139,7 @@ def workflow_show(request: HttpRequest, project_id: ProjectId, workflow_id: RunI
 def workflow_stop(request: HttpRequest, project_id: ProjectId, workflow_id: RunId) -> WorkflowShown:
     """Its monitor is stopped too; tasks and workers go on."""
     row = _workflow_of(project_id, workflow_id)
-    if not workflows.stop(lab(), row, username(request)):
+    if not acts.stop(lab(), row, username(request)):
         raise Denied(409, "already_ended", OVER)
     return _shown(_workflow_of(project_id, workflow_id))
 
@@ -158,7 +157,7 @@ def workflow_restart(
     phase = row.phases.select_related("group").filter(number=number).first()
     if phase is None:
         raise NotFound(f"There is no phase {number} in this workflow.")
-    if not workflows.restart(lab(), row, phase, username(request)):
+    if not acts.restart(lab(), row, phase, username(request)):
         raise Denied(409, "not_held", NOT_HELD)
     return _shown(_workflow_of(project_id, workflow_id))
 

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from django import forms
 
-from runs.workflows import rules as composing
+from runs.workflows import rules
 from runs.workflows.acts import NewPhase
 from runs.workflows.models import WORKFLOW_CHARACTERS
 from runs.workflows.phase_lines import WrongLine, read_phases
 
-MINUTES = round(composing.CEILING.total_seconds() / 60)
+MINUTES = round(rules.CEILING.total_seconds() / 60)
 _OF_PHASE = re.compile(r"phases\.(\d+)\.\w+")
 
 

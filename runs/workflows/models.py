@@ -11,7 +11,7 @@ from django.db.models import Q
 from runs.groups.models import FAR, Monitor, TaskGroup
 from runs.groups.terms import NAME_CHARACTERS, MonitorState
 from runs.projects.models import Project
-from runs.workflows import rules as composing
+from runs.workflows import rules
 from runs.workflows.rules import PhaseState, WorkflowState
 
 WORKFLOW_CHARACTERS, PHASE_CHARACTERS = 80, 40
@@ -51,7 +51,7 @@ class Workflow(models.Model):
     )
     ceiling_seconds = models.PositiveIntegerField(
         "ceiling (seconds)",
-        default=round(composing.CEILING.total_seconds()),
+        default=round(rules.CEILING.total_seconds()),
         validators=[MinValueValidator(1)],
     )
     started_at = models.DateTimeField()
@@ -170,11 +170,11 @@ class WorkflowPhase(models.Model):
     def is_timed_out(self) -> bool:
         return self.state == PhaseState.TIMED_OUT
 
-    def seen(self, now: datetime) -> composing.Phase:
+    def seen(self, now: datetime) -> rules.Phase:
         """The phase as the rule takes it."""
-        return composing.Phase(
+        return rules.Phase(
             PhaseState(self.state),
             self.net,
-            composing.ZERO if self.began_at is None else now - self.began_at,
+            rules.ZERO if self.began_at is None else now - self.began_at,
             None if self.monitor is None else MonitorState(self.monitor.state),
         )

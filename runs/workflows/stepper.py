@@ -22,7 +22,7 @@ from runs.groups import monitors
 from runs.groups.terms import TaskStatus, minutes
 from runs.models import Task, Workflow, WorkflowPhase
 from runs.timeline import announce
-from runs.workflows import rules as composing
+from runs.workflows import rules
 from runs.workflows.acts import PRESET, words
 from runs.workflows.models import WorkflowQuerySet
 from runs.workflows.rules import Do, PhaseState, Step, WorkflowState
@@ -55,9 +55,9 @@ def advance(lab: Lab, row: Workflow, number: int) -> None:
         now, phases = lab.now(), list(row.phases.all())
         seen = [phase.seen(now) for phase in phases]
         elapsed = now - row.counted_from
-        done = composing.step(seen, elapsed, row.ceiling)
+        done = rules.step(seen, elapsed, row.ceiling)
         if done.do is Do.WAIT:
-            _rest(row, now + min(LOOK_EVERY, composing.rest(seen, elapsed, row.ceiling)))
+            _rest(row, now + min(LOOK_EVERY, rules.rest(seen, elapsed, row.ceiling)))
             return
         phase = None if done.at is None else phases[done.at]
         _carry_out(lab, row, done, phase, number)
@@ -109,9 +109,7 @@ def _act(lab: Lab, row: Workflow, done: Step, phase: WorkflowPhase | None, why: 
 
 def _take(lab: Lab, row: Workflow, number: int) -> None:
     """The right to this step. Raises _Changed when somebody was first, or the lease is gone."""
-    rows = Workflow.objects.running().filter(pk=row.pk, version=row.version)
-    rows = rows.filter(lease.is_held(lab, number))
-    if not rows.update(version=F("version") + 1, look_at=lab.now()):
+    if not lease.update(Workflow.objects.running(), row, lab, number, look_at=lab.now()):
         raise _Changed
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from runs.workflows import views as workflows
+from runs.workflows import views
 
 workflow_patterns = [
-    path("", workflows.workflows, name="workflows"),
-    path("live", workflows.workflows_live, name="workflows-live"),
-    path("<int:workflow_id>/", workflows.workflow, name="workflow"),
-    path("<int:workflow_id>/live", workflows.workflow_live, name="workflow-live"),
-    path("<int:workflow_id>/stop", workflows.stop, name="workflow-stop"),
+    path("", views.workflows, name="workflows"),
+    path("live", views.workflows_live, name="workflows-live"),
+    path("<int:workflow_id>/", views.workflow, name="workflow"),
+    path("<int:workflow_id>/live", views.workflow_live, name="workflow-live"),
+    path("<int:workflow_id>/stop", views.stop, name="workflow-stop"),
     path(
         "<int:workflow_id>/phases/<int:phase_number>/restart",
-        workflows.restart,
+        views.restart,
         name="workflow-restart",
     ),
 ]

@@ -14,8 +14,7 @@ from runs.issues.pages import read_filter
 from runs.models import Project, WorkflowPhase
 from runs.web import access, answers
 from runs.web.access import act, look, username
-from runs.workflows import acts as verbs
-from runs.workflows import pages as workflow_pages
+from runs.workflows import acts, pages
 from runs.workflows.forms import WorkflowForm
 
 LIST = {"workflow-rows": "workflows/_rows.html"}
@@ -49,9 +48,7 @@ def workflows_live(request: HttpRequest, project_id: int) -> HttpResponse:
     """The list as it is now."""
     project = group_pages.project_of(project_id)
     page = read_filter(request.GET).page
-    return issue_live.refresh(
-        request, project, LIST, lambda: dict(workflow_pages.workflows(project, page))
-    )
+    return issue_live.refresh(request, project, LIST, lambda: dict(pages.workflows(project, page)))
 
 
 @require_GET
@@ -78,8 +75,8 @@ def workflow_live(request: HttpRequest, project_id: int, workflow_id: int) -> Ht
 def stop(request: HttpRequest, project_id: int, workflow_id: int) -> HttpResponse:
     """End it and the monitor of its phase."""
     project = group_pages.project_of(project_id)
-    row = workflow_pages.workflow_of(project, workflow_id)
-    won = verbs.stop(wiring.lab(), row, username(request))
+    row = pages.workflow_of(project, workflow_id)
+    won = acts.stop(wiring.lab(), row, username(request))
     return _answer(request, project, workflow_id, won, STOPPED if won else OVER)
 
 
@@ -90,19 +87,19 @@ def restart(
 ) -> HttpResponse:
     """Start a failed phase again."""
     project = group_pages.project_of(project_id)
-    row = workflow_pages.workflow_of(project, workflow_id)
+    row = pages.workflow_of(project, workflow_id)
     phases = WorkflowPhase.objects.select_related("group")
     phase = get_object_or_404(phases, workflow=row, number=phase_number)
     back = reverse("runs:workflow", args=[project_id, workflow_id])
     try:
-        won = verbs.restart(wiring.lab(), row, phase, username(request))
-    except verbs.WorkflowRefused as refused:
+        won = acts.restart(wiring.lab(), row, phase, username(request))
+    except acts.WorkflowRefused as refused:
         return answers.failed(request, str(refused), 409, back)
     return _answer(request, project, workflow_id, won, AGAIN if won else NOT_HELD)
 
 
 def _facts(project: Project, workflow_id: int) -> issue_live.Facts:
-    return lambda: dict(workflow_pages.workflow(project, workflow_id))
+    return lambda: dict(pages.workflow(project, workflow_id))
 
 
 def _answer(
@@ -120,7 +117,7 @@ def _started(request: HttpRequest, project: Project) -> HttpResponse:
     given = form.cleaned_data
     seconds = given["minutes"] * 60
     try:
-        made = verbs.start(
+        made = acts.start(
             wiring.lab(),
             project,
             given["name"],
@@ -128,7 +125,7 @@ def _started(request: HttpRequest, project: Project) -> HttpResponse:
             by=username(request),
             ceiling_seconds=seconds,
         )
-    except verbs.WorkflowRefused as refused:
+    except acts.WorkflowRefused as refused:
         form.refuse(refused.fields)
         return _list(request, project, form, 422)
     return answers.elsewhere(request, reverse("runs:workflow", args=[project.pk, made.pk]))
@@ -142,7 +139,7 @@ def _list(
         request,
         project,
         "workflows/list.html",
-        lambda: {**workflow_pages.workflows(project, page), "form": form},
+        lambda: {**pages.workflows(project, page), "form": form},
         "workflows-live",
         status=status,
     )

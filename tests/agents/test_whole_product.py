@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from tests.agents.house import environment
 from tests.agents.script import Say, Shell
+from tests.chromium import press_twice
 from tests.repositories import IDENTITY
 from tests.story.conftest import browser, story, tab, with_anna  # noqa: F401
 from tests.story.test_main_job import _make_demo
@@ -46,9 +47,7 @@ def test_an_issue_is_merged_after_start_was_pressed_once(on_path, model, story, 
     expect(watching.locator("#steps")).to_contain_text("slot free")
     pull = tab("/projects/1/pulls/4/")
     merge = pull.locator("#pull-merge").get_by_role("button").first
-    merge.click()
-    expect(merge).to_have_text("Press again: merge it")
-    merge.click()
+    press_twice(merge)
     expect(pull.locator("#pull-state")).to_contain_text("merged by anna")
     assert story.sessions() == []
     assert not (story.paths.worktrees / "demo-1").exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 
-from labsite.beside.presses import Presses
-from labsite.wait import main
-from labsite.wait.lines import HumanLines
-from labsite.watch import main as watch
+from labsite.follow import Command, Presses, main
 from runs.core.paths import Paths
+from runs.groups import command as wait
+from runs.groups.command import HumanLines
 from runs.groups.terms import Result
+from runs.watch import command as watch
 
 HEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -34,13 +34,13 @@ def handlers() -> Iterator[None]:
 
 @pytest.mark.row("RUNE-04", level="contract")
 @pytest.mark.django_db
-@pytest.mark.parametrize(("command", "code"), [(main.main, main.CODE_FAILED), (watch.main, 1)])
+@pytest.mark.parametrize(("read", "code"), [(wait.read, 3), (watch.read, 1)])
 def test_what_nobody_expected_is_a_failure_and_no_partial_result(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: Any,
     handlers: None,
-    command: Callable[[list[str]], int],
+    read: Callable[[Sequence[str]], Command],
     code: int,
 ) -> None:
     monkeypatch.setenv("LAB_STATE_DIR", str(tmp_path))
@@ -51,7 +51,7 @@ def test_what_nobody_expected_is_a_failure_and_no_partial_result(
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as worker:
         worker.bind(str(Paths(tmp_path).worker_socket))  # so that nothing is started
         with connection.execute_wrapper(broken):
-            assert command(["wave"]) == code
+            assert main(read, ["wave"]) == code
     said = capsys.readouterr()
     assert "no such table" in said.err
     assert said.out == ""

@@ -15,7 +15,7 @@ from runs import tick
 from runs.accounts import logins
 from runs.agents import check_rules, checks
 from runs.agents.check_rules import ProgramFacts
-from runs.agents.programs import AgentPrograms
+from runs.agents.on_machine import AgentPrograms
 from runs.core.ports import Said, SeamError
 from runs.core.states import AnswerCode
 from runs.dispatch import explain, start_requests

@@ -18,9 +18,8 @@ from runs.core.states import Outcome, RunKind, RunState
 from runs.dispatch import acts as auto
 from runs.dispatch import explain, start_requests, why
 from runs.dispatch import rules as launching
-from runs.dispatch.eligibility import Candidate, Queue, Room, Why
+from runs.dispatch.eligibility import Candidate, Queue, Room, Want, Why
 from runs.dispatch.rules import Waiting
-from runs.dispatch.scope_rules import Want
 from runs.lifecycle import launch, outcomes, stop
 from runs.models import Due, Notice, Project, Run, Settings, StartRequest, StartWait
 from tests import make

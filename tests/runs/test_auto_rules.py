@@ -10,9 +10,8 @@ from runs.core.states import AnswerCode, Outcome
 from runs.dispatch import rules as launching
 from runs.dispatch import streak
 from runs.dispatch.blocking import Block, block_of, references
-from runs.dispatch.eligibility import Act, Why, obstacles
+from runs.dispatch.eligibility import Act, Want, Why, obstacles
 from runs.dispatch.rules import Candidate, Queue, Refusal, Room, decide_start, explain, fill
-from runs.dispatch.scope_rules import Want
 from runs.dispatch.streak import Move
 
 ROOM = Room(taken={1}, occupied=1, cap=6)

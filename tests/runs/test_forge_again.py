@@ -106,7 +106,8 @@ def delivered(real: RealWorld, project: Project) -> Run:
 def told(real: RealWorld) -> list[tuple[str, str]]:
     picture = board.load(real.lab, recent=50, with_waiting=True)
     rows = digest.needs(picture).rows
-    return [(need.title, need.what) for need in rows if need.title != "The worker"]
+    needs = [row.need for row in rows]
+    return [(one.title, one.what) for one in needs if one.title != "The worker"]
 
 
 def test_a_pull_request_that_was_closed_unmerged_needs_somebody_until_it_is_decided(

@@ -14,7 +14,7 @@ from runs import tick
 from runs.core import naming
 from runs.core.ports import SeamError
 from runs.dispatch import start_requests
-from runs.kept import counts, discard, disk, parked, prune, restore, sweep
+from runs.kept import counts, discard, disk, parked, restore, retention, sweep
 from runs.lifecycle.stop import stop
 from runs.models import Host, Notice, Parked, Project, Rescue, Run, Settings, Term
 from tests.patience import PATIENCE
@@ -485,13 +485,13 @@ def test_the_folders_of_runs_settled_long_ago_go_and_it_is_told(real):
     project = real.project()
     old, young = _stopped(real, project, "7"), _stopped(real, project, "8")
     Run.objects.filter(pk=old.pk).update(settled_at=old.settled_at - timedelta(days=31))
-    assert prune.prune(real.lab, project) == 0
+    assert retention.prune(real.lab, project) == 0
     live(31)
-    assert prune.prune(real.lab, project) == 1
+    assert retention.prune(real.lab, project) == 1
     assert not real.paths.run_folder(old.pk).exists()
     assert real.paths.run_folder(young.pk).exists()
     assert "output of 1 run" in Notice.objects.get(kind="work.swept").text
-    assert prune.prune(real.lab, project) == 0
+    assert retention.prune(real.lab, project) == 0
 
 
 def test_two_thousand_parked_branches_cost_one_listing(world):

@@ -12,8 +12,15 @@ from runs.core import lease
 from runs.core.ports import Sighting
 from runs.dispatch import start_requests
 from runs.lifecycle import adopt
-from runs.lifecycle.adopt_rules import adoptable, maybe_adoptable
-from runs.lifecycle.recovery import BranchFacts, Recovery, StartFacts, is_left_over, recovery
+from runs.lifecycle.recovery import (
+    BranchFacts,
+    Recovery,
+    StartFacts,
+    adoptable,
+    is_left_over,
+    maybe_adoptable,
+    recovery,
+)
 from runs.models import Run, StartRequest
 from tests import make
 from tests.runs.stories import ready

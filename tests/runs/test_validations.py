@@ -15,7 +15,7 @@ from django.db import connections, transaction
 from runs import tick
 from runs.core import naming
 from runs.core.states import Outcome, ValidationState, ValidationStep
-from runs.kept import prune, sweep
+from runs.kept import retention, sweep
 from runs.machine import processes
 from runs.models import Fixer, Forge, Notice, Project, Run, Validation, WatchSession
 from runs.settings.acts import TuningRefused
@@ -732,12 +732,12 @@ def test_what_old_validations_printed_goes_and_their_rows_stay(real: RealWorld) 
     agent(desk, "pass")
     row = desk.mended(desk.validate())
     folders = [row.folder(real.paths), real.paths.fixer_folder(Fixer.objects.get().pk)]
-    prune.prune(real.lab, desk.project)
+    retention.prune(real.lab, desk.project)
     assert all(folder.is_dir() for folder in folders)
     real.offset += timedelta(days=31)
-    assert prune.prune(real.lab, desk.project) == 0
+    assert retention.prune(real.lab, desk.project) == 0
     live(31)
-    assert prune.prune(real.lab, desk.project) == 2
+    assert retention.prune(real.lab, desk.project) == 2
     assert not any(folder.exists() for folder in folders)
     assert validations.printed(real.lab, row, "0-1.txt", 0, 9) is None
     assert Validation.objects.get().results[0]["tail"] == "hello\n"

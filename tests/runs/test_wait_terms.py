@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runs.groups.wait_terms import WrongTerm, read_expected, read_options
+from runs.core.refusal import ActRefused
+from runs.groups.command import read_expected, read_options
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_lengths_of_time(typed, columns):
     ids=str,
 )
 def test_what_is_no_length_is_refused_by_its_name(typed):
-    with pytest.raises(WrongTerm, match=f"--{next(iter(typed))} is a length"):
+    with pytest.raises(ActRefused, match=f"--{next(iter(typed))} is a length"):
         read_options(typed)
 
 
@@ -53,5 +54,5 @@ def test_how_many_tasks(text, number):
 
 @pytest.mark.parametrize("text", ["", "-1", "x", "1.0", "1000001"])
 def test_what_is_no_number_of_tasks_is_refused(text):
-    with pytest.raises(WrongTerm, match="--expected is a whole number"):
+    with pytest.raises(ActRefused, match="--expected is a whole number"):
         read_expected(text)

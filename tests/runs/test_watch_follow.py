@@ -7,20 +7,19 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import OperationalError, connection, transaction
 
-from labsite.beside.presses import Presses
-from labsite.beside.refused import Refusal
-from labsite.watch.follow import CODE_GONE, MOST_ENTRIES, Follower
-from labsite.watch.lines import HumanLines, JsonLines, State, Summary, Told
-from labsite.watch.main import step_of, watch
-from labsite.watch.refused import NotYet
+from labsite.follow import Presses, follow
+from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
 from runs.dispatch import acts as auto
 from runs.lifecycle import stop
 from runs.models import Project, Run
 from runs.timeline import announce
+from runs.timeline.queries import PAGE
 from runs.watch import acts as watches
+from runs.watch.command import Command, HumanLines, JsonLines, State, Summary, Told
+from runs.watch.follower import CODE_GONE, Follower, step_of
 from runs.watch.session import Request
 from tests.fakes import World
 from tests.runs.watch_day import BATCH, WATCH, Day
@@ -88,9 +87,8 @@ def test_another_session_of_the_project_is_never_told_as_its_own(day: Day) -> No
 
 def test_a_project_that_is_cloned_is_waited_for_and_an_unknown_one_is_named(day: Day) -> None:
     Project.objects.update(state="cloning")
-    with pytest.raises(NotYet):
-        Follower.open("DEMO", WATCH, Lines())
-    with pytest.raises(Refusal, match=r"no project other\. There is: demo"):
+    assert Follower.open("DEMO", WATCH, Lines()) is None
+    with pytest.raises(ActRefused, match=r"no project other\. There is: demo"):
         Follower.open("other", WATCH, Lines())
     assert watches.open_of(day.project) is None
 
@@ -106,7 +104,7 @@ def test_each_press_asks_for_more_however_late_it_comes(day: Day) -> None:
         day.world.clock.forward(seconds=wait)
         assert presses.take() == 0
         presses.count += 1
-        follower.ask(step_of(presses.take()))
+        follower.press(presses.take())
         asked.append(Request(day.session.request).name)
     assert asked == ["DRAIN", "ABORT", "KILL", "KILL"]
     assert day.tick().end == (130, "interrupted")
@@ -132,8 +130,49 @@ def test_who_presses_before_the_session_is_open_opens_none(day: Day) -> None:
     presses = Presses()
     presses.count += 1
     programs: Any = NoPrograms()
-    assert watch("demo", WATCH, Lines(), programs, presses) == 130
+    assert follow(Command("demo", WATCH, Lines()), programs, presses) == 130
     assert watches.open_of(day.project) is None
+
+
+def _away(*_: Any) -> Any:
+    raise OperationalError("the server closed the connection")
+
+
+def test_what_was_pressed_while_the_database_was_away_is_asked_with_the_next_news(day: Day) -> None:
+    follower = Follower.open("demo", WATCH, Lines())
+    assert follower is not None
+    day.tick()
+    with connection.execute_wrapper(_away), pytest.raises(OperationalError):
+        follower.press(1)
+    assert Request(day.session.request) is Request.NONE
+    assert follower.news() is None
+    assert Request(day.session.request) is Request.DRAIN
+
+
+class ComesBack:
+    """Cannot be read once, and has ended then."""
+
+    left, lost, failed = "", "", 1
+    asked = 0
+
+    def begin(self) -> ComesBack:
+        return self
+
+    def press(self, times: int) -> int | None:
+        return None
+
+    def news(self) -> int | None:
+        self.asked += 1
+        if self.asked == 1:
+            raise OperationalError("the server closed the connection")
+        return 0
+
+
+def test_a_database_that_goes_away_ends_no_command() -> None:
+    programs: Any = NoPrograms()
+    command = ComesBack()
+    assert follow(command, programs, Presses()) == 0
+    assert command.asked == 2
 
 
 def test_what_was_told_in_heaps_is_told_to_the_end_before_the_summary(day: Day) -> None:
@@ -141,12 +180,12 @@ def test_what_was_told_in_heaps_is_told_to_the_end_before_the_summary(day: Day) 
     follower = Follower.open("demo", BATCH, lines)
     day.tick()
     with transaction.atomic():
-        for number in range(2 * MOST_ENTRIES):
+        for number in range(2 * PAGE):
             kind = NoticeKind.VALIDATION_STEP
             announce.tell(day.lab, kind, f"step {number}", project=day.project, watch_id=day.session.pk)  # fmt: skip
     day.ends("1").tick().ends("2").tick()
     assert follower.news() == 0
-    assert f"step {2 * MOST_ENTRIES - 1}" in lines.texts
+    assert f"step {2 * PAGE - 1}" in lines.texts
     assert "(exit code 0)" in lines.texts[-1]
 
 
@@ -205,7 +244,7 @@ def test_a_killed_session_with_completions_is_not_said_to_have_none(day: Day) ->
     follower = Follower.open("demo", BATCH, HumanLines(out))
     day.tick()
     day.ends("1")
-    follower.ask(Request.KILL)
+    follower.press(3)
     day.tick()
     assert follower.news() == 130
     assert "130: interrupted" in out.getvalue()

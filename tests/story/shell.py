@@ -14,13 +14,15 @@ import sys
 import traceback
 from pathlib import Path
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 class Shell:
     """Asks a process of its own, on the state folder that `environment` names."""
 
-    def __init__(self, environment: dict[str, str], seconds: float = 60.0) -> None:
+    def __init__(self, environment: dict[str, str], seconds: float = PATIENCE) -> None:
         self._seconds = seconds
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.story.shell"],

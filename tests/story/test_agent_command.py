@@ -62,8 +62,10 @@ def test_a_good_agent_ends_it_with_zero_and_a_bad_one_with_one_without_a_product
     bad = agent("try", "Scripted", "--json")
     assert bad.ends() == 1
     told = [json.loads(line) for line in bad.out.splitlines()]
-    assert {"step": "started", "state": "failed"}.items() <= told[3].items()
-    assert "I have no key" in told[3]["note"]
+    # A step is told once it is known, and a busy machine may know of the hooks before the start.
+    begun = next(line for line in told if line.get("step") == "started")
+    assert begun["state"] == "failed"
+    assert "I have no key" in begun["note"]
     assert (told[-1]["state"], len(told)) == ("failed", 11)
     assert story.shell(LEFT).endswith("0 0")
 

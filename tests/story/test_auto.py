@@ -14,9 +14,17 @@ from tests.story.test_main_job import STAY, _is_same_page, _make_demo
 AGENT = """
 import sys
 from runs.models import AgentProfile, Project, Settings
-profile = AgentProfile.objects.update_or_create(name='short', defaults={{'argv': [sys.executable, '-c', 'import time; time.sleep({seconds}); raise SystemExit(3)', '{{prompt}}']}})[0]
+code = {code!r}
+profile = AgentProfile.objects.update_or_create(name='short', defaults={{'argv': [sys.executable, '-c', code, '{{prompt}}']}})[0]
 Project.objects.update(agent=profile)
 Settings.objects.update_or_create(pk=1, defaults={{'tick_seconds': 5, 'launch_seconds': {launch}}})
+"""
+IDLE = "import time; time.sleep(600)"
+# An agent that ended before the launch looked at it once more would be a start that failed.
+FAILS = """
+import os, time
+while not os.path.exists(os.path.join({folder!r}, os.path.basename(os.environ['LAB_BRANCH']))): time.sleep(0.05)
+raise SystemExit(3)
 """
 ISSUES = """
 from runs.wiring import lab
@@ -36,7 +44,8 @@ def test_automatic_work_goes_on_until_it_pauses_and_again_after_reset(story, tab
     story.up()
     _make_demo(story)
     story.shell(ISSUES)
-    story.shell(AGENT.format(seconds=3, launch=3600))
+    folder = story.state.parent
+    story.shell(AGENT.format(code=FAILS.format(folder=str(folder)), launch=3600))
     page, overview = tab("/projects/1/"), tab("/")
     page.evaluate(STAY)
     card = page.locator("#project-auto")
@@ -47,6 +56,9 @@ def test_automatic_work_goes_on_until_it_pauses_and_again_after_reset(story, tab
     until(lambda: story.shell(SESSIONS).startswith("demo~1~afk-auto-1"))
 
     story.shell(SWEEP)
+    for key in ("1", "2", "3"):
+        until(lambda key=key: f"{key}:working:" in story.shell(RUNS))
+        (folder / key).touch()
     paused = card.locator("#auto-paused")
     expect(paused).to_contain_text("3 runs in a row failed.")
     expect(paused.get_by_role("link")).to_have_text(re.compile("issue 3, died"))
@@ -57,7 +69,7 @@ def test_automatic_work_goes_on_until_it_pauses_and_again_after_reset(story, tab
     assert story.shell(RUNS) == THREE
     expect(page.get_by_text("automatic work is paused:")).to_have_count(1)
 
-    story.shell(AGENT.format(seconds=600, launch=3600))
+    story.shell(AGENT.format(code=IDLE, launch=3600))
     page.locator("#streak-reset").click()
     expect(paused).to_have_count(0)
     expect(page.locator("#streak-reset")).to_have_count(0)
@@ -73,7 +85,7 @@ def test_automatic_work_goes_on_until_it_pauses_and_again_after_reset(story, tab
 def test_the_reasons_lead_to_a_start_by_one_press(story, tab):
     story.up()
     _make_demo(story)
-    story.shell(AGENT.format(seconds=600, launch=3600))
+    story.shell(AGENT.format(code=IDLE, launch=3600))
     page = tab("/projects/1/")
     page.locator("#why-not").click()
     card = page.locator("#waiting-2")

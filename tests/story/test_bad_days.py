@@ -119,8 +119,12 @@ def test_a_worker_killed_in_the_middle_of_a_reap_is_completed(story):
     story.shell(IDLE)
     story.shell(ASK)
     until(lambda: story.shell(RUNS) == "1:working:")
-    os.kill(story.product.children()["worker"], signal.SIGSTOP)
     stopped = story.product.children()["worker"]
+    # Not in the middle of a write: what is stopped there keeps everybody else from writing.
+    story.shell(
+        "import os, signal; from django.db import transaction\n"
+        f"with transaction.atomic(): os.kill({stopped}, signal.SIGSTOP)"
+    )
     story.shell(
         "from runs.models import Run; from runs.wiring import lab; from runs.lifecycle import outcomes;"
         "from runs.core.states import Outcome;"

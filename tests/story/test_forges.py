@@ -16,6 +16,7 @@ import pytest
 from tests.house.product import ROOT, environment, until, written
 from tests.patience import PATIENCE
 from tests.real import a_checkout, git
+from tests.story.test_bad_days import RUNS
 from tests.trackers.forge import Double, Gitea, GitHub, Repo
 from tests.trackers.forge.repository import back
 
@@ -125,6 +126,7 @@ def test_the_worker_alone_reaps_what_a_forge_tells_with_no_web_and_no_browser(st
         repo.issue("Add retries", number=7, body="demo-agent: idle", labels=["ready-for-agent"])
         story.shell(START)
         until(lambda: story.sessions() == ["shop~1~afk-7"], told=lambda: story.product.log)
+        until(lambda: story.shell(RUNS) == "7:working:")
         story.product.press_ctrl_c()
         assert story.product.wait() == 0
         worker = subprocess.Popen(

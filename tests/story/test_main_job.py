@@ -8,11 +8,22 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from tests.chromium import press_twice
 from tests.house.product import until
 from tests.real import a_checkout, git
 
 FASTER = "from runs.models import AgentProfile; AgentProfile.objects.filter(name='Demo agent').update(env={'DEMO_PAUSE': '0.3'})"
 STAY = "window.stayed = true"
+
+
+def _holds_pushes(story) -> Path:  # type: ignore[no-untyped-def]
+    """The demo's origin takes no push, so that no run ends, until the file is there."""
+    go = Path(story.state.parent / "go")
+    hook = story.paths.origins / "demo.git" / "hooks" / "pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\nwhile ! [ -e {go} ]; do sleep 0.1; done\n")
+    hook.chmod(0o755)
+    return go
 
 
 def _is_same_page(page) -> bool:  # type: ignore[no-untyped-def]
@@ -40,6 +51,7 @@ def test_an_issue_becomes_a_finished_run_without_a_reload(story, tab):
     page.wait_for_url("**/projects/*/")
     expect(page.get_by_role("heading", name="demo")).to_be_visible()
     story.shell(FASTER)
+    go = _holds_pushes(story)
     start = page.get_by_role("button", name="Start AFK run").first
     expect(start).to_be_enabled()
     page.evaluate(STAY)
@@ -55,6 +67,7 @@ def test_an_issue_becomes_a_finished_run_without_a_reload(story, tab):
     terminal = watching.locator("#terminal")
     expect(terminal).to_contain_text("labctl issue view 1")
     expect(watching.locator("#budget")).to_contain_text("of 45 min")
+    go.touch()
     expect(watching.locator("main")).to_contain_text("succeeded")
     expect(watching.locator("#steps")).to_contain_text("slot free")
     expect(watching.locator("#timeline")).to_contain_text("pull request 4 opened")
@@ -88,8 +101,7 @@ def test_stop_is_neutral_and_reaches_other_browsers_as_a_push(story, tab):
     until(lambda: story.sessions() == ["demo~1~afk-1"])
     page.goto(f"{story.url}/runs/1/")
     page.evaluate(STAY)
-    page.get_by_role("button", name="Stop", exact=True).first.click()
-    page.get_by_role("button", name="Press again: stop").click()
+    press_twice(page.get_by_role("button", name="Stop", exact=True).first)
     expect(page.locator("main")).to_contain_text("stopped by anna")
     assert _is_same_page(page)
     expect(other.locator("article.run")).to_have_count(0)

@@ -8,6 +8,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.chromium import press_twice
 from tests.house.product import until
 from tests.real import git
 from tests.story.test_bad_days import ASK, IDLE, RUNS
@@ -28,16 +29,14 @@ def test_stopped_work_is_parked_discarded_requeued_and_brought_back(story, tab):
     (tree / "never committed.txt").write_text("not committed\n")
 
     page = tab("/runs/1/")
-    page.get_by_role("button", name="Stop", exact=True).first.click()
-    page.get_by_role("button", name="Press again: stop").click()
+    press_twice(page.get_by_role("button", name="Stop", exact=True).first)
     expect(page.locator("main")).to_contain_text("stopped by anna")
     page.get_by_role("link", name="discard it under Parked").click()
     entry = page.locator("#parked-afk1")
     expect(entry).to_contain_text("stopped")
     expect(entry).to_contain_text("dirty")
     expect(entry).to_contain_text("1 unpushed")
-    entry.get_by_role("button", name="Discard afk/1").click()
-    entry.get_by_role("button", name="Press again").click()
+    press_twice(entry.get_by_role("button", name="Discard afk/1"))
     expect(page.locator("#parked-list")).to_contain_text("Nothing is parked")
     assert not tree.exists()
 
@@ -63,8 +62,7 @@ def test_stopped_work_is_parked_discarded_requeued_and_brought_back(story, tab):
     (back / "model.bin").write_bytes(os.urandom(70_000_000))
     page.goto(f"{story.url}/projects/1/parked/")
     entry = page.locator("#parked-afk1-restored")
-    entry.get_by_role("button", name="Discard").click()
-    entry.get_by_role("button", name="Press again").click()
+    press_twice(entry.get_by_role("button", name="Discard"))
     expect(page.locator("#discards")).to_contain_text("of 66.8\xa0MB stored")
     expect(page.locator("#parked-list")).to_contain_text("Nothing is parked")
     assert not back.exists()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.house.product import until
 from tests.story.commands import Command, alive, refuses, started
 
 SET_UP = """
@@ -74,7 +75,7 @@ def test_without_a_worker_it_starts_one_and_leaves_none_behind(story, wait):
         "timed_out": False,
     }
     assert "No worker runs" in command.err
-    assert not alive(story)
+    until(lambda: not alive(story))
 
 
 @pytest.mark.row("RUNE-01", "RUNE-02", "RUNE-05", level="real")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.house.product import until
 from tests.patience import PATIENCE
 from tests.story.commands import Command, alive, refuses, started
 
@@ -31,6 +32,17 @@ import sys
 from runs.models import AgentProfile, Project
 code = 'import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); print(1, flush=True); time.sleep(600)'
 Project.objects.update(agent=AgentProfile.objects.create(name='stubborn', argv=[sys.executable, '-c', code, '{prompt}']))
+"""
+GATE = """
+import os, sys, time
+while not os.path.exists({gate!r}): time.sleep(0.05)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+GATED = """
+import sys
+from runs.models import AgentProfile
+agent = AgentProfile.objects.get(name='Demo agent')
+AgentProfile.objects.filter(pk=agent.pk).update(argv=[sys.executable, '-c', {code!r}, *agent.argv])
 """
 PHASE = "from runs.models import WatchSession; print(WatchSession.objects.get().phase)"
 WORK = "work"
@@ -83,7 +95,7 @@ def test_an_unknown_project_and_a_second_session_end_it_with_two(story, watch):
     first.hang_up()
     assert first.ends() == 129
     assert story.shell(PHASE) == "idle"
-    assert not alive(story)
+    until(lambda: not alive(story))
 
 
 @pytest.mark.row("MALA-W-01", "MALA-W-67", level="real")
@@ -101,7 +113,7 @@ def test_it_works_off_what_is_ready_with_a_worker_of_its_own_and_exits_with_noug
     assert "No worker runs" in command.err
     assert story.shell(RUNS) == "1:succeeded 2:succeeded"
     assert story.sessions() == []
-    assert not alive(story)
+    until(lambda: not alive(story))
 
 
 @pytest.mark.row("MALA-W-72", "C-44", level="real")
@@ -149,12 +161,15 @@ def test_ctrl_c_while_idle_ends_it_at_once_with_130(story, watch):
 
 @pytest.mark.row("MALA-W-45", "MALA-W-71", "C-13", level="real")
 def test_ctrl_c_while_it_works_waits_for_the_run_and_its_validation(story, watch):
-    set_up(story, f"sleep 20; {WORK}", WORK, checks="true")
+    go = story.state.parent / "go"
+    set_up(story, WORK, WORK, checks="true")
+    story.shell(GATED.format(code=GATE.format(gate=str(go))))
     command = watch("demo", "--watch")
     command.says("issue 1: agent started")
 
     command.press()
     command.says("Draining")
+    go.touch()
 
     assert command.ends() == 130
     assert story.shell(RUNS) == "1:succeeded"

@@ -12,9 +12,9 @@ from django.apps import apps
 from django.db import connection
 
 from labctl import show
-from labsite.beside.printer import Printer
 from runs.agents import commands
 from runs.core import writing
+from runs.core.terminal import Printer
 from runs.groups import terms as grouping
 from trackers import plain
 from trackers.base import Issue, Pull, PullState

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from django.test import Client
 from playwright.sync_api import Browser, Page
 
 from tests.chromium import browser
+from tests.fakes import START
+from tests.patience import BROWSER_PATIENCE
 
 __all__ = ["OpenPage", "browser", "open_page"]
 
@@ -23,7 +26,11 @@ OpenPage = Callable[..., Page]
 
 @pytest.fixture
 def open_page(browser: Browser, live_server: Any) -> Iterator[OpenPage]:
-    """Opens a path as a user, in a context of its own: `open_page("/", anna, width=390)`."""
+    """Opens a path as a user, in a context of its own: `open_page("/", anna, width=390)`.
+
+    With `clock=True` the page's time stands still until the test moves it on (`page.clock.run_for`):
+    nothing lapses, fades or refreshes meanwhile, however slow the machine is.
+    """
     errors: list[str] = []
     contexts = []
 
@@ -41,10 +48,12 @@ def open_page(browser: Browser, live_server: Any) -> Iterator[OpenPage]:
             [{"name": name, "value": client.cookies[name].value, "url": live_server.url}]
         )
         page = context.new_page()
+        page.set_default_timeout(BROWSER_PATIENCE)
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
         if clock:
-            page.clock.install()
+            page.clock.install(time=START - timedelta(days=1))
+            page.clock.pause_at(START)
         page.goto(path)
         return page
 

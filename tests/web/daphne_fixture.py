@@ -105,7 +105,7 @@ class Served:
 
     def is_up(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.base_url}/healthz", timeout=10) as answer:
+            with urllib.request.urlopen(f"{self.base_url}/healthz", timeout=PATIENCE) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False

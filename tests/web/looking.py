@@ -58,6 +58,7 @@ def look(page: Page, name: str, scheme: str, width: int, *rules: str) -> list[ob
     until its answer came, the page that is open is the one before.
     """
     page.wait_for_load_state()
+    page.emulate_media(reduced_motion="reduce")  # else a colour may be on its way to another one
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE)
     wrong: list[object] = [(name, width, scheme, *one) for one in page.evaluate(VIOLATIONS, rules)]

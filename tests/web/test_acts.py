@@ -77,7 +77,7 @@ ELSEWHERE = {
     "rescue-restore": "test_kept_pages.py",
     "session-start": "test_manual_pages.py",
     "session-stop": "test_manual_pages.py",
-    "run-answer": "test_answers.py",
+    "run-answer": "test_answering.py",
 }
 
 

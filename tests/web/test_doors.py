@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from django.urls.resolvers import RoutePattern
@@ -69,8 +71,19 @@ def things(world: World) -> dict[str, int]:
     return _counts()
 
 
+@functools.cache
+def _question() -> str:
+    """How many rows each table holds, in one statement: it is asked some fifteen hundred times."""
+    names = [model._meta.db_table for model in apps.get_models()]
+    counted = [f"(SELECT COUNT(*) FROM {connection.ops.quote_name(name)})" for name in names]  # noqa: S608
+    return f"SELECT {', '.join(counted)}"
+
+
 def _counts() -> dict[str, int]:
-    rows = {model._meta.label: model._default_manager.count() for model in apps.get_models()}
+    with connection.cursor() as cursor:
+        cursor.execute(_question())
+        found = cursor.fetchone()
+    rows = dict(zip((model._meta.label for model in apps.get_models()), found, strict=True))
     rows.pop("sessions.Session")
     rows.pop("runs.Tries")
     rows["active"] = Run.objects.active().count()

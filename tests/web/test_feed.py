@@ -28,16 +28,18 @@ async def until_it_rests() -> None:
 async def test_a_notice_reaches_an_open_page_at_once(house: House, cookie: str) -> None:
     page = await house.page(cookie)
     await until_it_rests()
-    took = []
-    for text in ("run 7 started", *(f"line {number}" for number in range(8)), "run 7 ended"):
-        started = asyncio.get_running_loop().time()
+    clock = asyncio.get_running_loop().time
+    deadline, took = clock() + PATIENCE, []
+    # Asked for by time alone, each after the first would wait for a whole period. As many as it
+    # takes: a busy machine may hold up all of a few.
+    while min(took[1:], default=SAFETY_SECONDS) >= SAFETY_SECONDS * 0.75:
+        started, text = clock(), f"line {len(took)}."
+        assert started < deadline, took
         notice = await in_thread(house.tell)(text)
         got = await frame(page)
-        took.append(asyncio.get_running_loop().time() - started)
+        took.append(clock() - started)
         assert got["id"] == notice
         assert f'<hx-partial hx-target="#activity"><ul>{text}' in got["content"]
-    # Asked for by time alone, each after the first would have waited for a whole period.
-    assert min(took[1:]) < SAFETY_SECONDS * 0.75, took
 
 
 @pytest.mark.row("X-06", level="contract")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.patience import BROWSER_PATIENCE
 from tests.web.daphne_fixture import Served
 
 EVIL = "<script>document.title='pwned'</script> & \"quotes\""
@@ -28,7 +29,7 @@ def a_page(browser: Browser, served: Served, *, scripts: bool = True) -> Page:
     context = browser.new_context(java_script_enabled=scripts)
     context.add_cookies(served.browser_cookies(served.cookie()))  # type: ignore[arg-type]
     page = context.new_page()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(BROWSER_PATIENCE)
     return page
 
 

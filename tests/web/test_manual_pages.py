@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 from runs.manual import acts as manual
 from runs.models import ManualSession, Project, Settings
 from tests import make
+from tests.chromium import press_twice
 from tests.fakes import World
 from tests.web.browsing import OpenPage
 from tests.web.looking import look
@@ -126,8 +127,7 @@ def test_in_a_browser_a_session_is_started_and_stopped(
     expect(region).to_contain_text("lab/try_it-20261121-1200")
     expect(region).to_contain_text("tmux attach")
     wrong += look(page, "a session", scheme, width)
-    region.get_by_role("button", name="Stop").click()
-    region.get_by_role("button", name="Press again").click()
+    press_twice(region.get_by_role("button", name="Stop"))
     expect(region).to_contain_text("Start your own agent session")
     expect(page.get_by_text("Its clean worktree was removed.")).to_be_visible()
     assert wrong == []

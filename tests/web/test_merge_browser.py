@@ -42,7 +42,7 @@ def test_from_review_to_merge_on_a_phone(
     )
     review.pull.__class__.objects.update(body=f"Closes #{issue}")
 
-    page = open_page("/", operator, width=PHONE, java_script_enabled=scripts)
+    page = open_page("/", operator, width=PHONE, java_script_enabled=scripts, clock=scripts)
     page.locator("#needs-you").get_by_role("link", name="Review").click()
     page.get_by_role("link", name="Files").first.click()
     expect(page.locator("#file-tree")).to_contain_text("app.py")
@@ -73,7 +73,7 @@ def test_from_review_to_merge_on_a_phone(
 def test_a_conflict_that_came_meanwhile_is_explained(
     open_page: OpenPage, operator: User, review: Review, scripts: bool
 ) -> None:
-    page = open_page(review.at, operator, width=PHONE, java_script_enabled=scripts)
+    page = open_page(review.at, operator, width=PHONE, java_script_enabled=scripts, clock=scripts)
     other = review.git.commit({**BEFORE, "src/app.py": "other\n"}, review.base, subject="fix: x")
     review.git.refs[f"{ORIGIN}main"] = other
     merge = page.locator("#pull-merge").get_by_role("button").first

@@ -15,6 +15,7 @@ from runs.models import Delivery, NoticeAddress, Settings
 from runs.notices import addresses, deliveries
 from runs.notices import rules as delivering
 from tests import make
+from tests.chromium import press_twice
 from tests.fakes import START, World
 from tests.web.browsing import OpenPage
 from tests.web.looking import look
@@ -200,8 +201,6 @@ def test_in_a_browser_an_address_is_added_tried_and_removed(
     expect(page.get_by_role("heading", level=1)).to_have_text("my phone")
     wrong += look(page, "choose", scheme, width)
     page.go_back()
-    remove = page.get_by_role("button", name="Remove my phone")
-    remove.click()
-    remove.click()
+    press_twice(page.get_by_role("button", name="Remove my phone"))
     expect(page.get_by_text("Nothing is sent to my phone any more.")).to_be_visible()
     assert wrong == []

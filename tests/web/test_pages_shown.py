@@ -162,7 +162,7 @@ def test_what_went_badly_needs_a_person_until_a_day_after_it_was_opened(
     make.a_run(project, "5", outcome="succeeded", ended_at=rows.ago(hours=2))
 
     def told() -> list[tuple[str, str]]:
-        return [(need.title, need.what) for need in queries.overview(world.lab).needs.rows]
+        return [(row.need.title, row.need.what) for row in queries.overview(world.lab).needs.rows]
 
     everything = [
         ("billing", "could not be cloned"),
@@ -213,7 +213,7 @@ def test_pull_requests_and_unpushed_work_wait_for_a_person(anna: Client, world: 
     Parked.objects.create(branch="afk/10", unpushed=0, **about)
     Parked.objects.create(branch="afk/11", unpushed=None, **about)
     needs = queries.overview(world.lab).needs
-    assert [(need.what, need.label) for need in needs.rows] == [
+    assert [(row.need.what, row.label) for row in needs.rows] == [
         ("needs a look", "Open project"),
         ("waits for your review", "Review"),
         ("has 3 commits that origin does not", "Open parked work"),
@@ -222,7 +222,8 @@ def test_pull_requests_and_unpushed_work_wait_for_a_person(anna: Client, world: 
     assert len(queries.overview(world.lab).needs.rows) == 3  # nothing starts by itself here anyway
     Project.objects.update(is_auto=True)
     assert (
-        queries.overview(world.lab).needs.rows[0].what == "is paused after 3 failed runs in a row"
+        queries.overview(world.lab).needs.rows[0].need.what
+        == "is paused after 3 failed runs in a row"
     )
     at = f"/projects/{project.pk}/reset"
     assert f'hx-post="{at}"' in text_of(anna.get("/"))
@@ -232,7 +233,7 @@ def test_pull_requests_and_unpushed_work_wait_for_a_person(anna: Client, world: 
     html = text_of(anna.post(at, headers={"HX-Request": "true"}))
     assert 'hx-target="#needs-you"' in html
     assert "is paused" not in html
-    assert "2 parked branches" in needs.rows[2].why
+    assert "2 parked branches" in needs.rows[2].need.why
     page = text_of(anna.get("/"))
     assert f"/projects/{project.pk}/pulls/{number}/" in text_of(anna.get("/"))
     assert "waits for your review" in page
@@ -476,9 +477,9 @@ def test_all_that_ended_is_dismissed_as_far_as_the_page_showed_it(
     assert f'name="shown" value="{value}"' in text_of(anna.get("/"))
     later = make.a_run(project, "3", outcome="died")
     anna.post("/needs/dismiss", {"shown": value})
-    assert [need.title for need in queries.overview(world.lab).needs.rows] == ["billing #3"]
+    assert [row.need.title for row in queries.overview(world.lab).needs.rows] == ["billing #3"]
     anna.post("/needs/dismiss", {"shown": f"run-{later.pk}x run- watch-no"})
-    assert [need.title for need in queries.overview(world.lab).needs.rows] == ["billing #3"]
+    assert [row.need.title for row in queries.overview(world.lab).needs.rows] == ["billing #3"]
 
 
 def test_a_page_does_not_carry_the_indentation_of_its_templates(anna: Client, world: World) -> None:

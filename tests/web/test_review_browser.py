@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from tests.fakes import World
+from tests.house.product import until
 from tests.web.browsing import OpenPage
 from tests.web.daphne_fixture import Served
 from tests.web.looking import looks
@@ -123,9 +124,9 @@ def test_the_tree_is_filtered_and_leads_to_its_files(
     page.get_by_label("Filter files by name").fill("GREET")
     expect(tree.locator("li[data-path]:visible")).to_have_count(1)
     tree.get_by_role("link", name="greet.py").click()
-    page.wait_for_function(
-        "document.querySelector('#file-7 > summary').getBoundingClientRect().top <= 8"
-    )
+    # `wait_for_function` looks but once: looking again needs `eval`, which the pages' policy forbids.
+    top = "document.querySelector('#file-7 > summary').getBoundingClientRect().top"
+    until(lambda: page.evaluate(top) <= 8)
     page.keyboard.press("n")
     focused = "document.activeElement.closest('.file')?.id"
     assert page.evaluate(focused) == "file-8"

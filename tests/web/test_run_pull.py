@@ -17,6 +17,7 @@ from tests.fakes import World
 from tests.web.api.program import Program, denied
 from tests.web.browsing import OpenPage
 from tests.web.people import text_of
+from tests.web.test_browser_refresh import Counted
 from tests.world.memory_tracker import MemoryTracker
 from trackers.base import Ability, Check, CheckState, PullState, Unreachable
 
@@ -169,11 +170,12 @@ def test_it_follows_its_checks_while_somebody_looks_and_asks_nobody_when_it_is_o
     expect(page.locator("#run-pull")).to_contain_text("1 running")
     shelf = world.tracker.shelves["demo"]
     shelf.checks[HEAD] = (Check("build", PASSED),)
-    page.clock.run_for(29_000)
+    counted = Counted(page)
+    counted.during(29)
     assert asked(world) == [1, 1]
-    page.clock.run_for(3_000)
+    counted.during(3)
     expect(page.locator("#run-pull .pill").nth(1)).to_have_text("passed")
-    page.clock.run_for(60_000)
+    counted.during(60)
     assert asked(world) == [2, 2]
 
     shelf.pulls[0]["state"] = "merged"

@@ -62,7 +62,7 @@ def test_a_session_is_opened_and_killed_without_a_reload(
     open_page: OpenPage, operator: User, world: World
 ) -> None:
     day = Day(world, "1", "2")
-    page = open_page(f"/projects/{day.project.pk}/", operator)
+    page = open_page(f"/projects/{day.project.pk}/", operator, clock=True)
     page.evaluate("window.isSamePage = true")
     page.get_by_text("New watch session").click()
     page.get_by_label("Maximum issues").fill("0")
@@ -73,6 +73,7 @@ def test_a_session_is_opened_and_killed_without_a_reload(
     expect(page.locator("#project-watch")).to_contain_text("0 of at most 9")
     expect(page.locator("#watch-form")).to_be_hidden()
     day.tick()
+    page.clock.run_for(5000)
     expect(page.locator("#watch-kill-will")).to_contain_text("2 active runs")
     page.locator("#watch-kill").click()
     expect(page.locator("#watch-kill")).to_contain_text("Press again: kill 2 runs")

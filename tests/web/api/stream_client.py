@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from tests.patience import PATIENCE
 from tests.web.daphne_fixture import Served
 
 TOKEN = """
@@ -45,7 +46,7 @@ class Stream:
         *,
         last: str = "",
         method: str = "GET",
-        seconds: float = 15,
+        seconds: float = PATIENCE,
     ) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=seconds)
         headers = {"Authorization": f"Bearer {token}"} if token else {}

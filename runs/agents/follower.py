@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
-from typing import TextIO
 
-from django.db import DatabaseError
-
-from labsite.beside.person import who
-from labsite.beside.refused import Refusal
 from runs import wiring
-from runs.agents import trial as trials
+from runs.agents import trial
 from runs.agents.trial_rules import Step, StepState, TrialState, Tried
-from runs.core import connections
+from runs.core.refusal import ActRefused
+from runs.core.terminal import CODE_INTERRUPTED, Printer, say, who
 from runs.models import AgentProfile, AgentTrial
 
 _MARKS = {StepState.PASSED: "ok", StepState.FAILED: "FAILED"}
@@ -21,49 +18,53 @@ _WIDTH = 28
 
 
 def profile_named(name: str) -> AgentProfile:
-    """The profile of that name. Raises Refusal."""
+    """The profile of that name. Raises ActRefused."""
     found = AgentProfile.objects.filter(name=name).first() if "\0" not in name else None
     if found is None:
         names = ", ".join(AgentProfile.objects.values_list("name", flat=True)) or "none"
-        raise Refusal(f"Error: there is no agent profile of that name. There are: {names}.")
+        raise ActRefused(f"Error: there is no agent profile of that name. There are: {names}.")
     return found
 
 
 class Follower:
     """One trial as the command sees it. The database may go and come back meanwhile."""
 
-    def __init__(self, trial: AgentTrial, out: TextIO, is_json: bool) -> None:
-        self._trial = trial
-        self._out = out
+    def __init__(self, row: AgentTrial, is_json: bool) -> None:
+        self._trial = row
         self._is_json = is_json
+        self._was_pressed = False
+        self._printer = Printer(sys.stdout)
         self._told: set[Step] = set()
 
     @classmethod
-    def begin(cls, profile: AgentProfile, out: TextIO, *, is_json: bool) -> Follower:
+    def begin(cls, profile: AgentProfile, *, is_json: bool) -> Follower:
         """Ask for a trial, or follow the one that is open."""
-        return cls(trials.ask(wiring.lab(), profile, who()), out, is_json)
+        return cls(trial.ask(wiring.lab(), profile, who()), is_json)
 
-    def stop(self) -> None:
-        """Have the trial stopped."""
-        trials.stop(wiring.lab(), self._trial, who())
+    def press(self, times: int) -> int | None:
+        """Have the trial stopped; who presses again does not wait for it."""
+        if self._was_pressed:
+            return CODE_INTERRUPTED
+        trial.stop(wiring.lab(), self._trial, who())
+        self._was_pressed = True
+        say("Stopping the trial. Ctrl-C again does not wait for it.")
+        return None
 
     def news(self) -> int | None:
         """Print the steps that are known now; the exit code once the trial has ended."""
-        try:
-            found = AgentTrial.objects.filter(pk=self._trial.pk).first()
-        except DatabaseError:
-            connections.renew()
-            return None
+        found = AgentTrial.objects.filter(pk=self._trial.pk).first()
         if found is None:
             self._print("The profile was removed, and its trial with it.", {"state": "removed"})
-            return 1
-        for one in trials.steps(found):
+            return CODE_INTERRUPTED if self._was_pressed else 1
+        for one in trial.steps(found):
             if one.state is not StepState.WAITING and one.step not in self._told:
                 self._told.add(one.step)
                 self._tell(one)
         if not found.is_over:
             return None
         self._tell_end(found)
+        if self._was_pressed:
+            return CODE_INTERRUPTED
         return 0 if found.state == TrialState.PASSED else 1
 
     def _tell(self, one: Tried) -> None:
@@ -85,4 +86,4 @@ class Follower:
         self._print("\n".join(lines), facts)
 
     def _print(self, text: str, facts: Mapping[str, object]) -> None:
-        print(json.dumps(facts) if self._is_json else text, file=self._out, flush=True)
+        self._printer.line(json.dumps(facts) if self._is_json else text)

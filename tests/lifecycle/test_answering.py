@@ -6,8 +6,8 @@ import pytest
 from django.test import Client
 
 from runs.core.states import NoticeKind
-from runs.lifecycle import answers
-from runs.lifecycle.answers import AnswerRefused
+from runs.lifecycle import answering
+from runs.lifecycle.answering import AnswerRefused
 from runs.lifecycle.wait_rules import choices
 from runs.models import Run
 from tests.fakes import World
@@ -64,18 +64,18 @@ def test_what_a_screen_offers_to_choose_from(screen, found):
 
 def test_a_choice_is_pressed_once_and_told_with_the_persons_name(world, waiting):
     since = waiting.waits_at
-    answers.choose(world.lab, waiting, 1, since=since, by="anna")
+    answering.choose(world.lab, waiting, 1, since=since, by="anna")
     assert world.sessions.typed == [(waiting.session, "key 1")]
     waiting.refresh_from_db()
     assert (waiting.answer, waiting.answered_by) == ("1. Yes", "anna")
     assert told(NoticeKind.RUN_ANSWERED) == ["answered: 1. Yes"]
     with pytest.raises(AnswerRefused, match=r"anna has answered it already: 1\. Yes\."):
-        answers.choose(world.lab, waiting, 2, since=since, by="ben")
+        answering.choose(world.lab, waiting, 2, since=since, by="ben")
     assert len(world.sessions.typed) == 1
 
 
 def test_a_text_goes_to_an_agent_that_has_stopped(world, idle):
-    answers.say(world.lab, idle, " Use the\r\nother client.\x07 ", since=idle.waits_at, by="anna")
+    answering.say(world.lab, idle, " Use the\r\nother client.\x07 ", since=idle.waits_at, by="anna")
     assert world.sessions.typed == [(idle.session, "Use the\nother client.")]
     hears(world, idle, {"event": "UserPromptSubmit"})
     looked(world, idle)
@@ -85,7 +85,7 @@ def test_a_text_goes_to_an_agent_that_has_stopped(world, idle):
 @pytest.mark.parametrize("text", ["", " \n ", "x" * 4001])
 def test_a_text_that_says_nothing_or_too_much_is_refused_at_its_field(world, idle, text):
     with pytest.raises(AnswerRefused) as refused:
-        answers.say(world.lab, idle, text, since=idle.waits_at, by="anna")
+        answering.say(world.lab, idle, text, since=idle.waits_at, by="anna")
     assert refused.value.field == "text"
     assert world.sessions.typed == []
 
@@ -97,7 +97,7 @@ def test_an_answer_to_another_question_is_not_sent(world, waiting):
     hears(world, waiting, {**BASH, "wish": "git push --force"})
     looked(world, waiting, seconds=1)
     with pytest.raises(AnswerRefused, match="asks something else by now"):
-        answers.choose(world.lab, waiting, 1, since=before, by="anna")
+        answering.choose(world.lab, waiting, 1, since=before, by="anna")
     assert world.sessions.typed == []
 
 
@@ -106,14 +106,14 @@ def test_an_answer_that_comes_when_the_question_is_gone_is_not_sent(world, waiti
     hears(world, waiting, {"event": "UserPromptSubmit"})
     looked(world, waiting, seconds=1)
     with pytest.raises(AnswerRefused, match="does not wait any more"):
-        answers.choose(world.lab, waiting, 1, since=since, by="anna")
+        answering.choose(world.lab, waiting, 1, since=since, by="anna")
     assert world.sessions.typed == []
 
 
 def test_a_choice_that_is_not_on_the_screen_any_more_is_not_pressed(world, waiting):
     world.sessions.text[waiting.session] = "✳ Working…"
     with pytest.raises(AnswerRefused, match="does not offer this choice any more"):
-        answers.choose(world.lab, waiting, 1, since=waiting.waits_at, by="anna")
+        answering.choose(world.lab, waiting, 1, since=waiting.waits_at, by="anna")
     waiting.refresh_from_db()
     assert (world.sessions.typed, waiting.answered_at) == ([], None)
 
@@ -121,7 +121,7 @@ def test_a_choice_that_is_not_on_the_screen_any_more_is_not_pressed(world, waiti
 def test_an_answer_to_a_session_that_has_ended_is_not_taken_for_sent(world, idle):
     del world.sessions.all[idle.session]
     with pytest.raises(AnswerRefused, match=r"not sent: the session .* is not there any more"):
-        answers.say(world.lab, idle, "go on", since=idle.waits_at, by="anna")
+        answering.say(world.lab, idle, "go on", since=idle.waits_at, by="anna")
     idle.refresh_from_db()
     assert (idle.answered_at, idle.answer) == (None, "")
     assert told(NoticeKind.RUN_STEP)[-1].startswith("not sent: ")
@@ -131,22 +131,22 @@ def test_an_answer_that_got_lost_may_be_given_again_and_one_that_arrived_not(wor
     """The process died between storing and sending: nothing changes on the screen."""
     Run.objects.filter(pk=idle.pk).update(answered_at=world.clock.now, answered_by="anna")
     with pytest.raises(AnswerRefused, match="answered it already"):
-        answers.say(world.lab, idle, "go on", since=idle.waits_at, by="ben")
+        answering.say(world.lab, idle, "go on", since=idle.waits_at, by="ben")
     world.clock.forward(seconds=16)
-    answers.say(world.lab, idle, "go on", since=idle.waits_at, by="ben")
+    answering.say(world.lab, idle, "go on", since=idle.waits_at, by="ben")
     assert len(world.sessions.typed) == 1
     world.clock.forward(seconds=2)
     Run.objects.filter(pk=idle.pk).update(screen_at=world.clock.now)
     world.clock.forward(seconds=16)
     with pytest.raises(AnswerRefused, match="ben has answered it already"):
-        answers.say(world.lab, idle, "go on", since=idle.waits_at, by="anna")
+        answering.say(world.lab, idle, "go on", since=idle.waits_at, by="anna")
 
 
 def test_a_session_on_another_machine_gets_nothing_from_here(world, idle):
     Run.objects.filter(pk=idle.pk).update(host="elsewhere")
     idle.refresh_from_db()
     with pytest.raises(AnswerRefused, match="another machine"):
-        answers.say(world.lab, idle, "go on", since=idle.waits_at, by="anna")
+        answering.say(world.lab, idle, "go on", since=idle.waits_at, by="anna")
 
 
 def at(run: Run) -> str:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from django.db import DatabaseError
-
-from labsite.beside.person import project_named, who
-from labsite.beside.refused import Refusal
-from labsite.supervisor import say
-from labsite.watch.lines import Lines, State, Summary, Told
-from labsite.watch.refused import NotYet
 from runs import wiring
-from runs.core import connections
+from runs.core.refusal import ActRefused
 from runs.core.states import ProjectState
+from runs.core.terminal import say, who
 from runs.models import Notice, Run, Validation, WatchSession
+from runs.projects import acts as projects
 from runs.timeline import queries as timeline
-from runs.watch import acts as watches
+from runs.watch import acts
+from runs.watch.command import Lines, State, Summary, Told
 from runs.watch.session import Request, Terms
 
-MOST_ENTRIES = 200
 CODE_GONE = 1
+STEPS = (Request.DRAIN, Request.ABORT, Request.KILL)
+SAID = {
+    Request.DRAIN: "Draining: nothing new starts, what runs may finish. Ctrl-C again interrupts it.",
+    Request.ABORT: "Aborting: what runs is interrupted and has ten seconds. Ctrl-C again kills it.",
+    Request.KILL: "Killing what runs.",
+}
 
 
 class Follower:
@@ -33,68 +34,61 @@ class Follower:
         self._asked = Request.NONE
 
     @classmethod
-    def open(cls, name: str, terms: Terms, lines: Lines) -> Follower:
-        """Open a session of the named project. Raises Refusal, NotYet; then nothing was opened."""
-        project = project_named(name)
+    def open(cls, name: str, terms: Terms, lines: Lines) -> Follower | None:
+        """Open a session of the named project; None while that is being cloned.
+
+        Raises ActRefused; then nothing was opened.
+        """
+        project = projects.named(name)
         if project.state == ProjectState.CLONING:
-            raise NotYet
+            return None
         last = timeline.newest()
         try:
-            session = watches.open(wiring.lab(), project, terms, by=who())
-        except watches.AlreadyOpen as error:
-            raise Refusal(f"Error: {error} It is session {error.session.pk}.") from error
-        except watches.WatchRefused as error:
-            raise Refusal(f"Error: {error}") from error
+            session = acts.open(wiring.lab(), project, terms, by=who())
+        except acts.AlreadyOpen as error:
+            raise ActRefused(f"Error: {error} It is session {error.session.pk}.") from error
+        except acts.WatchRefused as error:
+            raise ActRefused(f"Error: {error}") from error
         lines.opened(session.pk, project.name)
         return cls(session, lines, last)
 
-    def ask(self, request: Request) -> bool:
-        """Hand on what was pressed; asked again with the next news while the database is away."""
-        self._asked = request
-        return self._hand_on()
+    def press(self, times: int) -> None:
+        """Drain, abort or kill; asked again with the next news while the database is away."""
+        self._asked = asked = step_of(times)
+        if self._hand_on():
+            say(SAID[asked])
 
     def news(self) -> int | None:
         """Tell what is new; the exit code once the session has ended."""
-        try:
-            if self._asked:
-                self._hand_on()
-            rows = WatchSession.objects.select_related("project")
-            session = rows.filter(pk=self._session.pk).first()
-            while self._tell() == MOST_ENTRIES:
-                pass  # more than that was told at once
-            if session is None:
-                say("The project was removed, and its watch session with it.")
-                return CODE_GONE
-            self._session = session
-            if session.is_open:
-                self._tell_state(session)
-                return None
-            self._lines.summary(_summary(session))
-            return session.code
-        except DatabaseError:
-            connections.renew()
+        if self._asked:
+            self._hand_on()
+        rows = WatchSession.objects.select_related("project")
+        session = rows.filter(pk=self._session.pk).first()
+        self._tell()
+        if session is None:
+            say("The project was removed, and its watch session with it.")
+            return CODE_GONE
+        self._session = session
+        if session.is_open:
+            self._tell_state(session)
             return None
+        self._lines.summary(_summary(session))
+        return session.code
 
     def _hand_on(self) -> bool:
         try:
-            won = watches.ask(wiring.lab(), self._session, self._asked, by=who())
+            won = acts.ask(wiring.lab(), self._session, self._asked, by=who())
         except WatchSession.DoesNotExist:
             won = False
-        except DatabaseError:
-            connections.renew()
-            return False
         self._asked = Request.NONE
         return won
 
-    def _tell(self) -> int:
-        """Tell the next entries; how many were read."""
-        found = timeline.after(self._last, MOST_ENTRIES, self._project)
-        for notice in found:
+    def _tell(self) -> None:
+        for notice in timeline.all_after(self._last, self._project):
             self._last = notice.pk
             is_of_project = notice.watch_id is None and notice.run_id is None
             if notice.watch_id == self._session.pk or is_of_project:
                 self._lines.told(_told(notice))
-        return len(found)
 
     def _tell_state(self, session: WatchSession) -> None:
         active = Run.objects.active().filter(watch=session).count()
@@ -111,6 +105,11 @@ class Follower:
         if state != self._state:
             self._state = state
             self._lines.state(state)
+
+
+def step_of(pressed: int) -> Request:
+    """What so many presses ask for; once draining, each one escalates."""
+    return STEPS[min(pressed, len(STEPS)) - 1]
 
 
 def _told(notice: Notice) -> Told:

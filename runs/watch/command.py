@@ -1,14 +1,88 @@
-"""What the command prints of a session: plain lines on a terminal, JSON objects for machines."""
+"""`./lab watch PROJECT`: opens a watch session, follows it to its end, and exits with its code.
+
+What is typed and what is printed; the follower reads the session. Ctrl-C once drains, twice
+aborts, three times kills. Imports no Django, so that arguments are checked before anything is read.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from typing import IO, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Protocol
 
-from labsite.beside.printer import Printer
+from runs.core.refusal import ActRefused
+from runs.core.terminal import Printer, say
+from runs.watch.session import EVERY, LIMIT, Terms, WrongTerms, read_terms
+
+if TYPE_CHECKING:
+    from runs.watch.follower import Follower
+
+LEFT = "A session that was opened goes on with the product; its page says how it stands."
+
+
+@dataclass(slots=True)
+class Command:
+    """A session that is wanted, and how it is told."""
+
+    left: ClassVar[str] = LEFT
+    lost: ClassVar[str] = LEFT
+    failed: ClassVar[int] = 1
+
+    project: str
+    terms: Terms
+    lines: Lines
+    has_waited: bool = False
+
+    def begin(self) -> Follower | None:
+        """Open the session; None while the project is being cloned. Raises ActRefused."""
+        from runs.watch.follower import Follower
+
+        follower = Follower.open(self.project, self.terms, self.lines)
+        if follower is None and not self.has_waited:
+            say("The project is being cloned; its session is opened when that is done.")
+            self.has_waited = True
+        return follower
+
+
+def read(argv: Sequence[str]) -> Command:
+    """What was typed. Raises ActRefused."""
+    given = _parser().parse_args(argv)
+    try:
+        terms = read_terms(given.watch, _typed(given.max_issues), _typed(given.validate_every))
+    except WrongTerms as error:
+        raise ActRefused(error.text) from error
+    return Command(given.project, terms, (JsonLines if given.json else HumanLines)(sys.stdout))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="./lab watch",
+        description="Work on a project's ready issues by itself, and exit with how that went.",
+        epilog="Exit codes: 0 all passed, 1 a validation or an issue failed, 2 wrong arguments, "
+        "3 the tracker could not be read three times in a row, 130 interrupted or a run was stopped by a "
+        "person, 129 terminal closed: "
+        "the session then goes on. Ctrl-C once drains, twice aborts, three times kills.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("project", help="the project's name")
+    parser.add_argument(
+        "--watch", action="store_true", help="wait for new issues instead of ending without any"
+    )
+    parser.add_argument(f"--{LIMIT}", metavar="N", help="end after so many issues")
+    parser.add_argument(
+        f"--{EVERY}", metavar="N", help="validate after so many issues (10 with --watch)"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    return parser
+
+
+def _typed(text: str | None) -> str | None:
+    """An empty argument was typed too, and is no number."""
+    return text if text is None else text.strip() or "none"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import Max
 
-from runs.agents import checks
+from runs.agents import checks, trial
+from runs.agents.trial_rules import StepState, TrialState, Tried
 from runs.core.ports import Lab
 from runs.models import AgentProfile, AgentTrial, Project, Settings
 from runs.overview import board
@@ -103,3 +104,52 @@ def _card(lab: Lab, profile: AgentProfile, settings: Settings, trial: AgentTrial
 def _trials() -> list[AgentTrial]:
     last = AgentTrial.objects.order_by().values("profile").annotate(last=Max("pk"))
     return list(AgentTrial.objects.filter(pk__in=last.values("last")).defer("screen"))
+
+
+_TONES: Mapping[StepState, str] = {
+    StepState.PASSED: "good",
+    StepState.FAILED: "bad",
+    StepState.UNKNOWN: "warn",
+}
+_ENDS: Mapping[TrialState, str] = {
+    TrialState.PASSED: "good",
+    TrialState.FAILED: "bad",
+    TrialState.RUNNING: "live",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """One step with its colour."""
+
+    tried: Tried
+
+    @property
+    def tone(self) -> str:
+        return _TONES.get(self.tried.state, "")
+
+
+@dataclass(frozen=True, slots=True)
+class TrialPage:
+    """One trial with the frame around it."""
+
+    board: Board
+    trial: AgentTrial
+    steps: Sequence[StepLine]
+
+    @property
+    def tone(self) -> str:
+        return _ENDS.get(TrialState(self.trial.state), "")
+
+    @property
+    def shows_screen(self) -> bool:
+        """Whether its last lines explain something: while it runs, and where it did not pass."""
+        return bool(self.trial.screen) and self.trial.state != TrialState.PASSED
+
+
+def trial_page(lab: Lab, trial_id: int) -> TrialPage | None:
+    """Everything that the page shows; None when there is no such trial. Five queries."""
+    found = AgentTrial.objects.select_related("profile").filter(pk=trial_id).first()
+    if found is None:
+        return None
+    return TrialPage(board.load(lab), found, [StepLine(one) for one in trial.steps(found)])
