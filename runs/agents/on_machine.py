@@ -31,12 +31,13 @@ class AgentFiles:
 class AgentLogin:
     """`Login`: asks the agent's own check command."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], timeout: float = LOGIN_TIMEOUT) -> None:
         self._env = shell.scrubbed(environ)
+        self._timeout = timeout
 
     def check(self, command: Sequence[str], env: Mapping[str, str]) -> bool | None:
         try:
-            return shell.run(command, timeout=LOGIN_TIMEOUT, env={**self._env, **env}).status == 0
+            return shell.run(command, timeout=self._timeout, env={**self._env, **env}).status == 0
         except SeamError:
             return None
 

@@ -18,8 +18,9 @@ ANSWER_BYTES = 200_000
 class AgentPrograms:
     """`Programs` on this machine; `own_bin` comes first on the PATH of every session."""
 
-    def __init__(self, environ: Mapping[str, str], own_bin: Path) -> None:
+    def __init__(self, environ: Mapping[str, str], own_bin: Path, timeout: float = TIMEOUT) -> None:
         self._env = shell.scrubbed(environ, own_bin=own_bin)
+        self._timeout = timeout
 
     def find(self, program: str, env: Mapping[str, str]) -> str | None:
         if "/" in program and not program.startswith("/"):
@@ -33,7 +34,7 @@ class AgentPrograms:
         with tempfile.TemporaryDirectory(prefix="labsite-ask-") as folder:
             done = shell.run(
                 [path, *argv[1:]],
-                timeout=TIMEOUT,
+                timeout=self._timeout,
                 cwd=Path(folder),
                 env=self._session(env),
                 limit=ANSWER_BYTES,
