@@ -80,15 +80,18 @@ def test_a_hanging_tmux_keeps_no_tick_busy_with_sessions_that_it_cannot_end(day)
 def hanging_program(day: BadDay) -> Iterator[Callable[[], list[str]]]:
     """A tmux that hangs itself; the answer tells which commands were started."""
     log, stub = day.real.folder / "calls", day.real.folder / "hanging-tmux"
-    stub.write_text(f'#!/bin/sh\nshift 5\necho "$1" >> {log}\nexec sleep 60\n')
+    stub.write_text(f'#!/bin/sh\nshift 5\necho "$1" >> {log}\nexec sleep 600\n')
     stub.chmod(0o755)
     log.touch()
 
     class Watch(LateWatch):
-        """All the patience passes as soon as a command was started."""
+        """All the patience passes once a command was started, and its deadline is known."""
+
+        known = 0
 
         def monotonic(self) -> float:
-            self.ahead = 2 * PATIENCE * len(log.read_text().split())
+            self.ahead = 2 * PATIENCE * self.known
+            self.known = len(log.read_text().split())
             return super().monotonic()
 
     sessions = TmuxSessions(day.real.paths, day.real.environ, str(stub), PATIENCE)
