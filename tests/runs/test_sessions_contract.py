@@ -96,10 +96,7 @@ def test_a_text_and_a_digit_reach_the_session_that_is_meant_and_no_other(session
         given = [text, "key 2", "the end"]
         assert sessions.typed == [("demo~1~afk-7", one) for one in given]
         return
-    for _ in range(200):
-        if told.exists() and told.read_text():
-            break
-        time.sleep(0.05)
+    until(lambda: told.exists() and told.read_text())
     assert told.read_text() == text.replace("\n", "|") + "|2the end"
 
 
