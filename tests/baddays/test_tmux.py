@@ -15,12 +15,10 @@ from runs.core.states import Outcome
 from runs.dispatch import start_requests
 from runs.lifecycle import launch, observe, outcomes, reaper
 from runs.lifecycle.stop import stop
-from runs.machine import processes, shell
+from runs.machine import processes
 from runs.machine.tmux import TmuxSessions
 from runs.models import Host, Notice, Run, Settings, StartRequest
 from tests.baddays.conftest import BadDay
-from tests.late_watch import LateWatch
-from tests.patience import PATIENCE
 from tests.runs.stories import look, press_start, ready, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -83,23 +81,10 @@ def hanging_program(day: BadDay) -> Iterator[Callable[[], list[str]]]:
     stub.write_text(f'#!/bin/sh\nshift 5\necho "$1" >> {log}\nexec sleep 600\n')
     stub.chmod(0o755)
     log.touch()
-
-    class Watch(LateWatch):
-        """All the patience passes once a command was started, and its deadline is known."""
-
-        known = 0
-
-        def monotonic(self) -> float:
-            self.ahead = 2 * PATIENCE * self.known
-            self.known = len(log.read_text().split())
-            return super().monotonic()
-
-    sessions = TmuxSessions(day.real.paths, day.real.environ, str(stub), PATIENCE)
+    sessions = TmuxSessions(day.real.paths, day.real.environ, str(stub), 15 * IMPATIENT)
     before = day.real.lab
     day.real.lab = replace(before, sessions=sessions)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shell, "time", Watch())
-        yield lambda: log.read_text().split()
+    yield lambda: log.read_text().split()
     day.real.lab = before
 
 
