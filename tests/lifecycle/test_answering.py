@@ -12,10 +12,10 @@ from runs.lifecycle.wait_rules import choices
 from runs.models import Run
 from tests.fakes import World
 from tests.lifecycle.test_waits import BASH, hears, looked, project, run, shows, told
-from tests.web.people import anna, hx, text_of, vera
+from tests.web.people import hx, text_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
-__all__ = ["anna", "project", "run", "vera"]
+__all__ = ["project", "run"]
 
 DIALOG = """
  Bash command

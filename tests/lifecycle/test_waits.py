@@ -16,9 +16,9 @@ from runs.models import Notice, Project, Run, Settings
 from runs.notices import rules as notice_rules
 from tests import make
 from tests.fakes import World
-from tests.runs.stories import look, start
 from tests.web import board_rows as rows
 from tests.web.people import text_of
+from tests.world.stories import look, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
