@@ -63,7 +63,7 @@ def _worktree(run: Run) -> Step:
 
 def _agent(run: Run, spent: Spent) -> Step:
     if run.is_waiting:
-        return Step("Waits for you", "now", "since", run.waits_at, is_held=True)
+        return Step("Waits for you", "now", "", run.waits_at, is_held=True)
     if run.state == RunState.WORKING:
         limit = f"of {words.duration(spent.limit)}"
         return Step("Agent working", "now", limit, run.counted_from, counts=True)
