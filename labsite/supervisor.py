@@ -229,12 +229,11 @@ def up(host: str, port: int) -> int:
     preflight.write_address(paths, url)
 
     def announce() -> None:
-        print(f"labsite is ready: {url}/", flush=True)
+        lines = [f"labsite is ready: {url}/"]
         if setup_path:
-            print(
-                f"First start: make your account at {url}{setup_path} (the link works once).",
-                flush=True,
-            )
+            link = f"{url}{setup_path}"
+            lines.append(f"First start: make your account at {link} (the link works once).")
+        print("\n".join(lines), flush=True)  # at once: who waits for the first line has both
 
     children = [Child(name, argv) for name, argv in programs.all_of(host, port, workers)]
     with lock:

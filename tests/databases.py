@@ -65,7 +65,7 @@ def _url(name: str) -> str:
     return f"{base.rpartition('/')[0]}/{name}?{query}"
 
 
-def _make(name: str, template: str = "template1") -> None:
+def _make(name: str, template: str = "template0") -> None:
     """Make a database unless it is there; the oldest ones that no copy is made from go."""
     if name in _made:
         return

@@ -34,12 +34,13 @@ class AgentFiles:
 class AgentLogin:
     """`Login`: asks the agent's own check command."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], timeout: float = LOGIN_TIMEOUT) -> None:
         self._env = shell.scrubbed(environ)
+        self._timeout = timeout
 
     def check(self, command: Sequence[str], env: Mapping[str, str]) -> bool | None:
         try:
-            return shell.run(command, timeout=LOGIN_TIMEOUT, env={**self._env, **env}).status == 0
+            return shell.run(command, timeout=self._timeout, env={**self._env, **env}).status == 0
         except SeamError:
             return None
 
@@ -79,8 +80,11 @@ ANSWER_BYTES = 200_000
 class AgentPrograms:
     """`Programs` on this machine; `own_bin` comes first on the PATH of every session."""
 
-    def __init__(self, environ: Mapping[str, str], own_bin: Path) -> None:
+    def __init__(
+        self, environ: Mapping[str, str], own_bin: Path, timeout: float = QUESTION_TIMEOUT
+    ) -> None:
         self._env = shell.scrubbed(environ, own_bin=own_bin)
+        self._timeout = timeout
 
     def find(self, program: str, env: Mapping[str, str]) -> str | None:
         if "/" in program and not program.startswith("/"):
@@ -94,7 +98,7 @@ class AgentPrograms:
         with tempfile.TemporaryDirectory(prefix="labsite-ask-") as folder:
             done = shell.run(
                 [path, *argv[1:]],
-                timeout=QUESTION_TIMEOUT,
+                timeout=self._timeout,
                 cwd=Path(folder),
                 env=self._session(env),
                 limit=ANSWER_BYTES,

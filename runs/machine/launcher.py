@@ -119,6 +119,7 @@ def _wake_after_us(wake: list[str]) -> None:
 
     tmux 3.3a now and then reaps a pane without reporting it, and then its own hook stays silent.
     """
+    launcher = os.getpid()
     watch, hold = os.pipe()
     if os.fork() != 0:
         os.close(watch)
@@ -130,6 +131,8 @@ def _wake_after_us(wake: list[str]) -> None:
     for handle in (0, 1, 2, hold):
         os.close(handle)
     os.read(watch, 1)  # nobody writes: this returns when the launcher's end closes with it
+    while os.getppid() == launcher:  # its files are closed a moment before it has ended
+        time.sleep(0.005)
     time.sleep(0.02)
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
         bell.sendto(wake[1].encode(), wake[0])

@@ -15,6 +15,7 @@ MARKER = "LAB_RUN_MARKER"
 LAUNCHER = b"launcher.py"
 Name = tuple[int, str]  # process id and start time, since ids are used again
 _STEP = 0.05
+_KILLED = 100  # steps that killed processes get to be gone, which a busy machine may need
 
 
 def marked(marker: str, proc: Path = Path("/proc")) -> list[int]:
@@ -65,7 +66,7 @@ def end_marked(
         if not left:
             return
         sleep(_STEP)
-    for _ in range(20):
+    for _ in range(_KILLED):
         left = _left(marker, left)
         if not left:
             return

@@ -168,10 +168,11 @@ class Recorder:
             self._wait(None)
 
     def drain(self) -> None:
-        """Take what is in the pipes by now, for at most a moment."""
+        """Take what is in the pipes by now, and what comes meanwhile for at most a moment."""
         end = time.monotonic() + DRAIN
-        while time.monotonic() < end and self._wait(0.0):
-            pass
+        is_late = False
+        while not is_late and self._wait(0.0):
+            is_late = time.monotonic() >= end
 
     def close(self) -> None:
         """Nothing more is read; what was read is shown and kept.

@@ -187,9 +187,7 @@ class _Reading:
         while not self.is_cut:
             has_ended = self._process.poll() is not None
             if has_ended:
-                deadline = min(deadline, time.monotonic() + DRAIN)
-                while self._selector.get_map() and time.monotonic() < deadline and not self.is_cut:
-                    self._read(deadline)
+                self._drain(min(deadline, time.monotonic() + DRAIN))
                 return not self.is_cut
             if time.monotonic() >= deadline:
                 return False
@@ -200,6 +198,16 @@ class _Reading:
         self._selector.close()
         for pipe in self._pipes:
             pipe.close()
+
+    def _drain(self, deadline: float) -> None:
+        """Read what the ended program left in its pipes.
+
+        At least once, which empties them, however long this machine held us up.
+        """
+        is_late = False
+        while self._selector.get_map() and not is_late and not self.is_cut:
+            self._read(deadline)
+            is_late = time.monotonic() >= deadline
 
     def _read(self, deadline: float) -> None:
         left = max(0.0, min(STEP, deadline - time.monotonic()))

@@ -17,8 +17,8 @@ from runs.core.ports import SeamError
 
 TITLE = "tmux: server"
 STEP = 0.02
-STEPS = 50
-ENDING_STEPS = 10  # a server that ends itself closes its socket a moment before it is gone
+STEPS = 150  # a server that is just being started may need that on a busy machine
+ENDING_STEPS = 25  # a server that ends itself closes its socket a moment before it is gone
 
 
 def recall(socket: Path, pause: Callable[[float], None] = time.sleep) -> bool:

@@ -80,9 +80,11 @@ class _Pipe:
                 self._hear(piece)
 
     def close(self) -> None:
-        """Hear what is left in the pipe, for at most a moment."""
+        """Hear what is left in the pipe: all that is in it now, and more for at most a moment."""
         end = time.monotonic() + shell.DRAIN
-        while self._is_open and time.monotonic() < end and self._selector.select(0.0):
+        is_late = False
+        while self._is_open and not is_late and self._selector.select(0.0):
             self.read(0.0)
+            is_late = time.monotonic() >= end
         self._selector.close()
         self._file.close()

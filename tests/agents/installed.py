@@ -85,7 +85,7 @@ def _run_npm(part: Path) -> None:
             [str(part / "node_modules" / ".bin" / name), "--version"],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
         )
         if shown.returncode != 0:

@@ -17,8 +17,7 @@ from typing import Any
 
 from tests.agents import messages_api, responses_api
 from tests.agents.script import Refuse, Say, Script, Step, Wait
-
-PATIENCE = 120.0
+from tests.patience import PATIENCE
 
 
 @dataclass(frozen=True, slots=True)

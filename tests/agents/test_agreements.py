@@ -68,6 +68,8 @@ def test_a_lock_that_was_left_behind_holds_up_nothing(tmp_path):
 def test_a_lock_that_is_held_is_waited_for(tmp_path):
     lock = tmp_path / ".claude.json.lock"
     lock.mkdir()
+    never_old = time.time() + 1000 * claude_files.STALE
+    os.utime(lock, (never_old, never_old))
     (tmp_path / ".claude.json").write_text("{}")
     waiting = threading.Thread(target=_approve, args=(tmp_path, "/tree"))
     waiting.start()

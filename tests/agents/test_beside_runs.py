@@ -31,7 +31,7 @@ def test_it_opens_for_a_person_without_a_dialog(house):
     def shown() -> str:
         return house.real.sessions.screens([row.session]).get(row.session, "")
 
-    house.real.until(lambda: "bypass" in shown() and "/effort" in shown(), 30)
+    house.real.until(lambda: "bypass" in shown() and "/effort" in shown())
     assert "❯ 1." not in shown()
     order = json.loads((house.real.paths.run_folders / f"person-{row.pk}" / "order.json").read_text())  # fmt: skip
     assert not [word for word in order["argv"] if "{" in word]

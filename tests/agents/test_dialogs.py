@@ -72,7 +72,7 @@ def test_it_goes_to_work_without_a_question(
     house.model.script(Say("I look."))
     project = house.project(house.profile())
     given(house, project)
-    run = house.until(house.start(project), lambda run: run.turn_ended_at, 30)
+    run = house.until(house.start(project), lambda run: run.turn_ended_at)
     assert f"labctl issue view {run.issue_key}" in house.model.asked()[0].text
     offered = [tool.get("name") for tool in house.model.asked()[0].body["tools"]]
     assert "AskUserQuestion" not in offered, "it could ask a question that nobody answers"
@@ -87,7 +87,7 @@ def test_the_list_of_allowed_commands_of_a_repository_counts(house: AgentHouse) 
     profile.save()
     project = house.project(profile)
     _commit(house, project, ".claude/settings.json", json.dumps(ALLOWED))
-    run = house.until(house.start(project), lambda run: run.turn_ended_at, 30)
+    run = house.until(house.start(project), lambda run: run.turn_ended_at)
     tags = git(project.repo(house.real.paths), "tag", "--list")
     assert tags == "allowed", house.told(run)
 

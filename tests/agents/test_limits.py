@@ -98,13 +98,13 @@ def test_a_usage_limit_in_the_night_costs_no_issue_and_work_goes_on_after_the_re
     for key in keys:
         house.model.script(*work_on(key), word=f"issue {key} ")
     house.real.offset += timedelta(minutes=45)
-    _until(house, lambda: Run.objects.filter(outcome="succeeded").count() == 5, seconds=PATIENCE)
+    _until(house, lambda: Run.objects.filter(outcome="succeeded").count() == 5)
     assert sorted(Run.objects.values_list("issue_key", "outcome")) == [
         (key, "succeeded") for key in keys
     ]
 
 
-def _until(house, happened, seconds=60.0):  # type: ignore[no-untyped-def]
+def _until(house, happened, seconds=PATIENCE):  # type: ignore[no-untyped-def]
     end = time.monotonic() + seconds
     while not happened():
         stories.look(house.real)

@@ -16,6 +16,7 @@ from runs.models import Project, Run
 from tests import make
 from tests.agents.house import CLAUDE, CODEX, KEY, PRINT
 from tests.agents.script import Say, Shell
+from tests.house.product import written
 from tests.patience import PATIENCE
 from tests.web.api.program import Program
 from trackers.builtin.models import IssueComment, PullRequest
@@ -123,6 +124,6 @@ def _pages(project: Project, run: Run) -> Iterator[tuple[str, str]]:
 
 
 def _files(house: Any, run: Run) -> Iterator[tuple[str, str]]:
-    for path in house.real.paths.run_folder(run.pk).rglob("*"):
-        if path.is_file() and path.name != "order.json":
-            yield path.name, path.read_text(errors="replace")
+    for path, content in written(house.real.paths.run_folder(run.pk)):
+        if path.name != "order.json":
+            yield path.name, content.decode(errors="replace")

@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from django.conf import settings as django_settings
 from django.db import connection
 from django.test import Client
 
+from labsite import database as database_settings
 from runs import tick
 from runs.core.database_trouble import database_words
 from runs.core.states import Outcome
@@ -62,14 +64,21 @@ def locked(database: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextlib.contextmanager
-def impatient(milliseconds: int = 200) -> Iterator[str]:
+def waiting(seconds: float) -> Iterator[str]:
     """This process waits for a lock that long; the answer is the path of the database."""
-    with connection.cursor() as cursor:
-        cursor.execute(f"PRAGMA busy_timeout = {milliseconds}")
+    options = connection.settings_dict["OPTIONS"]
+    before, options["timeout"] = options["timeout"], seconds
+    connection.close()
     try:
         yield str(connection.settings_dict["NAME"])
     finally:
+        options["timeout"] = before
         connection.close()
+
+
+def impatient() -> contextlib.AbstractContextManager[str]:
+    """It hardly waits."""
+    return waiting(0.2)
 
 
 @pytest.mark.parametrize(
@@ -192,11 +201,9 @@ def test_seconds_of_a_real_lock_are_waited_out_and_ten_would_be(world):
     """With the patience that the product really has: the click takes long, and it counts."""
     world.tracker.add_root("demo")
     run = make.a_run(make.a_project())
-    connection.close()
-    database = str(connection.settings_dict["NAME"])
-    with connection.cursor() as cursor:
-        assert cursor.execute("PRAGMA busy_timeout").fetchone() == (10_000,)
-    with locked(database) as holder:
+    patience = database_settings.settings("", Path())["OPTIONS"]["timeout"]
+    assert patience == 10
+    with waiting(patience) as database, locked(database) as holder:
         assert holder.stdin is not None
         began = time.monotonic()
         release = threading.Timer(2.0, holder.stdin.close)

@@ -17,6 +17,7 @@ from runs import tick
 from runs.dispatch import start_requests
 from runs.lifecycle import launch
 from runs.models import Project, Run
+from tests.patience import PATIENCE
 from tests.real import git
 from tests.runs.stories import look, press_start, ready, start
 
@@ -64,7 +65,7 @@ def test_a_fetch_that_hangs_fails_the_start_in_time_and_leaves_no_process(day, s
     assert day.real.repos.claims(day.project.repo(day.real.paths)) == {"7"}
     assert _processes_of(day.real.folder) == []
     Project.objects.filter(pk=day.project.pk).update(url=str(day.real.folder / "demo-origin.git"))
-    day.real.git_timeout = 30.0
+    day.real.git_timeout = PATIENCE
     assert press_start(day.real, day.project).answer == "started"
 
 

@@ -78,10 +78,10 @@ def test_a_hanging_tmux_keeps_no_tick_busy_with_sessions_that_it_cannot_end(day)
 def hanging_program(day: BadDay) -> Iterator[Callable[[], list[str]]]:
     """A tmux that hangs itself; the answer tells which commands were started."""
     log, stub = day.real.folder / "calls", day.real.folder / "hanging-tmux"
-    stub.write_text(f'#!/bin/sh\nshift 5\necho "$1" >> {log}\nexec sleep 60\n')
+    stub.write_text(f'#!/bin/sh\nshift 5\necho "$1" >> {log}\nexec sleep 600\n')
     stub.chmod(0o755)
     log.touch()
-    sessions = TmuxSessions(day.real.paths, day.real.environ, str(stub), 4 * IMPATIENT)
+    sessions = TmuxSessions(day.real.paths, day.real.environ, str(stub), 15 * IMPATIENT)
     before = day.real.lab
     day.real.lab = replace(before, sessions=sessions)
     yield lambda: log.read_text().split()

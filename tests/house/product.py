@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pty
 import re
@@ -10,6 +11,7 @@ import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 import urllib.error
 import urllib.request
@@ -156,7 +158,7 @@ class Product:
         if self.process.poll() is None:
             self.process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(30)
+                self.process.wait(PATIENCE)
             self.process.kill()
             self.process.wait()
         for pid in children:
@@ -166,10 +168,10 @@ class Product:
 
 
 def _take_terminal(terminal: int) -> None:
-    """Make the pseudo-terminal the controlling one, so that Ctrl-C on it is a real one."""
-    import fcntl
-    import termios
+    """Make the pseudo-terminal the controlling one, so that Ctrl-C on it is a real one.
 
+    It runs between fork and exec, where an import could wait for ever for another thread's lock.
+    """
     fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
 
 

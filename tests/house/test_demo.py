@@ -149,7 +149,7 @@ def _until_idle(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
     said = b""
     while not said.endswith(b"> \033[0m"):
-        assert select.select([process.stdout], [], [], 60)[0], said.decode()
+        assert select.select([process.stdout], [], [], PATIENCE)[0], said.decode()
         piece = os.read(process.stdout.fileno(), 65536)
         assert piece, said.decode()
         said += piece
@@ -261,7 +261,7 @@ def test_it_can_be_told_by_the_issue_to_print_a_marker_and_die_by_a_signal(
 def test_it_can_be_told_to_idle_and_to_write_down_what_reached_it(workplace: Workplace) -> None:
     dump = workplace.folder / "dump.json"
     process = workplace.agent("7", "x", DEMO_AGENT=f"dump {dump}; idle")
-    until(lambda: dump.exists() and dump.read_text().endswith("}"), 30)
+    until(lambda: dump.exists() and dump.read_text().endswith("}"))
     facts = json.loads(dump.read_text())
     assert "afk/7" in facts["argv"][-1]
     assert facts["cwd"] == str(workplace.tree)

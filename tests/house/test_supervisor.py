@@ -13,6 +13,7 @@ import pytest
 from labsite import supervisor
 from labsite.supervisor import CALM_SECONDS, FIRST_DELAY, LONGEST_DELAY, next_delay
 from tests.house.product import ROOT, is_gone, until
+from tests.patience import PATIENCE
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_the_supervisor_does_not_import_django() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=PATIENCE,
     )
     assert done.stdout.strip() == "[]"
 
@@ -83,7 +84,7 @@ def test_a_second_ctrl_c_ends_a_stubborn_child_at_once(tmp_path: Path) -> None:
     assert "Stopping" in process.stderr.readline()
     assert not is_gone(pid)
     process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 0
+    assert process.wait(PATIENCE) == 0
     assert is_gone(pid)
     process.communicate()
 
@@ -93,7 +94,7 @@ def test_a_child_that_crashes_again_and_again_is_started_ever_later(tmp_path: Pa
     assert process.stderr is not None
     said = [process.stderr.readline().strip() for _ in range(3)]
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE)
     assert said == [
         f"The child process ended with status 3; it is started again in {delay} s."
         for delay in ("0.2", "0.4", "0.8")

@@ -43,7 +43,7 @@ def test_sessions_find_the_command_and_the_address_in_private_files(start: Start
     assert paths.address.read_text() == f"{product.url}\n"
     assert paths.address.stat().st_mode & 0o777 == 0o600
     help_text = subprocess.run(
-        [paths.bin / "labctl"], capture_output=True, text=True, check=False, timeout=20
+        [paths.bin / "labctl"], capture_output=True, text=True, check=False, timeout=PATIENCE
     )
     assert "usage" in (help_text.stdout + help_text.stderr).lower()
     assert product.state.stat().st_mode & 0o777 == 0o700
@@ -99,7 +99,9 @@ def test_stop_and_start_of_the_product_never_end_an_agent_session(start: Start) 
     product = start()
     tmux = ["tmux", "-S", str(Paths(product.state).tmux_socket)]
     subprocess.run(
-        [*tmux, "new-session", "-d", "-s", "demo~1~afk-7", "sleep", "600"], check=True, timeout=10
+        [*tmux, "new-session", "-d", "-s", "demo~1~afk-7", "sleep", "600"],
+        check=True,
+        timeout=PATIENCE,
     )
     try:
         product.press_ctrl_c()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.cookiejar
 import json
 import os
 import re
+import signal
 import subprocess
 import threading
 import urllib.parse
@@ -19,7 +21,7 @@ import pytest
 from labsite.backup import tables
 from labsite.database import chosen
 from tests import databases
-from tests.house.product import Product, lab, until
+from tests.house.product import LAB, Product, environment, lab, until
 from tests.patience import PATIENCE
 from tests.prepared import OPERATOR
 from tests.repositories import git
@@ -216,23 +218,47 @@ def _naming(state: Path, folder: Path) -> set[str]:
     return found
 
 
-def _spawn(*argv: str, state: Path) -> subprocess.Popen[bytes]:
-    from tests.house.product import LAB, environment
+# Python reads a module of this name at its start: it stops the process in the middle of its work.
+STOPS = """
+import os, signal, sys
+seen = []
+def hear(event, given):
+    if event == "open" and "/demo/" in str(given[0]):
+        seen.append(given[0])
+        if len(seen) == 2:
+            os.close(os.open(os.environ["STOPPED"], os.O_CREAT))
+            os.kill(os.getpid(), signal.SIGSTOP)
+sys.addaudithook(hear)
+"""
 
-    return subprocess.Popen(
+
+@contextlib.contextmanager
+def _in_the_middle(folder: Path, *argv: str, state: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that has stopped at the second file which it reads or makes; ended afterwards."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(STOPS)
+    stopped = folder / "stopped"
+    process = subprocess.Popen(
         [str(LAB), *argv],
-        env=environment(state),
+        env=environment(state, PYTHONPATH=str(folder), STOPPED=str(stopped)),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+    try:
+        until(lambda: stopped.exists() or process.poll() is not None)
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
-def _much(state: Path) -> None:
-    """Enough to save that a kill falls into the middle."""
+def _some(state: Path) -> None:
+    """A few files to save."""
     (state / "demo").mkdir(exist_ok=True)
-    for number in range(20):
-        (state / "demo" / f"{number}").write_bytes(os.urandom(4 * 1024**2))
+    for number in range(4):
+        (state / "demo" / f"{number}").write_bytes(os.urandom(100_000))
 
 
 @pytest.mark.parametrize("kind", ["backup", "restore"])
@@ -240,20 +266,20 @@ def test_a_kill_in_the_middle_leaves_nothing_that_looks_whole(
     used: Path, tmp_path: Path, kind: str
 ) -> None:
     """SIGKILL leaves a hidden folder, which the next attempt sweeps up."""
-    import signal
-
-    _much(used)
+    _some(used)
     file, new = tmp_path / "out" / "a.backup", tmp_path / "out" / "new"
     file.parent.mkdir()
     if kind == "restore":
         assert lab("backup", str(file), state=used).returncode == 0
     target = file if kind == "backup" else new
     argv = ("backup", str(file)) if kind == "backup" else ("restore", str(file))
-    process = _spawn(*argv, state=used if kind == "backup" else new)
     seen = f".{target.name}.*-*/" + ("made" if kind == "backup" else "state/demo/*")
-    until(lambda: any(target.parent.glob(seen)) or process.poll() is not None)
-    os.killpg(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
+    with _in_the_middle(
+        tmp_path / "stops", *argv, state=used if kind == "backup" else new
+    ) as process:
+        assert any(target.parent.glob(seen))
+        os.killpg(process.pid, signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
     assert not target.exists()
     assert any(target.parent.glob(f".{target.name}.*"))
     again = lab(*argv, state=used if kind == "backup" else new)
@@ -263,14 +289,14 @@ def test_a_kill_in_the_middle_leaves_nothing_that_looks_whole(
 
 
 def test_an_interrupt_leaves_nothing_at_all(used: Path, tmp_path: Path) -> None:
-    import signal
-
-    _much(used)
+    _some(used)
     (tmp_path / "out").mkdir()
-    process = _spawn("backup", str(tmp_path / "out" / "a"), state=used)
-    until(lambda: any((tmp_path / "out").glob(".a.*/made")) or process.poll() is not None)
-    os.killpg(process.pid, signal.SIGTERM)
-    assert process.wait() == 130
+    argv = ("backup", str(tmp_path / "out" / "a"))
+    with _in_the_middle(tmp_path / "stops", *argv, state=used) as process:
+        assert any((tmp_path / "out").glob(".a.*/made"))
+        os.killpg(process.pid, signal.SIGTERM)
+        os.killpg(process.pid, signal.SIGCONT)
+        assert process.wait(PATIENCE) == 130
     assert list((tmp_path / "out").iterdir()) == []
 
 

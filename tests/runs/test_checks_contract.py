@@ -13,11 +13,14 @@ from pathlib import Path
 import pytest
 
 from runs.core.ports import SeamError
-from runs.machine import processes
+from runs.machine import processes, shell
 from runs.validation import command_runner as real_checks
+from runs.validation import process_follower
 from runs.validation.command_rules import Check, Checked
 from runs.validation.command_runner import LocalChecks
 from tests.fakes import FakeChecks
+from tests.house.product import is_gone, until
+from tests.late_watch import LateWatch
 from tests.patience import PATIENCE
 
 MARK = "validation-of-a-test"
@@ -37,7 +40,7 @@ def order(tmp_path: Path):  # type: ignore[no-untyped-def]
     (tmp_path / "tree").mkdir()
     mark = f"{MARK}-{os.getpid()}-{tmp_path.name}"
 
-    def made(argv: list[str], seconds: float = 20, secrets: tuple[str, ...] = ()) -> Check:
+    def made(argv: list[str], seconds: float = PATIENCE, secrets: tuple[str, ...] = ()) -> Check:
         limit = timedelta(seconds=seconds)
         return Check(argv, tmp_path / "tree", tmp_path / "out", "0-1.txt", mark, limit, secrets)
 
@@ -114,6 +117,27 @@ def test_both_outputs_come_in_their_order_while_the_command_runs(local, order, t
     assert "one\ntwo\n" in seen
 
 
+def test_what_a_command_said_last_is_kept_however_long_this_machine_held_us_up(  # type: ignore[no-untyped-def]
+    local, order, monkeypatch
+) -> None:
+    """It has ended before anybody hears it, and more time has passed than its pipe is waited for."""
+    watch = LateWatch()
+    monkeypatch.setattr(process_follower, "time", watch)
+    check = order(["sh", "-c", "echo $$; while [ ! -e go ]; do sleep 0.05; done; echo last"])
+
+    def hear(piece: bytes) -> None:
+        heard.append(piece)
+        if len(heard) == 1:
+            (check.cwd / "go").touch()
+            until(lambda: is_gone(int(piece)))
+            watch.each = 2 * shell.DRAIN
+
+    heard: list[bytes] = []
+    program = shell.start(check.argv, check.cwd, {**os.environ, processes.MARKER: check.mark})
+    done = process_follower.follow(program, timeout=PATIENCE, hear=hear, goes_on=always)
+    assert (done.status, heard[1:]) == (0, [b"last\n"])
+
+
 def test_a_command_over_its_time_is_ended_with_all_it_started(local, order) -> None:  # type: ignore[no-untyped-def]
     """One child stays in its group, one leaves it, one ignores TERM."""
     line = "sleep 661 & setsid sleep 662 & trap '' TERM; echo ready; while :; do sleep 0.1; done"
@@ -176,7 +200,7 @@ def test_secrets_are_in_no_output(local, order) -> None:  # type: ignore[no-unty
 
 
 def test_the_record_is_bounded_and_keeps_its_end(local, order, monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    check = order(python("for n in range(900_000): print('line', n)\nprint('the failure')"), 60)
+    check = order(python("for n in range(900_000): print('line', n)\nprint('the failure')"))
     found = local.run(check, always)
     whole = text_of(local, check)
     assert found.status == 0

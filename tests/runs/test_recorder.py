@@ -12,10 +12,11 @@ import pytest
 
 from runs.core.paths import Paths
 from runs.core.ports import Order
-from runs.machine import processes
-from runs.machine.recorder import Pane, Record
+from runs.machine import processes, recorder
+from runs.machine.recorder import Pane, Record, Recorder
 from runs.machine.tmux import TmuxSessions
 from tests.fakes import FakeClock, FakeSessions
+from tests.late_watch import LateWatch
 from tests.runs import agent_lines as x
 
 NAME = "demo~1~afk-7"
@@ -244,6 +245,27 @@ def test_a_record_that_is_no_file_is_none(tmp_path):
     (tmp_path / "output.jsonl").unlink()
     (tmp_path / "output.jsonl").symlink_to("/etc/passwd")
     assert sessions.output(tmp_path, 0, 10) is None
+
+
+def test_what_was_said_last_is_kept_however_long_this_machine_held_us_up(tmp_path, monkeypatch):
+    """More time has passed than is given to what is in the pipes."""
+    before = signal.getsignal(signal.SIGCHLD)
+    watch = LateWatch()
+    watch.each = 2 * recorder.DRAIN
+    monkeypatch.setattr(recorder, "time", watch)
+    (out, says), (err, complains) = os.pipe(), os.pipe()
+    kept = tmp_path / "record"
+    record = Record(os.open(kept, os.O_WRONLY | os.O_CREAT))
+    made = Recorder(record, Pane(None), out, err)
+    try:
+        os.write(says, b"the last word\n")
+        made.follow(lambda: 0)
+    finally:
+        made.close()
+        signal.signal(signal.SIGCHLD, before)
+        for end in (says, complains):
+            os.close(end)
+    assert kept.read_bytes() == b"the last word\n"
 
 
 def test_a_pane_without_a_terminal_shows_nothing_and_breaks_nothing():

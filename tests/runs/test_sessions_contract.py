@@ -8,7 +8,6 @@ import resource
 import socket
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,8 @@ from runs.core.ports import Order, SeamError
 from runs.machine import processes
 from runs.machine.tmux import TmuxSessions
 from tests.fakes import FakeClock, FakeSessions
+from tests.house.product import until
+from tests.patience import PATIENCE
 
 IDLE = [sys.executable, "-c", "import time; time.sleep(600)"]
 
@@ -71,10 +72,7 @@ def test_a_line_is_typed_into_a_session_and_nowhere_else(sessions, tmp_path):
     if isinstance(sessions, FakeSessions):
         assert sessions.typed == [("demo~1~afk-7", text)]
         return
-    for _ in range(200):
-        if told.exists() and told.read_text():
-            break
-        time.sleep(0.05)
+    until(lambda: told.exists() and told.read_text())
     assert told.read_text() == text
 
 
@@ -207,9 +205,9 @@ def test_a_tmux_that_fails_is_an_error_and_never_no_sessions(real, tmp_path, scr
 
 def test_a_tmux_that_is_slow_on_a_busy_machine_makes_its_session_all_the_same(real, tmp_path):
     slow = tmp_path / "tmux"
-    slow.write_text('#!/bin/sh\ncase "$*" in *new-session*) sleep 3;; esac\nexec tmux "$@"\n')
+    slow.write_text('#!/bin/sh\ncase "$*" in *new-session*) sleep 5;; esac\nexec tmux "$@"\n')
     slow.chmod(0o755)
-    sessions = TmuxSessions(real.paths, real.environ, program=str(slow), timeout=2)
+    sessions = TmuxSessions(real.paths, real.environ, program=str(slow), timeout=4)
     sessions.start(an_order(tmp_path))
     assert real.sessions.look()["demo~1~afk-7"].alive
 
@@ -217,7 +215,7 @@ def test_a_tmux_that_is_slow_on_a_busy_machine_makes_its_session_all_the_same(re
 def test_the_first_to_ask_at_the_same_time_do_not_break_each_others_configuration(real):
     for _ in range(50):
         (real.paths.state / "tmux.conf").unlink(missing_ok=True)
-        sessions = TmuxSessions(real.paths, real.environ, program="true")
+        sessions = TmuxSessions(real.paths, real.environ, program="true", timeout=PATIENCE)
         with ThreadPoolExecutor(6) as pool:
             assert (
                 list(pool.map(partial(_look, sessions, threading.Barrier(6)), range(6))) == [{}] * 6
@@ -225,7 +223,7 @@ def test_the_first_to_ask_at_the_same_time_do_not_break_each_others_configuratio
 
 
 def _look(sessions, begin, _):
-    begin.wait(60)
+    begin.wait(PATIENCE)
     return sessions.look()
 
 
@@ -379,9 +377,11 @@ def test_an_agent_knows_nothing_of_the_tmux_server_that_it_runs_in(real, tmp_pat
 
 
 def test_a_session_gets_the_environment_of_now_and_not_of_the_server_s_start(real, tmp_path):
-    old = TmuxSessions(real.paths, {**real.environ, "COLOUR": "old", "GONE": "yes"})
+    old = TmuxSessions(
+        real.paths, {**real.environ, "COLOUR": "old", "GONE": "yes"}, timeout=PATIENCE
+    )
     old.start(an_order(tmp_path))
-    new = TmuxSessions(real.paths, {**real.environ, "COLOUR": "new"})
+    new = TmuxSessions(real.paths, {**real.environ, "COLOUR": "new"}, timeout=PATIENCE)
     found = _environment(real, tmp_path, new, env={"OF_THE_ORDER": "1"})
     assert (found["COLOUR"], found["OF_THE_ORDER"]) == ("new", "1")
     assert "GONE" not in found
@@ -403,7 +403,7 @@ def test_git_settings_of_our_caller_do_not_redirect_the_agent_s_git(real, tmp_pa
         "GIT_SSL_CAINFO": "/etc/ours.pem",
         "GIT_HTTP_PROXY_AUTHMETHOD": "basic",
     }
-    sessions = TmuxSessions(real.paths, caller)
+    sessions = TmuxSessions(real.paths, caller, timeout=PATIENCE)
     found = _environment(real, tmp_path, sessions, env={"GIT_TERMINAL_PROMPT": "0"})
     kept = {name for name in found if name.startswith("GIT_")}
     assert kept == {
@@ -431,7 +431,7 @@ def test_no_secret_of_ours_reaches_a_session_or_an_argument_list(real, tmp_path,
         "LAB_SECRET_KEY": "s3cret-key",
         "DJANGO_SUPERUSER_PASSWORD": "s3cret-key",
     }
-    sessions = TmuxSessions(real.paths, environ)
+    sessions = TmuxSessions(real.paths, environ, timeout=PATIENCE)
     sessions.start(
         an_order(tmp_path, argv=["sh", "-c", "env; sleep 600"], files={"token": "t0ken-value"})
     )
@@ -449,10 +449,10 @@ def test_no_secret_of_ours_reaches_a_session_or_an_argument_list(real, tmp_path,
 
 def test_an_argument_with_newlines_quotes_and_20000_characters_arrives_as_one(real, tmp_path):
     odd = 'it\'s "odd" $(touch boom) `x` ; \n second\tline ' + "x" * 20_000
-    code = "import json,sys,time; open('got','w').write(json.dumps(sys.argv[1:])); time.sleep(600)"
+    code = "import json,os,sys,time; open('part','w').write(json.dumps(sys.argv[1:])); os.rename('part','got'); time.sleep(600)"
     real.sessions.start(an_order(tmp_path, argv=[sys.executable, "-c", code, odd]))
     got = tmp_path / "got"
-    real.until(lambda: got.exists() and got.read_text())
+    real.until(got.exists)
     import json
 
     assert json.loads(got.read_text()) == [odd]
@@ -463,7 +463,7 @@ def test_a_state_folder_with_a_long_path_still_has_a_server(tmp_path, request):
     paths = Paths(tmp_path / ("long" * 40))
     for folder in (paths.state, paths.bin, paths.tmux_socket.parent):
         folder.mkdir(parents=True, exist_ok=True)
-    sessions = TmuxSessions(paths, os.environ)
+    sessions = TmuxSessions(paths, os.environ, timeout=PATIENCE)
     sessions.start(an_order(tmp_path))
     try:
         assert "demo~1~afk-7" in sessions.look()
@@ -476,7 +476,7 @@ def test_the_end_of_a_session_wakes_the_worker_even_when_tmux_has_no_hook(real, 
     """Seen with tmux 3.3a: now and then a pane dies without a report and its hook stays silent."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as worker:
         worker.bind(str(real.paths.worker_socket))
-        worker.settimeout(10)
+        worker.settimeout(PATIENCE)
         real.sessions.start(an_order(tmp_path, argv=["sh", "-c", "exit 3"]))
         assert worker.recv(100) == b"demo~1~afk-7"
     assert not real.sessions.look()["demo~1~afk-7"].alive

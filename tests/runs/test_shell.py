@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from runs.core.ports import SeamError
 from runs.machine import shell
 from tests.house.product import until
+from tests.late_watch import LateWatch
 from tests.patience import PATIENCE
 
 
@@ -32,6 +34,22 @@ def test_a_program_that_ended_is_not_waited_for_because_of_what_it_left_behind(o
     done = shell.run(argv, timeout=80, on_stderr=on_stderr)
     assert (done.status, done.stdout, done.stderr) == (3, "out\n", "err\n")
     assert time.monotonic() - began < 60
+
+
+def test_what_a_program_said_is_read_however_long_this_machine_held_us_up(monkeypatch, tmp_path):
+    """It has ended before anybody looks, and more time has passed than its pipes are waited for."""
+    watch, heard = LateWatch(), tmp_path / "heard"
+    monkeypatch.setattr(shell, "time", watch)
+
+    def hear(text: str) -> None:
+        if text.strip():
+            heard.touch()
+            until(lambda: _is_gone(int(text)))
+            watch.each = 2 * shell.DRAIN
+
+    code = f"echo $$ >&2; while [ ! -e {heard} ]; do sleep 0.05; done; echo out"
+    done = shell.run(["sh", "-c", code], timeout=PATIENCE, on_stderr=hear)
+    assert (done.status, done.stdout) == (0, "out\n")
 
 
 @pytest.mark.parametrize("on_stderr", [None, lambda text: None], ids=["plain", "followed"])
@@ -57,22 +75,36 @@ def test_output_within_the_limit_is_whole():
     assert (done.is_cut, len(done.stdout), done.status) == (False, 100, 0)
 
 
-def test_a_program_that_takes_too_long_may_tidy_up_before_it_is_killed(tmp_path: Path):
+@pytest.fixture
+def time_is_up(monkeypatch) -> Callable[[str], None]:
+    """Heard from a program, its words end its time."""
+    watch = LateWatch()
+    monkeypatch.setattr(shell, "time", watch)
+
+    def hear(text: str) -> None:
+        if text:
+            watch.ahead = 2 * PATIENCE
+
+    return hear
+
+
+def test_a_program_that_takes_too_long_may_tidy_up_before_it_is_killed(
+    tmp_path: Path, monkeypatch, time_is_up
+):
+    monkeypatch.setattr(shell, "GRACE", PATIENCE)
     lock = tmp_path / "index.lock"
     lock.touch()
-    code = f"trap 'rm {lock}; exit 1' TERM; while true; do sleep 0.05; done"
-    with pytest.raises(SeamError, match=r"no answer within 3 seconds"):
-        shell.run(["sh", "-c", code], timeout=3)
+    code = f"trap 'rm {lock}; exit 1' TERM; echo begun >&2; while true; do sleep 0.05; done"
+    with pytest.raises(SeamError, match=rf"no answer within {PATIENCE:g} seconds"):
+        shell.run(["sh", "-c", code], timeout=PATIENCE, on_stderr=time_is_up)
     assert not lock.exists()
 
 
-def test_a_program_that_does_not_listen_is_killed_with_its_children(tmp_path: Path):
+def test_a_program_that_does_not_listen_is_killed_with_its_children(tmp_path: Path, time_is_up):
     pids = tmp_path / "pids"
-    code = f"trap '' TERM; sleep 600 & echo $$ $! > {pids}; wait; sleep 600"
-    began = time.monotonic()
+    code = f"trap '' TERM; sleep 600 & echo $$ $! > {pids}; echo begun >&2; wait; sleep 600"
     with pytest.raises(SeamError, match="no answer"):
-        shell.run(["sh", "-c", code], timeout=3)
-    assert time.monotonic() - began < PATIENCE / 2
+        shell.run(["sh", "-c", code], timeout=PATIENCE, on_stderr=time_is_up)
     until(lambda: all(_is_gone(int(pid)) for pid in pids.read_text().split()))
 
 

@@ -23,7 +23,7 @@ from tests import make
 from tests.labctl.session import Session
 from tests.patience import PATIENCE
 
-SAMPLES = 8
+SAMPLES, WITHIN = 60, 1.0
 
 
 @pytest.mark.row("RUNE-83", level="real")
@@ -37,12 +37,15 @@ def test_with_file_events_an_end_is_noticed_within_a_second(world, tmp_path: Pat
     thread = threading.Thread(target=watch.run)
     thread.start()
     try:
-        spent = sorted(_sample(lab, project, asked, tmp_path, number) for number in range(SAMPLES))
+        spent: list[float] = []
+        while len(spent) < SAMPLES and min(spent, default=WITHIN + 1) > WITHIN:
+            spent.append(_sample(lab, project, asked, tmp_path, len(spent)))
     finally:
         watch.stop()
         thread.join(PATIENCE)
-    # Most of them may be held up by whatever else this machine does; by time it would be five seconds.
-    assert spent[0] <= 1.0, spent
+    # Most of them may be held up by whatever else this machine does; by time it would be five
+    # seconds, each time, so that one is enough.
+    assert min(spent) <= WITHIN, spent
 
 
 def _sample(

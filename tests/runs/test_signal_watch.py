@@ -82,7 +82,7 @@ def test_after_everything_was_removed_it_goes_on(paths, heard):
     SIGNALS.prepare(paths.signals("demo", "old"), 1, AGREED)
     begin(heard, paths)
     SIGNALS.clean_all(paths.signals())
-    for turn in range(500):  # until the new root is watched
+    for turn in range(5000):  # until the new root is watched
         SIGNALS.prepare(paths.signals(f"turn-{turn}", "new"), 1, AGREED)
         try:
             while not heard.all.get(timeout=0.05).startswith("turn-"):
@@ -158,7 +158,7 @@ for name in ("bad", "good"):
 watch = SignalWatch(root, lambda project: heard.set() if project == "good" else None)
 thread = threading.Thread(target=watch.run, daemon=True)
 thread.start()
-for number in range(400):
+for number in range(4000):
     SignalFolders().write(root / "good" / "group", Signal(str(number), "", "", "now"))
     if heard.wait(0.05):
         break

@@ -107,11 +107,17 @@ class RealHands:
             yield
         finally:
             AgentProfile.objects.update(argv=AGENT)
-            for run in Run.objects.exclude(pk__in=before).exclude(worktree=""):
+            new = Run.objects.exclude(pk__in=before).exclude(worktree="")
+            # Two hands in one worktree get in each other's way, as two gits do.
+            self.world.until(lambda: not self._alive() & {run.session for run in new.all()})
+            for run in new.all():
                 file = Path(run.worktree) / f"flash-{self.counted}.txt"
                 if file.exists():
                     self.flashed += 1
                     self.files[file] = self._repo(run), f"{text}\n"
+
+    def _alive(self) -> set[str]:
+        return {name for name, seen in self.world.sessions.look().items() if seen.alive}
 
     def forward(self, minutes: int) -> None:
         self.world.offset += timedelta(minutes=minutes)

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from tests.late_watch import LateWatch
 from tests.patience import PATIENCE
 from tests.trackers.http.forge import TOKEN
 from tests.trackers.http.line import Talk, listening, reply
@@ -207,10 +208,17 @@ def test_an_authority_of_one_s_own_can_be_named(tmp_path: Path, monkeypatch: pyt
 def test_a_server_that_drips_under_tls_is_left_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     own = _own(tmp_path)
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "own.pem"))
-    sender = Sender(NetworkTransport(), time.monotonic)
-    with listening(drip(reply(b"[1]") * 99), own) as line:
+    watch = LateWatch()
+    sender = Sender(NetworkTransport(watch.monotonic), watch.monotonic)
+    slowly = drip(reply(b"[1]") * 99)
+
+    def talk(connection: socket.socket, request: bytes) -> None:
+        watch.ahead = 60.0  # its time is up once it begins to answer
+        slowly(connection, request)
+
+    with listening(talk, own) as line:
         api = f"https://localhost:{line.port}/api/v1"
-        assert sender.send(ask_of(api), {}, time.monotonic() + 5 * SOON) is Trouble.SLOW
+        assert sender.send(ask_of(api), {}, watch.monotonic() + 60) is Trouble.SLOW
     sender.close()
 
 
@@ -322,7 +330,19 @@ def test_no_host_is_asked_by_more_than_a_few_at_a_time(purpose: Purpose, allowed
             under_way[0] -= 1
         connection.sendall(reply(b"[]"))
 
-    client = over_network(Path("/nonexistent"), _now)
+    def slow() -> float:
+        """A clock by which a busy machine lets nobody wait too long for a turn."""
+        return time.monotonic() / 40
+
+    client = Client(
+        NetworkTransport(slow),
+        Meter(steady=slow),
+        AnswerCache(None),
+        _now,
+        slow,
+        lambda _: None,
+        lambda: 0.5,
+    )
     with listening(talk) as line:
         asked = [Account(line.api), "GET", "/x"]
         threads = [
