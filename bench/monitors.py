@@ -51,7 +51,7 @@ def passes(world, tasks: int) -> None:  # type: ignore[no-untyped-def]
     from runs.groups import monitor_stepper, monitors
     from runs.models import Monitor
     from tests.make import a_project
-    from tests.runs.stories import passing
+    from tests.world.stories import passing
 
     group = _group(a_project("passes"), "passes", tasks)
     given = {"timeout_seconds": None, "release_seconds": None, "stale_seconds": 86_400}
@@ -88,7 +88,7 @@ def checks(world, groups: int, size: int) -> None:  # type: ignore[no-untyped-de
     from runs.groups import monitor_stepper, monitors, signal_folders
     from runs.models import Monitor
     from tests.make import a_project
-    from tests.runs.stories import passing
+    from tests.world.stories import passing
 
     project = a_project("checks")
     for number in range(groups):

@@ -183,3 +183,13 @@ def test_no_third_party_code_and_no_machine_is_named():
     ]
     assert wrong == []
     assert not [p for p in _tracked("static/*") if "htmx" in p.name or p.name.endswith(".min.js")]
+
+
+# Beside the rooms: other parts of the product, whole stories, and what tests are made with.
+BESIDE_ROOMS = {"baddays", "house", "labctl", "ops", "story", "trackers", "walk", "world"}
+
+
+def test_tests_lie_in_the_rooms_that_they_are_about():
+    folders = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}
+    rooms = {path.parent.name for path in RUNS.glob("*/__init__.py")}
+    assert folders - rooms - BESIDE_ROOMS == set()

@@ -17,7 +17,7 @@ from tests.agents.model_server import ModelServer
 from tests.agents.script import Say, Shell, Step
 from tests.patience import PATIENCE
 from tests.real import RealWorld
-from tests.runs import stories
+from tests.world import stories
 
 ROOT = Path(__file__).resolve().parents[2]
 CLAUDE, PRINT, CODEX = "Claude Code", "Claude Code (print)", "Codex"

@@ -7,7 +7,7 @@ import json
 from runs.manual import acts as manual
 from runs.validation.rules import DONE
 from tests.agents.script import Say, Shell
-from tests.runs.test_validations import Desk
+from tests.validation.test_validations import Desk
 
 
 def test_it_mends_what_a_validation_found(house):

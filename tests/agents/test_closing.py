@@ -12,7 +12,7 @@ from runs.kept.teardown_rules import CLOSING
 from runs.models import Run
 from tests import make
 from tests.agents.script import Say, Shell, Wait
-from tests.runs.stories import look
+from tests.world.stories import look
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -12,7 +12,7 @@ from runs.core.states import AnswerCode
 from runs.models import AgentProfile, Run
 from tests.agents import installed
 from tests.agents.house import CLAUDE, CODEX, AgentHouse
-from tests.runs.stories import press_start
+from tests.world.stories import press_start
 
 PROVIDER = (
     'model_provider = "mine"\n[model_providers.mine]\nname = "mine"\n'

@@ -11,8 +11,8 @@ from runs.models import Project
 from tests import make
 from tests.agents.house import CLAUDE, PRINT
 from tests.real import git
-from tests.runs import stories
-from tests.runs.stories import look, start
+from tests.world import stories
+from tests.world.stories import look, start
 
 
 @pytest.mark.parametrize(

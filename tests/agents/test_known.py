@@ -28,7 +28,7 @@ from runs.validation.command_rules import Check
 from runs.validation.command_runner import LocalChecks
 from tests import make
 from tests.fakes import START, World
-from tests.runs import agent_lines as x
+from tests.transcript import agent_lines as x
 
 pytestmark = pytest.mark.django_db
 

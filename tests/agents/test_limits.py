@@ -14,7 +14,7 @@ from runs.models import AgentProfile, Project, Run
 from tests.agents.house import CLAUDE, CODEX, PRINT, work_on
 from tests.agents.script import Refuse, Shell
 from tests.patience import PATIENCE
-from tests.runs import stories
+from tests.world import stories
 
 LIMIT = "rate_limit_error"
 FEW = {"CLAUDE_CODE_MAX_RETRIES": "1"}  # the shipped ten take minutes

@@ -9,7 +9,7 @@ import pytest
 
 from labsite.preflight import write_labctl
 from runs.agents.commands import task_text
-from tests.runs import stories
+from tests.world import stories
 
 ROOT = Path(__file__).resolve().parents[2]
 # As Debian's /etc/profile does, whatever this machine's does.

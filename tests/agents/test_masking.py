@@ -16,9 +16,9 @@ from runs.models import Project, Run
 from tests import make
 from tests.agents.house import CLAUDE, CODEX, KEY, PRINT
 from tests.agents.script import Say, Shell
+from tests.api.program import Program
 from tests.house.product import written
 from tests.patience import PATIENCE
-from tests.web.api.program import Program
 from trackers.builtin.models import IssueComment, PullRequest
 
 # Of another form than the key that every profile of these tests has.

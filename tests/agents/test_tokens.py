@@ -19,7 +19,7 @@ from tests.agents.house import PRINT
 from tests.agents.script import Say, Shell, Tool
 from tests.fakes import START
 from tests.patience import PATIENCE
-from tests.runs import agent_lines as x
+from tests.transcript import agent_lines as x
 
 # What Claude Code 2.1.197 printed of seven calls: three of its own, two of each of two subagents.
 STREAM = Path(__file__).with_name("claude_subagents.jsonl").read_bytes()

@@ -10,8 +10,8 @@ import pytest
 from runs.models import Project, Run
 from tests.baddays import invariants
 from tests.real import RealWorld, git
-from tests.runs.stories import start
 from tests.story.conftest import story, with_anna
+from tests.world.stories import start
 
 __all__ = ["story", "with_anna"]
 

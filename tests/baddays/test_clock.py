@@ -16,7 +16,7 @@ from runs.dispatch import reserve
 from runs.models import Host, Notice, Run, Tick
 from tests import make
 from tests.fakes import START
-from tests.runs.stories import look, press_start, ready
+from tests.world.stories import look, press_start, ready
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOUR = 3600.0

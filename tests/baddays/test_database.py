@@ -25,7 +25,7 @@ from runs.lifecycle import launch, outcomes
 from runs.models import Notice, Run, Settings, StartRequest
 from tests import make
 from tests.patience import PATIENCE
-from tests.runs.stories import look, ready
+from tests.world.stories import look, ready
 
 pytestmark = pytest.mark.django_db(transaction=True)
 on_sqlite = pytest.mark.skipif(

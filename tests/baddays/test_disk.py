@@ -18,10 +18,10 @@ from runs.models import Run
 from tests.baddays.conftest import BadDay
 from tests.house.product import lab, until
 from tests.real import RealWorld, git
-from tests.runs.stories import look, press_start, ready
 from tests.story.conftest import Story
 from tests.story.test_bad_days import ASK, IDLE, RUNS
 from tests.story.test_main_job import _make_demo
+from tests.world.stories import look, press_start, ready
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -19,7 +19,7 @@ from runs.lifecycle import launch
 from runs.models import Project, Run
 from tests.patience import PATIENCE
 from tests.real import git
-from tests.runs.stories import look, press_start, ready, start
+from tests.world.stories import look, press_start, ready, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

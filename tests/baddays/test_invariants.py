@@ -12,7 +12,7 @@ from runs.models import Notice, Run
 from tests import make
 from tests.baddays import invariants
 from tests.real import git
-from tests.runs.stories import look
+from tests.world.stories import look
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

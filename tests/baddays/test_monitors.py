@@ -16,10 +16,10 @@ from runs.groups.terms import MonitorState, TaskStatus
 from runs.models import Checkpoint, Host, Monitor, Notice, Task, TaskGroup
 from tests import make
 from tests.fakes import World
+from tests.groups.monitor_house import a_watched, claim, complete, listings, passes, told, watched
+from tests.groups.test_group_races import at_once
 from tests.patience import PATIENCE
-from tests.runs.monitor_house import a_watched, claim, complete, listings, passes, told, watched
-from tests.runs.stories import passing
-from tests.runs.test_group_races import at_once
+from tests.world.stories import passing
 
 pytestmark = pytest.mark.django_db(transaction=True)
 GONE = "server closed the connection unexpectedly"

@@ -18,7 +18,7 @@ from runs.dispatch import start_requests
 from runs.lifecycle import launch, reaper
 from runs.machine import processes
 from runs.models import Run
-from tests.runs.stories import look, press_start, ready
+from tests.world.stories import look, press_start, ready
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

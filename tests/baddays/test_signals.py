@@ -22,7 +22,7 @@ from runs.models import Task, TaskGroup, Worker
 from tests import make
 from tests.fake_signals import FakeFolder, FakeSignals
 from tests.fakes import World
-from tests.runs.monitor_house import a_watched, complete, offer, passes, prepare, told, watched
+from tests.groups.monitor_house import a_watched, complete, offer, passes, prepare, told, watched
 
 AGREED = Inscription("work", "2026-11-21T12:00:00Z", "", (), ("1", "2"))
 ODD = ["a\x00b", "a\ud800b", "a\x1b[31mb", "a\u202eb"]

@@ -14,9 +14,9 @@ from runs.lifecycle import reaper
 from runs.machine import processes
 from runs.models import Host, Run
 from tests.house.product import is_gone, lab, until
-from tests.runs.stories import look, press_start, ready
 from tests.story.test_bad_days import ASK, IDLE, RUNS
 from tests.story.test_main_job import _make_demo
+from tests.world.stories import look, press_start, ready
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -19,7 +19,7 @@ from runs.machine import processes
 from runs.machine.tmux import TmuxSessions
 from runs.models import Host, Notice, Run, Settings, StartRequest
 from tests.baddays.conftest import BadDay
-from tests.runs.stories import look, press_start, ready, start
+from tests.world.stories import look, press_start, ready, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -20,7 +20,7 @@ from runs.groups.terms import MonitorState, TaskStatus
 from runs.models import Monitor, Task, Worker
 from tests.labctl.session import ROOT
 from tests.patience import PATIENCE
-from tests.runs import stories
+from tests.world import stories
 
 PAGE = (ROOT / "docs" / "hooks.md").read_text()
 SETTINGS = [json.loads(text)["hooks"] for text in re.findall(r"```json\n(.*?)```", PAGE, re.S)]

@@ -10,9 +10,9 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.house.product import until
-from tests.runs import agent_lines as x
 from tests.story.test_bad_days import ASK, PULL
 from tests.story.test_main_job import _make_demo
+from tests.transcript import agent_lines as x
 
 CODE = """
 import json, os, sys, time

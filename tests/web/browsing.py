@@ -25,7 +25,7 @@ OpenPage = Callable[..., Page]
 
 
 @pytest.fixture
-def open_page(browser: Browser, live_server: Any) -> Iterator[OpenPage]:
+def open_page(browser: Browser, page_server: Any) -> Iterator[OpenPage]:
     """Opens a path as a user, in a context of its own: `open_page("/", anna, width=390)`.
 
     With `clock=True` the page's time stands still until the test moves it on (`page.clock.run_for`):
@@ -38,14 +38,14 @@ def open_page(browser: Browser, live_server: Any) -> Iterator[OpenPage]:
         path: str, user: User, *, width: int = 1440, clock: bool = False, **options: Any
     ) -> Page:
         context = browser.new_context(
-            viewport={"width": width, "height": 900}, base_url=live_server.url, **options
+            viewport={"width": width, "height": 900}, base_url=page_server.url, **options
         )
         contexts.append(context)
         client = Client()
         client.force_login(user)
         name = django_settings.SESSION_COOKIE_NAME
         context.add_cookies(
-            [{"name": name, "value": client.cookies[name].value, "url": live_server.url}]
+            [{"name": name, "value": client.cookies[name].value, "url": page_server.url}]
         )
         page = context.new_page()
         page.set_default_timeout(BROWSER_PATIENCE)

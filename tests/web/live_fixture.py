@@ -12,7 +12,7 @@ from tests.patience import PATIENCE
 
 
 @pytest.fixture
-def live_server(live_server: Any) -> Iterator[Any]:
+def page_server(live_server: Any) -> Iterator[Any]:
     """The server of the whole run. The pages of a test are closed by now, its requests may go on.
 
     They would write into the emptied tables, and ask the next test's world.

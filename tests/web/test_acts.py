@@ -35,8 +35,8 @@ from runs.watch import acts as watches
 from runs.watch.session import Terms
 from tests import make
 from tests.fakes import World
+from tests.pulls.review_desk import Review
 from tests.web import people
-from tests.web.review_desk import Review
 from tests.web.test_doors import _addresses
 from trackers.builtin import store
 

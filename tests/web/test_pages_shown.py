@@ -18,9 +18,9 @@ from runs.overview import queries
 from runs.web import fragments
 from tests import make
 from tests.fakes import START, World
+from tests.watch.test_watch_pages import part
 from tests.web import board_rows as rows
 from tests.web.people import text_of
-from tests.web.test_watch_pages import part
 from tests.world.memory_tracker import MemoryTracker
 from trackers.base import Ability, NewPull, Pull, PullState
 from trackers.builtin import store
