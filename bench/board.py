@@ -80,7 +80,7 @@ def measure(client: Client, world, name: str) -> None:  # type: ignore[no-untype
         f"floor: the same client, a page without a database ({name})",
         lambda: _ok(client, "/healthz"),
     )
-    _row(f"floor: the runs in one query ({name})", lambda: list(Run.objects.active().for_board()))
+    _row(f"floor: the runs in one query ({name})", lambda: list(Run.objects.active().rows()))
     _row(f"overview, whole page ({name})", lambda: _ok(client, "/"))
     _row(f"overview, refresh that changed ({name})", lambda: _ok(client, "/live"), changed)
     tag = client.get("/live").headers["HX-PTag"]

@@ -31,7 +31,7 @@ def press_twice(button: Locator) -> None:
     between two. Not by the mouse: the button moves when its words become more.
     """
     button.click(trial=True)
-    button.evaluate("button => { button.click(); button.click(); }")
+    button.evaluate("button => { button.focus(); button.click(); button.click(); }")
 
 
 @pytest.fixture(scope="module")

@@ -159,7 +159,7 @@ def forgotten(run: Run) -> dict[str, object]:
         "turn_ended_at": None,
         **{"asks": "", "asked_at": None, "question": "", "screen_mark": "", "screen_at": None},
         **{"waits": "", "waits_at": None, "waits_note": ""},
-        **{"answer": "", "answered_by": "", "answered_at": None},
+        **{"answer": "", "answered_by": "", "answered_at": None, "answered_mark": ""},
         "exit_status": None,
         "exit_signal": None,
         "exited_at": None,

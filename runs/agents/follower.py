@@ -32,7 +32,7 @@ class Follower:
     def __init__(self, row: AgentTrial, is_json: bool) -> None:
         self._trial = row
         self._is_json = is_json
-        self._was_pressed = False
+        self._was_pressed = self._is_stop_wanted = False
         self._printer = Printer(sys.stdout)
         self._told: set[Step] = set()
 
@@ -45,13 +45,20 @@ class Follower:
         """Have the trial stopped; who presses again does not wait for it."""
         if self._was_pressed:
             return CODE_INTERRUPTED
-        trial.stop(wiring.lab(), self._trial, who())
-        self._was_pressed = True
+        self._was_pressed = self._is_stop_wanted = True
         say("Stopping the trial. Ctrl-C again does not wait for it.")
+        self._hand_on()
         return None
+
+    def _hand_on(self) -> None:
+        """Ask for the stop; tried again with the next news while the database is away."""
+        if self._is_stop_wanted:
+            trial.stop(wiring.lab(), self._trial, who())
+            self._is_stop_wanted = False
 
     def news(self) -> int | None:
         """Print the steps that are known now; the exit code once the trial has ended."""
+        self._hand_on()
         found = AgentTrial.objects.filter(pk=self._trial.pk).first()
         if found is None:
             self._print("The profile was removed, and its trial with it.", {"state": "removed"})

@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 from ninja import Path
 from pydantic import (
     AfterValidator,
-    AwareDatetime,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -199,17 +198,6 @@ class StartGiven(Given):
     """Which issue to start. Without one, the lowest ready issue that nobody has claimed."""
 
     issue: Name | None = None
-
-
-class AnswerGiven(Given):
-    """An answer to what a run waits for: `since` is that of its `waits`.
-
-    `choice`: the digit of one of the choices on its screen; without it `text` is sent.
-    """
-
-    since: AwareDatetime
-    choice: Annotated[int, Field(ge=1, le=9), WHOLE] | None = None
-    text: Annotated[str, Field(max_length=4000, pattern=NO_NUL)] = ""
 
 
 class Choice(Given):

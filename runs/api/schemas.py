@@ -207,11 +207,16 @@ class AgentTold(BaseModel):
 
 
 class RunWait(BaseModel):
-    """For what a working run waits that only a person can give, and what its program said of it."""
+    """For what a working run waits that only a person can give, and what its program said of it.
+
+    `answered_by` and `answered_at`: who has answered on its page, while it has not gone on yet.
+    """
 
     kind: Wait
     since: datetime
     note: str
+    answered_by: str
+    answered_at: datetime | None
 
 
 class RunRow(BaseModel):

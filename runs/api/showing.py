@@ -236,7 +236,13 @@ def run_row(row: Run, now: datetime, settings: Settings) -> schemas.RunRow:
 def _run_wait(row: Run) -> schemas.RunWait | None:
     if not row.is_waiting or row.waits_at is None:
         return None
-    return schemas.RunWait(kind=Wait(row.waits), since=row.waits_at, note=row.waits_note)
+    return schemas.RunWait(
+        kind=Wait(row.waits),
+        since=row.waits_at,
+        note=row.waits_note,
+        answered_by=row.answered_by,
+        answered_at=row.answered_at,
+    )
 
 
 def told(row: Run) -> schemas.AgentTold:

@@ -65,8 +65,9 @@ def _read(lab: Lab) -> tuple[datetime, ClockReading]:
 
 def _set(lab: Lab, moved: timedelta) -> None:
     runs = Run.objects.filter(host=lab.host, settled_at=None)
-    times = ("started_at", "held_at", "resumed_at")
-    runs.filter(outcome="").update(**{name: F(name) + moved for name in times})
+    times = ("started_at", "held_at", "resumed_at", "turn_ended_at")
+    waits = ("asked_at", "screen_at", "waits_at", "answered_at")
+    runs.filter(outcome="").update(**{name: F(name) + moved for name in (*times, *waits)})
     runs.update(launch_deadline=F("launch_deadline") + moved)
     fixers = Fixer.objects.filter(host=lab.host, end="")
     fixers.update(asked_at=F("asked_at") + moved, started_at=F("started_at") + moved)

@@ -206,6 +206,10 @@ class SeamError(Exception):
     """
 
 
+class MaybeGiven(SeamError):
+    """A session may have got what it was given, in whole or in part, and may not."""
+
+
 class Taken(SeamError):
     """The branch or the folder of a claim is there already and belongs to somebody else."""
 
@@ -321,7 +325,8 @@ class Sessions(Protocol):
     def say(self, name: str, marker: str, text: str) -> None:
         """Give the program of a session with this marker a text, as if pasted and sent with Enter.
 
-        Raises SeamError, also when the session is gone or another one.
+        Raises MaybeGiven when it cannot be told how far it came, and SeamError when nothing was
+        given, also because the session is gone or another one.
         """
 
     def press(self, name: str, marker: str, digit: int) -> None:

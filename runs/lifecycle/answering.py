@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import Q
 
-from runs.core.ports import Lab, SeamError
+from runs.core.ports import Lab, MaybeGiven, SeamError
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
 from runs.lifecycle import observe, reaper, wait_rules
+from runs.lifecycle.wait_rules import Choice, Dialog
 from runs.models import Run
 from runs.timeline import announce
 
@@ -20,18 +21,49 @@ SHOWN_CHARACTERS = 300
 
 NO_TEXT = "Write what the agent is to be told."
 TOO_LONG = f"At most {TEXT_CHARACTERS:,} characters."
-NOT_OFFERED = "The agent does not offer this choice any more. Nothing was sent."
 ELSEWHERE = "Its session is on another machine. Nothing was sent."
+GONE_ON = "It does not wait any more. Nothing was sent."
+ANOTHER = "It asks something else by now. Nothing was sent; look at its screen."
+WANTS_A_CHOICE = (
+    "It wants one of its choices pressed, and a text could press another. Nothing was sent."
+)
 
 
 class AnswerRefused(ActRefused):
-    """The answer was not given, and nothing was sent."""
+    """The answer was not given as it was meant; the text says what is known."""
 
 
-def say(lab: Lab, run: Run, text: str, *, since: datetime, by: str) -> None:
-    """Give the agent a text, as an answer to what it waits for since `since`.
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What a page offers to answer with: choices to press, a box for a text, or both."""
 
-    Raises AnswerRefused, then nothing was sent.
+    choices: Sequence[Choice]
+    mark: str
+    has_text: bool
+
+
+def form(lab: Lab, run: Run) -> Form | None:
+    """How a run may be answered now; None when it may not, or was answered a moment ago."""
+    is_here = run.is_waiting and run.host == lab.host
+    if not is_here or (run.answered_at is not None and not _is_due_again(lab, run)):
+        return None
+    wants_choice = run.waits in wait_rules.WITH_CHOICES
+    try:
+        found = _dialog(lab, run)
+    except SeamError:
+        return None if wants_choice else Form((), "", has_text=True)
+    if wants_choice:
+        return Form(found.choices, found.mark, has_text=False) if found.choices else None
+    if found.is_open:
+        return Form(found.choices, found.mark, has_text=False)
+    return Form((), "", has_text=True)
+
+
+def say(lab: Lab, run: Run, text: str, *, since: str, by: str) -> None:
+    """Give the agent a text, as an answer to what it waits for since `since` (ISO 8601).
+
+    Never while it shows a dialog, in which letters and Enter would press a choice. Raises
+    AnswerRefused.
     """
     lines = text.replace("\r\n", "\n")
     said = "".join(c if c.isprintable() or c == "\n" else " " for c in lines).strip()
@@ -39,68 +71,99 @@ def say(lab: Lab, run: Run, text: str, *, since: datetime, by: str) -> None:
         raise AnswerRefused(NO_TEXT, code="invalid", field="text")
     if len(said) > TEXT_CHARACTERS:
         raise AnswerRefused(TOO_LONG, code="invalid", field="text")
-    _take(lab, run, said, since, by)
+    _check(lab, run, since)
+    if run.waits in wait_rules.WITH_CHOICES or _seen(lab, run).is_open:
+        raise AnswerRefused(WANTS_A_CHOICE, code="wants_a_choice")
+    _take(lab, run, said, by)
     _send(lab, run, lambda: lab.sessions.say(run.session, reaper.marker(lab, run), said))
 
 
-def choose(lab: Lab, run: Run, digit: int, *, since: datetime, by: str) -> None:
-    """Press the digit of a choice that the agent's screen offers. Raises AnswerRefused, as `say`."""
-    found = {one.digit: one for one in wait_rules.choices(_screen(lab, run))}
-    if digit not in found:
-        raise AnswerRefused(NOT_OFFERED, code="not_waiting")
-    _take(lab, run, f"{digit}. {found[digit].text}", since, by)
+def choose(lab: Lab, run: Run, digit: int, *, since: str, mark: str, by: str) -> None:
+    """Press the digit of a choice of the dialog with this mark, if that is the one on the screen.
+
+    Raises AnswerRefused.
+    """
+    _check(lab, run, since)
+    found = _seen(lab, run)
+    chosen = next((one for one in found.choices if one.digit == digit), None)
+    if chosen is None or found.mark != mark:
+        raise AnswerRefused(ANOTHER, code="not_waiting")
+    _take(lab, run, f"{digit}. {chosen.text}", by, mark)
     _send(lab, run, lambda: lab.sessions.press(run.session, reaper.marker(lab, run), digit))
 
 
-def offered(lab: Lab, run: Run) -> list[wait_rules.Choice]:
-    """What a waiting agent offers to choose from; empty where that cannot be told."""
-    try:
-        return wait_rules.choices(_screen(lab, run))
-    except SeamError:
-        return []
-
-
-def _screen(lab: Lab, run: Run) -> str:
-    text = lab.sessions.screens([run.session]).get(run.session, "")
-    return observe.plain(observe.tidy(text))
-
-
-def _take(lab: Lab, run: Run, text: str, since: datetime, by: str) -> None:
-    """Make this the one answer to the question, before it is sent: of two people one is let through.
-
-    One whose screen did not change for a while after it got lost on its way, and may be given again.
-    """
+def _check(lab: Lab, run: Run, since: str) -> None:
+    """Whether it waits here, and for what the person saw."""
+    run.refresh_from_db()
+    if not run.is_waiting or run.waits_at is None:
+        raise AnswerRefused(GONE_ON, code="not_waiting")
+    if run.waits_at.isoformat() != since:
+        raise AnswerRefused(ANOTHER, code="not_waiting")
     if run.host != lab.host:
         raise AnswerRefused(ELSEWHERE)
+
+
+def _dialog(lab: Lab, run: Run) -> Dialog:
+    text = lab.sessions.screens([run.session]).get(run.session, "")
+    return wait_rules.dialog(observe.plain(observe.tidy(text)))
+
+
+def _seen(lab: Lab, run: Run) -> Dialog:
+    try:
+        return _dialog(lab, run)
+    except SeamError as error:
+        text = f"Its screen could not be read: {lab.mask(str(error))}. Nothing was sent."
+        raise AnswerRefused(text) from error
+
+
+def _is_due_again(lab: Lab, run: Run) -> bool:
+    return run.answered_at is not None and lab.now() - run.answered_at >= wait_rules.LOST_AFTER
+
+
+def _take(lab: Lab, run: Run, text: str, by: str, mark: str = "") -> None:
+    """Make this the one answer to the question, before it is sent: of two people one is let through.
+
+    An answer to which nothing happened for a while may be given again. A choice only while its
+    dialog still stands: `mark` is that of the one on the screen.
+    """
     now, shown = lab.now(), lab.mask(text)[:SHOWN_CHARACTERS]
-    is_lost = Q(answered_at__lte=now - wait_rules.LOST_AFTER, screen_at__lte=F("answered_at"))
-    rows = Run.objects.working().exclude(waits="").filter(pk=run.pk, waits_at=since)
+    is_lost = Q(answered_at__lte=now - wait_rules.LOST_AFTER, answered_mark=mark)
+    rows = Run.objects.working().exclude(waits="").filter(pk=run.pk, waits_at=run.waits_at)
+    told = {"answer": shown, "answered_by": by, "answered_at": now, "answered_mark": mark}
     with transaction.atomic():
-        won = rows.filter(Q(answered_at=None) | is_lost).update(
-            answer=shown, answered_by=by, answered_at=now
-        )
-        if not won:
+        if not rows.filter(Q(answered_at=None) | is_lost).update(**told):
             raise _refusal(run)
         announce.tell(lab, NoticeKind.RUN_ANSWERED, f"answered: {shown}", run=run, by=by)
+    run.answered_at = now
 
 
 def _refusal(run: Run) -> AnswerRefused:
     """Why an answer came too late, from the row as it is now."""
+    before = run.waits_at
     run.refresh_from_db()
     if not run.is_waiting:
-        return AnswerRefused("It does not wait any more. Nothing was sent.", code="not_waiting")
-    if run.answered_at is not None:
+        return AnswerRefused(GONE_ON, code="not_waiting")
+    if run.waits_at == before and run.answered_at is not None:
         text = f"{run.answered_by} has answered it already: {run.answer}. Nothing more was sent."
         return AnswerRefused(text, code="answered")
-    return AnswerRefused("It asks something else by now. Nothing was sent.", code="not_waiting")
+    return AnswerRefused(ANOTHER, code="not_waiting")
 
 
 def _send(lab: Lab, run: Run, give: Callable[[], None]) -> None:
+    """Send what was taken; what surely did not arrive is taken back, and nobody else's answer."""
+    mine = Run.objects.filter(pk=run.pk, waits_at=run.waits_at, answered_at=run.answered_at)
     try:
         give()
+    except MaybeGiven as error:
+        text = f"it is not known whether the answer arrived: {lab.mask(str(error))}"
+        with transaction.atomic():
+            announce.tell(lab, NoticeKind.RUN_WARNED, text, run=run)
+        text = f"{text[:1].upper()}{text[1:]}. Look at its screen."
+        raise AnswerRefused(text, code="unsure") from error
     except SeamError as error:
         text = f"not sent: {lab.mask(str(error))}"
+        none = {"answer": "", "answered_by": "", "answered_at": None, "answered_mark": ""}
         with transaction.atomic():
-            Run.objects.filter(pk=run.pk).update(answer="", answered_by="", answered_at=None)
+            mine.update(**none)
             announce.tell(lab, NoticeKind.RUN_STEP, text, run=run)
         raise AnswerRefused(f"It was {text}. The agent was left as it is.") from error

@@ -14,7 +14,7 @@ from runs.api.asked import ProjectId, RunId
 from runs.api.router import Router
 from runs.core.states import AnswerCode, RunState
 from runs.dispatch import start_answers, start_requests
-from runs.lifecycle import answering, stop
+from runs.lifecycle import stop
 from runs.models import Run, Settings
 from runs.overview import queries
 from runs.projects.api import project_of
@@ -69,24 +69,6 @@ def run_stop(request: HttpRequest, run_id: RunId) -> api_schemas.Run:
     """End a run now. Worktree and branch are kept; it is neither success nor failure."""
     if not stop.stop(lab(), _run(run_id), username(request)):
         raise Denied(409, "already_ended", ENDED)
-    return _shown(run_id)
-
-
-@router.post(
-    "/{int:run_id}/answer",
-    response=replies.given(api_schemas.Run),
-    summary="Answer a waiting agent",
-)
-def run_answer(request: HttpRequest, run_id: RunId, given: asked.AnswerGiven) -> api_schemas.Run:
-    """Answer the question of `waits`, once: with a digit that the screen offers, or with a text.
-
-    409 when the agent does not wait any more, asks something else, or was answered already.
-    """
-    found, by = _run(run_id), username(request)
-    if given.choice is not None:
-        answering.choose(lab(), found, given.choice, since=given.since, by=by)
-    else:
-        answering.say(lab(), found, given.text, since=given.since, by=by)
     return _shown(run_id)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 from runs.accounts import holds, resuming
 from runs.accounts.refusal_rules import Refused
 from runs.core import budgets
 from runs.core.ports import Lab, Sighting
-from runs.core.states import Outcome, RunState, Trouble
+from runs.core.states import Outcome, RunState, Trouble, Wait
 from runs.core.tick_context import TickContext
 from runs.forges import cadence, fan_out, tracker_health
 from runs.forges.fan_out import Root, Silence
@@ -65,7 +65,7 @@ def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting |
         budget=run.project.budget(tick.settings),
         was_interrupted=run.interrupted_at is not None,
         trouble=_trouble(run, reading),
-        waited=budgets.age(tick.now, run.waits_at) if run.waits else budgets.ZERO,
+        waited=_waited(run, tick.now),
     )
     outcome = verdict(facts)
     if reading is not None and outcome is not Outcome.SUCCEEDED:
@@ -88,14 +88,20 @@ def _reason(outcome: Outcome, facts: RunFacts, signal: Signal, ending: Ending) -
     if outcome is Outcome.DIED:
         return why_dead(ending, signal.missing)
     if outcome is Outcome.TIMED_OUT:
-        return f"{signal.missing} after {minutes(facts.budget)}{_waited(facts.waited)}"
+        return f"{signal.missing} after {minutes(facts.budget)}{facts.waited}"
     if outcome is Outcome.INTERRUPTED:
         return "its watch session was aborted, and it ended when it was interrupted; work is kept"
     return signal.proof
 
 
-def _waited(length: timedelta) -> str:
-    return f"; it waited for a person for the last {minutes(length)}" if length else ""
+def _waited(run: Run, now: datetime) -> str:
+    """What its last wait did with the budget, for the end of a sentence."""
+    if not run.waits or run.answered_at is not None:
+        return ""
+    long = minutes(budgets.age(now, run.waits_at))
+    if run.waits == Wait.QUIET:
+        return f"; its screen had not changed for the last {long}"
+    return f"; it waited for a person for the last {long}"
 
 
 def _trouble(run: Run, reading: Reading | None) -> Trouble:

@@ -28,8 +28,8 @@ _ROW = (
     *("state", "outcome", "reason", "warning", "last_line", "trouble", "budget_seconds"),
     *("started_at", "interrupted_at", "ended_at", "settled_at", "look_asked_at", "seen_until"),
     *("held_at", "rested_seconds", "resumed_at", "resume_failures", "retry_at", "resumes"),
-    *("agent_state", "agent_until", "began_at", "turn_ended_at"),
-    *("waits", "waits_at", "waits_note"),
+    *("agent_state", "agent_note", "agent_until", "began_at", "turn_ended_at"),
+    *("waits", "waits_at", "waits_note", "answered_by", "answered_at"),
     *("proven", "pull_number", "pull_state", "mirrored", "worktree_fate"),
 )
 
@@ -170,6 +170,9 @@ class Run(AgentTold, QuickRows):
     )
     answered_by = models.CharField(max_length=150, blank=True, default="")
     answered_at = models.DateTimeField(null=True, blank=True)
+    answered_mark = models.CharField(
+        max_length=16, blank=True, default="", help_text="Of which dialog a choice was taken."
+    )
     last_words = models.TextField(
         blank=True, help_text="The end of the screen when the program ended."
     )
@@ -205,6 +208,10 @@ class Run(AgentTold, QuickRows):
     budget_seconds = models.PositiveIntegerField(
         null=True, blank=True, help_text="The budget that was in force when it ended."
     )
+
+    # What this process read of its screen in this tick: whether at all, and whether it shows a dialog.
+    is_screen_read = False
+    shows_dialog: bool | None = None
 
     objects = RunQuerySet.as_manager()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from django.db import connection, transaction
@@ -11,9 +12,10 @@ from django.db.models import F
 
 from runs.agents import links
 from runs.core.ports import Lab, SeamError
-from runs.core.states import NoticeKind
+from runs.core.states import NoticeKind, Wait
 from runs.lifecycle import observe, wait_rules
 from runs.lifecycle.delivery_rules import SHORT
+from runs.lifecycle.wait_rules import Dialog
 from runs.models import Host, Run
 from runs.timeline import announce
 from runs.transcript import listening
@@ -56,26 +58,44 @@ def glance(lab: Lab, runs: Sequence[Run]) -> int:
 
 
 def _keep_marks(lab: Lab, screens: Mapping[Run, str]) -> None:
-    """Note which screens changed, and whose agent goes on after it had asked a person.
+    """Note which screens changed, and what they show of a question to a person.
 
     Nothing is told by it, and no page is made anew.
     """
-    marks = {run: observe.mark(screen) for run, screen in screens.items() if screen.strip()}
-    changed = {run: mark for run, mark in marks.items() if mark != run.screen_mark}
-    answered = [run for run in changed if wait_rules.was_answered(run.asked_at, run.screen_at)]
-    if answered:
-        gone = {"asks": "", "asked_at": None, "question": ""}
-        Run.objects.working().filter(pk__in=[run.pk for run in answered]).update(**gone)
-        for run in answered:
-            run.asks, run.asked_at, run.question = "", None, ""
-    if changed:
-        now = lab.now()
-        stored = connection.ops.adapt_datetimefield_value(now)
-        with connection.cursor() as cursor:
-            rows = [(mark, stored, run.pk) for run, mark in changed.items()]
-            cursor.executemany(KEEP_MARK, rows)
-        for run, mark in changed.items():
-            run.screen_mark, run.screen_at = mark, now
+    now, changed = lab.now(), {}
+    with transaction.atomic():
+        for run, screen in screens.items():
+            if not screen.strip():
+                continue
+            run.is_screen_read = True
+            mark = observe.mark(screen)
+            if run.asks:
+                _keep_question(run, wait_rules.dialog(observe.plain(screen)), mark, now)
+            if mark != run.screen_mark:
+                changed[run] = mark
+        if changed:
+            stored = connection.ops.adapt_datetimefield_value(now)
+            with connection.cursor() as cursor:
+                rows = [(mark, stored, run.pk) for run, mark in changed.items()]
+                cursor.executemany(KEEP_MARK, rows)
+    for run, mark in changed.items():
+        run.screen_mark, run.screen_at = mark, now
+
+
+def _keep_question(run: Run, dialog: Dialog, mark: str, now: datetime) -> None:
+    """Whether the question that its hooks told of is over, or another one stands in its place."""
+    run.shows_dialog = dialog.is_open
+    if mark == run.screen_mark:
+        return
+    told: dict[str, object] = {}
+    if dialog.is_open:
+        if run.answered_at is not None and dialog.mark != run.answered_mark:
+            told = {"asked_at": now, "question": ""}
+    elif wait_rules.was_answered(run.asked_at, run.screen_at):
+        told = {"asks": Wait.NONE, "asked_at": None, "question": ""}
+    if told and Run.objects.working().filter(pk=run.pk).update(**told):
+        for name, value in told.items():
+            setattr(run, name, value)
 
 
 def _keep_lines(lab: Lab, lines: Mapping[Run, str]) -> int:

@@ -122,7 +122,8 @@ def answer(request: HttpRequest, run_id: int) -> HttpResponse:
     told, by = given.cleaned_data, username(request)
     try:
         if told["choice"] is not None:
-            answering.choose(lab, found, told["choice"], since=told["since"], by=by)
+            seen = {"since": told["since"], "mark": told["mark"]}
+            answering.choose(lab, found, told["choice"], **seen, by=by)
         else:
             answering.say(lab, found, told["text"], since=told["since"], by=by)
     except answering.AnswerRefused as refused:

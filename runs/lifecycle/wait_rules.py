@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from runs.core.states import Wait
 
-# Within it a pull request that was opened last is found, and labsite's own next word is given.
+# Within it a pull request that was opened last is found.
 IDLE_AFTER = timedelta(seconds=10)
+# So long somebody else may answer a question first: another hook, or whoever is attached.
+ASKED_AFTER = timedelta(seconds=3)
+# A screen without a dialog that changed within this time shows work.
+STILL_AFTER = timedelta(seconds=6)
 # Until then a program is still drawing what it asks, with whatever else ran beside it.
 DRAWN_AFTER = timedelta(seconds=8)
-# An answer whose screen has not changed for so long may be given once more: it got lost.
-LOST_AFTER = timedelta(seconds=15)
-CHOICE_LINES, CHOICE_CHARACTERS = 30, 200
-_CHOICE = re.compile(r"[\s│┃|❯›>]*(?P<digit>[1-9])[.)] +(?P<text>\S.*)")
+# A program whose screen goes on changing for so long after the end of its turn works on.
+WORKS_AFTER = timedelta(seconds=20)
+# An answer after which nothing changed for so long got lost on its way.
+LOST_AFTER = timedelta(seconds=30)
+WITH_CHOICES = (Wait.PERMISSION, Wait.QUESTION)
+CHOICE_LINES, CHOICE_CHARACTERS, ABOVE = 30, 200, 12
+_CURSOR = "❯›>"
+_UNDRAWN = str.maketrans("", "", f"│┃|{_CURSOR}")
+_CHOICE = re.compile(rf"[\s│┃|]*(?P<cursor>[{_CURSOR}]?)\s*(?P<digit>[1-9])[.)] +(?P<text>\S.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +33,7 @@ class WaitFacts:
     """What is known of a session that is alive and has no outcome.
 
     `asks`, `asked_at`, `question`: what its hooks said that it asks a person, and since when.
+    `shows_dialog`: whether its screen offers choices with a cursor; None where it was not read.
     `turn_ended_at`: since when it has no next word; None while it works or where nothing tells.
     `is_error` and `note`: an error ended that turn, in these words. `changed_at`: when its screen
     changed last; None where that is not known. `quiet_after`: after how long without a change it
@@ -32,6 +43,7 @@ class WaitFacts:
     asks: Wait = Wait.NONE
     asked_at: datetime | None = None
     question: str = ""
+    shows_dialog: bool | None = None
     turn_ended_at: datetime | None = None
     is_error: bool = False
     note: str = ""
@@ -56,20 +68,42 @@ class Choice:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Dialog:
+    """What a screen offers to choose from. `mark` tells two dialogs apart; `is_open`: with a cursor."""
+
+    choices: tuple[Choice, ...] = ()
+    mark: str = ""
+    is_open: bool = False
+
+
 def waiting(facts: WaitFacts, now: datetime) -> Waiting:
     """What the facts prove; what the program says itself comes before what its screen shows."""
     if facts.asks is not Wait.NONE and facts.asked_at is not None:
-        return Waiting(facts.asks, facts.asked_at, facts.question)
-    ended_at = facts.turn_ended_at
+        is_waiting = _still_asks(facts, facts.asked_at, now)
+        return Waiting(facts.asks, facts.asked_at, facts.question) if is_waiting else Waiting()
+    changed_at, ended_at = facts.changed_at, facts.turn_ended_at
     if ended_at is not None:
-        if now - ended_at < IDLE_AFTER:
+        if now - ended_at < IDLE_AFTER or _works_on(changed_at, ended_at, now):
             return Waiting()
         kind = Wait.ERROR if facts.is_error else Wait.IDLE
         return Waiting(kind, ended_at, facts.note if facts.is_error else "")
-    changed_at = facts.changed_at
     if changed_at is not None and facts.quiet_after and now - changed_at >= facts.quiet_after:
         return Waiting(Wait.QUIET, changed_at)
     return Waiting()
+
+
+def _still_asks(facts: WaitFacts, asked_at: datetime, now: datetime) -> bool:
+    """Whether a question that hooks told of stands, and was not answered at once by somebody else."""
+    is_moving = facts.changed_at is not None and now - facts.changed_at < STILL_AFTER
+    return now - asked_at >= ASKED_AFTER and not (facts.shows_dialog is False and is_moving)
+
+
+def _works_on(changed_at: datetime | None, ended_at: datetime, now: datetime) -> bool:
+    """Whether a screen contradicts the end of a turn: a hook of its user's own sent it back to work."""
+    if changed_at is None or changed_at - ended_at <= WORKS_AFTER:
+        return False
+    return now - changed_at < WORKS_AFTER
 
 
 def was_answered(asked_at: datetime | None, changed_at: datetime | None) -> bool:
@@ -81,22 +115,32 @@ def was_answered(asked_at: datetime | None, changed_at: datetime | None) -> bool
     return asked_at is not None and changed_at is not None and changed_at - asked_at > DRAWN_AFTER
 
 
-def choices(screen: str) -> list[Choice]:
+def dialog(screen: str) -> Dialog:
     """What a program offers to choose from at the end of its screen, which has no colours.
 
-    They are numbered from 1 on, one under the other; empty when it offers nothing of that form.
+    Choices are numbered from 1 on, one under the other, two at least.
     """
+    lines = screen.splitlines()[-CHOICE_LINES:]
     found: list[Choice] = []
-    for line in screen.splitlines()[-CHOICE_LINES:]:
+    begin = end = 0
+    is_open = False
+    for number, line in enumerate(lines):
         match = _CHOICE.fullmatch(line.rstrip(" │┃|"))
         if match is None:
             continue
         digit, text = int(match["digit"]), match["text"].strip()
         if digit == 1:
-            found = []
+            found, begin, is_open = [], number, False
         if digit == len(found) + 1:
             found.append(Choice(digit, text[:CHOICE_CHARACTERS]))
-    return found if len(found) > 1 else []
+            end, is_open = number, is_open or bool(match["cursor"])
+    if len(found) < 2:
+        return Dialog()
+    block = lines[max(0, begin - ABOVE) : end + 1]
+    plain = "\n".join(line.translate(_UNDRAWN).strip() for line in block)
+    return Dialog(
+        tuple(found), hashlib.sha256(plain.encode("utf-8", "replace")).hexdigest()[:16], is_open
+    )
 
 
 def words(kind: Wait) -> str:

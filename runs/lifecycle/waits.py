@@ -25,6 +25,8 @@ def note(tick: TickContext, runs: Sequence[Run]) -> int:
         if run.outcome or run.state != RunState.WORKING:
             continue
         found = wait_rules.waiting(_facts(run, tick.settings), tick.now)
+        if Wait.QUIET in (found.kind, run.waits) and not run.is_screen_read:
+            continue  # whether a screen still stands cannot be told without a look at it
         if found != Waiting(Wait(run.waits), run.waits_at, run.waits_note):
             with tick.going_on(f"run {run.pk}: its wait was not kept", run_id=run.pk):
                 changed += _keep(tick, run, found)
@@ -36,6 +38,7 @@ def _facts(run: Run, settings: Settings) -> WaitFacts:
         asks=Wait(run.asks),
         asked_at=run.asked_at,
         question=run.question,
+        shows_dialog=run.shows_dialog,
         turn_ended_at=None if run.is_adopted or run.is_one_shot else run.turn_ended_at,
         is_error=run.is_error,
         note=run.agent_note,
@@ -48,12 +51,12 @@ def _keep(tick: TickContext, run: Run, found: Waiting) -> bool:
     before = Wait(run.waits)
     columns = {"waits": found.kind, "waits_at": found.since, "waits_note": found.note[:300]}
     if found.since != run.waits_at:  # what was answered to another question is no answer to this
-        columns |= {"answer": "", "answered_by": "", "answered_at": None}
+        columns |= {"answer": "", "answered_by": "", "answered_at": None, "answered_mark": ""}
     with transaction.atomic():
         rows = Run.objects.working().filter(pk=run.pk, waits=before)
         if not rows.update(**columns):
             return False
-        if found.kind is not before:
+        if found.kind is not before or found.since != run.waits_at:
             announce.tell(tick.lab, *_news(run, before, found), run=run)
     for name, value in columns.items():
         setattr(run, name, value)
@@ -64,4 +67,6 @@ def _news(run: Run, before: Wait, found: Waiting) -> tuple[NoticeKind, str]:
     """What the timeline tells."""
     if found.kind is Wait.NONE:
         return NoticeKind.RUN_GOES_ON, f"the agent goes on; it {wait_rules.past(before)}"
-    return NoticeKind.RUN_WAITS, wait_rules.sentence(found.kind, run.agent, found.note)
+    # With its time, so that the next one is not taken for the same and kept from who is told outside.
+    when = f", since {found.since:%H:%M:%S} UTC" if found.since else ""
+    return NoticeKind.RUN_WAITS, f"{wait_rules.sentence(found.kind, run.agent, found.note)}{when}"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from runs.core import masking, naming
 from runs.core.paths import Paths
-from runs.core.ports import Exit, Order, Output, SeamError, Sighting
+from runs.core.ports import Exit, MaybeGiven, Order, Output, SeamError, Sighting
 from runs.machine import files, processes, recorder, shell, sightings, tmux_recall
 
 TIMEOUT = 5.0
@@ -59,7 +59,7 @@ def _shows(screen: str, before: str, text: str) -> bool:
     if screen == before:
         return False
     end = _letters(text)[-PASTED_END:]
-    return screen.count(end) > before.count(end) or _PASTED in screen
+    return any(screen.count(part) > before.count(part) for part in (end, _PASTED))
 
 
 class TmuxSessions:
@@ -219,15 +219,20 @@ class TmuxSessions:
             os.close(handle)
         if done.status != 0:
             raise SeamError(_gone(name) if self._is_absent(done.stderr) else done.stderr.strip())
-        before = self._plainly(name)
+        before = self._letters(name)
         # In brackets where the program asks for them, so that a text of several lines stays one.
         self._give(name, marker, f"paste-buffer -p -d -b {name} -t ={name}:")
         # A program takes an Enter that comes along with a paste for a part of it.
         end = time.monotonic() + PASTED_WITHIN
-        while time.monotonic() < end and not _shows(self._plainly(name), before, text):
+        while not _shows(self._letters(name), before, text):
+            if time.monotonic() > end:
+                raise MaybeGiven("the program did not show the text, so Enter was not pressed")
             time.sleep(PASTED_LOOK)
         time.sleep(PASTED_LOOK)
-        self._give(name, marker, f"send-keys -t ={name}: Enter")
+        try:
+            self._give(name, marker, f"send-keys -t ={name}: Enter")
+        except SeamError as error:
+            raise MaybeGiven(f"the text was given, and Enter perhaps not: {error}") from error
 
     def press(self, name: str, marker: str, digit: int) -> None:
         _refuse_odd(name, marker)
@@ -237,12 +242,19 @@ class TmuxSessions:
         """The same as `_if_marked`, and an error where there is no such session any more."""
         argv = ("if-shell", "-F", "-t", f"={name}:", f"#{{==:#{{{sightings.MARK}}},{marker}}}")
         done = self._tmux(*argv, command, f"display-message -p {_ELSEWHERE}")
-        if done.status != 0 or _ELSEWHERE in done.stdout:
+        if _ELSEWHERE in done.stdout or self._is_absent(done.stderr):
             raise SeamError(_gone(name))
+        if any(text in done.stderr for text in _NO_SESSION):
+            raise SeamError(_gone(name))
+        if done.status != 0:
+            raise MaybeGiven(shell.words(["tmux", command.split()[0]], done))
 
-    def _plainly(self, name: str) -> str:
-        """The letters and digits of a session's screen."""
-        return _letters(self.screens([name]).get(name, ""))
+    def _letters(self, name: str) -> str:
+        """The letters and digits of a session's screen; empty where it cannot be read."""
+        try:
+            return _letters(self.screens([name]).get(name, ""))
+        except SeamError:
+            return ""
 
     def attach_command(self, name: str) -> Sequence[str]:
         return [self._program, "-S", str(self._paths.tmux_socket), "attach", "-t", f"={name}"]

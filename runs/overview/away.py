@@ -74,9 +74,15 @@ def untold(user: User) -> Away | None:
     return away(visit.away_since, visit.away_until)
 
 
-def put_away(user: User) -> None:
-    """Not shown again, on any device."""
-    Visit.objects.filter(user=user).update(away_since=None, away_until=None)
+def put_away(user: User, until: str) -> bool:
+    """Not shown again, on any device; False when there is something newer than what was shown."""
+    visit = Visit.objects.filter(user=user, away_until__isnull=False).first()
+    if visit is None or visit.away_until is None:
+        return True
+    if until and visit.away_until.isoformat() != until:
+        return False
+    rows = Visit.objects.filter(pk=visit.pk, away_until=visit.away_until)
+    return bool(rows.update(away_since=None, away_until=None))
 
 
 def away(since: datetime, until: datetime) -> Away:

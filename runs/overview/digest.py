@@ -180,6 +180,8 @@ def _wait(run: Run, now: datetime) -> WaitNeeds:
     since = hold_rules.clock(run.waits_at or now, now)
     title = f"{run.project.name} #{run.issue_key}"
     what, advice = wait_rules.words(kind), wait_rules.advice(kind)
+    if run.answered_at is not None:
+        advice = f"{run.answered_by} has answered; it has not gone on yet."
     return WaitNeeds(run.pk, title, what, since, run.waits_note, advice)
 
 

@@ -98,7 +98,7 @@ def frame_live(request: HttpRequest) -> HttpResponse:
 @look
 def away_dismiss(request: HttpRequest) -> HttpResponse:
     """Put away what ended while somebody was not here."""
-    visit_middleware.put_away(request)
+    visit_middleware.put_away(request, request.POST.get("until", ""))
     return answers.done(request, {"away": '<div id="away"></div>'}, reverse("runs:overview"))
 
 

@@ -40,14 +40,14 @@ def away(request: HttpRequest) -> Away | None:
     found = visits.untold(request.user)
     if found is None:  # put away on another device
         request.session.pop(AWAY)
-    return found
+    # A project may have been removed since, with all that ended in it.
+    return None if found is None or found.is_empty else found
 
 
-def put_away(request: HttpRequest) -> None:
-    """Not shown again, on any device."""
-    if isinstance(request.user, User):
-        visits.put_away(request.user)
-    request.session.pop(AWAY, None)
+def put_away(request: HttpRequest, until: str) -> None:
+    """Not shown again, on any device, up to `until`, as the card had it (ISO 8601)."""
+    if isinstance(request.user, User) and visits.put_away(request.user, until):
+        request.session.pop(AWAY, None)
 
 
 def _note(request: HttpRequest) -> None:

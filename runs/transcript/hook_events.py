@@ -30,6 +30,7 @@ FILE = "events.jsonl"
 MOST_BYTES = 1_100_000  # hooks write no more than a little less
 PIECE = 65_536
 DAY = timedelta(days=1)
+AT_ONCE = timedelta(seconds=2)
 # The types of Claude Code's notifications that wait for an answer.
 _ASKED = {
     "permission_prompt": Wait.PERMISSION,
@@ -180,10 +181,13 @@ def _asking(session: Session, entry: Entry, at: datetime) -> Session:
     """The session after an event that may say that it asks a person.
 
     Two hooks tell of one permission, in either order: the one that names the tool says for what.
-    Of several questions the first stands, as its dialog does.
+    Of several that are asked at once the first stands, as its dialog does; a later one is another.
     """
     is_of_tool = entry.get("event") == "PermissionRequest"
     kind = Wait.PERMISSION if is_of_tool else _ASKED.get(lenient_json.word(entry, "asks"))
+    is_another = is_of_tool and session.asked_at is not None and at - session.asked_at > AT_ONCE
+    if is_another:
+        session = replace(session, asks=Wait.NONE, asked_at=None, question="")
     if kind is None or session.question:
         return session
     tool, wish = lenient_json.line(entry, "tool", limit=60), lenient_json.line(entry, "wish")

@@ -333,7 +333,7 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
         context |= {"terminal": screen, "screen_html": terminal.render(screen.text)}
     if asked:
         changes = observe.changes(lab, run)
-        context["answering"] = answering.offered(lab, run) if run.is_waiting else []
+        context["answering"] = answering.form(lab, run)
         context |= {"changes": changes, "files": diff.files(changes.files, changes.patch)}
     return context
 

@@ -23,7 +23,7 @@ def test_a_permission_prompt_of_claude_code_is_seen_and_is_over_once_it_is_answe
     # Its hook comes before its dialog is drawn.
     house.until(run, lambda run: answering.offered(house.real.lab, run))
     assert Notice.objects.filter(run=run, kind=NoticeKind.RUN_WAITS).count() == 1
-    answering.choose(house.real.lab, run, 1, since=run.waits_at, by="anna")
+    answering.choose(house.real.lab, run, 1, since=run.waits_at.isoformat(), by="anna")
     run = house.until(run, lambda run: run.turn_ended_at)
     assert git(project.repo(house.real.paths), "tag", "--list") == "asked", house.told(run)
     assert run.asks == ""
@@ -35,7 +35,9 @@ def test_claude_code_that_has_stopped_goes_on_with_what_it_is_told(house):
     run = house.until(house.start(project), lambda run: run.waits)
     assert run.waits == Wait.IDLE
     model.go_on(*work_on())
-    answering.say(house.real.lab, run, "I mean the\nolder one.", since=run.waits_at, by="anna")
+    answering.say(
+        house.real.lab, run, "I mean the\nolder one.", since=run.waits_at.isoformat(), by="anna"
+    )
     house.until_over(run)
     assert (run.outcome, run.pull_number) == ("succeeded", 2), house.told(run)
     assert Notice.objects.get(run=run, kind=NoticeKind.RUN_ANSWERED).by == "anna"

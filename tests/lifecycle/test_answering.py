@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from django.db import connection
 from django.test import Client
 
+from runs.core.ports import MaybeGiven
 from runs.core.states import NoticeKind
 from runs.lifecycle import answering
 from runs.lifecycle.answering import AnswerRefused
-from runs.lifecycle.wait_rules import choices
+from runs.lifecycle.wait_rules import dialog
 from runs.models import Run
 from tests.fakes import World
-from tests.lifecycle.test_waits import BASH, hears, looked, project, run, shows, told
+from tests.lifecycle.test_waits import BASH, DIALOG, hears, looked, project, run, shows, told
 from tests.web.people import hx, text_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
 __all__ = ["project", "run"]
-
-DIALOG = """
- Bash command
-   rm -rf build
- Do you want to proceed?
- ❯ 1. Yes
-   2. Yes, and don't ask again for rm commands in /worktree
-   3. No, and tell Claude what to do differently (esc)
-"""
 
 
 @pytest.fixture
 def waiting(world: World, run: Run) -> Run:
     """A run whose agent asks for a permission, with the dialog on its screen."""
     hears(world, run, BASH)
+    world.clock.forward(seconds=4)
     return shows(world, run, DIALOG)
 
 
@@ -39,6 +36,16 @@ def idle(world: World, run: Run) -> Run:
     """A run whose agent has ended its turn without delivering anything."""
     hears(world, run, {"event": "Stop"})
     return looked(world, run, seconds=11)
+
+
+def since(run: Run) -> str:
+    assert run.waits_at is not None
+    return run.waits_at.isoformat()
+
+
+def seen(run: Run, screen: str = DIALOG) -> dict[str, str]:
+    """What a person has before them when they press a choice."""
+    return {"since": since(run), "mark": dialog(screen).mark}
 
 
 @pytest.mark.parametrize(
@@ -56,97 +63,185 @@ def idle(world: World, run: Run) -> Run:
     ],
 )
 def test_what_a_screen_offers_to_choose_from(screen, found):
-    offered = choices(screen)
+    offered = dialog(screen).choices
     assert [one.digit for one in offered] == list(range(1, len(found) + 1))
     assert len(offered) == len(found)
     assert all(one.text.startswith(text) for one, text in zip(offered, found, strict=True))
 
 
+def test_two_dialogs_are_told_apart_and_a_moved_cursor_is_the_same_one():
+    moved = DIALOG.replace("❯ 1", "  1").replace("  2.", "❯ 2.")
+    assert dialog(moved).mark == dialog(DIALOG).mark
+    assert dialog(DIALOG.replace("rm -rf build", "git status")).mark != dialog(DIALOG).mark
+    assert dialog(DIALOG).is_open
+    assert not dialog("I did:\n1. this\n2. that").is_open
+
+
 def test_a_choice_is_pressed_once_and_told_with_the_persons_name(world, waiting):
-    since = waiting.waits_at
-    answering.choose(world.lab, waiting, 1, since=since, by="anna")
+    answering.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
     assert world.sessions.typed == [(waiting.session, "key 1")]
     waiting.refresh_from_db()
     assert (waiting.answer, waiting.answered_by) == ("1. Yes", "anna")
     assert told(NoticeKind.RUN_ANSWERED) == ["answered: 1. Yes"]
     with pytest.raises(AnswerRefused, match=r"anna has answered it already: 1\. Yes\."):
-        answering.choose(world.lab, waiting, 2, since=since, by="ben")
+        answering.choose(world.lab, waiting, 2, **seen(waiting), by="ben")
     assert len(world.sessions.typed) == 1
 
 
+def test_of_many_people_who_press_at_once_one_is_let_through(world, waiting):
+    gate = threading.Barrier(5)
+    refused = []
+
+    def press(name: str) -> None:
+        mine = Run.objects.get(pk=waiting.pk)
+        gate.wait()
+        try:
+            answering.choose(world.lab, mine, 1, **seen(waiting), by=name)
+        except AnswerRefused as error:
+            refused.append(error.code)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(5) as pool:
+        list(pool.map(press, "abcde"))
+    assert world.sessions.typed == [(waiting.session, "key 1")]
+    assert refused == ["answered"] * 4
+    assert len(told(NoticeKind.RUN_ANSWERED)) == 1
+
+
+def test_a_choice_is_not_pressed_in_another_dialog_than_the_one_that_was_seen(world, waiting):
+    """Somebody who is attached answered, and the next one stands there with the same words."""
+    world.sessions.text[waiting.session] = DIALOG.replace("rm -rf build", "git push --force")
+    with pytest.raises(AnswerRefused, match="asks something else by now"):
+        answering.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
+    assert world.sessions.typed == []
+
+
+def test_a_text_is_never_typed_into_a_dialog(world, waiting, idle):
+    with pytest.raises(AnswerRefused, match="wants one of its choices pressed"):
+        answering.say(world.lab, waiting, "No, don't", since=since(waiting), by="anna")
+    assert world.sessions.typed == []
+
+
+def test_an_idle_agent_that_shows_a_dialog_by_now_gets_no_text(world, idle):
+    world.sessions.text[idle.session] = DIALOG
+    with pytest.raises(AnswerRefused, match="wants one of its choices pressed"):
+        answering.say(world.lab, idle, "go on", since=since(idle), by="anna")
+
+
 def test_a_text_goes_to_an_agent_that_has_stopped(world, idle):
-    answering.say(world.lab, idle, " Use the\r\nother client.\x07 ", since=idle.waits_at, by="anna")
+    said = " Use the\r\nother client.\x07 "
+    answering.say(world.lab, idle, said, since=since(idle), by="anna")
     assert world.sessions.typed == [(idle.session, "Use the\nother client.")]
     hears(world, idle, {"event": "UserPromptSubmit"})
     looked(world, idle)
     assert (idle.waits, idle.answer, idle.answered_at) == ("", "", None)
 
 
+def test_a_summary_of_several_points_is_no_choice(world, idle):
+    world.sessions.text[idle.session] = "I did two things:\n1. this\n2. that"
+    form = answering.form(world.lab, idle)
+    assert form is not None
+    assert (form.has_text, form.choices) == (True, ())
+
+
 @pytest.mark.parametrize("text", ["", " \n ", "x" * 4001])
 def test_a_text_that_says_nothing_or_too_much_is_refused_at_its_field(world, idle, text):
     with pytest.raises(AnswerRefused) as refused:
-        answering.say(world.lab, idle, text, since=idle.waits_at, by="anna")
+        answering.say(world.lab, idle, text, since=since(idle), by="anna")
     assert refused.value.field == "text"
     assert world.sessions.typed == []
 
 
 def test_an_answer_to_another_question_is_not_sent(world, waiting):
-    before = waiting.waits_at
-    hears(world, waiting, {"event": "UserPromptSubmit"})
-    looked(world, waiting, seconds=1)
+    before = seen(waiting)
+    world.clock.forward(seconds=30)
     hears(world, waiting, {**BASH, "wish": "git push --force"})
-    looked(world, waiting, seconds=1)
+    looked(world, waiting, seconds=4)
     with pytest.raises(AnswerRefused, match="asks something else by now"):
-        answering.choose(world.lab, waiting, 1, since=before, by="anna")
+        answering.choose(world.lab, waiting, 1, **before, by="anna")
     assert world.sessions.typed == []
+
+
+def test_the_next_of_several_dialogs_may_be_answered_though_no_hook_tells_of_it(world, waiting):
+    """Several tools asked at once: only the first question is told by a hook of its own."""
+    answering.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
+    more = DIALOG.replace("rm -rf build", "rm -rf dist")
+    world.clock.forward(seconds=5)
+    shows(world, waiting, more)
+    looked(world, waiting, seconds=4)
+    assert (waiting.waits, waiting.answered_at, waiting.waits_note) == ("permission", None, "")
+    answering.choose(world.lab, waiting, 1, **seen(waiting, more), by="anna")
+    assert len(world.sessions.typed) == 2
 
 
 def test_an_answer_that_comes_when_the_question_is_gone_is_not_sent(world, waiting):
-    since = waiting.waits_at
+    before = seen(waiting)
     hears(world, waiting, {"event": "UserPromptSubmit"})
     looked(world, waiting, seconds=1)
     with pytest.raises(AnswerRefused, match="does not wait any more"):
-        answering.choose(world.lab, waiting, 1, since=since, by="anna")
+        answering.choose(world.lab, waiting, 1, **before, by="anna")
     assert world.sessions.typed == []
-
-
-def test_a_choice_that_is_not_on_the_screen_any_more_is_not_pressed(world, waiting):
-    world.sessions.text[waiting.session] = "✳ Working…"
-    with pytest.raises(AnswerRefused, match="does not offer this choice any more"):
-        answering.choose(world.lab, waiting, 1, since=waiting.waits_at, by="anna")
-    waiting.refresh_from_db()
-    assert (world.sessions.typed, waiting.answered_at) == ([], None)
 
 
 def test_an_answer_to_a_session_that_has_ended_is_not_taken_for_sent(world, idle):
     del world.sessions.all[idle.session]
     with pytest.raises(AnswerRefused, match=r"not sent: the session .* is not there any more"):
-        answering.say(world.lab, idle, "go on", since=idle.waits_at, by="anna")
+        answering.say(world.lab, idle, "go on", since=since(idle), by="anna")
     idle.refresh_from_db()
     assert (idle.answered_at, idle.answer) == (None, "")
     assert told(NoticeKind.RUN_STEP)[-1].startswith("not sent: ")
 
 
-def test_an_answer_that_got_lost_may_be_given_again_and_one_that_arrived_not(world, idle):
-    """The process died between storing and sending: nothing changes on the screen."""
-    Run.objects.filter(pk=idle.pk).update(answered_at=world.clock.now, answered_by="anna")
+def test_what_may_have_arrived_is_not_taken_back(world, idle):
+    def say(name: str, marker: str, text: str) -> None:
+        raise MaybeGiven("tmux gave no answer")
+
+    world.sessions.say = say
+    with pytest.raises(AnswerRefused, match="It is not known whether the answer arrived"):
+        answering.say(world.lab, idle, "go on", since=since(idle), by="anna")
+    idle.refresh_from_db()
+    assert (idle.answered_by, idle.answer) == ("anna", "go on")
+
+
+def test_tmux_that_is_silent_gets_no_answer(world, waiting):
+    world.sessions.broken = "tmux gave no answer"
+    with pytest.raises(AnswerRefused, match="screen could not be read"):
+        answering.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
+    assert answering.form(world.lab, waiting) is None
+
+
+def test_an_answer_that_got_lost_may_be_given_again_while_its_dialog_stands(world, waiting):
+    """The process died between storing and sending: the same dialog stands."""
+    at = world.clock.now
+    lost = {"answered_at": at, "answered_by": "anna", "answered_mark": dialog(DIALOG).mark}
+    Run.objects.filter(pk=waiting.pk).update(**lost)
     with pytest.raises(AnswerRefused, match="answered it already"):
-        answering.say(world.lab, idle, "go on", since=idle.waits_at, by="ben")
-    world.clock.forward(seconds=16)
-    answering.say(world.lab, idle, "go on", since=idle.waits_at, by="ben")
+        answering.choose(world.lab, waiting, 1, **seen(waiting), by="ben")
+    waiting.refresh_from_db()
+    assert answering.form(world.lab, waiting) is None
+    world.clock.forward(seconds=31)
+    assert answering.form(world.lab, waiting) is not None
+    answering.choose(world.lab, waiting, 1, **seen(waiting), by="ben")
     assert len(world.sessions.typed) == 1
-    world.clock.forward(seconds=2)
-    Run.objects.filter(pk=idle.pk).update(screen_at=world.clock.now)
-    world.clock.forward(seconds=16)
-    with pytest.raises(AnswerRefused, match="ben has answered it already"):
-        answering.say(world.lab, idle, "go on", since=idle.waits_at, by="anna")
+
+
+def test_an_answer_that_arrived_is_not_given_again_to_the_next_dialog(world, waiting):
+    answering.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
+    world.clock.forward(seconds=60)  # and no worker looks meanwhile
+    more = DIALOG.replace("rm -rf build", "rm -rf dist")
+    world.sessions.text[waiting.session] = more
+    with pytest.raises(AnswerRefused, match="answered it already"):
+        answering.choose(world.lab, waiting, 1, **seen(waiting, more), by="ben")
+    assert len(world.sessions.typed) == 1
 
 
 def test_a_session_on_another_machine_gets_nothing_from_here(world, idle):
     Run.objects.filter(pk=idle.pk).update(host="elsewhere")
     idle.refresh_from_db()
+    assert answering.form(world.lab, idle) is None
     with pytest.raises(AnswerRefused, match="another machine"):
-        answering.say(world.lab, idle, "go on", since=idle.waits_at, by="anna")
+        answering.say(world.lab, idle, "go on", since=since(idle), by="anna")
 
 
 def at(run: Run) -> str:
@@ -160,8 +255,8 @@ def test_the_page_offers_the_choices_and_sends_one(world, waiting, anna: Client,
     form = page[page.index('id="answering"') : page.index('id="terminal"')]
     assert "2. Yes, and don&#x27;t ask again for rm commands" in form
     assert "<textarea" not in form
-    since = waiting.waits_at.isoformat()
-    given = {"since": since, "choice": "1"}
+    given = {**seen(waiting), "choice": "1"}
+    assert f'value="{given["mark"]}"' in form
     there = f"/runs/{waiting.pk}/"
     answer = (
         hx(anna, at(waiting), given, at=there) if style == "htmx" else anna.post(at(waiting), given)
@@ -171,6 +266,7 @@ def test_the_page_offers_the_choices_and_sends_one(world, waiting, anna: Client,
     page = text_of(anna.get(there))
     assert "anna sent <q>1. Yes</q> at" in page
     assert "its screen has not changed yet." in page
+    assert "answer-form" not in page
     again = hx(anna, at(waiting), {**given, "choice": "2"}, at=there)
     assert again.status_code == 409
     assert "anna has answered it already" in text_of(again)
@@ -181,12 +277,12 @@ def test_the_page_has_a_box_for_a_text_where_nothing_is_offered(world, idle, ann
     form = page[page.index('id="answering"') : page.index('id="terminal"')]
     assert "<textarea" in form
     assert 'value="continue"' in form
-    given = {"since": idle.waits_at.isoformat(), "text": ["", "continue"]}
+    given = {"since": since(idle), "text": ["", "continue"]}
     assert anna.post(at(idle), given).status_code == 303
     assert world.sessions.typed == [(idle.session, "continue")]
 
 
-@pytest.mark.parametrize("given", [{}, {"since": "x", "text": "y"}, {"choice": "x"}])
+@pytest.mark.parametrize("given", [{}, {"since": "x", "choice": "x"}, {"text": "x"}])
 def test_an_answer_that_cannot_be_read_is_refused(world, idle, anna: Client, given):
     answer = hx(anna, at(idle), given)
     assert answer.status_code == 400
@@ -197,13 +293,14 @@ def test_whoever_may_only_look_sees_no_form_and_sends_nothing(world, idle, vera:
     page = text_of(vera.get(f"/runs/{idle.pk}/"))
     assert "has stopped and waits for a word" in page
     assert "answer-form" not in page
-    given = {"since": idle.waits_at.isoformat(), "text": "go on"}
+    given = {"since": since(idle), "text": "go on"}
     assert vera.post(at(idle), given).status_code == 403
     assert world.sessions.typed == []
 
 
 def test_what_an_agent_offers_is_only_text(world, run, anna: Client):
     hears(world, run, BASH)
-    shows(world, run, "1. <script>x</script>\n2. b")
+    world.clock.forward(seconds=4)
+    shows(world, run, "❯ 1. <script>x</script>\n2. b")
     page = text_of(anna.get(f"/runs/{run.pk}/"))
     assert "1. &lt;script&gt;x" in page

@@ -25,7 +25,43 @@ def ago(**delta: float) -> datetime:
     [
         pytest.param(WaitFacts(), Wait.NONE, None, id="nothing is known"),
         pytest.param(
-            WaitFacts(Wait.PERMISSION, NOW, "Bash: ls"), Wait.PERMISSION, NOW, id="asked just now"
+            WaitFacts(Wait.PERMISSION, ago(seconds=2)), Wait.NONE, None, id="asked just now"
+        ),
+        pytest.param(
+            WaitFacts(Wait.PERMISSION, ago(seconds=3)),
+            Wait.PERMISSION,
+            ago(seconds=3),
+            id="asked, and nobody has answered at once",
+        ),
+        pytest.param(
+            WaitFacts(Wait.PERMISSION, ago(seconds=9), "", True, changed_at=NOW),
+            Wait.PERMISSION,
+            ago(seconds=9),
+            id="its dialog is on the screen",
+        ),
+        pytest.param(
+            WaitFacts(Wait.PERMISSION, ago(seconds=9), "", False, changed_at=ago(seconds=5)),
+            Wait.NONE,
+            None,
+            id="a hook allowed it: no dialog, and the screen moves",
+        ),
+        pytest.param(
+            WaitFacts(Wait.PERMISSION, ago(seconds=9), "", False, changed_at=ago(seconds=6)),
+            Wait.PERMISSION,
+            ago(seconds=9),
+            id="a dialog of another form stands still",
+        ),
+        pytest.param(
+            WaitFacts(turn_ended_at=ago(minutes=2), changed_at=ago(seconds=5)),
+            Wait.NONE,
+            None,
+            id="its turn ended, and its screen goes on",
+        ),
+        pytest.param(
+            WaitFacts(turn_ended_at=ago(minutes=2), changed_at=ago(seconds=100)),
+            Wait.IDLE,
+            ago(minutes=2),
+            id="the last lines of a turn came after its end",
         ),
         pytest.param(
             WaitFacts(Wait.QUESTION, ago(hours=1), turn_ended_at=ago(minutes=1)),
@@ -74,7 +110,8 @@ def test_for_what_a_run_waits(facts, kind, since):
 
 
 def test_what_the_program_said_comes_along():
-    assert waiting(WaitFacts(Wait.PERMISSION, NOW, "Bash: ls"), NOW).note == "Bash: ls"
+    asked = WaitFacts(Wait.PERMISSION, ago(minutes=1), "Bash: ls")
+    assert waiting(asked, NOW).note == "Bash: ls"
     ended = WaitFacts(turn_ended_at=ago(minutes=1), is_error=True, note="API Error")
     assert waiting(ended, NOW).note == "API Error"
     assert waiting(WaitFacts(turn_ended_at=ago(minutes=1), note="x"), NOW) == Waiting(
@@ -151,10 +188,16 @@ def test_two_hooks_of_one_permission_may_come_in_either_order(is_told_first):
     assert session.asked_at == ago(seconds=9)
 
 
-def test_of_several_questions_the_first_stands():
-    later = {**ASKS, "tool": "Write", "wish": "x", "at": NOW.timestamp()}
-    session = read(GIVEN, {**ASKS, "wish": "ls"}, later)
+def test_of_several_questions_at_once_the_first_stands():
+    more = {**ASKS, "tool": "Write", "wish": "x", "at": ago(seconds=8).timestamp()}
+    session = read(GIVEN, {**ASKS, "wish": "ls"}, more)
     assert (session.question, session.asked_at) == ("Bash: ls", ago(seconds=9))
+
+
+def test_a_later_question_of_the_same_turn_is_another_one():
+    later = {**ASKS, "tool": "Write", "wish": "x", "at": ago(seconds=4).timestamp()}
+    session = read(GIVEN, {**ASKS, "wish": "ls"}, later)
+    assert (session.question, session.asked_at) == ("Write: x", ago(seconds=4))
 
 
 @pytest.mark.parametrize("over", ["UserPromptSubmit", "Stop", "StopFailure", "SessionEnd"])

@@ -10,8 +10,11 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.test import Client
 
+from runs import tick
 from runs.accounts import resuming
 from runs.core.states import NoticeKind, Outcome, Wait
+from runs.core.tick_context import TickContext
+from runs.lifecycle import waits
 from runs.models import Notice, Project, Run, Settings
 from runs.notices import rules as notice_rules
 from tests import make
@@ -22,6 +25,14 @@ from tests.world.stories import look, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+DIALOG = """
+ Bash command
+   rm -rf build
+ Do you want to proceed?
+ ❯ 1. Yes
+   2. Yes, and don't ask again for rm commands in /worktree
+   3. No, and tell Claude what to do differently (esc)
+"""
 BASH = {"event": "PermissionRequest", "tool": "Bash", "wish": "rm -rf build"}
 
 
@@ -66,26 +77,56 @@ def told(kind: NoticeKind) -> list[str]:
 
 
 def test_a_permission_prompt_is_seen_told_and_over_once_the_screen_moves_on(world, run):
+    at = world.clock.now
     hears(world, run, BASH)
     looked(world, run)
+    assert run.waits == ""
+    world.clock.forward(seconds=4)
+    shows(world, run, DIALOG)
     assert (run.waits, run.waits_at, run.waits_note) == (
         Wait.PERMISSION,
-        world.clock.now,
+        at,
         "Bash: rm -rf build",
     )
-    assert told(NoticeKind.RUN_WAITS) == ["Claude asks for a permission: Bash: rm -rf build"]
-    shows(world, run, "Do you want to proceed?")
+    text = f"Claude asks for a permission: Bash: rm -rf build, since {at:%H:%M:%S} UTC"
+    assert told(NoticeKind.RUN_WAITS) == [text]
     looked(world, run, minutes=5)
+    # Whoever is attached moves the cursor: the question still stands.
+    shows(world, run, DIALOG.replace("❯ 1", "  1").replace("  2.", "❯ 2."))
+    world.clock.forward(seconds=5)
+    shows(world, run, DIALOG)
     assert (run.waits, len(told(NoticeKind.RUN_WAITS))) == (Wait.PERMISSION, 1)
     # Somebody answers: the screen changes, and again.
+    world.clock.forward(seconds=5)
     shows(world, run, "✳ Working… 1")
-    assert run.waits == Wait.PERMISSION
+    assert run.waits == ""
     world.clock.forward(seconds=5)
     shows(world, run, "✳ Working… 2")
     assert (run.waits, run.asks, run.waits_at, run.waits_note) == ("", "", None, "")
     assert told(NoticeKind.RUN_GOES_ON) == ["the agent goes on; it had asked for a permission"]
     looked(world, run, minutes=1)
     assert (run.waits, len(told(NoticeKind.RUN_WAITS))) == ("", 1)
+
+
+def test_the_next_permission_of_the_same_turn_is_told_too(world, run):
+    hears(world, run, BASH)
+    world.clock.forward(seconds=4)
+    shows(world, run, DIALOG)
+    world.clock.forward(seconds=30)
+    hears(world, run, {**BASH, "wish": "git push --force"})
+    world.clock.forward(seconds=4)
+    shows(world, run, DIALOG.replace("rm -rf build", "git push --force"))
+    assert (run.waits, run.waits_note) == (Wait.PERMISSION, "Bash: git push --force")
+    assert len(told(NoticeKind.RUN_WAITS)) == 2
+
+
+def test_a_permission_that_a_hook_of_its_user_gives_is_no_wait(world, run):
+    hears(world, run, BASH)
+    for number in range(5):
+        world.clock.forward(seconds=5)
+        shows(world, run, f"✳ Working… {number}")
+        assert run.waits == ""
+    assert (run.asks, told(NoticeKind.RUN_WAITS)) == ("", [])
 
 
 def test_a_turn_that_ends_without_delivery_waits_for_a_word(world, run):
@@ -97,7 +138,11 @@ def test_a_turn_that_ends_without_delivery_waits_for_a_word(world, run):
     hears(world, run, {"event": "UserPromptSubmit"})
     looked(world, run)
     assert run.waits == ""
-    assert told(NoticeKind.RUN_WAITS) == ["Claude has stopped and waits for a word"]
+    (text,) = told(NoticeKind.RUN_WAITS)
+    assert text.startswith("Claude has stopped and waits for a word, since ")
+    hears(world, run, {"event": "Stop"})
+    looked(world, run, seconds=11)
+    assert len(set(told(NoticeKind.RUN_WAITS))) == 2
 
 
 def test_an_error_that_is_not_the_accounts_trouble_waits_with_its_words(world, run):
@@ -126,32 +171,60 @@ def test_a_screen_that_does_not_change_counts_after_the_time_of_the_settings(
 
 def test_a_screen_that_cannot_be_read_proves_nothing(world, run):
     shows(world, run, "")
-    looked(world, run, minutes=14)
+    assert looked(world, run, minutes=20).waits == ""
     shows(world, run, "news")
-    assert looked(world, run, minutes=14).waits == ""
+    looked(world, run, minutes=16)
+    assert run.waits == Wait.QUIET
+    shows(world, run, "")
+    assert run.waits == Wait.QUIET
+
+
+def test_a_look_at_one_project_says_nothing_of_a_screen(world, run):
+    world.clock.forward(minutes=20)
+    tick.tick(world.lab, project=run.project.slug)
+    run.refresh_from_db()
+    assert run.waits == ""
+    assert looked(world, run).waits == Wait.QUIET
 
 
 def test_delivered_work_waits_for_nobody(world, run):
     hears(world, run, BASH)
     world.tracker.add_pull("demo", "afk/7")
-    looked(world, run)
+    looked(world, run, seconds=5)
     assert (run.outcome, told(NoticeKind.RUN_WAITS)) == (Outcome.SUCCEEDED, [])
 
 
 def test_a_budget_says_what_the_wait_did(world, run):
     hears(world, run, BASH)
-    looked(world, run)
-    looked(world, run, minutes=46)
+    looked(world, run, minutes=1)
+    looked(world, run, minutes=45)
     assert run.outcome == Outcome.TIMED_OUT
     assert run.reason.endswith("; it waited for a person for the last 46 min")
+
+
+def test_a_budget_that_ends_on_a_quiet_screen_says_no_more_than_was_seen(world, run):
+    looked(world, run, minutes=16)
+    looked(world, run, minutes=30)
+    assert run.reason.endswith("; its screen had not changed for the last 46 min")
+
+
+def test_a_clock_that_is_set_moves_what_is_counted(world, run):
+    hears(world, run, {"event": "Stop"})
+    looked(world, run, seconds=11)
+    before = run.waits_at
+    world.clock.jump(hours=-1)
+    looked(world, run)
+    assert (run.waits, run.waits_at) == (Wait.IDLE, before - timedelta(hours=1))
+    assert len(told(NoticeKind.RUN_WAITS)) == 1
 
 
 def test_what_asks_is_masked(world, run):
     world.lab = dataclasses.replace(world.lab, mask=lambda text: text.replace("hush", "[hidden]"))
     hears(world, run, {**BASH, "wish": "curl -H hush"})
-    looked(world, run)
+    looked(world, run, minutes=1)
     assert run.question == run.waits_note == "Bash: curl -H [hidden]"
-    assert told(NoticeKind.RUN_WAITS) == ["Claude asks for a permission: Bash: curl -H [hidden]"]
+    (text,) = told(NoticeKind.RUN_WAITS)
+    assert text.startswith("Claude asks for a permission: Bash: curl -H [hidden], since")
 
 
 def test_an_agent_that_is_started_again_waits_for_nothing_of_before(run):
@@ -166,13 +239,14 @@ def test_a_wait_without_a_time_is_refused_by_the_database(run):
 
 
 def test_a_tick_that_lost_the_race_tells_nothing(world, run):
-    hears(world, run, BASH)
-    Run.objects.filter(pk=run.pk).update(waits=Wait.QUIET, waits_at=world.clock.now)
-    looked(world, run)
-    assert (run.waits, told(NoticeKind.RUN_WAITS)) == (
-        Wait.PERMISSION,
-        ["Claude asks for a permission: Bash: rm -rf build"],
-    )
+    """Another one has stored the wait since this one read its run."""
+    stale = Run.objects.select_related("project").get(pk=run.pk)
+    at = world.clock.now
+    stale.asks, stale.asked_at = Wait.PERMISSION, at - timedelta(minutes=1)
+    Run.objects.filter(pk=run.pk).update(waits=Wait.PERMISSION, waits_at=stale.asked_at)
+    context = TickContext(world.lab, 1, Settings.current(), at)
+    assert waits.note(context, [stale]) == 0
+    assert told(NoticeKind.RUN_WAITS) == []
 
 
 def test_pages_and_api_say_it_first(world, run, operator, client: Client):
@@ -180,7 +254,8 @@ def test_pages_and_api_say_it_first(world, run, operator, client: Client):
     rows.a_tick(world)
     assert "asks for a permission" not in text_of(client.get("/"))
     hears(world, run, BASH)
-    looked(world, run)
+    looked(world, run, minutes=1)
+    rows.a_tick(world)
     html = text_of(client.get("/"))
     needs = html[html.index('id="needs-you"') : html.index('id="running"')]
     assert "asks for a permission since" in needs

@@ -14,7 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from runs.core.states import NoticeKind
-from runs.models import Checkpoint, Monitor, Project, TaskGroup, Visit, WatchSession
+from runs.models import Checkpoint, Monitor, Project, Run, TaskGroup, Visit, WatchSession
 from runs.overview import away
 from tests import make
 from tests.fakes import World
@@ -255,6 +255,33 @@ def test_what_was_not_put_away_stays_when_nothing_newer_ended(
     assert "demo #1" in page(anna)
     world.clock.forward(hours=2)
     assert "demo #1" in page(anna)
+
+
+def test_what_ended_since_the_card_was_shown_is_not_put_away_with_it(
+    anna: Client, world: World, project: Project
+) -> None:
+    goes_away(anna, world)
+    ended(project, world, "1", "died")
+    html = page(anna)
+    shown = html.partition('name="until" value="')[2].partition('"')[0]
+    assert shown
+    world.clock.forward(hours=8)
+    ended(project, world, "2", "died")
+    anna.get("/live")  # the tab that was left open comes back first
+    anna.post("/away/", {"until": shown})
+    assert "demo #2" in page(anna)
+    anna.post("/away/", {"until": world.clock.now.isoformat()})
+    assert TITLE not in page(anna)
+
+
+def test_a_card_whose_project_was_removed_since_is_not_shown_empty(
+    anna: Client, world: World, project: Project
+) -> None:
+    goes_away(anna, world)
+    ended(project, world, "1", "died")
+    assert TITLE in page(anna)
+    Run.objects.all().delete()
+    assert TITLE not in page(anna)
 
 
 def test_another_person_has_their_own_visit(
