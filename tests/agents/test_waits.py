@@ -21,9 +21,11 @@ def test_a_permission_prompt_of_claude_code_is_seen_and_is_over_once_it_is_answe
     run = house.until(house.start(project), lambda run: run.waits_note)
     assert (run.waits, run.waits_note) == (Wait.PERMISSION, "Bash: git tag asked")
     # Its hook comes before its dialog is drawn.
-    house.until(run, lambda run: answering.offered(house.real.lab, run))
-    assert Notice.objects.filter(run=run, kind=NoticeKind.RUN_WAITS).count() == 1
-    answering.choose(house.real.lab, run, 1, since=run.waits_at.isoformat(), by="anna")
+    run = house.until(run, lambda run: answering.form(house.real.lab, run))
+    form = answering.form(house.real.lab, run)
+    assert form is not None
+    seen = {"since": run.waits_at.isoformat(), "mark": form.mark}
+    answering.choose(house.real.lab, run, 1, **seen, by="anna")
     run = house.until(run, lambda run: run.turn_ended_at)
     assert git(project.repo(house.real.paths), "tag", "--list") == "asked", house.told(run)
     assert run.asks == ""

@@ -22,8 +22,7 @@ def page_server(live_server: Any) -> Iterator[Any]:
     end = time.monotonic() + PATIENCE
     for thread in threading.enumerate():
         # Other servers of this process, such as that of a scripted model, answer on.
-        target = getattr(thread, "_target", None)
-        if getattr(target, "__self__", None) is live_server.thread.httpd:
-            if target.__name__ == "process_request_thread":
-                thread.join(max(0.0, end - time.monotonic()))
-                assert not thread.is_alive(), "a request does not come to its end"
+        server = getattr(getattr(thread, "_target", None), "__self__", None)
+        if server is live_server.thread.httpd:
+            thread.join(max(0.0, end - time.monotonic()))
+            assert not thread.is_alive(), "a request does not come to its end"
