@@ -227,7 +227,14 @@
     const { ctx } = event.detail;
     if (!isRefresh(ctx) || ctx.frames === frames) return;
     event.preventDefault();
+    ctx.isDropped = true;
     if (!ctx.response.raw.bodyUsed) ctx.response.raw.body?.cancel();
+  }
+
+  /* Its tag must not stay: the frame holds fewer parts than the answer did, and 304 would follow for ever. */
+  function forgetDropped(ctx) {
+    if (!ctx.isDropped || !ctx.sourceElement._htmx) return;
+    ctx.sourceElement._htmx.ptag = ctx.request.headers["HX-PTag"];
   }
 
   /* ---- morphs: unchanged times are left alone, so that nothing flickers; and what nobody asked for
@@ -286,6 +293,7 @@
   });
   on("htmx:finally:request", ({ detail: { ctx } }) => {
     running.delete(ctx);
+    forgetDropped(ctx);
     if (ctx.request.method !== "GET") { hurry(); last = Date.now(); }
     if (isUnasked(ctx) && ctx.response?.status < 400) state({ trouble: "" });
   });

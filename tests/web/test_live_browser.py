@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from tests.house.product import until
 from tests.web.browser_fixture import Tab
 from tests.web.daphne_fixture import Served, serving
 
@@ -165,3 +166,36 @@ result = Project.objects.create(name="late", slug="late", state="cloning", sourc
     expect(pages["/settings/"].locator("[name=effort]")).to_have_value(chosen[0])
     focused = "document.activeElement.textContent"
     assert pages[f"/projects/{late}/"].evaluate(focused) == "Issues"
+
+
+OVERTAKEN = """() => {
+  const read = Response.prototype.text;
+  Response.prototype.text = async function () {
+    const said = await read.call(this);
+    if (this.url.endsWith("/people/live") && said.includes("overtaken") && !window.isOvertaken) {
+      window.isOvertaken = true;
+      document.dispatchEvent(new CustomEvent("htmx:before:ws:message", { detail: { message: {} } }));
+    }
+    return said;
+  };
+}"""
+
+
+def test_an_answer_that_a_push_overtook_is_asked_for_again(
+    served: Served, tab: Tab, project: int
+) -> None:
+    """A push comes while the answer is read: the answer is dropped, and its tag with it.
+
+    The push holds the frame of the page alone, the answer also the rows; with its tag the page would
+    be told for ever that nothing has changed.
+    """
+    page = tab("/people/", served.cookie())
+    expect(page.locator("#link-state")).to_have_text("live")
+    page.evaluate(OVERTAKEN)
+    served.do("""
+from django.contrib.auth.models import User
+User.objects.create_user("overtaken")
+tell("more news")
+""")
+    until(lambda: page.evaluate("window.isOvertaken"))
+    expect(page.locator("main")).to_contain_text("overtaken")
