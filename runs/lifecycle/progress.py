@@ -62,21 +62,25 @@ def _keep_marks(lab: Lab, screens: Mapping[Run, str]) -> None:
 
     Nothing is told by it, and no page is made anew.
     """
-    now, changed = lab.now(), {}
+    now, changed, asking = lab.now(), {}, []
+    for run, screen in screens.items():
+        if not screen.strip():
+            continue
+        run.is_screen_read = True
+        mark = observe.mark(screen)
+        if run.asks:
+            asking.append((run, wait_rules.dialog(observe.plain(screen)), mark))
+        if mark != run.screen_mark:
+            changed[run] = mark
+    if not changed and not asking:
+        return
+    stored = connection.ops.adapt_datetimefield_value(now)
     with transaction.atomic():
-        for run, screen in screens.items():
-            if not screen.strip():
-                continue
-            run.is_screen_read = True
-            mark = observe.mark(screen)
-            if run.asks:
-                _keep_question(run, wait_rules.dialog(observe.plain(screen)), mark, now)
-            if mark != run.screen_mark:
-                changed[run] = mark
-        if changed:
-            stored = connection.ops.adapt_datetimefield_value(now)
+        for run, dialog, mark in asking:
+            _keep_question(run, dialog, mark, now)
+        rows = [(mark, stored, run.pk) for run, mark in changed.items()]
+        if rows:
             with connection.cursor() as cursor:
-                rows = [(mark, stored, run.pk) for run, mark in changed.items()]
                 cursor.executemany(KEEP_MARK, rows)
     for run, mark in changed.items():
         run.screen_mark, run.screen_at = mark, now
