@@ -62,26 +62,29 @@ def _keep_marks(lab: Lab, screens: Mapping[Run, str]) -> None:
 
     Nothing is told by it, and no page is made anew.
     """
-    now, changed, asking = lab.now(), {}, []
-    for run, screen in screens.items():
-        if not screen.strip():
-            continue
+    shown = {run: screen for run, screen in screens.items() if screen.strip()}
+    marks = {run: observe.mark(screen) for run, screen in shown.items()}
+    changed = {run: mark for run, mark in marks.items() if mark != run.screen_mark}
+    asking = [run for run in shown if run.asks]
+    for run in shown:
         run.is_screen_read = True
-        mark = observe.mark(screen)
-        if run.asks:
-            asking.append((run, wait_rules.dialog(observe.plain(screen)), mark))
-        if mark != run.screen_mark:
-            changed[run] = mark
     if not changed and not asking:
         return
-    stored = connection.ops.adapt_datetimefield_value(now)
+    now = lab.now()
     with transaction.atomic():
-        for run, dialog, mark in asking:
-            _keep_question(run, dialog, mark, now)
-        rows = [(mark, stored, run.pk) for run, mark in changed.items()]
-        if rows:
-            with connection.cursor() as cursor:
-                cursor.executemany(KEEP_MARK, rows)
+        for run in asking:
+            dialog = wait_rules.dialog(observe.plain(shown[run]))
+            _keep_question(run, dialog, marks[run], now)
+        _write_marks(changed, now)
+
+
+def _write_marks(changed: Mapping[Run, str], now: datetime) -> None:
+    """One prepared statement for a crowd, as for lines."""
+    stored = connection.ops.adapt_datetimefield_value(now)
+    rows = [(mark, stored, run.pk) for run, mark in changed.items()]
+    if rows:
+        with connection.cursor() as cursor:
+            cursor.executemany(KEEP_MARK, rows)
     for run, mark in changed.items():
         run.screen_mark, run.screen_at = mark, now
 
