@@ -21,11 +21,12 @@ from runs.dispatch import auto_dispatch, reserve, start_requests
 from runs.forges import quota, tracker_cache
 from runs.groups import monitor_stepper
 from runs.kept import sweep
-from runs.lifecycle import adopt, judge, launch, progress, reaper, waits
+from runs.lifecycle import adopt, judge, launch, progress, reaper
 from runs.models import Host, Run, Settings, Tick
 from runs.notices import pings
 from runs.projects import acts as projects
 from runs.schedule import FILL, HOLDS, LOOK, MONITORS
+from runs.waits import stepper as wait_stepper
 from runs.watch import acts as watch_acts
 from runs.watch import stepper as watch_stepper
 from runs.workflows import stepper as workflow_stepper
@@ -148,7 +149,7 @@ def _look_around(tick: TickContext, report: Report, due: set[str]) -> None:
         quota.prune(lab)
     if not project:
         _glance(lab, runs, seen_first)
-    waits.note(tick, runs)
+    wait_stepper.note(tick, runs)
 
 
 def _glance(lab: Lab, runs: Sequence[Run], sightings: Mapping[str, Sighting] | None) -> None:

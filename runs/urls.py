@@ -18,6 +18,7 @@ from runs.people import urls as people_urls
 from runs.projects import views as project
 from runs.settings import views as settings
 from runs.timeline import views as timeline_views
+from runs.waits import views as wait_views
 from runs.watch import urls as watch_urls
 from runs.workflows import urls as workflow_urls
 
@@ -44,7 +45,7 @@ run_patterns = [
     path("<int:run_id>/", run_views.run, name="run"),
     path("<int:run_id>/live", run_views.run_live, name="run-live"),
     path("<int:run_id>/stop", run_views.stop, name="stop"),
-    path("<int:run_id>/answer", run_views.answer, name="run-answer"),
+    path("<int:run_id>/answer", wait_views.answer, name="run-answer"),
     path("<int:run_id>/dismiss", overview.dismiss_run, name="run-dismiss"),
     path("<int:run_id>/pull", run_views.pull, name="run-pull"),
     path("<int:run_id>/pull/live", run_views.pull_live, name="run-pull-live"),

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "runs"
 LONG, MOST_LONG, LONGEST = 500, 0, 800  # a whole job has at most so many lines
 # Rooms with more files than a newcomer can take in at once; each number only ever falls.
-MOST_FILES = {"core": 22, "forges": 29, "groups": 35, "lifecycle": 24, "people": 25}
+MOST_FILES = {"core": 22, "forges": 29, "groups": 35, "lifecycle": 21, "people": 25}
 JOINED = {"runs.apps", "runs.check_tags"}
 WIDEST = 120  # columns of a page's files
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))

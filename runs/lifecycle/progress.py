@@ -13,12 +13,13 @@ from django.db.models import F
 from runs.agents import links
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind, Wait
-from runs.lifecycle import observe, wait_rules
+from runs.lifecycle import observe
 from runs.lifecycle.delivery_rules import SHORT
-from runs.lifecycle.wait_rules import Dialog
 from runs.models import Host, Run
 from runs.timeline import announce
 from runs.transcript import listening
+from runs.waits import rules as wait_rules
+from runs.waits.rules import Dialog
 
 logger = logging.getLogger(__name__)
 

@@ -11,10 +11,10 @@ from django.utils.safestring import SafeString
 
 from runs.accounts import held
 from runs.core.states import Wait
-from runs.lifecycle import wait_rules
 from runs.models import Run
 from runs.overview.board import RunRow
 from runs.transcript import panel
+from runs.waits import rules as wait_rules
 from runs.web import addresses, words
 
 ROWS_KEPT = 4096

@@ -12,21 +12,18 @@ from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
 from runs.core.states import Outcome
-from runs.lifecycle import answering, pull_page
+from runs.lifecycle import pull_page
 from runs.lifecycle import stop as run_stop
 from runs.models import Project, Run
 from runs.overview import attention, queries
 from runs.web import answers, fragments, live
 from runs.web.access import act, look, username
-from runs.web.forms import AnswerForm, RunFilter
+from runs.web.forms import RunFilter
 from runs.web.live import Parts
-from runs.web.refusals import status_of
 
 RUNS = {name: f"{file}.html" for name, file in fragments.RUNS.items()}
 WILL_STOP = "What runs is ended now. Worktrees and branches are kept, and it counts as neither success nor failure."
 STOPPED = "Stopped. Its work is kept; it counts as neither success nor failure."
-ANSWERED = "Sent. The page says when the agent goes on."
-UNREADABLE_ANSWER = "This answer could not be read. Nothing was sent."
 
 
 @require_GET
@@ -108,29 +105,6 @@ def stop(request: HttpRequest, run_id: int) -> HttpResponse:
     regions = fragments.after_stop(request, found) if answers.is_htmx(request) else {}
     back = reverse("runs:run", args=[run_id])
     return answers.done(request, regions, back, text, level)  # type: ignore[arg-type]
-
-
-@require_POST
-@act
-def answer(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Give a waiting agent an answer: one of the choices that it offers, or a text."""
-    found = get_object_or_404(Run.objects.select_related("project"), pk=run_id)
-    back, lab = reverse("runs:run", args=[run_id]), wiring.lab()
-    given = AnswerForm(request.POST)
-    if not given.is_valid():
-        return answers.failed(request, UNREADABLE_ANSWER, 400, back)
-    told, by = given.cleaned_data, username(request)
-    try:
-        if told["choice"] is not None:
-            seen = {"since": told["since"], "mark": told["mark"]}
-            answering.choose(lab, found, told["choice"], **seen, by=by)
-        else:
-            answering.say(lab, found, told["text"], since=told["since"], by=by)
-    except answering.AnswerRefused as refused:
-        return answers.failed(request, refused.text, status_of(refused), back)
-    topic = f"run:{run_id}"
-    regions = fragments.regions(topic, True, request) if answers.is_htmx(request) else {}
-    return answers.done(request, regions or {}, back, ANSWERED)
 
 
 @require_POST

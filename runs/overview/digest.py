@@ -10,7 +10,6 @@ from statistics import median
 from runs.accounts import held, hold_rules
 from runs.core.states import Outcome, Trouble, Wait
 from runs.groups import needs as group_needs
-from runs.lifecycle import wait_rules
 from runs.models import Project, Run
 from runs.overview import attention_rules
 from runs.overview.attention_rules import (
@@ -22,6 +21,7 @@ from runs.overview.attention_rules import (
     WorkflowNeeds,
 )
 from runs.overview.board import RECENT, Board
+from runs.waits import rules as wait_rules
 from runs.watch import summaries
 from runs.web import addresses
 from runs.workflows import needs as workflow_needs

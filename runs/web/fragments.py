@@ -17,7 +17,7 @@ from runs.core.ports import Lab
 from runs.core.states import NoticeKind, Outcome, Wait, WorktreeFate
 from runs.dispatch import why
 from runs.groups import pages as group_pages
-from runs.lifecycle import answering, observe, steps, wait_rules
+from runs.lifecycle import observe, steps
 from runs.lifecycle import rows as run_rows
 from runs.lifecycle.observe import Screen
 from runs.models import AgentProfile, AgentTrial, Notice, Project, Run, Settings
@@ -26,6 +26,8 @@ from runs.overview.board import Facts
 from runs.pulls import diff
 from runs.timeline import audit_page
 from runs.transcript import panel
+from runs.waits import acts as wait_acts
+from runs.waits import rules as wait_rules
 from runs.watch import pages as watch_pages
 from runs.watch import summaries
 from runs.web import access, addresses, answers, chrome, terminal
@@ -69,7 +71,7 @@ PROJECT = {
 RUN = {
     "run-head": "lifecycle/_head",
     "run-act": "lifecycle/_act",
-    "run-wait": "lifecycle/_wait",
+    "run-wait": "waits/_wait",
     "attach-box": "lifecycle/_attach",
     "steps": "lifecycle/_steps",
     "budget": "lifecycle/_budget",
@@ -95,7 +97,7 @@ PROJECT_ASKED = {
 }
 SEEN = {
     "terminal": "lifecycle/_terminal",
-    "answering": "lifecycle/_answering",
+    "answering": "waits/_answering",
     "changes": "lifecycle/_changes",
 }
 GROUP = {
@@ -333,7 +335,7 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
         context |= {"terminal": screen, "screen_html": terminal.render(screen.text)}
     if asked:
         changes = observe.changes(lab, run)
-        context["answering"] = answering.form(lab, run)
+        context["answering"] = wait_acts.form(lab, run)
         context |= {"changes": changes, "files": diff.files(changes.files, changes.patch)}
     return context
 

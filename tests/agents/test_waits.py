@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from runs.core.states import NoticeKind, Wait
-from runs.lifecycle import answering
 from runs.models import Notice
+from runs.waits import acts
 from tests.agents.house import work_on
 from tests.agents.script import Say, Shell
 from tests.real import git
@@ -21,11 +21,11 @@ def test_a_permission_prompt_of_claude_code_is_seen_and_is_over_once_it_is_answe
     run = house.until(house.start(project), lambda run: run.waits_note)
     assert (run.waits, run.waits_note) == (Wait.PERMISSION, "Bash: git tag asked")
     # Its hook comes before its dialog is drawn.
-    run = house.until(run, lambda run: answering.form(house.real.lab, run))
-    form = answering.form(house.real.lab, run)
+    run = house.until(run, lambda run: acts.form(house.real.lab, run))
+    form = acts.form(house.real.lab, run)
     assert form is not None
     seen = {"since": run.waits_at.isoformat(), "mark": form.mark}
-    answering.choose(house.real.lab, run, 1, **seen, by="anna")
+    acts.choose(house.real.lab, run, 1, **seen, by="anna")
     run = house.until(run, lambda run: run.turn_ended_at)
     assert git(project.repo(house.real.paths), "tag", "--list") == "asked", house.told(run)
     assert run.asks == ""
@@ -37,7 +37,7 @@ def test_claude_code_that_has_stopped_goes_on_with_what_it_is_told(house):
     run = house.until(house.start(project), lambda run: run.waits)
     assert run.waits == Wait.IDLE
     model.go_on(*work_on())
-    answering.say(
+    acts.say(
         house.real.lab, run, "I mean the\nolder one.", since=run.waits_at.isoformat(), by="anna"
     )
     house.until_over(run)

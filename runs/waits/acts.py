@@ -11,10 +11,11 @@ from django.db.models import Q
 from runs.core.ports import Lab, MaybeGiven, SeamError
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
-from runs.lifecycle import observe, reaper, wait_rules
-from runs.lifecycle.wait_rules import Choice, Dialog
+from runs.lifecycle import observe, reaper
 from runs.models import Run
 from runs.timeline import announce
+from runs.waits import rules
+from runs.waits.rules import Choice, Dialog
 
 TEXT_CHARACTERS = 4000
 SHOWN_CHARACTERS = 300
@@ -47,7 +48,7 @@ def form(lab: Lab, run: Run) -> Form | None:
     is_here = run.is_waiting and run.host == lab.host
     if not is_here or (run.answered_at is not None and not _is_due_again(lab, run)):
         return None
-    wants_choice = run.waits in wait_rules.WITH_CHOICES
+    wants_choice = run.waits in rules.WITH_CHOICES
     try:
         found = _dialog(lab, run)
     except SeamError:
@@ -72,7 +73,7 @@ def say(lab: Lab, run: Run, text: str, *, since: str, by: str) -> None:
     if len(said) > TEXT_CHARACTERS:
         raise AnswerRefused(TOO_LONG, code="invalid", field="text")
     _check(lab, run, since)
-    if run.waits in wait_rules.WITH_CHOICES or _seen(lab, run).is_open:
+    if run.waits in rules.WITH_CHOICES or _seen(lab, run).is_open:
         raise AnswerRefused(WANTS_A_CHOICE, code="wants_a_choice")
     _take(lab, run, said, by)
     _send(lab, run, lambda: lab.sessions.say(run.session, reaper.marker(lab, run), said))
@@ -105,7 +106,7 @@ def _check(lab: Lab, run: Run, since: str) -> None:
 
 def _dialog(lab: Lab, run: Run) -> Dialog:
     text = lab.sessions.screens([run.session]).get(run.session, "")
-    return wait_rules.dialog(observe.plain(observe.tidy(text)))
+    return rules.dialog(observe.plain(observe.tidy(text)))
 
 
 def _seen(lab: Lab, run: Run) -> Dialog:
@@ -117,7 +118,7 @@ def _seen(lab: Lab, run: Run) -> Dialog:
 
 
 def _is_due_again(lab: Lab, run: Run) -> bool:
-    return run.answered_at is not None and lab.now() - run.answered_at >= wait_rules.LOST_AFTER
+    return run.answered_at is not None and lab.now() - run.answered_at >= rules.LOST_AFTER
 
 
 def _take(lab: Lab, run: Run, text: str, by: str, mark: str = "") -> None:
@@ -127,7 +128,7 @@ def _take(lab: Lab, run: Run, text: str, by: str, mark: str = "") -> None:
     dialog still stands: `mark` is that of the one on the screen.
     """
     now, shown = lab.now(), lab.mask(text)[:SHOWN_CHARACTERS]
-    is_lost = Q(answered_at__lte=now - wait_rules.LOST_AFTER, answered_mark=mark)
+    is_lost = Q(answered_at__lte=now - rules.LOST_AFTER, answered_mark=mark)
     rows = Run.objects.working().exclude(waits="").filter(pk=run.pk, waits_at=run.waits_at)
     told = {"answer": shown, "answered_by": by, "answered_at": now, "answered_mark": mark}
     with transaction.atomic():

@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 
 from runs.models import Run
 from tests.fakes import World
-from tests.lifecycle.test_answering import idle, waiting
-from tests.lifecycle.test_waits import project, run
+from tests.waits.test_answering import idle, waiting
+from tests.waits.test_stepper import project, run
 from tests.web import board_rows as rows
 from tests.web.browsing import OpenPage
 from tests.web.looking import looks

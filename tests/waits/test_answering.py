@@ -11,12 +11,12 @@ from django.test import Client
 
 from runs.core.ports import MaybeGiven
 from runs.core.states import NoticeKind
-from runs.lifecycle import answering
-from runs.lifecycle.answering import AnswerRefused
-from runs.lifecycle.wait_rules import dialog
 from runs.models import Run
+from runs.waits import acts
+from runs.waits.acts import AnswerRefused
+from runs.waits.rules import dialog
 from tests.fakes import World
-from tests.lifecycle.test_waits import BASH, DIALOG, hears, looked, project, run, shows, told
+from tests.waits.test_stepper import BASH, DIALOG, hears, looked, project, run, shows, told
 from tests.web.people import hx, text_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -78,13 +78,13 @@ def test_two_dialogs_are_told_apart_and_a_moved_cursor_is_the_same_one():
 
 
 def test_a_choice_is_pressed_once_and_told_with_the_persons_name(world, waiting):
-    answering.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
+    acts.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
     assert world.sessions.typed == [(waiting.session, "key 1")]
     waiting.refresh_from_db()
     assert (waiting.answer, waiting.answered_by) == ("1. Yes", "anna")
     assert told(NoticeKind.RUN_ANSWERED) == ["answered: 1. Yes"]
     with pytest.raises(AnswerRefused, match=r"anna has answered it already: 1\. Yes\."):
-        answering.choose(world.lab, waiting, 2, **seen(waiting), by="ben")
+        acts.choose(world.lab, waiting, 2, **seen(waiting), by="ben")
     assert len(world.sessions.typed) == 1
 
 
@@ -96,7 +96,7 @@ def test_of_many_people_who_press_at_once_one_is_let_through(world, waiting):
         mine = Run.objects.get(pk=waiting.pk)
         gate.wait()
         try:
-            answering.choose(world.lab, mine, 1, **seen(waiting), by=name)
+            acts.choose(world.lab, mine, 1, **seen(waiting), by=name)
         except AnswerRefused as error:
             refused.append(error.code)
         finally:
@@ -113,25 +113,25 @@ def test_a_choice_is_not_pressed_in_another_dialog_than_the_one_that_was_seen(wo
     """Somebody who is attached answered, and the next one stands there with the same words."""
     world.sessions.text[waiting.session] = DIALOG.replace("rm -rf build", "git push --force")
     with pytest.raises(AnswerRefused, match="asks something else by now"):
-        answering.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
+        acts.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
     assert world.sessions.typed == []
 
 
 def test_a_text_is_never_typed_into_a_dialog(world, waiting, idle):
     with pytest.raises(AnswerRefused, match="wants one of its choices pressed"):
-        answering.say(world.lab, waiting, "No, don't", since=since(waiting), by="anna")
+        acts.say(world.lab, waiting, "No, don't", since=since(waiting), by="anna")
     assert world.sessions.typed == []
 
 
 def test_an_idle_agent_that_shows_a_dialog_by_now_gets_no_text(world, idle):
     world.sessions.text[idle.session] = DIALOG
     with pytest.raises(AnswerRefused, match="wants one of its choices pressed"):
-        answering.say(world.lab, idle, "go on", since=since(idle), by="anna")
+        acts.say(world.lab, idle, "go on", since=since(idle), by="anna")
 
 
 def test_a_text_goes_to_an_agent_that_has_stopped(world, idle):
     said = " Use the\r\nother client.\x07 "
-    answering.say(world.lab, idle, said, since=since(idle), by="anna")
+    acts.say(world.lab, idle, said, since=since(idle), by="anna")
     assert world.sessions.typed == [(idle.session, "Use the\nother client.")]
     hears(world, idle, {"event": "UserPromptSubmit"})
     looked(world, idle)
@@ -140,7 +140,7 @@ def test_a_text_goes_to_an_agent_that_has_stopped(world, idle):
 
 def test_a_summary_of_several_points_is_no_choice(world, idle):
     world.sessions.text[idle.session] = "I did two things:\n1. this\n2. that"
-    form = answering.form(world.lab, idle)
+    form = acts.form(world.lab, idle)
     assert form is not None
     assert (form.has_text, form.choices) == (True, ())
 
@@ -148,7 +148,7 @@ def test_a_summary_of_several_points_is_no_choice(world, idle):
 @pytest.mark.parametrize("text", ["", " \n ", "x" * 4001])
 def test_a_text_that_says_nothing_or_too_much_is_refused_at_its_field(world, idle, text):
     with pytest.raises(AnswerRefused) as refused:
-        answering.say(world.lab, idle, text, since=since(idle), by="anna")
+        acts.say(world.lab, idle, text, since=since(idle), by="anna")
     assert refused.value.field == "text"
     assert world.sessions.typed == []
 
@@ -159,19 +159,19 @@ def test_an_answer_to_another_question_is_not_sent(world, waiting):
     hears(world, waiting, {**BASH, "wish": "git push --force"})
     looked(world, waiting, seconds=4)
     with pytest.raises(AnswerRefused, match="asks something else by now"):
-        answering.choose(world.lab, waiting, 1, **before, by="anna")
+        acts.choose(world.lab, waiting, 1, **before, by="anna")
     assert world.sessions.typed == []
 
 
 def test_the_next_of_several_dialogs_may_be_answered_though_no_hook_tells_of_it(world, waiting):
     """Several tools asked at once: only the first question is told by a hook of its own."""
-    answering.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
+    acts.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
     more = DIALOG.replace("rm -rf build", "rm -rf dist")
     world.clock.forward(seconds=5)
     shows(world, waiting, more)
     looked(world, waiting, seconds=4)
     assert (waiting.waits, waiting.answered_at, waiting.waits_note) == ("permission", None, "")
-    answering.choose(world.lab, waiting, 1, **seen(waiting, more), by="anna")
+    acts.choose(world.lab, waiting, 1, **seen(waiting, more), by="anna")
     assert len(world.sessions.typed) == 2
 
 
@@ -180,14 +180,14 @@ def test_an_answer_that_comes_when_the_question_is_gone_is_not_sent(world, waiti
     hears(world, waiting, {"event": "UserPromptSubmit"})
     looked(world, waiting, seconds=1)
     with pytest.raises(AnswerRefused, match="does not wait any more"):
-        answering.choose(world.lab, waiting, 1, **before, by="anna")
+        acts.choose(world.lab, waiting, 1, **before, by="anna")
     assert world.sessions.typed == []
 
 
 def test_an_answer_to_a_session_that_has_ended_is_not_taken_for_sent(world, idle):
     del world.sessions.all[idle.session]
     with pytest.raises(AnswerRefused, match=r"not sent: the session .* is not there any more"):
-        answering.say(world.lab, idle, "go on", since=since(idle), by="anna")
+        acts.say(world.lab, idle, "go on", since=since(idle), by="anna")
     idle.refresh_from_db()
     assert (idle.answered_at, idle.answer) == (None, "")
     assert told(NoticeKind.RUN_STEP)[-1].startswith("not sent: ")
@@ -199,7 +199,7 @@ def test_what_may_have_arrived_is_not_taken_back(world, idle):
 
     world.sessions.say = say
     with pytest.raises(AnswerRefused, match="It is not known whether the answer arrived"):
-        answering.say(world.lab, idle, "go on", since=since(idle), by="anna")
+        acts.say(world.lab, idle, "go on", since=since(idle), by="anna")
     idle.refresh_from_db()
     assert (idle.answered_by, idle.answer) == ("anna", "go on")
 
@@ -207,8 +207,8 @@ def test_what_may_have_arrived_is_not_taken_back(world, idle):
 def test_tmux_that_is_silent_gets_no_answer(world, waiting):
     world.sessions.broken = "tmux gave no answer"
     with pytest.raises(AnswerRefused, match="screen could not be read"):
-        answering.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
-    assert answering.form(world.lab, waiting) is None
+        acts.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
+    assert acts.form(world.lab, waiting) is None
 
 
 def test_an_answer_that_got_lost_may_be_given_again_while_its_dialog_stands(world, waiting):
@@ -217,31 +217,31 @@ def test_an_answer_that_got_lost_may_be_given_again_while_its_dialog_stands(worl
     lost = {"answered_at": at, "answered_by": "anna", "answered_mark": dialog(DIALOG).mark}
     Run.objects.filter(pk=waiting.pk).update(**lost)
     with pytest.raises(AnswerRefused, match="answered it already"):
-        answering.choose(world.lab, waiting, 1, **seen(waiting), by="ben")
+        acts.choose(world.lab, waiting, 1, **seen(waiting), by="ben")
     waiting.refresh_from_db()
-    assert answering.form(world.lab, waiting) is None
+    assert acts.form(world.lab, waiting) is None
     world.clock.forward(seconds=31)
-    assert answering.form(world.lab, waiting) is not None
-    answering.choose(world.lab, waiting, 1, **seen(waiting), by="ben")
+    assert acts.form(world.lab, waiting) is not None
+    acts.choose(world.lab, waiting, 1, **seen(waiting), by="ben")
     assert len(world.sessions.typed) == 1
 
 
 def test_an_answer_that_arrived_is_not_given_again_to_the_next_dialog(world, waiting):
-    answering.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
+    acts.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
     world.clock.forward(seconds=60)  # and no worker looks meanwhile
     more = DIALOG.replace("rm -rf build", "rm -rf dist")
     world.sessions.text[waiting.session] = more
     with pytest.raises(AnswerRefused, match="answered it already"):
-        answering.choose(world.lab, waiting, 1, **seen(waiting, more), by="ben")
+        acts.choose(world.lab, waiting, 1, **seen(waiting, more), by="ben")
     assert len(world.sessions.typed) == 1
 
 
 def test_a_session_on_another_machine_gets_nothing_from_here(world, idle):
     Run.objects.filter(pk=idle.pk).update(host="elsewhere")
     idle.refresh_from_db()
-    assert answering.form(world.lab, idle) is None
+    assert acts.form(world.lab, idle) is None
     with pytest.raises(AnswerRefused, match="another machine"):
-        answering.say(world.lab, idle, "go on", since=since(idle), by="anna")
+        acts.say(world.lab, idle, "go on", since=since(idle), by="anna")
 
 
 def at(run: Run) -> str:

@@ -14,9 +14,9 @@ from runs import tick
 from runs.accounts import resuming
 from runs.core.states import NoticeKind, Outcome, Wait
 from runs.core.tick_context import TickContext
-from runs.lifecycle import waits
 from runs.models import Notice, Project, Run, Settings
 from runs.notices import rules as notice_rules
+from runs.waits import stepper
 from tests import make
 from tests.fakes import World
 from tests.web import board_rows as rows
@@ -245,7 +245,7 @@ def test_a_tick_that_lost_the_race_tells_nothing(world, run):
     stale.asks, stale.asked_at = Wait.PERMISSION, at - timedelta(minutes=1)
     Run.objects.filter(pk=run.pk).update(waits=Wait.PERMISSION, waits_at=stale.asked_at)
     context = TickContext(world.lab, 1, Settings.current(), at)
-    assert waits.note(context, [stale]) == 0
+    assert stepper.note(context, [stale]) == 0
     assert told(NoticeKind.RUN_WAITS) == []
 
 

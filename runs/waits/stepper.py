@@ -12,10 +12,10 @@ from django.db import transaction
 
 from runs.core.states import NoticeKind, RunState, Wait
 from runs.core.tick_context import TickContext
-from runs.lifecycle import wait_rules
-from runs.lifecycle.wait_rules import WaitFacts, Waiting
 from runs.models import Run, Settings
 from runs.timeline import announce
+from runs.waits import rules
+from runs.waits.rules import WaitFacts, Waiting
 
 
 def note(tick: TickContext, runs: Sequence[Run]) -> int:
@@ -24,7 +24,7 @@ def note(tick: TickContext, runs: Sequence[Run]) -> int:
     for run in runs:
         if run.outcome or run.state != RunState.WORKING:
             continue
-        found = wait_rules.waiting(_facts(run, tick.settings), tick.now)
+        found = rules.waiting(_facts(run, tick.settings), tick.now)
         if Wait.QUIET in (found.kind, run.waits) and not run.is_screen_read:
             continue  # whether a screen still stands cannot be told without a look at it
         if found != Waiting(Wait(run.waits), run.waits_at, run.waits_note):
@@ -66,7 +66,7 @@ def _keep(tick: TickContext, run: Run, found: Waiting) -> bool:
 def _news(run: Run, before: Wait, found: Waiting) -> tuple[NoticeKind, str]:
     """What the timeline tells."""
     if found.kind is Wait.NONE:
-        return NoticeKind.RUN_GOES_ON, f"the agent goes on; it {wait_rules.past(before)}"
+        return NoticeKind.RUN_GOES_ON, f"the agent goes on; it {rules.past(before)}"
     # With its time, so that the next one is not taken for the same and kept from who is told outside.
     when = f", since {found.since:%H:%M:%S} UTC" if found.since else ""
-    return NoticeKind.RUN_WAITS, f"{wait_rules.sentence(found.kind, run.agent, found.note)}{when}"
+    return NoticeKind.RUN_WAITS, f"{rules.sentence(found.kind, run.agent, found.note)}{when}"

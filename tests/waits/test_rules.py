@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from runs.core.states import Wait
-from runs.lifecycle import wait_rules
-from runs.lifecycle.wait_rules import WaitFacts, Waiting, waiting, was_answered
 from runs.transcript.hook_events import Session, read_on
+from runs.waits import rules
+from runs.waits.rules import WaitFacts, Waiting, waiting, was_answered
 
 NOW = datetime(2026, 11, 22, 3, 0, tzinfo=UTC)
 QUARTER = timedelta(minutes=15)
@@ -138,9 +138,9 @@ def test_a_screen_that_changes_again_shows_that_it_goes_on(changed_before, answe
 
 @pytest.mark.parametrize("kind", [one for one in Wait if one])
 def test_every_kind_has_its_words(kind):
-    assert wait_rules.words(kind)
-    assert wait_rules.past(kind)
-    assert wait_rules.advice(kind).endswith(".")
+    assert rules.words(kind)
+    assert rules.past(kind)
+    assert rules.advice(kind).endswith(".")
 
 
 def read(*entries: object, before: Session = Session()) -> Session:  # noqa: B008

@@ -1,0 +1,1 @@
+"""Runs that wait for a person: when they do, who is told, and how they are answered."""

@@ -1,0 +1,42 @@
+"""The page's answer to an agent that waits."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from runs import wiring
+from runs.models import Run
+from runs.waits import acts
+from runs.web import answers, fragments
+from runs.web.access import act, username
+from runs.web.forms import AnswerForm
+from runs.web.refusals import status_of
+
+ANSWERED = "Sent. The page says when the agent goes on."
+UNREADABLE_ANSWER = "This answer could not be read. Nothing was sent."
+
+
+@require_POST
+@act
+def answer(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Give a waiting agent an answer: one of the choices that it offers, or a text."""
+    found = get_object_or_404(Run.objects.select_related("project"), pk=run_id)
+    back, lab = reverse("runs:run", args=[run_id]), wiring.lab()
+    given = AnswerForm(request.POST)
+    if not given.is_valid():
+        return answers.failed(request, UNREADABLE_ANSWER, 400, back)
+    told, by = given.cleaned_data, username(request)
+    try:
+        if told["choice"] is not None:
+            seen = {"since": told["since"], "mark": told["mark"]}
+            acts.choose(lab, found, told["choice"], **seen, by=by)
+        else:
+            acts.say(lab, found, told["text"], since=told["since"], by=by)
+    except acts.AnswerRefused as refused:
+        return answers.failed(request, refused.text, status_of(refused), back)
+    topic = f"run:{run_id}"
+    regions = fragments.regions(topic, True, request) if answers.is_htmx(request) else {}
+    return answers.done(request, regions or {}, back, ANSWERED)
