@@ -20,6 +20,7 @@ from runs.forges.bd import BdCommand
 from runs.forges.trackers import Trackers
 from runs.groups.signal_files import SignalFolders
 from runs.machine import processes
+from runs.machine.agent_records import AgentRecords
 from runs.machine.bell import DatagramBell
 from runs.machine.git import Git
 from runs.machine.tmux import TmuxSessions
@@ -74,6 +75,7 @@ def real_lab() -> Lab:
         desks=TrialDesks(),
         notifier=AppriseNotifier(environ),
         registry=AgentRegistry(environ),
+        records=AgentRecords(environ),
         now=_now,
         steady=_steady,
         pause=time.sleep,

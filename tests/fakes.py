@@ -25,6 +25,7 @@ from runs.core.ports import (
     UnfitAddress,
 )
 from runs.core.states import ForgeKind
+from runs.machine.agent_records import AgentRecords
 from runs.validation.command_rules import Check, Checked
 from tests.fake_history import FakeHistory
 from tests.fake_kept import FakeKept
@@ -630,6 +631,7 @@ class World:
             desks=self.desks,
             notifier=self.notifier,
             registry=self.registry,
+            records=AgentRecords({"HOME": str(state.parent / "home")}),
             now=self.clock,
             steady=self.clock.steady,
             pause=lambda seconds: None,

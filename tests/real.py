@@ -22,6 +22,7 @@ from runs.forges.trackers import Trackers
 from runs.groups.signal_files import SignalFolders
 from runs.lifecycle import launch
 from runs.machine import processes
+from runs.machine.agent_records import AgentRecords
 from runs.machine.git import Git
 from runs.machine.tmux import TmuxSessions
 from runs.machine.worktrees import GitWorktrees
@@ -94,6 +95,7 @@ class RealWorld:
             desks=TrialDesks(),
             notifier=AppriseNotifier(self.environ, timeout=PATIENCE),
             registry=AgentRegistry(self.environ),
+            records=AgentRecords(self.environ),
             now=lambda: datetime.now(UTC) + self.offset + self.jump,
             steady=self._steady,
             pause=time.sleep,

@@ -15,6 +15,7 @@ from runs.core.paths import Paths
 from runs.core.states import ForgeKind
 from runs.groups.signal_rules import Signals
 from runs.pulls.rules import Merging
+from runs.transcript.record_rules import Records
 from runs.validation.command_rules import Checks
 from trackers.account import Account
 from trackers.base import Finding, Tracker
@@ -468,6 +469,7 @@ class Lab:
     desks: Desks
     notifier: Notifier
     registry: Registry
+    records: Records
     now: Callable[[], datetime]
     steady: Callable[[], Steady]
     pause: Callable[[float], None]
