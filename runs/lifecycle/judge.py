@@ -65,7 +65,6 @@ def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting |
         budget=run.project.budget(tick.settings),
         was_interrupted=run.interrupted_at is not None,
         trouble=_trouble(run, reading),
-        waited=_waited(run, tick.now),
     )
     outcome = verdict(facts)
     if reading is not None and outcome is not Outcome.SUCCEEDED:
@@ -75,7 +74,8 @@ def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting |
         return False
     if outcome is None or (outcome is Outcome.DIED and _did_not_go_on(lab, run, reading)):
         return False
-    reason = _reason(outcome, facts, signal, _ending(run, seen, reading))
+    said = _waited(run, tick.now)
+    reason = _reason(outcome, facts, signal, _ending(run, seen, reading), said)
     late = beginnings.late_failure(lab, run, seen) if outcome is Outcome.DIED else ""
     if late:
         outcome, reason = Outcome.FAILED, late
@@ -83,12 +83,12 @@ def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting |
     return outcomes.record(lab, run, outcome, reason, lease=lease, seen=seen)
 
 
-def _reason(outcome: Outcome, facts: RunFacts, signal: Signal, ending: Ending) -> str:
-    """Why the run ended so, in a sentence."""
+def _reason(outcome: Outcome, facts: RunFacts, signal: Signal, ending: Ending, waited: str) -> str:
+    """Why the run ended so, in a sentence; `waited`: what its last wait did with its budget."""
     if outcome is Outcome.DIED:
         return why_dead(ending, signal.missing)
     if outcome is Outcome.TIMED_OUT:
-        return f"{signal.missing} after {minutes(facts.budget)}{facts.waited}"
+        return f"{signal.missing} after {minutes(facts.budget)}{waited}"
     if outcome is Outcome.INTERRUPTED:
         return "its watch session was aborted, and it ended when it was interrupted; work is kept"
     return signal.proof

@@ -21,7 +21,7 @@ class RunFacts:
     `alive`: the session exists and its program runs. `age` and `budget`: wall time, without the
     time in which it was held. `was_interrupted`: a person aborted its watch session, so that its
     end is no death. `trouble`: the account's trouble in which the program ended, or the
-    last turn of one that waits for a next word now. `waited`: what its last wait did, for the reason.
+    last turn of one that waits for a next word now.
     """
 
     is_done: bool | None
@@ -30,7 +30,6 @@ class RunFacts:
     budget: timedelta
     was_interrupted: bool = False
     trouble: Trouble = Trouble.NONE
-    waited: str = ""
 
 
 def verdict(facts: RunFacts) -> Verdict | None:
