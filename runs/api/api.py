@@ -30,6 +30,7 @@ from runs.pulls import api as pulls
 from runs.settings import api as settings_api
 from runs.timeline import api as timeline_api
 from runs.timeline import audit_api
+from runs.waits import api as waits_api
 from runs.watch import api as watches_api
 from runs.web.refusals import Denied
 from runs.workflows import api as workflows_api
@@ -90,6 +91,7 @@ api.add_router("projects", groups_api.router)
 api.add_router("projects", monitors_api.router)
 api.add_router("presets", monitors_api.presets)
 api.add_router("runs", runs.router)
+api.add_router("runs", waits_api.router)
 api.add_router("timeline", timeline_api.router)
 api.add_router("audit", audit_api.router)
 api.add_router("agents", projects.agents)

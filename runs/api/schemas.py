@@ -209,14 +209,17 @@ class AgentTold(BaseModel):
 class RunWait(BaseModel):
     """For what a working run waits that only a person can give, and what its program said of it.
 
-    `answered_by` and `answered_at`: who has answered on its page, while it has not gone on yet.
+    `answer`, `answered_by`, `answered_at`: what was sent, by whom, while it has not gone on yet;
+    `has_changed`: whether its screen has changed since.
     """
 
     kind: Wait
     since: datetime
     note: str
+    answer: str
     answered_by: str
     answered_at: datetime | None
+    has_changed: bool
 
 
 class RunRow(BaseModel):
@@ -263,11 +266,30 @@ class RunRow(BaseModel):
     told: AgentTold
 
 
+class RunChoice(BaseModel):
+    """One of the answers that an agent's dialog offers, and the digit that gives it."""
+
+    digit: int
+    text: str
+
+
+class RunOffer(BaseModel):
+    """How a run that waits may be answered now: with a text, or with a choice of the dialog `mark`."""
+
+    has_text: bool
+    choices: list[RunChoice]
+    mark: str
+
+
 class Run(RunRow):
-    """A run with its task and the end of its screen."""
+    """A run with its task and the end of its screen.
+
+    `offers` is null while it waits for nobody, or was answered a moment ago.
+    """
 
     prompt: str
     last_words: str
+    offers: RunOffer | None
 
 
 class Runs(BaseModel):

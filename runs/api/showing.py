@@ -23,6 +23,7 @@ from runs.models import AgentProfile, Notice, Project, Run, Settings
 from runs.pulls import schemas as pull_schemas
 from runs.pulls.rules import MergeFacts, verdict
 from runs.settings.acts import NUMBERS
+from runs.waits.acts import Form
 from trackers import plain
 from trackers.base import PullState
 from trackers.builtin.models import Issue, IssueComment, PullComment, PullRequest
@@ -240,8 +241,10 @@ def _run_wait(row: Run) -> schemas.RunWait | None:
         kind=Wait(row.waits),
         since=row.waits_at,
         note=row.waits_note,
+        answer=row.answer,
         answered_by=row.answered_by,
         answered_at=row.answered_at,
+        has_changed=row.has_changed_since(row.answered_at),
     )
 
 
@@ -261,9 +264,14 @@ def told(row: Run) -> schemas.AgentTold:
     )
 
 
-def run(row: Run, now: datetime, settings: Settings) -> schemas.Run:
+def run(row: Run, now: datetime, settings: Settings, form: Form | None) -> schemas.Run:
+    """A run; `form` is how it may be answered now."""
     shown = run_row(row, now, settings).model_dump()
-    return schemas.Run(**shown, prompt=row.prompt, last_words=row.last_words)
+    offers = None
+    if form is not None:
+        choices = [schemas.RunChoice(digit=one.digit, text=one.text) for one in form.choices]
+        offers = schemas.RunOffer(has_text=form.has_text, choices=choices, mark=form.mark)
+    return schemas.Run(**shown, prompt=row.prompt, last_words=row.last_words, offers=offers)
 
 
 def entry(row: Notice) -> schemas.Entry:

@@ -20,6 +20,7 @@ from runs.overview import queries
 from runs.projects.api import project_of
 from runs.pulls import checks
 from runs.pulls import schemas as pull_schemas
+from runs.waits import acts as wait_acts
 from runs.web.access import username
 from runs.web.refusals import Denied
 from runs.wiring import lab
@@ -49,7 +50,7 @@ def run_list(request: HttpRequest, wanted: Query[asked.RunFilter]) -> api_schema
 @router.get("/{int:run_id}", response=replies.look(api_schemas.Run), summary="Show a run")
 def run_show(request: HttpRequest, run_id: RunId) -> api_schemas.Run:
     """One run with its task and the end of its screen."""
-    return _shown(run_id)
+    return shown(run_id)
 
 
 @router.get(
@@ -60,16 +61,16 @@ def run_pull(request: HttpRequest, run_id: RunId) -> pull_schemas.RunPull:
 
     `checks` is null where they could not be read, and `trouble` says why.
     """
-    looked = checks.look(lab(), _run(run_id))
+    looked = checks.look(lab(), run_of(run_id))
     return pull_schemas.run_pull(looked.pull, looked.checks, looked.trouble)
 
 
 @router.post("/{int:run_id}/stop", response=replies.act(api_schemas.Run), summary="Stop a run")
 def run_stop(request: HttpRequest, run_id: RunId) -> api_schemas.Run:
     """End a run now. Worktree and branch are kept; it is neither success nor failure."""
-    if not stop.stop(lab(), _run(run_id), username(request)):
+    if not stop.stop(lab(), run_of(run_id), username(request)):
         raise Denied(409, "already_ended", ENDED)
-    return _shown(run_id)
+    return shown(run_id)
 
 
 @of_project.post(
@@ -109,12 +110,16 @@ def stop_all(request: HttpRequest, project_id: ProjectId) -> api_schemas.Stopped
     )
 
 
-def _run(run_id: int) -> Run:
+def run_of(run_id: int) -> Run:
+    """A run with its project and its agent's account. Raises NotFound."""
     found = held.with_profile(Run.objects.select_related("project").filter(pk=run_id)).first()
     if found is None:
         raise NotFound(f"There is no run {run_id}.")
     return found
 
 
-def _shown(run_id: int) -> api_schemas.Run:
-    return showing.run(_run(run_id), lab().now(), Settings.current())
+def shown(run_id: int) -> api_schemas.Run:
+    """One run as it is now, with how it may be answered."""
+    found, outside = run_of(run_id), lab()
+    form = wait_acts.form(outside, found)
+    return showing.run(found, outside.now(), Settings.current(), form)

@@ -279,6 +279,10 @@ class Run(AgentTold, QuickRows):
         """Whether it works and waits for a person."""
         return self.state == RunState.WORKING and bool(self.waits)
 
+    def has_changed_since(self, at: datetime | None) -> bool:
+        """Whether its screen was seen to change after a moment."""
+        return at is not None and self.screen_at is not None and self.screen_at > at
+
     @property
     def is_resuming(self) -> bool:
         """Whether it is being started again, so that nothing of it may be undone."""

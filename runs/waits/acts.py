@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Q
@@ -18,6 +19,8 @@ from runs.waits import rules
 from runs.waits.rules import Choice, Dialog
 
 TEXT_CHARACTERS = 4000
+# The API tells times in milliseconds.
+TOLD_WITHIN = timedelta(milliseconds=1)
 SHOWN_CHARACTERS = 300
 
 NO_TEXT = "Write what the agent is to be told."
@@ -60,8 +63,8 @@ def form(lab: Lab, run: Run) -> Form | None:
     return Form((), "", has_text=True)
 
 
-def say(lab: Lab, run: Run, text: str, *, since: str, by: str) -> None:
-    """Give the agent a text, as an answer to what it waits for since `since` (ISO 8601).
+def say(lab: Lab, run: Run, text: str, *, since: datetime, by: str) -> None:
+    """Give the agent a text, as an answer to what it waits for since `since`.
 
     Never while it shows a dialog, in which letters and Enter would press a choice. Raises
     AnswerRefused.
@@ -79,7 +82,7 @@ def say(lab: Lab, run: Run, text: str, *, since: str, by: str) -> None:
     _send(lab, run, lambda: lab.sessions.say(run.session, reaper.marker(lab, run), said))
 
 
-def choose(lab: Lab, run: Run, digit: int, *, since: str, mark: str, by: str) -> None:
+def choose(lab: Lab, run: Run, digit: int, *, since: datetime, mark: str, by: str) -> None:
     """Press the digit of a choice of the dialog with this mark, if that is the one on the screen.
 
     Raises AnswerRefused.
@@ -93,12 +96,12 @@ def choose(lab: Lab, run: Run, digit: int, *, since: str, mark: str, by: str) ->
     _send(lab, run, lambda: lab.sessions.press(run.session, reaper.marker(lab, run), digit))
 
 
-def _check(lab: Lab, run: Run, since: str) -> None:
+def _check(lab: Lab, run: Run, since: datetime) -> None:
     """Whether it waits here, and for what the person saw."""
     run.refresh_from_db()
     if not run.is_waiting or run.waits_at is None:
         raise AnswerRefused(GONE_ON, code="not_waiting")
-    if run.waits_at.isoformat() != since:
+    if abs(run.waits_at - since) > TOLD_WITHIN:
         raise AnswerRefused(ANOTHER, code="not_waiting")
     if run.host != lab.host:
         raise AnswerRefused(ELSEWHERE)

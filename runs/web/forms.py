@@ -96,7 +96,7 @@ class RunFilter(forms.Form):
 class AnswerForm(forms.Form):
     """An answer to an agent that waits since `since`: a text, or a choice of the dialog `mark`."""
 
-    since = forms.CharField(max_length=40)
+    since = forms.DateTimeField()
     mark = forms.CharField(required=False, max_length=16)
     choice = forms.IntegerField(required=False, min_value=1, max_value=9)
     text = forms.CharField(required=False, strip=False)

@@ -340,13 +340,14 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
     return context
 
 
-def wait_words(run: Run) -> Mapping[str, str] | None:
+def wait_words(run: Run) -> Mapping[str, object] | None:
     """For what a run waits that only a person can give, and what they can do; None while it works."""
     if not run.is_waiting:
         return None
     kind = Wait(run.waits)
     what = wait_rules.sentence(kind, run.agent, "")
-    return {"what": what, "note": run.waits_note}
+    has_changed = run.has_changed_since(run.answered_at)
+    return {"what": what, "note": run.waits_note, "has_changed": has_changed}
 
 
 def _attach(lab: Lab, run: Run) -> str:

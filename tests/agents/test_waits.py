@@ -24,7 +24,7 @@ def test_a_permission_prompt_of_claude_code_is_seen_and_is_over_once_it_is_answe
     run = house.until(run, lambda run: acts.form(house.real.lab, run))
     form = acts.form(house.real.lab, run)
     assert form is not None
-    seen = {"since": run.waits_at.isoformat(), "mark": form.mark}
+    seen = {"since": run.waits_at, "mark": form.mark}
     acts.choose(house.real.lab, run, 1, **seen, by="anna")
     run = house.until(run, lambda run: run.turn_ended_at)
     assert git(project.repo(house.real.paths), "tag", "--list") == "asked", house.told(run)
@@ -37,9 +37,7 @@ def test_claude_code_that_has_stopped_goes_on_with_what_it_is_told(house):
     run = house.until(house.start(project), lambda run: run.waits)
     assert run.waits == Wait.IDLE
     model.go_on(*work_on())
-    acts.say(
-        house.real.lab, run, "I mean the\nolder one.", since=run.waits_at.isoformat(), by="anna"
-    )
+    acts.say(house.real.lab, run, "I mean the\nolder one.", since=run.waits_at, by="anna")
     house.until_over(run)
     assert (run.outcome, run.pull_number) == ("succeeded", 2), house.told(run)
     assert Notice.objects.get(run=run, kind=NoticeKind.RUN_ANSWERED).by == "anna"

@@ -53,6 +53,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", f"{GROUP}/monitors"): {},
     ("PUT", "/projects/{project_id}/auto"): {"is_auto": True},
     ("POST", "/projects/{project_id}/runs"): {},
+    ("POST", "/runs/{run_id}/answer"): {"since": "2026-11-21T12:00:00Z", "text": "go on"},
     ("PATCH", "/settings"): {"session_cap": 3},
     ("PUT", "/settings/agent"): {"agent": 1},
     ("POST", "/forges"): {"kind": "gitea", "name": "n", "web": "https://x.example", "token": "t"},

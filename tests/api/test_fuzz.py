@@ -56,6 +56,7 @@ RULED = {
     "pull_comment_new",
     "settings_choose",
     "parked_discard",
+    "run_answer",
     "forge_new",
     "forge_edit",
     "tracker_choose",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -38,12 +40,12 @@ def idle(world: World, run: Run) -> Run:
     return looked(world, run, seconds=11)
 
 
-def since(run: Run) -> str:
+def since(run: Run) -> datetime:
     assert run.waits_at is not None
-    return run.waits_at.isoformat()
+    return run.waits_at
 
 
-def seen(run: Run, screen: str = DIALOG) -> dict[str, str]:
+def seen(run: Run, screen: str = DIALOG) -> dict[str, Any]:
     """What a person has before them when they press a choice."""
     return {"since": since(run), "mark": dialog(screen).mark}
 
@@ -255,7 +257,7 @@ def test_the_page_offers_the_choices_and_sends_one(world, waiting, anna: Client,
     form = page[page.index('id="answering"') : page.index('id="terminal"')]
     assert "2. Yes, and don&#x27;t ask again for rm commands" in form
     assert "<textarea" not in form
-    given = {**seen(waiting), "choice": "1"}
+    given = {**seen(waiting), "since": since(waiting).isoformat(), "choice": "1"}
     assert f'value="{given["mark"]}"' in form
     there = f"/runs/{waiting.pk}/"
     answer = (
@@ -277,7 +279,7 @@ def test_the_page_has_a_box_for_a_text_where_nothing_is_offered(world, idle, ann
     form = page[page.index('id="answering"') : page.index('id="terminal"')]
     assert "<textarea" in form
     assert 'value="continue"' in form
-    given = {"since": since(idle), "text": ["", "continue"]}
+    given = {"since": since(idle).isoformat(), "text": ["", "continue"]}
     assert anna.post(at(idle), given).status_code == 303
     assert world.sessions.typed == [(idle.session, "continue")]
 
@@ -293,7 +295,7 @@ def test_whoever_may_only_look_sees_no_form_and_sends_nothing(world, idle, vera:
     page = text_of(vera.get(f"/runs/{idle.pk}/"))
     assert "has stopped and waits for a word" in page
     assert "answer-form" not in page
-    given = {"since": since(idle), "text": "go on"}
+    given = {"since": since(idle).isoformat(), "text": "go on"}
     assert vera.post(at(idle), given).status_code == 403
     assert world.sessions.typed == []
 

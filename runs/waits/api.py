@@ -1,0 +1,50 @@
+"""The answer to an agent that waits, over the API: the page's own act."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from django.http import HttpRequest
+from pydantic import AwareDatetime, Field
+
+from runs.api import replies
+from runs.api import schemas as api_schemas
+from runs.api.asked import NO_NUL, WHOLE, Given, RunId
+from runs.api.router import Router
+from runs.lifecycle.api import run_of, shown
+from runs.waits import acts
+from runs.web.access import username
+from runs.wiring import lab
+
+router = Router(tags=["Runs"])
+
+
+class RunAnswer(Given):
+    """An answer to what an agent has waited for since `since`: a text, or a choice.
+
+    `since` is that of `waits`, so that no other question is answered; a choice needs the `mark` of
+    `offers` too.
+    """
+
+    since: Annotated[AwareDatetime, Field(strict=False)]
+    text: Annotated[str, Field(max_length=acts.TEXT_CHARACTERS, pattern=NO_NUL)] = ""
+    choice: Annotated[int, Field(ge=1, le=9), WHOLE] | None = None
+    mark: Annotated[str, Field(max_length=16, pattern=NO_NUL)] = ""
+
+
+@router.post(
+    "/{int:run_id}/answer", response=replies.given(api_schemas.Run), summary="Answer a run"
+)
+def run_answer(request: HttpRequest, run_id: RunId, given: RunAnswer) -> api_schemas.Run:
+    """Give an agent that waits for a person an answer: a text, or one of the choices it offers.
+
+    One person's answer is sent, once, and only to the question that was seen. 409: it does not wait
+    any more or asks something else (`not_waiting`), somebody has answered (`answered`), its dialog
+    takes a choice and no text (`wants_a_choice`), or nobody knows whether it arrived (`unsure`).
+    """
+    found, by = run_of(run_id), username(request)
+    if given.choice is None:
+        acts.say(lab(), found, given.text, since=given.since, by=by)
+    else:
+        acts.choose(lab(), found, given.choice, since=given.since, mark=given.mark, by=by)
+    return shown(run_id)
