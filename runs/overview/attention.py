@@ -47,6 +47,6 @@ def dismiss_all(lab: Lab, runs: Sequence[int], sessions: Sequence[int], by: str)
     )
     with transaction.atomic():
         seen = (Run.objects.filter(NEEDS_SOMEBODY, pk__in=runs), watched)
-        if sum(rows.filter(on_it).update(seen_until=now) for rows in seen):
-            text = f"{TEXT}: everything that ended"
+        if count := sum(rows.filter(on_it).update(seen_until=now) for rows in seen):
+            text = f"{TEXT}: {count} that ended"
             announce.tell(lab, NoticeKind.NEED_DISMISSED, text, by=by)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -15,6 +16,7 @@ from runs.watch.session import Reason
 
 BAD = (Outcome.DIED, Outcome.TIMED_OUT, Outcome.FAILED, Outcome.REJECTED)
 SEEN_FOR = timedelta(days=1)
+MANY = 3
 
 
 class NeedKind(IntEnum):
@@ -141,7 +143,7 @@ class RunNeeds:
     """A run that has ended.
 
     `is_seen`: somebody opened it long enough ago, or dismissed it. `is_retried`: a later run of
-    the same issue has started.
+    the same issue has started. `project`: its id and name.
     """
 
     id: int
@@ -153,6 +155,7 @@ class RunNeeds:
     reason: str = ""
     is_kept: bool = False
     warning: str = ""
+    project: tuple[int, str] = (0, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +171,25 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class Alike:
+    """What several needs have in common that read the same, and how all of them are told.
+
+    `what` has a place for how many they are; `why` is the reason of each, `outcome` that of runs.
+    """
+
+    project: int
+    title: str
+    what: str
+    why: str = ""
+    outcome: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Need:
     """One thing that a person has to look at.
 
     `about`: ids of what its one action is about; `url`: where that is, when it is elsewhere.
-    `trouble`: of which account's trouble it tells.
+    `trouble`: of which account's trouble it tells. `alike`: None for what is never told with others.
     """
 
     kind: NeedKind
@@ -184,6 +201,7 @@ class Need:
     about: tuple[int, ...] = field(default=())
     url: str = ""
     trouble: Trouble = Trouble.NONE
+    alike: Alike | None = None
 
 
 def is_seen(until: datetime | None, now: datetime) -> bool:
@@ -208,6 +226,20 @@ def needs(picture: Picture) -> list[Need]:
     for run in picture.runs:
         found += _of_run(run)
     return sorted(found, key=lambda need: _PLACES[need.kind])
+
+
+def together(found: Sequence[Need]) -> list[tuple[Need, ...]]:
+    """The same needs in the same order, those that repeat one another as one at the first's place.
+
+    Fewer than three stay apart: two are read as fast as their sum.
+    """
+    times = Counter((need.kind, need.alike) for need in found)
+    rows: dict[object, list[Need]] = {}
+    for need in found:
+        key = (need.kind, need.alike)
+        is_repeated = need.alike is not None and times[key] >= MANY
+        rows.setdefault(key if is_repeated else need.id, []).append(need)
+    return [tuple(row) for row in rows.values()]
 
 
 def _of_wait(run: WaitNeeds) -> Need:
@@ -316,7 +348,8 @@ def _of_pull(pull: PullNeeds) -> Need:
         what, why = "was closed without merging", f"Its issue stays claimed. {pull.title}"
         ident = f"need-closed-{pull.project}-{pull.number}"
         return Need(NeedKind.CLOSED, ident, "warn", title, what, why, about)
-    return Need(NeedKind.PULL, ident, "good", title, what, pull.title, about, pull.url)
+    alike = Alike(pull.project, pull.name, "{} pull requests wait for your review")
+    return Need(NeedKind.PULL, ident, "good", title, what, pull.title, about, pull.url, alike=alike)
 
 
 def _of_run(run: RunNeeds) -> Iterator[Need]:
@@ -325,7 +358,9 @@ def _of_run(run: RunNeeds) -> Iterator[Need]:
     if run.outcome in BAD and not run.is_retried:
         what = Outcome(run.outcome).words if run.did_start else "did not start"
         ident = f"need-run-{run.id}"
-        yield Need(NeedKind.RUN, ident, "bad", run.title, what, _reason(run), (run.id,))
+        alike = Alike(*run.project, f"{{}} runs {_past(run)}", _common(run), run.outcome)
+        about = (run.id,)
+        yield Need(NeedKind.RUN, ident, "bad", run.title, what, _reason(run), about, alike=alike)
     if run.warning:
         ident, what = f"need-tidy-{run.id}", "was not tidied up completely"
         yield Need(NeedKind.UNTIDY, ident, "warn", run.title, what, run.warning, (run.id,))
@@ -333,8 +368,26 @@ def _of_run(run: RunNeeds) -> Iterator[Need]:
 
 def _reason(run: RunNeeds) -> str:
     kept = " Its work is kept." if run.is_kept else ""
-    reason = run.reason.removeprefix("did not start: ").strip().rstrip(".")
-    return f"{reason[:1].upper()}{reason[1:]}.{kept}" if reason else kept.strip()
+    reason = _sentence(run.reason)
+    return f"{reason}{kept}" if reason else kept.strip()
+
+
+def _common(run: RunNeeds) -> str:
+    """The part of the reason that runs share which ended alike; what follows tells of one alone."""
+    return _sentence(run.reason.partition(";")[0])
+
+
+def _sentence(reason: str) -> str:
+    plain = reason.removeprefix("did not start: ").strip().rstrip(".")
+    return f"{plain[:1].upper()}{plain[1:]}." if plain else ""
+
+
+def _past(run: RunNeeds) -> str:
+    if not run.did_start:
+        return "did not start"
+    if run.outcome == Outcome.REJECTED:
+        return "were rejected"
+    return Outcome(run.outcome).words
 
 
 _WATCH_WHY: Mapping[str, str] = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from statistics import median
+from urllib.parse import urlencode
 
 from runs.accounts import held, hold_rules
 from runs.core.states import Outcome, Trouble, Wait
@@ -59,7 +60,10 @@ _NEUTRAL = (Outcome.STOPPED, Outcome.INTERRUPTED, Outcome.NO_CHANGE, Outcome.OBS
 
 @dataclass(frozen=True, slots=True)
 class NeedRow:
-    """One thing that a person has to look at, with its action and where that leads."""
+    """One thing that a person has to look at, with its action and where that leads.
+
+    `many`: the rows of several such things that are told in this one.
+    """
 
     need: attention_rules.Need
     url: str
@@ -68,28 +72,34 @@ class NeedRow:
     dismiss: str = ""
     ended: str = ""
     more: tuple[str, str] = ("", "")
+    many: Sequence[NeedRow] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The rows that are shown, and how many there are."""
+    """The rows that are shown, and how many things there are."""
 
     rows: Sequence[NeedRow]
     total: int
 
     @property
+    def things(self) -> Sequence[NeedRow]:
+        """A row for each thing that is shown, also of those that one row tells together."""
+        return [one for row in self.rows for one in row.many or [row]]
+
+    @property
     def hidden(self) -> int:
-        return self.total - len(self.rows)
+        return self.total - len(self.things)
 
     @property
     def ended(self) -> int:
-        """How many of the rows can be dismissed."""
-        return sum(bool(row.dismiss) for row in self.rows)
+        """How many of them can be dismissed."""
+        return sum(bool(one.ended) for one in self.things)
 
     @property
     def shown(self) -> str:
-        """What these rows are about, for a button that dismisses them and nothing newer."""
-        return " ".join(row.ended for row in self.rows if row.dismiss)
+        """What they are about, for a button that dismisses them and nothing newer."""
+        return " ".join(one.ended for one in self.things if one.ended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +142,10 @@ def stats(picture: Board) -> Stats:
 
 
 def needs(picture: Board, limit: int | None = NEEDS) -> Needs:
-    """What a person has to look at, the most urgent first, each with its one action."""
+    """What a person has to look at, the most urgent first, each with its one action.
+
+    Within a limit of rows what repeats is told together; without one everything is apart.
+    """
     now = picture.facts.now
     groups = group_needs.by_project(picture.projects, now)
     stuck = workflow_needs.by_project(picture.projects)
@@ -149,7 +162,8 @@ def needs(picture: Board, limit: int | None = NEEDS) -> Needs:
             runs=[_run(run, now) for run in picture.runs if run.ended_at is not None],
         )
     )
-    return Needs([_with_action(need) for need in found[:limit]], len(found))
+    rows = [(need,) for need in found] if limit is None else attention_rules.together(found)[:limit]
+    return Needs([_row(some) for some in rows], len(found))
 
 
 def _project(
@@ -196,7 +210,26 @@ def _run(run: Run, now: datetime) -> RunNeeds:
         run.reason,
         run.worktree_fate == "kept",
         run.warning,
+        (run.project_id, run.project.name),
     )
+
+
+def _row(some: Sequence[attention_rules.Need]) -> NeedRow:
+    """The row of one thing, or of several that are alike."""
+    first, alike = some[0], some[0].alike
+    if len(some) == 1 or alike is None:
+        return _with_action(first)
+    many = [_with_action(need) for need in some]
+    # By the oldest, since newer ones join it while somebody reads.
+    ident, what = f"{some[-1].id}-and-more", alike.what.format(len(some))
+    need = replace(first, id=ident, title=alike.title, what=what, why=alike.why)
+    if first.kind is NeedKind.PULL:
+        return NeedRow(need, addresses.of("runs:pulls", alike.project), "Pull requests", many=many)
+    ended = " ".join(one.ended for one in many)
+    dismiss = addresses.of("runs:needs-dismiss")
+    narrowed = urlencode({"project": alike.project, "outcome": alike.outcome})
+    url = f"{addresses.of('runs:runs')}?{narrowed}"
+    return NeedRow(need, url, "Open runs", dismiss=dismiss, ended=ended, many=many)
 
 
 def _with_action(need: attention_rules.Need) -> NeedRow:

@@ -17,10 +17,12 @@ from runs.overview.attention_rules import (
     ProjectNeeds,
     PullNeeds,
     RunNeeds,
+    WaitNeeds,
     WatchNeeds,
     WorkflowNeeds,
     is_seen,
     needs,
+    together,
 )
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
@@ -228,3 +230,56 @@ def test_a_pull_request_that_was_closed_unmerged_comes_before_reviews():
     assert (first.title, first.what) == ("shop #4", "was closed without merging")
     assert first.why == "Its issue stays claimed. Old"
     assert second.what == "waits for your review"
+
+
+def died(number: int, reason: str = "exit status 1", project: int = 1, **more) -> RunNeeds:
+    facts = {"outcome": "died", "reason": reason, "project": (project, f"p{project}"), **more}
+    return RunNeeds(number, f"p{project} #{number}", **facts)
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        pytest.param([], [], id="nothing"),
+        pytest.param([died(1), died(2)], [(1,), (2,)], id="two are read as they are"),
+        pytest.param([died(1), died(2), died(3)], [(1, 2, 3)], id="three alike"),
+        pytest.param(
+            [died(1), died(2), died(9, "killed"), died(3)],
+            [(1, 2, 3), (9,)],
+            id="at the place of the first, one with another reason apart",
+        ),
+        pytest.param(
+            [
+                died(1, "late; it waited for 1 min"),
+                died(2, "late; it waited for 2 min"),
+                died(3, "late"),
+            ],
+            [(1, 2, 3)],
+            id="what follows the reason tells of one run alone",
+        ),
+        pytest.param(
+            [died(1), died(2), died(3, project=2)], [(1,), (2,), (3,)], id="of another project"
+        ),
+        pytest.param(
+            [died(1), died(2), died(3, outcome="failed")], [(1,), (2,), (3,)], id="another end"
+        ),
+        pytest.param(
+            [died(n, outcome="", warning="kept") for n in (1, 2, 3)],
+            [(1,), (2,), (3,)],
+            id="what could not be tidied up is looked at one by one",
+        ),
+    ],
+)
+def test_runs_that_ended_alike_are_told_together(runs, expected):
+    rows = together(needs(Picture(runs=runs)))
+    assert [tuple(need.about[0] for need in row) for row in rows] == expected
+
+
+def test_many_reviews_of_a_project_are_told_together_and_waits_never():
+    pulls = [PullNeeds(1, "a", number, "Add retries") for number in (4, 5, 6)]
+    waits = [WaitNeeds(number, f"a #{number}", "asks a question") for number in (7, 8, 9)]
+    rows = together(needs(Picture(waits=waits, pulls=pulls)))
+    assert [len(row) for row in rows] == [1, 1, 1, 3]
+    alike = rows[-1][0].alike
+    assert alike is not None
+    assert (alike.title, alike.what.format(3)) == ("a", "3 pull requests wait for your review")

@@ -29,7 +29,8 @@ WATCH = """() => {
   window.touched = new Set();
   let isSwapping = false;
   const heard = (records) => { if (isSwapping) records.forEach(one => window.touched.add(
-    (one.target.closest ? one.target : one.target.parentElement).closest("main > *[id], .stack > *[id], .head *[id]")?.id
+    (one.target.closest ? one.target : one.target.parentElement).closest(
+      "main > *[id], .split > *[id], .stack > *[id], .head *[id]")?.id
   )); };
   const watch = new MutationObserver(heard);
   watch.observe(document.querySelector("main"), {subtree: true, childList: true, characterData: true});
@@ -245,6 +246,24 @@ def test_refreshes_keep_an_open_menu_and_the_focus_in_it(
     assert page.evaluate("document.activeElement.id") == f"start-{project.pk}"
     page.keyboard.press("Escape")
     expect(page.locator("#start-menu .list")).not_to_be_visible()
+
+
+@pytest.mark.row("LAB-131", level="browser")
+def test_refreshes_keep_open_what_was_unfolded_while_more_joins_it(
+    open_page: OpenPage, operator: User, world: World, project: Any
+) -> None:
+    for key in ("1", "2", "3"):
+        make.a_run(project, key, outcome="died", reason="exit status 1")
+    page = open_page("/", operator, clock=True)
+    counted = Counted(page)
+    told = page.locator("#needs-you")
+    told.locator("summary").click()
+    expect(told.get_by_role("link", name="demo #2")).to_be_visible()
+    late = make.a_run(project, "4", outcome="died", reason="exit status 1")
+    rows.tell(world, "the session ended", NoticeKind.RUN_ENDED, run=late, outcome="died")
+    counted.once()
+    expect(told).to_contain_text("4 runs died")
+    expect(told.get_by_role("link", name="demo #4")).to_be_visible()
 
 
 @pytest.mark.row("LAB-131", level="browser")

@@ -190,7 +190,11 @@ def test_only_who_may_act_takes_what_ended_off_the_list_one_by_one_or_all(
     at = f"/runs/{run.pk}/dismiss"
     assert at not in text_of(vera.get("/"))
     assert vera.post(at).status_code == 403
+    assert text_of(anna.get("/")).count('class="need"') == 1
+    for one in Run.objects.all():
+        Run.objects.filter(pk=one.pk).update(reason=f"exit status {one.pk}")
     assert "Show 3 more" in text_of(anna.get("/"))
+    Run.objects.update(reason="exit status 1")
     shown = text_of(anna.get("/needs/"))
     assert shown.count('class="need"') == 15
     assert at in shown
