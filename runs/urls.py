@@ -46,6 +46,7 @@ run_patterns = [
     path("<int:run_id>/live", run_views.run_live, name="run-live"),
     path("<int:run_id>/stop", run_views.stop, name="stop"),
     path("<int:run_id>/answer", wait_views.answer, name="run-answer"),
+    path("<int:run_id>/interrupt", wait_views.interrupt, name="run-interrupt"),
     path("<int:run_id>/dismiss", overview.dismiss_run, name="run-dismiss"),
     path("<int:run_id>/pull", run_views.pull, name="run-pull"),
     path("<int:run_id>/pull/live", run_views.pull_live, name="run-pull-live"),

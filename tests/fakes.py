@@ -133,20 +133,13 @@ class FakeSessions:
         begin = start if start >= 0 else max(0, len(kept) + start)
         return Output(kept[begin : begin + limit], len(kept), self._clock())
 
-    def type(self, name: str, text: str) -> None:
-        self._ask()
-        _refuse_odd(name, "")
-        if name not in self.all:
-            raise SeamError(f"can't find session: {name}")
-        self.typed.append((name, text))
-
-    def say(self, name: str, marker: str, text: str) -> None:
+    def say(self, name: str, marker: str, text: str, *, is_secret: bool = False) -> None:
         self._give(name, marker)
         self.typed.append((name, text))
 
-    def press(self, name: str, marker: str, digit: int) -> None:
+    def press(self, name: str, marker: str, key: str) -> None:
         self._give(name, marker)
-        self.typed.append((name, f"key {digit:d}"))
+        self.typed.append((name, f"key {key}"))
 
     def _give(self, name: str, marker: str) -> None:
         self._ask()

@@ -148,7 +148,7 @@ def paste(lab: Lab, attempt: LoginAttempt, code: str, by: str) -> LoginAttempt:
         raise LoginRefused("This log-in does not wait for a code any more. Begin again.")
     attempt.refresh_from_db()
     try:
-        lab.sessions.type(attempt.session, code)
+        lab.sessions.say(attempt.session, attempt.mark, code, is_secret=True)
     except SeamError:
         _end(lab, attempt, LoginState.FAILED, GONE)
         return attempt

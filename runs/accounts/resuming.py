@@ -159,6 +159,7 @@ def forgotten(run: Run) -> dict[str, object]:
         "turn_ended_at": None,
         **{"asks": "", "asked_at": None, "question": "", "screen_mark": "", "screen_at": None},
         **{"waits": "", "waits_at": None, "waits_note": ""},
+        **{"turn_interrupted_at": None, "turn_interrupted_by": ""},
         **{"answer": "", "answered_by": "", "answered_at": None, "answered_mark": ""},
         "exit_status": None,
         "exit_signal": None,

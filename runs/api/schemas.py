@@ -222,6 +222,17 @@ class RunWait(BaseModel):
     has_changed: bool
 
 
+class RunInterrupt(BaseModel):
+    """Who interrupted the agent's last turn, while it has no next word.
+
+    `has_changed`: whether its screen has changed since the key was sent.
+    """
+
+    by: str
+    at: datetime
+    has_changed: bool
+
+
 class RunRow(BaseModel):
     """One agent's work on one issue. `outcome` is null while the run is active.
 
@@ -252,6 +263,7 @@ class RunRow(BaseModel):
     held_at: datetime | None
     held_until: datetime | None
     waits: RunWait | None
+    interrupted: RunInterrupt | None
     resumes: int
     used_seconds: Annotated[int, Field(ge=0, description="Wall time used; never below 0.")]
     budget_seconds: Annotated[int, Field(ge=0, description="Wall time allowed.")]

@@ -219,6 +219,7 @@ def run_row(row: Run, now: datetime, settings: Settings) -> schemas.RunRow:
         held_at=row.held_at,
         held_until=wait.until if wait is not None else None,
         waits=_run_wait(row),
+        interrupted=_interrupted(row),
         resumes=row.resumes,
         used_seconds=int(spent.used.total_seconds()),
         budget_seconds=int(spent.limit.total_seconds()),
@@ -246,6 +247,14 @@ def _run_wait(row: Run) -> schemas.RunWait | None:
         answered_at=row.answered_at,
         has_changed=row.has_changed_since(row.answered_at),
     )
+
+
+def _interrupted(row: Run) -> schemas.RunInterrupt | None:
+    at = row.turn_interrupted_at
+    if at is None or row.outcome:
+        return None
+    has_changed = row.has_changed_since(at)
+    return schemas.RunInterrupt(by=row.turn_interrupted_by, at=at, has_changed=has_changed)
 
 
 def told(row: Run) -> schemas.AgentTold:

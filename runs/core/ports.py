@@ -279,6 +279,9 @@ class Exit:
     at: datetime
 
 
+ESCAPE = "Escape"
+
+
 class Sessions(Protocol):
     """The sessions of one host (tmux)."""
 
@@ -320,18 +323,16 @@ class Sessions(Protocol):
         file of the run's folder: what the program's hooks told lies in one of its own.
         """
 
-    def type(self, name: str, text: str) -> None:
-        """Give a session's program a line, as if pasted and sent with Enter. Raises SeamError."""
-
-    def say(self, name: str, marker: str, text: str) -> None:
+    def say(self, name: str, marker: str, text: str, *, is_secret: bool = False) -> None:
         """Give the program of a session with this marker a text, as if pasted and sent with Enter.
 
+        A program need not show a secret; any other text is not sent with Enter before it is shown.
         Raises MaybeGiven when it cannot be told how far it came, and SeamError when nothing was
         given, also because the session is gone or another one.
         """
 
-    def press(self, name: str, marker: str, digit: int) -> None:
-        """Press one digit in a session with this marker. Raises SeamError, as `say` does."""
+    def press(self, name: str, marker: str, key: str) -> None:
+        """Press a key (a digit, or `ESCAPE`) in a session with this marker. Raises as `say` does."""
 
     def attach_command(self, name: str) -> Sequence[str]:
         """The command that a person types to watch the session."""

@@ -240,6 +240,7 @@ class NoticeKind(StrEnum):
     RUN_TROUBLED = "run.troubled"
     RUN_WAITS = "run.waits"
     RUN_ANSWERED = "run.answered"
+    RUN_INTERRUPTED = "run.interrupted"
     RUN_GOES_ON = "run.goes_on"
     RUN_HELD = "run.held"
     RUN_RESUMED = "run.resumed"

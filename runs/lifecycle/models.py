@@ -29,7 +29,7 @@ _ROW = (
     *("started_at", "interrupted_at", "ended_at", "settled_at", "look_asked_at", "seen_until"),
     *("held_at", "rested_seconds", "resumed_at", "resume_failures", "retry_at", "resumes"),
     *("agent_state", "agent_note", "agent_until", "began_at", "turn_ended_at"),
-    *("waits", "waits_at", "waits_note", "answered_by", "answered_at"),
+    *("waits", "waits_at", "waits_note", "answered_by", "answered_at", "turn_interrupted_at"),
     *("proven", "pull_number", "pull_state", "mirrored", "worktree_fate"),
 )
 
@@ -173,6 +173,10 @@ class Run(AgentTold, QuickRows):
     answered_mark = models.CharField(
         max_length=16, blank=True, default="", help_text="Of which dialog a choice was taken."
     )
+    turn_interrupted_at = models.DateTimeField(
+        null=True, blank=True, help_text="When a person interrupted the turn that was its last."
+    )
+    turn_interrupted_by = models.CharField(max_length=150, blank=True, default="")
     last_words = models.TextField(
         blank=True, help_text="The end of the screen when the program ended."
     )

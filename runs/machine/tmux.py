@@ -15,7 +15,7 @@ from pathlib import Path
 
 from runs.core import masking, naming
 from runs.core.paths import Paths
-from runs.core.ports import Exit, MaybeGiven, Order, Output, SeamError, Sighting
+from runs.core.ports import ESCAPE, Exit, MaybeGiven, Order, Output, SeamError, Sighting
 from runs.machine import files, processes, recorder, shell, sightings, tmux_recall
 
 TIMEOUT = 5.0
@@ -43,6 +43,7 @@ _GIT = (
     *("GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_SSH", "GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_"),
     *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"),
 )
+KEYS = frozenset({*"123456789", ESCAPE})
 LAUNCHER = Path(__file__).with_name("launcher.py")
 
 
@@ -190,24 +191,7 @@ class TmuxSessions:
     ) -> Output | None:
         return files.read_piece(folder / record, start, limit)
 
-    def type(self, name: str, text: str) -> None:
-        """Through memory without a name: what is typed is a secret and argument lists are public."""
-        _refuse_odd(name, "")
-        handle = os.memfd_create("typed")
-        try:
-            os.write(handle, text.encode())
-            done = self._tmux(
-                *("load-buffer", "-b", name, "-", ";"),
-                *("paste-buffer", "-d", "-b", name, "-t", f"={name}:", ";"),
-                *("send-keys", "-t", f"={name}:", "Enter"),
-                given=Path(f"/proc/self/fd/{handle}"),
-            )
-        finally:
-            os.close(handle)
-        if done.status != 0:
-            raise SeamError(shell.words(["tmux", "paste-buffer"], done))
-
-    def say(self, name: str, marker: str, text: str) -> None:
+    def say(self, name: str, marker: str, text: str, *, is_secret: bool = False) -> None:
         """Through memory without a name, since argument lists are public."""
         _refuse_odd(name, marker)
         handle = os.memfd_create("said")
@@ -219,6 +203,17 @@ class TmuxSessions:
             os.close(handle)
         if done.status != 0:
             raise SeamError(_gone(name) if self._is_absent(done.stderr) else done.stderr.strip())
+        if is_secret:
+            self._give(name, marker, f"paste-buffer -d -b {name} -t ={name}:")
+        else:
+            self._paste(name, marker, text)
+        try:
+            self._give(name, marker, f"send-keys -t ={name}: Enter")
+        except SeamError as error:
+            raise MaybeGiven(f"the text was given, and Enter perhaps not: {error}") from error
+
+    def _paste(self, name: str, marker: str, text: str) -> None:
+        """Paste what was loaded, and wait until the program shows it."""
         before = self._letters(name)
         # In brackets where the program asks for them, so that a text of several lines stays one.
         self._give(name, marker, f"paste-buffer -p -d -b {name} -t ={name}:")
@@ -229,14 +224,12 @@ class TmuxSessions:
                 raise MaybeGiven("the program did not show the text, so Enter was not pressed")
             time.sleep(PASTED_LOOK)
         time.sleep(PASTED_LOOK)
-        try:
-            self._give(name, marker, f"send-keys -t ={name}: Enter")
-        except SeamError as error:
-            raise MaybeGiven(f"the text was given, and Enter perhaps not: {error}") from error
 
-    def press(self, name: str, marker: str, digit: int) -> None:
+    def press(self, name: str, marker: str, key: str) -> None:
         _refuse_odd(name, marker)
-        self._give(name, marker, f"send-keys -t ={name}: {digit:d}")
+        if key not in KEYS:
+            raise SeamError(f"{key!r} is no key that is pressed in a session")
+        self._give(name, marker, f"send-keys -t ={name}: {key}")
 
     def _give(self, name: str, marker: str, command: str) -> None:
         """The same as `_if_marked`, and an error where there is no such session any more."""

@@ -56,7 +56,8 @@ class Session:
     "authentication_failed", "billing_error", "model_not_found"), `agent_note` its words,
     `api_status` the status that stands in them, and `trouble` what that means for the account. The
     next word that the agent is given clears all of it. `asks`, `asked_at` and `question`: what it
-    asks a person since when, in the middle of a turn. `read`: how many bytes of the file that is.
+    asks a person since when, in the middle of a turn. `interrupted_at`: when a person interrupted the
+    turn, which its hooks do not tell. `read`: how many bytes of the file that is.
     """
 
     report: Report = field(default_factory=Report)
@@ -65,6 +66,7 @@ class Session:
     asks: Wait = Wait.NONE
     asked_at: datetime | None = None
     question: str = ""
+    interrupted_at: datetime | None = None
     read: int = 0
 
     @property
@@ -115,7 +117,7 @@ def session_of(run: Run) -> Session:
     told = {name: getattr(run, name) for name in TOLD if name not in words}
     state, trouble = AgentState(run.agent_state), Trouble(run.trouble)
     report = Report(agent_state=state, trouble=trouble, **told)
-    asked = (Wait(run.asks), run.asked_at, run.question)
+    asked = (Wait(run.asks), run.asked_at, run.question, run.turn_interrupted_at)
     return Session(report, run.began_at, run.turn_ended_at, *asked, run.output_read)
 
 
@@ -138,6 +140,8 @@ def _hear_one(lab: Lab, run: Run) -> None:
         "agent_note": lab.mask(after.report.agent_note)[:300],
         "output_read": after.read,
     }
+    if after.interrupted_at is None and before.interrupted_at is not None:
+        columns |= {"turn_interrupted_at": None, "turn_interrupted_by": ""}
     news = reports.news(before.report, after.report)
     with transaction.atomic():
         if not Run.objects.working().filter(pk=run.pk).update(**columns):
@@ -164,7 +168,14 @@ def _after(session: Session, entry: Entry, now: datetime) -> Session:
             ident = session.report.agent_session or lenient_json.word(entry, "session")
             fresh = Report(agent_session=ident, agent_state=AgentState.WORKING)
             began_at = session.began_at or at
-            return replace(session, report=fresh, began_at=began_at, turn_ended_at=None)
+            cut_at = session.interrupted_at
+            return replace(
+                session,
+                report=fresh,
+                began_at=began_at,
+                turn_ended_at=None,
+                interrupted_at=cut_at if cut_at is not None and at < cut_at else None,
+            )
         case "Stop":
             report = reports.ended(session.report, "success", None, None, now)
             return replace(session, report=report, turn_ended_at=at)

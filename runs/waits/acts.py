@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Q
 
-from runs.core.ports import Lab, MaybeGiven, SeamError
+from runs.core.ports import ESCAPE, Lab, MaybeGiven, SeamError
 from runs.core.refusal import ActRefused
-from runs.core.states import NoticeKind
+from runs.core.states import NoticeKind, RunState, Wait
 from runs.lifecycle import observe, reaper
+from runs.lifecycle.models import RunQuerySet
 from runs.models import Run
 from runs.timeline import announce
 from runs.waits import rules
@@ -23,6 +24,9 @@ TEXT_CHARACTERS = 4000
 TOLD_WITHIN = timedelta(milliseconds=1)
 SHOWN_CHARACTERS = 300
 
+KEY = "Escape was sent"
+_NO_ANSWER = {"answer": "", "answered_by": "", "answered_at": None, "answered_mark": ""}
+
 NO_TEXT = "Write what the agent is to be told."
 TOO_LONG = f"At most {TEXT_CHARACTERS:,} characters."
 ELSEWHERE = "Its session is on another machine. Nothing was sent."
@@ -31,6 +35,10 @@ ANOTHER = "It asks something else by now. Nothing was sent; look at its screen."
 WANTS_A_CHOICE = (
     "It wants one of its choices pressed, and a text could press another. Nothing was sent."
 )
+
+
+NOTHING_TO_INTERRUPT = "It does not work on anything that could be interrupted. Nothing was sent."
+READS_NO_KEYS = "It works its task off in one go and reads no keys. Stop it instead."
 
 
 class AnswerRefused(ActRefused):
@@ -79,7 +87,7 @@ def say(lab: Lab, run: Run, text: str, *, since: datetime, by: str) -> None:
     if run.waits in rules.WITH_CHOICES or _seen(lab, run).is_open:
         raise AnswerRefused(WANTS_A_CHOICE, code="wants_a_choice")
     _take(lab, run, said, by)
-    _send(lab, run, lambda: lab.sessions.say(run.session, reaper.marker(lab, run), said))
+    _give(lab, run, lambda: lab.sessions.say(run.session, reaper.marker(lab, run), said))
 
 
 def choose(lab: Lab, run: Run, digit: int, *, since: datetime, mark: str, by: str) -> None:
@@ -93,7 +101,65 @@ def choose(lab: Lab, run: Run, digit: int, *, since: datetime, mark: str, by: st
     if chosen is None or found.mark != mark:
         raise AnswerRefused(ANOTHER, code="not_waiting")
     _take(lab, run, f"{digit}. {chosen.text}", by, mark)
-    _send(lab, run, lambda: lab.sessions.press(run.session, reaper.marker(lab, run), digit))
+    _give(lab, run, lambda: lab.sessions.press(run.session, reaper.marker(lab, run), str(digit)))
+
+
+def may_interrupt(lab: Lab, run: Run) -> bool:
+    """Whether a turn of its agent can be interrupted by a key now."""
+    works = run.state == RunState.WORKING and not run.is_one_shot and run.host == lab.host
+    return works and not _is_over(run) and not _was_interrupted_just_now(lab, run)
+
+
+def interrupt(lab: Lab, run: Run, *, by: str) -> None:
+    """Have the agent stop what it does, by the key for it, and wait for a next word.
+
+    Escape does that in Claude Code and in Codex; another program decides by itself what it means.
+    Pressed once, whoever else presses at the same moment: a second one would mean something else.
+    Raises AnswerRefused.
+    """
+    run.refresh_from_db()
+    if run.is_one_shot:
+        raise AnswerRefused(READS_NO_KEYS, code="no_keys")
+    if run.state != RunState.WORKING or _is_over(run):
+        raise AnswerRefused(NOTHING_TO_INTERRUPT, code="not_working")
+    if run.host != lab.host:
+        raise AnswerRefused(ELSEWHERE)
+    now, asked_at = lab.now(), run.asked_at
+    is_free = Q(turn_interrupted_at=None) | Q(turn_interrupted_at__lte=now - rules.LOST_AFTER)
+    with transaction.atomic():
+        rows = Run.objects.working().filter(is_free, pk=run.pk, turn_ended_at=None)
+        if not rows.update(turn_interrupted_at=now, turn_interrupted_by=by):
+            raise _second_interrupt(run)
+        announce.tell(lab, NoticeKind.RUN_INTERRUPTED, f"interrupted: {KEY}", run=run, by=by)
+    run.turn_interrupted_at, run.turn_interrupted_by = now, by
+    mine = Run.objects.filter(pk=run.pk, turn_interrupted_at=now)
+    none = {"turn_interrupted_at": None, "turn_interrupted_by": ""}
+    _send(
+        lab,
+        run,
+        lambda: lab.sessions.press(run.session, reaper.marker(lab, run), ESCAPE),
+        mine,
+        none,
+    )
+    # A question that stood there went away with the key, and no hook tells so.
+    mine.filter(asked_at=asked_at).update(asks=Wait.NONE, asked_at=None, question="")
+
+
+def _is_over(run: Run) -> bool:
+    return not run.is_adopted and run.turn_ended_at is not None
+
+
+def _was_interrupted_just_now(lab: Lab, run: Run) -> bool:
+    at = run.turn_interrupted_at
+    return at is not None and lab.now() - at < rules.LOST_AFTER
+
+
+def _second_interrupt(run: Run) -> AnswerRefused:
+    run.refresh_from_db()
+    if run.state != RunState.WORKING or run.turn_interrupted_at is None:
+        return AnswerRefused(NOTHING_TO_INTERRUPT, code="not_working")
+    text = f"{run.turn_interrupted_by} has interrupted it already. Nothing more was sent."
+    return AnswerRefused(text, code="answered")
 
 
 def _check(lab: Lab, run: Run, since: datetime) -> None:
@@ -153,20 +219,30 @@ def _refusal(run: Run) -> AnswerRefused:
     return AnswerRefused(ANOTHER, code="not_waiting")
 
 
-def _send(lab: Lab, run: Run, give: Callable[[], None]) -> None:
-    """Send what was taken; what surely did not arrive is taken back, and nobody else's answer."""
+def _give(lab: Lab, run: Run, give: Callable[[], None]) -> None:
+    """Send the answer that was taken."""
     mine = Run.objects.filter(pk=run.pk, waits_at=run.waits_at, answered_at=run.answered_at)
+    _send(lab, run, give, mine, _NO_ANSWER)
+
+
+def _send(
+    lab: Lab,
+    run: Run,
+    give: Callable[[], None],
+    mine: RunQuerySet,
+    none: Mapping[str, object],
+) -> None:
+    """Send something; what surely did not arrive is taken back, and nothing of somebody else's."""
     try:
         give()
     except MaybeGiven as error:
-        text = f"it is not known whether the answer arrived: {lab.mask(str(error))}"
+        text = f"it is not known whether it arrived: {lab.mask(str(error))}"
         with transaction.atomic():
             announce.tell(lab, NoticeKind.RUN_WARNED, text, run=run)
         text = f"{text[:1].upper()}{text[1:]}. Look at its screen."
         raise AnswerRefused(text, code="unsure") from error
     except SeamError as error:
         text = f"not sent: {lab.mask(str(error))}"
-        none = {"answer": "", "answered_by": "", "answered_at": None, "answered_mark": ""}
         with transaction.atomic():
             mine.update(**none)
             announce.tell(lab, NoticeKind.RUN_STEP, text, run=run)

@@ -48,3 +48,16 @@ def run_answer(request: HttpRequest, run_id: RunId, given: RunAnswer) -> api_sch
     else:
         acts.choose(lab(), found, given.choice, since=given.since, mark=given.mark, by=by)
     return shown(run_id)
+
+
+@router.post(
+    "/{int:run_id}/interrupt", response=replies.act(api_schemas.Run), summary="Interrupt a run"
+)
+def run_interrupt(request: HttpRequest, run_id: RunId) -> api_schemas.Run:
+    """Have the agent stop what it does and wait for a next word: Escape is sent to its session, once.
+
+    409: it has nothing to do now (`not_working`), somebody has done it a moment ago (`answered`),
+    it reads no keys (`no_keys`), or nobody knows whether the key arrived (`unsure`).
+    """
+    acts.interrupt(lab(), run_of(run_id), by=username(request))
+    return shown(run_id)

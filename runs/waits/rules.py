@@ -34,7 +34,8 @@ class WaitFacts:
 
     `asks`, `asked_at`, `question`: what its hooks said that it asks a person, and since when.
     `shows_dialog`: whether its screen offers choices with a cursor; None where it was not read.
-    `turn_ended_at`: since when it has no next word; None while it works or where nothing tells.
+    `turn_ended_at`: since when it has no next word, also because a person interrupted it; None
+    while it works or where nothing tells.
     `is_error` and `note`: an error ended that turn, in these words. `changed_at`: when its screen
     changed last; None where that is not known. `quiet_after`: after how long without a change it
     counts as waiting; zero: never.
@@ -104,6 +105,11 @@ def _works_on(changed_at: datetime | None, ended_at: datetime, now: datetime) ->
     if changed_at is None or changed_at - ended_at <= WORKS_AFTER:
         return False
     return now - changed_at < WORKS_AFTER
+
+
+def went_on(interrupted_at: datetime | None, changed_at: datetime | None, now: datetime) -> bool:
+    """Whether a program that a person interrupted works again, where no hook tells of its next word."""
+    return interrupted_at is not None and _works_on(changed_at, interrupted_at, now)
 
 
 def was_answered(asked_at: datetime | None, changed_at: datetime | None) -> bool:

@@ -6,7 +6,7 @@ The reading of hooks and screens has stored the facts before; asks nothing outsi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db import transaction
 
@@ -24,6 +24,7 @@ def note(tick: TickContext, runs: Sequence[Run]) -> int:
     for run in runs:
         if run.outcome or run.state != RunState.WORKING:
             continue
+        _forget_interrupt(tick, run)
         found = rules.waiting(_facts(run, tick.settings), tick.now)
         if Wait.QUIET in (found.kind, run.waits) and not run.is_screen_read:
             continue  # whether a screen still stands cannot be told without a look at it
@@ -39,12 +40,26 @@ def _facts(run: Run, settings: Settings) -> WaitFacts:
         asked_at=run.asked_at,
         question=run.question,
         shows_dialog=run.shows_dialog,
-        turn_ended_at=None if run.is_adopted or run.is_one_shot else run.turn_ended_at,
+        turn_ended_at=_turn_ended_at(run),
         is_error=run.is_error,
         note=run.agent_note,
         changed_at=None if run.output else run.screen_at,
         quiet_after=timedelta(minutes=settings.quiet_minutes),
     )
+
+
+def _turn_ended_at(run: Run) -> datetime | None:
+    told = None if run.is_adopted or run.is_one_shot else run.turn_ended_at
+    return told or run.turn_interrupted_at
+
+
+def _forget_interrupt(tick: TickContext, run: Run) -> None:
+    """A program that went on without telling so is not taken for one that stopped at a key."""
+    if not rules.went_on(run.turn_interrupted_at, run.screen_at, tick.now):
+        return
+    rows = Run.objects.working().filter(pk=run.pk, turn_interrupted_at=run.turn_interrupted_at)
+    rows.update(turn_interrupted_at=None, turn_interrupted_by="")
+    run.turn_interrupted_at, run.turn_interrupted_by = None, ""
 
 
 def _keep(tick: TickContext, run: Run, found: Waiting) -> bool:

@@ -1,4 +1,4 @@
-"""The page's answer to an agent that waits."""
+"""What a person does on a run's page with its agent: answer it, interrupt it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from runs.web.forms import AnswerForm
 from runs.web.refusals import status_of
 
 ANSWERED = "Sent. The page says when the agent goes on."
+INTERRUPTED = "Escape was sent. The page says whether its screen changes after it."
 UNREADABLE_ANSWER = "This answer could not be read. Nothing was sent."
 
 
@@ -37,6 +38,23 @@ def answer(request: HttpRequest, run_id: int) -> HttpResponse:
             acts.say(lab, found, told["text"], since=told["since"], by=by)
     except acts.AnswerRefused as refused:
         return answers.failed(request, refused.text, status_of(refused), back)
+    return _done(request, run_id, ANSWERED)
+
+
+@require_POST
+@act
+def interrupt(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Have an agent stop what it does and wait for a next word."""
+    found = get_object_or_404(Run.objects.select_related("project"), pk=run_id)
+    try:
+        acts.interrupt(wiring.lab(), found, by=username(request))
+    except acts.AnswerRefused as refused:
+        back = reverse("runs:run", args=[run_id])
+        return answers.failed(request, refused.text, status_of(refused), back)
+    return _done(request, run_id, INTERRUPTED)
+
+
+def _done(request: HttpRequest, run_id: int, text: str) -> HttpResponse:
     topic = f"run:{run_id}"
     regions = fragments.regions(topic, True, request) if answers.is_htmx(request) else {}
-    return answers.done(request, regions or {}, back, ANSWERED)
+    return answers.done(request, regions or {}, reverse("runs:run", args=[run_id]), text)

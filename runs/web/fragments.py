@@ -327,6 +327,8 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
         "agent": panel.panel(run, page.board.facts.now),
         "agent_pill": panel.pill(run, page.board.facts.now),
         "wait": wait_words(run),
+        "may_interrupt": wait_acts.may_interrupt(lab, run),
+        "has_obeyed": run.has_changed_since(run.turn_interrupted_at),
         "attach": _attach(lab, run),
         "has_claim": _has_claim(run),
     }
@@ -392,9 +394,10 @@ def _told(part: Shown) -> object:
             return (*shown, *opened, *auto, *watch, part.tracker, part.hooked_at)
         case Run():
             ended = (part.state, part.outcome, part.settled_at, part.waits_at, part.answered_at)
+            cut = (part.turn_interrupted_at,)
             link = (part.link_waits, part.deep_link)
             pull = (part.pull_number, part.pull_state)
-            return (*ended, *link, *pull, part.head, part.reading.report)
+            return (*ended, *cut, *link, *pull, part.head, part.reading.report)
         case AgentProfile():
             held = (part.hold, part.hold_note, part.held_until)
             return (part.pk, part.is_found, part.is_logged_in, part.checked_at, *held)

@@ -41,3 +41,18 @@ def test_claude_code_that_has_stopped_goes_on_with_what_it_is_told(house):
     house.until_over(run)
     assert (run.outcome, run.pull_number) == ("succeeded", 2), house.told(run)
     assert Notice.objects.get(run=run, kind=NoticeKind.RUN_ANSWERED).by == "anna"
+
+
+def test_claude_code_stops_at_the_key_and_goes_on_with_what_it_is_told(house):
+    model = house.model.script(Shell("sleep 300"), Say("Slept."))
+    project = house.project(house.profile())
+    run = house.until(house.start(project), lambda run: "sleep 300" in house.screen(run))
+    acts.interrupt(house.real.lab, run, by="anna")
+    run = house.until(run, lambda run: run.waits)
+    assert run.waits == Wait.IDLE, house.told(run)
+    assert run.has_changed_since(run.turn_interrupted_at)
+    model.go_on(*work_on())
+    acts.say(house.real.lab, run, "Never mind, do it.", since=run.waits_at, by="anna")
+    house.until_over(run)
+    assert (run.outcome, run.pull_number) == ("succeeded", 2), house.told(run)
+    assert Notice.objects.get(run=run, kind=NoticeKind.RUN_INTERRUPTED).by == "anna"

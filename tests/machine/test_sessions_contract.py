@@ -61,14 +61,19 @@ def test_a_started_session_is_seen_alive_and_ends_once_and_again(sessions, tmp_p
 
 
 @pytest.mark.row("LAB-133", level="real")
-def test_a_line_is_typed_into_a_session_and_nowhere_else(sessions, tmp_path):
-    with pytest.raises(SeamError):
-        sessions.type("demo~1~afk-7", "code")
+def test_a_secret_is_given_to_a_session_that_does_not_show_it_and_to_no_other(sessions, tmp_path):
     told = tmp_path / "told"
-    echo = "import sys; open(sys.argv[1], 'w').write(input())"
-    sessions.start(an_order(tmp_path, argv=[sys.executable, "-c", echo, str(told)]))
+    echo = "import getpass, sys; open(sys.argv[1], 'w').write(getpass.getpass())"
+    order = an_order(tmp_path, argv=[sys.executable, "-c", echo, str(told)])
+    with pytest.raises(SeamError, match="not there any more"):
+        sessions.say("demo~1~afk-7", order.marker, "code", is_secret=True)
+    sessions.start(order)
+    if not isinstance(sessions, FakeSessions):
+        until(lambda: "Password" in sessions.screens(["demo~1~afk-7"]).get("demo~1~afk-7", ""))
+    with pytest.raises(SeamError, match="not there any more"):
+        sessions.say("demo~1~afk-7", "lab-another", "code", is_secret=True)
     text = 'it\'s "$HOME"; #{pane_id} ' + "x" * 3000
-    sessions.type("demo~1~afk-7", text)
+    sessions.say("demo~1~afk-7", order.marker, text, is_secret=True)
     if isinstance(sessions, FakeSessions):
         assert sessions.typed == [("demo~1~afk-7", text)]
         return
@@ -82,15 +87,15 @@ def test_a_text_and_a_digit_reach_the_session_that_is_meant_and_no_other(session
     order = an_order(tmp_path, argv=[sys.executable, "-c", echo, str(told)])
     for give in (sessions.say, sessions.press):
         with pytest.raises(SeamError, match="not there any more"):
-            give("demo~1~afk-7", order.marker, "1" if give == sessions.say else 1)
+            give("demo~1~afk-7", order.marker, "1")
     sessions.start(order)
     with pytest.raises(SeamError, match="not there any more"):
         sessions.say("demo~1~afk-7", "lab-another", "to another run")
     with pytest.raises(SeamError, match="not there any more"):
-        sessions.press("demo~1~afk-7", "lab-another", 1)
+        sessions.press("demo~1~afk-7", "lab-another", "1")
     text = 'it\'s "$HOME"; #{pane_id}\nand more'
     sessions.say("demo~1~afk-7", order.marker, text)
-    sessions.press("demo~1~afk-7", order.marker, 2)
+    sessions.press("demo~1~afk-7", order.marker, "2")
     sessions.say("demo~1~afk-7", order.marker, "the end")
     if isinstance(sessions, FakeSessions):
         given = [text, "key 2", "the end"]

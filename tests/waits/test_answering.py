@@ -200,7 +200,7 @@ def test_what_may_have_arrived_is_not_taken_back(world, idle):
         raise MaybeGiven("tmux gave no answer")
 
     world.sessions.say = say
-    with pytest.raises(AnswerRefused, match="It is not known whether the answer arrived"):
+    with pytest.raises(AnswerRefused, match="It is not known whether it arrived"):
         acts.say(world.lab, idle, "go on", since=since(idle), by="anna")
     idle.refresh_from_db()
     assert (idle.answered_by, idle.answer) == ("anna", "go on")

@@ -1,0 +1,224 @@
+"""Interrupting an agent: one key, once, by one person; then it waits for a next word."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+
+from runs.core.ports import MaybeGiven
+from runs.core.states import AgentMode, NoticeKind, Wait
+from runs.models import Notice, Run
+from runs.waits import acts
+from runs.waits.acts import AnswerRefused
+from tests.api.program import Program, denied
+from tests.fakes import World
+from tests.waits.test_answering import idle, since, waiting
+from tests.waits.test_stepper import hears, looked, project, run, shows, told
+from tests.web.people import hx, text_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+__all__ = ["idle", "project", "run", "waiting"]
+
+
+def at(run: Run) -> str:
+    return f"/runs/{run.pk}/interrupt"
+
+
+def test_the_key_is_pressed_once_and_told_with_the_persons_name(world, run):
+    acts.interrupt(world.lab, run, by="anna")
+    assert world.sessions.typed == [(run.session, "key Escape")]
+    (notice,) = Notice.objects.filter(kind=NoticeKind.RUN_INTERRUPTED)
+    assert (notice.by, notice.text, notice.run_id) == (
+        "anna",
+        "interrupted: Escape was sent",
+        run.pk,
+    )
+    with pytest.raises(AnswerRefused, match="anna has interrupted it already"):
+        acts.interrupt(world.lab, run, by="ben")
+    assert len(world.sessions.typed) == 1
+
+
+def test_of_many_people_who_press_at_once_one_is_let_through(world, run):
+    gate = threading.Barrier(5)
+    refused = []
+
+    def press(name: str) -> None:
+        mine = Run.objects.get(pk=run.pk)
+        gate.wait()
+        try:
+            acts.interrupt(world.lab, mine, by=name)
+        except AnswerRefused as error:
+            refused.append(error.code)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(5) as pool:
+        list(pool.map(press, "abcde"))
+    assert world.sessions.typed == [(run.session, "key Escape")]
+    assert refused == ["answered"] * 4
+
+
+def test_an_agent_that_was_interrupted_waits_for_a_word_and_goes_on_with_it(world, run):
+    """No hook tells of an interrupt, so its screen does: it changes once and stands still."""
+    pressed = world.clock.now
+    acts.interrupt(world.lab, run, by="anna")
+    world.clock.forward(seconds=1)
+    shows(world, run, "Interrupted. What should Claude do instead?")
+    assert run.waits == ""
+    looked(world, run, seconds=11)
+    assert (run.waits, run.waits_at) == (Wait.IDLE, pressed)
+    acts.say(world.lab, run, "Use the other client.", since=since(run), by="anna")
+    hears(world, run, {"event": "UserPromptSubmit"})
+    looked(world, run, seconds=1)
+    assert (run.waits, run.turn_interrupted_at, run.turn_interrupted_by) == ("", None, "")
+
+
+def test_a_word_from_before_the_key_does_not_undo_it(world, run):
+    """The worker reads its lines later than the key was pressed."""
+    hears(world, run, {"event": "UserPromptSubmit"})
+    world.clock.forward(seconds=1)
+    acts.interrupt(world.lab, run, by="anna")
+    looked(world, run, seconds=1)
+    assert run.turn_interrupted_by == "anna"
+
+
+def test_a_program_that_does_not_heed_the_key_is_not_taken_for_one_that_waits(world, run):
+    acts.interrupt(world.lab, run, by="anna")
+    for number in range(8):
+        world.clock.forward(seconds=5)
+        shows(world, run, f"✳ Working… {number}")
+    assert (run.waits, run.turn_interrupted_at) == ("", None)
+    looked(world, run, minutes=1)
+    assert run.waits == ""
+
+
+def test_a_question_that_stood_there_is_gone_with_the_key(world, waiting):
+    acts.interrupt(world.lab, waiting, by="anna")
+    waiting.refresh_from_db()
+    assert waiting.asks == ""
+    world.clock.forward(seconds=1)
+    shows(world, waiting, "Interrupted. What should Claude do instead?")
+    looked(world, waiting, seconds=11)
+    assert waiting.waits == Wait.IDLE
+
+
+def test_it_may_be_interrupted_again_when_nothing_came_of_it(world, run):
+    acts.interrupt(world.lab, run, by="anna")
+    assert not acts.may_interrupt(world.lab, run)
+    world.clock.forward(seconds=31)
+    assert acts.may_interrupt(world.lab, run)
+    acts.interrupt(world.lab, run, by="ben")
+    assert len(world.sessions.typed) == 2
+
+
+def test_what_has_nothing_to_do_is_not_interrupted(world, idle):
+    assert not acts.may_interrupt(world.lab, idle)
+    with pytest.raises(AnswerRefused, match="does not work on anything") as refused:
+        acts.interrupt(world.lab, idle, by="anna")
+    assert refused.value.code == "not_working"
+    assert world.sessions.typed == []
+
+
+def test_a_run_that_has_ended_is_not_interrupted(world, run):
+    world.tracker.add_pull("demo", "afk/7")
+    looked(world, run)
+    with pytest.raises(AnswerRefused, match="does not work on anything"):
+        acts.interrupt(world.lab, run, by="anna")
+
+
+def test_a_program_that_reads_no_keys_gets_none(world, run):
+    Run.objects.filter(pk=run.pk).update(mode=AgentMode.ONE_SHOT)
+    run.refresh_from_db()
+    assert not acts.may_interrupt(world.lab, run)
+    with pytest.raises(AnswerRefused, match="reads no keys"):
+        acts.interrupt(world.lab, run, by="anna")
+    assert world.sessions.typed == []
+
+
+def test_a_session_on_another_machine_gets_no_key_from_here(world, run):
+    Run.objects.filter(pk=run.pk).update(host="elsewhere")
+    with pytest.raises(AnswerRefused, match="another machine"):
+        acts.interrupt(world.lab, run, by="anna")
+
+
+def test_a_key_to_a_session_that_has_ended_is_taken_back(world, run):
+    del world.sessions.all[run.session]
+    with pytest.raises(
+        AnswerRefused, match=r"It was not sent: the session .* is not there any more"
+    ):
+        acts.interrupt(world.lab, run, by="anna")
+    run.refresh_from_db()
+    assert (run.turn_interrupted_at, run.turn_interrupted_by) == (None, "")
+
+
+def test_a_key_that_may_have_arrived_is_not_taken_back(world, run):
+    def press(name: str, marker: str, key: str) -> None:
+        raise MaybeGiven("tmux gave no answer")
+
+    world.sessions.press = press
+    with pytest.raises(AnswerRefused, match="It is not known whether it arrived"):
+        acts.interrupt(world.lab, run, by="anna")
+    run.refresh_from_db()
+    assert run.turn_interrupted_by == "anna"
+
+
+def test_a_clock_that_is_set_moves_the_interrupt_with_it(world, run):
+    acts.interrupt(world.lab, run, by="anna")
+    run.refresh_from_db()
+    before = run.turn_interrupted_at
+    world.clock.jump(hours=-1)
+    looked(world, run)
+    assert run.turn_interrupted_at == before - timedelta(hours=1)
+
+
+@pytest.mark.row("LAB-132", level="contract")
+@pytest.mark.parametrize("style", ["htmx", "form"])
+def test_the_page_has_a_button_and_says_what_came_of_it(world, run, anna: Client, style):
+    there = f"/runs/{run.pk}/"
+    assert 'id="interrupt"' in text_of(anna.get(there))
+    answer = hx(anna, at(run), {}, at=there) if style == "htmx" else anna.post(at(run))
+    assert answer.status_code == (200 if style == "htmx" else 303)
+    page = text_of(anna.get(there))
+    assert "anna sent Escape at" in page
+    assert "its screen has not changed yet." in page
+    assert 'id="interrupt"' not in page
+    world.clock.forward(seconds=1)
+    shows(world, run, "Interrupted.")
+    assert "its screen has changed since." in text_of(anna.get(there))
+    again = hx(anna, at(run), {}, at=there)
+    assert again.status_code == 409
+    assert "anna has interrupted it already" in text_of(again)
+    assert world.sessions.typed == [(run.session, "key Escape")]
+
+
+def test_whoever_may_only_look_sees_no_button_and_sends_no_key(world, run, vera: Client):
+    assert 'id="interrupt"' not in text_of(vera.get(f"/runs/{run.pk}/"))
+    assert vera.post(at(run)).status_code == 403
+    assert world.sessions.typed == []
+
+
+def test_a_program_interrupts_over_the_api(world, run, operator: User):
+    program = Program.of(operator)
+    answer = program.post(f"/runs/{run.pk}/interrupt")
+    assert answer.status_code == 200, answer.content
+    told_at = answer.json()["interrupted"]
+    assert (told_at["by"], told_at["has_changed"]) == ("anna", False)
+    denied(program.post(f"/runs/{run.pk}/interrupt"), 409, "answered")
+    world.clock.forward(seconds=1)
+    shows(world, run, "Interrupted.")
+    assert program.get(f"/runs/{run.pk}").json()["interrupted"]["has_changed"] is True
+    assert len(told(NoticeKind.RUN_INTERRUPTED)) == 1
+
+
+def test_the_api_says_why_it_sends_no_key(world: World, idle: Run, operator: User):
+    program = Program.of(operator)
+    denied(program.post(f"/runs/{idle.pk}/interrupt"), 409, "not_working")
+    Run.objects.filter(pk=idle.pk).update(mode=AgentMode.ONE_SHOT)
+    denied(program.post(f"/runs/{idle.pk}/interrupt"), 409, "no_keys")
+    denied(program.post("/runs/999/interrupt"), 404, "not_found")
