@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from django.urls import include, path
+from django.urls import URLPattern, URLResolver, include, path
 
 from runs.agents import urls as agent_urls
+from runs.conversation import urls as conversation_urls
 from runs.dispatch import views as dispatch_views
 from runs.forges import urls as forge_urls
 from runs.groups import urls as group_urls
@@ -39,7 +40,7 @@ project_patterns = [
     path("<int:project_id>/retry", project.project_retry, name="project-retry"),
     path("<int:project_id>/remove", project.project_remove, name="project-remove"),
 ]
-run_patterns = [
+run_patterns: list[URLPattern | URLResolver] = [
     path("", run_views.runs, name="runs"),
     path("live", run_views.runs_live, name="runs-live"),
     path("<int:run_id>/", run_views.run, name="run"),
@@ -48,6 +49,7 @@ run_patterns = [
     path("<int:run_id>/answer", wait_views.answer, name="run-answer"),
     path("<int:run_id>/interrupt", wait_views.interrupt, name="run-interrupt"),
     path("<int:run_id>/dismiss", overview.dismiss_run, name="run-dismiss"),
+    path("<int:run_id>/conversation/", include(conversation_urls)),
     path("<int:run_id>/pull", run_views.pull, name="run-pull"),
     path("<int:run_id>/pull/live", run_views.pull_live, name="run-pull-live"),
 ]

@@ -125,6 +125,7 @@ OF = {
     "group": GROUP,
     "settings": SETTINGS,
     "trial": {"trial": "agents/_trial"},
+    "talk": {"run-head": "lifecycle/_head"},
     "runs": RUNS,
     "audit": AUDIT,
     "watches": WATCHES,
@@ -166,6 +167,8 @@ def page_context(topic: str, can_act: bool, request: HttpRequest | None = None) 
     }
     if kind == "run":
         context |= _of_run(wiring.lab(), page, asked=request is not None)
+    elif kind == "talk":
+        context |= _of_run(wiring.lab(), page, asked=False)
     elif kind in ("watch", "watches", "audit"):
         context |= page.facts
     elif kind == "settings":
@@ -202,6 +205,8 @@ def version(topic: str) -> str:
         run = Run.objects.filter(pk=ident).first()
         screen = observe.terminal(lab, run) if run is not None else None
         return _tag(topic, facts, run, screen)
+    if kind == "talk":
+        return _tag(topic, facts, Run.objects.filter(pk=ident).first())
     if kind == "settings":
         return _tag(topic, facts, *agent_pages.rows(), facts.settings)
     if kind == "trial":
@@ -216,6 +221,8 @@ def version_of(topic: str, context: Context) -> str:
     kind, _ = _split(topic)
     if kind == "run":
         return _tag(topic, picture.facts, context["page"].run, context.get("terminal"))
+    if kind == "talk":
+        return _tag(topic, picture.facts, context["page"].run)
     if kind == "settings":
         return _tag(topic, picture.facts, *context["page"].rows, picture.facts.settings)
     if kind == "trial":
@@ -248,7 +255,7 @@ def topics_of(notice: Notice) -> set[str]:
     if notice.project_id is not None:
         topics |= {f"project:{notice.project_id}", f"issues:{notice.project_id}"}
     if notice.run_id is not None:
-        topics |= {f"run:{notice.run_id}", "runs"}
+        topics |= {f"run:{notice.run_id}", f"talk:{notice.run_id}", "runs"}
     if notice.watch_id is not None:
         topics |= {f"watch:{notice.watch_id}", f"watches:{notice.project_id}"}
     if notice.group_id is not None:
@@ -417,6 +424,7 @@ _MAKERS: Mapping[str, Callable[[Lab, int], Any]] = {
     "needs": lambda lab, _: queries.needs(lab),
     "project": queries.project,
     "run": queries.run,
+    "talk": queries.run,
     "group": group_pages.group,
     "issues": queries.frame_of_project,
     "watch": watch_pages.pushed,

@@ -108,7 +108,7 @@ def test_a_notice_concerns_the_pages_that_show_it(world: World) -> None:
     rows.tell(world, "first output", run=run)
     assert fragments.topics_of(Notice.objects.get()) == {
         *("overview", "needs", "chrome", "settings", "runs"),
-        *(f"project:{project.pk}", f"issues:{project.pk}", f"run:{run.pk}"),
+        *(f"project:{project.pk}", f"issues:{project.pk}", f"run:{run.pk}", f"talk:{run.pk}"),
     }
 
 

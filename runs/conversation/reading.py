@@ -1,0 +1,248 @@
+"""Pieces of a record by byte offset: backwards from its end, or onwards from a place. Never the whole.
+
+A place is the offset of a line's first byte. It needs no index, stays true while the record grows,
+and is looked at again before it is used: a record that was rewritten has another line there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from runs.conversation import claude_messages, codex_messages, rules
+from runs.conversation.rules import LINE_BYTES, Kind, Message, Reader
+from runs.core.ports import Lab
+from runs.transcript.record_rules import Form, OwnRecord
+
+CHUNK = 256 * 1024
+MOST_LINES = 80
+MOST_BYTES = 1_500_000
+SCANNED = 64 * 1024 * 1024  # how far one question looks for the end of a line
+HEAD = 4096
+WINDOW = 4 * 1024 * 1024  # how much a search has in memory
+
+READERS: dict[Form, Reader] = {
+    Form.CLAUDE: claude_messages.messages,
+    Form.CODEX: codex_messages.messages,
+    Form.CODEX_PRINTED: codex_messages.printed,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: where it begins, how long it is, and its messages."""
+
+    at: int
+    size: int
+    messages: Sequence[Message] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The lines between two places of a record that is `size` bytes long by now.
+
+    `is_moved`: the record was rewritten since, and this is the nearest line.
+    """
+
+    start: int = 0
+    end: int = 0
+    size: int = 0
+    lines: Sequence[Line] = field(default_factory=list)
+    is_moved: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How much of a record is wanted."""
+
+    lines: int = MOST_LINES
+    bytes: int = MOST_BYTES
+
+
+FULL = Cut()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found, last first, and the place before which it has not looked."""
+
+    lines: Sequence[Line]
+    low: int
+
+
+class Record:
+    """One record of a run. `is_over`: nothing more is written, so its last line counts as it is."""
+
+    def __init__(self, lab: Lab, record: OwnRecord, *, is_over: bool = False) -> None:
+        self.own = record
+        self._lab = lab
+        self._is_over = is_over
+        self._reader = READERS[record.form]
+
+    def size(self) -> int | None:
+        """How long it is; None when it is gone."""
+        found = self._lab.records.read(self.own, 0, 0)
+        return found.size if found else None
+
+    def back(self, before: int | None = None, cut: Cut = FULL) -> Span | None:
+        """The last lines before a place or the end; None when the record is gone."""
+        size = self.size()
+        if size is None:
+            return None
+        end = size if before is None or before > size else max(0, before)
+        is_moved = before is not None and before > size
+        end = end if self._is_over and end == size else self._line_start(end)
+        starts, low = self._starts(end, cut)
+        span = self._span([*reversed(starts), end] if starts else [low, end], size)
+        return Span(span.start, span.end, size, span.lines, is_moved)
+
+    def onwards(self, start: int, cut: Cut = FULL) -> Span | None:
+        """The lines from a place on; None when the record is gone.
+
+        A place inside of a line, or behind the end, is in a record that was rewritten.
+        """
+        size = self.size()
+        if size is None:
+            return None
+        if start > size:
+            found = self.back(None, cut)
+            return found and Span(found.start, found.end, size, found.lines, is_moved=True)
+        begin = self._line_start(start)
+        marks = self._ends(begin, cut)
+        if self._is_over and (marks[-1] < size) and len(marks) <= cut.lines:
+            marks.append(size)
+        span = self._span(marks, size)
+        return Span(begin, span.end, size, span.lines, is_moved=begin != start)
+
+    def goes_on(self, place: int) -> bool:
+        """Whether another line follows; one that is still being written does not count yet."""
+        size = self.size() or 0
+        if self._is_over:
+            return place < size
+        return place < size and len(self._ends(place, Cut(1, 1))) > 1
+
+    def find(self, needles: Sequence[bytes], before: int | None, budget: int, most: int) -> Found:
+        """Lines before a place, last first, that hold one of these in small letters.
+
+        Looks at about `budget` bytes at most and answers with at most `most` lines.
+        """
+        size = self.size() or 0
+        place = size if before is None else min(before, size)
+        low = max(0, place - budget)
+        starts: list[int] = []
+        while place > low and len(starts) < most:
+            begin = max(0, place - WINDOW)
+            data = self.raw(begin, place - begin)
+            cut = data.find(b"\n") + 1 if begin else 0
+            if len(data) < place - begin:
+                break
+            if cut or not begin:
+                starts += [begin + cut + at for at in _matching(data[cut:], needles)]
+            place = begin + cut if cut < len(data) else begin
+        if len(starts) >= most:
+            starts = starts[:most]
+            place = starts[-1]
+        return Found([self._at(at) for at in starts], place)
+
+    def _at(self, at: int) -> Line:
+        found = self.onwards(at, Cut(1, 1))
+        return found.lines[0] if found and found.lines else Line(at, 0)
+
+    def raw(self, start: int, limit: int) -> bytes:
+        """Bytes as they are, neither read nor masked."""
+        found = self._lab.records.read(self.own, start, limit)
+        return found.data if found else b""
+
+    def _line_start(self, place: int) -> int:
+        """The beginning of the line in which a place is."""
+        low = max(0, place - SCANNED)
+        while place > low:
+            begin = max(low, place - CHUNK)
+            chunk = self.raw(begin, place - begin)
+            found = chunk.rfind(b"\n")
+            if found >= 0:
+                return begin + found + 1
+            if len(chunk) < place - begin:
+                break
+            place = begin
+        return place
+
+    def _starts(self, end: int, cut: Cut) -> tuple[list[int], int]:
+        """Where the last lines before `end` begin, last first, and how far was looked."""
+        starts: list[int] = []
+        used, upper, low = 0, end, max(0, end - max(SCANNED, cut.bytes))
+        place = end
+        while place > low:
+            begin = max(low, place - CHUNK)
+            chunk = self.raw(begin, place - begin)
+            if len(chunk) < place - begin:
+                break
+            last = len(chunk) - (1 if place == end and chunk.endswith(b"\n") else 0)
+            while (found := chunk.rfind(b"\n", 0, last)) >= 0:
+                at, last = begin + found + 1, found
+                used += _cost(upper - at)
+                if starts and (len(starts) >= cut.lines or used > cut.bytes):
+                    return starts, begin
+                starts.append(at)
+                upper = at
+            place = begin
+        if (
+            place == 0
+            and len(starts) < cut.lines
+            and (not starts or used + _cost(upper) <= cut.bytes)
+        ):
+            starts += [0] if upper > 0 else []
+        return starts, place
+
+    def _ends(self, start: int, cut: Cut) -> list[int]:
+        """The place, and behind each line that follows it."""
+        marks, used, place = [start], 0, start
+        while place - start < max(SCANNED, cut.bytes):
+            chunk = self.raw(place, CHUNK)
+            if not chunk:
+                break
+            found = chunk.find(b"\n")
+            while found >= 0:
+                at = place + found + 1
+                used += _cost(at - marks[-1])
+                if len(marks) > 1 and (len(marks) > cut.lines or used > cut.bytes):
+                    return marks
+                marks.append(at)
+                found = chunk.find(b"\n", found + 1)
+            place += len(chunk)
+        return marks
+
+    def _span(self, marks: Sequence[int], size: int) -> Span:
+        lines = [self._line(a, b) for a, b in pairwise(marks) if b > a]
+        return Span(marks[0], marks[-1], size, lines)
+
+    def _line(self, at: int, end: int) -> Line:
+        if end - at > LINE_BYTES:
+            return Line(at, end - at, [self._long(at, end - at)])
+        raw = self.raw(at, end - at)
+        return Line(at, end - at, rules.read(raw, self._reader, self._lab.mask))
+
+    def _long(self, at: int, size: int) -> Message:
+        """In the place of a line that is too long: how it begins."""
+        words = self._lab.mask(self.raw(at, HEAD).decode("utf-8", "replace"))[: HEAD // 2]
+        title = f"a line of {size / 1e6:.1f} MB"
+        return Message(Kind.UNKNOWN, f"{rules.clean(words)} …", tool=title)
+
+
+def _cost(size: int) -> int:
+    """How much of a line of this size is read."""
+    return size if size <= LINE_BYTES else HEAD
+
+
+def _matching(data: bytes, needles: Sequence[bytes]) -> list[int]:
+    """Where the lines begin that hold one of these, last first."""
+    small = data.lower()
+    found: set[int] = set()
+    for needle in needles:
+        at = small.find(needle)
+        while at >= 0:
+            found.add(small.rfind(b"\n", 0, at) + 1)
+            end = small.find(b"\n", at)
+            at = small.find(needle, end) if end >= 0 else -1
+    return sorted(found, reverse=True)

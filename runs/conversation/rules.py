@@ -1,0 +1,250 @@
+"""The messages of a conversation, whichever program keeps it. Pure; nothing in here raises.
+
+An agent wrote the lines, so that every field is untrusted: a text is only ever shown, an id only
+compared. What is not known is a message too, so that a newer version of a program loses nothing.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from runs.core import lenient_json
+from runs.core.lenient_json import Entry
+from runs.transcript.token_usage import Tokens
+
+# A longer line is not read: it holds an image or a file that nobody reads on a page.
+LINE_BYTES = 2_000_000
+PATCH_LINES = 4000
+_COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_DEPTH = 40
+
+
+class Kind(StrEnum):
+    """What a message is."""
+
+    PROMPT = "prompt"  # what the agent was told
+    WORDS = "words"
+    THOUGHT = "thought"
+    CALL = "call"  # of a tool
+    RESULT = "result"  # what the tool gave back
+    ERROR = "error"  # of the service or the program
+    BREAK = "break"  # the conversation was summed up, and goes on from there
+    USAGE = "usage"  # the tokens of what stands before it
+    NOTE = "note"  # what the program keeps for itself
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One file that was changed: its path, and hunks as in a patch."""
+
+    path: str
+    hunks: str
+    is_new: bool = False
+    is_gone: bool = False
+
+    @property
+    def added(self) -> int:
+        return sum(line.startswith("+") for line in self.hunks.split("\n"))
+
+    @property
+    def removed(self) -> int:
+        return sum(line.startswith("-") for line in self.hunks.split("\n"))
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    """One entry of the agent's own list. `state`: pending, in_progress, completed."""
+
+    text: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing that was said or done.
+
+    `call` joins the call of a tool with its result, and `parent` is the call under which an agent
+    works that was started by it. `exit_code`, `is_failed`, `tokens`: None when not told. `message`
+    is the answer of the model to which it belongs; the tokens are those of that whole answer.
+    """
+
+    kind: Kind
+    text: str = ""
+    at: datetime | None = None
+    tool: str = ""
+    call: str = ""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    edits: tuple[Edit, ...] = ()
+    todos: tuple[Todo, ...] | None = None
+    images: tuple[str, ...] = ()
+    exit_code: int | None = None
+    is_failed: bool | None = None
+    parent: str = ""
+    message: str = ""
+    tokens: Tokens | None = None
+
+
+Reader = Callable[[Entry], Sequence[Message]]
+
+
+def read(raw: bytes, of: Reader, mask: Callable[[str], str]) -> Sequence[Message]:
+    """The messages of one line, without secrets; never raises, and never none for a line with text."""
+    entry = parsed(raw, mask)
+    if entry is None:
+        words = clean(mask(raw[:LINE_BYTES].decode("utf-8", "replace")))
+        return [Message(Kind.UNKNOWN, words)] if words.strip() else []
+    try:
+        found = of(entry)
+    except (RecursionError, ValueError, TypeError, OverflowError):
+        found = ()
+    return found or [unknown(entry)]
+
+
+def parsed(raw: bytes, mask: Callable[[str], str]) -> Entry | None:
+    """The JSON object of a line, with every secret in it hidden; None for anything else."""
+    if len(raw) > LINE_BYTES or not raw.lstrip().startswith(b"{"):
+        return None
+    text = raw.decode("utf-8", "replace")
+    try:
+        found = json.loads(text, parse_constant=lambda _: None)
+        if mask(text) is not text:  # it holds some: then each value is looked at
+            found = _masked(found, mask, 0)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _masked(value: Any, mask: Callable[[str], str], depth: int) -> Any:
+    if isinstance(value, str):
+        return mask(value)
+    if depth > _DEPTH:
+        return None
+    if isinstance(value, list):
+        return [_masked(one, mask, depth + 1) for one in value]
+    if isinstance(value, dict):
+        return {mask(str(k)): _masked(one, mask, depth + 1) for k, one in value.items()}
+    return value
+
+
+def unknown(entry: Entry, kind: Kind = Kind.UNKNOWN) -> Message:
+    """A line as it is, under the program's own names for it."""
+    names = [lenient_json.line(entry, name, limit=60) for name in ("type", "subtype")]
+    inner = lenient_json.line(entry, "payload", "type", limit=60)
+    title = " · ".join(name for name in (*names, inner) if name)
+    return Message(kind, pretty(entry), moment(entry.get("timestamp")), tool=title)
+
+
+def note(entry: Entry) -> Message:
+    """The same for what the program keeps for itself."""
+    return unknown(entry, Kind.NOTE)
+
+
+def pretty(value: object) -> str:
+    """A value as JSON that a person can read."""
+    try:
+        return clean(json.dumps(value, indent=2, ensure_ascii=False))
+    except (ValueError, RecursionError, TypeError):
+        return ""
+
+
+def clean(text: str) -> str:
+    """A text without colours and control characters."""
+    return lenient_json.text(_COLOURS.sub("", text))
+
+
+def words(value: Any, *path: str) -> str:
+    """A text of an entry, clean; empty for anything else."""
+    found = lenient_json.at(value, *path)
+    return clean(found) if isinstance(found, str) else ""
+
+
+def moment(value: object) -> datetime | None:
+    """A time as JSON has it; None for anything else."""
+    if not isinstance(value, str) or not 10 <= len(value) <= 40:
+        return None
+    try:
+        when = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    when = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return when if when.year in lenient_json.YEARS else None
+
+
+def edit_of(path: str, old: str, new: str, *, is_new: bool = False) -> Edit | None:
+    """The edit that turns one text into another; None when nothing changes."""
+    before, after = (
+        text.removesuffix("\n").split("\n")[:PATCH_LINES] if text else [] for text in (old, new)
+    )
+    if is_new:
+        lines = [f"@@ -0,0 +1,{len(after)} @@", *(f"+{line}" for line in after)]
+    else:
+        lines = list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]
+    return Edit(path, "\n".join(lines) + "\n", is_new=is_new) if path and lines else None
+
+
+def todos(found: object, text: str, state: str) -> tuple[Todo, ...] | None:
+    """A list of things to do under its program's own names; None when it is none."""
+    if not isinstance(found, list):
+        return None
+    listed = [(words(one, text), words(one, state)) for one in lenient_json.items(found)]
+    return tuple(Todo(said, how) for said, how in listed if said)[:200]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A call of a tool with its result, as one thing; without `result` it still runs."""
+
+    call: Message
+    result: Message | None = None
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """What it changed, as the result tells it; what it was asked to change until then."""
+        failed = self.result is not None and self.result.is_failed
+        told = self.result.edits if self.result else ()
+        return told or (() if failed else self.call.edits)
+
+
+def merged(results: Sequence[Message]) -> Message | None:
+    """The result that several lines tell of one call: the one with a status tells its words too."""
+    if not results:
+        return None
+    is_told = [one for one in results if one.edits or one.exit_code is not None]
+    told = is_told or [results[-1]]
+    edits = next((one.edits for one in results if one.edits), ())
+    images = next((one.images for one in results if one.images), ())
+    failed = next((one.is_failed for one in results if one.is_failed is not None), None)
+    code = next((one.exit_code for one in results if one.exit_code is not None), None)
+    return replace(told[0], edits=edits, images=images, is_failed=failed, exit_code=code)
+
+
+_FIRST = ("command", "cmd", "file_path", "path", "notebook_path", "pattern", "url", "query")
+_SECOND = ("description", "subject", "skill", "prompt", "text", "input")
+
+
+def headline(call: Message, worktree: str) -> str:
+    """What a call does, on one line: its command, its file, what it looks for."""
+    for name in (*_FIRST, *_SECOND):
+        said = call.given.get(name)
+        if isinstance(said, list):
+            said = " ".join(str(one) for one in said)
+        line = lenient_json.line(said, limit=200)
+        if line:
+            return line.removeprefix(f"{worktree}/") if worktree else line
+    return ", ".join(edit.path.removeprefix(f"{worktree}/") for edit in call.edits)[:200]
+
+
+def plain(messages: Sequence[Message]) -> Iterator[str]:
+    """Every text of these messages that a search looks at."""
+    for one in messages:
+        if one.kind not in (Kind.NOTE, Kind.USAGE):
+            yield one.text
+            yield from (str(value) for value in one.given.values() if isinstance(value, str))

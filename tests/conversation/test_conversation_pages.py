@@ -1,0 +1,330 @@
+"""The page of a conversation: the end first, every other piece by its place, the whole of long texts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from html import unescape
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from runs.models import Run
+from runs.secrets import masked
+from runs.secrets.known import Known
+from tests import make
+from tests.conversation import long_talk
+from tests.conversation.conftest import TREE
+from tests.world import agent_homes as homes
+
+pytestmark = pytest.mark.django_db
+
+
+def address(run: Run, rest: str = "") -> str:
+    return f"/runs/{run.pk}/conversation/{rest}"
+
+
+def text(client: Client, run: Run, rest: str = "") -> str:
+    answer = client.get(address(run, rest))
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def link(html: str, words: str) -> str:
+    """Where the link with these words leads, below the conversation's own address."""
+    found = re.search(rf'href="([^"]*)"[^>]*>\s*{words}', html)
+    assert found is not None, words
+    return unescape(found[1]).rpartition("/conversation/")[2]
+
+
+def streamed(client: Client, run: Run, rest: str) -> str:
+    answer = client.get(address(run, rest))
+    return b"".join(answer.streaming_content).decode()  # type: ignore[attr-defined]
+
+
+def talk_of(home: Any, number: int) -> None:
+    """So many messages, each with its number."""
+    talk = long_talk.Claude(TREE)
+    homes.write(homes.claude_path(home, TREE), [talk.says(f"Word {n}.") for n in range(number)])
+
+
+@pytest.mark.parametrize("write", ["write_claude", "write_codex"])
+def test_it_says_what_was_said_and_done(anna, home, claude_run, codex_run, write):
+    getattr(long_talk, write)(home, TREE)
+    html = text(anna, claude_run if write == "write_claude" else codex_run)
+    assert "I'll read the parser first" in html
+    assert "python -m pytest -q" in html
+    assert "1 failed, 41 passed" in html
+    assert "exit 1" in html
+    assert 'class="diff code' in html
+    assert "<li>two tests cover it" in html
+    assert "Context compacted" in html
+    assert "To-do list of the agent" in html
+
+
+def test_it_opens_at_its_end_and_leads_back_to_its_beginning(anna, home, claude_run):
+    talk_of(home, 200)
+    html = text(anna, claude_run)
+    seen = [int(n) for n in re.findall(r"Word (\d+)\.", html)]
+    assert seen[-1] == 199
+    while 'rel="prev"' in html:
+        html = text(anna, claude_run, link(html, "Earlier"))
+        seen = [int(n) for n in re.findall(r"Word (\d+)\.", html)] + seen
+    assert seen == list(range(200))
+
+
+def test_from_its_beginning_it_leads_to_its_end(anna, home, claude_run):
+    talk_of(home, 200)
+    html = text(anna, claude_run, link(text(anna, claude_run), "Beginning"))
+    seen = [int(n) for n in re.findall(r"Word (\d+)\.", html)]
+    while 'rel="next"' in html:
+        html = text(anna, claude_run, link(html, "Later"))
+        seen += [int(n) for n in re.findall(r"Word (\d+)\.", html)]
+    assert seen == list(range(200))
+
+
+def test_a_link_to_one_message_shows_it_first(anna, home, claude_run):
+    talk_of(home, 200)
+    [*_, url] = re.findall(r'class="when" href="([^"]*)"', text(anna, claude_run))
+    place, _, ident = unescape(url).rpartition("/conversation/")[2].partition("#")
+    html = text(anna, claude_run, place)
+    assert html.index(f'id="{ident}"') < html.index("Word 199.")
+    assert "Word 198." not in html
+
+
+def test_a_page_begins_with_no_result_whose_call_stands_on_the_page_before(anna, home, claude_run):
+    talk = long_talk.Claude(TREE)
+    lines = []
+    for number in range(100):
+        lines += [talk.does(f"toolu_{number}", "Bash", command=f"echo {number}")]
+        lines += [talk.gets(f"toolu_{number}", f"out {number}")]
+    homes.write(homes.claude_path(home, TREE), [lines[0], *lines[:-1]])
+    html = text(anna, claude_run)
+    assert "Result of an earlier call" not in html
+    assert "Result of an earlier call" not in text(anna, claude_run, link(html, "Earlier"))
+
+
+def test_a_long_output_is_cut_and_its_whole_has_an_address(anna, home, claude_run):
+    talk = long_talk.Claude(TREE)
+    output = "\n".join(f"line {n} <b>" for n in range(3000))
+    asked = talk.does("toolu_1", "Bash", command="seq")
+    homes.write(homes.claude_path(home, TREE), [asked, talk.gets("toolu_1", output)])
+    html = text(anna, claude_run)
+    assert "line 1500 " not in html
+    assert "line 2999 &lt;b&gt;" in html
+    answer = anna.get(address(claude_run, link(html, "Show the whole text")))
+    assert answer["Content-Type"] == "text/plain; charset=utf-8"
+    assert answer.content.decode() == output
+
+
+def test_a_subagent_stands_folded_under_its_call_and_has_a_page_of_its_own(anna, home, claude_run):
+    long_talk.write_claude(home, TREE)
+    html = text(anna, claude_run)
+    assert "grep -rn parse_all" in html[html.index("Look for other callers") :]
+    own = text(anna, claude_run, link(html, "Open its conversation"))
+    assert "grep -rn parse_all" in own
+    assert "I'll read the parser" not in own
+
+
+def test_two_sessions_of_one_run_are_both_there(anna, home, world, claude_run):
+    for session, said in ((homes.SESSION, "First."), (homes.OTHER, "Second.")):
+        homes.write(homes.claude_path(home, TREE, session), [homes.said(TREE, said, session)])
+    events = [json.dumps({"event": "SessionStart", "session": homes.OTHER}).encode() + b"\n"]
+    world.sessions.events[world.lab.paths.run_folder(claude_run.pk)] = b"".join(events)
+    html = text(anna, claude_run)
+    assert ("Second." in html, "First." in html) == (True, False)
+    assert "First." in text(anna, claude_run, f"?record={homes.SESSION}")
+
+
+def test_what_an_agent_wrote_is_text_and_nothing_else(anna, home, claude_run):
+    evil = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+    talk = long_talk.Claude(TREE)
+    lines = [
+        talk.prompt(evil),
+        talk.says(f"{evil}\n\n[x](javascript:alert(1))"),
+        talk.does(f"{evil}", evil, command=evil, description=evil),
+        {"type": evil, "sessionId": homes.SESSION},
+        *talk.edits("toolu_2", evil),
+        evil.encode() + b"\n",
+    ]
+    homes.write(homes.claude_path(home, TREE), lines)
+    html = text(anna, claude_run)
+    assert "<script>alert" not in html
+    assert "<img" not in html
+    assert 'href="javascript' not in html
+    assert "<script>alert" not in text(anna, claude_run, "search?q=alert")
+
+
+def test_an_unknown_record_is_not_found(anna, home, claude_run):
+    talk_of(home, 1)
+    assert anna.get(address(claude_run, "?record=../../etc")).status_code == 404
+    assert anna.get(address(claude_run, "text?at=99999999")).status_code == 404
+    assert anna.get(address(claude_run, "text?at=0&part=7")).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "query", ["?before=x", "?start=-1", f"?start={10**30}", "?record=" + "x" * 900]
+)
+def test_a_place_that_cannot_be_meant_shows_the_end(anna, home, claude_run, query):
+    talk_of(home, 3)
+    assert "Word 2." in text(anna, claude_run, query)
+
+
+def test_a_run_without_a_record_says_so_and_shows_what_is_left(anna, world):
+    run = make.a_run(make.a_project(), outcome="died", last_words="\x1b[31mthe last screen\x1b[0m")
+    html = text(anna, run)
+    assert "own record is not there" in html
+    assert "the last screen" in html
+
+
+def test_a_program_without_a_record_teaches_what_there_is(anna, world):
+    html = text(anna, make.a_run(make.a_project()))
+    assert "Claude Code and Codex keep one" in html
+
+
+def test_whoever_may_look_reads_it_and_a_stranger_does_not(vera, home, claude_run):
+    talk_of(home, 1)
+    assert "Word 0." in text(vera, claude_run)
+    for rest in ("", "live", "search?q=x", "text?at=0", "conversation.json", "conversation.md"):
+        answer = Client().get(address(claude_run, rest))
+        assert (answer.status_code, "login" in answer["Location"]) == (302, True)
+
+
+class TestSearch:
+    def test_it_finds_words_in_any_case_and_leads_to_their_message(self, anna, home, claude_run):
+        long_talk.write_claude(home, TREE)
+        html = text(anna, claude_run, "search?q=SKIPS+lines")
+        assert "1 message with" in html
+        assert "<mark>skips lines</mark>" in html
+        assert "The parser now skips" in text(
+            anna,
+            claude_run,
+            re.findall(r'href="[^"]*/conversation/(\?[^"#]*)#m', html)[-1].replace("&amp;", "&"),
+        )
+
+    def test_it_finds_letters_that_are_no_ascii_and_signs_that_json_escapes(
+        self, anna, home, claude_run
+    ):
+        talk = long_talk.Claude(TREE)
+        raw = json.dumps(talk.says('Grüße an "alle"'), ensure_ascii=False).encode() + b"\n"
+        homes.write(homes.claude_path(home, TREE), [raw, talk.says("Grüße noch einmal")])
+        assert "2 messages" in text(anna, claude_run, "search?q=Grüße")
+        assert "1 message " in text(anna, claude_run, "search?q=%22alle%22")
+
+    def test_what_is_no_word_of_the_conversation_is_not_found(self, anna, home, claude_run):
+        talk_of(home, 3)
+        assert "Nothing was found" in text(anna, claude_run, "search?q=sessionId")
+
+    def test_a_secret_is_found_and_shown_by_nobody(self, anna, home, world, claude_run):
+        world.lab = masked.lab(world.lab, Known({}))
+        key = "sk-ant-Qw3rTy-0123456789"
+        profile = claude_run.profile
+        profile.env = {"ANTHROPIC_API_KEY": key}
+        profile.save()
+        talk = long_talk.Claude(TREE)
+        homes.write(homes.claude_path(home, TREE), [talk.says(f"key {key}")])
+        assert "Nothing was found" in text(anna, claude_run, f"search?q={key[:12]}")
+        everything = (
+            text(anna, claude_run),
+            text(anna, claude_run, "text?at=0"),
+            *(streamed(anna, claude_run, f"conversation.{kind}") for kind in ("json", "md")),
+        )
+        assert all(key not in one and "[hidden]" in one for one in everything)
+
+
+class TestDownload:
+    @pytest.mark.parametrize("write", ["write_claude", "write_codex"])
+    def test_json_holds_every_message(self, anna, home, claude_run, codex_run, write):
+        getattr(long_talk, write)(home, TREE)
+        run = claude_run if write == "write_claude" else codex_run
+        found = json.loads(streamed(anna, run, "conversation.json"))
+        kinds = {one["kind"] for one in found["messages"]}
+        assert found["run"] == run.pk
+        assert {"prompt", "words", "call", "result", "break", "note"} <= kinds
+        assert "The pull request is open." in found["messages"][-6:][0]["text"] or any(
+            "The pull request is open." in one["text"] for one in found["messages"]
+        )
+
+    def test_markdown_reads_as_the_conversation(self, anna, home, claude_run):
+        long_talk.write_claude(home, TREE)
+        found = streamed(anna, claude_run, "conversation.md")
+        assert "### Prompt" in found
+        assert "```sh\npython -m pytest -q tests/\n```" in found
+        assert "```diff\n--- /srv/trees/demo-7/parse.py" in found
+        assert "- [x] Read the parser" in found
+        assert "### Error" in found
+
+    def test_a_fence_in_a_text_ends_no_block(self, anna, home, claude_run):
+        talk = long_talk.Claude(TREE)
+        asked = talk.does("toolu_1", "Bash", command="cat README")
+        homes.write(homes.claude_path(home, TREE), [asked, talk.gets("toolu_1", "```\nx\n```")])
+        assert "\n````\n```\nx\n```\n````\n" in streamed(anna, claude_run, "conversation.md")
+
+
+class TestBadDays:
+    def test_a_line_that_is_still_written_is_shown_once_it_is_whole(self, anna, home, claude_run):
+        path = homes.claude_path(home, TREE)
+        talk = long_talk.Claude(TREE)
+        homes.write(path, [talk.says("Whole."), json.dumps(talk.says("Half.")).encode()[:-9]])
+        html = text(anna, claude_run)
+        assert ("Whole." in html, "Half." in html) == (True, False)
+
+    def test_a_record_that_ends_in_the_middle_of_a_line_shows_it_as_it_is(
+        self, anna, home, claude_run
+    ):
+        talk = long_talk.Claude(TREE)
+        raw = json.dumps(talk.says("Half.")).encode()[:-9]
+        homes.write(homes.claude_path(home, TREE), [talk.says("Whole."), raw])
+        now = claude_run.started_at
+        told = {"state": "ended", "outcome": "died", "ended_at": now, "settled_at": now}
+        Run.objects.filter(pk=claude_run.pk).update(**told)
+        html = text(anna, claude_run)
+        assert "Whole." in html
+        assert "Half." in html
+
+    def test_a_record_that_was_rewritten_shorter_is_shown_at_its_end(self, anna, home, claude_run):
+        talk_of(home, 200)
+        before = link(text(anna, claude_run), "Earlier")
+        talk_of(home, 2)
+        html = text(anna, claude_run, before)
+        assert "Word 1." in html
+        assert "was rewritten" in html
+
+    def test_a_place_inside_of_a_line_is_said_to_be_another(self, anna, home, claude_run):
+        talk_of(home, 3)
+        html = text(anna, claude_run, "?start=20")
+        assert "was rewritten" in html
+        assert "Word 0." in html
+
+    def test_a_line_of_fifty_megabytes_is_named_and_not_read(self, anna, home, claude_run):
+        talk = long_talk.Claude(TREE)
+        part = {"type": "image", "source": {"media_type": "image/png", "data": "x" * 50_000_000}}
+        lines = [talk.says("Before."), talk.gets("toolu_1", [part]), talk.says("After.")]
+        homes.write(homes.claude_path(home, TREE), lines)
+        html = text(anna, claude_run)
+        assert "Before." in html
+        assert "a line of 50.0 MB" in html
+        assert "After." in html
+        assert len(html) < 100_000
+        assert "After." in text(anna, claude_run, "?start=0")
+
+    def test_bytes_that_are_no_text_are_shown_as_far_as_they_are(self, anna, home, claude_run):
+        raw = b'{"type": "user", "message": {"content": "odd \xff\xfe bytes"}}\n'
+        homes.write(homes.claude_path(home, TREE), [homes.said(TREE), raw, b"\x00\x01\xff\n"])
+        assert "odd \ufffd\ufffd bytes" in text(anna, claude_run)
+
+    def test_an_entry_of_a_newer_version_is_a_folded_line(self, anna, home, claude_run):
+        line = {"type": "hologram", "sessionId": homes.SESSION, "words": "so bright"}
+        homes.write(homes.claude_path(home, TREE), [homes.said(TREE), line])
+        html = text(anna, claude_run)
+        assert "Unknown entry" in html
+        assert "hologram" in html
+        assert "so bright" in html
+
+    def test_a_pipe_in_its_place_holds_nobody_up(self, anna, home, claude_run):
+        path = homes.claude_path(home, TREE)
+        path.parent.mkdir(parents=True)
+        os.mkfifo(path)
+        assert "No record of a conversation yet" in text(anna, claude_run)

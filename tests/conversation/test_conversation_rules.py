@@ -1,0 +1,261 @@
+"""Lines of Claude Code and Codex as messages, calls with their results, and nothing lost or raised."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runs.conversation import claude_messages, codex_messages, items, rules
+from runs.conversation.items import Item
+from runs.conversation.reading import Line
+from runs.conversation.rules import Kind, Message, Todo
+from runs.core import masking
+from runs.transcript.token_usage import Tokens
+from tests.conversation import long_talk
+
+TREE = "/srv/trees/demo-7"
+READERS = [claude_messages.messages, codex_messages.messages, codex_messages.printed]
+
+
+def messages(lines: Any, of: rules.Reader = claude_messages.messages) -> list[Line]:
+    found, at = [], 0
+    for line in lines:
+        raw = json.dumps(line).encode() + b"\n"
+        found.append(Line(at, len(raw), rules.read(raw, of, str)))
+        at += len(raw)
+    return found
+
+
+def shown(lines: Any, of: rules.Reader = claude_messages.messages) -> list[Item]:
+    return items.of(messages(lines, of))
+
+
+def read(line: Any, of: rules.Reader = claude_messages.messages) -> Message:
+    [message] = rules.read(json.dumps(line).encode(), of, str)
+    return message
+
+
+def test_a_conversation_of_claude_code_is_words_tools_and_one_line_for_what_is_its_own() -> None:
+    kinds = [one.kind for one in shown(long_talk.claude(TREE, turns=1))]
+    said = ["note", "prompt", "note", "thought", "words", "tool", "tool", "tool", "tool", "words"]
+    assert kinds == [*said, "tool", "error", "break", "words"]
+
+
+def test_a_conversation_of_codex_is_told_once_although_its_record_tells_things_twice() -> None:
+    kinds = [one.kind for one in shown(long_talk.codex(TREE, turns=1), codex_messages.messages)]
+    assert kinds == ["note", "prompt", "thought", "words", "tool", "tool", "tool", "break", "words"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "of"),
+    [
+        (long_talk.claude(TREE, 1), claude_messages.messages),
+        (long_talk.codex(TREE, 1), codex_messages.messages),
+    ],
+    ids=["claude", "codex"],
+)
+def test_a_command_has_its_output_and_status_and_an_edit_its_diff(lines: Any, of: Any) -> None:
+    tools = [one.tool for one in shown(lines, of) if one.tool]
+    ran = next(one for one in tools if rules.headline(one.call, TREE).startswith("python -m"))
+    assert ran.result is not None
+    assert (ran.result.exit_code, ran.result.is_failed) == (1, True)
+    assert "1 failed, 41 passed" in ran.result.text
+    [edit] = next(one.edits for one in tools if one.edits)
+    assert edit.path.endswith("/parse.py")
+    assert edit.hunks.startswith("@@ -5")
+
+
+def test_the_words_of_an_edit_are_shown_until_its_result_comes_and_not_when_it_failed() -> None:
+    talk = long_talk.Claude(TREE)
+    asked, done = talk.edits("toolu_1", f"{TREE}/parse.py")
+    refused = talk.gets("toolu_1", "String to replace not found", is_error=True)
+    edits = [
+        [len(one.tool.edits) for one in shown(lines) if one.tool]
+        for lines in ([asked], [asked, done], [asked, refused])
+    ]
+    assert edits == [[1], [1], [0]]
+
+
+def test_each_answer_tells_its_tokens_once() -> None:
+    talk = long_talk.Claude(TREE)
+    answer = talk.answer({"type": "text", "text": "One."}, {"type": "text", "text": "Two."})
+    assert [one.tokens for one in shown([answer, {**answer}])] == [
+        Tokens(1452, 1200, 85),
+        None,
+        None,
+        None,
+    ]
+
+
+def test_tokens_that_codex_tells_afterwards_stand_at_what_they_paid_for() -> None:
+    found = shown(long_talk.codex(TREE, turns=1), codex_messages.messages)
+    assert found[-1].tokens == Tokens(8120, 6400, 96)
+
+
+def test_what_a_subagent_printed_stands_under_its_call() -> None:
+    talk = long_talk.Claude(TREE)
+    lines = [
+        talk.does("toolu_1", "Task", description="part"),
+        {**talk.says("Inside."), "parent_tool_use_id": "toolu_1"},
+        talk.gets("toolu_1", "Done."),
+        talk.says("Outside."),
+    ]
+    [call, words] = shown(lines)
+    assert [one.message.text for one in call.inner] == ["Inside."]
+    assert words.message.text == "Outside."
+
+
+def test_a_list_of_things_to_do_is_the_newest_one() -> None:
+    talk = long_talk.Claude(TREE)
+
+    def todo(state: str) -> Any:
+        listed = [{"content": "Read", "status": state, "activeForm": "Reading"}]
+        return talk.does("toolu_x", "TodoWrite", todos=listed)
+
+    lines = messages([todo("pending"), todo("completed"), talk.says("Done.")])
+    assert items.todos(lines) == (Todo("Read", "completed"),)
+    assert items.todos(lines[2:]) is None
+
+
+def test_a_list_is_also_kept_entry_by_entry() -> None:
+    """As Claude Code 2.1.197 does: made, then changed under a number that the result told."""
+    talk = long_talk.Claude(TREE)
+    lines = [
+        talk.does("toolu_1", "TaskCreate", subject="Read it"),
+        talk.gets("toolu_1", "Task #1 created successfully: Read it"),
+        talk.does("toolu_2", "TaskCreate", subject="Mend it"),
+        talk.gets("toolu_2", "Task #2 created successfully: Mend it"),
+        talk.does("toolu_3", "TaskUpdate", taskId="1", status="completed"),
+    ]
+    assert items.todos(messages(lines)) == (
+        Todo("Read it", "completed"),
+        Todo("Mend it", "pending"),
+    )
+    whole = talk.gets("toolu_4", "#1 [completed] Read it\n#2 [in_progress] Mend it")
+    assert items.todos(messages([whole])) == (
+        Todo("Read it", "completed"),
+        Todo("Mend it", "in_progress"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ({"type": "hologram", "x": 1}, Kind.UNKNOWN),
+        ({"type": "assistant", "message": {"content": [{"type": "smell"}]}}, Kind.UNKNOWN),
+        ({"no": "type"}, Kind.UNKNOWN),
+        ({"type": ["x"]}, Kind.UNKNOWN),
+        ({"type": "assistant", "message": "x"}, Kind.UNKNOWN),
+        ({"type": "file-history-snapshot"}, Kind.NOTE),
+        ({"type": "system", "subtype": "never_heard_of"}, Kind.NOTE),
+        ({"type": "system", "subtype": "compact_boundary"}, Kind.BREAK),
+        ({"type": "user", "isMeta": True, "message": {"content": "x"}}, Kind.NOTE),
+        ({"type": "user", "isCompactSummary": True, "message": {"content": "x"}}, Kind.BREAK),
+    ],
+)
+def test_an_entry_of_another_version_is_shown_as_it_is(line: Any, kind: Kind) -> None:
+    assert read(line).kind == kind
+
+
+def test_a_line_that_is_no_json_is_shown_as_it_is() -> None:
+    [message] = rules.read(b"\xff\xfe not \x1b[31mJSON\x1b[0m", claude_messages.messages, str)
+    assert (message.kind, message.text) == (Kind.UNKNOWN, "\ufffd\ufffd not JSON")
+    assert rules.read(b"\n", claude_messages.messages, str) == []
+
+
+def test_a_secret_is_hidden_wherever_it_stands() -> None:
+    secret = "sk-ant-Qw3rTy-0123456789"
+    talk = long_talk.Claude(TREE)
+    lines = [
+        talk.says(f"It is {secret}."),
+        talk.does("toolu_1", "Bash", command=f"echo {secret}", **{secret: [{"deep": secret}]}),
+        {"type": "hologram", secret: secret},
+    ]
+    mask = masking.mask([secret])
+    for line in lines:
+        for message in rules.read(json.dumps(line).encode(), claude_messages.messages, mask):
+            assert secret not in repr(message)
+            assert "[hidden]" in repr(message)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "type",
+                    "message",
+                    "content",
+                    "payload",
+                    "item",
+                    "input",
+                    "text",
+                    "usage",
+                    "changes",
+                    "toolUseResult",
+                    "structuredPatch",
+                    "lines",
+                    "todos",
+                    "arguments",
+                    "id",
+                    "name",
+                ]
+            )
+            | st.text(max_size=3),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=12,
+)
+TYPES = [
+    "assistant",
+    "user",
+    "system",
+    "result",
+    "tool_use",
+    "tool_result",
+    "text",
+    "response_item",
+    "event_msg",
+    "item_completed",
+    "function_call",
+    "function_call_output",
+    "FileChange",
+    "CommandExecution",
+    "message",
+    "item.completed",
+    "command_execution",
+    "todo_list",
+    "compacted",
+]
+
+
+@given(JSON, st.sampled_from(TYPES), st.sampled_from(TYPES), st.sampled_from(READERS))
+def test_nothing_that_an_agent_writes_raises_or_gets_lost(
+    inner: Any, one: str, two: str, of: Any
+) -> None:
+    part = {"type": two, "content": inner, "input": inner, "changes": inner, "items": inner}
+    entry = {
+        "type": one,
+        "message": {"content": [part, inner]},
+        "payload": {**part, "item": part},
+        "item": part,
+        "toolUseResult": inner,
+    }
+    for line in (entry, inner):
+        raw = json.dumps(line).encode()
+        found = rules.read(raw, of, str)
+        assert found or not raw.strip()
+        lines = [Line(0, len(raw), found)]
+        for item in items.of(lines):
+            rules.headline(item.message, TREE)
+            items.input_of(item.message)
+        list(rules.plain(found))
+        items.todos(lines)
