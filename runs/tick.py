@@ -137,7 +137,9 @@ def _look_around(tick: TickContext, report: Report, due: set[str]) -> None:
         if tick.sightings is not None:
             found = adopt.adopt(lab, tick.sightings, known, project)
             report.adopted, runs = len(found), [*runs, *found]
+        wait_stepper.hear(tick, runs, is_asked=False)
         _judge(tick, runs, report)
+        wait_stepper.hear(tick, runs, is_asked=True)
     seen_first = tick.sightings
     if due & {LOOK, FILL}:
         report.started = _launch(tick, known, report)

@@ -22,7 +22,7 @@ from runs.lifecycle.delivery_rules import Evidence, wants_look
 from runs.lifecycle.done_signal import Signal
 from runs.lifecycle.verdict import Ending, RunFacts, verdict, why_dead
 from runs.models import Run
-from runs.transcript import hook_events, listening
+from runs.transcript import listening
 from runs.transcript import models as transcript_models
 from runs.transcript.record import Reading
 from trackers.base import Pull
@@ -41,7 +41,6 @@ def judge(tick: TickContext, runs: Sequence[Run]) -> list[Run]:
     working = [run for run in runs if run.state == RunState.WORKING]
     if tick.sightings is None or not working:
         return []
-    hook_events.hear(tick.lab, working)
     ended: list[Run] = []
     for run, signal_of in _signals(tick, working, tick.sightings):
         with tick.going_on(f"run {run.pk} could not be judged", run_id=run.pk):

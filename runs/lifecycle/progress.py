@@ -39,14 +39,8 @@ def glance(lab: Lab, runs: Sequence[Run]) -> int:
     One tmux command for all screens; a branch costs one small file read unless it moved, and so
     does what a one-shot agent prints.
     """
-    shown = [run for run in runs if not run.output]
-    try:
-        screens = lab.sessions.screens([run.session for run in shown])
-    except SeamError as error:
-        logger.info("screens were not read", extra={"error": str(error)})
-        screens = {}
-    _keep_marks(lab, {run: screens[run.session] for run in shown if run.session in screens})
-    lines = {run: observe.last_line(screens.get(run.session, "")) for run in shown}
+    screens = see(lab, runs)
+    lines = {run: observe.last_line(screen) for run, screen in screens.items()}
     changed = _keep_lines(
         lab, {run: line for run, line in lines.items() if line and line != run.last_line}
     )
@@ -56,6 +50,19 @@ def glance(lab: Lab, runs: Sequence[Run]) -> int:
     if changed:
         Host.objects.filter(name=lab.host).update(looked=F("looked") + 1)
     return changed
+
+
+def see(lab: Lab, runs: Sequence[Run]) -> Mapping[Run, str]:
+    """Read the screens of runs, and note which changed and what they show of a question."""
+    shown = [run for run in runs if not run.output]
+    try:
+        found = lab.sessions.screens([run.session for run in shown])
+    except SeamError as error:
+        logger.info("screens were not read", extra={"error": str(error)})
+        return {}
+    screens = {run: found[run.session] for run in shown if run.session in found}
+    _keep_marks(lab, screens)
+    return screens
 
 
 def _keep_marks(lab: Lab, screens: Mapping[Run, str]) -> None:

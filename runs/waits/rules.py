@@ -11,6 +11,9 @@ from runs.core.states import Wait
 
 # Within it a pull request that was opened last is found.
 IDLE_AFTER = timedelta(seconds=10)
+# Before a tracker was asked in this look, only what stands since before the last one: else delivered
+# work would be told as a wait.
+UNASKED_AFTER = timedelta(seconds=20)
 # So long somebody else may answer a question first: another hook, or whoever is attached.
 ASKED_AFTER = timedelta(seconds=3)
 # A screen without a dialog that changed within this time shows work.

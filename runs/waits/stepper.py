@@ -1,21 +1,53 @@
 """Keeps which working runs wait for a person, and tells when one begins to wait or goes on.
 
-The reading of hooks and screens has stored the facts before; asks nothing outside.
+Asks tmux and files alone, so that no forge holds up what a person is told.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
 
 from runs.core.states import NoticeKind, RunState, Wait
 from runs.core.tick_context import TickContext
+from runs.lifecycle import progress
 from runs.models import Run, Settings
 from runs.timeline import announce
+from runs.transcript import hook_events
 from runs.waits import rules
 from runs.waits.rules import WaitFacts, Waiting
+
+
+def hear(tick: TickContext, runs: Sequence[Run], *, is_asked: bool) -> None:
+    """Bring runs up to date with their hooks, and tell what began to wait, whatever a tracker does.
+
+    `is_asked`: the trackers were asked in this look whether its work is delivered.
+    """
+    working = [run for run in runs if run.is_active and run.state == RunState.WORKING]
+    hook_events.hear(tick.lab, working)
+    now = tick.lab.now()  # trackers may have taken their time since the tick began
+    before = now if is_asked else now - rules.UNASKED_AFTER
+    fresh = [run for run in working if _is_alive(tick, run) and _stands_since(run, before)]
+    if fresh:
+        progress.see(tick.lab, fresh)
+        note(replace(tick, now=now), fresh)
+
+
+def _is_alive(tick: TickContext, run: Run) -> bool:
+    seen = (tick.sightings or {}).get(run.session)
+    return seen is not None and seen.alive
+
+
+def _stands_since(run: Run, before: datetime) -> bool:
+    """Whether it is not told yet that it waits, and may do so since a moment or earlier.
+
+    What ended for its account's sake is held, and waits for nobody.
+    """
+    at = run.asked_at or _turn_ended_at(run)
+    return not run.waits and not run.trouble and at is not None and at <= before
 
 
 def note(tick: TickContext, runs: Sequence[Run]) -> int:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import threading
 from datetime import timedelta
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.test import Client
 
 from runs import tick
 from runs.accounts import resuming
 from runs.core.states import NoticeKind, Outcome, Wait
 from runs.core.tick_context import TickContext
+from runs.dispatch import start_requests
 from runs.models import Notice, Project, Run, Settings
 from runs.notices import rules as notice_rules
 from runs.waits import stepper
 from tests import make
 from tests.fakes import World
+from tests.patience import PATIENCE
 from tests.web import board_rows as rows
 from tests.web.people import text_of
 from tests.world.stories import look, start
@@ -247,6 +250,73 @@ def test_a_tick_that_lost_the_race_tells_nothing(world, run):
     context = TickContext(world.lab, 1, Settings.current(), at)
     assert stepper.note(context, [stale]) == 0
     assert told(NoticeKind.RUN_WAITS) == []
+
+
+def test_a_tracker_that_blocks_delays_no_need(world, run):
+    """It is told before anything outside is asked, and the next one before anything is started."""
+    hears(world, run, BASH)
+    world.sessions.text[run.session] = DIALOG
+    world.clock.forward(seconds=21)
+    is_asked, may_answer, told_before = threading.Event(), threading.Event(), []
+
+    def pulls(heads):  # type: ignore[no-untyped-def]
+        is_asked.set()
+        assert may_answer.wait(PATIENCE)
+        return dict.fromkeys(heads, ())
+
+    def ticks() -> None:
+        try:
+            look(world)
+        finally:
+            connection.close()
+
+    world.tracker.pulls = pulls
+    thread = threading.Thread(target=ticks)
+    thread.start()
+    try:
+        assert is_asked.wait(PATIENCE)
+        run.refresh_from_db()
+        told_before = told(NoticeKind.RUN_WAITS)
+    finally:
+        may_answer.set()
+        thread.join()
+    assert (run.waits, len(told_before)) == (Wait.PERMISSION, 1)
+
+
+def test_what_is_asked_while_a_tracker_answers_slowly_is_told_before_anything_is_started(
+    world, run, project
+):
+    """A request to start something has the tracker asked again, which may take as long."""
+    start_requests.request(world.lab, project, "anna", "")
+    seen = []
+
+    def pulls(heads):  # type: ignore[no-untyped-def]
+        hears(world, run, BASH)
+        world.sessions.text[run.session] = DIALOG
+        world.clock.forward(seconds=10)
+        return dict.fromkeys(heads, ())
+
+    def queues(wanted):  # type: ignore[no-untyped-def]
+        seen.append(Run.objects.get(pk=run.pk).waits)
+        return {}
+
+    world.tracker.pulls, world.tracker.queues = pulls, queues
+    look(world)
+    assert seen[0] == Wait.PERMISSION
+
+
+def test_what_delivered_at_last_is_not_told_as_a_wait_before_its_tracker_was_asked(world, run):
+    hears(world, run, {"event": "Stop"})
+    world.tracker.add_pull("demo", "afk/7")
+    looked(world, run, seconds=19)
+    assert (run.outcome, told(NoticeKind.RUN_WAITS)) == (Outcome.SUCCEEDED, [])
+
+
+def test_a_program_that_ended_waits_for_nobody(world, run):
+    hears(world, run, BASH)
+    del world.sessions.all[run.session]
+    looked(world, run, minutes=1)
+    assert (run.outcome, told(NoticeKind.RUN_WAITS)) == (Outcome.DIED, [])
 
 
 def test_pages_and_api_say_it_first(world, run, operator, client: Client):
