@@ -188,10 +188,11 @@ class LabelNames(BaseModel):
 
 
 class AgentTold(BaseModel):
-    """What a one-shot agent said of itself; null where it said nothing, which is never zero.
+    """What an agent told of itself; null where it told nothing, which is never zero.
 
-    Tokens include those of subagents. Until the program has ended by itself they are what its
-    messages reported up to now, and so at least that many.
+    Tokens include those of subagents and, in `tokens_in`, those from the cache. Until a one-shot
+    program has ended by itself they are what its messages reported up to now, and so at least that
+    many. `context_tokens` is what its last message was given, of `context_window` at most.
     """
 
     state: AgentState | None
@@ -203,6 +204,8 @@ class AgentTold(BaseModel):
     tokens_in: int | None
     tokens_cached: int | None
     tokens_out: int | None
+    context_tokens: int | None
+    context_window: int | None
     cost_usd: float | None
 
 

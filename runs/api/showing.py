@@ -269,6 +269,8 @@ def told(row: Run) -> schemas.AgentTold:
         tokens_in=row.tokens_in,
         tokens_cached=row.tokens_cached,
         tokens_out=row.tokens_out,
+        context_tokens=row.context_tokens,
+        context_window=row.context_window,
         cost_usd=float(row.cost_usd) if row.cost_usd is not None else None,
     )
 

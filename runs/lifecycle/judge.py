@@ -67,7 +67,7 @@ def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting |
     )
     outcome = verdict(facts)
     if reading is not None and outcome is not Outcome.SUCCEEDED:
-        seen |= transcript_models.columns(reading)
+        seen |= transcript_models.columns(reading, run, tick.now)
     if outcome is RunState.HELD:
         holds.hold(lab, run, _refused(run, facts.trouble, reading), seen, lease)
         return False

@@ -30,6 +30,7 @@ _ROW = (
     *("held_at", "rested_seconds", "resumed_at", "resume_failures", "retry_at", "resumes"),
     *("agent_state", "agent_note", "agent_until", "began_at", "turn_ended_at"),
     *("waits", "waits_at", "waits_note", "answered_by", "answered_at", "turn_interrupted_at"),
+    *("tokens_in", "tokens_out", "cost_usd", "spent_days"),
     *("proven", "pull_number", "pull_state", "mirrored", "worktree_fate"),
 )
 
@@ -263,6 +264,10 @@ class Run(AgentTold, QuickRows):
             models.Index(name="run_ended", fields=["-ended_at", "-id"], condition=~Q(outcome="")),
             models.Index(name="run_unseen", fields=["-id"], condition=UNSEEN),
             models.Index(name="run_recent", fields=["project", "-id"]),
+            # What was used on a day, or later by a clock that went wrong.
+            models.Index(
+                name="run_spent", fields=["spent_on"], condition=Q(spent_on__isnull=False)
+            ),
             models.Index(name="run_of_issue", fields=["project", "issue_key"]),
         ]
 

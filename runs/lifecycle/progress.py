@@ -17,7 +17,7 @@ from runs.lifecycle import observe
 from runs.lifecycle.delivery_rules import SHORT
 from runs.models import Host, Run
 from runs.timeline import announce
-from runs.transcript import listening
+from runs.transcript import listening, own_usage
 from runs.waits import rules as wait_rules
 from runs.waits.rules import Dialog
 
@@ -45,6 +45,7 @@ def glance(lab: Lab, runs: Sequence[Run]) -> int:
         lab, {run: line for run, line in lines.items() if line and line != run.last_line}
     )
     changed += listening.listen(lab, [run for run in runs if run.output])
+    changed += own_usage.listen(lab, runs)
     changed += sum([_keep_commit(lab, run) for run in runs])
     changed += links.look_up(lab, runs)
     if changed:

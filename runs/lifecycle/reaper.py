@@ -17,7 +17,7 @@ from runs.kept.teardown_rules import may_close, teardown
 from runs.lifecycle import observe
 from runs.models import Run
 from runs.timeline import announce
-from runs.transcript import hook_events, listening
+from runs.transcript import hook_events, listening, own_usage
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +60,7 @@ def settle(lab: Lab, run: Run) -> bool:
         _warn(lab, run, text)
         return False
     seen |= _exit_facts(lab, run) | _progress(lab, run) | listening.last_words(lab, run)
+    seen |= own_usage.last_numbers(lab, run)
     fate, warning = _settle_worktree(lab, run)
     lab.sessions.forget(lab.paths.run_folder(run.pk))
     return _mark(lab, run, fate, warning, seen)

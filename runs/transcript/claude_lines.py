@@ -50,9 +50,10 @@ def assistant(report: Report, entry: Entry, _now: datetime) -> Report:
     is_own = not lenient_json.line(entry, "parent_tool_use_id")
     if message and is_own and message != report.message_id:
         report = replace(report, message_id=message, turns=(report.turns or 0) + 1)
-    tokens = _tokens(lenient_json.at(entry, "message", "usage"))
+    tokens = tokens_of(lenient_json.at(entry, "message", "usage"))
     if message and tokens is not None and not report.has_result:
         report = reports.used(report, message, tokens)
+        report = replace(report, context_tokens=tokens.into) if is_own else report
     return reports.at_work(report)
 
 
@@ -60,7 +61,7 @@ def user(report: Report, entry: Entry, _now: datetime) -> Report:
     """What a tool gave back: the agent works. The last message of an agent that it started, which
     is not told as one, comes with it."""
     started = lenient_json.word(entry, "tool_use_result", "agentId")
-    tokens = _tokens(lenient_json.at(entry, "tool_use_result", "usage"))
+    tokens = tokens_of(lenient_json.at(entry, "tool_use_result", "usage"))
     if started and tokens is not None and not report.has_result:
         report = reports.used(report, f"agent:{started}", tokens)
     return reports.at_work(report)
@@ -80,7 +81,7 @@ def rate_limit(report: Report, entry: Entry, _now: datetime) -> Report:
 
 def result(report: Report, entry: Entry, now: datetime) -> Report:
     """The end of one invocation, with its totals: cost and tokens are those of this invocation."""
-    tokens = _of_models(entry.get("modelUsage")) or _tokens(entry.get("usage"))
+    tokens = _of_models(entry.get("modelUsage")) or tokens_of(entry.get("usage"))
     turns, cost = (
         lenient_json.count(entry, "num_turns"),
         lenient_json.money(entry, "total_cost_usd"),
@@ -96,10 +97,24 @@ def result(report: Report, entry: Entry, now: datetime) -> Report:
         agent_session=lenient_json.word(entry, "session_id") or report.agent_session,
         turns=report.turns if turns is None else before.turns + turns,
         cost_usd=report.cost_usd if cost is None else before.cost + cost,
+        context_window=_window(report, entry) or report.context_window,
     )
 
 
-def _tokens(usage: object) -> Tokens | None:
+def _window(report: Report, entry: Entry) -> int | None:
+    """How many tokens the main agent's model takes, as the end tells of each model by its name."""
+    models = entry.get("modelUsage")
+    found = models if isinstance(models, dict) else {}
+    own = [
+        name
+        for name in found
+        if str(name).partition("[")[0] == report.agent_model.partition("[")[0]
+    ]
+    name = own[0] if own else next(iter(found), "") if len(found) == 1 else ""
+    return lenient_json.count(lenient_json.at(found, name), "contextWindow")
+
+
+def tokens_of(usage: object) -> Tokens | None:
     """What a `usage` says; None when it says nothing."""
     new, out = lenient_json.count(usage, "input_tokens"), lenient_json.count(usage, "output_tokens")
     if new is None and out is None:
@@ -112,7 +127,7 @@ def _tokens(usage: object) -> Tokens | None:
 def _of_models(usage: object) -> Tokens | None:
     """What all models together used, those of agents that were started included."""
     found = [
-        _tokens({name: lenient_json.at(one, its) for name, its in _OF_MODEL.items()})
+        tokens_of({name: lenient_json.at(one, its) for name, its in _OF_MODEL.items()})
         for one in (usage.values() if isinstance(usage, dict) else ())
     ]
     told = [one for one in found if one is not None]

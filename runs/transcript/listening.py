@@ -9,9 +9,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from runs.core import lenient_json
 from runs.core.ports import Lab
@@ -79,7 +78,7 @@ def last_words(lab: Lab, run: Run) -> dict[str, object]:
     """The columns that an ended run keeps of its record: what it told, and its end as words."""
     if not run.output:
         return {}
-    found = dict(models.columns(finish(lab, run)))
+    found = models.columns(finish(lab, run), run, run.ended_at or lab.now())
     if not found["last_line"]:
         del found["last_line"]  # then the screen's own is better than nothing
     shown = lab.sessions.output(lab.paths.run_folder(run.pk), -SHOWN_BYTES, SHOWN_BYTES)
@@ -122,7 +121,8 @@ def _is_telling(run: Run, after: Reading) -> bool:
 def _keep_and_tell(lab: Lab, run: Run, after: Reading) -> bool:
     """One run whose change is told; nothing is told of a run that has ended meanwhile."""
     news = reports.news(run.reading.report, after.report)
-    facts = {**models.columns(after), "last_output_at": lab.now()}
+    now = lab.now()
+    facts = {**models.columns(after, run, now), "last_output_at": now}
     if not Run.objects.working().filter(pk=run.pk).update(**facts):
         return False
     if run.last_output_at is None:
@@ -133,24 +133,8 @@ def _keep_and_tell(lab: Lab, run: Run, after: Reading) -> bool:
 
 
 def _keep(lab: Lab, heard: Mapping[Run, Reading]) -> int:
-    """One prepared statement for a crowd, as for the lines of screens."""
-    if not heard:
-        return 0
-    rows: list[list[Any]] = []
-    for run, reading in heard.items():
-        facts = {**models.columns(reading), "last_output_at": lab.now()}
-        rows.append([*(_stored(name, value) for name, value in facts.items()), run.pk])
-    names = [*models.columns(Reading()), "last_output_at"]
-    with connection.cursor() as cursor:
-        cursor.executemany(_statement(names), rows)
-        return max(0, int(cursor.rowcount))
-
-
-def _stored(name: str, value: object) -> object:
-    return Run._meta.get_field(name).get_db_prep_save(value, connection)  # type: ignore[union-attr]
-
-
-def _statement(names: Sequence[str]) -> str:
-    """Only names of our own columns are in it; values come as parameters."""
-    columns = ", ".join(f"{name} = %s" for name in names)
-    return f"UPDATE runs_run SET {columns} WHERE id = %s AND outcome = '' AND state = 'working'"  # noqa: S608
+    now = lab.now()
+    facts = {"last_output_at": now}
+    return models.keep(
+        Run, {run.pk: {**models.columns(one, run, now), **facts} for run, one in heard.items()}
+    )

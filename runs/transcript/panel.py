@@ -1,4 +1,4 @@
-"""What a one-shot agent told of itself, in the words and numbers that pages show."""
+"""What an agent told of itself, in the words and numbers that pages show."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from runs.accounts import held
-from runs.core.states import AgentState, WorktreeFate
+from runs.core.states import AgentState, OutputKind, WorktreeFate
 from runs.models import Run
 from runs.web import words
 
@@ -27,7 +27,15 @@ _STATES = {
     AgentState.FAILED: "Failed",
     AgentState.INTERRUPTED: "Interrupted",
 }
+# Of one that stays open, what its hooks tell; nothing where it has none.
+_TURNS = {
+    **dict.fromkeys(AgentState, ""),
+    AgentState.WORKING: "Working",
+    AgentState.FINISHED: "Its turn has ended",
+    AgentState.FAILED: "An error ended its turn",
+}
 UNKNOWN = "unknown"
+NEVER_TOLD = "unknown: this program does not tell it"
 WAITS = "waits for you"
 
 
@@ -52,6 +60,7 @@ class Panel:
     model: str
     turns: str
     tokens: str
+    context: str
     cost: str
     resume: str
 
@@ -76,18 +85,20 @@ def pill(run: Run, now: datetime) -> Pill | None:
 
 
 def panel(run: Run, now: datetime) -> Panel | None:
-    """What the run's page shows of its agent; None for a run whose output is not read."""
-    if not run.output:
+    """What the run's page shows of its agent; None for one of which nothing is read."""
+    is_told = run.tokens_in is not None or run.tokens_out is not None
+    if not run.output and not is_told:
         return None
     return Panel(
-        pill(run, now),
-        _STATES[run.state_of_agent],
+        pill(run, now) if run.output else None,
+        (_STATES if run.output else _TURNS)[run.state_of_agent],
         run.agent_note,
         run.agent_session,
         run.agent_model,
         f"{run.turns:,}" if run.turns is not None else _not_told(run),
         _tokens(run),
-        _cost(run.cost_usd) if run.cost_usd is not None else _not_told(run),
+        _context(run),
+        _cost(run.cost_usd) if run.cost_usd is not None else _no_cost(run),
         resume(run),
     )
 
@@ -104,6 +115,21 @@ def resume(run: Run) -> str:
 def _not_told(run: Run) -> str:
     """Unknown is never shown as nothing."""
     return "not reported yet" if run.is_active else UNKNOWN
+
+
+def _no_cost(run: Run) -> str:
+    """Only Claude Code tells it, and only where it ends by itself."""
+    return _not_told(run) if run.output == OutputKind.CLAUDE else NEVER_TOLD
+
+
+def _context(run: Run) -> str:
+    """How full its context is; how much its model takes is not always told."""
+    if run.context_tokens is None:
+        return _not_told(run)
+    if not run.context_window:
+        return f"{run.context_tokens:,} tokens; how many fit is not told"
+    share = round(100 * run.context_tokens / run.context_window)
+    return f"{share} %: {run.context_tokens:,} of {run.context_window:,} tokens"
 
 
 def _tokens(run: Run) -> str:

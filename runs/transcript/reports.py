@@ -26,6 +26,7 @@ class Report:
     `tokens_in` includes those from the cache. `agent_until`: when a waiting agent goes on.
     `result_subtype` is empty until the program has said how it ended; `message_id` counts turns.
     `trouble`: its end was the account's trouble. `used_tokens`: what the sums of tokens are made of.
+    `context_tokens`: what the main agent's last message was given, of `context_window` at most.
     """
 
     agent_session: str = ""
@@ -45,6 +46,8 @@ class Report:
     last_line: str = ""
     trouble: Trouble = Trouble.NONE
     used_tokens: Spent = NOTHING
+    context_tokens: int | None = None
+    context_window: int | None = None
 
     @property
     def has_result(self) -> bool:

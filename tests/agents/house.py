@@ -93,6 +93,13 @@ class AgentHouse:
         self.issue(made)
         return made
 
+    def trust_codex(self, project: Project) -> None:
+        """What a person answers whom Codex asks before it works on issue 1."""
+        tree = self.real.paths.worktrees / f"{project.slug}-1"
+        config = self.real.folder / "codex-home" / "config.toml"
+        with config.open("a") as file:
+            file.write(f'[projects."{tree}"]\ntrust_level = "trusted"\n')
+
     def issue(self, project: Project) -> str:
         """One more ready issue; its key."""
         made = issues.create(

@@ -182,3 +182,22 @@ def test_the_transcript_is_shown_after_the_end(open_page: OpenPage, operator: Us
     expect(terminal).to_contain_text("▸ Bash: make test")
     expect(page.locator("#agent-box")).to_contain_text("$0.0014")
     expect(page.locator("#run-head")).to_contain_text("the agent finished")
+
+
+def test_an_interactive_agent_shows_its_numbers_and_never_a_cost_that_nobody_told():
+    told = {"turns": 3, "tokens_in": 1200, "tokens_cached": 200, "tokens_out": 30}
+    run = make.a_run(make.a_project(), context_tokens=50, context_window=200, **told)
+    shown = panel.panel(run, START)
+    assert (shown.state, shown.turns, shown.tokens) == (
+        "",
+        "3",
+        "1,200 in (200 of them cached), 30 out",
+    )
+    assert shown.context == "25 %: 50 of 200 tokens"
+    assert shown.cost == "unknown: this program does not tell it"
+    run.context_window = None
+    assert panel.panel(run, START).context == "50 tokens; how many fit is not told"
+
+
+def test_an_interactive_agent_that_told_nothing_has_no_panel():
+    assert panel.panel(make.a_run(make.a_project()), START) is None

@@ -1,0 +1,1 @@
+"""What runs use of tokens and money: by day, and within the limits that people set."""
