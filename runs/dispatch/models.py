@@ -11,11 +11,23 @@ from runs.projects.models import Project
 
 
 class StartRequest(models.Model):
-    """One press of "Start AFK run" and the answer that it got."""
+    """One press of "Start AFK run", or of what goes on with a run, and the answer that it got."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE)
     wanted_key = models.CharField(
         max_length=60, blank=True, help_text="Empty: the lowest claimable issue."
+    )
+    continues = models.ForeignKey(
+        Run,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="The ended run to go on with; empty: a run from scratch.",
+    )
+    follow_up = models.TextField(blank=True, default="")
+    wants_changes = models.BooleanField(
+        default=False, help_text="Whether the text asks for changes of its open pull request."
     )
     by = models.CharField(max_length=150)
     at = models.DateTimeField()
@@ -29,6 +41,13 @@ class StartRequest(models.Model):
     run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.SET_NULL)
 
     class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                name="start_one_pending_a_run",
+                fields=["continues"],
+                condition=Q(answer="", continues__isnull=False),
+            )
+        ]
         indexes = [models.Index(name="start_pending", fields=["at"], condition=Q(answer=""))]
 
     def __str__(self) -> str:

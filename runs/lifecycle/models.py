@@ -25,6 +25,7 @@ UNSEEN = Q(seen_until=None) & NEEDS_SOMEBODY
 # and asked for another column would read it by itself, in a query of its own.
 _ROW = (
     *("project", "issue_key", "issue_title", "profile", "watch", "mark", "slot", "is_adopted"),
+    *("continues", "amends"),
     *("state", "outcome", "reason", "warning", "last_line", "trouble", "budget_seconds"),
     *("started_at", "interrupted_at", "ended_at", "settled_at", "look_asked_at", "seen_until"),
     *("held_at", "rested_seconds", "resumed_at", "resume_failures", "retry_at", "resumes"),
@@ -61,8 +62,8 @@ class RunQuerySet(models.QuerySet["Run"]):
         return self.exclude(outcome="").filter(settled_at=None)
 
     def light(self) -> RunQuerySet:
-        """Without the texts that may be long: the task, and the last words."""
-        return self.defer("prompt", "last_words")
+        """Without the texts that may be long: the task, what came after it, and the last words."""
+        return self.defer("prompt", "follow_up", "last_words")
 
     def rows(self) -> RunQuerySet:
         """With the columns that a row shows and no others."""
@@ -105,6 +106,28 @@ class Run(AgentTold, QuickRows):
         on_delete=models.SET_NULL,
         related_name="runs",
         help_text="The watch session that started it.",
+    )
+    continues = models.ForeignKey(
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="continued_by",
+        help_text="The ended run whose branch and worktree it goes on with.",
+    )
+    follow_up = models.TextField(
+        blank=True, default="", help_text="What a person told its agent to go on with."
+    )
+    amends = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="The pull request that was open when it went on, which it adds commits to.",
+    )
+    head_before = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        help_text="Where its branch stood when it went on.",
     )
     mark = models.CharField(
         max_length=64,
@@ -296,6 +319,11 @@ class Run(AgentTold, QuickRows):
     def is_resuming(self) -> bool:
         """Whether it is being started again, so that nothing of it may be undone."""
         return self.state == RunState.STARTING and self.did_start
+
+    @property
+    def takes_up(self) -> bool:
+        """Whether it goes on with earlier work: it was held, or continues a run that had ended."""
+        return bool(self.resumes) or self.continues_id is not None
 
     @property
     def did_start(self) -> bool:
