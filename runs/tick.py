@@ -18,6 +18,7 @@ from runs.core.ports import Lab, SeamError, Sighting
 from runs.core.states import RunState
 from runs.core.tick_context import TickContext
 from runs.dispatch import auto_dispatch, reserve, start_requests
+from runs.followups import stepper as follow_up_requests
 from runs.forges import quota, tracker_cache
 from runs.groups import monitor_stepper
 from runs.kept import sweep
@@ -236,7 +237,9 @@ def _launch(tick: TickContext, known: Sequence[Run], report: Report) -> int:
     for project in wishes.lacking:
         watch_acts.store(lab, project, watch_acts.SWITCH)
     sessions = watch_stepper.look(tick)
-    started = start_requests.launch_pass(tick) if wishes.is_asked else 0
+    started = 0
+    if wishes.is_asked:
+        started = start_requests.launch_pass(tick) + follow_up_requests.launch_pass(tick)
     filled = auto_dispatch.fill(tick, sessions)
     # What a session has asked for now is not asked for twice.
     woken = set(wishes.woken) - {one.project_id for one in sessions}

@@ -7,6 +7,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from runs.agents import urls as agent_urls
 from runs.conversation import urls as conversation_urls
 from runs.dispatch import views as dispatch_views
+from runs.followups import views as follow_up_views
 from runs.forges import urls as forge_urls
 from runs.groups import urls as group_urls
 from runs.issues import urls as issue_urls
@@ -46,6 +47,7 @@ run_patterns: list[URLPattern | URLResolver] = [
     path("<int:run_id>/", run_views.run, name="run"),
     path("<int:run_id>/live", run_views.run_live, name="run-live"),
     path("<int:run_id>/stop", run_views.stop, name="stop"),
+    path("<int:run_id>/resume", follow_up_views.resume, name="resume"),
     path("<int:run_id>/answer", wait_views.answer, name="run-answer"),
     path("<int:run_id>/interrupt", wait_views.interrupt, name="run-interrupt"),
     path("<int:run_id>/dismiss", overview.dismiss_run, name="run-dismiss"),

@@ -268,6 +268,12 @@ class FakeRepos(FakeHistory, FakeKept):
         self.trees[path] = FakeTree(branch, tip, is_dirty, repo=repo)
         path.mkdir(parents=True)
 
+    def add_again(self, repo: Path, path: Path, branch: str) -> None:
+        tip = self._branches(repo).get(branch)
+        if tip is None:
+            raise SeamError(f"git worktree failed: invalid reference: {branch}")
+        self._plant(repo, path, branch, tip, is_dirty=False)
+
     def remove_worktree(self, repo: Path, path: Path) -> None:
         if self.broken_remove:
             raise SeamError(self.broken_remove)

@@ -247,6 +247,9 @@ class Tracker(Protocol):
     def pull(self, root: str, number: int) -> Pull:
         """One pull request; needs Ability.PULLS. Raises NotFound."""
 
+    def pull_comments(self, root: str, number: int) -> Sequence[Comment]:
+        """What was said on a pull request as a whole; none where a tracker does not tell."""
+
     def comment(self, root: str, key: str, author: str, body: str) -> None:
         """Write a comment; needs Ability.COMMENT. Raises NotFound, Refused."""
 
@@ -316,6 +319,9 @@ class BaseTracker:
 
     def pull(self, root: str, number: int) -> Pull:
         raise _cannot(Ability.PULLS)
+
+    def pull_comments(self, root: str, number: int) -> Sequence[Comment]:
+        return ()
 
     def comment(self, root: str, key: str, author: str, body: str) -> None:
         raise _cannot(Ability.COMMENT)

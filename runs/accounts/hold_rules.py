@@ -121,18 +121,38 @@ def told(agent: str, trouble: Trouble, said: str, at: datetime, now: datetime) -
     return ". ".join(part.rstrip(".") for part in (text, help_, said) if part) + "."
 
 
-def start_of(argv: Sequence[str], task: str, session: str, resumes: int) -> tuple[list[str], str]:
-    """The argument list and the words of a run's next start.
+@dataclass(frozen=True, slots=True)
+class Next:
+    """A run's next start: the argument list, the words, and whether its agent's session goes on."""
 
-    The first is the task. Started again, a program goes on in its own session where it can, and
-    gets its task again where it cannot, with the word that earlier work is there.
+    argv: list[str]
+    words: str
+    is_same_session: bool = False
+
+
+def start_of(
+    argv: Sequence[str], task: str, session: str, *, was_held: bool = False, follow_up: str = ""
+) -> Next:
+    """How a run is started next.
+
+    The first time it gets its task. One that was held, or goes on with an earlier run because of a
+    `follow_up`, goes on in its own session where the program can, and gets its task again where it
+    cannot, with the word that earlier work is there. The follow-up is told with each start, since
+    nobody can tell whether an earlier one read it.
     """
-    if not resumes:
-        return list(argv), task
+    if not was_held and not follow_up:
+        return Next(list(argv), task)
+    parts = [FOLLOW_UP if was_held else "", follow_up]
     going_on = resume_argv(argv) if session else None
-    if going_on is not None:
-        return going_on, FOLLOW_UP
-    return list(argv), f"{EARLIER_WORK}\n\n{task}"
+    if going_on is None:
+        parts = [EARLIER_WORK, task, follow_up]
+    words = "\n\n".join(part for part in parts if part)
+    return Next(going_on or list(argv), words, is_same_session=going_on is not None)
+
+
+def goes_on(argv: Sequence[str], session: str) -> bool:
+    """Whether a program started like this can go on in a session of its own."""
+    return bool(session) and resume_argv(argv) is not None
 
 
 _CLAUDE, _CODEX = "claude", "codex"

@@ -71,6 +71,11 @@ def _create_pull(request: HttpRequest, run: Run) -> JsonResponse:
 
 def _done(request: HttpRequest, run: Run) -> JsonResponse:
     """The agent says that it is done; the answer says what is proven and what is missing."""
+    if run.amends is not None:
+        is_done = delivery.ask_amended(lab(), run, name_of(run))
+        lacks = f"no new commit of yours on origin (git push origin {run.branch})"
+        proven = f"new commits on pull request {run.amends}"
+        return answer(is_done=is_done, proven=proven, missing=[lacks] if is_done is False else [])
     try:
         found = delivery.ask(lab(), run, name_of(run))
     except delivery.NothingToProve as error:

@@ -200,6 +200,12 @@ class StartGiven(Given):
     issue: Name | None = None
 
 
+class FollowUp(Given):
+    """What the agent is told to go on with, at most 4,000 characters."""
+
+    text: LongText
+
+
 class Choice(Given):
     """Agent, model and effort for new sessions, from the closed lists of `GET /agents`."""
 

@@ -260,6 +260,10 @@ class RunRow(BaseModel):
     worktree: str
     worktree_fate: WorktreeFate
     started_by: str
+    continues: Annotated[int | None, Field(description="The ended run that it goes on with.")]
+    amends: Annotated[
+        int | None, Field(description="The open pull request that it adds commits to.")
+    ]
     requested_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
@@ -303,6 +307,7 @@ class Run(RunRow):
     """
 
     prompt: str
+    follow_up: Annotated[str, Field(description="What its agent was told to go on with.")]
     last_words: str
     offers: RunOffer | None
 

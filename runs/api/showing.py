@@ -213,6 +213,8 @@ def run_row(row: Run, now: datetime, settings: Settings) -> schemas.RunRow:
         worktree=row.worktree,
         worktree_fate=WorktreeFate(row.worktree_fate),
         started_by=row.started_by,
+        continues=row.continues_id,
+        amends=row.amends,
         requested_at=row.requested_at,
         started_at=row.started_at,
         ended_at=row.ended_at,
@@ -282,7 +284,8 @@ def run(row: Run, now: datetime, settings: Settings, form: Form | None) -> schem
     if form is not None:
         choices = [schemas.RunChoice(digit=one.digit, text=one.text) for one in form.choices]
         offers = schemas.RunOffer(has_text=form.has_text, choices=choices, mark=form.mark)
-    return schemas.Run(**shown, prompt=row.prompt, last_words=row.last_words, offers=offers)
+    shown |= {"prompt": row.prompt, "follow_up": row.follow_up, "last_words": row.last_words}
+    return schemas.Run(**shown, offers=offers)
 
 
 def entry(row: Notice) -> schemas.Entry:

@@ -213,6 +213,7 @@ class AnswerCode(StrEnum):
     LOGGED_OUT = "logged_out"
     NO_PROGRAM = "no_program"
     AGENT_HELD = "agent_held"
+    CANNOT_GO_ON = "cannot_go_on"
     START_FAILED = "start_failed"
     EXPIRED = "expired"
 

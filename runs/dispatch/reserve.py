@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 from django.db import transaction
 
@@ -25,6 +27,16 @@ class NotWantedAnyMore(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Before:
+    """The ended run that another one goes on with, what its agent is told, and the pull request
+    that is open already."""
+
+    run: Run
+    follow_up: str
+    amends: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """Who asked for a run, when, and what has to be true still when it is stored."""
 
@@ -33,6 +45,7 @@ class Asked:
     at: datetime
     confirm: Callable[[Run], bool]
     watch: WatchSession | None = None
+    before: Before | None = None
 
 
 def take(tick: TickContext, project: Project, start: Start, title: str, asked: Asked) -> Run:
@@ -42,11 +55,11 @@ def take(tick: TickContext, project: Project, start: Start, title: str, asked: A
     then nothing was stored.
     """
     lab, settings = tick.lab, tick.settings
-    profile = project.agent or settings.agent
-    is_general = profile == settings.agent
     with transaction.atomic():
         tick.keep_lease()
         run = Run.objects.create(
+            **_agent(project, settings, asked.before),
+            **_taken_over(asked.before, lab.now()),
             project=project,
             host=lab.host,
             issue_key=start.key,
@@ -57,10 +70,6 @@ def take(tick: TickContext, project: Project, start: Start, title: str, asked: A
             slot=start.slot,
             mark=tokens.new_mark(),
             branch=naming.branch_for(start.key),
-            agent=profile.name if profile else "",
-            profile=profile,
-            model=settings.model if is_general else "",
-            effort=settings.effort if is_general else "",
             started_by=asked.by,
             watch=asked.watch,
             requested_at=asked.at,
@@ -74,11 +83,43 @@ def take(tick: TickContext, project: Project, start: Start, title: str, asked: A
         if not Project.objects.filter(pk=project.pk, **same).update(last_opened_at=lab.now()):
             raise NotWantedAnyMore
         who = _starter(asked.watch) if asked.kind is RunKind.AUTO else asked.by
-        text = f"Started{f' by {who}' if who else ''} (slot {start.slot})"
+        what = (
+            "Started" if asked.before is None else f"Goes on from run {asked.before.run.pk}, asked"
+        )
+        text = f"{what}{f' by {who}' if who else ''} (slot {start.slot})"
         announce.tell(lab, NoticeKind.RUN_STARTING, text, run=run, by=asked.by)
         issue_tasks.started(lab, run)
         transaction.on_commit(lambda: lab.queue.launch(run.pk), robust=True)
     return run
+
+
+def _agent(project: Project, settings: Settings, before: Before | None) -> dict[str, Any]:
+    """The agent of a new run: that of the run before while it is there, with its own session."""
+    own = before.run.profile if before is not None else None
+    profile = own or project.agent or settings.agent
+    is_general = profile == settings.agent
+    return {
+        "agent": profile.name if profile else "",
+        "profile": profile,
+        "model": settings.model if is_general else "",
+        "effort": settings.effort if is_general else "",
+        "agent_session": before.run.agent_session if before is not None and own else "",
+    }
+
+
+def _taken_over(before: Before | None, now: datetime) -> dict[str, Any]:
+    """What else a run has from the one that it goes on with."""
+    if before is None:
+        return {}
+    return {
+        "continues": before.run,
+        "follow_up": before.follow_up,
+        "amends": before.amends,
+        "fork_point": before.run.fork_point,
+        "worktree": before.run.worktree if Path(before.run.worktree or "-").is_dir() else "",
+        "claimed_at": now,
+        "resumed_at": now,
+    }
 
 
 def _starter(watch: WatchSession | None) -> str:

@@ -71,7 +71,7 @@ def decide_start(queue: Queue, room: Room) -> Start | Refusal:
     if isinstance(key, Refusal):
         return key
     for found in eligibility.of_room(room):
-        return _refusal(found)
+        return refusal(found)
     return Start(key, free_slot(room.taken))
 
 
@@ -79,7 +79,7 @@ def pick(queue: Queue) -> str | Refusal:
     """The issue that a person's start takes, or why there is none."""
     for found in eligibility.of_project(queue):
         if not found.only_auto:
-            return _refusal(found)
+            return refusal(found)
     if queue.wanted:
         return _wanted(queue)
     free = claimable(queue)
@@ -213,10 +213,11 @@ def _wanted(queue: Queue) -> str | Refusal:
         return Refusal(AnswerCode.NOTHING_READY, text)
     for found in eligibility.of_issue(queue, issue):
         if not found.only_auto:
-            return _refusal(found)
+            return refusal(found)
     return queue.wanted
 
 
-def _refusal(found: Obstacle) -> Refusal:
+def refusal(found: Obstacle) -> Refusal:
+    """What keeps something from starting, as an answer to whoever asked for it."""
     code = _CODES.get(found.why, AnswerCode.NOTHING_READY)
     return Refusal(code, f"{found.text} {_MORE.get(found.why, '')}".strip())

@@ -19,6 +19,7 @@ STATUS: Mapping[AnswerCode, int] = {
     AnswerCode.LOGGED_OUT: 409,
     AnswerCode.NO_PROGRAM: 409,
     AnswerCode.AGENT_HELD: 409,
+    AnswerCode.CANNOT_GO_ON: 409,
     AnswerCode.START_FAILED: 500,
     AnswerCode.EXPIRED: 503,
 }
@@ -36,4 +37,6 @@ def text(asked: StartRequest) -> str:
     if run is None:
         return "A run was started."
     where = f" in slot {run.slot}" if run.slot else ""
+    if run.continues_id is not None:
+        return f"Run {run.pk} goes on with issue {run.issue_key} of {asked.project.name}{where}."
     return f"An agent takes issue {run.issue_key} of {asked.project.name}{where}."

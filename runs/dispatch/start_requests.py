@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from django.db import IntegrityError, transaction
 
@@ -11,7 +12,7 @@ from runs.core.ports import Lab
 from runs.core.states import AnswerCode, NoticeKind, RunKind, RunState
 from runs.core.tick_context import TickContext
 from runs.dispatch import facts, reserve
-from runs.dispatch.rules import Queue, Refusal, Start, decide_start
+from runs.dispatch.rules import Refusal, Start, decide_start
 from runs.forges import tracker_cache
 from runs.models import Project, Run, StartRequest
 from runs.timeline import announce
@@ -50,7 +51,7 @@ def launch_pass(tick: TickContext) -> int:
     """
     silent: dict[int, str] = {}
     waiting = (
-        StartRequest.objects.filter(answer="")
+        StartRequest.objects.filter(answer="", continues=None)
         .select_related("project", "project__agent")
         .order_by("pk")
     )
@@ -68,33 +69,29 @@ def refuse(lab: Lab, asked: StartRequest, refusal: Refusal) -> None:
             )
 
 
-def _answer(tick: TickContext, asked: StartRequest, silent: dict[int, str]) -> bool:
-    """`silent` are the projects whose tracker gave no answer in this pass, with its words."""
-    lab, settings = tick.lab, tick.settings
-    tick.keep_lease()
-    if budgets.age(lab.now(), asked.at) > PATIENCE:
-        text = "The worker was away when this start was asked for, so nothing was started. Press Start again."
-        refuse(lab, asked, Refusal(AnswerCode.EXPIRED, text))
+def is_late(lab: Lab, asked: StartRequest, button: str) -> bool:
+    """Whether a request waited too long to be carried out unseen; then it is answered so."""
+    if budgets.age(lab.now(), asked.at) <= PATIENCE:
         return False
-    # Asked fresh: ready issues of the tracker, claims of git.
-    began = lab.now()
-    with awaited():
-        (queue,) = facts.gather(lab, settings, [asked.project], asked.wanted_key, silent)
-    tracker_cache.keep_queues(lab, [asked.project], [queue], began)
-    decision = decide_start(queue, reserve.room(lab, settings, tick.sightings, tick.being_made))
-    if isinstance(decision, Refusal):
-        refuse(lab, asked, decision)
-        return False
-    return _take(tick, asked, queue, decision)
+    text = (
+        "The worker was away when this start was asked for, so nothing was started. "
+        f"Press {button} again."
+    )
+    refuse(lab, asked, Refusal(AnswerCode.EXPIRED, text))
+    return True
 
 
-def _take(tick: TickContext, asked: StartRequest, queue: Queue, start: Start) -> bool:
+def take(tick: TickContext, asked: StartRequest, start: Start, title: str, **more: Any) -> bool:
+    """Store the run that was asked for, with the answer to its request; False when nothing came of it.
+
+    `more` is what else `reserve.Asked` is to know. Raises lease.Lost.
+    """
+
     def confirm(run: Run) -> bool:
         open_request = StartRequest.objects.filter(pk=asked.pk, answer="")
         return bool(open_request.update(answer=AnswerCode.STARTED, run=run))
 
-    title = next((one.title for one in queue.ready or () if one.key == start.key), "")
-    who = reserve.Asked(RunKind.MANUAL, asked.by, asked.at, confirm)
+    who = reserve.Asked(RunKind.MANUAL, asked.by, asked.at, confirm, **more)
     try:
         run = reserve.take(tick, asked.project, start, title, who)
     except IntegrityError:
@@ -105,3 +102,22 @@ def _take(tick: TickContext, asked: StartRequest, queue: Queue, start: Start) ->
         return False
     tick.being_made.add(run.session)
     return True
+
+
+def _answer(tick: TickContext, asked: StartRequest, silent: dict[int, str]) -> bool:
+    """`silent` are the projects whose tracker gave no answer in this pass, with its words."""
+    lab, settings = tick.lab, tick.settings
+    tick.keep_lease()
+    if is_late(lab, asked, "Start"):
+        return False
+    # Asked fresh: ready issues of the tracker, claims of git.
+    began = lab.now()
+    with awaited():
+        (queue,) = facts.gather(lab, settings, [asked.project], asked.wanted_key, silent)
+    tracker_cache.keep_queues(lab, [asked.project], [queue], began)
+    decision = decide_start(queue, reserve.room(lab, settings, tick.sightings, tick.being_made))
+    if isinstance(decision, Refusal):
+        refuse(lab, asked, decision)
+        return False
+    title = next((one.title for one in queue.ready or () if one.key == decision.key), "")
+    return take(tick, asked, decision, title)

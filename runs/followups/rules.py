@@ -109,7 +109,9 @@ def told(
     deliver = f"Then push: `git push origin {branch}`. "
     if amends is not None:
         end = "Run `labctl done` when everything is pushed, then stop."
-        deliver += f"Pull request {amends} of this branch is open already and shows what you push. {end}"
+        deliver += (
+            f"Pull request {amends} of this branch is open already and shows what you push. {end}"
+        )
     elif evidence:
         deliver = (
             f"Name `{evidence}` in the commit message, push (`git push origin {branch}`), and run "

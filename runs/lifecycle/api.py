@@ -15,7 +15,7 @@ from runs.api.router import Router
 from runs.core.states import AnswerCode, RunState
 from runs.dispatch import start_answers, start_requests
 from runs.lifecycle import stop
-from runs.models import Run, Settings
+from runs.models import Run, Settings, StartRequest
 from runs.overview import queries
 from runs.projects.api import project_of
 from runs.pulls import checks
@@ -86,8 +86,13 @@ def run_start(request: HttpRequest, project_id: ProjectId, given: asked.StartGiv
     tells how it went.
     """
     outside, project = lab(), project_of(project_id)
-    row = start_requests.request(outside, project, username(request), given.issue or "")
-    row = start_requests.wait(outside, row)
+    return started(start_requests.request(outside, project, username(request), given.issue or ""))
+
+
+def started(request: StartRequest) -> Status[Any]:
+    """The answer to whoever asked for a run, after a wait of 5 s at most. Raises Denied."""
+    outside = lab()
+    row = start_requests.wait(outside, request)
     code, text = AnswerCode(row.answer), start_answers.text(row)
     if code not in (AnswerCode.PENDING, AnswerCode.STARTED):
         raise Denied(start_answers.STATUS[code], code.value, text)

@@ -24,9 +24,9 @@ def late_failure(lab: Lab, run: Run, seen: Mapping[str, object]) -> str:
     """Why a run whose program is gone is a failed start; empty when it is none.
 
     `seen` is what was found of its end: exit status and signal, and what its lines told. One that
-    goes on after it was held has begun before.
+    goes on with earlier work has begun before.
     """
-    if run.resumes:
+    if run.takes_up:
         return ""
     status, signal = seen.get("exit_status"), seen.get("exit_signal")
     session = str(seen.get("agent_session", run.agent_session))

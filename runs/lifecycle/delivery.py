@@ -21,6 +21,7 @@ from runs.forges.fan_out import DEADLINE_SECONDS, HANDS
 from runs.lifecycle import delivery_rules
 from runs.lifecycle.delivery_rules import Evidence, Said
 from runs.models import Project, Run
+from runs.projects import git_credentials
 from runs.timeline import announce
 from trackers.base import Ability
 from trackers.keys import evidence_of
@@ -131,6 +132,41 @@ def ask(lab: Lab, run: Run, by: str) -> Evidence:
         slug = run.project.slug
         if asked_at is not None:
             transaction.on_commit(lambda: lab.bell.look(slug), robust=True)
+    return found
+
+
+def has_new_commits(lab: Lab, run: Run) -> bool | None:
+    """Whether origin's branch holds a commit that was made since the run went on; None: unknown."""
+    repo = run.project.repo(lab.paths)
+    try:
+        tip = lab.repos.tip(repo, f"refs/heads/{run.branch}")
+        if tip is None or tip == run.head_before:
+            return False
+        made = {one.id for one in lab.repos.commits(repo, run.head_before, tip, MOST_COMMITS)}
+        token = git_credentials.of_git(lab, run.project)
+        return lab.repos.pushed(repo, run.branch, token, run.project.url) in made
+    except SeamError as error:
+        logger.info(
+            "new commits were not looked for", extra={"run_id": run.pk, "error": str(error)}
+        )
+        return None
+
+
+def ask_amended(lab: Lab, run: Run, by: str) -> bool | None:
+    """The agent of a run that adds to an open pull request says that it is done; whether it is.
+
+    Its word stands unless nothing new is on origin for sure. Safe to repeat.
+    """
+    found = has_new_commits(lab, run)
+    if found is False:
+        return False
+    rows = Run.objects.active().filter(pk=run.pk, look_asked_at=None)
+    with transaction.atomic():
+        if rows.update(look_asked_at=lab.now()):
+            text = "the agent says that it is done"
+            announce.tell(lab, NoticeKind.RUN_STEP, text, run=run, by=by)
+        slug = run.project.slug
+        transaction.on_commit(lambda: lab.bell.look(slug), robust=True)
     return found
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from runs.core.ports import Lab, SeamError
 from runs.core.states import TrackerKind
-from runs.lifecycle import delivery_rules
+from runs.followups import rules as followups
+from runs.lifecycle import delivery, delivery_rules
 from runs.lifecycle.delivery_rules import Evidence
 from runs.lifecycle.recovery import PullFacts, is_of_this_run
 from runs.models import Run
@@ -45,9 +46,32 @@ def of_pulls(lab: Lab, run: Run, pulls: Sequence[Pull] | None) -> Signal:
     pull = best_pull(found, run.branch)
     if pull is None:
         return Signal(False if is_known else None)
+    return _found(pull, f"pull request {pull.number} is {pull.state}")
+
+
+def of_amended(lab: Lab, run: Run, pulls: Sequence[Pull] | None, *, says_done: bool) -> Signal:
+    """New commits on the pull request that was open when the run went on, and its agent's word.
+
+    One that was opened since counts as of any run.
+    """
+    other = of_pulls(
+        lab, run, None if pulls is None else [p for p in pulls if p.number != run.amends]
+    )
+    pull = next((one for one in pulls or () if one.number == run.amends), None)
+    if other.is_done or other.is_done is None or pull is None:
+        return replace(other, missing=f"no pull request {run.amends} any more")
+    if not counts(pull):
+        return Signal(False, missing=f"no open pull request {run.amends}: it was closed")
+    moved = delivery.has_new_commits(lab, run) if says_done else None
+    found = _found(pull, f"pull request {pull.number} has new commits")
+    is_done = followups.is_amended(moved, says_done)
+    return replace(found, is_done=is_done, missing=f"no new commit on pull request {pull.number}")
+
+
+def _found(pull: Pull, proof: str) -> Signal:
     url = pull.url if len(pull.url) <= URL_CHARACTERS else ""
     seen = {"pull_number": pull.number, "pull_url": url, "pull_state": pull.state.value}
-    return Signal(True, f"pull request {pull.number} is {pull.state}", seen=seen)
+    return Signal(True, proof, seen=seen)
 
 
 def of_evidence(run: Run, found: Evidence) -> Signal:

@@ -14,6 +14,7 @@ from runs.core import budgets
 from runs.core.ports import Lab, Sighting
 from runs.core.states import Outcome, RunState, Trouble, Wait
 from runs.core.tick_context import TickContext
+from runs.followups import rules as followups
 from runs.forges import cadence, fan_out, tracker_health
 from runs.forges.fan_out import Root, Silence
 from runs.forges.tracker_cache import note_pulls
@@ -28,6 +29,8 @@ from runs.transcript.record import Reading
 from trackers.base import Pull
 
 logger = logging.getLogger(__name__)
+
+JUST_NOW = timedelta(seconds=30)
 
 
 def judge(tick: TickContext, runs: Sequence[Run]) -> list[Run]:
@@ -119,7 +122,7 @@ def _refused(run: Run, trouble: Trouble, reading: Reading | None) -> Refused:
 def _did_not_go_on(lab: Lab, run: Run, reading: Reading | None) -> bool:
     """Whether a program ended before it took its own session up again: then it gets its task."""
     has_begun = run.began_at is not None or (reading is not None and reading.report.agent_model)
-    if not run.resumes or not run.agent_session or has_begun:
+    if not run.takes_up or not run.agent_session or has_begun:
         return False
     if run.resume_failures >= resuming.MOST_FAILURES:
         return False
@@ -158,9 +161,25 @@ def _signals(
     by_pulls = [run for run in runs if not kinds[run.project_id]]
     wanted = {_root(r) for r in by_pulls if _wants_pulls(tick, r, sightings)}
     for group, pulls in _ask(tick, [run for run in by_pulls if _root(run) in wanted]):
-        yield from ((run, partial(done_signal.of_pulls, lab, run, pulls)) for run in group)
+        yield from ((run, partial(_signal_of_pulls, tick, run, pulls)) for run in group)
     for run, found in proofs():
         yield run, partial(_signal_of, tick, run, found)
+
+
+def _signal_of_pulls(tick: TickContext, run: Run, pulls: Sequence[Pull] | None) -> Signal:
+    if run.amends is None:
+        return done_signal.of_pulls(tick.lab, run, pulls)
+    sighting = (tick.sightings or {}).get(run.session)
+    seen = reaper.seen_exit(sighting, reaper.exit_file(tick.lab, run))
+    status = seen.get("exit_status")
+    is_said = followups.says_done(
+        alive=sighting is not None and sighting.alive,
+        exit_status=status if isinstance(status, int) else None,
+        was_said=run.look_asked_at is not None,
+        turn_is_over=run.turn_ended_at is not None,
+        is_error=run.is_error,
+    )
+    return done_signal.of_amended(tick.lab, run, pulls, says_done=is_said)
 
 
 def _signal_of(tick: TickContext, run: Run, found: Evidence) -> Signal:
@@ -190,10 +209,17 @@ def _wants_pulls(tick: TickContext, run: Run, sightings: Mapping[str, Sighting])
         and run.age(tick.now) < run.project.budget(tick.settings)
         and run.interrupted_at is None
         and _trouble(run, None) is Trouble.NONE
+        and not _has_just_stopped(run, tick.now)
     )
     is_remote = cadence.is_remote(tick.lab, run.project)
     due = partial(cadence.are_pulls_due, tick.lab, tick.settings, run.project, is_live=True)
     return not (is_going_on and is_remote) or due()
+
+
+def _has_just_stopped(run: Run, now: datetime) -> bool:
+    """Whether the turn of one that adds to a pull request has just ended: its push was told before."""
+    at = run.turn_ended_at
+    return run.amends is not None and at is not None and budgets.age(now, at) < JUST_NOW
 
 
 def _ask(

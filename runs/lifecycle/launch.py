@@ -46,6 +46,10 @@ class StartFailed(Exception):
         self.code = code
 
 
+class NotAlive(StartFailed):
+    """The program ended at once."""
+
+
 class _Mistake(Exception):
     """Our own code failed; nobody else's doing."""
 
@@ -92,12 +96,17 @@ def _fail(lab: Lab, run: Run, error: Exception) -> None:
     code = getattr(error, "code", AnswerCode.START_FAILED)
     if code is AnswerCode.LOGGED_OUT and run.is_resuming and run.profile is not None:
         holds.hold_start(lab, run.profile, Refused(Trouble.LOGIN, str(error)))
-    if not run.is_resuming:
+    if not run.is_resuming and not _may_have_no_session(run, error):
         give_up(lab, run, str(error), code)
     elif code is AnswerCode.START_FAILED and isinstance(error, StartFailed):
         _resume_failed(lab, run, str(error))
     else:
         _wait_again(lab, run, str(error))
+
+
+def _may_have_no_session(run: Run, error: Exception) -> bool:
+    """Whether a program that ended at once was to take up a session that it may not have any more."""
+    return run.takes_up and bool(run.agent_session) and isinstance(error, NotAlive)
 
 
 def _resume_failed(lab: Lab, run: Run, why: str) -> None:
@@ -141,7 +150,7 @@ def give_up(
     left = ""
     try:
         lab.sessions.kill(run.session, reaper.marker(lab, run))
-        if run.fork_point and not _roll_back(lab, run):
+        if run.continues_id is None and run.fork_point and not _roll_back(lab, run):
             left = " What its agent had already written was kept, and so was the claim."
     except SeamError as error:
         left = f" Rolling back failed too, and is tried again at every tick: {error}"
@@ -149,7 +158,7 @@ def give_up(
         text = f"did not start: {why}{left}"
         if outcomes.record(lab, run, Outcome.FAILED, text, seen={**seen, "launcher": ""}):
             StartRequest.objects.filter(run=run).update(answer=code, text=f"{why}{left}")
-    if run.outcome == Outcome.FAILED and not left:
+    if run.outcome == Outcome.FAILED and not left and run.continues_id is None:
         Run.objects.filter(pk=run.pk).update(worktree="")
         run.refresh_from_db()
     reaper.settle(lab, run)
@@ -173,7 +182,7 @@ def recover(lab: Lab, run: Run, sightings: Mapping[str, Sighting] | None) -> Non
     elif step is Recovery.ROLL_BACK:
         why = "labsite was interrupted while it made the session; it left nothing behind"
         # Nobody could start it, and nobody tried in vain: its watch session may take it again.
-        give_up(lab, run, why, seen={"claimed_at": None})
+        give_up(lab, run, why, seen={} if run.continues_id else {"claimed_at": None})
 
 
 def _facts(lab: Lab, run: Run, sightings: Mapping[str, Sighting] | None) -> StartFacts:
@@ -199,7 +208,7 @@ def is_being_launched(lab: Lab, run: Run) -> bool:
 def _start(lab: Lab, run: Run) -> None:
     settings = Settings.current()
     chosen = run.project.agent or settings.agent
-    profile = (run.profile or chosen) if run.is_resuming else chosen
+    profile = (run.profile or chosen) if run.takes_up else chosen
     if profile is None:
         raise StartFailed("no agent is chosen; choose one on the settings page")
     refused = checks.refusal(lab, profile)
@@ -207,6 +216,8 @@ def _start(lab: Lab, run: Run) -> None:
         raise StartFailed(*refused)
     if run.is_resuming:
         resuming.check_place(lab, run)
+    elif run.continues_id is not None:
+        _take_up(lab, run)
     else:
         _fetch(lab, run)
         _claim(lab, run)
@@ -254,6 +265,20 @@ def _claim(lab: Lab, run: Run) -> None:
         announce.tell(lab, NoticeKind.RUN_STEP, text, run=run)
 
 
+def _take_up(lab: Lab, run: Run) -> None:
+    """The branch of the run before, and its worktree, which is made again where it was removed."""
+    repo, path = run.project.repo(lab.paths), Path(run.worktree or _worktree(lab, run))
+    with lab.repos.hold(repo):
+        tip = lab.repos.tip(repo, f"refs/heads/{run.branch}")
+        if tip is None:
+            raise StartFailed(f"its branch {run.branch} is not there any more")
+        if not path.exists():
+            lab.repos.add_again(repo, path, run.branch)
+            _step(lab, run, f"Worktree made again on {run.branch} at {tip[:7]}")
+        if not _keep(run, worktree=str(path), head_before=run.head_before or tip):
+            raise NoLongerWanted
+
+
 def _check_name(lab: Lab, run: Run, repo: Path) -> None:
     """Raise StartFailed when origin has other commits under the branch's name: no push would work."""
     there = lab.repos.tip(repo, f"refs/remotes/origin/{run.branch}")
@@ -292,7 +317,7 @@ def _look_again(lab: Lab, run: Run) -> bool:
     how = f" with status {status}" if status is not None else ""
     words = _first_words(lab, run)
     said = f" Its final output: {words}" if words else ""
-    raise StartFailed(f"the agent exited immediately{how}.{said}")
+    raise NotAlive(f"the agent exited immediately{how}.{said}")
 
 
 def _first_words(lab: Lab, run: Run) -> str:
@@ -324,7 +349,7 @@ def _mark_working(lab: Lab, run: Run) -> None:
 
 
 def _started(run: Run) -> tuple[NoticeKind, str]:
-    if run.resumes:
+    if run.takes_up:
         return NoticeKind.RUN_RESUMED, f"the agent goes on in session {run.session}"
     return NoticeKind.RUN_STARTED, f"agent started in session {run.session}"
 

@@ -10,6 +10,7 @@ from runs.accounts import hold_rules
 from runs.agents import claude_settings, commands
 from runs.core import tokens
 from runs.core.ports import Lab, Order
+from runs.followups import rules as followups
 from runs.lifecycle import delivery, reaper
 from runs.models import AgentProfile, Run, Settings
 from runs.projects import git_credentials
@@ -19,20 +20,17 @@ from trackers.keys import evidence_of
 def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order:
     """The order for a run's session; its token starts to count, its task is kept on the row."""
     folder = lab.paths.run_folder(run.pk)
-    names = evidence_of(run.project.tracker, run.issue_key)
-    prompt = commands.task_text(
-        key=run.issue_key,
-        title=run.issue_title,
-        branch=run.branch,
-        base=run.project.default_branch,
-        evidence=names[0] if delivery.is_wanted(lab, run.project) else "",
-        labctl=str(lab.paths.bin / "labctl"),
+    prompt, follow_up = _texts(lab, run)
+    start = hold_rules.start_of(
+        template_of(profile),
+        prompt,
+        run.agent_session,
+        was_held=bool(run.resumes),
+        follow_up=follow_up,
     )
-    template, words = hold_rules.start_of(
-        template_of(profile), prompt, run.agent_session, run.resumes
-    )
+    template = start.argv
     token = tokens.new_run_token()
-    files = {"token": token, "prompt.md": words}
+    files = {"token": token, "prompt.md": start.words}
     if run.project.git_token:
         files["git-token"] = str(run.project.git_token)
     env = {**_session_env(lab, run, folder), **{str(k): str(v) for k, v in profile.env.items()}}
@@ -40,7 +38,7 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         env["LAB_BASH_ENV"] = env["BASH_ENV"]
     env["BASH_ENV"] = str(lab.paths.bash_env)
     run.mode, run.output, run.resume_argv = profile.mode, profile.output, profile.resume_argv
-    if words != hold_rules.FOLLOW_UP and any("{session}" in word for word in template):
+    if not start.is_same_session and any("{session}" in word for word in template):
         run.agent_session = str(uuid.uuid4())
     if claude_settings.is_wanted(template):
         # What prints lines for us tells all of it there.
@@ -57,7 +55,7 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         deep_link="",
     )
     values = {
-        "prompt": words,
+        "prompt": start.words,
         "prompt_file": str(folder / "prompt.md"),
         "model": run.model,
         "effort": run.effort,
@@ -77,6 +75,32 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         nofile=settings.nofile_limit,
         output=run.output,
     )
+
+
+def _texts(lab: Lab, run: Run) -> tuple[str, str]:
+    """The task, and what a person told an agent that goes on with earlier work; empty for others."""
+    names = evidence_of(run.project.tracker, run.issue_key)
+    evidence = names[0] if delivery.is_wanted(lab, run.project) else ""
+    labctl = str(lab.paths.bin / "labctl")
+    task = commands.task_text(
+        key=run.issue_key,
+        title=run.issue_title,
+        branch=run.branch,
+        base=run.project.default_branch,
+        evidence=evidence,
+        labctl=labctl,
+    )
+    if run.continues_id is None:
+        return task, ""
+    told = followups.told(
+        run.follow_up,
+        key=run.issue_key,
+        branch=run.branch,
+        amends=run.amends,
+        evidence=evidence,
+        labctl=labctl,
+    )
+    return task, told
 
 
 def template_of(profile: AgentProfile) -> list[str]:

@@ -146,7 +146,8 @@ def _undo_start(lab: Lab, run: Run) -> None:
 
     Again here, since what could not be undone when it failed may still come to life afterwards.
     """
-    if run.did_start or run.outcome != Outcome.FAILED or not (run.fork_point and run.worktree):
+    is_undone = run.outcome == Outcome.FAILED and not run.did_start and run.continues_id is None
+    if not is_undone or not (run.fork_point and run.worktree):
         return
     repo = run.project.repo(lab.paths)
     if lab.repos.roll_back(repo, Path(run.worktree), run.branch, run.fork_point):

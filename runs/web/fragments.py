@@ -16,6 +16,7 @@ from runs.agents import pages as agent_pages
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind, Outcome, Wait, WorktreeFate
 from runs.dispatch import why
+from runs.followups import pages as follow_up_pages
 from runs.groups import pages as group_pages
 from runs.lifecycle import observe, steps
 from runs.lifecycle import rows as run_rows
@@ -99,6 +100,7 @@ SEEN = {
     "terminal": "lifecycle/_terminal",
     "answering": "waits/_answering",
     "changes": "lifecycle/_changes",
+    "resume": "followups/_resume",
 }
 GROUP = {
     "group-head": "groups/_head",
@@ -338,6 +340,7 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
         "has_obeyed": run.has_changed_since(run.turn_interrupted_at),
         "attach": _attach(lab, run),
         "has_claim": _has_claim(run),
+        "went_on": follow_up_pages.went_on(run),
     }
     if asked or run.settled_at is not None:
         screen = observe.terminal(lab, run)
@@ -345,6 +348,7 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
     if asked:
         changes = observe.changes(lab, run)
         context["answering"] = wait_acts.form(lab, run)
+        context["resume"] = follow_up_pages.resume_box(lab, run)
         context |= {"changes": changes, "files": diff.files(changes.files, changes.patch)}
     return context
 

@@ -54,6 +54,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/projects/{project_id}/auto"): {"is_auto": True},
     ("POST", "/projects/{project_id}/runs"): {},
     ("POST", "/runs/{run_id}/answer"): {"since": "2026-11-21T12:00:00Z", "text": "go on"},
+    ("POST", "/runs/{run_id}/resume"): {"text": "Go on."},
     ("PATCH", "/settings"): {"session_cap": 3},
     ("PUT", "/settings/agent"): {"agent": 1},
     ("POST", "/forges"): {"kind": "gitea", "name": "n", "web": "https://x.example", "token": "t"},

@@ -54,6 +54,7 @@ RULED = {
     "issue_labels",
     "comment_new",
     "pull_comment_new",
+    "run_resume",
     "settings_choose",
     "parked_discard",
     "run_answer",

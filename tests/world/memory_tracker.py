@@ -144,6 +144,12 @@ class MemoryTracker(BaseTracker):
             raise NotFound(f"There is no pull request {number}.")
         return pull
 
+    def pull_comments(self, root: str, number: int) -> Sequence[Comment]:
+        """The comments of its entry. Raises NotFound."""
+        self._count("pull_comments")
+        said = self._shelf(root).pull_entry(number).get("comments", ())
+        return tuple(Comment(**one) for one in said)
+
     def comment(self, root: str, key: str, author: str, body: str) -> None:
         """Add a comment. Raises NotFound, Refused."""
         self._count("comment")

@@ -14,6 +14,7 @@ from trackers.account import Account, Purpose
 from trackers.base import (
     Ability,
     BaseTracker,
+    Comment,
     Finding,
     Issue,
     NewIssue,
@@ -186,6 +187,10 @@ class ForgeTracker(BaseTracker):
     def pull(self, root: str, number: int) -> Pull:
         """One pull request. Raises NotFound."""
         return self._one_pull(self._repo(root), number, Purpose.READ)
+
+    def pull_comments(self, root: str, number: int) -> Sequence[Comment]:
+        """What was said on a pull request, which forges keep as on an issue. Raises NotFound."""
+        return reading.comments(self._comments(self._repo(root), number))
 
     def set_hook(self, root: str, address: str, secret: str) -> None:
         """Set up the webhook that delivers to this address. Raises Refused."""

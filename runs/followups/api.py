@@ -1,0 +1,33 @@
+"""Going on with ended runs over the API: as the buttons, by the same launch pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Status
+
+from runs.api import asked, replies
+from runs.api import schemas as api_schemas
+from runs.api.asked import RunId
+from runs.api.router import Router
+from runs.followups import acts, views
+from runs.lifecycle.api import started
+from runs.web.access import username
+from runs.wiring import lab
+
+router = Router(tags=["Runs"])
+
+
+@router.post(
+    "/{int:run_id}/resume",
+    response=replies.given(api_schemas.Started, 201, 202),
+    summary="Resume a run",
+)
+def run_resume(request: HttpRequest, run_id: RunId, given: asked.FollowUp) -> Status[Any]:
+    """Go on with a run that ended without a delivery, in a new run, as the button does.
+
+    Same branch, same worktree, and the agent's own session where it can go on in one; otherwise it
+    gets its task again together with the text. Waits and answers as starting a run does.
+    """
+    return started(acts.resume(lab(), views.run_of(run_id), given.text, by=username(request)))

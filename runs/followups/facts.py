@@ -1,0 +1,102 @@
+"""What is known of a run that somebody wants to go on with: rows, git, its tracker."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+from django.db.models import Q
+
+from runs.accounts import hold_rules
+from runs.core.ports import Lab, SeamError
+from runs.followups.rules import Ended, Place
+from runs.lifecycle import orders
+from runs.models import AgentProfile, Discarding, Run, Settings
+from trackers.account import awaited
+from trackers.base import Ability, Tracker, Unreachable, best_pull
+
+logger = logging.getLogger(__name__)
+
+
+def stored(lab: Lab, run: Run) -> Ended:
+    """What labsite knows by itself, and git here."""
+    return Ended(
+        key=run.issue_key,
+        branch=run.branch,
+        outcome=run.outcome,
+        did_start=run.did_start,
+        is_settled=run.settled_at is not None,
+        is_here=run.host == lab.host,
+        is_adopted=run.is_adopted,
+        newer=newer(run),
+        is_discarding=Discarding.objects.filter(
+            project=run.project_id, branch=run.branch, error=""
+        ).exists(),
+        place=_place(lab, run),
+        pull=run.pull_number,
+        pull_state="open",
+    )
+
+
+def asked(lab: Lab, run: Run) -> Ended:
+    """The same with what its tracker says now. Raises TrackerError."""
+    found = stored(lab, run)
+    tracker = lab.tracker_for(run.project.tracker) if run.project.tracker else None
+    if tracker is None:
+        return found
+    with awaited():
+        return _of_tracker(tracker, run, replace(found, pull=None, pull_state=""))
+
+
+def _of_tracker(tracker: Tracker, run: Run, found: Ended) -> Ended:
+    root = run.project.tracker_root
+    issues = tracker.still_open({root: [run.issue_key]}).get(root)
+    if issues is None:
+        raise _trouble(tracker, root)
+    found = replace(found, is_issue_open=any(one.key == run.issue_key for one in issues))
+    if Ability.PULLS not in tracker.abilities:
+        return found
+    pulls = tracker.pulls({root: [run.branch]}).get(root)
+    if pulls is None:
+        raise _trouble(tracker, root)
+    pull = best_pull(pulls, run.branch)
+    if pull is None:
+        return found
+    return replace(found, pull=pull.number, pull_state=pull.state.value)
+
+
+def _trouble(tracker: Tracker, root: str) -> Exception:
+    return tracker.trouble(root) or Unreachable("The tracker could not be read.")
+
+
+def newer(run: Run) -> int | None:
+    """The newest run of the same issue that came after this one; a start that failed is none."""
+    rows = Run.objects.filter(project=run.project_id, issue_key=run.issue_key, pk__gt=run.pk)
+    rows = rows.filter(Q(outcome="") | Q(started_at__isnull=False))
+    return rows.order_by("-pk").values_list("pk", flat=True).first()
+
+
+def agent(run: Run) -> AgentProfile | None:
+    """Which agent would go on: the run's own while there is one."""
+    return run.profile or run.project.agent or Settings.current().agent
+
+
+def has_session(run: Run) -> bool:
+    """Whether its agent can be started in the session that it had."""
+    profile = run.profile
+    return profile is not None and hold_rules.goes_on(
+        orders.template_of(profile), run.agent_session
+    )
+
+
+def _place(lab: Lab, run: Run) -> Place | None:
+    try:
+        tip = lab.repos.tip(run.project.repo(lab.paths), f"refs/heads/{run.branch}")
+    except SeamError as error:
+        logger.info("branch was not looked at", extra={"run_id": run.pk, "error": str(error)})
+        return None
+    if tip is None:
+        return Place.GONE
+    is_there = bool(run.worktree) and Path(run.worktree).is_dir()
+    return Place.WORKTREE if is_there else Place.BRANCH

@@ -1,0 +1,81 @@
+"""The part of a launch pass that answers whoever wants to go on with an ended run."""
+
+from __future__ import annotations
+
+from runs.accounts import holds
+from runs.agents import checks
+from runs.core.states import AnswerCode
+from runs.core.tick_context import TickContext
+from runs.dispatch import eligibility, reserve, start_requests
+from runs.dispatch.eligibility import Queue
+from runs.dispatch.reserve import Before
+from runs.dispatch.rules import Refusal, Start, free_slot, refusal
+from runs.followups import facts, rules
+from runs.followups.rules import Ended
+from runs.models import Run, StartRequest
+from trackers.base import TrackerError
+
+
+def launch_pass(tick: TickContext) -> int:
+    """Answer every such request, oldest first; how many runs were put into *starting*.
+
+    Under the lease of a tick, as for starts. Raises lease.Lost.
+    """
+    waiting = (
+        StartRequest.objects.filter(answer="", continues__isnull=False)
+        .select_related("project__agent", "continues__profile", "continues__project__agent")
+        .order_by("pk")
+    )
+    return sum([_answer(tick, asked) for asked in waiting])
+
+
+def _answer(tick: TickContext, asked: StartRequest) -> bool:
+    lab, run = tick.lab, asked.continues
+    assert run is not None  # noqa: S101  (asked for)
+    tick.keep_lease()
+    button = "Request changes" if asked.wants_changes else "Resume"
+    if start_requests.is_late(lab, asked, button):
+        return False
+    found = _look(tick, asked, run)
+    if isinstance(found, Refusal):
+        start_requests.refuse(lab, asked, found)
+        return False
+    room = reserve.room(lab, tick.settings, tick.sightings, tick.being_made)
+    for obstacle in eligibility.of_room(room):
+        start_requests.refuse(lab, asked, refusal(obstacle))
+        return False
+    start = Start(run.issue_key, free_slot(room.taken))
+    before = Before(run, asked.follow_up, found.pull)
+    return start_requests.take(tick, asked, start, run.issue_title, before=before)
+
+
+def _look(tick: TickContext, asked: StartRequest, run: Run) -> Ended | Refusal:
+    """What is known of the run now, or why nothing is started."""
+    for obstacle in eligibility.of_project(_queue(tick, run)):
+        if not obstacle.only_auto:
+            return refusal(obstacle)
+    try:
+        found = facts.asked(tick.lab, run)
+    except TrackerError as error:
+        text = f"The tracker did not answer: {error} Nothing was started."
+        return Refusal(AnswerCode.TRACKER_FAILED, text)
+    why = rules.why_not(found, wants_changes=asked.wants_changes)
+    return Refusal(AnswerCode.CANNOT_GO_ON, why) if why else found
+
+
+def _queue(tick: TickContext, run: Run) -> Queue:
+    """The project's side as for a start, with the agent that goes on."""
+    lab, project, profile = tick.lab, run.project, facts.agent(run)
+    return Queue(
+        has_tracker=bool(project.tracker) and lab.tracker_for(project.tracker) is not None,
+        ready=(),
+        claims=(),
+        active=(),
+        project=project.pk,
+        state=project.state,
+        has_agent=profile is not None,
+        agent=profile.name if profile is not None else "",
+        unfit=checks.obstacle(lab, profile) if profile is not None else None,
+        agent_hold=holds.words(profile, lab.now()),
+        keys=project.keys,
+    )

@@ -1,0 +1,65 @@
+"""Real programs that go on after their run has ended: resumed by a person, in their own session."""
+
+from __future__ import annotations
+
+import pytest
+
+from runs import tick
+from runs.core.states import Outcome
+from runs.followups import acts
+from runs.lifecycle import stop
+from runs.models import StartRequest
+from tests.agents.house import CLAUDE, CODEX, PRINT, work_on
+from tests.agents.script import Say, Shell
+from tests.world import stories
+
+FORGOT = (Shell("echo begun > begun.txt"), Say("I have looked at it."))
+
+
+def _resume(house, run, text):  # type: ignore[no-untyped-def]
+    """Press Resume."""
+    asked = acts.resume(house.real.lab, run, text, by="anna")
+    tick.tick(house.real.lab, project=run.project.slug)
+    stories.work(house.real)
+    asked = StartRequest.objects.select_related("run__project").get(pk=asked.pk)
+    assert asked.run is not None, asked.text
+    return asked.run
+
+
+@pytest.mark.parametrize("name", [PRINT, CODEX])
+def test_a_one_shot_agent_is_resumed_in_its_own_session_with_what_a_person_says(house, name):
+    script = house.model.script(*FORGOT)
+    project = house.project(house.profile(name))
+    first = house.until_over(house.start(project))
+    assert first.outcome == Outcome.DIED, house.told(first)
+    script.go_on(*work_on())
+    run = house.until_over(_resume(house, first, "--help me: open the pull request."))
+    assert run.outcome == Outcome.SUCCEEDED, house.told(run)
+    assert (run.agent_session, run.resumes, run.branch) == (first.agent_session, 0, first.branch)
+    last = house.model.all_asked()[-1]
+    assert "echo begun" in last.text  # the same conversation
+    assert "--help me: open the pull request." in last.text
+
+
+def test_a_stopped_interactive_claude_is_resumed_in_its_own_session(house):
+    script = house.model.script(*FORGOT)
+    project = house.project(house.profile(CLAUDE))
+    first = house.until(house.start(project), lambda run: run.turn_ended_at)
+    stop.stop(house.real.lab, first, "anna")
+    first = house.until_over(first)
+    script.go_on(*work_on())
+    run = house.until_over(_resume(house, first, "Open the pull request."))
+    assert run.outcome == Outcome.SUCCEEDED, house.told(run)
+    assert "echo begun" in house.model.all_asked()[-1].text
+
+
+def test_a_claude_that_has_no_such_conversation_gets_its_task_and_the_text(house):
+    script = house.model.script(*FORGOT)
+    project = house.project(house.profile(PRINT))
+    first = house.until_over(house.start(project))
+    first.agent_session = "00000000-0000-4000-8000-000000000000"
+    first.save(update_fields=["agent_session"])
+    script.go_on(*work_on())
+    run = house.until_over(_resume(house, first, "Open the pull request."))
+    assert (run.outcome, run.resumes) == (Outcome.SUCCEEDED, 1), house.told(run)
+    assert "Open the pull request." in house.model.all_asked()[-1].text
