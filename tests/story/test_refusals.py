@@ -16,6 +16,10 @@ from tests.story.test_main_job import _make_demo
 
 POST_START = """async () => (await fetch('/projects/1/start', {method: 'POST', redirect: 'manual', headers: {
   'HX-Request': 'true', 'X-CSRFToken': document.querySelector('[name=csrfmiddlewaretoken]').value}})).status"""
+# In one step: a push may take the button away between the press and the release of a mouse.
+PRESS = """() => { const button = document.getElementById('start');
+  if (button.disabled || button.matches('.htmx-request')) return false;
+  document.getElementById('banner').replaceChildren(); button.click(); return true; }"""
 GOES_ON = ("The worker has not answered yet", "An agent takes issue")
 IS_CALM = "from runs.models import Run, StartRequest; print(not Run.objects.active().exists() and not StartRequest.objects.filter(answer='').exists())"
 AGENT = "from runs.models import AgentProfile, Project; p = AgentProfile.objects.create(name={name!r}, argv={argv!r}, login_command={login!r}); Project.objects.update(agent=p)"
@@ -26,9 +30,8 @@ def _agent(story, name, argv, login=()) -> None:  # type: ignore[no-untyped-def]
 
 
 def _press(page) -> None:  # type: ignore[no-untyped-def]
-    # Not by its button: what is no error goes away by itself after a while, and the button with it.
-    page.evaluate("document.getElementById('banner').replaceChildren()")
-    page.locator("#start").click()
+    # The banner not by its button: what is no error goes away by itself after a while, and the button with it.
+    until(lambda: page.evaluate(PRESS))
 
 
 def _fails(story, page, *words: str) -> None:  # type: ignore[no-untyped-def]
