@@ -17,16 +17,27 @@ from django.test import TransactionTestCase
 from labsite.database import chosen
 from runs.core.paths import Paths
 from tests import emptying, make, prepared
+from tests.chromium import browser, chromium
 from tests.fakes import World
 from tests.real import RealWorld
 from tests.web.browser_fixture import tab
-from tests.web.browsing import browser, open_page
+from tests.web.browsing import open_page
 from tests.web.daphne_fixture import prepared_state, served
 from tests.web.live_fixture import page_server
 from tests.web.people import anna, vera
 
 # Fixtures of page tests, whichever room the page is of.
-__all__ = ["anna", "browser", "open_page", "page_server", "prepared_state", "served", "tab", "vera"]
+__all__ = [
+    "anna",
+    "browser",
+    "chromium",
+    "open_page",
+    "page_server",
+    "prepared_state",
+    "served",
+    "tab",
+    "vera",
+]
 
 # With one of these a test's outcome can depend on the database.
 DATABASE_FIXTURES = frozenset({"db", "transactional_db", "served", "used", "once_used"})

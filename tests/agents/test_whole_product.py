@@ -11,7 +11,7 @@ from tests.agents.house import environment
 from tests.agents.script import Say, Shell
 from tests.chromium import press_twice
 from tests.repositories import IDENTITY
-from tests.story.conftest import browser, story, tab, with_anna  # noqa: F401
+from tests.story.conftest import story, tab, with_anna  # noqa: F401
 from tests.story.test_main_job import _make_demo
 
 AGENT = """

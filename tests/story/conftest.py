@@ -14,12 +14,9 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from runs.core.paths import Paths
 from tests import databases, prepared
-from tests.chromium import browser
 from tests.house.product import Product, environment
 from tests.patience import BROWSER_PATIENCE
 from tests.story.shell import Shell
-
-__all__ = ["browser"]
 
 PASSWORD = prepared.OPERATOR["DJANGO_SUPERUSER_PASSWORD"]
 

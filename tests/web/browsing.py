@@ -12,11 +12,8 @@ from django.contrib.auth.models import User
 from django.test import Client
 from playwright.sync_api import Browser, Page
 
-from tests.chromium import browser
 from tests.fakes import START
 from tests.patience import BROWSER_PATIENCE
-
-__all__ = ["OpenPage", "browser", "open_page"]
 
 # The test server of Django speaks no WebSocket, and refusals are what some tests are about.
 EXPECTED = ("WebSocket", "ws:error", "the server responded with a status of", "ERR_", "htmx:error")
