@@ -5,7 +5,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0070_interrupted_turns'),
+        ('runs', '0071_agents_own_numbers'),
     ]
 
     operations = [
