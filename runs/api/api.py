@@ -18,6 +18,7 @@ from ninja.operation import Operation
 from runs import wiring
 from runs.api import problems
 from runs.api.gate import Gate, StrictJson
+from runs.conversation import api as conversation_api
 from runs.followups import api as follow_ups
 from runs.forges import api as tracker_api
 from runs.groups import api as groups_api
@@ -94,6 +95,7 @@ api.add_router("presets", monitors_api.presets)
 api.add_router("runs", runs.router)
 api.add_router("runs", waits_api.router)
 api.add_router("runs", follow_ups.router)
+api.add_router("runs", conversation_api.router)
 api.add_router("timeline", timeline_api.router)
 api.add_router("audit", audit_api.router)
 api.add_router("agents", projects.agents)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ LINE_BYTES = 2_000_000
 PATCH_LINES = 4000
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _DEPTH = 40
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class Kind(StrEnum):
@@ -114,12 +116,23 @@ def parsed(raw: bytes, mask: Callable[[str], str]) -> Entry | None:
         return None
     text = raw.decode("utf-8", "replace")
     try:
-        found = json.loads(text, parse_constant=lambda _: None)
-        if mask(text) is not text:  # it holds some: then each value is looked at
-            found = _masked(found, mask, 0)
+        found = json.loads(text, parse_constant=lambda _: None, parse_float=_number)
+        # It holds a secret, or half a letter that no answer can carry: each value is looked at.
+        if mask(text) is not text or _HALF.search(text):
+            found = _masked(found, lambda one: mask(_whole(one)), 0)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _number(text: str) -> float | None:
+    found = float(text)
+    return found if math.isfinite(found) else None
+
+
+def _whole(text: str) -> str:
+    """A text without halves of letters, which JSON may hold and UTF-8 may not."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _masked(value: Any, mask: Callable[[str], str], depth: int) -> Any:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from django.contrib.auth.models import User
 
 from runs.models import Run
 from tests import make
+from tests.api.program import Program
 from tests.conversation import long_talk
 from tests.fakes import World
 
@@ -33,3 +35,9 @@ def codex_run(home: Path, world: World, db: None) -> Run:
     profile = make.an_agent("My Codex", argv=["codex", "{prompt}"])
     told = {"worktree": TREE, "agent_session": long_talk.THREAD, "agent": "My Codex"}
     return make.a_run(make.a_project("other"), "8", profile=profile, **told)
+
+
+@pytest.fixture
+def looking(world: World, operator: User) -> Program:
+    """A program that may only look."""
+    return Program.of(operator, "look")
