@@ -206,6 +206,12 @@ class FollowUp(Given):
     text: LongText
 
 
+class Changes(Given):
+    """What is to be changed; may be empty where the pull request was commented on."""
+
+    text: LongText = ""
+
+
 class Choice(Given):
     """Agent, model and effort for new sessions, from the closed lists of `GET /agents`."""
 

@@ -31,3 +31,18 @@ def run_resume(request: HttpRequest, run_id: RunId, given: asked.FollowUp) -> St
     gets its task again together with the text. Waits and answers as starting a run does.
     """
     return started(acts.resume(lab(), views.run_of(run_id), given.text, by=username(request)))
+
+
+@router.post(
+    "/{int:run_id}/changes",
+    response=replies.given(api_schemas.Started, 201, 202),
+    summary="Request changes of a run",
+)
+def run_changes(request: HttpRequest, run_id: RunId, given: asked.Changes) -> Status[Any]:
+    """Have the open pull request of a run changed: a new run goes on, on the same branch.
+
+    Its agent is told the text and what was commented on the pull request. The run succeeds when its
+    agent says that it is done and origin has new commits.
+    """
+    found = views.run_of(run_id)
+    return started(acts.request_changes(lab(), found, given.text, by=username(request)))

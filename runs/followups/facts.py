@@ -34,7 +34,7 @@ def stored(lab: Lab, run: Run) -> Ended:
             project=run.project_id, branch=run.branch, error=""
         ).exists(),
         place=_place(lab, run),
-        pull=run.pull_number,
+        pull=pull_of(run),
         pull_state="open",
     )
 
@@ -68,6 +68,11 @@ def _of_tracker(tracker: Tracker, run: Run, found: Ended) -> Ended:
 
 def _trouble(tracker: Tracker, root: str) -> Exception:
     return tracker.trouble(root) or Unreachable("The tracker could not be read.")
+
+
+def pull_of(run: Run) -> int | None:
+    """The pull request that a run delivered, or was to change."""
+    return run.pull_number or run.amends
 
 
 def newer(run: Run) -> int | None:

@@ -1,24 +1,34 @@
-"""What pages offer for an ended run: to go on with it, and who went on with whom."""
+"""What pages offer for an ended run: to go on with it, to have its pull request changed, and who did."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from django.db.models import Q
+
 from runs.core.ports import Lab
-from runs.followups import facts, rules
+from runs.followups import facts, review, rules
 from runs.followups.rules import Place
-from runs.models import Run
+from runs.models import Project, Run
+from runs.web import addresses
+from trackers.base import TrackerError
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A text for the agent of a run: what it says beforehand, what was typed, what was wrong."""
+    """A text for the agent of a run: what happens with it, what was typed, what was wrong."""
 
+    name: str
+    title: str
     run: Run
     how: str
     text: str = ""
     errors: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        return addresses.of(f"runs:{self.name}", self.run.pk)
 
 
 def resume_box(
@@ -30,7 +40,31 @@ def resume_box(
     found = facts.stored(lab, run)
     if rules.why_not(found, wants_changes=False):
         return None
-    return Box(run, how(run, found.place), text, errors or {})
+    return Box("resume", "Resume", run, f"{how(run, found.place)}.", text, errors or {})
+
+
+def changes_box(
+    lab: Lab, run: Run | None, text: str = "", errors: Mapping[str, str] | None = None
+) -> Box | None:
+    """The form of Request changes; None where nobody can go on with the pull request."""
+    if run is None or run.settled_at is None:
+        return None
+    found = facts.stored(lab, run)
+    if rules.why_not(found, wants_changes=True):
+        return None
+    words = f"{how(run, found.place)}, and with {_said(lab, run)}."
+    return Box("changes", "Request changes", run, words, text, errors or {})
+
+
+def _said(lab: Lab, run: Run) -> str:
+    """How much of the review goes along."""
+    try:
+        number = len(review.said_of(lab, run))
+    except TrackerError:
+        return "what was commented, once the tracker answers"
+    return {0: "no comment", 1: "1 comment of the review"}.get(
+        number, f"{number} comments of the review"
+    )
 
 
 def how(run: Run, place: Place | None) -> str:
@@ -41,11 +75,18 @@ def how(run: Run, place: Place | None) -> str:
     agent = facts.agent(run)
     name = agent.name if agent is not None else "The agent"
     if facts.has_session(run):
-        return f"{name} goes on in its own session, {where}, and is told this text."
+        return f"{name} goes on in its own session, {where}, with this text"
     why = "cannot go on in an ended session" if run.agent_session else "did not tell its session"
     if run.profile is None:
-        return f"Its agent is not set up any more. {name} gets the task and this text, {where}."
-    return f"{name} {why}, so it gets its task again together with this text, {where}."
+        return f"Its agent is not set up any more. {name} gets the task, {where}, with this text"
+    return f"{name} {why}, so it gets its task again, {where}, with this text"
+
+
+def of_pull(project: Project, head: str) -> Run | None:
+    """The newest run of a pull request's branch; a start that failed is none."""
+    rows = Run.objects.filter(project=project, branch=head)
+    rows = rows.filter(Q(outcome="") | Q(started_at__isnull=False))
+    return rows.select_related("project__agent", "profile").order_by("-pk").first()
 
 
 def _light(run: Run) -> rules.Ended:

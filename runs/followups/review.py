@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from runs.core.ports import Lab
 from runs.core.states import TrackerKind
-from runs.followups import rules
+from runs.followups import facts, rules
 from runs.models import Run
 from runs.pulls import comments as pull_comments
 from trackers import plain
@@ -23,7 +23,7 @@ def told(lab: Lab, run: Run, text: str) -> str:
     said = said_of(lab, run)
     if not text and not said:
         return ""
-    parts = [f"Changes are requested on pull request {run.pull_number}."]
+    parts = [f"Changes are requested on pull request {facts.pull_of(run)}."]
     parts += [text] if text else []
     parts += ["What was commented on it:", *said] if said else []
     whole = "\n\n".join(parts)
@@ -36,11 +36,12 @@ def said_of(lab: Lab, run: Run) -> Sequence[str]:
 
     A forge tells its comments without their time and without those on lines, so all of it is told.
     """
-    if run.pull_number is None:
+    number = facts.pull_of(run)
+    if number is None:
         return ()
     if run.project.tracker == TrackerKind.BUILTIN:
-        return list(_kept(run, run.pull_number))
-    return list(_elsewhere(lab, run, run.pull_number))
+        return list(_kept(run, number))
+    return list(_elsewhere(lab, run, number))
 
 
 def _kept(run: Run, number: int) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -22,23 +23,41 @@ from runs.web import answers
 from runs.web.access import act, username
 from runs.web.refusals import status_of
 from runs.wiring import lab
+from trackers.base import TrackerError
+
+Ask = Callable[..., StartRequest]
+BoxOf = Callable[..., Box | None]
 
 
 @require_http_methods(["GET", "POST"])
 @act
 def resume(request: HttpRequest, run_id: int) -> HttpResponse:
     """Go on with an ended run, with a text for its agent; the form by itself where that is asked for."""
-    run, back = run_of(run_id), reverse("runs:run", args=[run_id])
+    return _told(request, run_of(run_id), acts.resume, pages.resume_box)
+
+
+@require_http_methods(["GET", "POST"])
+@act
+def changes(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Have the open pull request of a run changed; the form by itself where that is asked for."""
+    return _told(request, run_of(run_id), acts.request_changes, pages.changes_box)
+
+
+def _told(request: HttpRequest, run: Run, ask: Ask, box_of: BoxOf) -> HttpResponse:
+    back = reverse("runs:run", args=[run.pk])
     if request.method == "GET":
-        return _form(request, run, pages.resume_box(lab(), run))
+        return _form(request, run, box_of(lab(), run))
     text = request.POST.get("text", "")
     try:
-        asked = acts.resume(lab(), run, text, by=username(request))
+        asked = ask(lab(), run, text, by=username(request))
     except FollowUpRefused as refused:
-        if not refused.fields:
+        box = box_of(lab(), run, text[:10_000], refused.fields) if refused.fields else None
+        if box is None:
             return answers.failed(request, refused.text, status_of(refused), back)
-        box = pages.resume_box(lab(), run, text[:10_000], refused.fields)
         return _form(request, run, box, refused.text)
+    except TrackerError as error:
+        text = f"The comments could not be read, so nothing was started: {error}"
+        return answers.failed(request, text, 502, back)
     return answered(request, asked, back)
 
 
@@ -55,14 +74,14 @@ def answered(request: HttpRequest, asked: StartRequest, back: str) -> HttpRespon
 
 def _form(request: HttpRequest, run: Run, box: Box | None, wrong: str = "") -> HttpResponse:
     """The form with what was typed and the error at its field."""
-    context: dict[str, Any] = {"resume": box, "run": run, "can_act": True}
-    if wrong and answers.is_htmx(request):
-        part = render_to_string("followups/_resume.html", context, request)
-        regions = {"banner": answers.banner(wrong), "resume": part}
+    context: dict[str, Any] = {"box": box, "run": run, "can_act": True}
+    if wrong and box is not None and answers.is_htmx(request):
+        part = render_to_string("followups/_box.html", context, request)
+        regions = {"banner": answers.banner(wrong), box.name: part}
         return answers.fresh(HttpResponse(answers.partials(regions), status=422))
     status = 422 if wrong else 200
     context["page"] = queries.frame(wiring.lab())
-    return answers.fresh(render(request, "followups/resume.html", context, status=status))
+    return answers.fresh(render(request, "followups/page.html", context, status=status))
 
 
 def run_of(run_id: int) -> Run:

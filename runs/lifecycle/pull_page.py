@@ -18,6 +18,12 @@ TONES = {CheckState.PASSED: "good", CheckState.FAILED: "bad", CheckState.RUNNING
 OF_PULL = {PullState.MERGED: "good", PullState.OPEN: "info", PullState.CLOSED: ""}
 
 
+def is_open(context: Mapping[str, Any]) -> bool:
+    """Whether the pull request of a page is open still, as its tracker says now."""
+    pull = context.get("pull")
+    return pull is not None and pull.state is PullState.OPEN
+
+
 def of(lab: Lab, run_id: int) -> Mapping[str, Any]:
     """Everything on it; what the forge did not tell is said in words. Raises Http404."""
     run = Run.objects.select_related("project").filter(pk=run_id).exclude(pull_number=None).first()

@@ -12,12 +12,13 @@ from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
 from runs.core.states import Outcome
+from runs.followups import pages as follow_up_pages
 from runs.lifecycle import pull_page
 from runs.lifecycle import stop as run_stop
 from runs.models import Project, Run
 from runs.overview import attention, queries
 from runs.web import answers, fragments, live
-from runs.web.access import act, look, username
+from runs.web.access import act, look, may_act, username
 from runs.web.forms import RunFilter
 from runs.web.live import Parts
 
@@ -45,8 +46,12 @@ def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
 @look
 def pull(request: HttpRequest, run_id: int) -> HttpResponse:
     """The run's pull request on its forge, with what was checked there; asked for now."""
-    context = pull_page.of(wiring.lab(), run_id)
-    return answers.fresh(render(request, "pulls/run_pull.html", dict(context)))
+    context = dict(pull_page.of(wiring.lab(), run_id))
+    context["can_act"] = may_act(request.user)
+    if context["can_act"] and pull_page.is_open(context):
+        newest = follow_up_pages.of_pull(context["project"], context["run"].branch)
+        context["changes_wanted"] = follow_up_pages.changes_box(wiring.lab(), newest)
+    return answers.fresh(render(request, "pulls/run_pull.html", context))
 
 
 @require_GET

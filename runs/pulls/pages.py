@@ -10,6 +10,7 @@ from django.urls import reverse
 
 from runs.core import naming
 from runs.core.history_ports import Commit
+from runs.followups import pages as follow_up_pages
 from runs.issues import pages as issue_pages
 from runs.issues.pages import Context
 from runs.models import Project, Run
@@ -79,6 +80,16 @@ def conversation(project: Project, number: int) -> Context:
         "issue_number": next(iter(title), None),
         "issue_title": next(iter(title.values()), ""),
     }
+
+
+def reviewed(project: Project, number: int) -> Context:
+    """The same with the form that asks the agent for changes. Raises NotFound."""
+    context = conversation(project, number)
+    pull = context["pull"]
+    box = None
+    if pull.state == PullState.OPEN:
+        box = follow_up_pages.changes_box(lab(), follow_up_pages.of_pull(project, pull.head))
+    return {**context, "changes_wanted": box}
 
 
 def commits(project: Project, number: int) -> Context:

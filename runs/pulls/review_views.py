@@ -177,7 +177,7 @@ def _wrong(
     if is_line:
         typed.pop("commit")  # the page that comes back shows the branch as it is now
         return _files(request, project, number, context)
-    facts_of = issue_pages.facts(pages.conversation, project, number)
+    facts_of = issue_pages.facts(pages.reviewed, project, number)
     return issue_live.page(
         request,
         project,

@@ -43,7 +43,7 @@ def pull_list_live(request: HttpRequest, project_id: int) -> HttpResponse:
 def pull(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """One pull request: text, comments, branches, state, issue, run."""
     project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(pages.conversation, project, number)
+    facts = issue_pages.facts(pages.reviewed, project, number)
     return issue_live.page(request, project, "pulls/detail.html", facts, "pull-live", number)
 
 

@@ -9,8 +9,10 @@ from runs.core.states import Outcome
 from runs.followups import acts
 from runs.lifecycle import stop
 from runs.models import StartRequest
+from runs.pulls import comments as pulls
 from tests.agents.house import CLAUDE, CODEX, PRINT, work_on
 from tests.agents.script import Say, Shell
+from tests.real import git
 from tests.world import stories
 
 FORGOT = (Shell("echo begun > begun.txt"), Say("I have looked at it."))
@@ -63,3 +65,37 @@ def test_a_claude_that_has_no_such_conversation_gets_its_task_and_the_text(house
     run = house.until_over(_resume(house, first, "Open the pull request."))
     assert (run.outcome, run.resumes) == (Outcome.SUCCEEDED, 1), house.told(run)
     assert "Open the pull request." in house.model.all_asked()[-1].text
+
+
+@pytest.mark.parametrize("name", [PRINT, CODEX])
+def test_what_a_review_says_becomes_a_second_commit_on_the_same_branch(house, name):
+    script = house.model.script(*work_on())
+    project = house.project(house.profile(name))
+    first = house.until_over(house.start(project))
+    assert first.outcome == Outcome.SUCCEEDED, house.told(first)
+    number = first.pull_number
+    line = {"path": "hello.txt", "line": 2, "side": "new"}
+    pulls.comment(house.real.lab, project, number, body="Say it in French.", by="vera", **line)
+    script.go_on(
+        Shell("sed -i 's/hello again/bonjour/' hello.txt && git commit -qam 'feat: in French'"),
+        Shell("git push -q origin afk/1"),
+        Say("It says it in French now."),
+    )
+    asked = acts.request_changes(house.real.lab, first, "Please see my comment.", by="anna")
+    tick.tick(house.real.lab, project=project.slug)
+    stories.work(house.real)
+    asked = StartRequest.objects.select_related("run__project").get(pk=asked.pk)
+    assert asked.run is not None, asked.text
+    run = house.until_over(asked.run)
+    assert run.outcome == Outcome.SUCCEEDED, house.told(run)
+    assert (run.pull_number, run.branch, run.agent_session) == (
+        number,
+        first.branch,
+        first.agent_session,
+    )
+    told = house.model.all_asked()[-1].text
+    for words in ("Please see my comment.", "vera on hello.txt:2:", "> hello again", "in French."):
+        assert words in told
+    repo = project.repo(house.real.paths)
+    made = git(repo, "log", "--format=%s", "origin/main..origin/afk/1").splitlines()
+    assert made == ["feat: in French", "feat: greet again"]

@@ -55,6 +55,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/projects/{project_id}/runs"): {},
     ("POST", "/runs/{run_id}/answer"): {"since": "2026-11-21T12:00:00Z", "text": "go on"},
     ("POST", "/runs/{run_id}/resume"): {"text": "Go on."},
+    ("POST", "/runs/{run_id}/changes"): {"text": "Rename it."},
     ("PATCH", "/settings"): {"session_cap": 3},
     ("PUT", "/settings/agent"): {"agent": 1},
     ("POST", "/forges"): {"kind": "gitea", "name": "n", "web": "https://x.example", "token": "t"},

@@ -55,6 +55,7 @@ RULED = {
     "comment_new",
     "pull_comment_new",
     "run_resume",
+    "run_changes",
     "settings_choose",
     "parked_discard",
     "run_answer",

@@ -43,9 +43,7 @@ def test_the_page_of_a_run_that_died_offers_resume_and_says_what_it_does(
     anna: Client, run: Run
 ) -> None:
     shown = text_of(anna.get(f"/runs/{run.pk}/"))
-    assert (
-        "Claude goes on in its own session, in the same worktree, and is told this text." in shown
-    )
+    assert "Claude goes on in its own session, in the same worktree, with this text." in shown
     assert rules.GO_ON in shown
 
 
@@ -53,7 +51,7 @@ def test_the_page_of_a_run_that_died_offers_resume_and_says_what_it_does(
     ("change", "words"),
     [
         ({"agent_session": ""}, "Claude did not tell its session, so it gets its task again"),
-        ({"profile": None}, "Its agent is not set up any more. Claude gets the task"),
+        ({"profile": None}, "Its agent is not set up any more. Claude gets the task,"),
     ],
 )
 def test_the_page_says_beforehand_when_the_session_cannot_go_on(
@@ -109,7 +107,7 @@ def test_whoever_may_only_look_sees_no_form_and_may_not_press(vera: Client, run:
 
 def test_a_run_that_cannot_be_resumed_says_so_on_the_form_by_itself(anna: Client, run: Run) -> None:
     Run.objects.update(outcome="succeeded")
-    assert "cannot be resumed" in text_of(anna.get(f"/runs/{run.pk}/resume"))
+    assert "Nobody can go on with this run" in text_of(anna.get(f"/runs/{run.pk}/resume"))
     assert _press(anna, run, "Go on.", headers=HTMX).status_code == 409
 
 

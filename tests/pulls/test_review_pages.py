@@ -327,7 +327,7 @@ def test_wrong_methods_and_unknown_things(anna: Client, review: Review) -> None:
         assert anna.get(f"{review.at}files?{odd}").status_code in (200, 404)
 
 
-@pytest.mark.parametrize(("page", "queries"), [("", 13), ("commits", 11), ("files", 11)])
+@pytest.mark.parametrize(("page", "queries"), [("", 14), ("commits", 11), ("files", 11)])
 def test_a_page_costs_the_same_for_one_comment_and_for_fifty(
     anna: Client, review: Review, page: str, queries: int, django_assert_num_queries: Any
 ) -> None:
