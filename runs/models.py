@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runs.agents.models import AgentProfile, AgentTrial, LoginAttempt
+from runs.conversation.models import RecordToKeep
 from runs.core.host import Due, Host, Tick
 from runs.dispatch.models import StartRequest, StartWait
 from runs.forges.hook_models import HookDelivery
@@ -47,6 +48,7 @@ __all__ = [
     "Project",
     "Quota",
     "QuotaHour",
+    "RecordToKeep",
     "Rescue",
     "Run",
     "Sent",

@@ -15,6 +15,7 @@ from labsite.queue import OFFER_SECONDS
 from runs import tick
 from runs.accounts import logins
 from runs.agents import checks, trial
+from runs.conversation import keeping
 from runs.core import naming
 from runs.core.ports import Lab
 from runs.forges import mirror, quota, tracker_cache
@@ -70,6 +71,12 @@ def tend() -> None:
     checks.sweep(lab())
     trial.sweep(lab())
     discard_progress.tend(lab())
+
+
+@db_periodic_task(_always, expires=OFFER_SECONDS)
+def keep_records() -> None:
+    """What agents wrote of settled runs, copied where it stays; seconds where there is much."""
+    keeping.tend(lab())
 
 
 @close_db

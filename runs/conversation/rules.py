@@ -22,6 +22,7 @@ from runs.transcript.token_usage import Tokens
 
 # A longer line is not read: it holds an image or a file that nobody reads on a page.
 LINE_BYTES = 2_000_000
+LEFT_OUT = "labsite.left_out"  # in the place of what a copy does not keep
 PATCH_LINES = 4000
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _DEPTH = 40
@@ -100,6 +101,9 @@ Reader = Callable[[Entry], Sequence[Message]]
 def read(raw: bytes, of: Reader, mask: Callable[[str], str]) -> Sequence[Message]:
     """The messages of one line, without secrets; never raises, and never none for a line with text."""
     entry = parsed(raw, mask)
+    if entry is not None and entry.get("type") == LEFT_OUT:
+        size = lenient_json.count(entry, "bytes") or 0
+        return [Message(Kind.UNKNOWN, "It was not kept.", tool=f"{size / 1e6:.1f} MB")]
     if entry is None:
         words = clean(mask(raw[:LINE_BYTES].decode("utf-8", "replace")))
         return [Message(Kind.UNKNOWN, words)] if words.strip() else []

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from django.db import transaction
 
+from runs.conversation import keeping
 from runs.core import budgets, naming
 from runs.core.ports import Exit, Lab, SeamError, Sighting
 from runs.core.states import NoticeKind, Outcome, WorktreeFate
@@ -210,6 +211,7 @@ def _mark(lab: Lab, run: Run, fate: WorktreeFate, warning: str, seen: dict[str, 
             .update(settled_at=lab.now(), worktree_fate=fate, warning=warning, **FORGOTTEN, **seen)
         )
         if won:
+            keeping.ask(lab, run)
             announce.tell(lab, NoticeKind.RUN_REAPED, _told(run, fate, warning), run=run)
     run.refresh_from_db()
     counts.take(lab, run.project)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from labctl import safe_files
 from runs.core import lenient_json
-from runs.core.ports import Output
+from runs.core.ports import Output, SeamError
 from runs.machine import shell
 from runs.transcript import record_rules
 from runs.transcript.record_rules import HEAD, Form, OwnRecord, Wanted
@@ -42,6 +42,22 @@ class AgentRecords:
                 return _piece(at, name, start, limit)
         except (OSError, ValueError, OverflowError):
             return None
+
+    def keep(self, folder: Path, name: str, pieces: Iterable[bytes]) -> None:
+        part = folder / f"{name}.{os.getpid()}.part"
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            part.unlink(missing_ok=True)
+            with open(part, "xb", opener=_private) as file:
+                for piece in pieces:
+                    file.write(piece)
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(folder / name)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise SeamError(f"{name} could not be kept: {error.strerror}") from error
 
     def _of_claude(self, wanted: Wanted) -> Iterator[OwnRecord]:
         own = str(self._home(wanted, "CLAUDE_CONFIG_DIR", ".claude") / "projects")
@@ -108,6 +124,10 @@ class AgentRecords:
         env = {**self._env, **wanted.env}
         given = env.get(variable)
         return Path(given) if given else Path(env.get("HOME") or "/nonexistent") / usual
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 def _piece(at: int, name: str, start: int, limit: int) -> Output | None:

@@ -27,9 +27,14 @@ def find(lab: Lab, run: Run) -> Sequence[OwnRecord]:
     is so of every program but Claude Code and Codex. Needs `run.profile`.
     """
     form = _form(run)
-    if run.is_adopted or (form is None and run.output == OutputKind.PLAIN and _is_plain(run)):
+    if (
+        run.is_adopted
+        or not run.worktree
+        or (form is None and run.output == OutputKind.PLAIN and _is_plain(run))
+    ):
         return []
-    own = lab.records.find(_wanted(lab, run, form))
+    kept = _kept(lab, run) if run.settled_at is not None else []
+    own = kept or lab.records.find(_wanted(lab, run, form))
     return own or _printed(lab, run)
 
 
@@ -87,3 +92,27 @@ def _printed(lab: Lab, run: Run) -> list[OwnRecord]:
     base = str(lab.paths.run_folder(run.pk))
     record = OwnRecord(form, run.agent_session or "printed", base, (PRINTED,), is_printed=True)
     return [record] if lab.records.read(record, 0, 1) is not None else []
+
+
+KEPT, LIST = "conversation", "records.json"
+_LIST_BYTES = 1_000_000
+
+
+def _kept(lab: Lab, run: Run) -> list[OwnRecord]:
+    """The copies that were made when the run was settled, as their list names them."""
+    base = str(lab.paths.run_folder(run.pk))
+    listed = OwnRecord(Form.CLAUDE, "", base, (KEPT, LIST))
+    found = lab.records.read(listed, 0, _LIST_BYTES)
+    rows = lenient_json.items(lenient_json.entry(found.data), "records") if found else []
+    return [
+        OwnRecord(
+            form=Form(row["form"]),
+            session=lenient_json.word(row, "session"),
+            base=base,
+            path=(KEPT, lenient_json.word(row, "file")),
+            agent=lenient_json.word(row, "agent"),
+            call=lenient_json.word(row, "call"),
+        )
+        for row in rows
+        if row.get("form") in list(Form) and lenient_json.word(row, "file")
+    ]

@@ -7,7 +7,7 @@ that it started beside it; Codex keeps `sessions/YYYY/MM/DD/rollout-<time>-<sess
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -79,6 +79,9 @@ class Records(Protocol):
 
     def find(self, wanted: Wanted) -> Sequence[OwnRecord]:
         """The records of these sessions that are there, each followed by those of its agents."""
+
+    def keep(self, folder: Path, name: str, pieces: Iterable[bytes]) -> None:
+        """Write a file into a folder of ours, private, whole or not at all. Raises SeamError."""
 
     def read(self, record: OwnRecord, start: int, limit: int) -> Output | None:
         """At most `limit` bytes from `start` on, from the end for a negative one, and its size.
