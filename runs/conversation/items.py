@@ -184,6 +184,8 @@ def input_of(call: Message) -> tuple[str, str]:
             return rules.clean(words), rules.pretty(given) if given else ""
     if call.edits or call.todos is not None:
         return "", ""
+    if given.keys() == {"input"}:  # a text and not an object was given
+        return "", rules.words(given, "input") or rules.pretty(given["input"])
     return "", rules.pretty(given) if given else ""
 
 

@@ -31,7 +31,7 @@ ROOM = 400  # lines of one diff
 OPEN_LINES = 40  # a longer diff is folded
 AGENTS = 4  # agents whose own record is read for one page
 OF_AGENT = Cut(lines=40, bytes=200_000)
-TODO_BYTES = 4 * 1024 * 1024
+TODO_BYTES = 2 * 1024 * 1024
 TODO_LINES = 200
 NUMBERS = 2**53
 _MARKS = {"completed": "done", "in_progress": "now"}
@@ -198,12 +198,13 @@ class Shower:
         output = tool.result.text if tool.result else ""
         number = item.at * 10 + item.part
         files = [_file(one, number * 10 + n, self._book.run) for n, one in enumerate(tool.edits)]
+        is_patch = bool(files) and call.given.keys() == {"input"}  # the diff tells it better
         inner = [self._one(one) for one in item.inner]
         agent = self._agents.get(call.call)
         if agent is not None and not inner:
             inner = self._of_agent(agent)
         return {
-            "headline": rules.headline(call, self._book.run.worktree),
+            "headline": rules.headline(call, self._book.run.worktree, tool.edits),
             "status": _status(item),
             "took": web_words.duration(item.took) if item.took else "",
             "files": files,
@@ -211,7 +212,7 @@ class Shower:
             "inner": inner,
             "agent_url": self._link_of(agent) if agent else "",
             **self._text("command", command, item.at, item.part, HEAD),
-            **self._text("given", given, item.at, item.part, HEAD),
+            **self._text("given", "" if is_patch else given, item.at, item.part, HEAD),
             **self._text("output", "" if files and not _failed(item) else output, at, part, HEAD),
         }
 

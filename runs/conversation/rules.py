@@ -247,16 +247,19 @@ _FIRST = ("command", "cmd", "file_path", "path", "notebook_path", "pattern", "ur
 _SECOND = ("description", "subject", "skill", "prompt", "text", "input")
 
 
-def headline(call: Message, worktree: str) -> str:
-    """What a call does, on one line: its command, its file, what it looks for."""
+def headline(call: Message, worktree: str, edits: Sequence[Edit] = ()) -> str:
+    """What a call does, on one line: its command, its file, what it looks for, what it changed."""
+    here = f"{worktree}/" if worktree else ""
     for name in (*_FIRST, *_SECOND):
         said = call.given.get(name)
+        if name == "input" and edits:
+            break
         if isinstance(said, list):
             said = " ".join(str(one) for one in said)
         line = lenient_json.line(said, limit=200)
         if line:
-            return line.removeprefix(f"{worktree}/") if worktree else line
-    return ", ".join(edit.path.removeprefix(f"{worktree}/") for edit in call.edits)[:200]
+            return line.removeprefix(here)
+    return ", ".join(edit.path.removeprefix(here) for edit in edits or call.edits)[:200]
 
 
 def plain(messages: Sequence[Message]) -> Iterator[str]:

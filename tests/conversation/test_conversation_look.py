@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests import make
 from tests.conversation import long_talk
 from tests.conversation.conftest import TREE
 from tests.web import board_rows as rows
@@ -27,3 +28,34 @@ def test_a_long_conversation_of_codex(open_page, operator, world, home, codex_ru
     page = open_page(f"/runs/{codex_run.pk}/conversation/", operator)
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
     assert looks(page, "conversation-codex") == []
+
+
+def test_what_a_search_finds_and_a_run_without_a_record(
+    open_page, operator, world, home, claude_run
+):
+    rows.a_tick(world)
+    long_talk.write_claude(home, TREE)
+    page = open_page(f"/runs/{claude_run.pk}/conversation/search?q=parser", operator)
+    assert looks(page, "conversation-search") == []
+    words = {"outcome": "died", "last_words": "the last screen", "issue_title": "Add retries"}
+    run = make.a_run(claude_run.project, "9", slot=2, **words)
+    page = open_page(f"/runs/{run.pk}/conversation/", operator)
+    assert looks(page, "conversation-none") == []
+
+
+def test_without_javascript_everything_is_there_and_opens_by_the_keyboard(
+    open_page, operator, world, home, claude_run
+):
+    rows.a_tick(world)
+    long_talk.write_claude(home, TREE, turns=40)
+    address = f"/runs/{claude_run.pk}/conversation/"
+    page = open_page(address, operator, java_script_enabled=False)
+    page.get_by_role("link", name="Earlier").first.click()
+    assert "before=" in page.url
+    tool = page.locator(".tool summary", has_text="Bash").first
+    tool.focus()
+    page.keyboard.press("Enter")
+    page.locator("pre", has_text="1 failed, 41 passed").first.wait_for()
+    page.get_by_label("Search").fill("level breaks")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="1 message with").wait_for()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -261,6 +262,54 @@ class TestDownload:
         asked = talk.does("toolu_1", "Bash", command="cat README")
         homes.write(homes.claude_path(home, TREE), [asked, talk.gets("toolu_1", "```\nx\n```")])
         assert "\n````\n```\nx\n```\n````\n" in streamed(anna, claude_run, "conversation.md")
+
+
+class Counting:
+    """The records of a world, and how many bytes of them were read."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+        self.read_bytes = 0
+
+    def find(self, wanted: Any) -> Any:
+        return self._inner.find(wanted)
+
+    def read(self, record: Any, start: int, limit: int) -> Any:
+        found = self._inner.read(record, start, limit)
+        self.read_bytes += len(found.data) if found else 0
+        return found
+
+
+class TestAHundredMegabytes:
+    @pytest.mark.parametrize(
+        ("query", "most"),
+        [
+            ("", 8_000_000),
+            ("?start=50000000", 8_000_000),
+            ("?before=50000000", 8_000_000),
+            ("search?q=nowhere+at+all", 22_000_000),
+            ("search?q=nowhere+at+all&before=60000000", 22_000_000),
+            ("text?at=0", 1_000_000),
+        ],
+    )
+    def test_are_never_read_whole(self, anna, home, world, claude_run, query, most):
+        path = homes.claude_path(home, TREE)
+        long_talk.write_large(path, TREE, 100_000_000)
+        counting = Counting(world.lab.records)
+        world.lab = dataclasses.replace(world.lab, records=counting)
+        html = text(anna, claude_run, query)
+        assert 0 < counting.read_bytes < most
+        assert len(html) < 1_000_000
+        assert ("The very last words." in html) == (query == "")
+
+    def test_are_searched_piece_by_piece_to_the_beginning(self, anna, home, world, claude_run):
+        path = homes.claude_path(home, TREE)
+        long_talk.write_large(path, TREE, 40_000_000)
+        html, asked = text(anna, claude_run, "search?q=Begin."), 1
+        while "Search on" in html:
+            html, asked = text(anna, claude_run, link(html, "Search on")), asked + 1
+        assert "1 message " in html
+        assert asked == 2
 
 
 class TestBadDays:
