@@ -26,33 +26,52 @@ TOO_THIN = """() => [...document.querySelectorAll("main a:not(.btn, .prose a, .t
 
 
 AXE = Axe().axe_script
-# How colours contrast is half a minute's work for the six thousand elements of the API's page, whose
-# entries come from one template. There an entry is measured that has an element, or one in a place,
-# that none before it had; every other rule is asked of all.
-VIOLATIONS = """async rules => {
-  const seen = new Set(), contrast = ["color-contrast"];
-  let isAlike = false;
-  for (const one of document.querySelectorAll("details.operation")) {
-    const kinds = [one, ...one.querySelectorAll("*")].map(e => [e.parentElement, e].map(
-      element => element.tagName + "." + element.className).join(" > "));
-    const isKnown = kinds.every(kind => seen.has(kind));
-    one.toggleAttribute("data-alike", isKnown);
-    isAlike ||= isKnown;
-    kinds.forEach(kind => seen.add(kind));
-  }
+# How colours contrast is most of axe's work, and grows with the page. So it is measured where it can
+# be otherwise than it was: of rows and entries of one template those with an element, or one in a
+# place or a colour, that none before it had; on the narrower page what the wide one did not show, and
+# what has other colours or another size of letters there. Every other rule is asked of all.
+VIOLATIONS = """async ([rules, isNarrower]) => {
+  const contrast = "color-contrast", only = values => ({runOnly: {type: "rule", values}});
   const ask = async (context, options) =>
     (await axe.run(context, {resultTypes: ["violations"], ...options})).violations;
-  const only = values => ({runOnly: {type: "rule", values}});
-  const found = !isAlike ? await ask(document, rules.length ? only(rules) : {}) : [
-    ...await ask(document, rules.length ? only(rules.filter(rule => !contrast.includes(rule)))
-      : {rules: {"color-contrast": {enabled: false}}}),
-    ...await ask({exclude: [["[data-alike]"]]}, only(contrast))];
+  const look = element => {
+    const style = getComputedStyle(element);
+    return [style.color, style.backgroundColor, style.opacity, parseFloat(style.fontSize) > 18].join();
+  };
+
+  const kinds = new Set(), alike = [];
+  for (const one of document.querySelectorAll("details.operation, tr:not(.operation *)")) {
+    const own = [one, ...one.querySelectorAll("*")].map(e => [
+      ...[e.parentElement, e].map(element => element.tagName + "." + element.className),
+      e.checkVisibility(), look(e)].join(" > "));
+    if (own.every(kind => kinds.has(kind))) alike.push(one);
+    own.forEach(kind => kinds.add(kind));
+  }
+
+  const shown = [...document.querySelectorAll("body *")].filter(e => e.checkVisibility());
+  const scheme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  const measured = (window.measured ??= {})[scheme] ??= new WeakMap();
+  const others = new Set(isNarrower ? shown.filter(e => measured.get(e) !== look(e)) : [document.body]);
+  const fresh = [...others].filter(e => !others.has(e.parentElement));
+  if (!isNarrower) shown.forEach(e => measured.set(e, look(e)));
+
+  const found = await ask(document, rules.length ? only(rules.filter(rule => rule !== contrast))
+    : {rules: {[contrast]: {enabled: false}}});
+  if (fresh.length && (!rules.length || rules.includes(contrast))) {
+    alike.forEach(one => { one.style.display = "none"; });  // what is not there takes axe no time
+    found.push(...await ask({include: fresh}, only([contrast])));
+    alike.forEach(one => { one.style.display = ""; });
+  }
   return found.map(one => [one.id, one.nodes.slice(0, 3).map(node => node.html)]);
 }"""
 
 
-def look(page: Page, name: str, scheme: str, width: int, *rules: str) -> list[object]:
+def look(
+    page: Page, name: str, scheme: str, width: int, *rules: str, is_narrower: bool = False
+) -> list[object]:
     """What is wrong with the page that is open, once all of it is there; of axe only these rules.
+
+    A narrower page was looked at before as a wide one, in the same scheme.
 
     After a press that leads to another page, wait for something that only the other one has:
     until its answer came, the page that is open is the one before.
@@ -61,7 +80,8 @@ def look(page: Page, name: str, scheme: str, width: int, *rules: str) -> list[ob
     page.emulate_media(reduced_motion="reduce")  # else a colour may be on its way to another one
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE)
-    wrong: list[object] = [(name, width, scheme, *one) for one in page.evaluate(VIOLATIONS, rules)]
+    found = page.evaluate(VIOLATIONS, [rules, is_narrower])
+    wrong: list[object] = [(name, width, scheme, *one) for one in found]
     wrong += [(name, "too wide", one) for one in page.evaluate(TOO_WIDE)]
     if width < 600:
         wrong += [(name, "too small", one) for one in page.evaluate(TOO_SMALL)]
@@ -83,9 +103,10 @@ def looks(page: Page, name: str) -> list[object]:
     for width in (DESK, PHONE):
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme="light", reduced_motion="reduce")
-        wrong += look(page, name, "light", width)
+        wrong += look(page, name, "light", width, is_narrower=width == PHONE)
         page.emulate_media(color_scheme="dark", reduced_motion="reduce")
-        wrong += look(page, name, "dark", width, "color-contrast", "link-in-text-block")
+        colours = ("color-contrast", "link-in-text-block")
+        wrong += look(page, name, "dark", width, *colours, is_narrower=width == PHONE)
     assert before is not None
     page.set_viewport_size(before)
     return wrong
