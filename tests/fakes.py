@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from runs.core import naming
 from runs.core.paths import Paths
 from runs.core.ports import (
+    KEYS,
     Exit,
     Lab,
     Order,
@@ -139,6 +140,8 @@ class FakeSessions:
 
     def press(self, name: str, marker: str, key: str) -> None:
         self._give(name, marker)
+        if key not in (*"123456789", *KEYS):
+            raise SeamError(f"{key!r} is no key that is pressed in a session")
         self.typed.append((name, f"key {key}"))
 
     def _give(self, name: str, marker: str) -> None:

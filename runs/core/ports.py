@@ -279,7 +279,7 @@ class Exit:
     at: datetime
 
 
-ESCAPE = "Escape"
+ESCAPE, ENTER, UP, DOWN = KEYS = ("Escape", "Enter", "Up", "Down")
 
 
 class Sessions(Protocol):
@@ -332,7 +332,7 @@ class Sessions(Protocol):
         """
 
     def press(self, name: str, marker: str, key: str) -> None:
-        """Press a key (a digit, or `ESCAPE`) in a session with this marker. Raises as `say` does."""
+        """Press a digit, or one of `KEYS`, in a session with this marker. Raises as `say` does."""
 
     def attach_command(self, name: str) -> Sequence[str]:
         """The command that a person types to watch the session."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from runs.accounts import hold_rules
-from runs.agents import claude_settings, commands
+from runs.agents import claude_settings, codex_settings, commands
 from runs.core import tokens
 from runs.core.ports import Lab, Order
 from runs.followups import rules as followups
@@ -64,6 +64,8 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         "session": run.agent_session,
     }
     argv = commands.fill(template, values)
+    if not run.is_one_shot:
+        argv = codex_settings.equipped(argv, lab.paths.bin / "labctl")
     return Order(
         session=run.session,
         folder=folder,

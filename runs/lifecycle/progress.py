@@ -75,15 +75,15 @@ def _keep_marks(lab: Lab, screens: Mapping[Run, str]) -> None:
     marks = {run: observe.mark(screen) for run, screen in shown.items()}
     changed = {run: mark for run, mark in marks.items() if mark != run.screen_mark}
     asking = [run for run in shown if run.asks]
-    for run in shown:
-        run.is_screen_read = True
+    dialogs = {run: wait_rules.dialog(observe.plain(screen)) for run, screen in shown.items()}
+    for run, dialog in dialogs.items():
+        run.is_screen_read, run.shows_dialog = True, dialog.is_open
     if not changed and not asking:
         return
     now = lab.now()
     with transaction.atomic():
         for run in asking:
-            dialog = wait_rules.dialog(observe.plain(shown[run]))
-            _keep_question(run, dialog, marks[run], now)
+            _keep_question(run, dialogs[run], marks[run], now)
         _write_marks(changed, now)
 
 
@@ -100,7 +100,6 @@ def _write_marks(changed: Mapping[Run, str], now: datetime) -> None:
 
 def _keep_question(run: Run, dialog: Dialog, mark: str, now: datetime) -> None:
     """Whether the question that its hooks told of is over, or another one stands in its place."""
-    run.shows_dialog = dialog.is_open
     if mark == run.screen_mark:
         return
     told: dict[str, object] = {}

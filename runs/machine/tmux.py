@@ -15,7 +15,7 @@ from pathlib import Path
 
 from runs.core import masking, naming
 from runs.core.paths import Paths
-from runs.core.ports import ESCAPE, Exit, MaybeGiven, Order, Output, SeamError, Sighting
+from runs.core.ports import KEYS, Exit, MaybeGiven, Order, Output, SeamError, Sighting
 from runs.machine import files, processes, recorder, shell, sightings, tmux_recall
 
 TIMEOUT = 5.0
@@ -43,7 +43,7 @@ _GIT = (
     *("GIT_AUTHOR_", "GIT_COMMITTER_", "GIT_SSH", "GIT_SSL_", "GIT_HTTP_", "GIT_PROXY_"),
     *("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"),
 )
-KEYS = frozenset({*"123456789", ESCAPE})
+PRESSED = frozenset({*"123456789", *KEYS})
 LAUNCHER = Path(__file__).with_name("launcher.py")
 
 
@@ -227,7 +227,7 @@ class TmuxSessions:
 
     def press(self, name: str, marker: str, key: str) -> None:
         _refuse_odd(name, marker)
-        if key not in KEYS:
+        if key not in PRESSED:
             raise SeamError(f"{key!r} is no key that is pressed in a session")
         self._give(name, marker, f"send-keys -t ={name}: {key}")
 

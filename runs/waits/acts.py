@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db import transaction
 from django.db.models import Q
 
-from runs.core.ports import ESCAPE, Lab, MaybeGiven, SeamError
+from runs.core.ports import DOWN, ENTER, ESCAPE, UP, Lab, MaybeGiven, SeamError
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind, RunState, Wait
 from runs.lifecycle import observe, reaper
@@ -20,6 +21,7 @@ from runs.waits import rules
 from runs.waits.rules import Choice, Dialog
 
 TEXT_CHARACTERS = 4000
+STEP_SECONDS, MOVED_WITHIN = 0.1, 3.0
 # The API tells times in milliseconds.
 TOLD_WITHIN = timedelta(milliseconds=1)
 SHOWN_CHARACTERS = 300
@@ -101,7 +103,44 @@ def choose(lab: Lab, run: Run, digit: int, *, since: datetime, mark: str, by: st
     if chosen is None or found.mark != mark:
         raise AnswerRefused(ANOTHER, code="not_waiting")
     _take(lab, run, f"{digit}. {chosen.text}", by, mark)
-    _give(lab, run, lambda: lab.sessions.press(run.session, reaper.marker(lab, run), str(digit)))
+    _give(lab, run, lambda: _press(lab, run, found, digit))
+
+
+def _press(lab: Lab, run: Run, found: Dialog, digit: int) -> None:
+    """Take a choice as its dialog wants it: by its digit, or with the cursor on it and Enter.
+
+    Enter is pressed only once the cursor is seen there. Raises as `Sessions.press`.
+    """
+    press = partial(lab.sessions.press, run.session, reaper.marker(lab, run))
+    if not found.wants_enter or not found.cursor:
+        press(str(digit))
+        return
+    steps = digit - found.cursor
+    if not steps:
+        press(ENTER)
+        return
+    press(DOWN if steps > 0 else UP)
+    try:
+        for _ in range(abs(steps) - 1):
+            lab.pause(STEP_SECONDS)
+            press(DOWN if steps > 0 else UP)
+        if not _is_at(lab, run, digit, found.mark):
+            raise MaybeGiven("the cursor did not come to that choice, so Enter was not pressed")
+        press(ENTER)
+    except MaybeGiven:
+        raise
+    except SeamError as error:
+        raise MaybeGiven(f"the cursor was moved, and Enter perhaps not pressed: {error}") from error
+
+
+def _is_at(lab: Lab, run: Run, digit: int, mark: str) -> bool:
+    """Whether the cursor of the dialog comes to a choice within some seconds."""
+    for _ in range(int(MOVED_WITHIN / STEP_SECONDS)):
+        lab.pause(STEP_SECONDS)
+        seen = _dialog(lab, run)
+        if seen.mark == mark and seen.cursor == digit:
+            return True
+    return False
 
 
 def may_interrupt(lab: Lab, run: Run) -> bool:

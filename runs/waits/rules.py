@@ -16,6 +16,8 @@ IDLE_AFTER = timedelta(seconds=10)
 UNASKED_AFTER = timedelta(seconds=20)
 # So long somebody else may answer a question first: another hook, or whoever is attached.
 ASKED_AFTER = timedelta(seconds=3)
+# A dialog that stands on a screen for so long asks a person, whatever the program and its hooks say.
+DIALOG_AFTER = timedelta(seconds=6)
 # A screen without a dialog that changed within this time shows work.
 STILL_AFTER = timedelta(seconds=6)
 # Until then a program is still drawing what it asks, with whatever else ran beside it.
@@ -25,7 +27,8 @@ WORKS_AFTER = timedelta(seconds=20)
 # An answer after which nothing changed for so long got lost on its way.
 LOST_AFTER = timedelta(seconds=30)
 WITH_CHOICES = (Wait.PERMISSION, Wait.QUESTION)
-CHOICE_LINES, CHOICE_CHARACTERS, ABOVE = 30, 200, 12
+CHOICE_LINES, CHOICE_CHARACTERS, ABOVE, BELOW = 30, 200, 12, 4
+_ENTER = re.compile(r"\benter\b", re.IGNORECASE)
 _CURSOR = "❯›>"
 _UNDRAWN = str.maketrans("", "", f"│┃|{_CURSOR}")
 _CHOICE = re.compile(rf"[\s│┃|]*(?P<cursor>[{_CURSOR}]?)\s*(?P<digit>[1-9])[.)] +(?P<text>\S.*)")
@@ -74,11 +77,21 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Dialog:
-    """What a screen offers to choose from. `mark` tells two dialogs apart; `is_open`: with a cursor."""
+    """What a screen offers to choose from. `mark` tells two dialogs apart.
+
+    `cursor`: the digit of the choice that the cursor stands at, 0 without one. `wants_enter`: it says
+    that Enter takes that choice, and a digit may do nothing or only move there.
+    """
 
     choices: tuple[Choice, ...] = ()
     mark: str = ""
-    is_open: bool = False
+    cursor: int = 0
+    wants_enter: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it waits for a choice, and is no list that was only written."""
+        return bool(self.cursor)
 
 
 def waiting(facts: WaitFacts, now: datetime) -> Waiting:
@@ -92,6 +105,8 @@ def waiting(facts: WaitFacts, now: datetime) -> Waiting:
             return Waiting()
         kind = Wait.ERROR if facts.is_error else Wait.IDLE
         return Waiting(kind, ended_at, facts.note if facts.is_error else "")
+    if changed_at is not None and facts.shows_dialog and now - changed_at >= DIALOG_AFTER:
+        return Waiting(Wait.QUESTION, changed_at)
     if changed_at is not None and facts.quiet_after and now - changed_at >= facts.quiet_after:
         return Waiting(Wait.QUIET, changed_at)
     return Waiting()
@@ -129,27 +144,26 @@ def dialog(screen: str) -> Dialog:
 
     Choices are numbered from 1 on, one under the other, two at least.
     """
-    lines = screen.splitlines()[-CHOICE_LINES:]
+    lines = screen.rstrip().splitlines()[-CHOICE_LINES:]
     found: list[Choice] = []
-    begin = end = 0
-    is_open = False
+    begin = end = cursor = 0
     for number, line in enumerate(lines):
         match = _CHOICE.fullmatch(line.rstrip(" │┃|"))
         if match is None:
             continue
         digit, text = int(match["digit"]), match["text"].strip()
         if digit == 1:
-            found, begin, is_open = [], number, False
+            found, begin, cursor = [], number, 0
         if digit == len(found) + 1:
             found.append(Choice(digit, text[:CHOICE_CHARACTERS]))
-            end, is_open = number, is_open or bool(match["cursor"])
+            end, cursor = number, digit if match["cursor"] else cursor
     if len(found) < 2:
         return Dialog()
     block = lines[max(0, begin - ABOVE) : end + 1]
     plain = "\n".join(line.translate(_UNDRAWN).strip() for line in block)
-    return Dialog(
-        tuple(found), hashlib.sha256(plain.encode("utf-8", "replace")).hexdigest()[:16], is_open
-    )
+    mark = hashlib.sha256(plain.encode("utf-8", "replace")).hexdigest()[:16]
+    wants_enter = any(_ENTER.search(line) for line in lines[end + 1 : end + 1 + BELOW])
+    return Dialog(tuple(found), mark, cursor, wants_enter)
 
 
 def words(kind: Wait) -> str:

@@ -20,6 +20,9 @@ from runs.transcript import hook_events
 from runs.waits import rules
 from runs.waits.rules import WaitFacts, Waiting
 
+# What a screen alone says.
+_OF_SCREEN = frozenset({Wait.QUIET, Wait.QUESTION})
+
 
 def hear(tick: TickContext, runs: Sequence[Run], *, is_asked: bool) -> None:
     """Bring runs up to date with their hooks, and tell what began to wait, whatever a tracker does.
@@ -58,7 +61,7 @@ def note(tick: TickContext, runs: Sequence[Run]) -> int:
             continue
         _forget_interrupt(tick, run)
         found = rules.waiting(_facts(run, tick.settings), tick.now)
-        if Wait.QUIET in (found.kind, run.waits) and not run.is_screen_read:
+        if not run.is_screen_read and not run.asks and _OF_SCREEN & {found.kind, run.waits}:
             continue  # whether a screen still stands cannot be told without a look at it
         if found != Waiting(Wait(run.waits), run.waits_at, run.waits_note):
             with tick.going_on(f"run {run.pk}: its wait was not kept", run_id=run.pk):

@@ -80,6 +80,9 @@ def _item(step: Step, body: Mapping[str, Any], number: int) -> dict[str, Any]:
         }
     if isinstance(step, Shell):
         name, given = _call(step.command, body)
+        if step.reason:
+            wanted = {"sandbox_permissions": "require_escalated", "justification": step.reason}
+            given = {**given, **wanted}
         return {
             "type": "function_call",
             "id": f"fc_{number}",

@@ -16,9 +16,10 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """Call the agent's tool for shell commands."""
+    """Call the agent's tool for shell commands; Codex asks a person for what has a `reason`."""
 
     command: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from runs.core.states import NoticeKind, Wait
 from runs.models import Notice
 from runs.waits import acts
-from tests.agents.house import work_on
+from tests.agents.house import CODEX, work_on
 from tests.agents.script import Say, Shell
 from tests.real import git
 
@@ -56,3 +58,57 @@ def test_claude_code_stops_at_the_key_and_goes_on_with_what_it_is_told(house):
     house.until_over(run)
     assert (run.outcome, run.pull_number) == ("succeeded", 2), house.told(run)
     assert Notice.objects.get(run=run, kind=NoticeKind.RUN_INTERRUPTED).by == "anna"
+
+
+def allow(house, run):  # type: ignore[no-untyped-def]
+    """Press the first choice, as the page does."""
+    form = acts.form(house.real.lab, run)
+    assert form is not None
+    assert form.choices, house.told(run)
+    acts.choose(house.real.lab, run, 1, since=run.waits_at, mark=form.mark, by="anna")
+
+
+def codex(house, *flags):  # type: ignore[no-untyped-def]
+    """Codex as a person works with it: on a screen, and asking before it does something."""
+    profile = house.profile(CODEX)
+    quiet = ("-c", "check_for_update_on_startup=false", "-c", "analytics.enabled=false")
+    profile.argv = ["codex", *quiet, *flags, "{prompt}"]
+    profile.mode, profile.output, profile.login_command = "interactive", "", []
+    profile.save()
+    return profile
+
+
+def test_codex_asks_for_a_permission_and_is_answered(house):
+    """First whether it may trust the folder, which no hook tells; then for a command, which one does."""
+    house.model.script(Shell("git tag asked", "May I?"), Say("Done."))
+    project = house.project(codex(house, "-a", "on-request", "-s", "workspace-write"))
+    run = house.until(house.start(project), lambda run: run.waits)
+    assert (run.waits, "Trust this folder?" in house.screen(run)) == (Wait.QUESTION, True)
+    allow(house, run)
+    run = house.until(run, lambda run: run.waits_note)
+    assert (run.waits, run.waits_note) == (Wait.PERMISSION, "Bash: git tag asked"), house.told(run)
+    assert run.asked_at is not None
+    assert datetime.now(UTC) - run.asked_at < timedelta(seconds=10)
+    run = house.until(run, lambda run: acts.form(house.real.lab, run))
+    allow(house, run)
+    run = house.until(run, lambda run: run.turn_ended_at)
+    assert git(project.repo(house.real.paths), "tag", "--list") == "asked", house.told(run)
+    run = house.until(run, lambda run: run.waits)
+    assert run.waits == Wait.IDLE
+
+
+def test_codex_stops_at_the_key_and_goes_on_with_what_it_is_told(house):
+    model = house.model.script(Shell("sleep 300"), Say("Slept."))
+    project = house.project(codex(house, "--dangerously-bypass-approvals-and-sandbox"))
+    run = house.start(project)
+    run = house.until(run, lambda run: run.waits or "sleep 300" in house.screen(run))
+    if run.waits:
+        allow(house, run)
+        run = house.until(run, lambda run: "sleep 300" in house.screen(run))
+    acts.interrupt(house.real.lab, run, by="anna")
+    run = house.until(run, lambda run: run.waits == Wait.IDLE)
+    assert run.has_changed_since(run.turn_interrupted_at)
+    model.go_on(*work_on())
+    acts.say(house.real.lab, run, "Never mind, do it.", since=run.waits_at, by="anna")
+    house.until_over(run)
+    assert (run.outcome, run.pull_number) == ("succeeded", 2), house.told(run)

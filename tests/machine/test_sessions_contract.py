@@ -93,6 +93,8 @@ def test_a_text_and_a_digit_reach_the_session_that_is_meant_and_no_other(session
         sessions.say("demo~1~afk-7", "lab-another", "to another run")
     with pytest.raises(SeamError, match="not there any more"):
         sessions.press("demo~1~afk-7", "lab-another", "1")
+    with pytest.raises(SeamError, match="no key"):
+        sessions.press("demo~1~afk-7", order.marker, "C-d")
     text = 'it\'s "$HOME"; #{pane_id}\nand more'
     sessions.say("demo~1~afk-7", order.marker, text)
     sessions.press("demo~1~afk-7", order.marker, "2")

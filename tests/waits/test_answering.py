@@ -79,6 +79,65 @@ def test_two_dialogs_are_told_apart_and_a_moved_cursor_is_the_same_one():
     assert not dialog("I did:\n1. this\n2. that").is_open
 
 
+CONFIRM = f"{DIALOG}\n Press enter to confirm or esc to cancel\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("screen", "cursor", "wants_enter"),
+    [
+        (DIALOG, 1, False),
+        (CONFIRM, 1, True),
+        (CONFIRM.replace("❯ 1", "  1").replace("  3.", "❯ 3."), 3, True),
+        ("› 1. Trust\n  2. Back\n\n  enter continue · esc back", 1, True),
+        ("1. a\n2. b\nCenter it, then enter", 0, True),
+        ("❯ 1. a\n2. b\nCenter", 1, False),
+        ("❯ 1. a\n2. b\n\n\n\n\nenter", 1, False),
+        (f"{CONFIRM}{chr(10) * 40}", 1, True),
+    ],
+)
+def test_where_the_cursor_stands_and_whether_enter_takes_it(screen, cursor, wants_enter):
+    found = dialog(screen)
+    assert (found.cursor, found.wants_enter) == (cursor, wants_enter)
+
+
+@pytest.fixture
+def confirming(world: World, run: Run) -> Run:
+    """One whose dialog takes no digits: it wants the cursor there, and Enter."""
+    hears(world, run, BASH)
+    world.clock.forward(seconds=4)
+    return shows(world, run, CONFIRM)
+
+
+def moving(world: World, run: Run) -> None:
+    """Its cursor moves with the keys."""
+    press = world.sessions.press
+
+    def pressed(name: str, marker: str, key: str) -> None:
+        press(name, marker, key)
+        at = dialog(world.sessions.text[run.session]).cursor + {"Down": 1, "Up": -1}.get(key, 0)
+        plain = CONFIRM.replace("❯ 1", "  1")
+        world.sessions.text[run.session] = plain.replace(f"   {at}.", f" ❯ {at}.")
+
+    world.sessions.press = pressed
+
+
+@pytest.mark.parametrize(
+    ("digit", "keys"), [(1, ["Enter"]), (2, ["Down", "Enter"]), (3, ["Down", "Down", "Enter"])]
+)
+def test_a_dialog_that_wants_enter_gets_it_where_the_choice_is(world, confirming, digit, keys):
+    moving(world, confirming)
+    acts.choose(world.lab, confirming, digit, **seen(confirming, CONFIRM), by="anna")
+    assert world.sessions.typed == [(confirming.session, f"key {key}") for key in keys]
+
+
+def test_enter_is_not_pressed_where_the_cursor_did_not_come(world, confirming):
+    """Else it would take another choice than the one that was meant."""
+    with pytest.raises(AnswerRefused, match="Enter was not pressed") as refused:
+        acts.choose(world.lab, confirming, 3, **seen(confirming, CONFIRM), by="anna")
+    assert refused.value.code == "unsure"
+    assert (confirming.session, "key Enter") not in world.sessions.typed
+
+
 def test_a_choice_is_pressed_once_and_told_with_the_persons_name(world, waiting):
     acts.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
     assert world.sessions.typed == [(waiting.session, "key 1")]

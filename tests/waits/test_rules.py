@@ -82,6 +82,24 @@ def ago(**delta: float) -> datetime:
             id="stopped by an error",
         ),
         pytest.param(
+            WaitFacts(shows_dialog=True, changed_at=ago(seconds=6)),
+            Wait.QUESTION,
+            ago(seconds=6),
+            id="a dialog of which no hook told",
+        ),
+        pytest.param(
+            WaitFacts(shows_dialog=True, changed_at=ago(seconds=5)),
+            Wait.NONE,
+            None,
+            id="a dialog that was drawn just now",
+        ),
+        pytest.param(
+            WaitFacts(shows_dialog=True, changed_at=ago(seconds=9), turn_ended_at=ago(seconds=20)),
+            Wait.IDLE,
+            ago(seconds=20),
+            id="a dialog after the end of a turn",
+        ),
+        pytest.param(
             WaitFacts(changed_at=ago(minutes=15), quiet_after=QUARTER),
             Wait.QUIET,
             ago(minutes=15),

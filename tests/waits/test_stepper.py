@@ -172,6 +172,51 @@ def test_a_screen_that_does_not_change_counts_after_the_time_of_the_settings(
     assert (run.waits, len(told(NoticeKind.RUN_GOES_ON))) == ("", 1 if waits else 0)
 
 
+def test_a_dialog_of_which_no_hook_tells_is_a_need_while_it_stands(world, run):
+    """A program without hooks, or one that asks before it has any."""
+    shows(world, run, DIALOG)
+    assert run.waits == ""
+    looked(world, run, seconds=6)
+    assert (run.waits, run.waits_note) == (Wait.QUESTION, "")
+    tick.tick(world.lab, project=run.project.slug)  # which reads no screen
+    run.refresh_from_db()
+    assert run.waits == Wait.QUESTION
+    world.clock.forward(seconds=5)
+    shows(world, run, "✳ Working…")
+    assert (run.waits, len(told(NoticeKind.RUN_GOES_ON))) == ("", 1)
+
+
+@pytest.mark.parametrize(
+    "screen",
+    [
+        "¿Continuar? [s/N]",
+        "Weiter mit beliebiger Taste …",
+        "続行しますか？ (はい/いいえ)",
+        "(y/n) ",
+    ],
+)
+def test_a_question_in_a_form_that_nobody_foresaw_is_told_by_its_still_screen(world, run, screen):
+    shows(world, run, screen)
+    assert looked(world, run, minutes=14).waits == ""
+    assert looked(world, run, minutes=1).waits == Wait.QUIET
+
+
+def test_a_screen_that_animates_for_ever_is_work_and_its_budget_ends_it(world, run):
+    for number in range(0, 60, 5):
+        world.clock.forward(minutes=5)
+        shows(world, run, f"✳ Working… {number}")
+        assert run.waits == ""
+    assert run.outcome == Outcome.TIMED_OUT
+
+
+def test_an_agent_that_works_without_a_word_is_told_and_goes_on_as_before(world, run):
+    """Its screen stands still for an hour although it works: nothing is done to it."""
+    Project.objects.update(run_budget_minutes=120)
+    assert looked(world, run, minutes=59).waits == Wait.QUIET
+    assert (run.outcome, run.session in world.sessions.all) == ("", True)
+    assert shows(world, run, "✳ done").waits == ""
+
+
 def test_a_screen_that_cannot_be_read_proves_nothing(world, run):
     shows(world, run, "")
     assert looked(world, run, minutes=20).waits == ""
