@@ -7,13 +7,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from runs.accounts import hold_rules
-from runs.agents import claude_settings, codex_settings, commands
+from runs.agents import claude_settings, commands
 from runs.core import tokens
 from runs.core.ports import Lab, Order
 from runs.followups import rules as followups
 from runs.lifecycle import delivery, reaper
 from runs.models import AgentProfile, Run, Settings
 from runs.projects import git_credentials
+from runs.waits import codex_hooks
 from trackers.keys import evidence_of
 
 
@@ -65,7 +66,7 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
     }
     argv = commands.fill(template, values)
     if not run.is_one_shot:
-        argv = codex_settings.equipped(argv, lab.paths.bin / "labctl")
+        argv = codex_hooks.equipped(argv, lab.paths.bin / "labctl")
     return Order(
         session=run.session,
         folder=folder,

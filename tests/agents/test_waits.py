@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime, timedelta
 
 from runs.core.states import NoticeKind, Wait
 from runs.models import Notice
 from runs.waits import acts
+from tests.agents import script
 from tests.agents.house import CODEX, work_on
 from tests.agents.script import Say, Shell
 from tests.real import git
@@ -98,15 +100,18 @@ def test_codex_asks_for_a_permission_and_is_answered(house):
 
 
 def test_codex_stops_at_the_key_and_goes_on_with_what_it_is_told(house):
-    model = house.model.script(Shell("sleep 300"), Say("Slept."))
+    """The model is still thinking."""
+    thought = threading.Event()
+    model = house.model.script(script.Wait(thought), Say("Thought."))
     project = house.project(codex(house, "--dangerously-bypass-approvals-and-sandbox"))
     run = house.start(project)
-    run = house.until(run, lambda run: run.waits or "sleep 300" in house.screen(run))
+    run = house.until(run, lambda run: run.waits or run.began_at)
     if run.waits:
         allow(house, run)
-        run = house.until(run, lambda run: "sleep 300" in house.screen(run))
+    run = house.until(run, lambda run: "esc to interrupt" in house.screen(run))
     acts.interrupt(house.real.lab, run, by="anna")
     run = house.until(run, lambda run: run.waits == Wait.IDLE)
+    thought.set()
     assert run.has_changed_since(run.turn_interrupted_at)
     model.go_on(*work_on())
     acts.say(house.real.lab, run, "Never mind, do it.", since=run.waits_at, by="anna")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.agents import codex_settings
+from runs.waits import codex_hooks
 
 LABCTL = Path("/a b/labctl")
 
@@ -23,19 +23,19 @@ LABCTL = Path("/a b/labctl")
 )
 def test_a_hook_is_trusted_by_the_digest_that_codex_0_169_told_of_it(event, known):
     """As its `hooks/list` answered for a script of that name."""
-    assert codex_settings.digest(event, "/tmp/w-codex/hook.sh") == known
+    assert codex_hooks.digest(event, "/tmp/w-codex/hook.sh") == known
 
 
 def test_an_interactive_codex_is_given_our_hooks_and_trusts_these_alone():
-    argv = codex_settings.equipped(["/opt/bin/codex", "--model", "x", "{prompt}"], LABCTL)
+    argv = codex_hooks.equipped(["/opt/bin/codex", "--model", "x", "{prompt}"], LABCTL)
     assert (argv[0], argv[-3:]) == ("/opt/bin/codex", ["--model", "x", "{prompt}"])
     hooks = [word for word in argv if word.startswith("hooks.")]
     assert [word.partition("=")[0] for word in hooks] == [
-        *(f"hooks.{event}" for event in codex_settings.EVENTS),
+        *(f"hooks.{event}" for event in codex_hooks.EVENTS),
         "hooks.state",
     ]
     assert "command=\"'/a b/labctl' hook session\"" in hooks[0]
-    assert hooks[-1].count("trusted_hash") == len(codex_settings.EVENTS)
+    assert hooks[-1].count("trusted_hash") == len(codex_hooks.EVENTS)
     assert not any("bypass" in word for word in argv)
 
 
@@ -50,4 +50,4 @@ def test_an_interactive_codex_is_given_our_hooks_and_trusts_these_alone():
     ],
 )
 def test_what_is_no_interactive_codex_or_has_hooks_of_its_own_is_left_as_it_is(argv):
-    assert codex_settings.equipped(argv, LABCTL) == argv
+    assert codex_hooks.equipped(argv, LABCTL) == argv
