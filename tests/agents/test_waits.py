@@ -6,6 +6,7 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 from runs.core.states import NoticeKind, Wait
+from runs.lifecycle import observe
 from runs.models import Notice
 from runs.waits import acts
 from tests.agents import script
@@ -108,7 +109,7 @@ def test_codex_stops_at_the_key_and_goes_on_with_what_it_is_told(house):
     run = house.until(run, lambda run: run.waits or run.began_at)
     if run.waits:
         allow(house, run)
-    run = house.until(run, lambda run: "esc to interrupt" in house.screen(run))
+    run = house.until(run, lambda run: "esc to interrupt" in observe.plain(house.screen(run)))
     acts.interrupt(house.real.lab, run, by="anna")
     run = house.until(run, lambda run: run.waits == Wait.IDLE)
     thought.set()
