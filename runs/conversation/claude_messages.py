@@ -50,6 +50,8 @@ def messages(entry: Entry) -> Sequence[Message]:
 def _frame(entry: Entry) -> dict[str, Any]:
     """What every message of a line has in common."""
     parent = lenient_json.word(entry, "parent_tool_use_id")
+    if not parent and entry.get("isSidechain") is True:
+        parent = lenient_json.word(entry, "agentId") or "sidechain"
     return {"at": rules.moment(entry.get("timestamp")), "parent": parent}
 
 

@@ -32,7 +32,7 @@ def entry(own: OwnRecord, line: Line, part: int) -> dict[str, Any]:
         "text": one.text,
         "tool": one.tool,
         "call": one.call,
-        "parent": one.parent or (own.call if own.agent else ""),
+        "parent": own.call or one.parent,
         "answer": one.message,
         "input": dict(one.given),
         "edits": [{"path": edit.path, "hunks": edit.hunks} for edit in one.edits],

@@ -130,6 +130,15 @@ def _left(book: Book) -> str:
     return book.run.last_words or book.run.last_line
 
 
+def tells_todos(span: Span) -> bool:
+    """Whether these lines may change the list of things to do."""
+    return any(
+        one.todos is not None or one.tool.startswith("Task") or one.text.startswith(("#", "Task #"))
+        for line in span.lines
+        for one in line.messages
+    )
+
+
 def todos(record: Record) -> Sequence[Mapping[str, str]]:
     """The agent's list of things to do as it stands now, as far as it was changed lately."""
     found = record.find(items.OF_TODOS, None, TODO_BYTES, TODO_LINES)
@@ -164,18 +173,20 @@ class Shower:
     def __init__(self, book: Book) -> None:
         self._book = book
         self._agents = book.agents(book.own) if book.own and not book.own.agent else {}
+        self._is_agents = bool(book.own and book.own.agent)
         self._left = AGENTS
 
     def all(self, lines: Sequence[Any]) -> list[Mapping[str, Any]]:
         """The entries of these lines."""
         return [self._one(item) for item in items.of(lines)]
 
-    def _one(self, item: Item) -> Mapping[str, Any]:
+    def _one(self, item: Item, *, is_inner: bool = False) -> Mapping[str, Any]:
         message = item.message
         facts: dict[str, Any] = {
             "item": item,
             "link": f"{self._book.link(start=item.at)}#{item.ident}",
             "tokens": tokens_words(item),
+            "is_aside": bool(message.parent) and not is_inner and not self._is_agents,
             "template": f"{_TEMPLATES.get(item.kind, 'conversation/_quiet')}.html",
         }
         if item.kind == "note":
@@ -199,7 +210,7 @@ class Shower:
         number = item.at * 10 + item.part
         files = [_file(one, number * 10 + n, self._book.run) for n, one in enumerate(tool.edits)]
         is_patch = bool(files) and call.given.keys() == {"input"}  # the diff tells it better
-        inner = [self._one(one) for one in item.inner]
+        inner = [self._one(one, is_inner=True) for one in item.inner]
         agent = self._agents.get(call.call)
         if agent is not None and not inner:
             inner = self._of_agent(agent)

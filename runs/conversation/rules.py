@@ -74,8 +74,8 @@ class Todo:
 class Message:
     """One thing that was said or done.
 
-    `call` joins the call of a tool with its result, and `parent` is the call under which an agent
-    works that was started by it. `exit_code`, `is_failed`, `tokens`: None when not told. `message`
+    `call` joins the call of a tool with its result. `parent`: it is of an agent that was started by
+    this one, under that call, or under a name of its own where the call is not told. `exit_code`, `is_failed`, `tokens`: None when not told. `message`
     is the answer of the model to which it belongs; the tokens are those of that whole answer.
     """
 

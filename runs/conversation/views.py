@@ -24,6 +24,7 @@ from runs.web import answers, fragments, live, terminal
 from runs.web.access import look, may_act
 
 PIECES = 100
+NONE = "none"  # the mark of a page without a record
 
 
 @require_GET
@@ -49,6 +50,8 @@ def conversation_live(request: HttpRequest, run_id: int) -> HttpResponse:
     version = f"{fragments.version(topic)}{'a' if can_act else 'l'}"
     before, _, mark = request.headers.get("HX-PTag", "").partition(".")
     book, _ = _asked(request, run_id)
+    if mark == NONE and book.record is not None:
+        return answers.elsewhere(request, book.link())
     news, mark = _news(book, mark)
     if before == version and not news:
         return answers.fresh(HttpResponse(status=304))
@@ -133,7 +136,9 @@ def _asked(request: HttpRequest, run_id: int) -> tuple[Book, Asked]:
 
 
 def _mark(shown: Any) -> str:
-    """Up to where a page that shows the end has it; empty for any other page."""
+    """Up to where a page that shows the end has it; empty for one that shows another piece."""
+    if "left" in shown:
+        return NONE
     return f"{shown['settled']}.{shown['span'].end}" if shown.get("is_end") else ""
 
 
@@ -167,6 +172,9 @@ def _since(book: Book, record: Record, start: int, end: int, mark: str) -> tuple
     if now > start:
         rest = _part(now, show.all([line for line in span.lines if line.at >= now]))
         parts += f'<hx-partial hx-target="#talk" hx-swap="beforeend">{rest}</hx-partial>'
+    if pages.tells_todos(span):
+        listed = render_to_string("conversation/_todos.html", {"todos": pages.todos(record)})
+        parts += answers.partials({"talk-todos": listed})
     return parts, f"{now}.{span.end}"
 
 

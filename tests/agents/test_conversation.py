@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from tests.agents.house import CLAUDE, CODEX, PRINT
-from tests.agents.script import Say, Shell, Tool
+from tests.agents.script import Refuse, Say, Shell, Tool
 
 PART = {"description": "Look around", "prompt": "PARTWORK", "subagent_type": "general-purpose"}
 EDIT = {"file_path": "hello.txt", "old_string": "hello", "new_string": "hello there"}
@@ -101,3 +101,12 @@ def test_codex_whose_own_file_is_gone(house, anna):
     assert "All is <strong>done</strong>." in html
     assert "exit 3" in html
     assert "Unknown entry" not in html
+
+
+def test_claude_code_that_was_refused_shows_the_error(house, anna):
+    refused = Refuse(400, "invalid_request_error", "Your credit balance is too low.")
+    house.model.script(Shell("echo before"), refused)
+    run = house.until(house.start(house.project(house.profile())), lambda run: run.trouble)
+    house.until(run, lambda run: "Credit balance is too low" in page(anna, run))
+    html = page(anna, run)
+    assert re.search(r'<b class="name">Error</b> [^<]*Credit balance is too low', html)

@@ -150,3 +150,27 @@ def test_messages_appear_on_an_open_page(open_page, operator, world, home, claud
         1,
         1,
     ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_record_that_comes_later_appears_on_an_open_page(
+    open_page, operator, world, home, claude_run
+):
+    rows.a_tick(world)
+    page = open_page(f"/runs/{claude_run.pk}/conversation/", operator)
+    page.get_by_text("No record of a conversation yet").wait_for()
+    homes.write(homes.claude_path(home, TREE), [homes.said(TREE, "First words.")])
+    page.get_by_text("First words.").wait_for()
+    add(home, homes.said(TREE, "Second words.", uuid="u-2"))
+    page.get_by_text("Second words.").wait_for()
+
+
+def test_the_list_of_things_to_do_is_told_when_it_changes(anna, home, claude_run, talk):
+    tab = Tab(anna, claude_run)
+    add(home, talk.says("Nothing of the list."))
+    assert "talk-todos" not in tab.asks()
+    entry = {"content": "Mend it", "status": "in_progress", "activeForm": "Mending"}
+    add(home, talk.does("toolu_1", "TodoWrite", todos=[entry]))
+    html = tab.asks()
+    assert 'hx-target="#talk-todos"' in html
+    assert "To-do list of the agent" in html

@@ -129,6 +129,15 @@ def test_a_subagent_stands_folded_under_its_call_and_has_a_page_of_its_own(anna,
     assert "I'll read the parser" not in own
 
 
+def test_what_a_subagent_said_is_marked_where_its_call_is_not_told(anna, home, claude_run):
+    talk = long_talk.Claude(TREE)
+    aside = {**talk.says("Beside."), "isSidechain": True}
+    homes.write(homes.claude_path(home, TREE), [talk.says("Own."), aside])
+    html = text(anna, claude_run)
+    assert html.count(">subagent<") == 1
+    assert html.index("Own.") < html.index(">subagent<") < html.index("Beside.")
+
+
 def test_two_sessions_of_one_run_are_both_there(anna, home, world, claude_run):
     for session, said in ((homes.SESSION, "First."), (homes.OTHER, "Second.")):
         homes.write(homes.claude_path(home, TREE, session), [homes.said(TREE, said, session)])
