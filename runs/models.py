@@ -18,6 +18,7 @@ from runs.overview.models import Visit
 from runs.people.models import ApiToken, Passkey, Tries
 from runs.projects.models import Project
 from runs.settings.models import Settings
+from runs.spending.models import ReachedLimit
 from runs.timeline.models import Notice
 from runs.validation.models import Fixer, Validation
 from runs.watch.models import WatchSession
@@ -48,6 +49,7 @@ __all__ = [
     "Project",
     "Quota",
     "QuotaHour",
+    "ReachedLimit",
     "RecordToKeep",
     "Rescue",
     "Run",

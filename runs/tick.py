@@ -27,6 +27,8 @@ from runs.models import Host, Run, Settings, Tick
 from runs.notices import pings
 from runs.projects import acts as projects
 from runs.schedule import FILL, HOLDS, LOOK, MONITORS
+from runs.spending import gathering
+from runs.spending import stepper as spending_stepper
 from runs.waits import stepper as wait_stepper
 from runs.watch import acts as watch_acts
 from runs.watch import stepper as watch_stepper
@@ -153,6 +155,7 @@ def _look_around(tick: TickContext, report: Report, due: set[str]) -> None:
     if not project:
         _glance(lab, runs, seen_first)
     wait_stepper.note(tick, runs)
+    spending_stepper.look(tick, runs)
 
 
 def _glance(lab: Lab, runs: Sequence[Run], sightings: Mapping[str, Sighting] | None) -> None:
@@ -251,6 +254,8 @@ def _launch(tick: TickContext, known: Sequence[Run], report: Report) -> int:
 def _resume(tick: TickContext, known: Sequence[Run]) -> int:
     """Held runs that may go on, oldest first; asks nothing while there is none."""
     runs = resuming.waiting(tick.lab, known, tick.sightings)
+    spending = gathering.spending(tick.settings, [run.project for run in runs], tick.lab.now())
+    runs = [run for run in runs if not spending.hold(run.project)]
     if not runs:
         return 0
     room = reserve.room(tick.lab, tick.settings, tick.sightings, tick.being_made)

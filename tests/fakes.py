@@ -83,6 +83,7 @@ class FakeSessions:
         self.broken_start = ""
         self.broken_kill = ""
         self.vanish_at_once = False
+        self.giving: SeamError | None = None
         self.calls = 0
 
     def look(self) -> Mapping[str, Sighting]:
@@ -149,6 +150,8 @@ class FakeSessions:
         _refuse_odd(name, marker)
         if name not in self.all or self.all[name].marker != marker:
             raise SeamError(f"the session {name} is not there any more")
+        if self.giving is not None:
+            raise self.giving
 
     def attach_command(self, name: str) -> Sequence[str]:
         return ["tmux", "attach", "-t", f"={name}"]

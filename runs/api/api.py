@@ -30,6 +30,7 @@ from runs.manual import api as sessions
 from runs.projects import api as projects
 from runs.pulls import api as pulls
 from runs.settings import api as settings_api
+from runs.spending import api as spending_api
 from runs.timeline import api as timeline_api
 from runs.timeline import audit_api
 from runs.waits import api as waits_api
@@ -99,6 +100,7 @@ api.add_router("runs", conversation_api.router)
 api.add_router("timeline", timeline_api.router)
 api.add_router("audit", audit_api.router)
 api.add_router("agents", projects.agents)
+api.add_router("spending", spending_api.router)
 api.add_router("settings", settings_api.router)
 api.add_router("me", settings_api.me)
 

@@ -9,6 +9,7 @@ import re
 from datetime import date
 from typing import Annotated, Any, Literal
 
+from django.db.models import DecimalField
 from ninja import Path
 from pydantic import (
     AfterValidator,
@@ -223,8 +224,14 @@ class Choice(Given):
 def _number(name: str) -> tuple[Any, Any]:
     """A tunable number with the limits that the model itself checks."""
     field: Any = Settings._meta.get_field(name)
-    limits = {check.code: check.limit_value for check in field.validators}
-    kind = Annotated[int, Field(ge=limits["min_value"], le=limits["max_value"]), WHOLE]
+    limits = {
+        check.code: check.limit_value for check in field.validators if hasattr(check, "limit_value")
+    }
+    between = Field(ge=limits["min_value"], le=limits["max_value"])
+    kind: Any = Annotated[int, between, WHOLE]
+    if isinstance(field, DecimalField):
+        most = Field(ge=float(limits["min_value"]), le=float(limits["max_value"]))
+        kind = Annotated[float, most]
     return kind | None, Field(None, description=str(field.help_text))
 
 

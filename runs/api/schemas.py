@@ -43,6 +43,12 @@ class Project(BaseModel):
     ready_label: str
     agent: int | None
     run_budget_minutes: int | None
+    run_tokens_limit: Annotated[int | None, Field(description="Null: the general limit; 0: none.")]
+    run_cost_limit: Annotated[
+        float | None, Field(description="US dollars. Null: the general limit; 0: none.")
+    ]
+    day_tokens_limit: Annotated[int, Field(description="On one day of UTC; 0: none.")]
+    day_cost_limit: Annotated[float, Field(description="US dollars; 0: none.")]
     clone_progress: str
     error: str
     warning: str
@@ -384,5 +390,7 @@ class _Described(BaseModel):
     effort: str
 
 
-_SHOWN: dict[str, tuple[object, object]] = dict.fromkeys(NUMBERS, (int, ...))
+_SHOWN: dict[str, tuple[object, object]] = {
+    name: (float if name.endswith("_cost_limit") else int, ...) for name in NUMBERS
+}
 Limits = create_model("Settings", __base__=_Described, **_SHOWN)  # type: ignore[call-overload]

@@ -58,6 +58,7 @@ class Outcome(StrEnum):
     REJECTED = "rejected"
     LIMIT_REACHED = "limit_reached"
     FAILED = "failed"
+    OVER_LIMIT = "over_limit"
     STOPPED = "stopped"
     INTERRUPTED = "interrupted"
 
@@ -214,6 +215,7 @@ class AnswerCode(StrEnum):
     NO_PROGRAM = "no_program"
     AGENT_HELD = "agent_held"
     CANNOT_GO_ON = "cannot_go_on"
+    OVER_LIMIT = "over_limit"
     START_FAILED = "start_failed"
     EXPIRED = "expired"
 
@@ -243,6 +245,7 @@ class NoticeKind(StrEnum):
     RUN_ANSWERED = "run.answered"
     RUN_INTERRUPTED = "run.interrupted"
     RUN_GOES_ON = "run.goes_on"
+    RUN_NEARS_LIMIT = "run.nears_limit"
     RUN_HELD = "run.held"
     RUN_RESUMED = "run.resumed"
     RUN_ENDED = "run.ended"
@@ -300,6 +303,7 @@ class NoticeKind(StrEnum):
     AGENT_HELD = "agent.held"
     AGENT_HELD_STILL = "agent.held_still"
     AGENT_RELEASED = "agent.released"
+    LIMIT_REACHED = "limit.reached"
     DELIVERY_FAILED = "delivery.failed"
 
     @property

@@ -54,6 +54,7 @@ class Why(StrEnum):
     LOGGED_OUT = "logged_out"
     LOGIN_UNKNOWN = "login_unknown"
     AGENT_HELD = "agent_held"
+    OVER_LIMIT = "over_limit"
     RUNNING = "running"
     CLAIMED = "claimed"
     UNFIT_KEY = "unfit_key"
@@ -87,6 +88,7 @@ class Act(StrEnum):
     EDIT = "edit"
     RAISE_CAP = "raise_cap"
     RAISE_PARALLEL = "raise_parallel"
+    RAISE_LIMIT = "raise_limit"
     CHOOSE_AGENT = "choose_agent"
     LOG_IN = "log_in"
     TRY_AGAIN = "try_again"
@@ -144,7 +146,8 @@ class Queue:
 
     `ready` is None when the tracker did not answer, `claims` when git did not, `is_logged_in` when
     the agent could not be asked. `wanted` is the one issue that a person named; `unfit` is why the
-    agent's program cannot be started on this machine, `agent_hold` why its account cannot be used.
+    agent's program cannot be started on this machine, `agent_hold` why its account cannot be used,
+    and `over_limit` which limit of the day is reached.
     `was_not_asked`: the tracker's failure is an earlier one, about which it is not time to ask
     again yet. `left` are claims of worktree folders whose branch is gone.
     """
@@ -163,6 +166,7 @@ class Queue:
     is_logged_in: bool | None = True
     unfit: Obstacle | None = None
     agent_hold: str = ""
+    over_limit: str = ""
     trusted: Collection[str] = ()
     want: Want = NOTHING
     streak: int = 0
@@ -229,6 +233,8 @@ def of_project(queue: Queue) -> Iterator[Obstacle]:
     if queue.agent_hold:
         change = Change(Act.TRY_AGAIN, f"Try {queue.agent} again now", queue.agent)
         yield Obstacle(Why.AGENT_HELD, queue.agent_hold, change)
+    if queue.over_limit:
+        yield Obstacle(Why.OVER_LIMIT, queue.over_limit, Change(Act.RAISE_LIMIT, "Raise the limit"))
 
 
 def _of_tracker_and_git(queue: Queue) -> Iterator[Obstacle]:

@@ -22,6 +22,7 @@ from runs.forges.fan_out import Silence
 from runs.kept import counts
 from runs.models import Project, Run, Settings, StartWait
 from runs.projects import start_waits
+from runs.spending import gathering
 from trackers.base import Issue, PullState
 from trackers.builtin.models import PullRequest
 from trackers.keys import why_unfit
@@ -57,6 +58,7 @@ def gather(
     answers = _ready(lab, projects)
     active, automatic = _active()
     claimed = _all_claims(lab, projects, answers, silent)
+    spending = gathering.spending(settings, projects, lab.now())
     wants, waiting = scope.of(projects), start_waits.of(projects)
     lines: list[blockers.Line] = []
     for project in projects:
@@ -106,6 +108,7 @@ def gather(
                 agent=agent.name if agent is not None else "",
                 unfit=checks.obstacle(lab, agent) if agent is not None else None,
                 agent_hold=holds.words(agent, lab.now()),
+                over_limit=spending.hold(project),
                 trusted=project.trusted_names,
                 want=wants[project.pk],
                 streak=project.streak,

@@ -22,6 +22,7 @@ _CODES: Mapping[Why, AnswerCode] = {
     Why.ROOT_REFUSED: AnswerCode.NO_PROGRAM,
     Why.LOGGED_OUT: AnswerCode.LOGGED_OUT,
     Why.AGENT_HELD: AnswerCode.AGENT_HELD,
+    Why.OVER_LIMIT: AnswerCode.OVER_LIMIT,
     Why.BLOCK_UNKNOWN: AnswerCode.TRACKER_FAILED,
     Why.SESSIONS_UNKNOWN: AnswerCode.SEAM_FAILED,
     Why.AT_CAP: AnswerCode.AT_CAP,
@@ -33,6 +34,7 @@ _MORE: Mapping[Why, str] = {
     Why.CLAIMS_UNKNOWN: "Nothing was claimed.",
     Why.LOGGED_OUT: "Log in, then start again.",
     Why.AGENT_HELD: "Nothing was claimed.",
+    Why.OVER_LIMIT: "Raise the limit to start all the same.",
     Why.SESSIONS_UNKNOWN: "So nothing was started. Nothing was claimed.",
 }
 

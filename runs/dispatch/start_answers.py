@@ -20,6 +20,7 @@ STATUS: Mapping[AnswerCode, int] = {
     AnswerCode.NO_PROGRAM: 409,
     AnswerCode.AGENT_HELD: 409,
     AnswerCode.CANNOT_GO_ON: 409,
+    AnswerCode.OVER_LIMIT: 409,
     AnswerCode.START_FAILED: 500,
     AnswerCode.EXPIRED: 503,
 }

@@ -27,7 +27,7 @@ def move(outcome: Outcome, did_start: bool) -> Move:
     """
     if outcome in (Outcome.SUCCEEDED, Outcome.NO_CHANGE, Outcome.OBSOLETE):
         return Move.CLEARS
-    if outcome in (Outcome.STOPPED, Outcome.INTERRUPTED) or not did_start:
+    if outcome in (Outcome.STOPPED, Outcome.INTERRUPTED, Outcome.OVER_LIMIT) or not did_start:
         return Move.LEAVES
     return Move.ADDS
 

@@ -113,7 +113,7 @@ def _link(project: Project, agent: int | None, change: Change) -> str:
             return addresses.of("admin:runs_project_change", project.pk)
         case Act.RAISE_CAP:
             return addresses.of("admin:runs_settings_change", 1)
-        case Act.CHOOSE_AGENT:
+        case Act.CHOOSE_AGENT | Act.RAISE_LIMIT:
             return addresses.of("runs:settings")
     return ""
 

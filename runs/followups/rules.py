@@ -13,7 +13,7 @@ GO_ON = "Go on with the task until it is done."
 # How runs end that may be gone on with; whoever delivered is asked for changes instead.
 UNFINISHED = (
     *(Outcome.DIED, Outcome.TIMED_OUT, Outcome.STOPPED, Outcome.INTERRUPTED),
-    *(Outcome.FAILED, Outcome.LIMIT_REACHED),
+    *(Outcome.FAILED, Outcome.LIMIT_REACHED, Outcome.OVER_LIMIT),
 )
 
 NO_TEXT = "Write what the agent is to go on with."

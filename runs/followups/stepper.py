@@ -13,6 +13,7 @@ from runs.dispatch.rules import Refusal, Start, free_slot, refusal
 from runs.followups import facts, rules
 from runs.followups.rules import Ended
 from runs.models import Run, StartRequest
+from runs.spending import gathering
 from trackers.base import TrackerError
 
 
@@ -77,5 +78,6 @@ def _queue(tick: TickContext, run: Run) -> Queue:
         agent=profile.name if profile is not None else "",
         unfit=checks.obstacle(lab, profile) if profile is not None else None,
         agent_hold=holds.words(profile, lab.now()),
+        over_limit=gathering.spending(tick.settings, [project], lab.now()).hold(project),
         keys=project.keys,
     )

@@ -23,6 +23,7 @@ from runs.lifecycle.delivery_rules import Evidence, wants_look
 from runs.lifecycle.done_signal import Signal
 from runs.lifecycle.verdict import Ending, RunFacts, verdict, why_dead
 from runs.models import Run
+from runs.spending import gathering, limit_rules
 from runs.transcript import listening
 from runs.transcript import models as transcript_models
 from runs.transcript.record import Reading
@@ -44,6 +45,9 @@ def judge(tick: TickContext, runs: Sequence[Run]) -> list[Run]:
     working = [run for run in runs if run.state == RunState.WORKING]
     if tick.sightings is None or not working:
         return []
+    spending = gathering.spending(tick.settings, [run.project for run in working], tick.now)
+    for run in working:
+        run.over = limit_rules.reached(spending.of_run(run))
     ended: list[Run] = []
     for run, signal_of in _signals(tick, working, tick.sightings):
         with tick.going_on(f"run {run.pk} could not be judged", run_id=run.pk):
@@ -67,6 +71,7 @@ def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting |
         budget=run.project.budget(tick.settings),
         was_interrupted=run.interrupted_at is not None,
         trouble=_trouble(run, reading),
+        is_over_limit=run.over is not None,
     )
     outcome = verdict(facts)
     if reading is not None and outcome is not Outcome.SUCCEEDED:
@@ -78,6 +83,8 @@ def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting |
         return False
     said = _waited(run, tick.now)
     reason = _reason(outcome, facts, signal, _ending(run, seen, reading), said)
+    if outcome is Outcome.OVER_LIMIT and run.over is not None:
+        reason = limit_rules.ended(run.over)
     late = beginnings.late_failure(lab, run, seen) if outcome is Outcome.DIED else ""
     if late:
         outcome, reason = Outcome.FAILED, late
@@ -193,7 +200,7 @@ def _signal_of(tick: TickContext, run: Run, found: Evidence) -> Signal:
 
 def _wants_look(tick: TickContext, run: Run, sightings: Mapping[str, Sighting]) -> bool:
     seen = sightings.get(run.session)
-    is_over = run.age(tick.now) >= run.project.budget(tick.settings)
+    is_over = run.over is not None or run.age(tick.now) >= run.project.budget(tick.settings)
     return wants_look(seen is not None and seen.alive, run.look_asked_at is not None, is_over)
 
 
@@ -208,6 +215,7 @@ def _wants_pulls(tick: TickContext, run: Run, sightings: Mapping[str, Sighting])
         and seen.alive
         and run.age(tick.now) < run.project.budget(tick.settings)
         and run.interrupted_at is None
+        and run.over is None
         and _trouble(run, None) is Trouble.NONE
         and not _has_just_stopped(run, tick.now)
     )

@@ -13,6 +13,7 @@ from runs.core.database import QuickRows
 from runs.core.states import Outcome, RunKind, RunState, Wait, WorktreeFate
 from runs.overview.attention_rules import BAD
 from runs.projects.models import Project
+from runs.spending.limit_rules import Meter
 from runs.transcript.models import AgentTold
 from runs.watch.models import WatchSession
 
@@ -237,9 +238,19 @@ class Run(AgentTold, QuickRows):
         null=True, blank=True, help_text="The budget that was in force when it ended."
     )
 
+    limits_told = models.CharField(
+        max_length=120,
+        blank=True,
+        default="",
+        editable=False,
+        help_text="Of which limits its agent was told that they are near.",
+    )
+
     # What this process read of its screen in this tick: whether at all, and whether it shows a dialog.
     is_screen_read = False
     shows_dialog: bool | None = None
+    # The limit of tokens or money that it had reached when this tick began.
+    over: Meter | None = None
 
     objects = RunQuerySet.as_manager()
 

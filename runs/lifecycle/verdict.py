@@ -21,7 +21,8 @@ class RunFacts:
     `alive`: the session exists and its program runs. `age` and `budget`: wall time, without the
     time in which it was held. `was_interrupted`: a person aborted its watch session, so that its
     end is no death. `trouble`: the account's trouble in which the program ended, or the
-    last turn of one that waits for a next word now.
+    last turn of one that waits for a next word now. `is_over_limit`: a limit of tokens or money that
+    holds for it is reached.
     """
 
     is_done: bool | None
@@ -30,18 +31,22 @@ class RunFacts:
     budget: timedelta
     was_interrupted: bool = False
     trouble: Trouble = Trouble.NONE
+    is_over_limit: bool = False
 
 
 def verdict(facts: RunFacts) -> Verdict | None:
     """The outcome that the facts prove, or None while the run goes on.
 
-    Delivered work is a success whatever came after it. A run whose agent was turned away for its
+    Delivered work is a success whatever came after it. One that ended by itself did so for its own
+    reasons, whatever it had used. A run whose agent was turned away for its
     account's sake has no outcome: it is held until the account can be used again.
     """
     if facts.alive is None or facts.is_done is None:
         return None
     if facts.is_done:
         return Outcome.SUCCEEDED
+    if facts.alive and facts.is_over_limit:
+        return Outcome.OVER_LIMIT
     if facts.trouble is not Trouble.NONE and not facts.was_interrupted:
         return RunState.HELD
     if not facts.alive:

@@ -47,6 +47,8 @@ _ENDS = "How runs end"
 _KINDS: tuple[tuple[NoticeKind, str, str], ...] = (
     (NoticeKind.RUN_WAITS, "an agent waits for you: permission, question, no next word", _NEEDS),
     (NoticeKind.AUTO_PAUSED, "automatic runs paused themselves", _NEEDS),
+    (NoticeKind.LIMIT_REACHED, "a limit of tokens or money of the day is reached", _NEEDS),
+    (NoticeKind.RUN_NEARS_LIMIT, "a run is near a limit of tokens or money", _NEEDS),
     (NoticeKind.WATCH_FAILED, "a watch session failed", _NEEDS),
     (NoticeKind.WORKFLOW_HELD, "a composite workflow waits for a person", _NEEDS),
     (NoticeKind.MONITOR_INVESTIGATE, "a task of a group is stalled: investigate", _NEEDS),
@@ -79,6 +81,7 @@ TOPICS: tuple[Topic, ...] = (
 AT_FIRST = (
     NoticeKind.RUN_WAITS.value,
     NoticeKind.AUTO_PAUSED.value,
+    NoticeKind.LIMIT_REACHED.value,
     NoticeKind.AGENT_HELD.value,
     NoticeKind.WATCH_FAILED.value,
     NoticeKind.DISK_WARNED.value,

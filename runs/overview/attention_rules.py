@@ -25,19 +25,20 @@ class NeedKind(IntEnum):
     WAITS = 0
     LATE = 1
     HELD = 2
-    CLONE = 3
-    PAUSED = 4
-    STALLED = 5
-    REFUSED = 6
-    WATCH = 7
-    MONITOR = 8
-    WORKFLOW = 9
-    GROUP = 10
-    RUN = 11
-    UNTIDY = 12
-    CLOSED = 13
-    PULL = 14
-    PARKED = 15
+    LIMIT = 3
+    CLONE = 4
+    PAUSED = 5
+    STALLED = 6
+    REFUSED = 7
+    WATCH = 8
+    MONITOR = 9
+    WORKFLOW = 10
+    GROUP = 11
+    RUN = 12
+    UNTIDY = 13
+    CLOSED = 14
+    PULL = 15
+    PARKED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,16 @@ class AgentNeeds:
     since: str = ""
     until: str = ""
     waiting: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LimitNeeds:
+    """A limit of this day that is reached: of one project, or of all, whose `id` is 0."""
+
+    id: int
+    name: str
+    what: str
+    numbers: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +176,7 @@ class Picture:
     is_late: bool = False
     waits: Sequence[WaitNeeds] = ()
     agents: Sequence[AgentNeeds] = ()
+    limits: Sequence[LimitNeeds] = ()
     projects: Sequence[ProjectNeeds] = ()
     pulls: Sequence[PullNeeds] = ()
     runs: Sequence[RunNeeds] = ()
@@ -219,6 +231,7 @@ def needs(picture: Picture) -> list[Need]:
     """
     found = [_of_wait(run) for run in picture.waits]
     found += [*_late(picture), *(_of_agent(agent) for agent in picture.agents)]
+    found += [_of_limit(limit) for limit in picture.limits]
     for project in picture.projects:
         is_leaving = project.state == ProjectState.REMOVING
         found += _of_leaving(project) if is_leaving else _of_project(project)
@@ -271,6 +284,16 @@ def _of_agent(agent: AgentNeeds) -> Need:
     return Need(
         NeedKind.HELD, ident, "warn", agent.name, what, why, (agent.id,), trouble=agent.trouble
     )
+
+
+def _of_limit(limit: LimitNeeds) -> Need:
+    what = f"reached the limit of {limit.what}"
+    why = (
+        f"{limit.numbers}. Nothing new starts until 00:00 UTC, or until somebody raises the limit; "
+        "it goes on by itself then."
+    )
+    ident, about = f"need-limit-{limit.id}", (limit.id,) if limit.id else ()
+    return Need(NeedKind.LIMIT, ident, "warn", limit.name, what, why, about)
 
 
 def _of_leaving(project: ProjectNeeds) -> Iterator[Need]:

@@ -20,6 +20,7 @@ _ORDER = (
     Outcome.FAILED,
     Outcome.REJECTED,
     Outcome.LIMIT_REACHED,
+    Outcome.OVER_LIMIT,
     Outcome.STOPPED,
     Outcome.INTERRUPTED,
     Outcome.NO_CHANGE,

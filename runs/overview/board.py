@@ -252,6 +252,7 @@ def _projects() -> QuerySet[Project]:
     """Last opened first, each with what was heard last of its own agent's program and login."""
     agent = {"agent_name": F("agent__name"), "agent_logged_in": F("agent__is_logged_in")}
     agent["agent_found"] = F("agent__is_found")
+    agent |= {f"agent_{name}": F(f"agent__{name}") for name in ("mode", "output", "argv")}
     agent |= held.columns("agent")
     secret = ExpressionWrapper(~Q(hook_secret=""), BooleanField())
     rows = Project.objects.defer("token", "hook_secret").recent_first()

@@ -22,6 +22,7 @@ from runs.overview.attention_rules import (
     WorkflowNeeds,
 )
 from runs.overview.board import RECENT, Board
+from runs.spending import pages as spending_pages
 from runs.waits import rules as wait_rules
 from runs.watch import summaries
 from runs.web import addresses
@@ -33,6 +34,7 @@ _ACTIONS = {
     NeedKind.WAITS: ("runs:run", "Open run"),
     NeedKind.LATE: ("runs:settings", "Open settings"),
     NeedKind.HELD: ("runs:agent-try-again", "Try again now"),
+    NeedKind.LIMIT: ("runs:project", "Open project"),
     NeedKind.CLONE: ("runs:project", "Open project"),
     NeedKind.PAUSED: ("runs:streak-reset", "Reset"),
     NeedKind.STALLED: ("runs:watch-resume", "Resume"),
@@ -55,7 +57,10 @@ _DISMISSED = {
     NeedKind.RUN: "runs:run-dismiss",
     NeedKind.UNTIDY: "runs:run-dismiss",
 }
-_NEUTRAL = (Outcome.STOPPED, Outcome.INTERRUPTED, Outcome.NO_CHANGE, Outcome.OBSOLETE)
+_NEUTRAL = (
+    *(Outcome.STOPPED, Outcome.INTERRUPTED, Outcome.OVER_LIMIT),
+    *(Outcome.NO_CHANGE, Outcome.OBSOLETE),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,7 @@ class Stats:
     success: int | None
     counted: int
     median: timedelta | None
+    today: spending_pages.Today | None = None
 
     @property
     def slots(self) -> list[bool]:
@@ -138,6 +144,7 @@ def stats(picture: Board) -> Stats:
         success=round(100 * good / len(counted)) if counted else None,
         counted=len(counted),
         median=timedelta(seconds=median(lengths)) if lengths else None,
+        today=spending_pages.today(picture, picture.runs),
     )
 
 
@@ -154,6 +161,7 @@ def needs(picture: Board, limit: int | None = NEEDS) -> Needs:
             is_late=picture.facts.is_late,
             waits=[_wait(run, now) for run in picture.active if run.is_waiting],
             agents=held.needs(picture),
+            limits=spending_pages.needs(picture),
             projects=[
                 _project(one, now, groups.get(one.pk, ()), stuck.get(one.pk, ()))
                 for one in picture.projects
@@ -234,6 +242,8 @@ def _row(some: Sequence[attention_rules.Need]) -> NeedRow:
 
 def _with_action(need: attention_rules.Need) -> NeedRow:
     name, label = _ACTIONS[need.kind]
+    if need.kind is NeedKind.LIMIT and not need.about:
+        name, label = "runs:settings", "Open settings"
     url, post = need.url or addresses.of(name, *need.about), ""
     if need.kind is NeedKind.HELD:
         return NeedRow(need, addresses.of("runs:settings"), label, url, more=_help(need))

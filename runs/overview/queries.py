@@ -25,6 +25,7 @@ from runs.manual.rows import Driven
 from runs.models import Notice, Project, Run
 from runs.overview import board, digest
 from runs.overview.board import Board, ReadyIssue, RunRow
+from runs.spending import pages as spending_pages
 from runs.watch import card as watch_card
 from runs.watch import summaries
 from runs.watch.card import WatchCard
@@ -115,6 +116,7 @@ class ProjectPage:
     watch_form: WatchForm
     groups: Sequence[GroupCard]
     hint: int | None = None
+    spending: spending_pages.Lines | None = None
 
     @property
     def free(self) -> int:
@@ -277,6 +279,7 @@ def project(lab: Lab, project_id: int) -> ProjectPage | None:
         WatchForm(),
         group_card.open_of(found),
         why.of(lab, [found]).get(found.pk),
+        spending_pages.of_project(picture, found),
     )
 
 

@@ -20,6 +20,7 @@ from runs.core.paths import Paths
 from runs.core.states import Mirror, ProjectState
 from runs.dispatch import streak
 from runs.forges.models import Forge, Seen
+from runs.spending import limit_fields
 from runs.validation.command_rules import UnfitCommands, read_commands
 from trackers.keys import KeyRule, rule_of
 
@@ -119,6 +120,18 @@ class Project(Seen, QuickRows):
         blank=True,
         help_text="Worktrees and repository together; warns at 80 %, removes nothing. "
         "Empty: the general quota; 0: none.",
+    )
+    run_tokens_limit = limit_fields.tokens(
+        "tokens of a run", "Empty: the general limit; 0: none.", may_be_empty=True
+    )
+    run_cost_limit = limit_fields.money(
+        "money of a run", "Empty: the general limit; 0: none.", may_be_empty=True
+    )
+    day_tokens_limit = limit_fields.tokens(
+        "tokens of a day", "Of all runs of this project on one day of UTC. 0: no limit."
+    )
+    day_cost_limit = limit_fields.money(
+        "money of a day", "Of all runs of this project on one day of UTC. 0: no limit."
     )
     parked = models.PositiveIntegerField(
         null=True, blank=True, editable=False, help_text="Parked branches as last counted."

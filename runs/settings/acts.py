@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
@@ -29,6 +30,10 @@ NUMBERS = (
     "output_days",
     "people_percent",
     "disk_quota_mb",
+    "run_tokens_limit",
+    "run_cost_limit",
+    "day_tokens_limit",
+    "day_cost_limit",
 )
 
 
@@ -36,7 +41,7 @@ class TuningRefused(ActRefused):
     """A number cannot be used; `fields` says for each wrong one why."""
 
 
-def tune(lab: Lab, numbers: Mapping[str, int], *, by: str) -> Settings:
+def tune(lab: Lab, numbers: Mapping[str, int | Decimal], *, by: str) -> Settings:
     """Store these numbers of the settings; the next tick works with them.
 
     Only what differs is written and told. Raises TuningRefused, and then nothing is stored.

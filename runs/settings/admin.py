@@ -167,6 +167,17 @@ class SettingsAdmin(TellingAdmin):
                 ]
             },
         ),
+        (
+            "Tokens and money",
+            {
+                "fields": [
+                    "run_tokens_limit",
+                    "run_cost_limit",
+                    "day_tokens_limit",
+                    "day_cost_limit",
+                ]
+            },
+        ),
         ("Room", {"fields": ["session_cap", "nofile_limit"]}),
         (
             "Kept work",
@@ -281,6 +292,7 @@ class ProjectAdmin(TellingAdmin):
     search_fields = ["name"]
     fields = [
         *("name", "state", "source", "agent", "run_budget_minutes", "ready_label"),
+        *("run_tokens_limit", "run_cost_limit", "day_tokens_limit", "day_cost_limit"),
         *("parallel_runs", "trusted", "disk_quota_mb"),
         *("checks", "check_minutes", "fix_attempts"),
         "signals",

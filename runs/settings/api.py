@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from django.http import HttpRequest
@@ -30,7 +31,9 @@ def settings_show(request: HttpRequest) -> Any:
 def settings_tune(request: HttpRequest, given: asked.Numbers) -> Any:
     """Change budgets, intervals and caps; the next tick works with them. For admins only."""
     check_tuning(token_of(request))
-    numbers = given.model_dump(exclude_none=True)
+    told = given.model_dump(exclude_none=True)
+    # JSON knows no amounts of money: 0.1 is meant as it is written.
+    numbers = {n: Decimal(repr(v)) if isinstance(v, float) else v for n, v in told.items()}
     return showing.settings(acts.tune(lab(), numbers, by=username(request)))
 
 

@@ -9,6 +9,7 @@ from django.db import models
 
 from runs.agents.models import AgentProfile
 from runs.core.encrypted import SecretField
+from runs.spending import limit_fields
 
 
 def _number(
@@ -81,6 +82,14 @@ class Settings(models.Model):
         default=20480,
         help_text="Of each project, its worktrees and repository together. Warns at 80 %, "
         "removes nothing. 0: none.",
+    )
+    run_tokens_limit = limit_fields.tokens("tokens of a run", "Of each run. 0: no limit.")
+    run_cost_limit = limit_fields.money("money of a run", "Of each run. 0: no limit.")
+    day_tokens_limit = limit_fields.tokens(
+        "tokens of a day", "Of all runs together on one day of UTC. 0: no limit."
+    )
+    day_cost_limit = limit_fields.money(
+        "money of a day", "Of all runs together on one day of UTC. 0: no limit."
     )
     agent = models.ForeignKey(
         AgentProfile,

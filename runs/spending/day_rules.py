@@ -36,6 +36,12 @@ class Sum:
     silent: int = 0
     unpriced: int = 0
 
+    @property
+    def told(self) -> Used:
+        """As far as it is known: where no run told anything, that is not nothing."""
+        tokens = None if self.runs and self.runs == self.silent else self.tokens
+        return Used(tokens, None if self.runs and self.runs == self.unpriced else self.cost)
+
     def __add__(self, other: Sum) -> Sum:
         return Sum(
             self.tokens + other.tokens,

@@ -63,7 +63,8 @@ def last_numbers(lab: Lab, run: Run) -> dict[str, object]:
     except Exception:  # as above: an end is settled all the same
         logger.exception("an agent's own record was not read", extra={"run_id": run.pk})
         return {}
-    return columns(usage, run, run.ended_at or lab.now()) if size else {}
+    # What Codex prints at its end is the sum of its thread, with what runs before this one used.
+    return columns(usage, run, run.ended_at or lab.now()) if size or usage.is_told else {}
 
 
 def columns(usage: Usage, run: Run, at: datetime) -> dict[str, object]:

@@ -46,11 +46,11 @@ def counted(session: Session, *, is_success: bool) -> Session:
 def counts(outcome: Outcome, did_start: bool) -> bool | None:
     """Whether an ended run counts as a success or a failure; None: it does not count.
 
-    What a person ended counts as nothing, and so does what never came to life.
+    What a person or a limit ended counts as nothing, and so does what never came to life.
     """
     if outcome in (Outcome.SUCCEEDED, Outcome.NO_CHANGE, Outcome.OBSOLETE):
         return True
-    if outcome in (Outcome.STOPPED, Outcome.INTERRUPTED) or not did_start:
+    if outcome in (Outcome.STOPPED, Outcome.INTERRUPTED, Outcome.OVER_LIMIT) or not did_start:
         return None
     return False
 

@@ -25,6 +25,7 @@ from runs.models import AgentProfile, AgentTrial, Notice, Project, Run, Settings
 from runs.overview import board, queries
 from runs.overview.board import Facts
 from runs.pulls import diff
+from runs.spending import pages as spending_pages
 from runs.timeline import audit_page
 from runs.transcript import panel
 from runs.waits import acts as wait_acts
@@ -77,6 +78,7 @@ RUN = {
     "steps": "lifecycle/_steps",
     "budget": "lifecycle/_budget",
     "agent-box": "lifecycle/_agent",
+    "run-limits": "spending/_run_limits",
     "timeline": "lifecycle/_timeline",
     "prompt": "lifecycle/_prompt",
     "exit": "lifecycle/_exit",
@@ -177,6 +179,9 @@ def page_context(topic: str, can_act: bool, request: HttpRequest | None = None) 
         context |= {
             "limits": picture.settings,
             "turns": schedule.turns(wiring.lab(), picture.settings),
+            "spending": spending_pages.of_settings(
+                picture.settings, [card.profile for card in page.cards]
+            ),
         }
     return context | _asked(kind, page, request) if request is not None else context
 
@@ -334,6 +339,7 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
     context: Context = {
         "steps": steps.of(run, page.row.spent),
         "agent": panel.panel(run, page.board.facts.now),
+        "spending": spending_pages.of_run(page.board, run),
         "agent_pill": panel.pill(run, page.board.facts.now),
         "wait": wait_words(run),
         "may_interrupt": wait_acts.may_interrupt(lab, run),
@@ -401,8 +407,10 @@ def _told(part: Shown) -> object:
             shown = (part.pk, part.state, part.clone_progress, part.warnings, part.ready_label)
             auto = (part.is_auto, part.streak, part.parallel_runs, part.retry_at)
             opened = (part.run_budget_minutes, part.last_opened_at, part.parked)
+            spent = (part.run_tokens_limit, part.run_cost_limit)
+            of_day = (part.day_tokens_limit, part.day_cost_limit)
             watch = getattr(part, "watch_seen", None), getattr(part, "open_watch", None)
-            return (*shown, *opened, *auto, *watch, part.tracker, part.hooked_at)
+            return (*shown, *opened, *spent, *of_day, *auto, *watch, part.tracker, part.hooked_at)
         case Run():
             ended = (part.state, part.outcome, part.settled_at, part.waits_at, part.answered_at)
             cut = (part.turn_interrupted_at,)
@@ -417,7 +425,9 @@ def _told(part: Shown) -> object:
         case Settings():
             limits = (part.agent_id, part.model, part.effort, part.refresh_seconds)
             more = (part.git_timeout_seconds, part.people_percent, part.nofile_limit)
-            return (*limits, *more, part.quiet_minutes)
+            spent = (part.run_tokens_limit, part.run_cost_limit)
+            day = (part.day_tokens_limit, part.day_cost_limit)
+            return (*limits, *more, *spent, *day, part.quiet_minutes)
         case Screen():
             return (part.text, part.live, part.error)
     return None

@@ -18,6 +18,8 @@ _KIND_TONES = {
     NoticeKind.RUN_ANSWERED: "live",
     NoticeKind.RUN_INTERRUPTED: "warn",
     NoticeKind.RUN_GOES_ON: "live",
+    NoticeKind.RUN_NEARS_LIMIT: "warn",
+    NoticeKind.LIMIT_REACHED: "warn",
     NoticeKind.RUN_HELD: "warn",
     NoticeKind.RUN_RESUMED: "live",
     NoticeKind.AGENT_HELD: "warn",
