@@ -130,6 +130,12 @@ class Next:
     is_same_session: bool = False
 
 
+def asked_again(argv: Sequence[str], words: str) -> Next | None:
+    """The start of a program that is told something in its own session; None where it cannot."""
+    going_on = resume_argv(argv)
+    return None if going_on is None else Next(going_on, words, is_same_session=True)
+
+
 def start_of(
     argv: Sequence[str], task: str, session: str, *, was_held: bool = False, follow_up: str = ""
 ) -> Next:

@@ -122,6 +122,37 @@ def _resume(tick: TickContext, run: Run, slot: int) -> bool:
     return True
 
 
+def ask_again(tick: TickContext, run: Run, seen: Mapping[str, object], told: str) -> bool:
+    """Start a run again that ended by itself, in its agent's session, to ask it something; once.
+
+    `seen` is what is known of its end. It keeps its slot. False when it was ended or asked meanwhile,
+    or its last session is there still. Raises lease.Lost.
+    """
+    lab, now = tick.lab, tick.lab.now()
+    if not _is_empty(lab, run):
+        return False
+    fresh: dict[str, object] = {
+        **seen,
+        **forgotten(run),
+        "state": RunState.STARTING,
+        "mark": tokens.new_mark(),
+        "nudged_at": now,
+        "resumed_at": now,
+        "launcher": "",
+        "launch_deadline": None,
+        "token_hash": "",
+    }
+    with transaction.atomic():
+        tick.keep_lease()
+        if not Run.objects.working().filter(pk=run.pk, nudged_at=None).update(**fresh):
+            return False
+        announce.tell(lab, NoticeKind.RUN_STEP, told, run=run)
+        transaction.on_commit(lambda: lab.queue.launch(run.pk), robust=True)
+    run.refresh_from_db()
+    tick.being_made.add(run.session)
+    return True
+
+
 def _chosen(lab: Lab, settings: Settings, run: Run) -> AgentProfile | None:
     """The agent that goes on: the run's own, or the project's once that is gone; None while held."""
     profile = run.profile or run.project.agent or settings.agent

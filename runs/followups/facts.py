@@ -8,7 +8,6 @@ from pathlib import Path
 
 from django.db.models import Q
 
-from runs.accounts import hold_rules
 from runs.core.ports import Lab, SeamError
 from runs.followups.rules import Ended, Place
 from runs.lifecycle import orders
@@ -89,10 +88,7 @@ def agent(run: Run) -> AgentProfile | None:
 
 def has_session(run: Run) -> bool:
     """Whether its agent can be started in the session that it had."""
-    profile = run.profile
-    return profile is not None and hold_rules.goes_on(
-        orders.template_of(profile), run.agent_session
-    )
+    return orders.goes_on(run, run.agent_session)
 
 
 def _place(lab: Lab, run: Run) -> Place | None:

@@ -14,11 +14,13 @@ from runs.core import budgets
 from runs.core.ports import Lab, Sighting
 from runs.core.states import Outcome, RunState, Trouble, Wait
 from runs.core.tick_context import TickContext
+from runs.followups import nudge_rules
 from runs.followups import rules as followups
+from runs.followups.nudge_rules import Stopped
 from runs.forges import cadence, fan_out, tracker_health
 from runs.forges.fan_out import Root, Silence
 from runs.forges.tracker_cache import note_pulls
-from runs.lifecycle import beginnings, delivery, done_signal, outcomes, reaper
+from runs.lifecycle import beginnings, delivery, done_signal, orders, outcomes, reaper
 from runs.lifecycle.delivery_rules import Evidence, wants_look
 from runs.lifecycle.done_signal import Signal
 from runs.lifecycle.verdict import Ending, RunFacts, verdict, why_dead
@@ -79,9 +81,9 @@ def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting |
     if outcome is RunState.HELD:
         holds.hold(lab, run, _refused(run, facts.trouble, reading), seen, lease)
         return False
-    if outcome is None or (outcome is Outcome.DIED and _did_not_go_on(lab, run, reading)):
+    if outcome is None or (outcome is Outcome.DIED and _goes_on(tick, run, seen, reading)):
         return False
-    said = _waited(run, tick.now)
+    said = f"{_waited(run, tick.now) if alive else ''}{_was_asked(lab, run)}"
     reason = _reason(outcome, facts, signal, _ending(run, seen, reading), said)
     if outcome is Outcome.OVER_LIMIT and run.over is not None:
         reason = limit_rules.ended(run.over)
@@ -93,9 +95,9 @@ def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting |
 
 
 def _reason(outcome: Outcome, facts: RunFacts, signal: Signal, ending: Ending, waited: str) -> str:
-    """Why the run ended so, in a sentence; `waited`: what its last wait did with its budget."""
+    """Why the run ended so, in a sentence; `waited`: what else is known of its end."""
     if outcome is Outcome.DIED:
-        return why_dead(ending, signal.missing)
+        return f"{why_dead(ending, signal.missing)}{waited}"
     if outcome is Outcome.TIMED_OUT:
         return f"{signal.missing} after {minutes(facts.budget)}{waited}"
     if outcome is Outcome.INTERRUPTED:
@@ -126,10 +128,44 @@ def _refused(run: Run, trouble: Trouble, reading: Reading | None) -> Refused:
     return Refused(trouble, reading.report.agent_note, reading.report.agent_until)
 
 
+def _goes_on(
+    tick: TickContext, run: Run, seen: Mapping[str, object], reading: Reading | None
+) -> bool:
+    """Whether a program that has ended is started again."""
+    return _did_not_go_on(tick.lab, run, reading) or _is_asked_again(tick, run, seen, reading)
+
+
+def _is_asked_again(
+    tick: TickContext, run: Run, seen: Mapping[str, object], reading: Reading | None
+) -> bool:
+    """Whether a one-shot agent that ended well without a delivery is asked once for it."""
+    if reading is None:
+        return False
+    session = reading.report.agent_session or run.agent_session
+    found = Stopped(
+        is_on=tick.settings.nudges,
+        was_asked=run.nudged_at is not None,
+        is_well=seen.get("exit_status") == 0 and not reading.report.is_error,
+        can_be_told=orders.goes_on(run, session),
+        is_adding=run.amends is not None,
+    )
+    if not nudge_rules.is_asked(found):
+        return False
+    told = nudge_rules.told(of_commits=delivery.is_wanted(tick.lab, run.project))
+    return resuming.ask_again(tick, run, {**seen, "agent_session": session}, told)
+
+
+def _was_asked(lab: Lab, run: Run) -> str:
+    """That it had been asked for its delivery, for the end of a sentence."""
+    if run.nudged_at is None:
+        return ""
+    return f"; it had been {nudge_rules.told(of_commits=delivery.is_wanted(lab, run.project))}"
+
+
 def _did_not_go_on(lab: Lab, run: Run, reading: Reading | None) -> bool:
     """Whether a program ended before it took its own session up again: then it gets its task."""
     has_begun = run.began_at is not None or (reading is not None and reading.report.agent_model)
-    if not run.takes_up or not run.agent_session or has_begun:
+    if not run.takes_up or run.is_nudged_only or not run.agent_session or has_begun:
         return False
     if run.resume_failures >= resuming.MOST_FAILURES:
         return False

@@ -26,7 +26,7 @@ UNSEEN = Q(seen_until=None) & NEEDS_SOMEBODY
 # and asked for another column would read it by itself, in a query of its own.
 _ROW = (
     *("project", "issue_key", "issue_title", "profile", "watch", "mark", "slot", "is_adopted"),
-    *("continues", "amends"),
+    *("continues", "amends", "nudged_at"),
     *("state", "outcome", "reason", "warning", "last_line", "trouble", "budget_seconds"),
     *("started_at", "interrupted_at", "ended_at", "settled_at", "look_asked_at", "seen_until"),
     *("held_at", "rested_seconds", "resumed_at", "resume_failures", "retry_at", "resumes"),
@@ -123,6 +123,11 @@ class Run(AgentTold, QuickRows):
         null=True,
         blank=True,
         help_text="The pull request that was open when it went on, which it adds commits to.",
+    )
+    nudged_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="When its agent was asked to deliver, since it had stopped without.",
     )
     head_before = models.CharField(
         max_length=64,
@@ -333,8 +338,15 @@ class Run(AgentTold, QuickRows):
 
     @property
     def takes_up(self) -> bool:
-        """Whether it goes on with earlier work: it was held, or continues a run that had ended."""
-        return bool(self.resumes) or self.continues_id is not None
+        """Whether it goes on with earlier work: it was held or asked again, or continues a run that
+        had ended."""
+        is_later = bool(self.resumes) or self.nudged_at is not None
+        return is_later or self.continues_id is not None
+
+    @property
+    def is_nudged_only(self) -> bool:
+        """Whether it was started again for nothing but the question why it had not delivered."""
+        return self.nudged_at is not None and self.nudged_at == self.resumed_at
 
     @property
     def did_start(self) -> bool:

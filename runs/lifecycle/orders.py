@@ -10,6 +10,7 @@ from runs.accounts import hold_rules
 from runs.agents import claude_settings, commands
 from runs.core import tokens
 from runs.core.ports import Lab, Order
+from runs.followups import nudge_rules
 from runs.followups import rules as followups
 from runs.lifecycle import delivery, reaper
 from runs.models import AgentProfile, Run, Settings
@@ -22,13 +23,12 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
     """The order for a run's session; its token starts to count, its task is kept on the row."""
     folder = lab.paths.run_folder(run.pk)
     prompt, follow_up = _texts(lab, run)
+    argv = template_of(profile)
     start = hold_rules.start_of(
-        template_of(profile),
-        prompt,
-        run.agent_session,
-        was_held=bool(run.resumes),
-        follow_up=follow_up,
+        argv, prompt, run.agent_session, was_held=bool(run.resumes), follow_up=follow_up
     )
+    if run.is_nudged_only:
+        start = hold_rules.asked_again(argv, nudge(lab, run)) or start
     template = start.argv
     token = tokens.new_run_token()
     files = {"token": token, "prompt.md": start.words}
@@ -82,8 +82,7 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
 
 def _texts(lab: Lab, run: Run) -> tuple[str, str]:
     """The task, and what a person told an agent that goes on with earlier work; empty for others."""
-    names = evidence_of(run.project.tracker, run.issue_key)
-    evidence = names[0] if delivery.is_wanted(lab, run.project) else ""
+    evidence = _evidence(lab, run)
     labctl = str(lab.paths.bin / "labctl")
     task = commands.task_text(
         key=run.issue_key,
@@ -104,6 +103,22 @@ def _texts(lab: Lab, run: Run) -> tuple[str, str]:
         labctl=labctl,
     )
     return task, told
+
+
+def goes_on(run: Run, session: str) -> bool:
+    """Whether its agent can be told something in this session of its own."""
+    return run.profile is not None and hold_rules.goes_on(template_of(run.profile), session)
+
+
+def nudge(lab: Lab, run: Run) -> str:
+    """What an agent is asked that stopped without a delivery."""
+    return nudge_rules.text(key=run.issue_key, branch=run.branch, evidence=_evidence(lab, run))
+
+
+def _evidence(lab: Lab, run: Run) -> str:
+    """The word by which a commit names the issue where there are no pull requests; else empty."""
+    names = evidence_of(run.project.tracker, run.issue_key)
+    return names[0] if delivery.is_wanted(lab, run.project) else ""
 
 
 def template_of(profile: AgentProfile) -> list[str]:

@@ -178,6 +178,7 @@ class SettingsAdmin(TellingAdmin):
                 ]
             },
         ),
+        ("Agents", {"fields": ["nudges"]}),
         ("Room", {"fields": ["session_cap", "nofile_limit"]}),
         (
             "Kept work",

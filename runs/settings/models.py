@@ -121,6 +121,14 @@ class Settings(models.Model):
             "notices when labsite is dead. Stored encrypted."
         ),
     )
+    nudges = models.BooleanField(
+        "ask agents that stop",
+        default=True,
+        help_text=(
+            "An agent that stops without a pull request is asked once, in its own session, to open it "
+            "or to say why not, before it counts as dead or waits for you."
+        ),
+    )
     ping_failures = models.BooleanField(
         "ping failures too",
         default=False,

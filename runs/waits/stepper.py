@@ -17,7 +17,7 @@ from runs.lifecycle import progress
 from runs.models import Run, Settings
 from runs.timeline import announce
 from runs.transcript import hook_events
-from runs.waits import rules
+from runs.waits import nudging, rules
 from runs.waits.rules import WaitFacts, Waiting
 
 # What a screen alone says.
@@ -64,6 +64,8 @@ def note(tick: TickContext, runs: Sequence[Run]) -> int:
         if not run.is_screen_read and not run.asks and _OF_SCREEN & {found.kind, run.waits}:
             continue  # whether a screen still stands cannot be told without a look at it
         if found != Waiting(Wait(run.waits), run.waits_at, run.waits_note):
+            if nudging.is_asked(tick, run, found):
+                continue
             with tick.going_on(f"run {run.pk}: its wait was not kept", run_id=run.pk):
                 changed += _keep(tick, run, found)
     return changed

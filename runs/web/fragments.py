@@ -427,7 +427,7 @@ def _told(part: Shown) -> object:
             more = (part.git_timeout_seconds, part.people_percent, part.nofile_limit)
             spent = (part.run_tokens_limit, part.run_cost_limit)
             day = (part.day_tokens_limit, part.day_cost_limit)
-            return (*limits, *more, *spent, *day, part.quiet_minutes)
+            return (*limits, *more, *spent, *day, part.quiet_minutes, part.nudges)
         case Screen():
             return (part.text, part.live, part.error)
     return None

@@ -12,7 +12,7 @@ from django.apps import apps
 from labsite.preflight import write_labctl
 from runs.issues import acts as issues
 from runs.migrations import _seed
-from runs.models import AgentProfile, Project, Run
+from runs.models import AgentProfile, Project, Run, Settings
 from tests.agents.model_server import ModelServer
 from tests.agents.script import Say, Shell, Step
 from tests.patience import PATIENCE
@@ -71,6 +71,9 @@ class AgentHouse:
         real.paths.address.write_text(url)
         model.forget()
         ship()
+        # Scripts say what an agent does when it is asked nothing more; the tests of that turn it on.
+        Settings.current()
+        Settings.objects.update(nudges=False)
 
     @property
     def home(self) -> Path:

@@ -8,7 +8,7 @@ from runs import tick
 from runs.core.states import Outcome
 from runs.followups import acts
 from runs.lifecycle import stop
-from runs.models import StartRequest
+from runs.models import Settings, StartRequest
 from runs.pulls import comments as pulls
 from tests.agents.house import CLAUDE, CODEX, PRINT, work_on
 from tests.agents.script import Say, Shell
@@ -99,3 +99,16 @@ def test_what_a_review_says_becomes_a_second_commit_on_the_same_branch(house, na
     repo = project.repo(house.real.paths)
     made = git(repo, "log", "--format=%s", "origin/main..origin/afk/1").splitlines()
     assert made == ["feat: in French", "feat: greet again"]
+
+
+@pytest.mark.parametrize("name", [CLAUDE, PRINT, CODEX])
+def test_an_agent_that_forgot_its_pull_request_opens_it_when_it_is_asked(house, name):
+    Settings.objects.update(nudges=True)
+    look_at, make, push, open_pull, said = work_on()
+    house.model.script(look_at, make, Say("I have done it."), push, open_pull, said)
+    run = house.until_over(house.start(house.project(house.profile(name))))
+    assert run.outcome == Outcome.SUCCEEDED, house.told(run)
+    assert (run.nudged_at is not None, run.resumes) == (True, 0)
+    told = list(run.notice_set.filter(kind="run.step").values_list("text", flat=True))
+    assert "asked once to open its pull request or to say why not" in told
+    assert "You have stopped" in house.model.all_asked()[-1].text

@@ -41,6 +41,9 @@ BASH = {"event": "PermissionRequest", "tool": "Bash", "wish": "rm -rf build"}
 
 @pytest.fixture
 def project(world: World) -> Project:
+    """Agents that stop are not asked for their pull request first: tests/followups/test_nudging.py."""
+    Settings.current()
+    Settings.objects.update(nudges=False)
     world.tracker.add_root("demo")
     return make.a_project(agent=make.an_agent("Claude", argv=["claude", "{prompt}"]))
 

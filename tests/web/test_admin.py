@@ -34,6 +34,7 @@ SETTINGS = {
     "watch_seconds": 60,
     "run_budget_minutes": 45,
     "quiet_minutes": 15,
+    "nudges": "on",
     "session_cap": 6,
     "sweep_minutes": 10,
     "rescue_days": 14,
