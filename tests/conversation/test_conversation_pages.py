@@ -10,7 +10,8 @@ from html import unescape
 from typing import Any
 
 import pytest
-from django.test import Client
+from asgiref.sync import async_to_sync
+from django.test import AsyncClient, Client
 
 from runs.models import Run
 from runs.secrets import masked
@@ -271,6 +272,23 @@ class TestDownload:
         asked = talk.does("toolu_1", "Bash", command="cat README")
         homes.write(homes.claude_path(home, TREE), [asked, talk.gets("toolu_1", "```\nx\n```")])
         assert "\n````\n```\nx\n```\n````\n" in streamed(anna, claude_run, "conversation.md")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_web_process_sends_a_download_while_it_is_made(operator, home, claude_run):
+    """Pages are served without threads of their own, where a file is read in pieces beside them."""
+    talk_of(home, 500)
+
+    async def asked() -> list[bytes]:
+        client = AsyncClient()
+        await client.aforce_login(operator)
+        answer = await client.get(address(claude_run, "conversation.json"))
+        assert answer["Content-Disposition"] == f'attachment; filename="run-{claude_run.pk}.json"'
+        return [piece async for piece in answer]
+
+    pieces = async_to_sync(asked)()
+    assert len(pieces) > 3
+    assert len(json.loads(b"".join(pieces))["messages"]) == 500
 
 
 class Counting:
