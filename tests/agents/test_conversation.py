@@ -8,6 +8,8 @@ import re
 import pytest
 from django.test import Client
 
+from runs.conversation import keeping
+from runs.lifecycle import stop
 from tests.agents.house import CLAUDE, CODEX, PRINT
 from tests.agents.script import Refuse, Say, Shell, Tool
 
@@ -91,6 +93,33 @@ def test_codex(house, anna):
     assert "You work unattended on issue 1" in html
     assert "120 in · 10 out" in html
     assert "Unknown entry" not in html
+
+
+def test_codex_on_a_screen(house, anna):
+    """As a person works with it; what it says live is what is kept of it."""
+    house.model.script(
+        Shell("echo read; cat hello.txt"),
+        Shell(f"apply_patch <<'EOF'\n{PATCH}\nEOF"),
+        Shell("echo out; exit 3"),
+        Say("All is **done**."),
+    )
+    profile = house.profile(CODEX)
+    quiet = ("-c", "check_for_update_on_startup=false", "-c", "analytics.enabled=false")
+    free = "--dangerously-bypass-approvals-and-sandbox"
+    profile.argv = ["codex", *quiet, free, "{prompt}"]
+    profile.mode, profile.output, profile.login_command = "interactive", "", []
+    profile.save()
+    project = house.project(profile)
+    house.trust_codex(project)
+    run = house.until(house.start(project), lambda run: "All is <strong>" in page(anna, run))
+    assert_shown(page(anna, run))
+    assert "Unknown entry" not in page(anna, run)
+    assert stop.stop(house.real.lab, run, by="anna")
+    house.until_over(run)
+    assert keeping.tend(house.real.lab) == 1
+    for path in house.real.folder.glob("codex-home/sessions/*/*/*/*"):
+        path.unlink()
+    assert_shown(page(anna, run))
 
 
 def test_codex_whose_own_file_is_gone(house, anna):
