@@ -81,7 +81,8 @@ def _resume(tick: TickContext, run: Run, slot: int) -> bool:
     chosen = _chosen(lab, settings, run)
     if chosen is None or not _is_empty(lab, run):
         return False
-    rested = max(0, int((now - run.held_at).total_seconds())) if run.held_at else 0
+    since = min((at for at in (run.held_at, run.budget_stopped_at) if at is not None), default=now)
+    rested = max(0, int((now - since).total_seconds()))
     is_general = chosen.pk == settings.agent_id
     fresh: dict[str, object] = {
         "state": RunState.STARTING,
@@ -189,7 +190,7 @@ def forgotten(run: Run) -> dict[str, object]:
         "began_at": None,
         "turn_ended_at": None,
         **{"asks": "", "asked_at": None, "question": "", "screen_mark": "", "screen_at": None},
-        **{"waits": "", "waits_at": None, "waits_note": ""},
+        **{"waits": "", "waits_at": None, "waits_note": "", "budget_stopped_at": None},
         **{"turn_interrupted_at": None, "turn_interrupted_by": ""},
         **{"answer": "", "answered_by": "", "answered_at": None, "answered_mark": ""},
         "exit_status": None,

@@ -49,6 +49,7 @@ class Project(BaseModel):
     ]
     day_tokens_limit: Annotated[int, Field(description="On one day of UTC; 0: none.")]
     day_cost_limit: Annotated[float, Field(description="US dollars; 0: none.")]
+    waits_stop_budget: bool
     clone_progress: str
     error: str
     warning: str
@@ -280,6 +281,8 @@ class RunRow(BaseModel):
     resumes: int
     used_seconds: Annotated[int, Field(ge=0, description="Wall time used; never below 0.")]
     budget_seconds: Annotated[int, Field(ge=0, description="Wall time allowed.")]
+    waited_seconds: Annotated[int, Field(ge=0, description="Of all time, waiting for a person.")]
+    is_budget_stopped: Annotated[bool, Field(description="By its wait, as its project wants.")]
     commits: int
     proven: str
     pull_number: int | None

@@ -66,7 +66,14 @@ def _read(lab: Lab) -> tuple[datetime, ClockReading]:
 def _set(lab: Lab, moved: timedelta) -> None:
     runs = Run.objects.filter(host=lab.host, settled_at=None)
     times = ("started_at", "held_at", "resumed_at", "turn_ended_at")
-    waits = ("asked_at", "screen_at", "waits_at", "answered_at", "turn_interrupted_at")
+    waits = (
+        "asked_at",
+        "screen_at",
+        "waits_at",
+        "answered_at",
+        "turn_interrupted_at",
+        "budget_stopped_at",
+    )
     runs.filter(outcome="").update(**{name: F(name) + moved for name in (*times, *waits)})
     runs.update(launch_deadline=F("launch_deadline") + moved)
     fixers = Fixer.objects.filter(host=lab.host, end="")

@@ -29,6 +29,7 @@ from runs.spending import gathering, limit_rules
 from runs.transcript import listening
 from runs.transcript import models as transcript_models
 from runs.transcript.record import Reading
+from runs.waits import rules as wait_rules
 from trackers.base import Pull
 
 logger = logging.getLogger(__name__)
@@ -106,9 +107,9 @@ def _reason(outcome: Outcome, facts: RunFacts, signal: Signal, ending: Ending, w
 
 
 def _waited(run: Run, now: datetime) -> str:
-    """What its last wait did with the budget, for the end of a sentence."""
+    """What its waits did with the budget, for the end of a sentence."""
     if not run.waits or run.answered_at is not None:
-        return ""
+        return wait_rules.budget_words(run.waited(now), run.project.waits_stop_budget)
     long = minutes(budgets.age(now, run.waits_at))
     if run.waits == Wait.QUIET:
         return f"; its screen had not changed for the last {long}"

@@ -31,7 +31,8 @@ _ROW = (
     *("started_at", "interrupted_at", "ended_at", "settled_at", "look_asked_at", "seen_until"),
     *("held_at", "rested_seconds", "resumed_at", "resume_failures", "retry_at", "resumes"),
     *("agent_state", "agent_note", "agent_until", "began_at", "turn_ended_at"),
-    *("waits", "waits_at", "waits_note", "answered_by", "answered_at", "turn_interrupted_at"),
+    *("waits", "waits_at", "waits_note", "waited_seconds", "budget_stopped_at"),
+    *("answered_by", "answered_at", "turn_interrupted_at"),
     *("tokens_in", "tokens_out", "cost_usd", "spent_days"),
     *("proven", "pull_number", "pull_state", "mirrored", "worktree_fate"),
 )
@@ -156,6 +157,12 @@ class Run(AgentTold, QuickRows):
     )
     rested_seconds = models.PositiveIntegerField(
         default=0, help_text="Time in *held* so far, which the budget does not count."
+    )
+    waited_seconds = models.PositiveIntegerField(
+        default=0, help_text="Time in which it waited for a person, in waits that are over."
+    )
+    budget_stopped_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since when its wait for a person stops its budget."
     )
     resumed_at = models.DateTimeField(
         null=True, blank=True, help_text="When it was last put into *starting* again."
@@ -368,15 +375,26 @@ class Run(AgentTold, QuickRows):
 
     @property
     def counted_from(self) -> datetime | None:
-        """From when a clock counts that leaves out what it spent in *held*."""
+        """From when a clock counts that leaves out what the budget does not count."""
         if self.started_at is None:
             return None
         return self.started_at + timedelta(seconds=self.rested_seconds)
 
+    @property
+    def is_counting(self) -> bool:
+        """Whether its budget is used up as time passes."""
+        return self.is_active and not self.is_held and self.budget_stopped_at is None
+
+    def waited(self, now: datetime) -> timedelta:
+        """The time in which it waited for a person, with the wait that goes on now."""
+        over = timedelta(seconds=self.waited_seconds)
+        since = self.waits_at if self.waits and self.waits != Wait.QUIET else None
+        return over + budgets.age(self.ended_at or now, since)
+
     def age(self, now: datetime) -> timedelta:
-        """The wall time that counts for the budget: what it spent in *held* does not."""
+        """The wall time that counts: neither what it spent in *held* nor waits that stop the budget."""
         until = self.ended_at or now
-        if self.held_at is not None:
-            until = min(until, self.held_at)
+        for stopped_at in (self.held_at, self.budget_stopped_at):
+            until = until if stopped_at is None else min(until, stopped_at)
         rested = timedelta(seconds=self.rested_seconds)
         return max(budgets.ZERO, budgets.age(until, self.started_at) - rested)

@@ -44,6 +44,7 @@ class RunCard:
     is_low: bool
     is_active: bool
     is_held: bool
+    is_counting: bool
     held_until: str
     held_words: str
     stop_url: str
@@ -79,6 +80,7 @@ def card(row: RunRow, now: datetime, can_act: bool) -> RunCard:
         is_low=row.spent.is_low,
         is_active=run.is_active,
         is_held=run.is_held,
+        is_counting=run.is_counting,
         held_until=words.iso(wait.until) if wait is not None and wait.until else "",
         held_words=words.clock(wait.until) if wait is not None and wait.until else "",
         stop_url=addresses.of("runs:stop", run.pk) if can_act and run.is_active else "",
@@ -91,7 +93,8 @@ def _tail(run: Run) -> str:
     if run.outcome:
         return words.one_line(run.reason, REASON_CHARACTERS)
     if run.is_waiting:
-        return wait_rules.sentence(Wait(run.waits), "", run.waits_note)
+        rests = "; its budget rests" if run.budget_stopped_at else ""
+        return f"{wait_rules.sentence(Wait(run.waits), '', run.waits_note)}{rests}"
     if run.last_line:
         return run.last_line
     return "making branch and worktree" if run.state == "starting" else "no output yet"

@@ -107,6 +107,11 @@ class Project(Seen, QuickRows):
     )
     hook_secret = SecretField(blank=True, default="", editable=False)
     agent = models.ForeignKey(AgentProfile, null=True, blank=True, on_delete=models.SET_NULL)
+    waits_stop_budget = models.BooleanField(
+        "waits stop the budget",
+        default=False,
+        help_text="The budget of a run does not count the time in which its agent says that it waits for you.",
+    )
     run_budget_minutes = models.PositiveIntegerField(
         "run budget (minutes)",
         null=True,

@@ -166,6 +166,24 @@ def dialog(screen: str) -> Dialog:
     return Dialog(tuple(found), mark, cursor, wants_enter)
 
 
+def stops_budget(kind: Wait, is_wanted: bool) -> bool:
+    """Whether a wait stops the budget, where the project wants that.
+
+    Not by a screen alone that stands still: the program may work, and would be ended by nothing.
+    """
+    return is_wanted and kind not in (Wait.NONE, Wait.QUIET)
+
+
+def budget_words(waited: timedelta, is_stopped: bool) -> str:
+    """What the waits of a run did with its budget, as the end of a sentence; empty without any."""
+    minutes = int(waited.total_seconds()) // 60
+    if not minutes:
+        return ""
+    if is_stopped:
+        return f"; the {minutes} min in which it waited for a person did not count"
+    return f"; in {minutes} min of them it waited for a person"
+
+
 def words(kind: Wait) -> str:
     """What a run does that waits, after its name."""
     return _WORDS[kind]

@@ -10,7 +10,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import F
 
+from runs.core import budgets
 from runs.core.states import NoticeKind, RunState, Wait
 from runs.core.tick_context import TickContext
 from runs.lifecycle import progress
@@ -63,6 +65,8 @@ def note(tick: TickContext, runs: Sequence[Run]) -> int:
         found = rules.waiting(_facts(run, tick.settings), tick.now)
         if not run.is_screen_read and not run.asks and _OF_SCREEN & {found.kind, run.waits}:
             continue  # whether a screen still stands cannot be told without a look at it
+        with tick.going_on(f"run {run.pk}: what its wait does was not kept", run_id=run.pk):
+            _stop_budget(tick, run, found.kind)
         if found != Waiting(Wait(run.waits), run.waits_at, run.waits_note):
             if nudging.is_asked(tick, run, found):
                 continue
@@ -99,19 +103,37 @@ def _forget_interrupt(tick: TickContext, run: Run) -> None:
     run.turn_interrupted_at, run.turn_interrupted_by = None, ""
 
 
+def _stop_budget(tick: TickContext, run: Run, kind: Wait) -> None:
+    """Have its budget rest while a wait stops it, and count on after that."""
+    is_stopped = rules.stops_budget(kind, run.project.waits_stop_budget)
+    since = run.budget_stopped_at
+    if is_stopped is (since is not None):
+        return
+    columns: dict[str, object] = {"budget_stopped_at": tick.now if is_stopped else None}
+    rested = int(budgets.age(tick.now, since).total_seconds())
+    rows = Run.objects.working().filter(pk=run.pk, budget_stopped_at=since)
+    if rows.update(**columns, rested_seconds=F("rested_seconds") + rested):
+        run.budget_stopped_at = tick.now if is_stopped else None
+        run.rested_seconds += rested
+
+
 def _keep(tick: TickContext, run: Run, found: Waiting) -> bool:
     before = Wait(run.waits)
     columns = {"waits": found.kind, "waits_at": found.since, "waits_note": found.note[:300]}
     if found.since != run.waits_at:  # what was answered to another question is no answer to this
         columns |= {"answer": "", "answered_by": "", "answered_at": None, "answered_mark": ""}
+    over, is_another = 0, (found.kind, found.since) != (before, run.waits_at)
+    if run.waits_at is not None and is_another and before is not Wait.QUIET:
+        over = int(budgets.age(tick.now, run.waits_at).total_seconds())
     with transaction.atomic():
         rows = Run.objects.working().filter(pk=run.pk, waits=before)
-        if not rows.update(**columns):
+        if not rows.update(**columns, waited_seconds=F("waited_seconds") + over):
             return False
-        if found.kind is not before or found.since != run.waits_at:
+        if is_another:
             announce.tell(tick.lab, *_news(run, before, found), run=run)
     for name, value in columns.items():
         setattr(run, name, value)
+    run.waited_seconds += over
     return True
 
 

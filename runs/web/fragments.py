@@ -342,6 +342,7 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
         "spending": spending_pages.of_run(page.board, run),
         "agent_pill": panel.pill(run, page.board.facts.now),
         "wait": wait_words(run),
+        "waited": run.waited(page.board.facts.now),
         "may_interrupt": wait_acts.may_interrupt(lab, run),
         "has_obeyed": run.has_changed_since(run.turn_interrupted_at),
         "attach": _attach(lab, run),
@@ -406,14 +407,15 @@ def _told(part: Shown) -> object:
         case Project():
             shown = (part.pk, part.state, part.clone_progress, part.warnings, part.ready_label)
             auto = (part.is_auto, part.streak, part.parallel_runs, part.retry_at)
-            opened = (part.run_budget_minutes, part.last_opened_at, part.parked)
+            numbers = (part.run_budget_minutes, part.waits_stop_budget)
+            opened = (*numbers, part.last_opened_at, part.parked)
             spent = (part.run_tokens_limit, part.run_cost_limit)
             of_day = (part.day_tokens_limit, part.day_cost_limit)
             watch = getattr(part, "watch_seen", None), getattr(part, "open_watch", None)
             return (*shown, *opened, *spent, *of_day, *auto, *watch, part.tracker, part.hooked_at)
         case Run():
             ended = (part.state, part.outcome, part.settled_at, part.waits_at, part.answered_at)
-            cut = (part.turn_interrupted_at,)
+            cut = (part.turn_interrupted_at, part.budget_stopped_at)
             link = (part.link_waits, part.deep_link)
             pull = (part.pull_number, part.pull_state)
             return (*ended, *cut, *link, *pull, part.head, part.reading.report)
