@@ -293,7 +293,13 @@ class ProjectAdmin(TellingAdmin):
     search_fields = ["name"]
     fields = [
         *("name", "state", "source", "agent", "run_budget_minutes", "waits_stop_budget"),
-        *("ready_label", "run_tokens_limit", "run_cost_limit", "day_tokens_limit", "day_cost_limit"),
+        *(
+            "ready_label",
+            "run_tokens_limit",
+            "run_cost_limit",
+            "day_tokens_limit",
+            "day_cost_limit",
+        ),
         *("parallel_runs", "trusted", "disk_quota_mb"),
         *("checks", "check_minutes", "fix_attempts"),
         "signals",
