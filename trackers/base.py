@@ -94,10 +94,17 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """One comment on an issue, as text."""
+    """One comment on an issue or a pull request, as text.
+
+    `at` is None where it is not told; `place` is the line of a pull request that it is about, as
+    "path:line", with `quote`, the line itself, where that is known.
+    """
 
     author: str
     body: str
+    at: datetime | None = None
+    place: str = ""
+    quote: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ def login(entry: Any) -> str:
 def comments(entries: Iterable[Any]) -> tuple[Comment, ...]:
     """Comments in the order given; one without a text is left out."""
     return tuple(
-        Comment(login(one), one["body"])
+        Comment(login(one), one["body"], moment(one, "created_at"))
         for one in entries
         if isinstance(one, Mapping) and isinstance(one.get("body"), str)
     )
