@@ -21,9 +21,10 @@ def always(lab: Lab) -> Iterator[str]:
         if number > 1:
             yield f"issue {key} of {project} has {number} active runs"
     ends = Count("notice", filter=Q(notice__kind="run.ended"))
-    for run in Run.objects.annotate(ends=ends):
-        if run.ends != int(bool(run.outcome)):
-            yield f"run {run.pk} ({run.outcome or run.state}) was told to have ended {run.ends} times"
+    runs = Run.objects.annotate(ends=ends).values_list("pk", "outcome", "state", "ends")
+    for run, outcome, state, told in runs:
+        if told != int(bool(outcome)):
+            yield f"run {run} ({outcome or state}) was told to have ended {told} times"
     live = [
         name
         for name, seen in lab.sessions.look().items()
@@ -36,21 +37,21 @@ def always(lab: Lab) -> Iterator[str]:
 
 def _streaks() -> Iterator[str]:
     """The streak of a project is what its outcomes say since it was last cleared (C-52)."""
-    for project in Project.objects.all():
-        says = 0
-        told = Notice.objects.filter(project=project, kind__in=("run.ended", "streak.reset"))
-        for entry in told.select_related("run").order_by("pk"):
-            if entry.kind == "streak.reset" or entry.outcome == Outcome.SUCCEEDED:
-                says = 0
-            elif entry.outcome in (Outcome.DIED, Outcome.TIMED_OUT) or _ended_after_a_hold(entry):
-                says += 1
-        if project.streak != says:
-            yield f"the streak of {project.slug} is {project.streak}, its outcomes say {says}"
-
-
-def _ended_after_a_hold(entry: Notice) -> bool:
-    """A run that had begun, was held and could not be started again is a failed run, no failed start."""
-    return entry.outcome == Outcome.FAILED and entry.run is not None and entry.run.did_start
+    says: Counter[int] = Counter()
+    told = Notice.objects.filter(kind__in=("run.ended", "streak.reset")).order_by("pk")
+    for project, kind, outcome, started in told.values_list(
+        "project", "kind", "outcome", "run__started_at"
+    ):
+        if kind == "streak.reset" or outcome == Outcome.SUCCEEDED:
+            says[project] = 0
+        # A run that had begun, was held and could not be started again is a failed run.
+        elif outcome in (Outcome.DIED, Outcome.TIMED_OUT) or (
+            outcome == Outcome.FAILED and started
+        ):
+            says[project] += 1
+    for project, slug, streak in Project.objects.values_list("pk", "slug", "streak"):
+        if streak != says[project]:
+            yield f"the streak of {slug} is {streak}, its outcomes say {says[project]}"
 
 
 def at_rest(lab: Lab) -> Iterator[str]:
