@@ -29,6 +29,16 @@ def used(once_used: Path, tmp_path: Path) -> Path:
     return databases.copy(once_used, tmp_path / "used")
 
 
+@pytest.fixture(scope="module")
+def running(once_used: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """One product for the tests of a module that only look at it, on a copy of the used folder."""
+    product = Product(databases.copy(once_used, tmp_path_factory.mktemp("running") / "state"))
+    try:
+        yield product.wait_until_ready()
+    finally:
+        product.close()
+
+
 @pytest.fixture
 def start(used: Path) -> Iterator[Callable[..., Product]]:
     """Start `./lab up` on a state folder, the used one if none is named; the answer is ready."""

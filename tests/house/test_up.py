@@ -33,20 +33,32 @@ def test_up_prints_one_line_with_the_address_and_on_the_first_start_the_set_up_l
     assert product.get("/healthz") == 200
 
 
-def test_the_set_up_link_is_not_printed_once_there_is_an_account(start: Start) -> None:
-    assert len(start().printed) == 1
+def test_the_set_up_link_is_not_printed_once_there_is_an_account(running: Product) -> None:
+    assert len(running.printed) == 1
 
 
-def test_sessions_find_the_command_and_the_address_in_private_files(start: Start) -> None:
-    product = start()
-    paths = Paths(product.state)
-    assert paths.address.read_text() == f"{product.url}\n"
+def test_sessions_find_the_command_and_the_address_in_private_files(running: Product) -> None:
+    paths = Paths(running.state)
+    assert paths.address.read_text() == f"{running.url}\n"
     assert paths.address.stat().st_mode & 0o777 == 0o600
     help_text = subprocess.run(
         [paths.bin / "labctl"], capture_output=True, text=True, check=False, timeout=PATIENCE
     )
     assert "usage" in (help_text.stdout + help_text.stderr).lower()
-    assert product.state.stat().st_mode & 0o777 == 0o700
+    assert running.state.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_second_up_on_the_same_state_folder_is_refused(running: Product) -> None:
+    _refused(
+        lab("up", "--port", "0", state=running.state), "already runs", str(running.process.pid)
+    )
+    assert running.get("/healthz") == 200
+
+
+def test_the_worker_loads_no_pages_and_no_api(running: Product) -> None:
+    children = running.children()
+    assert "pydantic_core" not in Path(f"/proc/{children['worker']}/maps").read_text()
+    assert "pydantic_core" in Path(f"/proc/{children['web']}/maps").read_text()
 
 
 def test_ctrl_c_ends_web_and_worker_and_the_exit_code_is_0(start: Start) -> None:
@@ -241,25 +253,9 @@ def test_a_setting_that_cannot_be_meant_is_one_sentence(
     )
 
 
-def test_a_second_up_on_the_same_state_folder_is_refused(start: Start) -> None:
-    product = start()
-    _refused(
-        lab("up", "--port", "0", state=product.state), "already runs", str(product.process.pid)
-    )
-    assert product.get("/healthz") == 200
-
-
 def test_behind_tls_the_agents_command_is_not_sent_to_another_address(start: Start) -> None:
     product = start(LAB_HTTPS="1")
     assert product.get("/agent/whoami") == 401
-
-
-def test_the_worker_loads_no_pages_and_no_api(start: Start) -> None:
-    product = start()
-    worker = product.children()["worker"]
-    maps = Path(f"/proc/{worker}/maps").read_text()
-    assert "pydantic_core" not in maps
-    assert "pydantic_core" in Path(f"/proc/{product.children()['web']}/maps").read_text()
 
 
 def test_a_setting_that_makes_the_product_quietly_wrong_stops_the_start(tmp_path: Path) -> None:
