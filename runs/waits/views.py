@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from runs import wiring
 from runs.models import Run
 from runs.waits import acts
-from runs.web import answers, fragments
+from runs.web import answers, fragments, live
 from runs.web.access import act, username
 from runs.web.forms import AnswerForm
 from runs.web.refusals import status_of
@@ -37,8 +38,21 @@ def answer(request: HttpRequest, run_id: int) -> HttpResponse:
         else:
             acts.say(lab, found, told["text"], since=told["since"], by=by)
     except acts.AnswerRefused as refused:
+        if told["text"] and not answers.is_htmx(request):
+            return _with_text(request, run_id, refused, told["text"])
         return answers.failed(request, refused.text, status_of(refused), back)
     return _done(request, run_id, ANSWERED)
+
+
+def _with_text(
+    request: HttpRequest, run_id: int, refused: acts.AnswerRefused, text: str
+) -> HttpResponse:
+    """The run's page with a text that was not sent, which a redirect would lose."""
+    messages.error(request, refused.text)
+    context = live.facts(request, f"run:{run_id}", "runs:run-live", run_id)
+    context["unsent"] = text
+    page = render(request, "lifecycle/page.html", context, status=status_of(refused))
+    return answers.fresh(page)
 
 
 @require_POST

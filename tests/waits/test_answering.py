@@ -343,6 +343,23 @@ def test_the_page_has_a_box_for_a_text_where_nothing_is_offered(world, idle, ann
     assert world.sessions.typed == [(idle.session, "continue")]
 
 
+def test_a_text_that_is_refused_is_not_lost_without_javascript(world, idle, anna: Client):
+    """It comes back in the box, or beside it when it is not asked for any more."""
+    given = {"since": "2026-11-21T11:00:00+00:00", "text": "Use <the>\nother client."}
+    answer = anna.post(at(idle), given)
+    assert answer.status_code == 409
+    page = text_of(answer)
+    assert "asks something else by now" in page
+    box = page[page.index("<textarea") : page.index("</textarea>")]
+    assert box.endswith(">Use &lt;the&gt;\nother client.")
+    hears(world, idle, {"event": "UserPromptSubmit"})
+    looked(world, idle)
+    page = text_of(anna.post(at(idle), given))
+    assert "does not wait any more" in page
+    assert 'aria-label="Your text">Use &lt;the&gt;\nother client.</pre>' in page
+    assert world.sessions.typed == []
+
+
 @pytest.mark.parametrize("given", [{}, {"since": "x", "choice": "x"}, {"text": "x"}])
 def test_an_answer_that_cannot_be_read_is_refused(world, idle, anna: Client, given):
     answer = hx(anna, at(idle), given)
