@@ -141,7 +141,8 @@ def tells_todos(span: Span) -> bool:
 
 def todos(record: Record) -> Sequence[Mapping[str, str]]:
     """The agent's list of things to do as it stands now, as far as it was changed lately."""
-    found = record.find(items.OF_TODOS, None, TODO_BYTES, TODO_LINES)
+    low, end = record.piece(None, TODO_BYTES)
+    found = record.find(items.OF_TODOS, end, low, TODO_LINES)
     listed = items.todos(list(reversed(found.lines))) or ()
     return [{"text": one.text, "mark": _MARKS.get(one.state, "open")} for one in listed]
 

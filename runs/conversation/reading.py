@@ -122,28 +122,31 @@ class Record:
             return place < size
         return place < size and len(self._ends(place, Cut(1, 1))) > 1
 
-    def find(self, needles: Sequence[bytes], before: int | None, budget: int, most: int) -> Found:
-        """Lines before a place, last first, that hold one of these in small letters.
+    def find(self, needles: Sequence[bytes], before: int, low: int, most: int) -> Found:
+        """Lines between two places, last first, that hold one of these in small letters.
 
-        Looks at about `budget` bytes at most and answers with at most `most` lines.
+        `low` is where a line begins. Answers with at most `most` lines, and says how far it came.
         """
-        size = self.size() or 0
-        place = size if before is None else min(before, size)
-        low = max(0, place - budget)
-        starts: list[int] = []
+        place, starts = before, list[int]()
         while place > low and len(starts) < most:
-            begin = max(0, place - WINDOW)
+            begin = max(low, place - WINDOW)
             data = self.raw(begin, place - begin)
-            cut = data.find(b"\n") + 1 if begin else 0
             if len(data) < place - begin:
                 break
-            if cut or not begin:
+            cut = data.find(b"\n") + 1 if begin > low else 0
+            if cut or begin == low:
                 starts += [begin + cut + at for at in _matching(data[cut:], needles)]
             place = begin + cut if cut < len(data) else begin
         if len(starts) >= most:
             starts = starts[:most]
             place = starts[-1]
         return Found([self._at(at) for at in starts], place)
+
+    def piece(self, before: int | None, length: int) -> tuple[int, int]:
+        """The places between which about this many bytes lie before a place, or the end."""
+        size = self.size() or 0
+        end = size if before is None else min(before, size)
+        return self._line_start(end - length) if end > length else 0, end
 
     def _at(self, at: int) -> Line:
         found = self.onwards(at, Cut(1, 1))

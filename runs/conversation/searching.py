@@ -51,12 +51,19 @@ def search(book: Book, words: str, before: int | None) -> Hits:
     if record is None or not words:
         return Hits(words)
     needles = tuple({_needle(words), _needle(words.lower()), _needle(words, ascii_only=True)})
-    found = record.find(needles, before, AT_ONCE, MOST)
-    hits = [hit for line in found.lines for hit in _hits(book, line, words)]
-    if not found.low:
+    low, place = record.piece(before, AT_ONCE)
+    hits: list[Hit] = []
+    # How far it comes hangs on what is shown alone, and not on what is hidden of it.
+    while place > low and len(hits) < MOST:
+        found = record.find(needles, place, low, MOST)
+        if found.low >= place:
+            break
+        place = found.low
+        hits += [hit for line in found.lines for hit in _hits(book, line, words)]
+    if not place:
         return Hits(words, hits)
-    further = book.link("runs:conversation-search", q=words, before=found.low)
-    return Hits(words, hits, further, f"{found.low / 1e6:.1f} MB")
+    further = book.link("runs:conversation-search", q=words, before=place)
+    return Hits(words, hits, further, f"{place / 1e6:.1f} MB")
 
 
 def _needle(words: str, *, ascii_only: bool = False) -> bytes:

@@ -244,6 +244,29 @@ class TestSearch:
         )
         assert all(key not in one and "[hidden]" in one for one in everything)
 
+    def test_nor_letter_by_letter_from_how_far_a_search_came(self, anna, home, world, claude_run):
+        key = "sk-ant-Qw3rTy-0123456789"
+        claude_run.profile.env = {"ANTHROPIC_API_KEY": key}
+        claude_run.profile.save()
+        world.lab = masked.lab(world.lab, Known({}))
+        talk = long_talk.Claude(TREE)
+        homes.write(homes.claude_path(home, TREE), [talk.says(f"key {key}") for _ in range(120)])
+        right, wrong = (
+            text(anna, claude_run, f"search?q={words}").partition("<main")[2].replace(words, "")
+            for words in (key[:11], "sk-ant-Qw9r")
+        )
+        assert "Nothing was found" in right
+        assert right == wrong
+
+    def test_more_hits_than_one_page_holds_are_all_there(self, anna, home, claude_run):
+        talk_of(home, 120)
+        html = text(anna, claude_run, "search?q=word")
+        seen = html.count("<mark>")
+        while "Search on" in html:
+            html = text(anna, claude_run, link(html, "Search on"))
+            seen += html.count("<mark>")
+        assert seen == 120
+
 
 class TestDownload:
     @pytest.mark.parametrize("write", ["write_claude", "write_codex"])
@@ -336,7 +359,7 @@ class TestAHundredMegabytes:
         while "Search on" in html:
             html, asked = text(anna, claude_run, link(html, "Search on")), asked + 1
         assert "1 message " in html
-        assert asked == 2
+        assert asked == 3
 
 
 class TestBadDays:
