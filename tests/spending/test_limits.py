@@ -222,6 +222,16 @@ def test_a_clock_that_was_set_keeps_what_was_used_on_each_day(world, project, da
     assert stories.press_start(world, project, wanted="9").answer == AnswerCode.OVER_LIMIT
 
 
+def test_what_was_used_before_the_clock_went_wrong_counts_for_its_day_still(world, project):
+    """The run told more on what the clock called tomorrow, and the clock was set right again."""
+    limit(world, day_tokens_limit=1000)
+    run = make.a_run(project, "5", outcome="died", ended_at=START, settled_at=START)
+    Run.objects.filter(pk=run.pk).update(
+        spent_days=[[TODAY, 1500, None], ["2026-11-22", 10, None]], spent_on="2026-11-22"
+    )
+    assert stories.press_start(world, project, wanted="8").answer == AnswerCode.OVER_LIMIT
+
+
 def test_a_limit_that_is_reached_is_one_card_for_its_scope_and_one_notice_a_day(world, project):
     other = make.a_project("other", agent=project.agent)
     limit(world, day_tokens_limit=1000)
