@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from decimal import ROUND_UP, Decimal
 from typing import Any
 
 from django.http import HttpRequest
@@ -32,9 +32,13 @@ def settings_tune(request: HttpRequest, given: asked.Numbers) -> Any:
     """Change budgets, intervals and caps; the next tick works with them. For admins only."""
     check_tuning(token_of(request))
     told = given.model_dump(exclude_none=True)
-    # JSON knows no amounts of money: 0.1 is meant as it is written.
-    numbers = {n: Decimal(repr(v)) if isinstance(v, float) else v for n, v in told.items()}
+    numbers = {n: _money(v) if isinstance(v, float) else v for n, v in told.items()}
     return showing.settings(acts.tune(lab(), numbers, by=username(request)))
+
+
+def _money(amount: float) -> Decimal:
+    """Whole cents, rounded up: zero sets no limit, and the smallest amount is none."""
+    return Decimal(repr(amount)).quantize(Decimal("0.01"), rounding=ROUND_UP)
 
 
 @router.put("/agent", response=replies.given(api_schemas.Limits), summary="Choose the agent")
