@@ -86,7 +86,10 @@ def read_on(session: Session, data: bytes, now: datetime) -> Session:
 
 
 def hear(lab: Lab, runs: Sequence[Run]) -> None:
-    """Bring working interactive runs up to date with what their hooks wrote since the last look."""
+    """Bring working interactive runs up to date with what their hooks wrote since the last look.
+
+    The worker does, and a web process just before it sends a key: who comes second keeps nothing.
+    """
     for run in runs:
         if run.mode == AgentMode.INTERACTIVE and not run.is_adopted:
             try:
@@ -144,7 +147,11 @@ def _hear_one(lab: Lab, run: Run) -> None:
         columns |= {"turn_interrupted_at": None, "turn_interrupted_by": ""}
     news = reports.news(before.report, after.report)
     with transaction.atomic():
-        if not Run.objects.working().filter(pk=run.pk).update(**columns):
+        if (
+            not Run.objects.working()
+            .filter(pk=run.pk, output_read=run.output_read)
+            .update(**columns)
+        ):
             return
         if news is not None:
             announce.tell(lab, *news, run=run)

@@ -17,6 +17,7 @@ from runs.lifecycle import observe, reaper
 from runs.lifecycle.models import RunQuerySet
 from runs.models import Run
 from runs.timeline import announce
+from runs.transcript import hook_events
 from runs.waits import rules
 from runs.waits.rules import Choice, Dialog
 
@@ -159,6 +160,9 @@ def interrupt(lab: Lab, run: Run, *, by: str) -> None:
     run.refresh_from_db()
     if run.is_one_shot:
         raise AnswerRefused(READS_NO_KEYS, code="no_keys")
+    if run.host == lab.host:  # its turn may be over, and the worker have not read that yet
+        hook_events.hear(lab, [run])
+        run.refresh_from_db()
     if run.state != RunState.WORKING or _is_over(run):
         raise AnswerRefused(NOTHING_TO_INTERRUPT, code="not_working")
     if run.host != lab.host:
@@ -167,6 +171,7 @@ def interrupt(lab: Lab, run: Run, *, by: str) -> None:
     is_free = Q(turn_interrupted_at=None) | Q(turn_interrupted_at__lte=now - rules.LOST_AFTER)
     with transaction.atomic():
         rows = Run.objects.working().filter(is_free, pk=run.pk, turn_ended_at=None)
+        rows = rows.exclude(waits__in=rules.FOR_A_WORD)
         if not rows.update(turn_interrupted_at=now, turn_interrupted_by=by):
             raise _second_interrupt(run)
         announce.tell(lab, NoticeKind.RUN_INTERRUPTED, f"interrupted: {KEY}", run=run, by=by)
@@ -185,7 +190,9 @@ def interrupt(lab: Lab, run: Run, *, by: str) -> None:
 
 
 def _is_over(run: Run) -> bool:
-    return not run.is_adopted and run.turn_ended_at is not None
+    """Whether its turn is over: the program said so, or stood still after a key."""
+    has_told = not run.is_adopted and run.turn_ended_at is not None
+    return has_told or run.waits in rules.FOR_A_WORD
 
 
 def _was_interrupted_just_now(lab: Lab, run: Run) -> bool:

@@ -27,6 +27,8 @@ WORKS_AFTER = timedelta(seconds=20)
 # An answer after which nothing changed for so long got lost on its way.
 LOST_AFTER = timedelta(seconds=30)
 WITH_CHOICES = (Wait.PERMISSION, Wait.QUESTION)
+# Its turn is over, so a key has nothing to stop.
+FOR_A_WORD = (Wait.IDLE, Wait.ERROR)
 CHOICE_LINES, CHOICE_CHARACTERS, ABOVE, BELOW = 30, 200, 12, 4
 _ENTER = re.compile(r"\benter\b", re.IGNORECASE)
 _CURSOR = "❯›>"

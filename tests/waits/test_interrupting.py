@@ -14,6 +14,7 @@ from django.test import Client
 from runs.core.ports import MaybeGiven
 from runs.core.states import AgentMode, NoticeKind, Wait
 from runs.models import Notice, Run
+from runs.transcript import hook_events
 from runs.waits import acts
 from runs.waits.acts import AnswerRefused
 from tests.api.program import Program, denied
@@ -123,6 +124,38 @@ def test_what_has_nothing_to_do_is_not_interrupted(world, idle):
         acts.interrupt(world.lab, idle, by="anna")
     assert refused.value.code == "not_working"
     assert world.sessions.typed == []
+
+
+def test_a_turn_whose_end_the_worker_has_not_read_yet_is_not_interrupted(world, run):
+    hears(world, run, {"event": "Stop"})
+    with pytest.raises(AnswerRefused, match="does not work on anything"):
+        acts.interrupt(world.lab, run, by="anna")
+    assert world.sessions.typed == []
+    assert looked(world, run, seconds=11).waits == Wait.IDLE
+
+
+def test_what_stood_still_after_a_key_gets_no_second_one(world, run):
+    """An interrupt ends no turn that a hook would tell of."""
+    acts.interrupt(world.lab, run, by="anna")
+    world.clock.forward(seconds=1)
+    shows(world, run, "Interrupted. What should Claude do instead?")
+    looked(world, run, seconds=40)
+    assert run.waits == Wait.IDLE
+    assert not acts.may_interrupt(world.lab, run)
+    with pytest.raises(AnswerRefused, match="does not work on anything") as refused:
+        acts.interrupt(world.lab, run, by="ben")
+    assert refused.value.code == "not_working"
+    assert world.sessions.typed == [(run.session, "key Escape")]
+
+
+def test_what_two_processes_read_at_once_is_kept_and_told_once(world, run):
+    """A web process reads the hooks before it sends a key, while the worker does too."""
+    workers = Run.objects.select_related("project").get(pk=run.pk)
+    hears(world, run, {"event": "StopFailure", "kind": "unknown", "text": "Something odd"})
+    with pytest.raises(AnswerRefused, match="does not work on anything"):
+        acts.interrupt(world.lab, run, by="anna")
+    hook_events.hear(world.lab, [workers])
+    assert told(NoticeKind.RUN_TROUBLED) == ["the agent ended with an error: Something odd"]
 
 
 def test_a_run_that_has_ended_is_not_interrupted(world, run):
