@@ -15,7 +15,8 @@ from runs.core.lenient_json import Entry
 from runs.transcript import rendering
 from runs.transcript.token_usage import Tokens
 
-_HEAD = re.compile(r"\A(?:[A-Z][A-Za-z ]+: ?[^\n]*\n|Process exited[^\n]*\n)*?Output:\n")
+# Its head lines. Each can be read in one way only: with two, a long output takes for ever.
+_HEAD = re.compile(r"\A(?:[A-Z][A-Za-z ]+:[^\n]*\n|Process exited[^\n:]*\n)*?Output:\n")
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,5})$", re.MULTILINE)
 # What stands in the place of a user's words but comes from the program.
 _OWN = ("<environment_context>", "<user_instructions>", "# AGENTS.md", "<turn_aborted>", "<skill")
@@ -103,7 +104,7 @@ def _output(item: Entry) -> Sequence[Message]:
         text = "\n".join(rules.words(one, "text") for one in lenient_json.items(output))
     status = _EXIT.search(text[:400])
     code = int(status[1]) if status else None
-    shown = _HEAD.sub("", _HEAD.sub("", text))
+    shown = _HEAD.sub("", text)
     failed = None if code is None else code != 0
     call = lenient_json.word(item, "call_id")
     return [Message(Kind.RESULT, shown, call=call, exit_code=code, is_failed=failed)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,11 +30,13 @@ HEAD, TAIL = 3000, 1500  # characters of a long output that are shown
 WORDS = 20_000
 ROOM = 400  # lines of one diff
 OPEN_LINES = 40  # a longer diff is folded
+SIGNS = 20_000  # of Markdown in one piece: it is slow by its signs, not by its letters
 AGENTS = 4  # agents whose own record is read for one page
 OF_AGENT = Cut(lines=40, bytes=200_000)
 TODO_BYTES = 2 * 1024 * 1024
 TODO_LINES = 200
 NUMBERS = 2**53
+_SIGN = re.compile(r"[^\w ]")
 _MARKS = {"completed": "done", "in_progress": "now"}
 
 
@@ -176,6 +179,7 @@ class Shower:
         self._agents = book.agents(book.own) if book.own and not book.own.agent else {}
         self._is_agents = bool(book.own and book.own.agent)
         self._left = AGENTS
+        self._signs = SIGNS
 
     def all(self, lines: Sequence[Any]) -> list[Mapping[str, Any]]:
         """The entries of these lines."""
@@ -195,8 +199,16 @@ class Shower:
             return facts | {"notes": notes}
         if item.tool is None:
             limit = WORDS if message.kind in (Kind.WORDS, Kind.PROMPT) else HEAD
-            return facts | self._text("text", message.text, item.at, item.part, limit)
+            text = self._text("text", message.text, item.at, item.part, limit)
+            return facts | text | {"is_plain": self._is_plain(item, text["text"])}
         return facts | self._tool(item)
+
+    def _is_plain(self, item: Item, text: str) -> bool:
+        """Whether the Markdown of this text is more than one page has room for."""
+        if item.kind not in ("words", "prompt", "thought"):
+            return True
+        self._signs -= sum(1 for _ in _SIGN.finditer(text))
+        return self._signs < 0
 
     def _note(self, place: tuple[int, int, Message]) -> Mapping[str, Any]:
         at, part, message = place

@@ -18,7 +18,7 @@ from runs.transcript.record_rules import Form, OwnRecord
 CHUNK = 256 * 1024
 MOST_LINES = 80
 MOST_BYTES = 1_500_000
-SCANNED = 64 * 1024 * 1024  # how far one question looks for the end of a line
+SCANNED = 64 * 1024 * 1024  # how far one question looks for more lines
 HEAD = 4096
 WINDOW = 4 * 1024 * 1024  # how much a search has in memory
 
@@ -109,8 +109,8 @@ class Record:
             found = self.back(None, cut)
             return found and Span(found.start, found.end, size, found.lines, is_moved=True)
         begin = self._line_start(start)
-        marks = self._ends(begin, cut)
-        if self._is_over and (marks[-1] < size) and len(marks) <= cut.lines:
+        marks, is_end = self._ends(begin, cut)
+        if self._is_over and is_end and marks[-1] < size and len(marks) <= cut.lines:
             marks.append(size)
         span = self._span(marks, size)
         return Span(begin, span.end, size, span.lines, is_moved=begin != start)
@@ -120,7 +120,7 @@ class Record:
         size = self.size() or 0
         if self._is_over:
             return place < size
-        return place < size and len(self._ends(place, Cut(1, 1))) > 1
+        return place < size and len(self._ends(place, Cut(1, 1))[0]) > 1
 
     def find(self, needles: Sequence[bytes], before: int, low: int, most: int) -> Found:
         """Lines between two places, last first, that hold one of these in small letters.
@@ -198,23 +198,26 @@ class Record:
             starts += [0] if upper > 0 else []
         return starts, place
 
-    def _ends(self, start: int, cut: Cut) -> list[int]:
-        """The place, and behind each line that follows it."""
+    def _ends(self, start: int, cut: Cut) -> tuple[list[int], bool]:
+        """The place and behind each line that follows it, and whether the record's end was met.
+
+        The end of the first line is looked for however far it is: nothing else leads behind it.
+        """
         marks, used, place = [start], 0, start
-        while place - start < max(SCANNED, cut.bytes):
+        while len(marks) == 1 or place - start < max(SCANNED, cut.bytes):
             chunk = self.raw(place, CHUNK)
             if not chunk:
-                break
+                return marks, True
             found = chunk.find(b"\n")
             while found >= 0:
                 at = place + found + 1
                 used += _cost(at - marks[-1])
                 if len(marks) > 1 and (len(marks) > cut.lines or used > cut.bytes):
-                    return marks
+                    return marks, False
                 marks.append(at)
                 found = chunk.find(b"\n", found + 1)
             place += len(chunk)
-        return marks
+        return marks, False
 
     def _span(self, marks: Sequence[int], size: int) -> Span:
         lines = [self._line(a, b) for a, b in pairwise(marks) if b > a]

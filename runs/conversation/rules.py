@@ -6,7 +6,6 @@ compared. What is not known is a message too, so that a newer version of a progr
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import re
@@ -24,6 +23,7 @@ from runs.transcript.token_usage import Tokens
 LINE_BYTES = 2_000_000
 LEFT_OUT = "labsite.left_out"  # in the place of what a copy does not keep
 PATCH_LINES = 4000
+AROUND = 2  # lines that stand above and below a change
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _DEPTH = 40
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
@@ -196,15 +196,32 @@ def moment(value: object) -> datetime | None:
 
 
 def edit_of(path: str, old: str, new: str, *, is_new: bool = False) -> Edit | None:
-    """The edit that turns one text into another; None when nothing changes."""
+    """The edit that turns one text into another; None when nothing changes.
+
+    One hunk with all between their same beginning and end: it is made of every line that is read,
+    also where nobody looks at it, and a shorter one would take seconds for a text of 30 kB.
+    """
     before, after = (
         text.removesuffix("\n").split("\n")[:PATCH_LINES] if text else [] for text in (old, new)
     )
-    if is_new:
-        lines = [f"@@ -0,0 +1,{len(after)} @@", *(f"+{line}" for line in after)]
-    else:
-        lines = list(difflib.unified_diff(before, after, lineterm="", n=2))[2:]
-    return Edit(path, "\n".join(lines) + "\n", is_new=is_new) if path and lines else None
+    if not path or (before == after and not is_new):
+        return None
+    head = _same(before, after)
+    tail = _same(before[head:][::-1], after[head:][::-1])
+    gone, come = before[head : len(before) - tail], after[head : len(after) - tail]
+    start = max(0, head - AROUND)
+    above, below = before[start:head], before[len(before) - tail :][:AROUND]
+    sizes = [len(above) + len(part) + len(below) for part in (gone, come)]
+    was, now = (f"{start + 1 if size else 0},{size}" for size in sizes)
+    signed = [(" ", above), ("-", gone), ("+", come), (" ", below)]
+    lines = [f"@@ -{was} +{now} @@", *(sign + line for sign, part in signed for line in part)]
+    return Edit(path, "\n".join(lines) + "\n", is_new=is_new)
+
+
+def _same(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines two texts share at their beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((n for n, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def todos(found: object, text: str, state: str) -> tuple[Todo, ...] | None:

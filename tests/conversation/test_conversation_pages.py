@@ -362,7 +362,57 @@ class TestAHundredMegabytes:
         assert asked == 3
 
 
+def ended(run: Run) -> None:
+    """The run is settled."""
+    now = run.started_at
+    told = {"state": "ended", "outcome": "died", "ended_at": now, "settled_at": now}
+    Run.objects.filter(pk=run.pk).update(**told)
+
+
 class TestBadDays:
+    def test_of_a_settled_run_every_message_is_there_however_long(
+        self, anna, home, looking, claude_run
+    ):
+        talk = long_talk.Claude(TREE)
+        said = [talk.says(f"N{n}. " + "x" * 60_000) for n in range(85)]
+        homes.write(homes.claude_path(home, TREE), said)
+        ended(claude_run)
+        every = [str(n) for n in range(85)]
+        found = json.loads(streamed(anna, claude_run, "conversation.json"))["messages"]
+        assert re.findall(r"N(\d+)\. ", "".join(one["text"] for one in found)) == every
+        html = text(anna, claude_run, "?start=0")
+        seen = re.findall(r"N(\d+)\. ", html)
+        while 'rel="next"' in html:
+            html = text(anna, claude_run, link(html, "Later"))
+            seen += re.findall(r"N(\d+)\. ", html)
+        assert seen == every
+        seen, cursor = [], 0
+        while cursor is not None:
+            piece = looking.get(f"/runs/{claude_run.pk}/conversation?cursor={cursor}").json()
+            seen += [one["text"].partition(".")[0] for one in piece["items"]]
+            cursor = piece["next"]
+        assert seen == [f"N{n}" for n in every]
+
+    def test_a_live_record_goes_on_behind_a_line_of_a_hundred_megabytes(
+        self, anna, home, claude_run
+    ):
+        talk = long_talk.Claude(TREE)
+        huge = b'{"type": "user", "x": "' + b"x" * 100_000_000 + b'"}\n'
+        lines = [talk.says("Before."), huge, talk.says("After.")]
+        homes.write(homes.claude_path(home, TREE), lines)
+        html = text(anna, claude_run, "?start=0")
+        while 'rel="next"' in html:
+            html = text(anna, claude_run, link(html, "Later"))
+        assert "After." in html
+
+    def test_markdown_that_takes_long_is_shown_as_it_is(self, anna, home, claude_run):
+        talk = long_talk.Claude(TREE)
+        lines = [talk.says("Fine *words*."), *(talk.says("[" * 20_000) for _ in range(60))]
+        homes.write(homes.claude_path(home, TREE), lines)
+        html = text(anna, claude_run)
+        assert "Fine <em>words</em>." in html
+        assert html.count('<pre class="text"') == 60
+
     def test_a_line_that_is_still_written_is_shown_once_it_is_whole(self, anna, home, claude_run):
         path = homes.claude_path(home, TREE)
         talk = long_talk.Claude(TREE)
@@ -376,9 +426,7 @@ class TestBadDays:
         talk = long_talk.Claude(TREE)
         raw = json.dumps(talk.says("Half.")).encode()[:-9]
         homes.write(homes.claude_path(home, TREE), [talk.says("Whole."), raw])
-        now = claude_run.started_at
-        told = {"state": "ended", "outcome": "died", "ended_at": now, "settled_at": now}
-        Run.objects.filter(pk=claude_run.pk).update(**told)
+        ended(claude_run)
         html = text(anna, claude_run)
         assert "Whole." in html
         assert "Half." in html

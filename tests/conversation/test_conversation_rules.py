@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -180,6 +181,49 @@ def test_a_secret_is_hidden_wherever_it_stands() -> None:
         for message in rules.read(json.dumps(line).encode(), claude_messages.messages, mask):
             assert secret not in repr(message)
             assert "[hidden]" in repr(message)
+
+
+def output(text: str) -> Message:
+    """What one of Codex's tools gave back."""
+    payload = {"type": "function_call_output", "call_id": "c1", "output": text}
+    return read({"type": "response_item", "payload": payload}, codex_messages.messages)
+
+
+def test_an_output_is_all_behind_its_head_also_where_it_looks_like_one() -> None:
+    message = output("Exit code: 0\nWall time: 0.1 seconds\nOutput:\nExpected: 3\nOutput:\n4")
+    assert (message.text, message.exit_code) == ("Expected: 3\nOutput:\n4", 0)
+
+
+def test_an_output_with_many_lines_like_those_of_its_head_is_read_at_once() -> None:
+    text = "Process exited: no\n" + "Warning: file has no header\n" * 60
+    began = time.process_time()
+    assert output(f"Exit code: 0\nOutput:\n{text}").text == text
+    assert output(text).text == text
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "hunks"),
+    [
+        ("a\nb\nc\nd\ne", "a\nb\nC\nd\ne", "@@ -1,5 +1,5 @@\n a\n b\n-c\n+C\n d\n e\n"),
+        ("a\nb\nc\nd", "a\nb\nc\nX\nd", "@@ -2,3 +2,4 @@\n b\n c\n+X\n d\n"),
+        ("a\na\na", "a\na", "@@ -1,3 +1,2 @@\n a\n a\n-a\n"),
+        ("", "a\nb\n", "@@ -0,0 +1,2 @@\n+a\n+b\n"),
+        ("a\nb\n", "", "@@ -1,2 +0,0 @@\n-a\n-b\n"),
+    ],
+)
+def test_an_edit_is_all_between_the_same_beginning_and_end(old: str, new: str, hunks: str) -> None:
+    assert rules.edit_of("a.py", old, new) == rules.Edit("a.py", hunks)
+    assert rules.edit_of("a.py", old, old) is None
+
+
+def test_a_long_edit_of_lines_that_are_much_alike_is_read_at_once() -> None:
+    old, new = ("\n".join(f"{n % 100}\n{name}{n}" for n in range(2000)) for name in "ab")
+    began = time.process_time()
+    edit = rules.edit_of("a.py", old, new)
+    assert time.process_time() - began < 5
+    assert edit is not None
+    assert (edit.removed, edit.added) == (3999, 3999)
 
 
 JSON = st.recursive(
