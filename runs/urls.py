@@ -48,6 +48,7 @@ run_patterns: list[URLPattern | URLResolver] = [
     path("<int:run_id>/live", run_views.run_live, name="run-live"),
     path("<int:run_id>/stop", run_views.stop, name="stop"),
     path("<int:run_id>/resume", follow_up_views.resume, name="resume"),
+    path("<int:run_id>/retry", follow_up_views.retry, name="retry"),
     path("<int:run_id>/changes", follow_up_views.changes, name="changes"),
     path("<int:run_id>/answer", wait_views.answer, name="run-answer"),
     path("<int:run_id>/interrupt", wait_views.interrupt, name="run-interrupt"),

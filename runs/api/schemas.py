@@ -335,6 +335,14 @@ class Started(BaseModel):
     run: RunRow | None
 
 
+class Retried(BaseModel):
+    """How far a retry is: its start request once the work is discarded, and the new run."""
+
+    text: str
+    request: int | None
+    run: int | None
+
+
 class Stopped(BaseModel):
     """How many runs were stopped."""
 

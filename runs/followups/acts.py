@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from runs.core import writing
 from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
 from runs.core.states import AnswerCode
+from runs.dispatch import facts as dispatch_facts
+from runs.dispatch import reserve, start_requests
+from runs.dispatch.rules import Refusal, decide_start
 from runs.followups import facts, review, rules
-from runs.models import Run, StartRequest
+from runs.models import Discarding, Run, Settings, StartRequest
 
 
 class FollowUpRefused(ActRefused):
@@ -82,3 +88,62 @@ def _ask(lab: Lab, run: Run, told: str, by: str, *, wants_changes: bool) -> Star
         raise FollowUpRefused(text, code="asked_already") from error
     lab.bell.look(run.project.slug)
     return asked
+
+
+def retry(lab: Lab, run: Run, *, by: str) -> Discarding:
+    """Have the issue of an ended run started anew: what the run left is discarded first.
+
+    The worker discards, rescued as always, and asks for the new run in the same transaction; killed
+    in between, it goes on where it stopped. Raises FollowUpRefused before anything is removed where
+    no run could start, and DiscardRefused, SeamError.
+    """
+    why = rules.why_not_retry(facts.stored(lab, run)) or _why_no_start(lab, run)
+    if why:
+        raise FollowUpRefused(why, code="cannot_retry")
+    try:
+        with transaction.atomic():
+            Discarding.objects.filter(project=run.project, branch=run.branch).exclude(
+                error=""
+            ).delete()
+            row = Discarding.objects.create(
+                project=run.project,
+                branch=run.branch,
+                by=by,
+                restarts=run.issue_key,
+                asked_at=lab.now(),
+            )
+    except IntegrityError as error:
+        text = (
+            f"{run.branch} is being discarded already, by somebody who pressed in the same moment."
+        )
+        raise FollowUpRefused(text, code="asked_already") from error
+    lab.queue.discard(row.pk)
+    return row
+
+
+def _why_no_start(lab: Lab, run: Run) -> str:
+    """Why no run of the issue could start even if nothing claimed it; empty when one could."""
+    key, settings = run.issue_key, Settings.current()
+    (queue,) = dispatch_facts.gather(lab, settings, [run.project], key)
+    free = None if queue.claims is None else set(queue.claims) - {key}
+    queue = replace(queue, claims=free, left=())
+    room = reserve.room(lab, settings, lab.sessions.look())
+    decision = decide_start(queue, room)
+    return decision.text if isinstance(decision, Refusal) else ""
+
+
+def retried(lab: Lab, run: Run, row: Discarding, seconds: float = 5.0) -> StartRequest | Discarding:
+    """What came of a retry: the request for its run once the work is discarded, else how it stands."""
+    wanted = StartRequest.objects.filter(
+        project=row.project, wanted_key=row.restarts, by=row.by, at__gte=row.asked_at
+    )
+    wanted = wanted.filter(Q(run=None) | Q(run__pk__gt=run.pk))
+    for _ in range(max(1, int(seconds / start_requests.STEP_SECONDS))):
+        asked = wanted.order_by("-pk").first()
+        if asked is not None:
+            return asked
+        fresh = Discarding.objects.filter(pk=row.pk).first()
+        if fresh is not None and fresh.error:
+            return fresh
+        lab.pause(start_requests.STEP_SECONDS)
+    return row

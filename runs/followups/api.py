@@ -11,9 +11,13 @@ from runs.api import asked, replies
 from runs.api import schemas as api_schemas
 from runs.api.asked import RunId
 from runs.api.router import Router
+from runs.core.states import AnswerCode
+from runs.dispatch import start_answers, start_requests
 from runs.followups import acts, views
 from runs.lifecycle.api import started
+from runs.models import StartRequest
 from runs.web.access import username
+from runs.web.refusals import Denied
 from runs.wiring import lab
 
 router = Router(tags=["Runs"])
@@ -46,3 +50,26 @@ def run_changes(request: HttpRequest, run_id: RunId, given: asked.Changes) -> St
     """
     found = views.run_of(run_id)
     return started(acts.request_changes(lab(), found, given.text, by=username(request)))
+
+
+@router.post(
+    "/{int:run_id}/retry", response=replies.act(api_schemas.Retried, 202), summary="Retry a run"
+)
+def run_retry(request: HttpRequest, run_id: RunId) -> Status[Any]:
+    """Discard what an ended run left, rescued first, then start its issue from scratch.
+
+    Refused before anything is removed where no run could start. `request` is null while the work is
+    being discarded; the run starts by itself then. The timeline tells how it went.
+    """
+    run = views.run_of(run_id)
+    found = acts.retried(lab(), run, acts.retry(lab(), run, by=username(request)))
+    if not isinstance(found, StartRequest):
+        if found.error:
+            raise Denied(502, "no_answer", f"Its work was not discarded: {found.error}")
+        return Status(202, api_schemas.Retried(text=views.DISCARDING, request=None, run=None))
+    asked_for = start_requests.wait(lab(), found)
+    code = AnswerCode(asked_for.answer)
+    text = start_answers.text(asked_for)
+    if code not in (AnswerCode.PENDING, AnswerCode.STARTED):
+        raise Denied(start_answers.STATUS[code], code.value, text)
+    return Status(202, api_schemas.Retried(text=text, request=asked_for.pk, run=asked_for.run_id))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from django.db.models import Q
 
-from runs.core.ports import Lab
+from runs.core.ports import Lab, SeamError
 from runs.followups import facts, review, rules
 from runs.followups.rules import Place
 from runs.models import Project, Run
@@ -106,3 +108,26 @@ def went_on(run: Run) -> int | None:
         return None
     rows = Run.objects.filter(continues=run).order_by("-pk")
     return rows.values_list("pk", flat=True).first()
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What of a run is discarded when it is retried. None: could not be told."""
+
+    commits: int | None
+    is_dirty: bool | None
+    has_worktree: bool
+    has_branch: bool
+
+
+def left(lab: Lab, run: Run) -> Left:
+    """Looked at now."""
+    repo, path = run.project.repo(lab.paths), Path(run.worktree or "-")
+    has_branch = facts.stored(lab, run).place is not Place.GONE
+    ahead, dirty = None, None
+    with contextlib.suppress(SeamError):
+        ahead = lab.repos.ahead(repo, run.branch, run.project.default_branch) if has_branch else 0
+    has_tree = bool(run.worktree) and path.is_dir()
+    with contextlib.suppress(SeamError):
+        dirty = lab.repos.is_dirty(path) if has_tree else False
+    return Left(ahead, dirty, has_tree, has_branch)

@@ -63,6 +63,21 @@ def why_not(run: Ended, *, wants_changes: bool) -> str:
     return _of_run(run, wants_changes) or _of_work(run) or _of_pull(run, wants_changes)
 
 
+def why_not_retry(run: Ended) -> str:
+    """Why nobody can start the issue of an ended run anew, in a sentence; empty when somebody can."""
+    if not run.outcome:
+        return "This run has not ended. Stop it first."
+    if run.newer is not None:
+        return f"Run {run.newer} of issue {run.key} came after this one. Retry that one."
+    if not run.is_settled:
+        return "It is being cleaned up still. Try again in a moment."
+    if run.outcome not in UNFINISHED:
+        return "It has delivered. Request changes on its pull request, or discard it under Parked."
+    if run.is_discarding:
+        return f"{run.branch} is being discarded already."
+    return ""
+
+
 def _of_run(run: Ended, wants_changes: bool) -> str:
     if not run.outcome:
         return "This run has not ended. Answer it on its page, or stop it first."

@@ -12,6 +12,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from runs import wiring
+from runs.core.ports import SeamError
+from runs.core.refusal import ActRefused
 from runs.core.states import AnswerCode
 from runs.dispatch import start_answers, start_requests
 from runs.followups import acts, pages
@@ -19,12 +21,14 @@ from runs.followups.acts import FollowUpRefused
 from runs.followups.pages import Box
 from runs.models import Run, StartRequest
 from runs.overview import queries
+from runs.people.stepup import confirmed
 from runs.web import answers
 from runs.web.access import act, username
 from runs.web.refusals import status_of
 from runs.wiring import lab
 from trackers.base import TrackerError
 
+DISCARDING = "Its work is being discarded. The new run is started by itself when that is done."
 Ask = Callable[..., StartRequest]
 BoxOf = Callable[..., Box | None]
 
@@ -41,6 +45,30 @@ def resume(request: HttpRequest, run_id: int) -> HttpResponse:
 def changes(request: HttpRequest, run_id: int) -> HttpResponse:
     """Have the open pull request of a run changed; the form by itself where that is asked for."""
     return _told(request, run_of(run_id), acts.request_changes, pages.changes_box)
+
+
+@require_http_methods(["GET", "POST"])
+@act
+@confirmed
+def retry(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Discard what an ended run left and start its issue anew; a page says first what that is."""
+    run, back = run_of(run_id), reverse("runs:run", args=[run_id])
+    if request.method == "GET" or not request.POST.get("sure"):
+        context = {"run": run, "left": pages.left(lab(), run), "page": queries.frame(wiring.lab())}
+        return answers.fresh(render(request, "followups/retry.html", context))
+    try:
+        found = acts.retried(lab(), run, acts.retry(lab(), run, by=username(request)))
+    except ActRefused as refused:
+        return answers.failed(request, refused.text, status_of(refused), back)
+    except SeamError as error:
+        text = f"Nothing was discarded and nothing started: {error}"
+        return answers.failed(request, text, 502, back)
+    if isinstance(found, StartRequest):
+        return answered(request, found, back)
+    if found.error:
+        text = f"Its work was not discarded, so nothing was started: {found.error}"
+        return answers.failed(request, text, 502, back)
+    return answers.done(request, {}, back, DISCARDING, "info")
 
 
 def _told(request: HttpRequest, run: Run, ask: Ask, box_of: BoxOf) -> HttpResponse:

@@ -17,7 +17,7 @@ from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind, TrackerKind
 from runs.forges import cadence
 from runs.kept import counts, owners, rescue, teardown
-from runs.models import Discarding, Project, Rescue
+from runs.models import Discarding, Project, Rescue, StartRequest
 from runs.projects import git_credentials
 from runs.pulls import acts as pulls
 from runs.pulls import mergeable
@@ -296,7 +296,10 @@ def _carry_out(lab: Lab, pk: int) -> None:
     why = ""
     try:
         discard(lab, row.project, row.branch, row.by, _told(lab, row.pk))
-    except (DiscardRefused, SeamError) as error:
+    except DiscardRefused as error:
+        # Killed after it was done, or there was nothing: the new run is asked for all the same.
+        why = "" if row.restarts and error.code == "gone" else str(error)
+    except SeamError as error:
         why = str(error)
     except NO_DATABASE as error:
         logger.warning("a discard lost the database", extra={"error": str(error)})
@@ -310,10 +313,22 @@ def _carry_out(lab: Lab, pk: int) -> None:
         if why:
             rows.update(error=why, process="")
         else:
-            rows.delete()
+            _done(lab, row)
     except NO_DATABASE as error:  # `tend` begins it again
         logger.warning("the end of a discard was not stored", extra={"error": str(error)})
         database.renew_connection()
+
+
+def _done(lab: Lab, row: Discarding) -> None:
+    """Forget what was carried out, and ask for the new run that was wanted; both or neither."""
+    with transaction.atomic():
+        gone, _ = Discarding.objects.filter(pk=row.pk, process=lab.process).delete()
+        if not gone or not row.restarts:
+            return
+        StartRequest.objects.create(
+            project=row.project, by=row.by, wanted_key=row.restarts, at=lab.now()
+        )
+        transaction.on_commit(lambda: lab.bell.look(row.project.slug), robust=True)
 
 
 def tend(lab: Lab) -> None:

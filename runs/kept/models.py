@@ -59,6 +59,12 @@ class Discarding(models.Model):
     total = models.BigIntegerField(default=0, help_text="Bytes to store; 0: not counted.")
     done = models.BigIntegerField(default=0, help_text="Bytes stored so far.")
     error = models.TextField(blank=True, default="")
+    restarts = models.CharField(
+        max_length=60,
+        blank=True,
+        default="",
+        help_text="The issue of which a new run is asked for once this is done.",
+    )
 
     class Meta:
         constraints = [
