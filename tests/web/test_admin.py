@@ -34,6 +34,9 @@ SETTINGS = {
     "watch_seconds": 60,
     "run_budget_minutes": 45,
     "quiet_minutes": 15,
+    **dict.fromkeys(
+        ("run_tokens_limit", "run_cost_limit", "day_tokens_limit", "day_cost_limit"), 0
+    ),
     "nudges": "on",
     "session_cap": 6,
     "sweep_minutes": 10,
