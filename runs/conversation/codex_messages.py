@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -72,14 +71,8 @@ def _function_call(item: Entry) -> Sequence[Message]:
 
 
 def _given(raw: object) -> Entry:
-    """The arguments of a call, which come as JSON in a text, or as a text."""
-    if isinstance(raw, dict):
-        return raw
-    try:
-        found = json.loads(raw) if isinstance(raw, str) else None
-    except (ValueError, RecursionError):
-        found = None
-    return found if isinstance(found, dict) else {"input": raw} if isinstance(raw, str) else {}
+    """The arguments of a call: an object, which `rules.parsed` read where it came in a text, or a text."""
+    return raw if isinstance(raw, dict) else {"input": raw} if isinstance(raw, str) else {}
 
 
 def _shell_call(item: Entry) -> Sequence[Message]:
@@ -226,17 +219,17 @@ def _printed_words(item: Entry, _call: str, kind: str) -> Sequence[Message]:
 
 def _printed_call(item: Entry, call: str, kind: str) -> Sequence[Message]:
     """A call and its result; what has no beginning of its own is told whole at its end."""
-    what = str(item.get("type"))
+    has_begun = item.get("type") in ("command_execution", "mcp_tool_call", "file_change")
     made = Message(Kind.CALL, tool=_tool(item), call=call, given=_asked(item))
     if kind != "item.completed":
-        return [made] if kind == "item.started" else [rules.note({"type": kind, "item": item})]
+        is_call = has_begun and kind == "item.started"
+        return [made] if is_call else [rules.note({"type": kind, "item": item})]
     code = _status(item)
     failed = item.get("status") == "failed" if code is None else code != 0
     text = rules.words(item, "aggregated_output") or rules.pretty(item.get("result") or "")
     result = Message(
         Kind.RESULT, text.strip('"'), call=call, exit_code=code, is_failed=bool(failed)
     )
-    has_begun = what in ("command_execution", "mcp_tool_call", "file_change")
     return [result] if has_begun else [made, result]
 
 

@@ -60,6 +60,7 @@ class Item:
         return spent if spent and spent >= timedelta(seconds=1) else None
 
 
+Place = tuple[int, int]
 Placed = tuple[int, int, Message]
 
 
@@ -70,31 +71,64 @@ def places(lines: Sequence[Line]) -> Iterator[Placed]:
             yield line.at, part, message
 
 
-def of(lines: Sequence[Line], *, is_inner: bool = False) -> list[Item]:
+def of(lines: Sequence[Line]) -> list[Item]:
     """The entries of these lines. What an agent did that a call started stands under that call."""
     placed = list(places(lines))
-    calls = {one.call for _, _, one in placed if one.kind is Kind.CALL and one.call}
-    results: dict[str, list[Placed]] = {}
-    inner: dict[str, list[Placed]] = {}
-    own: list[Placed] = []
-    for place in placed:
-        message = place[2]
-        if message.kind is Kind.RESULT and message.call in calls:
-            results.setdefault(message.call, []).append(place)
-        elif message.parent in calls and not is_inner:
-            inner.setdefault(message.parent, []).append(place)
-        else:
-            own.append(place)
-    return _items(own, results, inner)
+    joined = _Joined(placed)
+    for one in placed:
+        joined.add(one)
+    return _items(joined.own, joined)
 
 
-def _items(
-    placed: Sequence[Placed],
-    results: Mapping[str, Sequence[Placed]],
-    inner: Mapping[str, Sequence[Placed]],
-) -> list[Item]:
+class _Joined:
+    """Messages by where they are shown: on their own, as a call's result, or under a call.
+
+    A call is known by its place: its id was written by an agent, and may stand for several or be empty.
+    """
+
+    def __init__(self, placed: Sequence[Placed]) -> None:
+        self.own: list[Placed] = []
+        self.results: dict[Place, list[Placed]] = {}
+        self.inner: dict[Place, list[Placed]] = {}
+        self._newest: dict[str, Placed] = {}  # the calls so far, by their ids
+        self._roots: dict[str, Place] = {}  # those of them that stand on their own
+        calls = [one for _, _, one in placed if one.kind is Kind.CALL and one.call]
+        self._parents = {one.call: one.parent for one in reversed(calls)}
+
+    def add(self, placed: Placed) -> None:
+        """Put the next message where it belongs; a call that is told again is there already."""
+        at, part, message = placed
+        # Without an id, what stands on one line belongs together.
+        name = message.call or f"line {at}"
+        call = self._newest.get(name)
+        if message.kind is Kind.RESULT and call is not None:
+            self.results.setdefault(call[:2], []).append(placed)
+            return
+        if message.kind is Kind.CALL:
+            if call is not None and message.call and call[2].given == message.given:
+                return
+            self._newest[name] = placed
+        root = self._roots.get(self._outermost(message.parent))
+        if root is not None:
+            self.inner.setdefault(root, []).append(placed)
+            return
+        self.own.append(placed)
+        if message.kind is Kind.CALL and message.call:
+            self._roots[message.call] = (at, part)
+
+    def _outermost(self, parent: str) -> str:
+        """The first of the calls above a message; empty when one of them is its own ancestor."""
+        seen: set[str] = set()
+        while self._parents.get(parent) in self._parents:
+            if parent in seen:
+                return ""
+            seen.add(parent)
+            parent = self._parents[parent]
+        return parent
+
+
+def _items(placed: Sequence[Placed], joined: _Joined) -> list[Item]:
     found: list[Item] = []
-    seen: set[str] = set()
     answer = ""
     for at, part, message in placed:
         if message.kind is Kind.USAGE:
@@ -103,28 +137,19 @@ def _items(
         if message.kind is Kind.NOTE:
             _add_note(found, (at, part, message))
             continue
-        if message.kind is Kind.CALL and message.call in seen:
-            continue
         # Each part of one answer tells the tokens of the whole: they stand at its first.
         tokens = message.tokens if not message.message or message.message != answer else None
         answer = message.message or answer
         item = Item(at, part, message, tokens=tokens)
-        if message.kind is Kind.CALL:
-            seen.add(message.call)
-            item = _with_result(item, results, inner)
-        found.append(item)
+        found.append(_with_result(item, joined) if message.kind is Kind.CALL else item)
     return found
 
 
-def _with_result(
-    item: Item,
-    results: Mapping[str, Sequence[Placed]],
-    inner: Mapping[str, Sequence[Placed]],
-) -> Item:
-    call = item.message
-    told = results.get(call.call, ())
+def _with_result(item: Item, joined: _Joined) -> Item:
+    call, place = item.message, (item.at, item.part)
+    told = joined.results.get(place, ())
     result = rules.merged([one for _, _, one in told])
-    below = _items(inner.get(call.call, ()), results, {})
+    below = _items(joined.inner.get(place, ()), joined)
     # The place of the words that are shown, so that the whole of them can be asked for.
     shown = next(((a, p) for a, p, one in told if result and one.text == result.text), (0, 0))
     return replace(item, tool=Tool(call, result), output=shown, inner=below)

@@ -231,9 +231,10 @@ class Record:
 
     def _long(self, at: int, size: int) -> Message:
         """In the place of a line that is too long: how it begins."""
-        words = self._lab.mask(self.raw(at, HEAD).decode("utf-8", "replace"))[: HEAD // 2]
+        begun = rules.clean(self.raw(at, HEAD).decode("utf-8", "replace"))
+        words = self._lab.mask(begun)[: HEAD // 2]
         title = f"a line of {size / 1e6:.1f} MB"
-        return Message(Kind.UNKNOWN, f"{rules.clean(words)} …", tool=title)
+        return Message(Kind.UNKNOWN, f"{words} …", tool=title)
 
 
 def _cost(size: int) -> int:

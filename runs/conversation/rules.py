@@ -6,6 +6,7 @@ compared. What is not known is a message too, so that a newer version of a progr
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import re
@@ -26,7 +27,7 @@ PATCH_LINES = 4000
 AROUND = 2  # lines that stand above and below a change
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _DEPTH = 40
-_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+_ODD = re.compile(r"\\u(?:[dD][89a-fA-F]|001[bB])")  # half a letter, the beginning of a colour
 
 
 class Kind(StrEnum):
@@ -105,7 +106,7 @@ def read(raw: bytes, of: Reader, mask: Callable[[str], str]) -> Sequence[Message
         size = lenient_json.count(entry, "bytes") or 0
         return [Message(Kind.UNKNOWN, "It was not kept.", tool=f"{size / 1e6:.1f} MB")]
     if entry is None:
-        words = clean(mask(raw[:LINE_BYTES].decode("utf-8", "replace")))
+        words = mask(clean(raw[:LINE_BYTES].decode("utf-8", "replace")))
         return [Message(Kind.UNKNOWN, words)] if words.strip() else []
     try:
         found = of(entry)
@@ -120,13 +121,30 @@ def parsed(raw: bytes, mask: Callable[[str], str]) -> Entry | None:
         return None
     text = raw.decode("utf-8", "replace")
     try:
-        found = json.loads(text, parse_constant=lambda _: None, parse_float=_number)
-        # It holds a secret, or half a letter that no answer can carry: each value is looked at.
-        if mask(text) is not text or _HALF.search(text):
-            found = _masked(found, lambda one: mask(_whole(one)), 0)
+        found = _with_arguments(_loaded(text))
+        # It holds a secret, half a letter that no answer can carry, or a colour, without which a
+        # secret may stand there: each value is looked at.
+        if mask(text) is not text or _ODD.search(text):
+            found = _masked(found, lambda one: mask(_COLOURS.sub("", _whole(one))), 0)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def _loaded(text: str) -> Any:
+    """A JSON value without the numbers that no answer can carry. Raises ValueError, RecursionError."""
+    return json.loads(text, parse_constant=lambda _: None, parse_float=_number)
+
+
+def _with_arguments(found: Any) -> Any:
+    """The same with the arguments of Codex's call as the object that they are: they come in a text."""
+    payload = lenient_json.at(found, "payload")
+    for name in ("arguments", "input"):
+        said = lenient_json.at(payload, name)
+        if isinstance(said, str) and said.startswith("{"):
+            with contextlib.suppress(ValueError, RecursionError):
+                payload[name] = _loaded(said)
+    return found
 
 
 def _number(text: str) -> float | None:

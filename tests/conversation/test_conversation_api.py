@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -82,3 +83,15 @@ def test_what_no_answer_can_carry_is_left_out(looking, home, claude_run):
     homes.write(homes.claude_path(home, TREE), [raw])
     [one] = looking.get(f"/runs/{claude_run.pk}/conversation").json()["items"]
     assert one["input"] == {"a?": "?", "n": None, "m": None}
+
+
+def test_neither_is_it_in_what_codex_has_as_a_text(anna, looking, home, codex_run):
+    arguments = '{"command": "x \\ud800", "n": NaN, "m": 1e999}'
+    called = {"type": "function_call", "name": "shell", "call_id": "c1", "arguments": arguments}
+    line = {"type": "response_item", "payload": called}
+    homes.write(homes.codex_path(home), [homes.codex_meta(TREE), line])
+    given = {"command": "x ?", "n": None, "m": None}
+    *_, one = looking.get(f"/runs/{codex_run.pk}/conversation").json()["items"]
+    assert one["input"] == given
+    answer = anna.get(f"/runs/{codex_run.pk}/conversation/conversation.json")
+    assert json.loads(b"".join(answer.streaming_content))["messages"][-1]["input"] == given

@@ -226,6 +226,108 @@ def test_a_long_edit_of_lines_that_are_much_alike_is_read_at_once() -> None:
     assert (edit.removed, edit.added) == (3999, 3999)
 
 
+def test_a_secret_is_hidden_that_only_stands_there_without_colours() -> None:
+    talk, mask = long_talk.Claude(TREE), masking.mask(["sk-ant-Qw3rTy-0123456789"])
+    for sign in ("\x1bM", "\x1b[31m", "\x1b]0;x\x07"):
+        broken = f"sk-ant-{sign}Qw3rTy-0123456789"
+        arguments = json.dumps({"command": broken})
+        called = {"type": "function_call", "call_id": "c1", "arguments": arguments}
+        for line, of in (
+            (talk.says(broken), claude_messages.messages),
+            (talk.does("toolu_1", "Bash", command=broken), claude_messages.messages),
+            ({"type": "response_item", "payload": called}, codex_messages.messages),
+        ):
+            [message] = rules.read(json.dumps(line).encode(), of, mask)
+            assert "Qw3rTy" not in repr(message), line
+        [message] = rules.read(f"odd {broken}\n".encode(), claude_messages.messages, mask)
+        assert "Qw3rTy" not in repr(message)
+
+
+def test_two_calls_with_one_id_are_two_each_with_its_own_output() -> None:
+    talk = long_talk.Claude(TREE)
+    lines = []
+    for number in (1, 2):
+        lines += [
+            talk.does("call_0", "Bash", command=f"echo {number}")
+        ] * 2  # the second: told again
+        lines += [talk.gets("call_0", f"out {number}")]
+    tools = [one.tool for one in shown(lines) if one.tool]
+    told = [(one.call.given["command"], one.result and one.result.text) for one in tools]
+    assert told == [("echo 1", "out 1"), ("echo 2", "out 2")]
+
+
+def test_searches_without_an_id_are_all_there_and_done() -> None:
+    searches = [
+        {"type": "web_search_call", "action": {"type": "search", "query": f"q{n}"}} for n in (1, 2)
+    ]
+    lines = [{"type": "response_item", "payload": one} for one in searches]
+    found = shown(lines, codex_messages.messages)
+    assert [one.message.given["query"] for one in found] == ["q1", "q2"]
+    assert not any(one.is_running for one in found)
+
+
+def under(line: Any, parent: str) -> Any:
+    """The same as an agent's that this call started."""
+    return {**line, "parent_tool_use_id": parent}
+
+
+def test_what_the_agent_of_an_agent_did_stands_under_the_outermost_call() -> None:
+    talk = long_talk.Claude(TREE)
+    lines = [
+        talk.does("toolu_1", "Task"),
+        under(talk.does("toolu_2", "Task"), "toolu_1"),
+        under(talk.says("Deep."), "toolu_2"),
+        talk.gets("toolu_2", "two"),
+        talk.gets("toolu_1", "one"),
+    ]
+    [outer] = shown(lines)
+    assert [one.message.text or one.message.call for one in outer.inner] == ["toolu_2", "Deep."]
+    assert not any(one.is_running for one in (outer, *outer.inner))
+
+
+def test_calls_that_stand_under_each_other_are_shown_on_their_own() -> None:
+    talk = long_talk.Claude(TREE)
+    lines = [
+        under(talk.does("toolu_1", "Task"), "toolu_1"),
+        under(talk.does("toolu_2", "Task"), "toolu_3"),
+        under(talk.does("toolu_3", "Task"), "toolu_2"),
+        under(talk.says("Round."), "toolu_3"),
+    ]
+    assert [one.message.call or one.message.text for one in shown(lines)] == [
+        *("toolu_1", "toolu_2", "toolu_3"),
+        "Round.",
+    ]
+
+
+IDS = st.sampled_from(["", "a", "b", "c"])
+KINDS = st.sampled_from([Kind.WORDS, Kind.CALL, Kind.CALL, Kind.RESULT, Kind.NOTE])
+
+
+def told(found: list[Item]) -> list[str]:
+    """The texts of all messages that these entries show."""
+    texts: list[str] = []
+    for one in found:
+        texts += [note.text for _, _, note in one.notes] or [one.message.text]
+        texts += [one.tool.result.text] if one.tool and one.tool.result else []
+        texts += told(list(one.inner))
+    return texts
+
+
+@given(st.lists(st.tuples(KINDS, IDS, IDS), max_size=12))
+def test_each_message_is_shown_once_whatever_the_ids_say(drawn: Any) -> None:
+    made = [
+        Message(kind, str(n), call=call, parent=parent, given={"n": n})
+        for n, (kind, call, parent) in enumerate(drawn)
+    ]
+    texts = told(items.of([Line(n, 1, [one]) for n, one in enumerate(made)]))
+    assert len(texts) == len(set(texts))
+    missing = [one for one in made if one.text not in texts]
+    # Of several results of one call, one is shown.
+    assert {one.kind for one in missing} <= {Kind.RESULT}
+    shown_results = {one.call for one in made if one.kind is Kind.RESULT and one.text in texts}
+    assert {one.call for one in missing} <= shown_results
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: (
