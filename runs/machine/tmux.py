@@ -32,6 +32,8 @@ _NO_SERVER = (
 )
 # How long a program may take to show what was pasted; then Enter follows nevertheless.
 PASTED_WITHIN, PASTED_LOOK, PASTED_END = 10.0, 0.1, 12
+# With fewer, a text is not looked for by its letters.
+FEW_LETTERS = 2
 _PASTED = "Pastedtext"
 _COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
 _ELSEWHERE = "not-this-session"
@@ -52,15 +54,21 @@ def _gone(name: str) -> str:
 
 
 def _letters(text: str) -> str:
-    return "".join(c for c in _COLOURS.sub("", text) if c.isalnum())
+    return "".join(c for c in text if c.isalnum())
 
 
-def _shows(screen: str, before: str, text: str) -> bool:
-    """Whether the end of a text that was pasted came onto a screen; long ones show as a note."""
-    if screen == before:
+def _shows(screen: str | None, before: str | None, text: str) -> bool:
+    """Whether the end of a text that was pasted came onto a screen; long ones show as a note.
+
+    One of signs alone shows as a screen that has changed. None: a screen that could not be read.
+    """
+    if screen is None or screen == before:
         return False
     end = _letters(text)[-PASTED_END:]
-    return any(screen.count(part) > before.count(part) for part in (end, _PASTED))
+    if len(end) < FEW_LETTERS:
+        return before is not None
+    shown, had = _letters(screen), _letters(before or "")
+    return any(shown.count(part) > had.count(part) for part in (end, _PASTED))
 
 
 class TmuxSessions:
@@ -214,12 +222,12 @@ class TmuxSessions:
 
     def _paste(self, name: str, marker: str, text: str) -> None:
         """Paste what was loaded, and wait until the program shows it."""
-        before = self._letters(name)
+        before = self._plain(name)
         # In brackets where the program asks for them, so that a text of several lines stays one.
         self._give(name, marker, f"paste-buffer -p -d -b {name} -t ={name}:")
         # A program takes an Enter that comes along with a paste for a part of it.
         end = time.monotonic() + PASTED_WITHIN
-        while not _shows(self._letters(name), before, text):
+        while not _shows(self._plain(name), before, text):
             if time.monotonic() > end:
                 raise MaybeGiven("the program did not show the text, so Enter was not pressed")
             time.sleep(PASTED_LOOK)
@@ -242,12 +250,12 @@ class TmuxSessions:
         if done.status != 0:
             raise MaybeGiven(shell.words(["tmux", command.split()[0]], done))
 
-    def _letters(self, name: str) -> str:
-        """The letters and digits of a session's screen; empty where it cannot be read."""
+    def _plain(self, name: str) -> str | None:
+        """A session's screen without colours; None where it cannot be read."""
         try:
-            return _letters(self.screens([name]).get(name, ""))
+            return _COLOURS.sub("", self.screens([name]).get(name, ""))
         except SeamError:
-            return ""
+            return None
 
     def attach_command(self, name: str) -> Sequence[str]:
         return [self._program, "-S", str(self._paths.tmux_socket), "attach", "-t", f"={name}"]

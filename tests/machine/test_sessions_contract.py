@@ -107,6 +107,23 @@ def test_a_text_and_a_digit_reach_the_session_that_is_meant_and_no_other(session
     assert told.read_text() == text.replace("\n", "|") + "|2the end"
 
 
+@pytest.mark.parametrize("text", ["?", "👍"])
+def test_a_text_without_letters_is_sent_too(sessions, tmp_path, text):
+    """Nothing of it can be looked for on the screen by its letters."""
+    told = tmp_path / "told"
+    echo = "import sys; open(sys.argv[1], 'w').write(input('Ask? '))"
+    order = an_order(tmp_path, argv=[sys.executable, "-c", echo, str(told)])
+    sessions.start(order)
+    if not isinstance(sessions, FakeSessions):
+        until(lambda: "Ask?" in sessions.screens(["demo~1~afk-7"]).get("demo~1~afk-7", ""))
+    sessions.say("demo~1~afk-7", order.marker, text)
+    if isinstance(sessions, FakeSessions):
+        assert sessions.typed == [("demo~1~afk-7", text)]
+        return
+    until(lambda: told.exists() and told.read_text())
+    assert told.read_text() == text
+
+
 def test_two_sessions_of_one_name_are_refused(sessions, tmp_path):
     sessions.start(an_order(tmp_path))
     with pytest.raises(SeamError):
