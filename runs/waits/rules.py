@@ -31,9 +31,12 @@ WITH_CHOICES = (Wait.PERMISSION, Wait.QUESTION)
 FOR_A_WORD = (Wait.IDLE, Wait.ERROR)
 CHOICE_LINES, CHOICE_CHARACTERS, ABOVE, BELOW = 30, 200, 12, 4
 _ENTER = re.compile(r"\benter\b", re.IGNORECASE)
-_CURSOR = "❯›>"
+_CURSOR = "❯›"
 _UNDRAWN = str.maketrans("", "", f"│┃|{_CURSOR}")
 _CHOICE = re.compile(rf"[\s│┃|]*(?P<cursor>[{_CURSOR}]?)\s*(?P<digit>[1-9])[.)] +(?P<text>\S.*)")
+# Where a person writes: no program shows that below a dialog.
+_PROMPT = re.compile(rf"[\s│┃|]*[{_CURSOR}>](?!\s*[1-9][.)] )")
+_FRAME = re.compile(r"[\s│┃|─━═╌╭╮╰╯┌┐└┘-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +147,8 @@ def was_answered(asked_at: datetime | None, changed_at: datetime | None) -> bool
 def dialog(screen: str) -> Dialog:
     """What a program offers to choose from at the end of its screen, which has no colours.
 
-    Choices are numbered from 1 on, one under the other, two at least.
+    Choices are numbered from 1 on, one under the other, two at least, and the last thing there but
+    for a few hints: programs show what a person has told them as such a list too, above their prompt.
     """
     lines = screen.rstrip().splitlines()[-CHOICE_LINES:]
     found: list[Choice] = []
@@ -159,13 +163,18 @@ def dialog(screen: str) -> Dialog:
         if digit == len(found) + 1:
             found.append(Choice(digit, text[:CHOICE_CHARACTERS]))
             end, cursor = number, digit if match["cursor"] else cursor
-    if len(found) < 2:
+    if len(found) < 2 or not _are_hints(lines[end + 1 :]):
         return Dialog()
     block = lines[max(0, begin - ABOVE) : end + 1]
     plain = "\n".join(line.translate(_UNDRAWN).strip() for line in block)
     mark = hashlib.sha256(plain.encode("utf-8", "replace")).hexdigest()[:16]
     wants_enter = any(_ENTER.search(line) for line in lines[end + 1 : end + 1 + BELOW])
     return Dialog(tuple(found), mark, cursor, wants_enter)
+
+
+def _are_hints(lines: list[str]) -> bool:
+    said = [line for line in lines if not _FRAME.fullmatch(line)]
+    return len(said) <= BELOW and not any(_PROMPT.match(line) for line in said)
 
 
 def stops_budget(kind: Wait, is_wanted: bool) -> bool:

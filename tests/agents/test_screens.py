@@ -1,4 +1,4 @@
-"""The last line of a run, on screens that Claude Code 2.1.197 and Codex 0.169.0 drew at 160x48."""
+"""The last line of a run and the dialog it shows, on screens that Claude Code 2.1.197 and Codex 0.169.0 drew at 160x48."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from runs.lifecycle import observe
+from runs.waits import rules
 
 SCREENS = Path(__file__).with_name("screens")
 
@@ -48,3 +49,36 @@ def test_the_last_line_is_about_the_work(screen: str, line: str) -> None:
 )
 def test_other_lines_stay(screen: str, line: str) -> None:
     assert observe.last_line(screen) == line
+
+
+@pytest.mark.parametrize(
+    ("screen", "choices"),
+    [
+        ("claude_permission", ["Yes", "Yes, and don’t ask again for: git tag *", "No"]),
+        ("codex_trust", ["Trust and continue", "Back to Agent Command Center"]),
+        (
+            "codex_permission",
+            [
+                "Yes, proceed (y)",
+                "Yes, and don't ask again for commands that start with `git tag asked` (p)",
+                "No, and tell Codex what to do differently (esc)",
+            ],
+        ),
+    ],
+)
+def test_a_dialog_is_known(screen: str, choices: list[str]) -> None:
+    found = shown(screen)
+    assert [one.text for one in found.choices] == choices
+    assert (found.is_open, found.cursor) == (True, 1)
+    assert found.wants_enter is screen.startswith("codex")
+
+
+def test_no_other_screen_shows_a_dialog() -> None:
+    """Not even where a person gave a list, which both show behind the sign for a choice."""
+    names = [path.stem for path in SCREENS.glob("*.txt")]
+    open_ones = {name for name in names if shown(name).is_open}
+    assert open_ones == {"claude_permission", "codex_trust", "codex_permission"}
+
+
+def shown(screen: str) -> rules.Dialog:
+    return rules.dialog(observe.plain(observe.tidy((SCREENS / f"{screen}.txt").read_text())))

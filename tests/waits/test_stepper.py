@@ -189,6 +189,12 @@ def test_a_dialog_of_which_no_hook_tells_is_a_need_while_it_stands(world, run):
     assert (run.waits, len(told(NoticeKind.RUN_GOES_ON))) == ("", 1)
 
 
+def test_a_list_that_a_person_gave_is_no_question(world, run):
+    """It stands there behind the sign for a choice, above the prompt."""
+    shows(world, run, "› 1. Use it\n  2. Then push\n\n› Ask Codex to do anything")
+    assert looked(world, run, seconds=60).waits == ""
+
+
 @pytest.mark.parametrize(
     "screen",
     [
