@@ -60,7 +60,7 @@ class Form:
 def form(lab: Lab, run: Run) -> Form | None:
     """How a run may be answered now; None when it may not, or was answered a moment ago."""
     is_here = run.is_waiting and run.host == lab.host
-    if not is_here or (run.answered_at is not None and not _is_due_again(lab, run)):
+    if not is_here or _is_fresh(lab, run.answered_at) or _was_cut(lab, run):
         return None
     wants_choice = run.waits in rules.WITH_CHOICES
     try:
@@ -147,7 +147,8 @@ def _is_at(lab: Lab, run: Run, digit: int, mark: str) -> bool:
 def may_interrupt(lab: Lab, run: Run) -> bool:
     """Whether a turn of its agent can be interrupted by a key now."""
     works = run.state == RunState.WORKING and not run.is_one_shot and run.host == lab.host
-    return works and not _is_over(run) and not _was_interrupted_just_now(lab, run)
+    was_free = not _is_fresh(lab, run.turn_interrupted_at) and not _is_fresh(lab, run.answered_at)
+    return works and not _is_over(run) and was_free
 
 
 def interrupt(lab: Lab, run: Run, *, by: str) -> None:
@@ -168,12 +169,15 @@ def interrupt(lab: Lab, run: Run, *, by: str) -> None:
     if run.host != lab.host:
         raise AnswerRefused(ELSEWHERE)
     now, asked_at = lab.now(), run.asked_at
-    is_free = Q(turn_interrupted_at=None) | Q(turn_interrupted_at__lte=now - rules.LOST_AFTER)
+    lost = now - rules.LOST_AFTER
+    is_free = Q(turn_interrupted_at=None) | Q(turn_interrupted_at__lte=lost)
+    # The key would close the dialog that an answer is on its way to.
+    is_unanswered = Q(answered_at=None) | Q(answered_at__lte=lost)
     with transaction.atomic():
-        rows = Run.objects.working().filter(is_free, pk=run.pk, turn_ended_at=None)
+        rows = Run.objects.working().filter(is_free, is_unanswered, pk=run.pk, turn_ended_at=None)
         rows = rows.exclude(waits__in=rules.FOR_A_WORD)
         if not rows.update(turn_interrupted_at=now, turn_interrupted_by=by):
-            raise _second_interrupt(run)
+            raise _second_interrupt(lab, run)
         announce.tell(lab, NoticeKind.RUN_INTERRUPTED, f"interrupted: {KEY}", run=run, by=by)
     run.turn_interrupted_at, run.turn_interrupted_by = now, by
     mine = Run.objects.filter(pk=run.pk, turn_interrupted_at=now)
@@ -195,17 +199,20 @@ def _is_over(run: Run) -> bool:
     return has_told or run.waits in rules.FOR_A_WORD
 
 
-def _was_interrupted_just_now(lab: Lab, run: Run) -> bool:
-    at = run.turn_interrupted_at
+def _is_fresh(lab: Lab, at: datetime | None) -> bool:
+    """Whether something was sent then, of which is not known yet what came of it."""
     return at is not None and lab.now() - at < rules.LOST_AFTER
 
 
-def _second_interrupt(run: Run) -> AnswerRefused:
+def _second_interrupt(lab: Lab, run: Run) -> AnswerRefused:
     run.refresh_from_db()
-    if run.state != RunState.WORKING or run.turn_interrupted_at is None:
-        return AnswerRefused(NOTHING_TO_INTERRUPT, code="not_working")
-    text = f"{run.turn_interrupted_by} has interrupted it already. Nothing more was sent."
-    return AnswerRefused(text, code="answered")
+    if run.state == RunState.WORKING and _is_fresh(lab, run.turn_interrupted_at):
+        text = f"{run.turn_interrupted_by} has interrupted it already. Nothing more was sent."
+        return AnswerRefused(text, code="answered")
+    if run.state == RunState.WORKING and _is_fresh(lab, run.answered_at):
+        text = f"{run.answered_by} has answered it just now: {run.answer}. Escape was not sent."
+        return AnswerRefused(text, code="answered")
+    return AnswerRefused(NOTHING_TO_INTERRUPT, code="not_working")
 
 
 def _check(lab: Lab, run: Run, since: datetime) -> None:
@@ -232,8 +239,10 @@ def _seen(lab: Lab, run: Run) -> Dialog:
         raise AnswerRefused(text) from error
 
 
-def _is_due_again(lab: Lab, run: Run) -> bool:
-    return run.answered_at is not None and lab.now() - run.answered_at >= rules.LOST_AFTER
+def _was_cut(lab: Lab, run: Run) -> bool:
+    """Whether a key was sent just now to what it waits for, which may close that."""
+    at, since = run.turn_interrupted_at, run.waits_at
+    return _is_fresh(lab, at) and at is not None and since is not None and at > since
 
 
 def _take(lab: Lab, run: Run, text: str, by: str, mark: str = "") -> None:
@@ -243,20 +252,27 @@ def _take(lab: Lab, run: Run, text: str, by: str, mark: str = "") -> None:
     dialog still stands: `mark` is that of the one on the screen.
     """
     now, shown = lab.now(), lab.mask(text)[:SHOWN_CHARACTERS]
-    is_lost = Q(answered_at__lte=now - rules.LOST_AFTER, answered_mark=mark)
+    lost = now - rules.LOST_AFTER
+    is_lost = Q(answered_at__lte=lost, answered_mark=mark)
+    # What waits since an interrupt waits for the next word; what waited before it may be gone.
+    was_left = Q(turn_interrupted_at=None) | Q(turn_interrupted_at__lte=run.waits_at)
+    was_left |= Q(turn_interrupted_at__lte=lost)
     rows = Run.objects.working().exclude(waits="").filter(pk=run.pk, waits_at=run.waits_at)
     told = {"answer": shown, "answered_by": by, "answered_at": now, "answered_mark": mark}
     with transaction.atomic():
-        if not rows.filter(Q(answered_at=None) | is_lost).update(**told):
-            raise _refusal(run)
+        if not rows.filter(Q(answered_at=None) | is_lost, was_left).update(**told):
+            raise _refusal(lab, run)
         announce.tell(lab, NoticeKind.RUN_ANSWERED, f"answered: {shown}", run=run, by=by)
     run.answered_at = now
 
 
-def _refusal(run: Run) -> AnswerRefused:
+def _refusal(lab: Lab, run: Run) -> AnswerRefused:
     """Why an answer came too late, from the row as it is now."""
     before = run.waits_at
     run.refresh_from_db()
+    if run.is_waiting and _was_cut(lab, run):
+        text = f"{run.turn_interrupted_by} has interrupted it just now. Nothing more was sent."
+        return AnswerRefused(text, code="answered")
     if not run.is_waiting:
         return AnswerRefused(GONE_ON, code="not_waiting")
     if run.waits_at == before and run.answered_at is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
@@ -50,6 +51,9 @@ def seen(run: Run, screen: str = DIALOG) -> dict[str, Any]:
     return {"since": since(run), "mark": dialog(screen).mark}
 
 
+RULE = "─" * 60
+
+
 @pytest.mark.parametrize(
     ("screen", "found"),
     [
@@ -61,6 +65,11 @@ def seen(run: Run, screen: str = DIALOG) -> dict[str, Any]:
         ("1. a\n2. b\n2. again\n4. gap", ["a", "b"]),
         ("1. one\n" * 40 + "2. two", ["one", "two"]),
         ("1. old\n2. old\n" + "text\n" * 40, []),
+        (f"❯ 1. Use it\n  2. Then push\n\n⏺ Refused.\n{RULE}\n❯ \n{RULE}\n  ? for shortcuts", []),
+        ("❯ 1. a\n  2. b\n\n╭────╮\n│ >  │\n╰────╯", []),
+        ("› 1. a\n  2. b\n\n• Ok.\n\n› Ask Codex to do anything", []),
+        ("❯ 1. a\n  2. b\n\none\ntwo\nthree\nfour\nfive", []),
+        ("❯ 1. a\n  2. b\n     and what b means\n\n────\n Esc to cancel", ["a", "b"]),
         ("12. twelve\n1.none\n1. a\n2. " + "x" * 500, ["a", "x" * 200]),
     ],
 )
@@ -77,6 +86,7 @@ def test_two_dialogs_are_told_apart_and_a_moved_cursor_is_the_same_one():
     assert dialog(DIALOG.replace("rm -rf build", "git status")).mark != dialog(DIALOG).mark
     assert dialog(DIALOG).is_open
     assert not dialog("I did:\n1. this\n2. that").is_open
+    assert not dialog("They wrote:\n> 1. this\n> 2. that").is_open
 
 
 CONFIRM = f"{DIALOG}\n Press enter to confirm or esc to cancel\n\n\n"
@@ -206,6 +216,22 @@ def test_a_summary_of_several_points_is_no_choice(world, idle):
     assert (form.has_text, form.choices) == (True, ())
 
 
+LIST = f"❯ 1. Use it\n  2. Then push\n\n⏺ Refused. What now?\n{RULE}\n❯ \n{RULE}"
+
+
+def test_a_list_that_a_person_wrote_is_no_choice_and_takes_a_text(world, idle):
+    """Claude Code shows what it was told behind the sign that stands before its choices."""
+    shows(world, idle, LIST)
+    looked(world, idle, seconds=60)
+    form = acts.form(world.lab, idle)
+    assert form is not None
+    assert (form.has_text, form.choices) == (True, ())
+    with pytest.raises(AnswerRefused, match="asks something else"):
+        acts.choose(world.lab, idle, 1, since=since(idle), mark=dialog(LIST).mark, by="anna")
+    acts.say(world.lab, idle, "Use ssh.", since=since(idle), by="anna")
+    assert world.sessions.typed == [(idle.session, "Use ssh.")]
+
+
 @pytest.mark.parametrize("text", ["", " \n ", "x" * 4001])
 def test_a_text_that_says_nothing_or_too_much_is_refused_at_its_field(world, idle, text):
     with pytest.raises(AnswerRefused) as refused:
@@ -285,6 +311,44 @@ def test_an_answer_that_got_lost_may_be_given_again_while_its_dialog_stands(worl
     assert acts.form(world.lab, waiting) is not None
     acts.choose(world.lab, waiting, 1, **seen(waiting), by="ben")
     assert len(world.sessions.typed) == 1
+
+
+def test_a_choice_is_not_pressed_after_a_key_that_came_in_between(world, waiting):
+    """The key closed the dialog, so that the digit would go to the prompt."""
+    screens = world.sessions.screens
+
+    def read(names: Sequence[str], lines: int = 0) -> Mapping[str, str]:
+        found = screens(names, lines)
+        if not world.sessions.typed:
+            acts.interrupt(world.lab, Run.objects.get(pk=waiting.pk), by="ben")
+        return found
+
+    world.sessions.screens = read
+    with pytest.raises(AnswerRefused, match="ben has interrupted it just now") as refused:
+        acts.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
+    assert refused.value.code == "answered"
+    assert world.sessions.typed == [(waiting.session, "key Escape")]
+    waiting.refresh_from_db()
+    assert acts.form(world.lab, waiting) is None
+
+
+def test_no_key_is_sent_while_an_answer_is_on_its_way(world, waiting):
+    press = world.sessions.press
+
+    def pressed(name: str, marker: str, key: str) -> None:
+        mine = Run.objects.get(pk=waiting.pk)
+        assert not acts.may_interrupt(world.lab, mine)
+        with pytest.raises(AnswerRefused, match="anna has answered it just now: 1"):
+            acts.interrupt(world.lab, mine, by="ben")
+        press(name, marker, key)
+
+    world.sessions.press = pressed
+    acts.choose(world.lab, waiting, 1, **seen(waiting), by="anna")
+    assert world.sessions.typed == [(waiting.session, "key 1")]
+    world.sessions.press = press
+    world.clock.forward(seconds=31)  # nothing came of it
+    acts.interrupt(world.lab, waiting, by="ben")
+    assert world.sessions.typed[1:] == [(waiting.session, "key Escape")]
 
 
 def test_an_answer_that_arrived_is_not_given_again_to_the_next_dialog(world, waiting):
