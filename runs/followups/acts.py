@@ -15,6 +15,7 @@ from runs.dispatch import facts as dispatch_facts
 from runs.dispatch import reserve, start_requests
 from runs.dispatch.rules import Refusal, decide_start
 from runs.followups import facts, review, rules
+from runs.followups.rules import Ended
 from runs.models import Discarding, Run, Settings, StartRequest
 
 
@@ -31,6 +32,12 @@ def resume(lab: Lab, run: Run, text: str, *, by: str) -> StartRequest:
     said = _said(text)
     if not said:
         raise FollowUpRefused(rules.NO_TEXT, code="invalid", field="text")
+    before = _same(run, by, wants_changes=False, follow_up=said)
+    if before is not None:
+        return before
+    why = rules.why_not(facts.stored(lab, run), wants_changes=False)
+    if why:
+        raise FollowUpRefused(why, code="cannot_go_on")
     return _ask(lab, run, said, by, wants_changes=False)
 
 
@@ -40,10 +47,32 @@ def request_changes(lab: Lab, run: Run, text: str, *, by: str) -> StartRequest:
     Its agent is told the text, and what was commented on the pull request since it last went on.
     Raises FollowUpRefused, TrackerError.
     """
-    told = review.told(lab, run, _said(text))
+    said = _said(text)
+    before = _same(run, by, wants_changes=True, follow_up__contains=said)
+    if before is not None:
+        return before
+    _check(facts.stored(lab, run), only_run=True)
+    # Which pull request is open the tracker knows: somebody may have opened another one by hand.
+    found = facts.asked(lab, run)
+    _check(found)
+    told = review.told(lab, run, found.pull or 0, said)
     if not told:
         raise FollowUpRefused(rules.NO_CHANGES, code="invalid", field="text")
     return _ask(lab, run, told, by, wants_changes=True)
+
+
+def _check(found: Ended, *, only_run: bool = False) -> None:
+    """Raises FollowUpRefused where no changes can be asked for."""
+    why = (rules.of_run if only_run else rules.why_not)(found, wants_changes=True)
+    if why:
+        raise FollowUpRefused(why, code="cannot_go_on")
+
+
+def _same(run: Run, by: str, **words: object) -> StartRequest | None:
+    """The same request of the same person, while it is not over."""
+    mine = StartRequest.objects.filter(continues=run, by=by, **words)
+    found = mine.filter(answer__in=["", AnswerCode.STARTED]).select_related("run").last()
+    return found if found is not None and (found.run is None or found.run.is_active) else None
 
 
 def _said(text: str) -> str:
@@ -61,15 +90,6 @@ def readable(text: str) -> str:
 
 
 def _ask(lab: Lab, run: Run, told: str, by: str, *, wants_changes: bool) -> StartRequest:
-    mine = StartRequest.objects.filter(
-        continues=run, by=by, follow_up=told, wants_changes=wants_changes
-    )
-    before = mine.filter(answer__in=["", AnswerCode.STARTED]).select_related("run").last()
-    if before is not None and (before.run is None or before.run.is_active):
-        return before
-    why = rules.why_not(facts.stored(lab, run), wants_changes=wants_changes)
-    if why:
-        raise FollowUpRefused(why, code="cannot_go_on")
     try:
         with transaction.atomic():
             asked = StartRequest.objects.create(

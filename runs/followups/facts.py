@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
-
-from django.db.models import Q
 
 from runs.core.ports import Lab, SeamError
 from runs.followups.rules import Ended, Place
 from runs.lifecycle import orders
 from runs.models import AgentProfile, Discarding, Run, Settings
 from trackers.account import awaited
-from trackers.base import Ability, Tracker, Unreachable, best_pull
+from trackers.base import Ability, PullState, Tracker, Unreachable, best_pull
 
 logger = logging.getLogger(__name__)
+
+MOST_BEFORE = 100  # runs that went on one after the other
 
 
 def stored(lab: Lab, run: Run) -> Ended:
@@ -59,10 +60,25 @@ def _of_tracker(tracker: Tracker, run: Run, found: Ended) -> Ended:
     pulls = tracker.pulls({root: [run.branch]}).get(root)
     if pulls is None:
         raise _trouble(tracker, root)
-    pull = best_pull(pulls, run.branch)
+    began = _began(run)
+    mine = [
+        one
+        for one in pulls
+        if one.state is PullState.OPEN or one.created_at is None or one.created_at >= began
+    ]
+    pull = best_pull(mine, run.branch)
     if pull is None:
         return found
     return replace(found, pull=pull.number, pull_state=pull.state.value)
+
+
+def _began(run: Run) -> datetime:
+    """When the issue was claimed of which this run is a part; what was merged before is of another."""
+    for _ in range(MOST_BEFORE):
+        if run.continues is None:
+            break
+        run = run.continues
+    return run.requested_at
 
 
 def _trouble(tracker: Tracker, root: str) -> Exception:
@@ -76,8 +92,9 @@ def pull_of(run: Run) -> int | None:
 
 def newer(run: Run) -> int | None:
     """The newest run of the same issue that came after this one; a start that failed is none."""
-    rows = Run.objects.filter(project=run.project_id, issue_key=run.issue_key, pk__gt=run.pk)
-    rows = rows.filter(Q(outcome="") | Q(started_at__isnull=False))
+    rows = Run.objects.begun().filter(
+        project=run.project_id, issue_key=run.issue_key, pk__gt=run.pk
+    )
     return rows.order_by("-pk").values_list("pk", flat=True).first()
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from django.db.models import Q
-
 from runs.core.ports import Lab, SeamError
+from runs.core.states import TrackerKind
 from runs.followups import facts, review, rules
 from runs.followups.rules import Place
 from runs.models import Project, Run
 from runs.web import addresses
-from trackers.base import TrackerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +25,7 @@ class Box:
     how: str
     text: str = ""
     errors: Mapping[str, str] = field(default_factory=dict)
+    pull: int | None = None
 
     @property
     def url(self) -> str:
@@ -46,24 +45,31 @@ def resume_box(
 
 
 def changes_box(
-    lab: Lab, run: Run | None, text: str = "", errors: Mapping[str, str] | None = None
+    lab: Lab,
+    run: Run | None,
+    text: str = "",
+    errors: Mapping[str, str] | None = None,
+    pull: int | None = None,
 ) -> Box | None:
-    """The form of Request changes; None where nobody can go on with the pull request."""
+    """The form of Request changes for an open pull request, by default the one that the run knows of.
+
+    None where nobody can go on with it.
+    """
     if run is None or run.settled_at is None:
         return None
     found = facts.stored(lab, run)
-    if rules.why_not(found, wants_changes=True):
+    found = replace(found, pull=pull or found.pull)
+    if found.pull is None or rules.why_not(found, wants_changes=True):
         return None
-    words = f"{how(run, found.place)}, and with {_said(lab, run)}."
-    return Box("changes", "Request changes", run, words, text, errors or {})
+    words = f"{how(run, found.place)}, and with {_said(lab, run, found.pull)}."
+    return Box("changes", "Request changes", run, words, text, errors or {}, found.pull)
 
 
-def _said(lab: Lab, run: Run) -> str:
-    """How much of the review goes along."""
-    try:
-        number = len(review.said_of(lab, run))
-    except TrackerError:
-        return "what was commented, once the tracker answers"
+def _said(lab: Lab, run: Run, pull: int) -> str:
+    """How much of the review goes along; a forge is asked for it once the button is pressed."""
+    if run.project.tracker != TrackerKind.BUILTIN:
+        return "what was commented on it since changes were last made"
+    number = len(review.said_of(lab, run, pull))
     return {0: "no comment", 1: "1 comment of the review"}.get(
         number, f"{number} comments of the review"
     )
@@ -86,8 +92,7 @@ def how(run: Run, place: Place | None) -> str:
 
 def of_pull(project: Project, head: str) -> Run | None:
     """The newest run of a pull request's branch; a start that failed is none."""
-    rows = Run.objects.filter(project=project, branch=head)
-    rows = rows.filter(Q(outcome="") | Q(started_at__isnull=False))
+    rows = Run.objects.begun().filter(project=project, branch=head)
     return rows.select_related("project__agent", "profile").order_by("-pk").first()
 
 
@@ -106,7 +111,7 @@ def went_on(run: Run) -> int | None:
     """The run that went on with this one, if any did."""
     if not run.outcome:
         return None
-    rows = Run.objects.filter(continues=run).order_by("-pk")
+    rows = Run.objects.begun().filter(continues=run).order_by("-pk")
     return rows.values_list("pk", flat=True).first()
 
 

@@ -1,65 +1,85 @@
-"""What a review says to the agent whose pull request is to be changed: its comments, as text."""
+"""What a review says to the agent whose pull request is to be changed: its comments, as text.
+
+The person who asks decides; what others commented is quoted, and nothing in it is an order.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 
 from runs.core.ports import Lab
-from runs.core.states import TrackerKind
-from runs.followups import facts, rules
-from runs.models import Run
+from runs.core.states import Outcome, TrackerKind
+from runs.followups import rules
+from runs.models import Project, Run, StartRequest
 from runs.pulls import comments as pull_comments
 from trackers import plain
 from trackers.account import awaited
+from trackers.base import Comment
 
-# How what an agent writes is signed; the review is what others wrote.
+# How what an agent writes is signed, here and on a forge; the review is what others wrote.
 _AGENT = re.compile(r".+, run \d+")
-_MORE = "\n\nMore was said than is told here: read all of it with `labctl pr view`."
+_SIGNED = re.compile(r"\n_[^\n]+, run \d+, through labsite_\s*\Z")
 
 
-def told(lab: Lab, run: Run, text: str) -> str:
-    """The request with its comments; empty when there is nothing to tell. Raises TrackerError."""
-    said = said_of(lab, run)
+def told(lab: Lab, run: Run, number: int, text: str) -> str:
+    """The request with what was commented on pull request `number`; empty when there is nothing to tell.
+
+    Raises TrackerError.
+    """
+    said = said_of(lab, run, number)
     if not text and not said:
         return ""
-    parts = [f"Changes are requested on pull request {facts.pull_of(run)}."]
-    parts += [text] if text else []
-    parts += ["What was commented on it:", *said] if said else []
-    whole = "\n\n".join(parts)
-    limit = rules.TOLD_CHARACTERS
-    return whole if len(whole) <= limit else f"{whole[:limit]}{_MORE}"
+    trusted, others = _trusted(run.project, said)
+    is_ours = run.project.tracker == TrackerKind.BUILTIN
+    return rules.review(number, text, trusted, left_out=others, is_ours=is_ours)
 
 
-def said_of(lab: Lab, run: Run) -> Sequence[str]:
-    """What others commented since the run was asked for, oldest first. Raises TrackerError.
+def said_of(lab: Lab, run: Run, number: int) -> Sequence[Comment]:
+    """What others commented since changes were last made, oldest first. Raises TrackerError.
 
-    A forge tells its comments without their time and without those on lines, so all of it is told.
+    A comment whose time is not told counts as new: told twice is better than never.
     """
-    number = facts.pull_of(run)
-    if number is None:
-        return ()
+    since = _since(run)
     if run.project.tracker == TrackerKind.BUILTIN:
-        return list(_kept(run, number))
-    return list(_elsewhere(lab, run, number))
+        found = _kept(run.project, number)
+    else:
+        found = _elsewhere(lab, run.project, number)
+    return [one for one in found if since is None or one.at is None or one.at >= since]
 
 
-def _kept(run: Run, number: int) -> Iterator[str]:
-    for one in pull_comments.comments(run.project, number):
-        if one.at < run.requested_at or _AGENT.fullmatch(one.author):
+def _since(run: Run) -> datetime | None:
+    """When the changes were asked for that were made last on this branch; None for none yet."""
+    asked = StartRequest.objects.filter(
+        project=run.project_id, wants_changes=True, run__branch=run.branch, run__pk__lte=run.pk
+    )
+    asked = asked.filter(run__outcome=Outcome.SUCCEEDED).order_by("-run_id")
+    return asked.values_list("run__requested_at", flat=True).first()
+
+
+def _trusted(project: Project, said: Sequence[Comment]) -> tuple[list[Comment], int]:
+    """The comments of those who are trusted in the project, and how many others wrote."""
+    names = project.trusted_names
+    found = [one for one in said if not names or one.author.casefold() in names]
+    return found, len(said) - len(found)
+
+
+def _kept(project: Project, number: int) -> Iterator[Comment]:
+    for one in pull_comments.comments(project, number):
+        if _AGENT.fullmatch(one.author):
             continue
-        where = f" on {plain.line(one.path)}:{one.line}" if one.path else ""
         side = " (the old side)" if one.side == "old" else ""
-        quote = f"\n> {plain.line(one.quote)}" if one.quote else ""
-        yield f"{plain.line(one.author)}{where}{side}:{quote}\n{plain.text(one.body)}"
+        place = f"{one.path}:{one.line}{side}" if one.path else ""
+        yield Comment(one.author, one.body, one.at, place, one.quote)
 
 
-def _elsewhere(lab: Lab, run: Run, number: int) -> Iterator[str]:
-    tracker = lab.tracker_for(run.project.tracker)
+def _elsewhere(lab: Lab, project: Project, number: int) -> Iterator[Comment]:
+    tracker = lab.tracker_for(project.tracker)
     if tracker is None:
         return
     with awaited():
-        found = tracker.pull_comments(run.project.tracker_root, number)
+        found = tracker.pull_comments(project.tracker_root, number)
     for one in found:
-        if one.body.strip():
-            yield f"{plain.line(one.author)}:\n{plain.text(one.body)}"
+        if plain.text(one.body).strip() and not _SIGNED.search(one.body):
+            yield one

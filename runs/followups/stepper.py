@@ -27,17 +27,19 @@ def launch_pass(tick: TickContext) -> int:
         .select_related("project__agent", "continues__profile", "continues__project__agent")
         .order_by("pk")
     )
-    return sum([_answer(tick, asked) for asked in waiting])
+    silent: dict[int, str] = {}
+    return sum([_answer(tick, asked, silent) for asked in waiting])
 
 
-def _answer(tick: TickContext, asked: StartRequest) -> bool:
+def _answer(tick: TickContext, asked: StartRequest, silent: dict[int, str]) -> bool:
+    """`silent` are the projects whose tracker gave no answer in this pass, with its words."""
     lab, run = tick.lab, asked.continues
     assert run is not None  # noqa: S101  (asked for)
     tick.keep_lease()
     button = "Request changes" if asked.wants_changes else "Resume"
     if start_requests.is_late(lab, asked, button):
         return False
-    found = _look(tick, asked, run)
+    found = _look(tick, asked, run, silent)
     if isinstance(found, Refusal):
         start_requests.refuse(lab, asked, found)
         return False
@@ -50,15 +52,20 @@ def _answer(tick: TickContext, asked: StartRequest) -> bool:
     return start_requests.take(tick, asked, start, run.issue_title, before=before)
 
 
-def _look(tick: TickContext, asked: StartRequest, run: Run) -> Ended | Refusal:
+def _look(
+    tick: TickContext, asked: StartRequest, run: Run, silent: dict[int, str]
+) -> Ended | Refusal:
     """What is known of the run now, or why nothing is started."""
     for obstacle in eligibility.of_project(_queue(tick, run)):
         if not obstacle.only_auto:
             return refusal(obstacle)
-    try:
-        found = facts.asked(tick.lab, run)
-    except TrackerError as error:
-        text = f"The tracker did not answer: {error} Nothing was started."
+    if run.project_id not in silent:
+        try:
+            found = facts.asked(tick.lab, run)
+        except TrackerError as error:
+            silent[run.project_id] = str(error)
+    if run.project_id in silent:
+        text = f"The tracker did not answer: {silent[run.project_id]} Nothing was started."
         return Refusal(AnswerCode.TRACKER_FAILED, text)
     why = rules.why_not(found, wants_changes=asked.wants_changes)
     return Refusal(AnswerCode.CANNOT_GO_ON, why) if why else found

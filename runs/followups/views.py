@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -31,6 +32,7 @@ from trackers.base import TrackerError
 DISCARDING = "Its work is being discarded. The new run is started by itself when that is done."
 Ask = Callable[..., StartRequest]
 BoxOf = Callable[..., Box | None]
+MOST_KEPT = 10_000
 
 
 @require_http_methods(["GET", "POST"])
@@ -44,7 +46,11 @@ def resume(request: HttpRequest, run_id: int) -> HttpResponse:
 @act
 def changes(request: HttpRequest, run_id: int) -> HttpResponse:
     """Have the open pull request of a run changed; the form by itself where that is asked for."""
-    return _told(request, run_of(run_id), acts.request_changes, pages.changes_box)
+    number = request.POST.get("pull", "")
+    pull = int(number) if number.isascii() and number.isdigit() and len(number) < 10 else None
+    return _told(
+        request, run_of(run_id), acts.request_changes, partial(pages.changes_box, pull=pull)
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -72,44 +78,53 @@ def retry(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def _told(request: HttpRequest, run: Run, ask: Ask, box_of: BoxOf) -> HttpResponse:
-    back = reverse("runs:run", args=[run.pk])
     if request.method == "GET":
         return _form(request, run, box_of(lab(), run))
     text = request.POST.get("text", "")
     try:
         asked = ask(lab(), run, text, by=username(request))
     except FollowUpRefused as refused:
-        box = box_of(lab(), run, text[:10_000], refused.fields) if refused.fields else None
-        if box is None:
-            return answers.failed(request, refused.text, status_of(refused), back)
+        if not refused.fields:
+            return _refused(request, run, box_of, refused.text, status_of(refused))
+        box = box_of(lab(), run, text[:MOST_KEPT], refused.fields)
         return _form(request, run, box, refused.text)
     except TrackerError as error:
-        text = f"The comments could not be read, so nothing was started: {error}"
-        return answers.failed(request, text, 502, back)
-    return answered(request, asked, back)
-
-
-def answered(request: HttpRequest, asked: StartRequest, back: str) -> HttpResponse:
-    """Where somebody goes who asked for a run: to its page, once it is there."""
+        words = f"The comments could not be read, so nothing was started: {error}"
+        return _refused(request, run, box_of, words, 502)
     asked = start_requests.wait(lab(), asked)
-    code, text = AnswerCode(asked.answer), start_answers.text(asked)
+    code = AnswerCode(asked.answer)
     if asked.run is not None and code is AnswerCode.STARTED:
         return answers.elsewhere(request, reverse("runs:run", args=[asked.run.pk]))
+    words, status = start_answers.text(asked), start_answers.STATUS[code]
     if code is AnswerCode.PENDING:
-        return answers.failed(request, text, start_answers.STATUS[code], back, "info")
-    return answers.failed(request, text, start_answers.STATUS[code], back)
+        back = reverse("runs:run", args=[run.pk])
+        return answers.failed(request, words, status, back, "info")
+    return _refused(request, run, box_of, words, status)
 
 
-def _form(request: HttpRequest, run: Run, box: Box | None, wrong: str = "") -> HttpResponse:
-    """The form with what was typed and the error at its field."""
-    context: dict[str, Any] = {"box": box, "run": run, "can_act": True}
+def _refused(
+    request: HttpRequest, run: Run, box_of: BoxOf, words: str, status: int
+) -> HttpResponse:
+    """Why nothing was started. Without JavaScript with the form, so that no word typed is lost."""
+    text = request.POST.get("text", "")[:MOST_KEPT]
+    box = None if answers.is_htmx(request) else box_of(lab(), run, text)
+    if box is None:
+        return answers.failed(request, words, status, reverse("runs:run", args=[run.pk]))
+    return _form(request, run, box, words, status)
+
+
+def _form(
+    request: HttpRequest, run: Run, box: Box | None, wrong: str = "", status: int = 422
+) -> HttpResponse:
+    """The form with what was typed, and what was wrong."""
+    context: dict[str, Any] = {"box": box, "run": run, "can_act": True, "wrong": wrong}
     if wrong and box is not None and answers.is_htmx(request):
         part = render_to_string("followups/_box.html", context, request)
         regions = {"banner": answers.banner(wrong), box.name: part}
         return answers.fresh(HttpResponse(answers.partials(regions), status=422))
-    status = 422 if wrong else 200
     context["page"] = queries.frame(wiring.lab())
-    return answers.fresh(render(request, "followups/page.html", context, status=status))
+    shown = render(request, "followups/page.html", context, status=status if wrong else 200)
+    return answers.fresh(shown)
 
 
 def run_of(run_id: int) -> Run:

@@ -43,6 +43,10 @@ class RunQuerySet(models.QuerySet["Run"]):
         """Runs without an outcome, starting ones included."""
         return self.filter(outcome="")
 
+    def begun(self) -> RunQuerySet:
+        """Without starts that failed, which nobody can go on with."""
+        return self.filter(Q(outcome="") | Q(started_at__isnull=False))
+
     def working(self) -> RunQuerySet:
         """Runs whose session was seen alive once and that have no outcome."""
         return self.filter(outcome="", state=RunState.WORKING)

@@ -50,7 +50,8 @@ def pull(request: HttpRequest, run_id: int) -> HttpResponse:
     context["can_act"] = may_act(request.user)
     if context["can_act"] and pull_page.is_open(context):
         newest = follow_up_pages.of_pull(context["project"], context["run"].branch)
-        context["changes_wanted"] = follow_up_pages.changes_box(wiring.lab(), newest)
+        number = context["pull"].number
+        context["changes_wanted"] = follow_up_pages.changes_box(wiring.lab(), newest, pull=number)
     return answers.fresh(render(request, "pulls/run_pull.html", context))
 
 

@@ -88,7 +88,8 @@ def reviewed(project: Project, number: int) -> Context:
     pull = context["pull"]
     box = None
     if pull.state == PullState.OPEN:
-        box = follow_up_pages.changes_box(lab(), follow_up_pages.of_pull(project, pull.head))
+        newest = follow_up_pages.of_pull(project, pull.head)
+        box = follow_up_pages.changes_box(lab(), newest, pull=pull.number)
     return {**context, "changes_wanted": box}
 
 
