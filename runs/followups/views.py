@@ -32,6 +32,7 @@ from trackers.base import TrackerError
 DISCARDING = "Its work is being discarded. The new run is started by itself when that is done."
 Ask = Callable[..., StartRequest]
 BoxOf = Callable[..., Box | None]
+Refuse = Callable[[str, int], HttpResponse]
 MOST_KEPT = 10_000
 
 
@@ -70,7 +71,8 @@ def retry(request: HttpRequest, run_id: int) -> HttpResponse:
         text = f"Nothing was discarded and nothing started: {error}"
         return answers.failed(request, text, 502, back)
     if isinstance(found, StartRequest):
-        return answered(request, found, back)
+        refuse = partial(answers.failed, request, back=back)
+        return _answered(request, found, back, refuse)
     if found.error:
         text = f"Its work was not discarded, so nothing was started: {found.error}"
         return answers.failed(request, text, 502, back)
@@ -91,15 +93,22 @@ def _told(request: HttpRequest, run: Run, ask: Ask, box_of: BoxOf) -> HttpRespon
     except TrackerError as error:
         words = f"The comments could not be read, so nothing was started: {error}"
         return _refused(request, run, box_of, words, 502)
+    back = reverse("runs:run", args=[run.pk])
+    return _answered(request, asked, back, partial(_refused, request, run, box_of))
+
+
+def _answered(request: HttpRequest, asked: StartRequest, back: str, refuse: Refuse) -> HttpResponse:
+    """Where somebody goes who asked for a run: to its page, once it is there.
+
+    `refuse` answers with why nothing was started, and its status.
+    """
     asked = start_requests.wait(lab(), asked)
-    code = AnswerCode(asked.answer)
+    code, words = AnswerCode(asked.answer), start_answers.text(asked)
     if asked.run is not None and code is AnswerCode.STARTED:
         return answers.elsewhere(request, reverse("runs:run", args=[asked.run.pk]))
-    words, status = start_answers.text(asked), start_answers.STATUS[code]
     if code is AnswerCode.PENDING:
-        back = reverse("runs:run", args=[run.pk])
-        return answers.failed(request, words, status, back, "info")
-    return _refused(request, run, box_of, words, status)
+        return answers.failed(request, words, start_answers.STATUS[code], back, "info")
+    return refuse(words, start_answers.STATUS[code])
 
 
 def _refused(
