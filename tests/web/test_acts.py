@@ -78,6 +78,10 @@ ELSEWHERE = {
     "session-start": "test_manual_pages.py",
     "session-stop": "test_manual_pages.py",
     "run-answer": "test_answering.py",
+    "run-interrupt": "test_interrupting.py",
+    "resume": "test_resume_pages.py",
+    "changes": "test_changes.py",
+    "retry": "test_retrying.py",
 }
 
 
