@@ -194,6 +194,7 @@ class FakeRepos(FakeHistory, FakeKept):
         FakeKept.__init__(self)
         self.heads: dict[Path, dict[str, str]] = {}
         self.trees: dict[Path, FakeTree] = {}
+        self.half_made: set[Path] = set()
         self.urls: dict[str, str] = {}
         self.origins: dict[str, dict[str, str]] = {}
         self.broken_fetch = ""
@@ -274,11 +275,17 @@ class FakeRepos(FakeHistory, FakeKept):
         self.trees[path] = FakeTree(branch, tip, is_dirty, repo=repo)
         path.mkdir(parents=True)
 
-    def add_again(self, repo: Path, path: Path, branch: str) -> None:
+    def add_again(self, repo: Path, path: Path, branch: str) -> bool:
+        if path in self.half_made:
+            self.half_made.remove(path)
+            self.force_remove(repo, path)
+        if path.exists():
+            return False
         tip = self._branches(repo).get(branch)
         if tip is None:
             raise SeamError(f"git worktree failed: invalid reference: {branch}")
         self._plant(repo, path, branch, tip, is_dirty=False)
+        return True
 
     def remove_worktree(self, repo: Path, path: Path) -> None:
         if self.broken_remove:

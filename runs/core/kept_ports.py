@@ -127,6 +127,13 @@ class Keeping(Protocol):
         Only for folders that are nobody's work. Raises SeamError.
         """
 
+    def add_again(self, repo: Path, path: Path, branch: str) -> bool:
+        """Make the worktree of a branch that is there, whole or not at all. Raises SeamError.
+
+        False when there is a folder already, which is left alone. Only one whose making was cut
+        short is made anew: nobody has worked in it.
+        """
+
     def force_remove(self, repo: Path, path: Path) -> None:
         """Remove a worktree whatever it holds; one that is gone is fine. Raises SeamError."""
 

@@ -406,9 +406,6 @@ class Repos(History, Keeping, Merging, Protocol):
         Raises SeamError otherwise; then something half-made may be there, for `roll_back`.
         """
 
-    def add_again(self, repo: Path, path: Path, branch: str) -> None:
-        """Make a worktree of a branch that is there and has none. Raises SeamError."""
-
     def remove_worktree(self, repo: Path, path: Path) -> None:
         """Remove a clean worktree; git refuses a dirty one. Raises SeamError."""
 

@@ -273,8 +273,7 @@ def _take_up(lab: Lab, run: Run) -> None:
         tip = lab.repos.tip(repo, f"refs/heads/{run.branch}")
         if tip is None:
             raise StartFailed(f"its branch {run.branch} is not there any more")
-        if not path.exists():
-            lab.repos.add_again(repo, path, run.branch)
+        if lab.repos.add_again(repo, path, run.branch):
             _step(lab, run, f"Worktree made again on {run.branch} at {tip[:7]}")
         if not _keep(run, worktree=str(path), head_before=run.head_before or tip):
             raise NoLongerWanted

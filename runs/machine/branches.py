@@ -13,10 +13,13 @@ from pathlib import Path
 from runs.core.kept_ports import Branch, Standing
 from runs.core.ports import SeamError
 from runs.machine import shell, worktree_links
+from runs.machine.files import read_small
 from runs.machine.git import QUICK, Git, failed
 
 _STEP = 0.05
 _MANY = 200
+LOCK_BYTES = 200
+_MAKING = "initializing"  # git's own reason for the lock of a worktree that it makes
 _FIELDS = "--format=%(refname:strip=2)%00%(objectname)%00%(committerdate:unix)%00%(worktreepath)"
 
 
@@ -112,6 +115,30 @@ class GitKept:
         if done.status != 0:
             raise failed("worktree", done)
 
+    def add_again(self, repo: Path, path: Path, branch: str) -> bool:
+        """git tidies up after itself, unless it was killed or had no time for that."""
+        if _is_half_made(repo, path):
+            self._clear(repo, path)
+        if path.exists():
+            return False
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._git(repo, "worktree", "prune", timeout=QUICK)
+        argv = ("worktree", "add", "-q", "--no-guess-remote", "--", str(path), branch)
+        try:
+            done = self._git(repo, *argv, looks_at_files=True)
+            if done.status != 0:
+                raise failed("worktree", done)
+        except SeamError:
+            if _is_half_made(repo, path):
+                self._clear(repo, path)
+            raise
+        return True
+
+    def _clear(self, repo: Path, path: Path) -> None:
+        """Locked notes of a folder that is gone would stay, and stand in its way."""
+        self._git(repo, "worktree", "unlock", str(path), timeout=QUICK)
+        self.force_remove(repo, path)
+
     def delete_branch(self, repo: Path, branch: str, tip: str) -> None:
         self._git.ask(repo, "update-ref", "-d", f"refs/heads/{branch}", tip, timeout=QUICK)
 
@@ -126,6 +153,14 @@ class GitKept:
                 if size.isdigit():
                     found[Path(name)] = int(size) * 1024
         return found
+
+
+def _is_half_made(repo: Path, path: Path) -> bool:
+    """Whether git itself says that it has begun this worktree and not come to its end."""
+    notes = (
+        admin for admin, at in worktree_links.registered(repo) if at.resolve() == path.resolve()
+    )
+    return any((read_small(one / "locked", LOCK_BYTES) or "").strip() == _MAKING for one in notes)
 
 
 def _refs(prefixes: Sequence[str]) -> tuple[str, ...]:

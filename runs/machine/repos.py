@@ -199,14 +199,6 @@ class GitRepos:
             raise SeamError(f"the disk is full. {failed('worktree', done)}")
         raise failed("worktree", done)
 
-    def add_again(self, repo: Path, path: Path, branch: str) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._git(repo, "worktree", "prune", timeout=QUICK)
-        argv = ("worktree", "add", "-q", "--no-guess-remote", "--", str(path), branch)
-        done = self._git(repo, *argv, looks_at_files=True)
-        if done.status != 0:
-            raise failed("worktree", done)
-
     def remove_worktree(self, repo: Path, path: Path) -> None:
         if not path.exists():
             self._git.ask(repo, "worktree", "prune", timeout=QUICK)

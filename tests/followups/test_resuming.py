@@ -212,6 +212,14 @@ def test_a_worktree_that_is_gone_is_made_again_on_its_branch(world, project):
     assert run.worktree == before.worktree
 
 
+def test_a_worktree_whose_making_was_cut_short_is_made_anew_and_not_used(world, project):
+    before = dead(world, project)
+    world.repos.half_made.add(Path(before.worktree))
+    run = _resumed(world, before)
+    assert (run.state, world.repos.half_made) == (RunState.WORKING, set())
+    assert "Worktree made again on afk/7 at fffffff" in _told("run.step")
+
+
 def test_a_branch_that_is_gone_is_refused_before_anything_is_asked_for(world, project):
     before = dead(world, project)
     world.repos.delete_branch(project.repo(world.lab.paths), "afk/7", before.fork_point)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
+import subprocess
 
 import pytest
 
@@ -68,6 +71,68 @@ def test_a_clean_worktree_is_removed_and_its_branch_kept(repos, tmp_path):
     assert not (tmp_path / "tree").exists()
     assert seam.claims(repo) == {"7"}
     seam.remove_worktree(repo, tmp_path / "tree")
+
+
+def test_a_worktree_is_made_again_on_its_branch_and_one_that_is_there_is_left_alone(
+    repos, tmp_path
+):
+    seam, repo = repos
+    tree = tmp_path / "tree"
+    seam.add_worktree(repo, tree, "afk/7", seam.upstream(repo, "main"))
+    seam.remove_worktree(repo, tree)
+    assert seam.add_again(repo, tree, "afk/7") is True
+    assert (seam.standing(repo, tree).branch, seam.is_dirty(tree)) == ("afk/7", False)
+    (tree / "new.txt").write_text("not committed")
+    assert seam.add_again(repo, tree, "afk/7") is False
+    assert (tree / "new.txt").exists()
+    with pytest.raises(SeamError):
+        seam.add_again(repo, tmp_path / "other", "afk/8")
+    assert not (tmp_path / "other").exists()
+
+
+def _slow_files(real, tmp_path, repo, tree):
+    """A filter of the operator's own under which a checkout of the branch never comes to its end."""
+    settings = tmp_path / "gitconfig"
+    git(tree, "config", "-f", str(settings), "filter.slow.smudge", "sleep 60")
+    (tree / ".gitattributes").write_text("*.slow filter=slow\n")
+    (tree / "a.slow").write_text("slow")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "feat: slow")
+    real.repos.remove_worktree(repo, tree)
+    return settings
+
+
+@pytest.mark.parametrize("is_folder_there", [True, False], ids=["half a folder", "notes only"])
+def test_a_worktree_whose_making_was_killed_is_made_anew(real, tmp_path, is_folder_there):
+    repo, tree, _ = _claimed(real, tmp_path)
+    settings = _slow_files(real, tmp_path, repo, tree)
+    making = subprocess.Popen(
+        ["git", "-C", str(repo), "worktree", "add", "-q", "--", str(tree), "afk/7"],
+        env={**os.environ, "GIT_CONFIG_GLOBAL": str(settings)},
+        start_new_session=True,
+    )
+    begun = repo / "worktrees" / "tree" / "index.lock"
+    real.until(lambda: begun.exists() or making.poll() is not None)
+    os.killpg(making.pid, signal.SIGKILL)
+    making.wait()
+    assert real.repos.is_dirty(tree)  # what an agent would have found
+    if not is_folder_there:
+        shutil.rmtree(tree)
+    assert real.repos.add_again(repo, tree, "afk/7") is True
+    assert not real.repos.is_dirty(tree)
+    assert (tree / "a.slow").read_text() == "slow"
+    assert not (repo / "worktrees" / "tree" / "locked").exists()
+
+
+def test_a_worktree_that_takes_too_long_to_make_leaves_nothing(real, tmp_path):
+    repo, tree, _ = _claimed(real, tmp_path)
+    settings = _slow_files(real, tmp_path, repo, tree)
+    real.repos._git._env["GIT_CONFIG_GLOBAL"] = str(settings)
+    real.git_timeout = 1.0
+    with pytest.raises(SeamError, match="no answer within 1 seconds"):
+        real.repos.add_again(repo, tree, "afk/7")
+    assert not tree.exists()
+    assert not list((repo / "worktrees").glob("*"))
 
 
 def test_a_first_clone_leaves_no_head_behind_that_could_be_a_claim(real, tmp_path):
