@@ -202,6 +202,7 @@ class FakeRepos(FakeHistory, FakeKept):
         self.broken_claims = ""
         self.broken_remove = ""
         self.fetches = 0
+        self.asked_origin = 0
 
     def _branches(self, repo: Path) -> dict[str, str]:
         return self.heads.setdefault(repo, {})
@@ -287,6 +288,13 @@ class FakeRepos(FakeHistory, FakeKept):
         self._plant(repo, path, branch, tip, is_dirty=False)
         return True
 
+    def forward(self, repo: Path, path: Path, branch: str) -> bool:
+        here, there = self._branches(repo)[branch], self.refs.get(f"refs/remotes/origin/{branch}")
+        if there in (None, here) or here not in self._ancestors(there) or self.is_dirty(path):
+            return False
+        self._branches(repo)[branch] = there
+        return True
+
     def remove_worktree(self, repo: Path, path: Path) -> None:
         if self.broken_remove:
             raise SeamError(self.broken_remove)
@@ -322,6 +330,7 @@ class FakeRepos(FakeHistory, FakeKept):
         return Progress("e" * 40 if tree.commits else tree.fork_point, tree.commits)
 
     def pushed(self, repo: Path, branch: str, token: str = "", url: str = "origin") -> str | None:
+        self.asked_origin += 1
         return self.origins.get(str(repo), {}).get(branch)
 
     def is_ahead(self, repo: Path, commit: str, base: str) -> bool:

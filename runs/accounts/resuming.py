@@ -82,7 +82,8 @@ def _resume(tick: TickContext, run: Run, slot: int) -> bool:
     if chosen is None or not _is_empty(lab, run):
         return False
     since = min((at for at in (run.held_at, run.budget_stopped_at) if at is not None), default=now)
-    rested = max(0, int((now - since).total_seconds()))
+    # Who has not begun has used nothing of its budget.
+    rested = max(0, int((now - since).total_seconds())) if run.started_at else 0
     is_general = chosen.pk == settings.agent_id
     fresh: dict[str, object] = {
         "state": RunState.STARTING,

@@ -74,6 +74,13 @@ class Keeping(Protocol):
     def unpushed(self, repo: Path, branch: str, base: str) -> int:
         """Commits that origin's branch, or its base if it has no such branch, lacks."""
 
+    def forward(self, repo: Path, path: Path, branch: str) -> bool:
+        """Bring the clean worktree of a branch to where origin has that, as last fetched.
+
+        False when it is there already, has changes or commits of its own, or stands elsewhere; then
+        nothing was touched. Raises SeamError.
+        """
+
     def snapshot(
         self, repo: Path, tip: str, path: Path | None, tell: Callable[[int], None] | None = None
     ) -> Snapshot:

@@ -191,6 +191,17 @@ def told(
     )
 
 
+def lacks(commits: int, branch: str) -> str:
+    """What else it is told when origin's branch has commits that its own has not."""
+    if not commits:
+        return ""
+    some = "a commit" if commits == 1 else f"{commits} commits"
+    return (
+        f"\norigin's `{branch}` has {some} that you do not have, maybe a reviewer's. Get them before "
+        f"you push: `git pull --rebase origin {branch}`. Never force a push.\n"
+    )
+
+
 def is_amended(has_moved: bool | None, says_done: bool) -> bool | None:
     """Whether a pull request that was open before got what was asked for.
 

@@ -6,10 +6,11 @@ Its word is a request for one look: a look that finds something missing uses it 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from concurrent.futures import TimeoutError as Overdue
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -61,22 +62,34 @@ def begin(lab: Lab, runs: Sequence[Run]) -> Callable[[], Iterator[tuple[Run, Evi
 
     One deadline for all, as for trackers: what is late could not be told.
     """
-    if not runs:
+    looks = {run: partial(look, lab.repos, branch_of(lab, run)) for run in runs}
+    return _begin(lab, looks, Evidence())
+
+
+def begin_pushes(lab: Lab, runs: Sequence[Run]) -> Callable[[], Iterator[tuple[Run, bool | None]]]:
+    """The same for runs that add to an open pull request: whether origin has their new commits."""
+    return _begin(lab, {run: _question(lab, run) for run in runs}, None)
+
+
+def _begin(
+    lab: Lab, asked: Mapping[Run, Callable[[], Fact]], unknown: Fact
+) -> Callable[[], Iterator[tuple[Run, Fact]]]:
+    if not asked:
         return lambda: iter(())
-    pool = ThreadPoolExecutor(min(HANDS, len(runs)), thread_name_prefix="proof")
-    looks = {pool.submit(look, lab.repos, branch_of(lab, run)): run for run in runs}
+    pool = ThreadPoolExecutor(min(HANDS, len(asked)), thread_name_prefix="proof")
+    looks = {pool.submit(ask): run for run, ask in asked.items()}
     until = lab.steady().seconds + DEADLINE_SECONDS
     pool.shutdown(wait=False)
 
-    def collect() -> Iterator[tuple[Run, Evidence]]:
+    def collect() -> Iterator[tuple[Run, Fact]]:
         waiting = dict(looks)
         try:
             for done in as_completed(looks, timeout=max(0.1, until - lab.steady().seconds)):
-                yield waiting.pop(done), _answer(done)
+                yield waiting.pop(done), _answer(done, unknown)
         except Overdue:
             for late, run in waiting.items():
                 late.cancel()
-                yield run, Evidence()
+                yield run, unknown
 
     return collect
 
@@ -136,20 +149,35 @@ def ask(lab: Lab, run: Run, by: str) -> Evidence:
 
 
 def has_new_commits(lab: Lab, run: Run) -> bool | None:
-    """Whether origin's branch holds a commit that was made since the run went on; None: unknown."""
+    """Whether origin has the run's last commit, and had another one when it went on; None: unknown."""
+    return _question(lab, run)()
+
+
+def may_have_pushed(lab: Lab, run: Run) -> bool:
+    """Whether git here notes that it pushed new commits, without asking origin."""
     repo = run.project.repo(lab.paths)
+    tip = _fact(lambda: lab.repos.tip(repo, f"refs/heads/{run.branch}"))
+    there = _fact(lambda: lab.repos.tip(repo, f"refs/remotes/origin/{run.branch}"))
+    return tip is not None and tip != run.head_before and tip == there
+
+
+def _question(lab: Lab, run: Run) -> Callable[[], bool | None]:
+    """What is asked about new commits; the rest of it may run in a thread of its own."""
     try:
-        tip = lab.repos.tip(repo, f"refs/heads/{run.branch}")
-        if tip is None or tip == run.head_before:
-            return False
-        made = {one.id for one in lab.repos.commits(repo, run.head_before, tip, MOST_COMMITS)}
         token = git_credentials.of_git(lab, run.project)
-        return lab.repos.pushed(repo, run.branch, token, run.project.url) in made
     except SeamError as error:
-        logger.info(
-            "new commits were not looked for", extra={"run_id": run.pk, "error": str(error)}
-        )
-        return None
+        logger.info("origin was not asked", extra={"run_id": run.pk, "error": str(error)})
+        return lambda: None
+    branch = replace(branch_of(lab, run), token=token)
+    return partial(_has_pushed, lab.repos, branch, run.head_before)
+
+
+def _has_pushed(repos: Repos, branch: Branch, before: str) -> bool | None:
+    tip = _fact(lambda: repos.tip(branch.repo, f"refs/heads/{branch.name}") or "")
+    if tip is None or tip in ("", before):
+        return None if tip is None else False
+    pushed = _fact(lambda: repos.pushed(branch.repo, branch.name, branch.token, branch.url) or "")
+    return None if pushed is None else pushed == tip
 
 
 def ask_amended(lab: Lab, run: Run, by: str) -> bool | None:
@@ -170,10 +198,10 @@ def ask_amended(lab: Lab, run: Run, by: str) -> bool | None:
     return found
 
 
-def use_up(run: Run, found: Evidence) -> None:
+def use_up(run: Run, proven: str) -> None:
     """The look that was asked for has found something missing; a later word asks anew."""
     Run.objects.active().filter(pk=run.pk, look_asked_at=run.look_asked_at).update(
-        look_asked_at=None, proven=delivery_rules.told(found)
+        look_asked_at=None, proven=proven
     )
 
 
@@ -194,9 +222,9 @@ def _fact(ask: Callable[[], Fact]) -> Fact | None:
         return None
 
 
-def _answer(done: Future[Evidence]) -> Evidence:
+def _answer(done: Future[Fact], unknown: Fact) -> Fact:
     try:
         return done.result()
     except Exception:
         logger.exception("a delivery was not looked at by a mistake of ours")
-        return Evidence()
+        return unknown

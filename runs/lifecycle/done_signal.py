@@ -10,7 +10,7 @@ from datetime import timedelta
 from runs.core.ports import Lab, SeamError
 from runs.core.states import TrackerKind
 from runs.followups import rules as followups
-from runs.lifecycle import delivery, delivery_rules
+from runs.lifecycle import delivery_rules
 from runs.lifecycle.delivery_rules import Evidence
 from runs.lifecycle.recovery import PullFacts, is_of_this_run
 from runs.models import Run
@@ -49,7 +49,20 @@ def of_pulls(lab: Lab, run: Run, pulls: Sequence[Pull] | None) -> Signal:
     return _found(pull, f"pull request {pull.number} is {pull.state}")
 
 
-def of_amended(lab: Lab, run: Run, pulls: Sequence[Pull] | None, *, says_done: bool) -> Signal:
+@dataclass(frozen=True, slots=True)
+class Word:
+    """What the agent of a run that adds to a pull request says, and what origin says of that.
+
+    `is_last`: its end is decided now, so that the reason has to say what is missing. `has_pushed`:
+    origin has its new commits; None: not asked, or could not tell.
+    """
+
+    says_done: bool
+    is_last: bool = False
+    has_pushed: bool | None = None
+
+
+def of_amended(lab: Lab, run: Run, pulls: Sequence[Pull] | None, word: Word) -> Signal:
     """New commits on the pull request that was open when the run went on, and its agent's word.
 
     One that was opened since counts as of any run.
@@ -62,10 +75,29 @@ def of_amended(lab: Lab, run: Run, pulls: Sequence[Pull] | None, *, says_done: b
         return replace(other, missing=f"no pull request {run.amends} any more")
     if not counts(pull):
         return Signal(False, missing=f"no open pull request {run.amends}: it was closed")
-    moved = delivery.has_new_commits(lab, run) if says_done else None
+    moved = _is_added(lab, run, pull, word) if word.says_done or word.is_last else None
     found = _found(pull, f"pull request {pull.number} has new commits")
-    is_done = followups.is_amended(moved, says_done)
-    return replace(found, is_done=is_done, missing=f"no new commit on pull request {pull.number}")
+    missing = f"no new commit on pull request {pull.number}"
+    if pull.state is PullState.MERGED:
+        missing = f"no new commit in pull request {pull.number}: it was merged before"
+    if not word.says_done and moved is not False:
+        though = f", though {found.proof}" if moved else ""
+        missing = f"no word of its agent that it is done{though}"
+    return replace(found, is_done=followups.is_amended(moved, word.says_done), missing=missing)
+
+
+def _is_added(lab: Lab, run: Run, pull: Pull, word: Word) -> bool | None:
+    """Whether a pull request holds what this run made; one that is merged takes nothing any more."""
+    if pull.state is PullState.MERGED:
+        return _has_moved(lab, run, pull, run.head_before or run.fork_point)
+    if word.has_pushed or not pull.head_commit or pull.head_commit == run.head_before:
+        return word.has_pushed
+    repo = run.project.repo(lab.paths)
+    try:
+        is_told = pull.head_commit == lab.repos.tip(repo, f"refs/heads/{run.branch}")
+    except SeamError:
+        return word.has_pushed
+    return True if is_told else word.has_pushed
 
 
 def _found(pull: Pull, proof: str) -> Signal:
@@ -108,20 +140,20 @@ def _facts(lab: Lab, run: Run, pull: Pull) -> PullFacts:
     before = run.requested_at - pull.created_at if pull.created_at is not None else None
     is_merged, slack = pull.state is PullState.MERGED, timedelta(0) if is_ours else CLOCKS_APART
     is_clear = before is None or before <= timedelta(0) or (is_merged and before > slack)
-    moved = None if is_clear else _has_moved(lab, run, pull)
+    moved = None if is_clear else _has_moved(lab, run, pull, run.fork_point)
     return PullFacts(before, slack, is_merged, moved)
 
 
-def _has_moved(lab: Lab, run: Run, pull: Pull) -> bool | None:
+def _has_moved(lab: Lab, run: Run, pull: Pull, since: str) -> bool | None:
     """Asked of git only for an old pull request, since most runs have none."""
-    if not pull.head_commit or not run.fork_point:
+    if not pull.head_commit or not since:
         return False
     repo = run.project.repo(lab.paths)
     try:
         tip = lab.repos.tip(repo, f"refs/heads/{run.branch}")
         if tip is None:
             return False
-        made = lab.repos.commits(repo, run.fork_point, tip, MOST_COMMITS)
+        made = lab.repos.commits(repo, since, tip, MOST_COMMITS)
     except SeamError as error:
         logger.info("commits were not read", extra={"run_id": run.pk, "error": str(error)})
         return None

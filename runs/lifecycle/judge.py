@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
 
 from runs.accounts import holds, resuming
 from runs.accounts.refusal_rules import Refused
@@ -20,15 +21,24 @@ from runs.followups.nudge_rules import Stopped
 from runs.forges import cadence, fan_out, tracker_health
 from runs.forges.fan_out import Root, Silence
 from runs.forges.tracker_cache import note_pulls
-from runs.lifecycle import beginnings, delivery, done_signal, orders, outcomes, reaper
+from runs.lifecycle import (
+    beginnings,
+    delivery,
+    delivery_rules,
+    done_signal,
+    orders,
+    outcomes,
+    reaper,
+)
 from runs.lifecycle.delivery_rules import Evidence, wants_look
-from runs.lifecycle.done_signal import Signal
+from runs.lifecycle.done_signal import Signal, Word
 from runs.lifecycle.verdict import Ending, RunFacts, verdict, why_dead
 from runs.models import Run
 from runs.spending import gathering, limit_rules
 from runs.transcript import listening
 from runs.transcript import models as transcript_models
 from runs.transcript.record import Reading
+from runs.transcript.reports import Report
 from runs.waits import rules as wait_rules
 from trackers.base import Pull
 
@@ -165,7 +175,7 @@ def _was_asked(lab: Lab, run: Run) -> str:
 
 def _did_not_go_on(lab: Lab, run: Run, reading: Reading | None) -> bool:
     """Whether a program ended before it took its own session up again: then it gets its task."""
-    has_begun = run.began_at is not None or (reading is not None and reading.report.agent_model)
+    has_begun = run.began_at is not None or (reading is not None and _shows_work(reading.report))
     if not run.takes_up or run.is_nudged_only or not run.agent_session or has_begun:
         return False
     if run.resume_failures >= resuming.MOST_FAILURES:
@@ -174,6 +184,15 @@ def _did_not_go_on(lab: Lab, run: Run, reading: Reading | None) -> bool:
         return False
     why = "its agent did not take its own session up again"
     return resuming.wait_again(lab, run, why, states=[RunState.WORKING], anew=True)
+
+
+def _shows_work(report: Report) -> bool:
+    """Whether a program got as far as its task; not every one names its model.
+
+    An error tells nothing of that: of a session that it does not know one ends so, too.
+    """
+    has_ended_well = report.has_result and not report.is_error
+    return bool(report.agent_model or report.turns or has_ended_well)
 
 
 def _ending(run: Run, seen: Mapping[str, object], reading: Reading | None) -> Ending:
@@ -204,26 +223,56 @@ def _signals(
     proofs = delivery.begin(lab, to_prove)
     by_pulls = [run for run in runs if not kinds[run.project_id]]
     wanted = {_root(r) for r in by_pulls if _wants_pulls(tick, r, sightings)}
-    for group, pulls in _ask(tick, [run for run in by_pulls if _root(run) in wanted]):
-        yield from ((run, partial(_signal_of_pulls, tick, run, pulls)) for run in group)
+    to_ask = [run for run in by_pulls if _root(run) in wanted]
+    word_of = _words(tick, [run for run in to_ask if run.amends is not None], sightings)
+    for group, pulls in _ask(tick, to_ask):
+        yield from ((run, partial(_signal_of_pulls, tick, run, pulls, word_of)) for run in group)
     for run, found in proofs():
         yield run, partial(_signal_of, tick, run, found)
 
 
-def _signal_of_pulls(tick: TickContext, run: Run, pulls: Sequence[Pull] | None) -> Signal:
+def _signal_of_pulls(
+    tick: TickContext, run: Run, pulls: Sequence[Pull] | None, word_of: Callable[[Run], Word]
+) -> Signal:
     if run.amends is None:
         return done_signal.of_pulls(tick.lab, run, pulls)
-    sighting = (tick.sightings or {}).get(run.session)
-    seen = reaper.seen_exit(sighting, reaper.exit_file(tick.lab, run))
-    status = seen.get("exit_status")
-    is_said = followups.says_done(
-        alive=sighting is not None and sighting.alive,
+    word = word_of(run)
+    signal = done_signal.of_amended(tick.lab, run, pulls, word)
+    if signal.is_done is False and word.has_pushed is False and run.look_asked_at is not None:
+        delivery.use_up(run, "")
+    return signal
+
+
+def _words(
+    tick: TickContext, runs: Sequence[Run], sightings: Mapping[str, Sighting]
+) -> Callable[[Run], Word]:
+    """What the agents of runs say that add to a pull request; origin is asked side by side.
+
+    Of one that works on it is asked only after it said so itself or git here notes a push.
+    """
+    said = {run: _word(tick, run, sightings.get(run.session)) for run in runs}
+    to_prove = [
+        run
+        for run, word in said.items()
+        if word.is_last
+        or (word.says_done and (run.look_asked_at or delivery.may_have_pushed(tick.lab, run)))
+    ]
+    pushes = delivery.begin_pushes(tick.lab, to_prove)
+    found = cache(lambda: dict(pushes()))
+    return lambda run: replace(said[run], has_pushed=found().get(run))
+
+
+def _word(tick: TickContext, run: Run, sighting: Sighting | None) -> Word:
+    alive = sighting is not None and sighting.alive
+    status = reaper.seen_exit(sighting, reaper.exit_file(tick.lab, run)).get("exit_status")
+    says_done = followups.says_done(
+        alive=alive,
         exit_status=status if isinstance(status, int) else None,
         was_said=run.look_asked_at is not None,
         turn_is_over=run.turn_ended_at is not None,
         is_error=run.is_error,
     )
-    return done_signal.of_amended(tick.lab, run, pulls, says_done=is_said)
+    return Word(says_done, is_last=not alive or _is_over(tick, run))
 
 
 def _signal_of(tick: TickContext, run: Run, found: Evidence) -> Signal:
@@ -231,14 +280,19 @@ def _signal_of(tick: TickContext, run: Run, found: Evidence) -> Signal:
     if signal.is_done is None:
         tick.errors.append(f"run {run.pk}: git did not say whether {run.branch} is delivered")
     elif not signal.is_done and run.look_asked_at is not None:
-        delivery.use_up(run, found)
+        delivery.use_up(run, delivery_rules.told(found))
     return signal
 
 
 def _wants_look(tick: TickContext, run: Run, sightings: Mapping[str, Sighting]) -> bool:
     seen = sightings.get(run.session)
-    is_over = run.over is not None or run.age(tick.now) >= run.project.budget(tick.settings)
-    return wants_look(seen is not None and seen.alive, run.look_asked_at is not None, is_over)
+    alive = seen is not None and seen.alive
+    return wants_look(alive, run.look_asked_at is not None, _is_over(tick, run))
+
+
+def _is_over(tick: TickContext, run: Run) -> bool:
+    """Whether its time or what it may use is up."""
+    return run.over is not None or run.age(tick.now) >= run.project.budget(tick.settings)
 
 
 def _wants_pulls(tick: TickContext, run: Run, sightings: Mapping[str, Sighting]) -> bool:
@@ -250,21 +304,24 @@ def _wants_pulls(tick: TickContext, run: Run, sightings: Mapping[str, Sighting])
     is_going_on = (
         seen is not None
         and seen.alive
-        and run.age(tick.now) < run.project.budget(tick.settings)
+        and not _is_over(tick, run)
         and run.interrupted_at is None
-        and run.over is None
         and _trouble(run, None) is Trouble.NONE
-        and not _has_just_stopped(run, tick.now)
+        and not _says_more(run, tick.now)
     )
     is_remote = cadence.is_remote(tick.lab, run.project)
     due = partial(cadence.are_pulls_due, tick.lab, tick.settings, run.project, is_live=True)
     return not (is_going_on and is_remote) or due()
 
 
-def _has_just_stopped(run: Run, now: datetime) -> bool:
-    """Whether the turn of one that adds to a pull request has just ended: its push was told before."""
+def _says_more(run: Run, now: datetime) -> bool:
+    """Whether one that adds to a pull request says that it is done, or its turn has just ended.
+
+    The webhook told of its push before that.
+    """
     at = run.turn_ended_at
-    return run.amends is not None and at is not None and budgets.age(now, at) < JUST_NOW
+    has_stopped = at is not None and budgets.age(now, at) < JUST_NOW
+    return run.amends is not None and (has_stopped or run.look_asked_at is not None)
 
 
 def _ask(

@@ -267,16 +267,35 @@ def _claim(lab: Lab, run: Run) -> None:
 
 
 def _take_up(lab: Lab, run: Run) -> None:
-    """The branch of the run before, and its worktree, which is made again where it was removed."""
+    """The branch of the run before, and its worktree, which is made again where it was removed.
+
+    What others have pushed to it is fetched, and is in the worktree where nothing is in its way.
+    """
     repo, path = run.project.repo(lab.paths), Path(run.worktree or _worktree(lab, run))
+    try:
+        _fetch(lab, run)
+    except origin.Away as error:
+        _step(lab, run, f"origin could not be read, so what others pushed is not here: {error}")
     with lab.repos.hold(repo):
         tip = lab.repos.tip(repo, f"refs/heads/{run.branch}")
         if tip is None:
             raise StartFailed(f"its branch {run.branch} is not there any more")
         if lab.repos.add_again(repo, path, run.branch):
             _step(lab, run, f"Worktree made again on {run.branch} at {tip[:7]}")
-        if not _keep(run, worktree=str(path), head_before=run.head_before or tip):
+        there = lab.repos.tip(repo, f"refs/remotes/origin/{run.branch}")
+        _catch_up(lab, run, repo, path)
+        before = run.head_before or there or tip
+        if not _keep(run, worktree=str(path), head_before=before):
             raise NoLongerWanted
+
+
+def _catch_up(lab: Lab, run: Run, repo: Path, path: Path) -> None:
+    """Its agent is told of what could not be brought in, so that nothing is forced over it."""
+    try:
+        if lab.repos.forward(repo, path, run.branch):
+            _step(lab, run, f"{run.branch} brought to where origin has it")
+    except SeamError as error:
+        logger.info("branch was not forwarded", extra={"run_id": run.pk, "error": str(error)})
 
 
 def _check_name(lab: Lab, run: Run, repo: Path) -> None:

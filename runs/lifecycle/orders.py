@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -9,7 +10,7 @@ from urllib.parse import urlsplit
 from runs.accounts import hold_rules
 from runs.agents import claude_settings, commands
 from runs.core import tokens
-from runs.core.ports import Lab, Order
+from runs.core.ports import Lab, Order, SeamError
 from runs.followups import nudge_rules
 from runs.followups import rules as followups
 from runs.lifecycle import delivery, reaper
@@ -17,6 +18,10 @@ from runs.models import AgentProfile, Run, Settings
 from runs.projects import git_credentials
 from runs.waits import codex_hooks
 from trackers.keys import evidence_of
+
+MOST_COMMITS = 100
+
+logger = logging.getLogger(__name__)
 
 
 def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order:
@@ -102,7 +107,19 @@ def _texts(lab: Lab, run: Run) -> tuple[str, str]:
         evidence=evidence,
         labctl=labctl,
     )
-    return task, told
+    return task, told + followups.lacks(_behind(lab, run), run.branch)
+
+
+def _behind(lab: Lab, run: Run) -> int:
+    """How many commits origin's branch has, as last fetched, that its own has not."""
+    repo = run.project.repo(lab.paths)
+    try:
+        here = lab.repos.tip(repo, f"refs/heads/{run.branch}")
+        there = lab.repos.tip(repo, f"refs/remotes/origin/{run.branch}")
+        return len(lab.repos.commits(repo, here, there, MOST_COMMITS)) if here and there else 0
+    except SeamError as error:
+        logger.info("branches were not compared", extra={"run_id": run.pk, "error": str(error)})
+        return 0
 
 
 def goes_on(run: Run, session: str) -> bool:

@@ -55,6 +55,21 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
             return done.status == 0
         raise failed("merge-base", done)
 
+    def forward(self, repo: Path, path: Path, branch: str) -> bool:
+        """By `reset --keep`, which overwrites no change and asks for no signature, as a merge may."""
+        here = self.tip(repo, f"refs/heads/{branch}")
+        there = self.tip(repo, f"refs/remotes/origin/{branch}")
+        if here is None or there in (None, here) or self.standing(repo, path).branch != branch:
+            return False
+        held = self._git(repo, "merge-base", "--is-ancestor", here, str(there), timeout=QUICK)
+        if held.status != 0 or self.is_dirty(path):
+            return False
+        argv = ("reset", "-q", "--keep", "--no-recurse-submodules", str(there), "--")
+        done = self._git(path, *argv, looks_at_files=True)
+        if done.status != 0:
+            raise failed("reset", done)
+        return True
+
     def glimpse(self, repo: Path, branch: str) -> str | None:
         """A loose ref is one small file; a packed one reads as None, which only costs a later look."""
         text = (read_small(repo / "refs" / "heads" / branch, REF_BYTES) or "").strip()

@@ -13,17 +13,18 @@ from runs.core import tokens
 from runs.core.states import Outcome, RunState
 from runs.followups import acts, rules
 from runs.lifecycle import delivery
-from runs.models import Project, Run, StartRequest
+from runs.models import Notice, Project, Run, StartRequest
 from tests.api.program import Program
 from tests.fakes import World
 from tests.followups.conftest import prints
 from tests.transcript import agent_lines as x
 from tests.web.people import text_of
 from tests.world.stories import look, start, work
-from trackers.base import Unreachable
+from trackers.base import Ability, Unreachable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+ORIGINS = "refs/remotes/origin/afk/7"
 HTMX = {"HX-Request": "true"}
 
 
@@ -35,8 +36,14 @@ def _commit(world: World, project: Project, text: str, *, is_pushed: bool = True
     made = world.repos.commit({"work.txt": text}, *known, subject=text)
     world.repos.heads[repo]["afk/7"] = made
     if is_pushed:
-        world.repos.origins.setdefault(str(repo), {})["afk/7"] = made
+        _push(world, project, made)
+        world.repos.refs[ORIGINS] = made  # git notes what it pushes
     return made
+
+
+def _push(world: World, project: Project, commit: str) -> None:
+    """What origin has from then on."""
+    world.repos.origins.setdefault(str(project.repo(world.lab.paths)), {})["afk/7"] = commit
 
 
 @pytest.fixture
@@ -93,18 +100,189 @@ def test_a_new_commit_and_a_good_end_are_what_was_asked_for(
     assert run.reason == "pull request 8 has new commits"
 
 
+NO_COMMIT = "no new commit on pull request 8"
+NO_WORD = "no word of its agent that it is done, though pull request 8 has new commits"
+
+
 @pytest.mark.parametrize(
-    ("is_pushed", "status"), [(None, 0), (False, 0), (True, 1)], ids=["none", "unpushed", "crashed"]
+    ("is_pushed", "status", "missing"),
+    [(None, 0, NO_COMMIT), (False, 0, NO_COMMIT), (None, 1, NO_COMMIT), (True, 1, NO_WORD)],
+    ids=["none", "unpushed", "crashed", "crashed after its push"],
 )
 def test_an_end_without_a_new_commit_on_origin_or_a_bad_one_is_a_death_with_a_reason(
-    world: World, project: Project, delivered: Run, is_pushed: bool | None, status: int
+    world: World,
+    project: Project,
+    delivered: Run,
+    is_pushed: bool | None,
+    status: int,
+    missing: str,
 ) -> None:
     run = _requested(world, delivered)
     if is_pushed is not None:
         _commit(world, project, "second", is_pushed=is_pushed)
     _ends(world, run, status)
     assert run.outcome == Outcome.DIED
-    assert run.reason.endswith("there is no new commit on pull request 8") or status
+    assert run.reason.endswith(f"there is {missing}")
+
+
+def test_one_whose_time_is_up_after_its_push_says_that_only_its_word_is_missing(
+    world: World, project: Project, delivered: Run
+) -> None:
+    run = _requested(world, delivered)
+    _commit(world, project, "second")
+    world.clock.forward(hours=100)
+    look(world)
+    run.refresh_from_db()
+    assert (run.outcome, run.reason.startswith(NO_WORD)) == (Outcome.TIMED_OUT, True)
+
+
+def test_who_had_only_forgotten_to_push_succeeds_by_pushing(
+    world: World, project: Project, delivered: Run
+) -> None:
+    first = _requested(world, delivered)
+    made = _commit(world, project, "second", is_pushed=False)
+    _ends(world, first, 1)
+    look(world)
+    second = _requested(world, first, "You forgot to push.")
+    _push(world, project, made)
+    _ends(world, second)
+    assert (second.outcome, second.reason) == ("succeeded", "pull request 8 has new commits")
+
+
+@pytest.mark.parametrize("is_own", [True, False], ids=["forced", "only a reviewer's"])
+def test_what_counts_is_another_commit_on_origin_than_when_it_went_on(
+    world: World, project: Project, delivered: Run, is_own: bool
+) -> None:
+    repo = project.repo(world.lab.paths)
+    theirs = world.repos.commit({"a.txt": "review"}, world.repos.heads[repo]["afk/7"])
+    _push(world, project, theirs)
+    world.repos.refs[ORIGINS] = theirs
+    run = _requested(world, delivered)
+    assert world.repos.heads[repo]["afk/7"] == theirs
+    if is_own:
+        world.repos.heads[repo]["afk/7"] = ""
+        _commit(world, project, "all anew")
+    _ends(world, run)
+    assert run.outcome == (Outcome.SUCCEEDED if is_own else Outcome.DIED)
+
+
+def test_what_a_reviewer_pushed_meanwhile_is_in_the_worktree_of_the_agent_that_goes_on(
+    world: World, project: Project, delivered: Run
+) -> None:
+    repo = project.repo(world.lab.paths)
+    theirs = world.repos.commit({"a.txt": "review"}, world.repos.heads[repo]["afk/7"])
+    world.repos.refs[ORIGINS] = theirs
+    fetched = world.repos.fetches
+    run = _requested(world, delivered)
+    assert world.repos.fetches == fetched + 1
+    assert (run.head_before, world.repos.heads[repo]["afk/7"]) == (theirs, theirs)
+    assert "that you do not have" not in world.sessions.orders[run.session].argv[-1]
+
+
+def test_what_cannot_be_brought_in_is_said_to_the_agent_so_that_it_forces_nothing(
+    world: World, project: Project, delivered: Run
+) -> None:
+    repo = project.repo(world.lab.paths)
+    before = world.repos.heads[repo]["afk/7"]
+    world.repos.refs[ORIGINS] = world.repos.commit({"a.txt": "review"}, before)
+    mine = _commit(world, project, "mine", is_pushed=False)
+    run = _requested(world, delivered)
+    assert world.repos.heads[repo]["afk/7"] == mine
+    words = world.sessions.orders[run.session].argv[-1]
+    assert "origin's `afk/7` has a commit that you do not have" in words
+    assert "`git pull --rebase origin afk/7`. Never force a push." in words
+
+
+def test_an_origin_that_is_away_stops_nobody_from_going_on(
+    world: World, project: Project, delivered: Run
+) -> None:
+    world.repos.broken_fetch = "no route to host"
+    run = _requested(world, delivered)
+    assert run.state == RunState.WORKING
+    steps = Notice.objects.filter(run=run, kind="run.step").values_list("text", flat=True)
+    assert any(one.startswith("origin could not be read") for one in steps)
+
+
+def test_new_commits_after_the_merge_are_no_delivery(
+    world: World, project: Project, delivered: Run
+) -> None:
+    run = _requested(world, delivered)
+    pull = world.tracker.shelves["demo"].pulls[0]
+    pull |= {"state": "merged", "head_commit": run.head_before}
+    _commit(world, project, "too late")
+    _ends(world, run)
+    assert (run.outcome, run.reason.rpartition(" there is ")[2]) == (
+        Outcome.DIED,
+        "no new commit in pull request 8: it was merged before",
+    )
+
+
+def test_a_merge_of_its_new_commits_is_one_though_origin_has_no_such_branch_any_more(
+    world: World, project: Project, delivered: Run
+) -> None:
+    run = _requested(world, delivered)
+    made = _commit(world, project, "second")
+    world.tracker.shelves["demo"].pulls[0] |= {"state": "merged", "head_commit": made}
+    world.repos.origins.clear()
+    _ends(world, run)
+    assert (run.outcome, run.pull_state) == (Outcome.SUCCEEDED, "merged")
+
+
+def test_origin_is_not_asked_at_each_look_while_an_agent_whose_turn_is_over_has_not_pushed(
+    world: World, project: Project, delivered: Run
+) -> None:
+    run = _requested(world, delivered)
+    Run.objects.filter(pk=run.pk).update(mode="interactive", output="")
+    _commit(world, project, "second", is_pushed=False)
+    world.repos.asked_origin = 0
+    Run.objects.filter(pk=run.pk).update(turn_ended_at=world.clock())
+    for _ in range(10):
+        look(world)
+    assert world.repos.asked_origin == 0
+    _push(world, project, world.repos.heads[project.repo(world.lab.paths)]["afk/7"])
+    world.repos.refs[ORIGINS] = world.repos.heads[project.repo(world.lab.paths)]["afk/7"]
+    look(world)
+    run.refresh_from_db()
+    assert (run.outcome, world.repos.asked_origin) == (Outcome.SUCCEEDED, 1)
+
+
+def test_what_the_forge_tells_of_a_push_is_enough(
+    world: World, project: Project, delivered: Run
+) -> None:
+    run = _requested(world, delivered)
+    made = _commit(world, project, "second", is_pushed=False)
+    world.tracker.shelves["demo"].pulls[0]["head_commit"] = made
+    Run.objects.filter(pk=run.pk).update(mode="interactive", turn_ended_at=world.clock())
+    look(world)
+    run.refresh_from_db()
+    assert run.outcome == Outcome.SUCCEEDED
+
+
+def test_a_forge_with_a_webhook_is_asked_as_soon_as_an_agent_says_that_it_is_done(
+    world: World, project: Project, delivered: Run
+) -> None:
+    run = _requested(world, delivered)
+    world.tracker.abilities -= {Ability.LOCAL}
+    now = world.clock()
+    hooked = now - timedelta(minutes=1)
+    Project.objects.update(pulls_asked_at=now, pulls_seen_at=now, pulls_hooked_at=hooked)
+    _commit(world, project, "second")
+    assert delivery.ask_amended(world.lab, run, "Claude") is True
+    world.clock.forward(seconds=5)
+    look(world)
+    run.refresh_from_db()
+    assert run.outcome == Outcome.SUCCEEDED
+
+
+def test_a_word_that_a_look_refutes_is_used_up(
+    world: World, project: Project, delivered: Run
+) -> None:
+    run = _requested(world, delivered)
+    _commit(world, project, "second", is_pushed=False)
+    Run.objects.filter(pk=run.pk).update(look_asked_at=world.clock())
+    look(world)
+    run.refresh_from_db()
+    assert (run.outcome, run.look_asked_at) == ("", None)
 
 
 @pytest.mark.parametrize("has_moved", [True, False])

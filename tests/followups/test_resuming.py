@@ -52,7 +52,7 @@ def test_a_run_that_died_goes_on_in_a_new_one_on_the_same_branch_in_its_own_sess
     assert order.argv[:4] == ["claude", "--resume", x.SESSION, "-p"]
     assert TEXT in order.argv[-1]
     assert "labctl pr create" in order.argv[-1]
-    assert world.repos.fetches == 1
+    assert world.repos.fetches == 2  # what others pushed meanwhile
     before.refresh_from_db()
     assert before.outcome == Outcome.DIED
     told = [(one.text, one.by) for one in Notice.objects.filter(run=run, kind="run.starting")]
@@ -108,6 +108,39 @@ def test_a_program_that_knows_no_such_session_gets_its_task_and_the_text(world, 
     assert TEXT in words
     assert "You work unattended on issue 7" in words
     assert _told("run.step")[-2].endswith("it gets its task again")
+
+
+def test_a_program_that_went_on_and_failed_does_not_get_its_task_though_it_names_no_model(
+    world, project
+):
+    AgentProfile.objects.filter(name="Claude").update(
+        argv=["codex", "exec", "--json", "{prompt}"], output="codex_exec_json"
+    )
+    before = start(world, project)
+    prints(world, before, x.codex_thread(), x.codex_started())
+    look(world)
+    world.sessions.end(before.session, 1)
+    look(world)
+    run = _resumed(world, before)
+    assert world.sessions.orders[run.session].argv[:4] == ["codex", "exec", "--json", "resume"]
+    prints(world, run, x.codex_thread(), x.codex_started(), x.codex_failed("It broke."))
+    world.sessions.end(run.session, 1)
+    look(world)
+    run.refresh_from_db()
+    assert (run.outcome, run.resume_failures) == (Outcome.DIED, 0)
+
+
+def test_hours_before_it_came_to_life_are_not_given_to_its_budget(world, project):
+    before = dead(world, project)
+    world.sessions.vanish_at_once = True
+    run = _resumed(world, before)
+    assert (run.state, run.started_at) == (RunState.HELD, None)
+    world.sessions.vanish_at_once = False
+    world.clock.forward(hours=2)
+    look(world)
+    work(world)
+    run.refresh_from_db()
+    assert (run.state, run.rested_seconds) == (RunState.WORKING, 0)
 
 
 @pytest.mark.parametrize(

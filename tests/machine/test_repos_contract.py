@@ -135,6 +135,40 @@ def test_a_worktree_that_takes_too_long_to_make_leaves_nothing(real, tmp_path):
     assert not list((repo / "worktrees").glob("*"))
 
 
+@pytest.mark.parametrize(
+    "how", ["behind", "the same", "unknown there", "dirty", "own commits", "elsewhere"]
+)
+def test_a_clean_worktree_that_is_behind_is_brought_to_where_origin_has_its_branch(
+    real, tmp_path, how
+):
+    repo, tree, _ = _claimed(real, tmp_path)
+    checkout = tmp_path / "checkout"
+    if how != "unknown there":
+        git(checkout, "switch", "-q", "-c", "afk/7")
+        if how != "the same":
+            (checkout / "review.txt").write_text("by a reviewer")
+            git(checkout, "add", "-A")
+            git(checkout, "commit", "-q", "-m", "fix: review")
+        git(checkout, "push", "-q", "origin", "afk/7")
+    if how == "dirty":
+        (tree / "left.txt").write_text("work")
+    elif how == "own commits":
+        git(tree, "commit", "-q", "--allow-empty", "-m", "feat: own")
+    elif how == "elsewhere":
+        git(tree, "switch", "-q", "--detach")
+    before = git(tree, "rev-parse", "HEAD")
+    real.repos.fetch(repo)
+    assert real.repos.forward(repo, tree, "afk/7") is (how == "behind")
+    if how == "behind":
+        assert git(tree, "rev-parse", "afk/7") == git(checkout, "rev-parse", "HEAD")
+        assert (tree / "review.txt").read_text() == "by a reviewer"
+        assert real.repos.standing(repo, tree).branch == "afk/7"
+        assert not real.repos.is_dirty(tree)
+    else:
+        assert git(tree, "rev-parse", "HEAD") == before
+        assert how != "dirty" or (tree / "left.txt").exists()
+
+
 def test_a_first_clone_leaves_no_head_behind_that_could_be_a_claim(real, tmp_path):
     checkout = a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
     git(checkout, "push", "-q", "origin", "main:afk/3", "main:feature")
