@@ -64,6 +64,7 @@ PLANS: dict[str, list[Plan]] = {
     ],
 }
 BUDGETS = {"billing": 240}  # minutes
+CAPS = {"gateway": 5}  # US dollars a day
 TITLES = (
     "Retry when the service answers 503",
     "Say which field an import stumbled over",
@@ -111,7 +112,13 @@ class Night:
             )
         else:
             agent = make.an_agent(f"Claude Code ({name})", argv=["claude", "{prompt}"])
-        made = make.a_project(name, agent=agent, is_auto=True, run_budget_minutes=BUDGETS.get(name))
+        made = make.a_project(
+            name,
+            agent=agent,
+            is_auto=True,
+            run_budget_minutes=BUDGETS.get(name),
+            day_cost_limit=CAPS.get(name, 0),
+        )
         for number in range(1, len(plans) + 1):
             title = TITLES[number % len(TITLES)]
             self.world.tracker.add_issue(name, title, str(number), labels=[made.ready_label])
@@ -149,6 +156,12 @@ class Night:
         events[folder] = events.get(folder, b"") + line
 
     def _delivers(self, run: Run) -> None:
+        if run.is_one_shot:
+            folder = self.world.lab.paths.run_folder(run.pk)
+            self.world.sessions.outputs[folder] = x.written(
+                x.claude_init(), x.claude_does("make"), x.claude_result(total_cost_usd=1.6)
+            )
+            self.world.sessions.end(run.session, 0)
         self.world.tracker.add_pull(
             run.project.tracker_root, run.branch, created_at=self.world.clock.now
         )
