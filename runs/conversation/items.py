@@ -223,15 +223,15 @@ _LISTED = re.compile(r"^#(\d{1,5}) \[(\w+)\] (.+)$", re.MULTILINE)
 _MADE = re.compile(r"^Task #(\d{1,5}) created")
 
 
-def todos(lines: Sequence[Line]) -> tuple[Todo, ...] | None:
+def todos(lines: Sequence[Line], *, is_agents: bool = False) -> tuple[Todo, ...] | None:
     """The agent's list of things to do as these lines leave it; None when they tell of none.
 
-    A list comes whole, or one entry at a time: made with a text, then changed under its number.
+    What an agent did that it started is passed over, but in that agent's own record. A list comes whole, or one entry at a time: made with a text, then changed under its number.
     """
     found: dict[str, Todo] | None = None
     made: dict[str, str] = {}
     for _, _, message in places(lines):
-        if message.parent:
+        if message.parent and not is_agents:
             continue
         if message.todos is not None:
             found = {str(number): todo for number, todo in enumerate(message.todos, 1)}

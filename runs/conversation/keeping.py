@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 MOST_BYTES = 256 * 1024 * 1024  # of one record; of a longer one the end is kept
 AGAIN = timedelta(minutes=10)
+AT_LAST = timedelta(days=1)  # so long it is tried again
 PIECE = 1024 * 1024
 
 
@@ -36,26 +37,32 @@ def ask(lab: Lab, run: Run) -> None:
 
 
 def tend(lab: Lab) -> int:
-    """Keep what was asked for, one run after the other; how many."""
+    """Keep what was asked for of this host's runs, one after the other; how many. The rest is tried again."""
     done = 0
     is_free = Q(begun_at=None) | Q(begun_at__lt=lab.now() - AGAIN)
-    while (row := RecordToKeep.objects.filter(is_free).first()) is not None:
+    here = RecordToKeep.objects.filter(is_free, run__host=lab.host)
+    while (row := here.first()) is not None:
         taken = RecordToKeep.objects.filter(is_free, pk=row.pk).update(begun_at=lab.now())
-        if taken:
-            _carry_out(lab, row.run_id)
+        if not taken:
+            continue
+        is_kept = _carry_out(lab, row.run_id)
+        if is_kept or row.asked_at < lab.now() - AT_LAST:
             RecordToKeep.objects.filter(pk=row.pk).delete()
-            done += 1
+        done += is_kept
     return done
 
 
-def _carry_out(lab: Lab, run_id: int) -> None:
+def _carry_out(lab: Lab, run_id: int) -> bool:
+    """Whether it is done with, also where there was nothing to keep."""
     run = Run.objects.select_related("project", "profile").get(pk=run_id)
     try:
         keep(lab, run)
+        return True
     except SeamError as error:
         logger.warning("records were not kept", extra={"run_id": run_id, "error": str(error)})
     except Exception:  # an agent wrote them: none may keep others from being kept
         logger.exception("records were not kept", extra={"run_id": run_id})
+    return False
 
 
 def keep(lab: Lab, run: Run, most: int = MOST_BYTES) -> int:
@@ -78,16 +85,15 @@ def keep(lab: Lab, run: Run, most: int = MOST_BYTES) -> int:
 
 
 def _copied(lab: Lab, record: OwnRecord, most: int) -> Iterator[bytes]:
-    """Its lines without secrets, from where the end that is kept begins."""
+    """Its lines without secrets as long as it is now, from where the end that is kept begins."""
     known = lab.records.read(record, 0, 0)
     size = known.size if known else 0
     place, rest, skipped = max(0, size - most), b"", 0
     is_inside = place > 0
     if is_inside:
         yield _instead(place)
-    while (piece := lab.records.read(record, place, PIECE)) is not None and piece.data:
-        place += len(piece.data)
-        *lines, rest = (rest + piece.data).split(b"\n")
+    for piece in _pieces(lab, record, place, size):
+        *lines, rest = (rest + piece).split(b"\n")
         for line in lines:
             if skipped or is_inside:
                 yield _instead(skipped + len(line)) if skipped else b""
@@ -100,6 +106,16 @@ def _copied(lab: Lab, record: OwnRecord, most: int) -> Iterator[bytes]:
         yield _instead(skipped)
     elif rest and not is_inside:
         yield _masked(lab, rest) + b"\n"
+
+
+def _pieces(lab: Lab, record: OwnRecord, place: int, end: int) -> Iterator[bytes]:
+    """The bytes between two places, as far as they are there."""
+    while place < end:
+        found = lab.records.read(record, place, min(PIECE, end - place))
+        if found is None or not found.data:
+            return
+        yield found.data
+        place += len(found.data)
 
 
 def _instead(size: int) -> bytes:

@@ -136,7 +136,9 @@ def _left(book: Book) -> str:
 def tells_todos(span: Span) -> bool:
     """Whether these lines may change the list of things to do."""
     return any(
-        one.todos is not None or one.tool.startswith("Task") or one.text.startswith(("#", "Task #"))
+        one.todos is not None
+        or one.tool.startswith("Task")
+        or (one.kind is Kind.RESULT and one.text.startswith(("#", "Task #")))
         for line in span.lines
         for one in line.messages
     )
@@ -146,7 +148,8 @@ def todos(record: Record) -> Sequence[Mapping[str, str]]:
     """The agent's list of things to do as it stands now, as far as it was changed lately."""
     low, end = record.piece(None, TODO_BYTES)
     found = record.find(items.OF_TODOS, end, low, TODO_LINES)
-    listed = items.todos(list(reversed(found.lines))) or ()
+    lines = list(reversed(found.lines))
+    listed = items.todos(lines, is_agents=bool(record.own.agent)) or ()
     return [{"text": one.text, "mark": _MARKS.get(one.state, "open")} for one in listed]
 
 

@@ -6,9 +6,9 @@ and is looked at again before it is used: a record that was rewritten has anothe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from runs.conversation import claude_messages, codex_messages, rules
 from runs.conversation.rules import LINE_BYTES, Kind, Message, Reader
@@ -122,35 +122,37 @@ class Record:
             return place < size
         return place < size and len(self._ends(place, Cut(1, 1))[0]) > 1
 
-    def find(self, needles: Sequence[bytes], before: int, low: int, most: int) -> Found:
-        """Lines between two places, last first, that hold one of these in small letters.
+    def find(
+        self,
+        needles: Sequence[bytes],
+        before: int,
+        low: int,
+        most: int,
+        is_wanted: Callable[[Line], bool] = lambda _: True,
+    ) -> Found:
+        """Lines between two places, last first, that hold one of these in small letters and are wanted.
 
         `low` is where a line begins. Answers with at most `most` lines, and says how far it came.
         """
-        place, starts = before, list[int]()
-        while place > low and len(starts) < most:
+        place, lines = before, list[Line]()
+        while place > low and len(lines) < most:
             begin = max(low, place - WINDOW)
             data = self.raw(begin, place - begin)
             if len(data) < place - begin:
                 break
             cut = data.find(b"\n") + 1 if begin > low else 0
             if cut or begin == low:
-                starts += [begin + cut + at for at in _matching(data[cut:], needles)]
+                found = (self._read(begin + at, raw) for at, raw in _matching(data, cut, needles))
+                wanted = (line for line in found if line.messages and is_wanted(line))
+                lines += itertools.islice(wanted, most - len(lines))
             place = begin + cut if cut < len(data) else begin
-        if len(starts) >= most:
-            starts = starts[:most]
-            place = starts[-1]
-        return Found([self._at(at) for at in starts], place)
+        return Found(lines, lines[-1].at if len(lines) >= most else place)
 
     def piece(self, before: int | None, length: int) -> tuple[int, int]:
         """The places between which about this many bytes lie before a place, or the end."""
         size = self.size() or 0
         end = size if before is None else min(before, size)
         return self._line_start(end - length) if end > length else 0, end
-
-    def _at(self, at: int) -> Line:
-        found = self.onwards(at, Cut(1, 1))
-        return found.lines[0] if found and found.lines else Line(at, 0)
 
     def raw(self, start: int, limit: int) -> bytes:
         """Bytes as they are, neither read nor masked."""
@@ -220,14 +222,19 @@ class Record:
         return marks, False
 
     def _span(self, marks: Sequence[int], size: int) -> Span:
-        lines = [self._line(a, b) for a, b in pairwise(marks) if b > a]
+        lines = [self._line(a, b) for a, b in itertools.pairwise(marks) if b > a]
         return Span(marks[0], marks[-1], size, lines)
 
     def _line(self, at: int, end: int) -> Line:
         if end - at > LINE_BYTES:
             return Line(at, end - at, [self._long(at, end - at)])
-        raw = self.raw(at, end - at)
-        return Line(at, end - at, rules.read(raw, self._reader, self._lab.mask))
+        return self._read(at, self.raw(at, end - at))
+
+    def _read(self, at: int, raw: bytes) -> Line:
+        """A line out of its bytes; without messages while it is still being written."""
+        if not self._is_over and not raw.endswith(b"\n"):
+            return Line(at, len(raw))
+        return Line(at, len(raw), rules.read(raw, self._reader, self._lab.mask))
 
     def _long(self, at: int, size: int) -> Message:
         """In the place of a line that is too long: how it begins."""
@@ -242,14 +249,15 @@ def _cost(size: int) -> int:
     return size if size <= LINE_BYTES else HEAD
 
 
-def _matching(data: bytes, needles: Sequence[bytes]) -> list[int]:
-    """Where the lines begin that hold one of these, last first."""
+def _matching(data: bytes, start: int, needles: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+    """The lines from a place on that hold one of these, last first, and where each begins."""
     small = data.lower()
-    found: set[int] = set()
+    found: set[tuple[int, int]] = set()
     for needle in needles:
-        at = small.find(needle)
+        at = small.find(needle, start)
         while at >= 0:
-            found.add(small.rfind(b"\n", 0, at) + 1)
-            end = small.find(b"\n", at)
-            at = small.find(needle, end) if end >= 0 else -1
-    return sorted(found, reverse=True)
+            end = small.find(b"\n", at) + 1 or len(small)
+            found.add((small.rfind(b"\n", 0, at) + 1, end))
+            at = small.find(needle, end)
+    for begin, end in sorted(found, reverse=True):
+        yield begin, data[begin:end]

@@ -148,10 +148,11 @@ def _news(book: Book, mark: str) -> tuple[str, str]:
     A call that had no result yet is told again, everything before it never.
     """
     record, (settled, _, end) = book.record, mark.partition(".")
-    if record is None or not (settled.isdecimal() and end.isdecimal()):
+    is_ours = settled.isdecimal() and end.isdecimal() and max(len(settled), len(end)) <= 16
+    if record is None or not is_ours:
         return "", mark
     size = record.size()
-    if size is None or len(settled) > 16 or size == int(end):
+    if size is None or size == int(end):
         return "", mark
     return _since(book, record, int(settled), int(end), mark)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -133,8 +134,67 @@ def test_a_folder_that_cannot_be_written_keeps_nothing_and_holds_nobody_up(
     run = end(world, claude_run)
     folder(world, run).parent.mkdir(parents=True)
     folder(world, run).write_text("in its place")
-    assert keeping.tend(world.lab) == 1
+    assert keeping.tend(world.lab) == 0
     assert "two tests cover it" in html(anna, run)
+
+
+def test_what_could_not_be_kept_is_kept_later(home, world, claude_run):
+    long_talk.write_claude(home, TREE)
+    run = end(world, claude_run)
+    folder(world, run).parent.mkdir(parents=True)
+    folder(world, run).write_text("in its place")
+    assert keeping.tend(world.lab) == 0
+    folder(world, run).unlink()
+    assert keeping.tend(world.lab) == 0  # not again at once
+    world.clock.forward(minutes=11)
+    assert keeping.tend(world.lab) == 1
+    assert own_record.find(world.lab, run)[0].path[0] == own_record.KEPT
+
+
+def test_what_can_never_be_kept_is_given_up_after_a_day(home, world, claude_run):
+    long_talk.write_claude(home, TREE)
+    run = end(world, claude_run)
+    folder(world, run).parent.mkdir(parents=True)
+    folder(world, run).write_text("in its place")
+    world.clock.forward(hours=25)
+    assert keeping.tend(world.lab) == 0
+    assert RecordToKeep.objects.count() == 0
+
+
+def test_only_the_host_of_a_run_keeps_its_record(home, world, claude_run):
+    long_talk.write_claude(home, TREE)
+    run = end(world, claude_run)
+    Run.objects.filter(pk=run.pk).update(host="elsewhere")
+    assert keeping.tend(world.lab) == 0
+    assert RecordToKeep.objects.count() == 1
+
+
+class Growing:
+    """The records of a world, one of which grows whenever it is read."""
+
+    def __init__(self, inner: Any, path: Path) -> None:
+        self._inner, self._path, self._left = inner, path, 200
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def read(self, record: Any, start: int, limit: int) -> Any:
+        found = self._inner.read(record, start, limit)
+        if self._left:
+            self._left -= 1
+            with self._path.open("ab") as file:
+                file.write(b'{"type": "x"}\n')
+        return found
+
+
+def test_a_record_that_still_grows_is_kept_as_long_as_it_was(home, world, claude_run):
+    path = homes.write(homes.claude_path(home, TREE), [homes.said(TREE, "Start.")])
+    run = end(world, claude_run)
+    records = Growing(world.lab.records, path)
+    world.lab = dataclasses.replace(world.lab, records=records)
+    assert keeping.keep(world.lab, run) == 1
+    copy = (folder(world, run) / f"{homes.SESSION}.jsonl").read_bytes()
+    assert copy.count(b'{"type": "x"}') < 10
 
 
 def test_a_run_without_a_record_keeps_nothing(world, claude_run):

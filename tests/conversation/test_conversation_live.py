@@ -125,7 +125,8 @@ def test_a_record_that_was_rewritten_is_said_and_not_mixed_in(anna, home, claude
 
 
 @pytest.mark.parametrize(
-    "tag", ["", "x", ".", "v.1.2.3", "v.-1.5", f"v.{10**20}.0", "v.\u0664.\u0664"]
+    "tag",
+    ["", "x", ".", "v.1.2.3", "v.-1.5", f"v.{10**20}.0", f"v.1.{'1' * 5000}", "v.\u0664.\u0664"],
 )
 def test_a_tag_that_is_none_of_ours_does_no_harm(anna, claude_run, talk, tag):
     headers = {"HX-Request": "true", "HX-PTag": tag.encode().decode("latin1")}
@@ -174,3 +175,7 @@ def test_the_list_of_things_to_do_is_told_when_it_changes(anna, home, claude_run
     html = tab.asks()
     assert 'hx-target="#talk-todos"' in html
     assert "To-do list of the agent" in html
+    add(home, talk.gets("toolu_1", "Todos have been modified."))
+    tab.asks()
+    add(home, talk.says("# A heading and no list"))
+    assert "talk-todos" not in tab.asks()

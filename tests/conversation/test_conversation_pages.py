@@ -130,6 +130,19 @@ def test_a_subagent_stands_folded_under_its_call_and_has_a_page_of_its_own(anna,
     assert "I'll read the parser" not in own
 
 
+def test_a_subagents_own_list_of_things_to_do_stands_on_its_own_page_alone(anna, home, claude_run):
+    main = long_talk.write_claude(home, TREE)
+    talk = long_talk.Claude(TREE, isSidechain=True, agentId=homes.AGENT)
+    entry = {"content": "Grep for it", "status": "pending", "activeForm": "Grepping"}
+    homes.write(homes.agent_path(main), [talk.does("toolu_1", "TodoWrite", todos=[entry])])
+    html = text(anna, claude_run)
+    listed = re.findall(r'id="talk-todos".*?</div>', html, re.DOTALL)
+    assert "Grep for it" not in listed[0]
+    html = text(anna, claude_run, link(html, "Open its conversation"))
+    listed = re.findall(r'id="talk-todos".*?</div>', html, re.DOTALL)
+    assert "Grep for it" in listed[0]
+
+
 def test_what_a_subagent_said_is_marked_where_its_call_is_not_told(anna, home, claude_run):
     talk = long_talk.Claude(TREE)
     aside = {**talk.says("Beside."), "isSidechain": True}
@@ -223,6 +236,21 @@ class TestSearch:
         homes.write(homes.claude_path(home, TREE), [raw, talk.says("Grüße noch einmal")])
         assert "2 messages" in text(anna, claude_run, "search?q=Grüße")
         assert "1 message " in text(anna, claude_run, "search?q=%22alle%22")
+
+    def test_it_finds_words_in_any_case_across_lines_and_in_quotes(
+        self, anna, home, claude_run, codex_run
+    ):
+        talk = long_talk.Claude(TREE)
+        said = talk.says("Über den Code\nund mehr. ÄÖÜ")
+        raw = json.dumps(said, ensure_ascii=False).encode() + b"\n"
+        homes.write(homes.claude_path(home, TREE), [raw, said])
+        for words in ("über", "code und", "äöü", "ÜBER DEN"):
+            assert "2 messages" in text(anna, claude_run, f"search?q={words}"), words
+        given = json.dumps({"command": 'grep "needle here" x'})
+        called = {"type": "function_call", "name": "shell", "call_id": "c1", "arguments": given}
+        line = {"type": "response_item", "payload": called}
+        homes.write(homes.codex_path(home), [homes.codex_meta(TREE), line])
+        assert "1 message " in text(anna, codex_run, "search?q=grep+%22needle+here%22")
 
     def test_what_is_no_word_of_the_conversation_is_not_found(self, anna, home, claude_run):
         talk_of(home, 3)
