@@ -97,7 +97,7 @@ class Comment:
     """One comment on an issue or a pull request, as text.
 
     `at` is None where it is not told; `place` is the line of a pull request that it is about, as
-    "path:line", with `quote`, the line itself, where that is known.
+    "path:line", with `quote`, the line itself, where that is known; "path" alone is a whole file.
     """
 
     author: str
@@ -255,7 +255,7 @@ class Tracker(Protocol):
         """One pull request; needs Ability.PULLS. Raises NotFound."""
 
     def pull_comments(self, root: str, number: int) -> Sequence[Comment]:
-        """What was said on a pull request as a whole; none where a tracker does not tell."""
+        """What was said on a pull request, oldest first; none where a tracker does not tell."""
 
     def comment(self, root: str, key: str, author: str, body: str) -> None:
         """Write a comment; needs Ability.COMMENT. Raises NotFound, Refused."""

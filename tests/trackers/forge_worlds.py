@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from tests.trackers.forge import Double, Gitea, GitHub, Repo, faults, forgejo
 from tests.trackers.forge.visitor import FORGE, a_client, accounts
 from trackers.account import Account
-from trackers.base import CheckState, Tracker
+from trackers.base import CheckState, Comment, Tracker
 from trackers.forges.gitea import GiteaTracker
 from trackers.forges.github import GitHubTracker
 
@@ -77,6 +77,16 @@ class ForgeWorld:
     def remark(self, root: str, number: int, author: str, body: str) -> None:
         repo = self.repo(root)
         repo.remark(repo.items[number], self.forge.person(author), body)
+
+    def said(self, root: str, number: int, comment: Comment) -> None:
+        """Somebody reviews a pull request as a whole, or one line of it."""
+        repo = self.repo(root)
+        item, author = repo.items[number], self.forge.person(comment.author)
+        path, _, line = comment.place.partition(":")
+        review = repo.review(item, author, "" if path else comment.body)
+        if path:
+            hunk = f"@@ -1,2 +1,2 @@\n kept\n+{comment.quote}"
+            repo.remark_on_line(item, review, comment.body, path, int(line), hunk)
 
     def milestone(self, root: str, number: int, title: str) -> None:
         self.repo(root).items[number].milestone = title

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.trackers.worlds import EACH, READY, WORLDS, World
 from tests.world.memory_tracker import MemoryTracker
 from trackers.base import (
     Ability,
+    Comment,
     Issue,
     NewIssue,
     NewPull,
@@ -251,6 +253,32 @@ def test_a_root_that_cannot_be_read_is_none_and_the_others_are_answered(pulled: 
     assert [pull.head for pull in found[good] or ()] == ["afk/7"]
     assert found[bad] is None
     assert found["no such root"] is None
+
+
+@pytest.mark.row("LAB-35", level="contract")
+def test_what_was_said_on_a_pull_request_comes_oldest_first(pulled: World) -> None:
+    """With the line that it is about; when, as far as the tracker tells it."""
+    world, root = pulled, pulled.root("demo")
+    number, other = world.pull(root, "afk/7"), world.pull(root, "afk/8")
+    if world.tracker.kind == "builtin":
+        assert world.tracker.pull_comments(root, number) == ()  # they are read from its tables
+        return
+    first, on_line, last = (
+        Comment("ada", "Not yet."),
+        Comment("eve", "Why twice?", place="src/a.py:12", quote="    retry()"),
+        Comment("ada", "See\nabove."),
+    )
+    for one in (first, on_line, last):
+        world.said(root, number, one)
+
+    told = world.tracker.pull_comments(root, number)
+
+    assert [replace(one, at=None) for one in told] == [first, on_line, last]
+    times = [one.at for one in told if one.at]
+    assert times == sorted(times)
+    assert list(world.tracker.pull_comments(root, other)) == []
+    with pytest.raises(NotFound):
+        world.tracker.pull_comments(root, 99)
 
 
 @pytest.mark.row("LAB-35", level="contract")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from trackers.base import CheckState, PullState
+from trackers.base import CheckState, Comment, PullState
 from trackers.forges import gitea_reading, reading
 
 ISSUE: dict[str, Any] = {
@@ -31,6 +32,112 @@ PULL: dict[str, Any] = {
     "merge_commit_sha": None,
 }
 MERGED = PULL | {"state": "closed", "merged": True, "merge_commit_sha": "c" * 40}
+
+
+LINE: dict[str, Any] = {
+    "user": {"login": "eve"},
+    "body": "Why twice?",
+    "created_at": "2026-03-01T12:00:00Z",
+    "path": "a.py",
+    "position": 3,
+    "original_position": 0,
+    "diff_hunk": "@@ -1 +1,3 @@\n kept\n+one\n+  two",
+}
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        pytest.param(LINE, ("eve", "a.py:3", "  two"), id="a new line"),
+        pytest.param(
+            LINE | {"position": 0, "original_position": 8, "diff_hunk": "@@ -8 +8 @@\n-was\n"},
+            ("eve", "a.py:8", "was"),
+            id="a line that was removed",
+        ),
+        pytest.param(LINE | {"position": 0}, ("eve", "a.py", ""), id="no line"),
+        pytest.param(LINE | {"position": None}, ("eve", "a.py", ""), id="null line"),
+        pytest.param(LINE | {"position": True}, ("eve", "a.py", ""), id="line as a boolean"),
+        pytest.param(LINE | {"position": -3}, ("eve", "a.py", ""), id="line below zero"),
+        pytest.param(LINE | {"user": None}, ("", "a.py:3", "  two"), id="deleted user"),
+        pytest.param(LINE | {"diff_hunk": None}, ("eve", "a.py:3", ""), id="null hunk"),
+        pytest.param(LINE | {"diff_hunk": "@@ -1 +1 @@"}, ("eve", "a.py:3", ""), id="no lines"),
+        pytest.param(LINE | {"body": None}, None, id="null body"),
+        pytest.param(LINE | {"body": " \n"}, None, id="nothing said"),
+        pytest.param(LINE | {"path": None}, None, id="no file"),
+        pytest.param("a.py:3", None, id="no object"),
+    ],
+)
+def test_a_comment_on_a_line(entry: Any, told: tuple[str, str, str] | None) -> None:
+    found = gitea_reading.on_line(entry)
+
+    assert (found and (found.author, found.place, found.quote)) == told
+    assert found is None or found.at == datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("hunk", "line"),
+    [
+        ("@@ -1 +1 @@\n-old\n+new", "new"),
+        ("@@ -1 +1 @@\n-old\n+new\n\\ No newline at end of file", "new"),
+        ("@@ -1 +1 @@ def f():\n+new\r\n", "new"),
+        ("@@ -1 +1 @@\n+new\n ", ""),
+        ("@@ -1 +1 @@\n+a\x0cb", "a\x0cb"),
+        ("", ""),
+    ],
+)
+def test_the_line_that_a_comment_is_about_is_the_last_of_its_hunk(hunk: str, line: str) -> None:
+    assert reading.last_line(hunk) == line
+
+
+def test_of_many_reviews_the_newest_with_comments_are_read() -> None:
+    reviews = [
+        {"id": number, "comments_count": 1, "submitted_at": f"2026-03-{day:02}T12:00:00Z"}
+        for number, day in ((1, 9), (2, 3), (3, 8))
+    ]
+    odd = [
+        reviews[0] | {"id": 4, "comments_count": 0},
+        reviews[0] | {"id": 5, "comments_count": None},
+        reviews[0] | {"id": 6, "state": "PENDING"},
+        reviews[0] | {"id": None},
+        None,
+    ]
+
+    assert gitea_reading.commented([*odd, *reviews], 2) == [3, 1]
+    assert gitea_reading.commented([*reviews, reviews[0] | {"id": 7, "submitted_at": None}], 9) == [
+        *(7, 2, 3, 1)
+    ]
+
+
+REVIEW: dict[str, Any] = {
+    "user": {"login": "ada"},
+    "body": "Not yet.",
+    "state": "REQUEST_CHANGES",
+    "submitted_at": "2026-03-01T12:00:00Z",
+}
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        pytest.param(REVIEW, ("ada", "Not yet."), id="a review"),
+        pytest.param(REVIEW | {"user": None}, ("", "Not yet."), id="deleted user"),
+        pytest.param(REVIEW | {"state": None}, ("ada", "Not yet."), id="null state"),
+        pytest.param(REVIEW | {"state": "PENDING"}, None, id="not handed in"),
+        pytest.param(REVIEW | {"body": ""}, None, id="an approval without words"),
+        pytest.param(REVIEW | {"body": None}, None, id="null body"),
+        pytest.param([], None, id="no object"),
+    ],
+)
+def test_what_a_review_says(entry: Any, told: tuple[str, str] | None) -> None:
+    found = reading.review(entry)
+
+    assert (found and (found.author, found.body)) == told
+
+
+def test_comments_without_a_time_come_before_the_others() -> None:
+    early, late = (Comment("a", "b", datetime(2026, 3, day, tzinfo=UTC)) for day in (1, 2))
+
+    assert reading.by_time([late, Comment("a", "?"), early]) == (Comment("a", "?"), early, late)
 
 
 @pytest.mark.row("X-02", "LAB-34", level="pure")

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +17,7 @@ from runs.forges.bd import BdCommand
 from tests.trackers.bd import Beads, environ
 from tests.trackers.forge_worlds import FORGES, MORE_FORGES
 from tests.world.memory_tracker import MemoryTracker
-from trackers.base import Check, CheckState, PullState, Tracker
+from trackers.base import Check, CheckState, Comment, PullState, Tracker
 from trackers.beads.adapter import BeadsTracker
 from trackers.builtin import store
 from trackers.builtin.adapter import BuiltinTracker
@@ -47,6 +48,7 @@ class World(Protocol):
     def break_an_issue(self, root: str) -> None: ...
     def break_a_pull(self, root: str, head: str) -> None: ...
     def remark(self, root: str, number: int, author: str, body: str) -> None: ...
+    def said(self, root: str, number: int, comment: Comment) -> None: ...
     def milestone(self, root: str, number: int, title: str) -> None: ...
     def block(self, root: str, number: int, by: int) -> None: ...
     def check(self, root: str, commit: str, name: str, state: CheckState) -> None: ...
@@ -91,6 +93,10 @@ class MemoryWorld(_Numbered):
 
     def remark(self, root: str, number: int, author: str, body: str) -> None:
         self.tracker.comment(root, str(number), author, body)
+
+    def said(self, root: str, number: int, comment: Comment) -> None:
+        entry = self.tracker.shelves[root].pull_entry(number)
+        entry.setdefault("comments", []).append(asdict(comment))
 
     def block(self, root: str, number: int, by: int) -> None:
         before = self.tracker.shelves[root].blockers.get(str(number), ())
@@ -168,6 +174,9 @@ class BuiltinWorld(_Numbered):
     def remark(self, root: str, number: int, author: str, body: str) -> None:
         self.tracker.comment(root, str(number), author, body)
 
+    def said(self, root: str, number: int, comment: Comment) -> None:
+        raise AssertionError("labsite's own tracker tells its comments by its tables")
+
     def block(self, root: str, number: int, by: int) -> None:
         raise AssertionError("labsite's own tracker knows no blockers")
 
@@ -226,6 +235,9 @@ class BeadsWorld:
 
     def remark(self, root: str, number: int, author: str, body: str) -> None:
         self.tracker.comment(root, self.key(number), author, body)
+
+    def said(self, root: str, number: int, comment: Comment) -> None:
+        raise AssertionError("beads has no pull requests")
 
     def block(self, root: str, number: int, by: int) -> None:
         self._places[root].blocks(self.key(by), self.key(number))

@@ -7,11 +7,20 @@ from datetime import datetime
 from typing import Any
 
 from trackers.account import Account, Purpose
-from trackers.base import Check, Finding, Issue, NotFound, Pull, Refused
+from trackers.base import (
+    Check,
+    Comment,
+    Finding,
+    Issue,
+    NotFound,
+    Pull,
+    Refused,
+    TrackerError,
+)
 from trackers.forges import connection_test, gitea_queue, gitea_reading, pulls, reading
 from trackers.forges.blockers import Hint, TrackerWithBlockers
 from trackers.forges.repository import GITEA, Need, RepositoryClient, is_commit, number_of
-from trackers.forges.tracker import LABEL_COLOUR
+from trackers.forges.tracker import LABEL_COLOUR, in_parallel
 from trackers.http.client import Answer, Client
 
 # In the order in which they are taken, of those that the repository allows.
@@ -20,6 +29,8 @@ _MERGES = {
     "squash": "allow_squash_merge",
     "rebase": "allow_rebase",
 }
+# A review's comments on lines are a list of their own; of more reviews only the newest are read.
+REVIEWS_READ = 20
 
 
 class GiteaTracker(TrackerWithBlockers):
@@ -131,6 +142,39 @@ class GiteaTracker(TrackerWithBlockers):
         """All at once: Gitea does not page them."""
         found = repo.get("issues", number, "comments", purpose=Purpose.READ, need=Need.READ_ISSUES)
         return found if isinstance(found, list) else ()
+
+    def _reviewed(self, repo: RepositoryClient, number: int) -> Sequence[Comment]:
+        """None on an old server, which knows no reviews."""
+        try:
+            reviews = repo.every(
+                "pulls", number, "reviews", purpose=Purpose.READ, need=Need.READ_PULLS
+            )
+        except NotFound:
+            return ()
+        said = reading.every(reviews, reading.review)
+        commented = gitea_reading.commented(reviews, REVIEWS_READ)
+        found = in_parallel(commented, lambda review: self._on_lines(repo, number, review))
+        for one in found.values():
+            if isinstance(one, TrackerError):
+                raise one
+            said += one
+        return said
+
+    def _on_lines(self, repo: RepositoryClient, number: int, review: int) -> Sequence[Comment]:
+        """The comments of a review on lines, all at once; none of one that was removed since."""
+        try:
+            found = repo.get(
+                "pulls",
+                number,
+                "reviews",
+                review,
+                "comments",
+                purpose=Purpose.READ,
+                need=Need.READ_PULLS,
+            )
+        except NotFound:
+            return ()
+        return reading.every(found if isinstance(found, list) else (), gitea_reading.on_line)
 
     def _pulls(self, repo: RepositoryClient, root: str, heads: Collection[str]) -> Sequence[Pull]:
         memory = self._remembered(self._memories, repo, root, pulls.Memory)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
-from trackers.base import Check, CheckState, Pull, PullState
+from trackers.base import Check, CheckState, Comment, Pull, PullState
 from trackers.forges import reading
 
 _STATUSES = {
@@ -50,6 +51,23 @@ def checks(entries: Iterable[Any]) -> list[Check]:
 def place(entry: Any) -> str:
     """The current name of the repository of an issue."""
     return reading.text(entry, "repository", "full_name")
+
+
+def on_line(entry: Any) -> Comment | None:
+    """A comment on a line of the new text, or of the old one; the other's number is 0."""
+    return reading.on_line(entry, "position", "original_position")
+
+
+def commented(reviews: Iterable[Any], most: int) -> list[int]:
+    """The reviews with comments on lines, by their ids, and of many the newest."""
+    found = [
+        (reading.moment(one, "submitted_at") or datetime.min.replace(tzinfo=UTC), known)
+        for one in reviews
+        if (known := reading.number(one, "id")) is not None
+        and (reading.number(one, "comments_count") or 0) > 0
+        and not reading.is_pending(one)
+    ]
+    return [known for _, known in sorted(found)[-most:]]
 
 
 def version(told: str) -> tuple[int, int] | None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from trackers.account import Account, Purpose
-from trackers.base import Check, Finding, Issue, NotFound, Pull, Refused
+from trackers.base import Check, Comment, Finding, Issue, NotFound, Pull, Refused
 from trackers.forges import connection_test, github_reading, pulls, reading
 from trackers.forges.blockers import Hint, TrackerWithBlockers
 from trackers.forges.github_app import AppTokens
@@ -127,6 +127,16 @@ class GitHubTracker(TrackerWithBlockers):
 
     def _comments(self, repo: RepositoryClient, number: int) -> Sequence[Any]:
         return repo.every("issues", number, "comments", purpose=Purpose.READ, need=Need.READ_ISSUES)
+
+    def _reviewed(self, repo: RepositoryClient, number: int) -> Sequence[Comment]:
+        reviews, on_lines = (
+            repo.every("pulls", number, what, purpose=Purpose.READ, need=Need.READ_PULLS)
+            for what in ("reviews", "comments")
+        )
+        return [
+            *reading.every(reviews, reading.review),
+            *reading.every(on_lines, github_reading.on_line),
+        ]
 
     def _pulls(self, repo: RepositoryClient, root: str, heads: Collection[str]) -> Sequence[Pull]:
         known = self._remembered(self._heads, repo, root, Heads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trackers.base import Check, CheckState, Pull, PullState
+from trackers.base import Check, CheckState, Comment, Pull, PullState
 from trackers.forges import reading
 
 _GOOD = frozenset({"success", "neutral", "skipped"})
@@ -58,6 +58,11 @@ def status(entry: Any) -> Check | None:
 def place(entry: Any) -> str:
     """The current name of the repository of an issue."""
     return "/".join(reading.text(entry, "repository_url").split("/")[-2:])
+
+
+def on_line(entry: Any) -> Comment | None:
+    """A comment on a line; an outdated one has only the line that it was about at first."""
+    return reading.on_line(entry, "line", "original_line")
 
 
 def pull(entry: Any) -> Pull | None:

@@ -88,6 +88,48 @@ def comments(entries: Iterable[Any]) -> tuple[Comment, ...]:
     )
 
 
+def review(entry: Any) -> Comment | None:
+    """What a review says as a whole; None for one without a text, or that is not handed in yet."""
+    body = text(entry, "body")
+    if not body.strip() or is_pending(entry):
+        return None
+    return Comment(login(entry), body, moment(entry, "submitted_at"))
+
+
+def is_pending(entry: Any) -> bool:
+    """Whether a review is still being written, which only its writer is shown."""
+    return text(entry, "state") == "PENDING"
+
+
+def on_line(entry: Any, *fields: str) -> Comment | None:
+    """A comment on a line, whose number is in the first of the fields that has one.
+
+    One without a number is about the whole file.
+    """
+    body, path = text(entry, "body"), text(entry, "path")
+    if not body.strip() or not path:
+        return None
+    at = next((line for field in fields if (line := number(entry, field))), 0)
+    return Comment(
+        login(entry),
+        body,
+        moment(entry, "created_at"),
+        f"{path}:{at}" if at > 0 else path,
+        last_line(text(entry, "diff_hunk")) if at > 0 else "",
+    )
+
+
+def last_line(hunk: str) -> str:
+    """The last line of a piece of a diff, which its comment is about, without its mark."""
+    lines = [line for line in hunk.split("\n") if line.startswith(("+", "-", " "))]
+    return lines[-1][1:].removesuffix("\r") if lines else ""
+
+
+def by_time(said: Iterable[Comment]) -> tuple[Comment, ...]:
+    """Comments, oldest first; those without a time come before the others."""
+    return tuple(sorted(said, key=lambda one: one.at or datetime.min.replace(tzinfo=UTC)))
+
+
 def every(entries: Iterable[Any], read: Callable[[Any], Read | None]) -> list[Read]:
     """The entries that could be read."""
     return [found for found in map(read, entries) if found is not None]

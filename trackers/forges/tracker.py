@@ -109,6 +109,10 @@ class ForgeTracker(BaseTracker):
         """The comments of an issue as the forge sends them, oldest first."""
 
     @abstractmethod
+    def _reviewed(self, repo: RepositoryClient, number: int) -> Sequence[Comment]:
+        """What the reviews of a pull request say, and the comments on its lines."""
+
+    @abstractmethod
     def _pulls(self, repo: RepositoryClient, root: str, heads: Collection[str]) -> Sequence[Pull]:
         """Pull requests of these heads in any state."""
 
@@ -189,8 +193,10 @@ class ForgeTracker(BaseTracker):
         return self._one_pull(self._repo(root), number, Purpose.READ)
 
     def pull_comments(self, root: str, number: int) -> Sequence[Comment]:
-        """What was said on a pull request, which forges keep as on an issue. Raises NotFound."""
-        return reading.comments(self._comments(self._repo(root), number))
+        """What was said on a pull request, in reviews and on lines too. Raises NotFound."""
+        repo = self._repo(root)
+        said = reading.comments(self._comments(repo, number))
+        return reading.by_time([*said, *self._reviewed(repo, number)])
 
     def set_hook(self, root: str, address: str, secret: str) -> None:
         """Set up the webhook that delivers to this address. Raises Refused."""

@@ -28,7 +28,9 @@ LABEL_NAMES_SINCE = (1, 21)
 DEPENDENCIES_SINCE = (1, 20)
 
 ANYBODY = ("version",)
-REPOSITORY = ("repo", "statuses", "merge", "pulls", "pull", "create pull")
+REPOSITORY = (
+    "repo", "statuses", "merge", "pulls", "pull", "create pull", "reviews", "comments on lines",
+)  # fmt: skip
 WRITES = ("create label", "add labels", "remove label", "merge")
 
 

@@ -15,6 +15,8 @@ from tests.trackers.forge.state import Item, PullPart
 if TYPE_CHECKING:
     from tests.trackers.forge.gitea import Gitea
 
+REVIEWS_SINCE = (1, 12)  # from memory
+
 
 def _repo(forge: Gitea, call: Call) -> Repo:
     repo = forge.repo_of(call)
@@ -97,6 +99,30 @@ def create_pull(forge: Gitea, call: Call) -> Told:
     return Told(201, shapes.pull(forge.web, forge.api, repo, made, call.token))
 
 
+def list_reviews(forge: Gitea, call: Call) -> Told:
+    """Oldest first."""
+    repo = _repo(forge, call)
+    one, part = _found(forge, call, repo)
+    if forge.at_least < REVIEWS_SINCE:
+        return forge.error(404)
+    return forge.listed(
+        call, [shapes.review(forge.web, repo, one, review) for review in part.reviews]
+    )
+
+
+def list_line_remarks(forge: Gitea, call: Call) -> Told:
+    """Those of one review, and all of them: this list has no pages."""
+    repo = _repo(forge, call)
+    one, part = _found(forge, call, repo)
+    for review in part.reviews:
+        if str(review.id) == call.parts["id"]:
+            return Told(
+                200,
+                [shapes.line_remark(forge.web, repo, one, review, at) for at in review.remarks],
+            )
+    return forge.error(404)
+
+
 def merge(forge: Gitea, call: Call) -> Told:
     """An empty 200; 409 when the head moved, 405 when Gitea does not let it, 404 when closed."""
     repo = _repo(forge, call)
@@ -127,5 +153,7 @@ RULES: Mapping[str, Rule] = {
     "pulls": list_pulls,
     "pull": get_pull,
     "create pull": create_pull,
+    "reviews": list_reviews,
+    "comments on lines": list_line_remarks,
     "merge": merge,
 }

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.trackers.forge.double import stamp
 from tests.trackers.forge.repo import Repo
-from tests.trackers.forge.state import Check, Item, Label, Person, Remark, Token
+from tests.trackers.forge.state import Check, Item, Label, LineRemark, Person, Remark, Review, Token
 
 NULLABLE = frozenset(
     {
@@ -24,6 +24,8 @@ NULLABLE = frozenset(
         "PullRequest.merged_by",
         "PullRequest.merge_commit_sha",
         "PRBranchInfo.repo",
+        "PullReview.user",
+        "PullReviewComment.user",
     }
 )
 
@@ -168,6 +170,37 @@ def pull(web: str, api: str, repo: Repo, item: Item, token: Token | None) -> dic
             "repo_id": repo.id,
             "repo": repository(web, repo, token),
         },
+    }
+
+
+def review(web: str, repo: Repo, item: Item, one: Review) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "user": person(web, one.author) if one.author else None,
+        "body": one.body,
+        "state": one.state or "COMMENT",
+        "comments_count": len(one.remarks),
+        "html_url": f"{web}/{repo.full_name}/pulls/{item.number}#issuecomment-{one.id}",
+        "submitted_at": stamp(one.at),
+    }
+
+
+def line_remark(
+    web: str, repo: Repo, item: Item, within: Review, one: LineRemark
+) -> dict[str, Any]:
+    """A comment on a line: `position` is the line in the new text, or 0."""
+    return {
+        "id": one.id,
+        "user": person(web, within.author) if within.author else None,
+        "body": one.body,
+        "path": one.path,
+        "position": one.line or 0,
+        "original_position": 0 if one.line else one.original_line,
+        "diff_hunk": one.hunk,
+        "pull_request_review_id": within.id,
+        "html_url": f"{web}/{repo.full_name}/pulls/{item.number}/files#issuecomment-{one.id}",
+        "created_at": stamp(one.at),
+        "updated_at": stamp(one.at),
     }
 
 

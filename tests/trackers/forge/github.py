@@ -50,6 +50,8 @@ NEEDS = {
     "pulls": ("pull_requests", "read"),
     "pull": ("pull_requests", "read"),
     "create pull": ("pull_requests", "write"),
+    "reviews": ("pull_requests", "read"),
+    "comments on lines": ("pull_requests", "read"),
     "merge": ("contents", "write"),
     "check runs": ("checks", "read"),
     "combined status": ("statuses", "read"),

@@ -94,6 +94,27 @@ def create_pull(forge: GitHub, call: Call) -> Told:
     return Told(201, _alone(forge, call, repo, made))
 
 
+def list_reviews(forge: GitHub, call: Call) -> Told:
+    """Oldest first."""
+    repo = forge.repo_of(call)
+    one, part = _found(forge, call, repo)
+    every = [shapes.review(forge.web, repo, one, review) for review in part.reviews]
+    return forge.listed(call, repo, every)
+
+
+def list_line_remarks(forge: GitHub, call: Call) -> Told:
+    """By number, and none of a review that is not handed in (from memory)."""
+    repo = forge.repo_of(call)
+    one, part = _found(forge, call, repo)
+    every = [
+        shapes.line_remark(forge.web, repo, one, review, remark)
+        for review in part.reviews
+        if review.state != "PENDING"
+        for remark in review.remarks
+    ]
+    return forge.listed(call, repo, sorted(every, key=lambda remark: remark["id"]))
+
+
 def merge(forge: GitHub, call: Call) -> Told:
     """409 when the head moved, 405 when GitHub does not let it."""
     repo = forge.repo_of(call)
@@ -122,5 +143,7 @@ RULES: Mapping[str, Rule] = {
     "pulls": list_pulls,
     "pull": get_pull,
     "create pull": create_pull,
+    "reviews": list_reviews,
+    "comments on lines": list_line_remarks,
     "merge": merge,
 }

@@ -6,16 +6,19 @@ from typing import Any
 
 from tests.trackers.forge.double import stamp
 from tests.trackers.forge.repo import Repo
-from tests.trackers.forge.state import Check, Item, Label, Person, Remark, Token
+from tests.trackers.forge.state import Check, Item, Label, LineRemark, Person, Remark, Review, Token
 
 # The head's repository when its fork was deleted: the description of lists forgets it, the one of
-# a single pull request too (from memory).
+# a single pull request too; so it does the line of a comment that is outdated, and the account of
+# a commenter that was deleted (from memory).
 NULLABLE = frozenset(
     {
         "pull-request-simple.head.repo",
         "pull-request-simple.head.user",
         "pull-request.head.repo",
         "pull-request.head.user",
+        "pull-request-review-comment.line",
+        "pull-request-review-comment.user",
     }
 )
 RUNNING = ("queued", "in_progress", "pending", "waiting", "requested")
@@ -180,6 +183,37 @@ def pull_alone(item: Item, web: str) -> dict[str, Any]:
         "mergeable": not part.not_mergeable if item.is_open else None,
         "mergeable_state": "blocked" if part.not_mergeable else "clean",
         "merged_by": person(web, item.author) if part.merged_at else None,
+    }
+
+
+def review(web: str, repo: Repo, item: Item, one: Review) -> dict[str, Any]:
+    """A review; one that is not handed in yet has no time (from memory)."""
+    told = {
+        "id": one.id,
+        "user": person(web, one.author) if one.author else None,
+        "body": one.body,
+        "state": one.state or "COMMENTED",
+        "html_url": f"{web}/{repo.full_name}/pull/{item.number}#pullrequestreview-{one.id}",
+        "commit_id": "a" * 40,
+    }
+    return told if one.state == "PENDING" else told | {"submitted_at": stamp(one.at)}
+
+
+def line_remark(
+    web: str, repo: Repo, item: Item, within: Review, one: LineRemark
+) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "pull_request_review_id": within.id,
+        "diff_hunk": one.hunk,
+        "path": one.path,
+        "line": one.line,
+        "original_line": one.original_line,
+        "user": person(web, within.author) if within.author else None,
+        "body": one.body,
+        "html_url": f"{web}/{repo.full_name}/pull/{item.number}#discussion_r{one.id}",
+        "created_at": stamp(one.at),
+        "updated_at": stamp(one.at),
     }
 
 

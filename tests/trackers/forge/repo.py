@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from tests.trackers.forge.state import SHA, Check, Item, Label, Person, PullPart, Remark
+from tests.trackers.forge.state import (
+    SHA,
+    Check,
+    Item,
+    Label,
+    LineRemark,
+    Person,
+    PullPart,
+    Remark,
+    Review,
+)
 
 if TYPE_CHECKING:
     from tests.trackers.forge.shelf import Shelf
@@ -144,6 +154,23 @@ class Repo:
         """Somebody comments."""
         item.remarks.append(Remark(self.forge.next_id(), author, body, self.touch(item)))
         return item.remarks[-1]
+
+    def review(
+        self, item: Item, author: Person | None, body: str = "", *, state: str = ""
+    ) -> Review:
+        """Somebody reviews a pull request; None is somebody whose account is gone."""
+        assert item.pull is not None
+        made = Review(self.forge.next_id(), author, body, self.touch(item), state)
+        item.pull.reviews.append(made)
+        return made
+
+    def remark_on_line(
+        self, item: Item, review: Review, body: str, path: str, line: int, hunk: str = ""
+    ) -> LineRemark:  # fmt: skip
+        """The reviewer comments on a line."""
+        made = LineRemark(self.forge.next_id(), body, self.touch(item), path, line, line, hunk)
+        review.remarks.append(made)
+        return made
 
     def check(
         self,

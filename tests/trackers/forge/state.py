@@ -58,6 +58,31 @@ class Remark:
 
 
 @dataclass
+class LineRemark:
+    """A comment on a line of a diff; `line` is None where a later commit took the line away."""
+
+    id: int
+    body: str
+    at: datetime
+    path: str
+    line: int | None
+    original_line: int
+    hunk: str
+
+
+@dataclass
+class Review:
+    """A review with its comments on lines; `state` in the forge's own word, its usual one if empty."""
+
+    id: int
+    author: Person | None
+    body: str
+    at: datetime
+    state: str = ""
+    remarks: list[LineRemark] = field(default_factory=list)
+
+
+@dataclass
 class PullPart:
     """What makes a pull request of an issue; `repo` of the head is None when its fork is gone."""
 
@@ -71,6 +96,7 @@ class PullPart:
     merged_at: datetime | None = None
     merge_commit: str | None = None
     not_mergeable: str = ""
+    reviews: list[Review] = field(default_factory=list)
 
 
 @dataclass
