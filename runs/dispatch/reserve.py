@@ -16,6 +16,7 @@ from runs.core.states import NoticeKind, RunKind, RunState
 from runs.core.tick_context import TickContext
 from runs.dispatch.rules import Room, Start
 from runs.groups import issue_tasks
+from runs.lifecycle import orders
 from runs.models import Fixer, Host, ManualSession, Project, Run, Settings, WatchSession
 from runs.projects import start_waits
 from runs.timeline import announce
@@ -94,8 +95,9 @@ def take(tick: TickContext, project: Project, start: Start, title: str, asked: A
 
 
 def _agent(project: Project, settings: Settings, before: Before | None) -> dict[str, Any]:
-    """The agent of a new run: that of the run before while it is there, with its own session."""
+    """The agent of a new run: that of the run before while it is there, in its session if it can."""
     own = before.run.profile if before is not None else None
+    session = before.run.agent_session if before is not None else ""
     profile = own or project.agent or settings.agent
     is_general = profile == settings.agent
     return {
@@ -103,7 +105,7 @@ def _agent(project: Project, settings: Settings, before: Before | None) -> dict[
         "profile": profile,
         "model": settings.model if is_general else "",
         "effort": settings.effort if is_general else "",
-        "agent_session": before.run.agent_session if before is not None and own else "",
+        "agent_session": session if before and orders.goes_on(before.run, session) else "",
     }
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import Q
 
 from runs.core.ports import Lab
 from runs.core.states import Mirror, NoticeKind, Outcome, RunState
@@ -113,16 +114,27 @@ def _steps(tracker: Tracker, run: Run, stands: str) -> list[Callable[[], None]]:
     """What has to be written; of an agent that never started only that the issue is free again."""
     root, key = run.project.tracker_root, run.issue_key
     steps: list[Callable[[], None]] = []
-    if not (stands == WORKING and run.mirrored == CLAIMED):
+    is_over = stands == ENDED and not _is_worked_on(run)
+    if is_over or (stands == WORKING and run.mirrored != CLAIMED):
         is_working = stands == WORKING or _waits(tracker, run)
         steps.append(lambda: _mark(tracker, run, is_working=is_working))
     if not run.did_start:
         return steps
-    if stands == ENDED and mirror_rules.needs_follow_up(run.outcome):
+    if is_over and mirror_rules.needs_follow_up(run.outcome):
         steps.append(lambda: _label(tracker, root, key, FOLLOW_UP))
+    is_followed_up = run.outcome == Outcome.SUCCEEDED and run.continues_id is not None
+    if is_followed_up and Ability.LABEL in tracker.abilities:
+        steps.append(lambda: tracker.remove_label(root, key, FOLLOW_UP))
     if run.project.mirror == Mirror.COMMENTS and Ability.COMMENT in tracker.abilities:
         steps.append(lambda: tracker.comment(root, key, "labsite", mirror_rules.words(_told(run))))
     return steps
+
+
+def _is_worked_on(run: Run) -> bool:
+    """Whether another run of the issue is written down as at work; its own end undoes that."""
+    others = Run.objects.active().filter(project=run.project_id, issue_key=run.issue_key)
+    told = Q(state__in=[RunState.WORKING, RunState.HELD]) | Q(mirrored__in=[CLAIMING, CLAIMED])
+    return others.exclude(pk=run.pk).filter(told).exists()
 
 
 def _stands(run: Run) -> str:

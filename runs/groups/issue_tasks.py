@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from django.db.models import F, OuterRef, QuerySet
+from django.db.models import F, OuterRef, Q, QuerySet
 
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind, Outcome
@@ -27,19 +27,29 @@ def hold(project: Project, keys: Sequence[str]) -> frozenset[int]:
 def catch_up(lab: Lab, group: TaskGroup, held: Collection[int]) -> None:
     """Let the tasks of a new group stand as the newest run of each issue does. Raises RunStarted.
 
-    The project is held, so that no run starts; `held` are the runs that cannot end.
+    A start that failed is none. The project is held, so that no run starts; `held` are the runs that
+    cannot end.
     """
     tasks = {task.issue_key: task for task in group.tasks.exclude(issue_key="")}
-    runs = Run.objects.filter(project=group.project_id, issue_key__in=tasks).order_by("pk")
-    newest = {run.issue_key: run for run in runs.select_related("project")}
+    begun = Q(outcome="") | Q(started_at__isnull=False)
+    runs = Run.objects.filter(begun, project=group.project_id, issue_key__in=tasks)
+    newest = {run.issue_key: run for run in runs.order_by("pk").select_related("project")}
     for key, run in newest.items():
         tasks[key].group = group
-        if run.is_active and run.pk not in held:
+        delivered = _delivered(run)
+        if delivered is not None:
+            finish(lab, tasks[key], delivered)
+        elif run.is_active and run.pk not in held:
             raise RunStarted
-        if run.is_active:
+        elif run.is_active:
             begin(lab, tasks[key], run)
-        elif run.outcome == Outcome.SUCCEEDED:
-            finish(lab, tasks[key], run)
+
+
+def _delivered(run: Run | None) -> Run | None:
+    """The run that delivered: this one, or one before it whose pull request it was only to change."""
+    while run is not None and run.outcome != Outcome.SUCCEEDED:
+        run = run.continues if run.amends is not None else None
+    return run
 
 
 def started(lab: Lab, run: Run) -> None:

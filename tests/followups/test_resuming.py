@@ -90,6 +90,13 @@ def test_an_agent_whose_session_is_not_known_gets_its_task_again_with_the_text(w
     assert words.index("You work unattended on issue 7") < words.index(TEXT)
 
 
+def test_a_program_that_cannot_go_on_in_a_session_does_not_keep_the_old_ones_id(world, project):
+    before = dead(world, project)
+    AgentProfile.objects.filter(name="Claude").update(argv=["sh", "agent.sh", "{prompt}"])
+    run = _resumed(world, before)
+    assert (before.agent_session, run.agent_session) == (x.SESSION, "")
+
+
 @pytest.mark.parametrize("vanishes", [True, False])
 def test_a_program_that_knows_no_such_session_gets_its_task_and_the_text(world, project, vanishes):
     before = dead(world, project)

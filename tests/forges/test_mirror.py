@@ -62,6 +62,33 @@ def test_a_run_is_marked_while_it_works_and_told_of_once(world: World) -> None:
     assert _said(tracker)[1] == f"Run {run.pk} of labsite succeeded: pull request #9."
 
 
+@pytest.mark.parametrize("is_at_work", [True, False])
+def test_a_late_word_of_an_old_run_does_not_undo_that_of_the_one_that_goes_on(
+    world: World, is_at_work: bool
+) -> None:
+    tracker = _world(world, Ability.STATUS)
+    before = _run()
+    mirror.carry_out(world.lab, before.pk)
+    outcomes.record(world.lab, before, Outcome.DIED, "")
+    state = RunState.WORKING if is_at_work else RunState.STARTING
+    run = make.a_run(before.project, continues=before, state=state)
+    mirror.carry_out(world.lab, run.pk)
+    mirror.carry_out(world.lab, before.pk)
+    assert _labels(tracker) == ({"in-progress"} if is_at_work else {"needs-followup"})
+
+
+def test_a_success_of_a_run_that_went_on_takes_the_call_for_a_follow_up_away(world: World) -> None:
+    tracker = _world(world, Ability.STATUS)
+    before = _run()
+    _end(world, before, Outcome.DIED)
+    assert _labels(tracker) == {"needs-followup"}
+    run = make.a_run(before.project, continues=before)
+    mirror.carry_out(world.lab, run.pk)
+    assert outcomes.record(world.lab, run, Outcome.SUCCEEDED, "", seen={"pull_number": 9})
+    mirror.carry_out(world.lab, run.pk)
+    assert _labels(tracker) == set()
+
+
 @pytest.mark.row("C-16", level="contract")
 def test_a_failed_run_asks_for_a_follow_up_and_names_no_place_of_this_machine(world: World) -> None:
     tracker = _world(world, Ability.STATUS)

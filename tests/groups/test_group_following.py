@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from runs import tick
@@ -77,6 +79,28 @@ def test_a_start_that_fails_and_a_stop_let_the_task_wait_again(
     assert stands(group) == ("in_progress", f"run-{again.pk}", 2)
     stop(world.lab, again, "anna")
     assert stands(group) == ("pending", "", 2)
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        ({"outcome": "failed", "started_at": None}, "completed"),
+        ({"outcome": "died", "amends": 8}, "completed"),
+        ({"outcome": "", "amends": 8}, "completed"),
+        ({"outcome": "died"}, "pending"),
+    ],
+    ids=["a start that failed", "changes that died", "changes at work", "a later run that died"],
+)
+def test_a_new_group_knows_what_was_delivered_before_later_runs(
+    world: World, project: Project, later: dict[str, Any], expected: str
+) -> None:
+    now = world.lab.now()
+    ended = {"state": RunState.ENDED, "slot": None, "ended_at": now}
+    first = make.a_run(project, outcome="succeeded", **ended)
+    state = ended if later["outcome"] else {}
+    make.a_run(project, **{"continues": first, "started_at": now, **state, **later})
+    group = groups.from_issues(world.lab, project, "v2", Chosen(keys=["7"]), by="anna")
+    assert stands(group)[0] == expected
 
 
 def test_a_closed_group_follows_no_more(world: World, project: Project, group: TaskGroup) -> None:
