@@ -71,12 +71,17 @@ def places(lines: Sequence[Line]) -> Iterator[Placed]:
             yield line.at, part, message
 
 
-def of(lines: Sequence[Line]) -> list[Item]:
-    """The entries of these lines. What an agent did that a call started stands under that call."""
+def of(lines: Sequence[Line], late: Sequence[Line] = ()) -> list[Item]:
+    """The entries of these lines. What an agent did that a call started stands under that call.
+
+    `late`: lines that follow, in which the results of calls are looked for.
+    """
     placed = list(places(lines))
     joined = _Joined(placed)
     for one in placed:
         joined.add(one)
+    for one in places(late):
+        joined.add_late(one)
     return _items(joined.own, joined)
 
 
@@ -115,6 +120,17 @@ class _Joined:
         self.own.append(placed)
         if message.kind is Kind.CALL and message.call:
             self._roots[message.call] = (at, part)
+
+    def add_late(self, placed: Placed) -> None:
+        """Take of a message that follows only what it tells of the calls that are here."""
+        message = placed[2]
+        call = self._newest.get(message.call)
+        if call is None:
+            return
+        if message.kind is Kind.RESULT:
+            self.results.setdefault(call[:2], []).append(placed)
+        elif message.kind is Kind.CALL and message.given != call[2].given:
+            del self._newest[message.call]  # another call with the same id
 
     def _outermost(self, parent: str) -> str:
         """The first of the calls above a message; empty when one of them is its own ancestor."""

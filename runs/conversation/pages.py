@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from runs.conversation import items, rules
 from runs.conversation.items import Item
-from runs.conversation.reading import Cut, Record, Span
+from runs.conversation.reading import Cut, Line, Record, Span
 from runs.conversation.rules import Edit, Kind, Message
 from runs.core.history_ports import Change
 from runs.core.ports import Lab
@@ -33,6 +33,9 @@ OPEN_LINES = 40  # a longer diff is folded
 SIGNS = 20_000  # of Markdown in one piece: it is slow by its signs, not by its letters
 AGENTS = 4  # agents whose own record is read for one page
 OF_AGENT = Cut(lines=40, bytes=200_000)
+LATE = Cut(
+    lines=400, bytes=256 * 1024
+)  # how far behind a piece the results of its calls are looked for
 TODO_BYTES = 2 * 1024 * 1024
 TODO_LINES = 200
 NUMBERS = 2**53
@@ -95,9 +98,10 @@ def page(book: Book, asked: Asked) -> Mapping[str, Any]:
     is_end = not record.goes_on(span.end)
     settled = items.settled(lines, span.end) if is_end else span.end
     shown = Shower(book)
+    after = late(record, lines, span)
     return facts | {
         "parts": [
-            (place, shown.all([one for one in lines if place <= one.at < until]))
+            (place, shown.all([one for one in lines if place <= one.at < until], after))
             for place, until in _bounds(start, settled, span.end, is_end=is_end)
         ],
         "is_end": is_end,
@@ -113,6 +117,13 @@ def page(book: Book, asked: Asked) -> Mapping[str, Any]:
         "agents": _agents(book),
         "megabytes": f"{span.size / 1e6:.1f} MB" if span.size >= 100_000 else "",
     }
+
+
+def late(record: Record, lines: Sequence[Line], span: Span) -> Sequence[Line]:
+    """What follows a piece that ends between a call and its result; none for any other piece."""
+    is_whole = items.settled(lines, span.end) == span.end
+    found = None if is_whole else record.onwards(span.end, LATE)
+    return found.lines if found and not found.is_moved else ()
 
 
 def _span(record: Record, asked: Asked) -> Span | None:
@@ -184,9 +195,9 @@ class Shower:
         self._left = AGENTS
         self._signs = SIGNS
 
-    def all(self, lines: Sequence[Any]) -> list[Mapping[str, Any]]:
-        """The entries of these lines."""
-        return [self._one(item) for item in items.of(lines)]
+    def all(self, lines: Sequence[Line], late: Sequence[Line] = ()) -> list[Mapping[str, Any]]:
+        """The entries of these lines, with the results that come late."""
+        return [self._one(item) for item in items.of(lines, late)]
 
     def _one(self, item: Item, *, is_inner: bool = False) -> Mapping[str, Any]:
         message = item.message
@@ -232,7 +243,7 @@ class Shower:
             inner = self._of_agent(agent)
         return {
             "headline": rules.headline(call, self._book.run.worktree, tool.edits),
-            "status": _status(item),
+            "status": _status(item, is_over=self._book.run.settled_at is not None),
             "took": web_words.duration(item.took) if item.took else "",
             "files": files,
             "todos": [(one.text, _MARKS.get(one.state, "open")) for one in call.todos or ()],
@@ -296,11 +307,11 @@ def _failed(item: Item) -> bool:
     return bool(item.tool and item.tool.result and item.tool.result.is_failed)
 
 
-def _status(item: Item) -> Mapping[str, str]:
+def _status(item: Item, *, is_over: bool) -> Mapping[str, str]:
     """How a call went, where that is worth a word."""
     result = item.tool.result if item.tool else None
     if result is None:
-        return {"words": "no result yet", "tone": ""}
+        return {"words": "no result" if is_over else "no result yet", "tone": ""}
     if result.exit_code not in (None, 0):
         return {"words": f"exit {result.exit_code}", "tone": "bad"}
     return {"words": "failed", "tone": "bad"} if result.is_failed else {"words": "", "tone": ""}

@@ -12,6 +12,8 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
+from django.urls import reverse
+from django.utils.html import format_html
 from django.views.decorators.http import require_GET
 
 from runs import wiring
@@ -34,7 +36,8 @@ def conversation(request: HttpRequest, run_id: int) -> HttpResponse:
     book, asked = _asked(request, run_id)
     frame = live.facts(request, f"talk:{run_id}", "runs:conversation-live", run_id)
     shown = pages.page(book, asked)
-    context = {**frame, **shown, "live_url": book.link("runs:conversation-live")}
+    followed = {} if asked.record else {"newest": 1}
+    context = {**frame, **shown, "live_url": book.link("runs:conversation-live", **followed)}
     context["version"] = f"{frame['version']}.{_mark(shown)}"
     if "left" in shown:
         context["left_html"] = terminal.render(str(shown["left"]))
@@ -53,6 +56,8 @@ def conversation_live(request: HttpRequest, run_id: int) -> HttpResponse:
     if mark == NONE and book.record is not None:
         return answers.elsewhere(request, book.link())
     news, mark = _news(book, mark)
+    if mark and not news and "newest" in request.GET and book.own not in book.mains[-1:]:
+        news, mark = _goes_on(book), ""
     if before == version and not news:
         return answers.fresh(HttpResponse(status=304))
     regions = (fragments.regions(topic, can_act, request) or {}) if before != version else {}
@@ -163,13 +168,14 @@ def _since(book: Book, record: Record, start: int, end: int, mark: str) -> tuple
         return "", mark
     if span.is_moved:
         text = "This record was rewritten by the agent. Reload the page to read on."
-        return answers.partials({"talk-moved": _rewritten(text)}), ""
+        return answers.partials({"talk-moved": _moved(text)}), ""
     # Where more lines follow than one answer holds, no call is waited for any longer.
     is_end = not record.goes_on(span.end)
     now = items.settled(span.lines, span.end) if is_end else span.end
     show = pages.Shower(book)
     done = [line for line in span.lines if line.at < now]
-    parts = answers.partials({f"talk-{start}": _part(start, show.all(done or span.lines))})
+    after = () if is_end else pages.late(record, span.lines, span)
+    parts = answers.partials({f"talk-{start}": _part(start, show.all(done or span.lines, after))})
     if now > start:
         rest = _part(now, show.all([line for line in span.lines if line.at >= now]))
         parts += f'<hx-partial hx-target="#talk" hx-swap="beforeend">{rest}</hx-partial>'
@@ -183,5 +189,14 @@ def _part(start: int, shown: Any) -> str:
     return render_to_string("conversation/_part.html", {"start": start, "shown": shown}).strip()
 
 
-def _rewritten(text: str) -> str:
+def _goes_on(book: Book) -> str:
+    """The way from the session that a page shows to the one that the run began since."""
+    url = reverse("runs:conversation", args=[book.run.pk])
+    text = format_html(
+        'The agent goes on in <a class="link" href="{}">session {}</a>.', url, len(book.mains)
+    )
+    return answers.partials({"talk-moved": _moved(text)})
+
+
+def _moved(text: str) -> str:
     return f'<p id="talk-moved" class="why" role="status">{text}</p>'

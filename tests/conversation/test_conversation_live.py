@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ class Tab:
             r'hx-get="([^"]*)"\s+hx-trigger="lab:refresh"[^>]*hx-ptag="([^"]*)"', html
         )
         assert found is not None
-        self._address, self._tag = found[1], found[2]
+        self._address, self._tag = unescape(found[1]), found[2]
 
     def asks(self) -> str:
         """What comes; empty for 304."""
@@ -122,6 +123,22 @@ def test_a_record_that_was_rewritten_is_said_and_not_mixed_in(anna, home, claude
     html = tab.asks()
     assert ("was rewritten" in html, "Anew." in html) == (True, False)
     assert tab.asks() == ""
+
+
+def test_a_page_says_that_its_agent_goes_on_in_another_session(anna, home, world, claude_run, talk):
+    tab = Tab(anna, claude_run)
+    named = Tab(anna, claude_run, f"?record={homes.SESSION}")
+    add(home, talk.says("Last of the first."))
+    homes.write(
+        homes.claude_path(home, TREE, homes.OTHER), [homes.said(TREE, "Second.", homes.OTHER)]
+    )
+    events = [json.dumps({"event": "SessionStart", "session": homes.OTHER}).encode() + b"\n"]
+    world.sessions.events[world.lab.paths.run_folder(claude_run.pk)] = b"".join(events)
+    assert "Last of the first." in tab.asks()
+    html = tab.asks()
+    assert re.search(r'goes on in <a [^>]*href="[^"?]*">session 2</a>', html)
+    assert tab.asks() == ""
+    assert "goes on" not in named.asks() + named.asks()
 
 
 @pytest.mark.parametrize(

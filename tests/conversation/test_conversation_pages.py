@@ -108,6 +108,28 @@ def test_a_page_begins_with_no_result_whose_call_stands_on_the_page_before(anna,
     assert "Result of an earlier call" not in text(anna, claude_run, link(html, "Earlier"))
 
 
+def test_a_call_has_its_result_although_a_page_ends_between_them(anna, home, claude_run):
+    talk = long_talk.Claude(TREE)
+    said = [talk.says(f"N{n}.") for n in range(79)]
+    asked, got = talk.does("call_0", "Bash", command="make"), talk.gets("call_0", "made it")
+    again = [talk.does("call_0", "Bash", command="true"), talk.gets("call_0", "another")]
+    homes.write(homes.claude_path(home, TREE), [*said, asked, got, *again])
+    html = text(anna, claude_run, "?start=0")
+    assert 'rel="next"' in html
+    assert "made it" in html
+    assert "no result" not in html
+    assert "another" not in html
+
+
+def test_a_call_of_a_run_that_is_over_waits_for_no_result(anna, home, claude_run):
+    talk = long_talk.Claude(TREE)
+    homes.write(homes.claude_path(home, TREE), [talk.does("toolu_1", "Bash", command="make")])
+    assert "no result yet" in text(anna, claude_run)
+    ended(claude_run)
+    html = text(anna, claude_run)
+    assert ("no result" in html, "no result yet" in html) == (True, False)
+
+
 def test_a_long_output_is_cut_and_its_whole_has_an_address(anna, home, claude_run):
     talk = long_talk.Claude(TREE)
     output = "\n".join(f"line {n} <b>" for n in range(3000))
