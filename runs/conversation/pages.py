@@ -90,7 +90,8 @@ def page(book: Book, asked: Asked) -> Mapping[str, Any]:
     span = _span(record, asked) if record else None
     facts: dict[str, Any] = {"run": book.run, "book": book, "own": book.own}
     if record is None or span is None:
-        return facts | {"left": _left(book)}
+        is_elsewhere = book.run.host not in ("", book.lab.host)
+        return facts | {"left": _left(book), "is_elsewhere": is_elsewhere}
     lines = list(span.lines)
     if asked.start is None and span.start > 0:
         lines = lines[items.first_whole(lines) :]

@@ -225,6 +225,16 @@ def test_a_run_without_a_record_says_so_and_shows_what_is_left(anna, world):
     assert "the last screen" in html
 
 
+def test_of_a_run_of_another_host_it_says_where_the_record_is(anna, claude_run):
+    Run.objects.filter(pk=claude_run.pk).update(host="elsewhere")
+    html = text(anna, claude_run)
+    assert "The agent ran on <code>elsewhere</code>" in html
+    ended(claude_run)
+    html = text(anna, claude_run)
+    assert "The agent ran on <code>elsewhere</code>" in html
+    assert "it was removed" not in html
+
+
 def test_a_program_without_a_record_teaches_what_there_is(anna, world):
     html = text(anna, make.a_run(make.a_project()))
     assert "Claude Code and Codex keep one" in html
