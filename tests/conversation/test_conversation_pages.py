@@ -331,15 +331,18 @@ class TestSearch:
 class TestDownload:
     @pytest.mark.parametrize("write", ["write_claude", "write_codex"])
     def test_json_holds_every_message(self, anna, home, claude_run, codex_run, write):
-        getattr(long_talk, write)(home, TREE)
+        main = getattr(long_talk, write)(home, TREE)
         run = claude_run if write == "write_claude" else codex_run
         found = json.loads(streamed(anna, run, "conversation.json"))
+        files = [one for one in (main, homes.agent_path(main)) if one.exists()]
+        written = sum(one.read_bytes().count(b"\n") for one in files)
+        assert len({(one["record"], one["at"]) for one in found["messages"]}) == written
         kinds = {one["kind"] for one in found["messages"]}
         assert found["run"] == run.pk
         assert {"prompt", "words", "call", "result", "break", "note"} <= kinds
-        assert "The pull request is open." in found["messages"][-6:][0]["text"] or any(
-            "The pull request is open." in one["text"] for one in found["messages"]
-        )
+        assert any("The pull request is open." in one["text"] for one in found["messages"])
+        ended(run)
+        assert json.loads(streamed(anna, run, "conversation.json")) == found
 
     def test_markdown_reads_as_the_conversation(self, anna, home, claude_run):
         long_talk.write_claude(home, TREE)
