@@ -17,7 +17,7 @@ from runs.core.ports import SeamError
 from runs.core.refusal import ActRefused
 from runs.core.states import AnswerCode
 from runs.dispatch import start_answers, start_requests
-from runs.followups import acts, pages
+from runs.followups import acts, facts, pages, rules
 from runs.followups.acts import FollowUpRefused
 from runs.followups.pages import Box
 from runs.models import Run, StartRequest
@@ -61,6 +61,9 @@ def retry(request: HttpRequest, run_id: int) -> HttpResponse:
     """Discard what an ended run left and start its issue anew; a page says first what that is."""
     run, back = run_of(run_id), reverse("runs:run", args=[run_id])
     if request.method == "GET" or not request.POST.get("sure"):
+        why = rules.why_not_retry(facts.stored(lab(), run))
+        if why:
+            return answers.failed(request, why, 409, back)
         context = {"run": run, "left": pages.left(lab(), run), "page": queries.frame(wiring.lab())}
         return answers.fresh(render(request, "followups/retry.html", context))
     try:

@@ -140,6 +140,10 @@ def test_the_page_says_what_is_discarded_and_leads_to_the_new_run(
     answer = client.post(f"/runs/{run.pk}/retry", {"sure": "yes"})
     made = Run.objects.active().get()
     assert (answer.status_code, answer["Location"]) == (303, f"/runs/{made.pk}/")
+    # Nobody is asked whether to discard what somebody else works on by now.
+    answer = client.get(f"/runs/{run.pk}/retry", follow=True)
+    assert answer.redirect_chain == [(f"/runs/{run.pk}/", 303)]
+    assert f"Run {made.pk} of issue 7 came after this one. Retry that one." in text_of(answer)
 
 
 def test_whoever_may_only_look_may_not_retry(vera: Client, run: Run) -> None:
