@@ -346,8 +346,9 @@ def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
         "may_interrupt": wait_acts.may_interrupt(lab, run),
         "has_obeyed": run.has_changed_since(run.turn_interrupted_at),
         "attach": _attach(lab, run),
-        "has_claim": _has_claim(run),
-        "went_on": follow_up_pages.went_on(run),
+        "went_on": (went_on := follow_up_pages.went_on(run)),
+        # What another run works on is nothing that somebody should discard.
+        "has_claim": went_on is None and _has_claim(run),
     }
     if asked or run.settled_at is not None:
         screen = observe.terminal(lab, run)

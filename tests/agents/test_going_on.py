@@ -94,7 +94,12 @@ def test_what_a_review_says_becomes_a_second_commit_on_the_same_branch(house, na
         first.agent_session,
     )
     told = house.model.all_asked()[-1].text
-    for words in ("Please see my comment.", "vera on hello.txt:2:", "> Line: hello again", "in French."):
+    for words in (
+        "Please see my comment.",
+        "vera on hello.txt:2:",
+        "> Line: hello again",
+        "in French.",
+    ):
         assert words in told
     repo = project.repo(house.real.paths)
     made = git(repo, "log", "--format=%s", "origin/main..origin/afk/1").splitlines()

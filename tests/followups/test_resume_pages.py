@@ -77,6 +77,7 @@ def test_resume_leads_to_the_new_run_and_both_pages_name_each_other(anna: Client
     assert "Use the other parser." in shown
     before = text_of(anna.get(f"/runs/{run.pk}/"))
     assert f'was continued by <a class="link" href="/runs/{made.pk}/">' in before
+    assert "keeps the issue claimed" not in before  # somebody works on it
     assert "Tell the agent" not in before
     assert _press(anna, run, "Again.", headers=HTMX).status_code == 409
 
