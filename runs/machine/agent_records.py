@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import heapq
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from runs.transcript import record_rules
 from runs.transcript.record_rules import HEAD, Form, OwnRecord, Wanted
 
 MOST_FOLDERS = 5000
+MOST_OPENED = 50
 MOST_AGENTS = 200
 META_BYTES = 64 * 1024
 
@@ -149,8 +151,14 @@ def _names(worktree: str) -> list[str]:
 
 
 def _folders(base: str) -> list[str]:
+    """The folders that changed last: each is opened, and that again and again while a record is missing."""
     with contextlib.suppress(OSError, ValueError), safe_files.below(base, ()) as at:
-        return sorted(safe_files.names(at, folders=True))[:MOST_FOLDERS]
+
+        def changed_at(name: str) -> int:
+            return os.stat(name, dir_fd=at, follow_symlinks=False).st_mtime_ns
+
+        names = safe_files.names(at, folders=True)[:MOST_FOLDERS]
+        return heapq.nlargest(MOST_OPENED, names, key=changed_at)
     return []
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from runs.machine.agent_records import MOST_OPENED
 from runs.models import Run
 from runs.transcript import own_record, record_rules
 from runs.transcript.record_rules import Form, Wanted
@@ -86,6 +87,17 @@ def test_a_folder_under_another_name_is_found_by_the_session_and_believed_by_wha
     """The program cuts the name of a folder whose path is very long."""
     homes.write(home / ".claude/projects/cut-a1b2" / f"{SESSION}.jsonl", [homes.said(TREE)])
     assert names(world, a_run(CLAUDE)) == [SESSION]
+
+
+@pytest.mark.parametrize(("age", "found"), [(0, [SESSION]), (999, [])], ids=["newest", "oldest"])
+def test_of_many_folders_only_those_that_changed_last_are_opened(world, home, age, found):
+    projects = home / ".claude/projects"
+    homes.write(projects / "cut-a1b2" / f"{SESSION}.jsonl", [homes.said(TREE)])
+    for number in range(MOST_OPENED):
+        (projects / f"a-{number:03}").mkdir()
+        os.utime(projects / f"a-{number:03}", (1_000_000 - number,) * 2)
+    os.utime(projects / "cut-a1b2", (1_000_001 - age,) * 2)
+    assert names(world, a_run(CLAUDE)) == found
 
 
 @pytest.mark.parametrize(
