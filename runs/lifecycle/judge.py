@@ -13,7 +13,7 @@ from runs.accounts import holds, resuming
 from runs.accounts.refusal_rules import Refused
 from runs.core import budgets
 from runs.core.ports import Lab, Sighting
-from runs.core.states import Outcome, RunState, Trouble, Wait
+from runs.core.states import Outcome, OutputKind, RunState, Trouble, Wait
 from runs.core.tick_context import TickContext
 from runs.followups import nudge_rules
 from runs.followups import rules as followups
@@ -175,7 +175,9 @@ def _was_asked(lab: Lab, run: Run) -> str:
 
 def _did_not_go_on(lab: Lab, run: Run, reading: Reading | None) -> bool:
     """Whether a program ended before it took its own session up again: then it gets its task."""
-    has_begun = run.began_at is not None or (reading is not None and _shows_work(reading.report))
+    has_begun = run.began_at is not None or (
+        reading is not None and _shows_work(run, reading.report)
+    )
     if not run.takes_up or run.is_nudged_only or not run.agent_session or has_begun:
         return False
     if run.resume_failures >= resuming.MOST_FAILURES:
@@ -186,13 +188,15 @@ def _did_not_go_on(lab: Lab, run: Run, reading: Reading | None) -> bool:
     return resuming.wait_again(lab, run, why, states=[RunState.WORKING], anew=True)
 
 
-def _shows_work(report: Report) -> bool:
-    """Whether a program got as far as its task; not every one names its model.
+def _shows_work(run: Run, report: Report) -> bool:
+    """Whether a one-shot program got as far as its task: it names its model, or began a turn.
 
-    An error tells nothing of that: of a session that it does not know one ends so, too.
+    The end of a Claude Code that does not know the session counts a turn too, so of it the model
+    alone counts; Codex names none, and tells a turn when it begins one.
     """
-    has_ended_well = report.has_result and not report.is_error
-    return bool(report.agent_model or report.turns or has_ended_well)
+    if run.output != OutputKind.CODEX:
+        return bool(report.agent_model)
+    return (report.turns or 0) > report.used_tokens.turns
 
 
 def _ending(run: Run, seen: Mapping[str, object], reading: Reading | None) -> Ending:

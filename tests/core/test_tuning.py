@@ -49,7 +49,6 @@ def test_a_wrong_number_stores_nothing_at_all(
 
 
 def test_every_number_of_the_model_may_be_tuned() -> None:
-    numbers = {
-        f.name for f in Settings._meta.fields if f.get_internal_type() == "PositiveIntegerField"
-    }
+    kinds = ("PositiveIntegerField", "PositiveBigIntegerField", "DecimalField")
+    numbers = {f.name for f in Settings._meta.fields if f.get_internal_type() in kinds}
     assert numbers == set(NUMBERS)

@@ -220,7 +220,7 @@ def test_what_follows_an_entry_is_one_question_that_leaves_heavy_things_where_th
             )
     assert len(asked) == 1
     for heavy in ("last_words", "prompt", "token"):
-        assert heavy not in asked[0]["sql"]
+        assert f'"{heavy}"' not in asked[0]["sql"]
 
 
 def test_after_a_removed_entry_nothing_is_lost() -> None:
