@@ -22,6 +22,7 @@ from runs.core.ports import SeamError
 from runs.machine.git import Git, failed
 
 LONG = 6 * 3600.0
+TRIES = 3
 _OBJECTS = ("objects", "refs", "packed-refs", "reftable")
 
 
@@ -82,18 +83,8 @@ def save(
     """
     kept = copier.tree(repo, f"{prefix}/files", _is_object_or_lock)
     try:
-        refs = [
-            Ref(beside.pinned.get(ref.name, ref.oid), ref.name, ref.target)
-            for ref in refs_of(git, repo)
-        ]
-        gone = beside.pinned.keys() - {ref.name for ref in refs}
-        refs += [Ref(beside.pinned[name], name) for name in sorted(gone)]
-        must = {ref.oid for ref in refs} | beside.staged
-        pack = _pack(git, repo, copier, must, kept.named | beside.named)
-        _prove(git, repo, copier, pack, must)
+        refs, pack = _proved(git, repo, copier, beside, kept.named)
     except SeamError as error:
-        for part in copier.staging.glob("objects-*"):
-            part.unlink()
         kept = copier.raw(repo, f"{prefix}/raw")
         about: dict[str, Any] = {"path": rel, "raw": True, **kept.about()}
         copier.writer.about(f"{prefix}/about.json", about)
@@ -104,6 +95,35 @@ def save(
     return Saved(rel, len(refs), left_out=kept.left_out)
 
 
+def _proved(
+    git: Git, repo: Path, copier: Copier, beside: Beside, named: set[str]
+) -> tuple[list[Ref], Path | None]:
+    """The refs and a pack with all that they name; tried again, since git may just be repacking it.
+
+    A repository in which somebody works is not copied file by file for that: half of it would be
+    of before. Raises SeamError.
+    """
+    for left in reversed(range(TRIES)):
+        try:
+            refs = [
+                Ref(beside.pinned.get(ref.name, ref.oid), ref.name, ref.target)
+                for ref in refs_of(git, repo)
+            ]
+            gone = beside.pinned.keys() - {ref.name for ref in refs}
+            refs += [Ref(beside.pinned[name], name) for name in sorted(gone)]
+            must = {ref.oid for ref in refs} | beside.staged
+            wanted = must | named | beside.named
+            pack = _pack(git, repo, copier, must, wanted, is_last=not left)
+            _prove(git, repo, copier, pack, must)
+            break
+        except SeamError:
+            for part in copier.staging.glob("objects-*"):
+                part.unlink()
+            if not left:
+                raise
+    return refs, pack
+
+
 def _is_object_or_lock(name: str) -> bool:
     """Worktrees are saved on their own, with the index that belongs to their files."""
     parts = name.split("/")
@@ -111,12 +131,14 @@ def _is_object_or_lock(name: str) -> bool:
     return parts[0] in _OBJECTS or is_worktree or name.endswith((".lock", ".sample", "gc.pid"))
 
 
-def _pack(git: Git, repo: Path, copier: Copier, must: set[str], named: set[str]) -> Path | None:
+def _pack(
+    git: Git, repo: Path, copier: Copier, must: set[str], wanted: set[str], *, is_last: bool
+) -> Path | None:
     """One pack of everything reachable from the names that exist; None for an empty repository.
 
-    Logs may name commits whose past git has thrown away; then only the refs count.
+    Logs may name commits whose past git has thrown away; then only the refs count, at the last try.
     """
-    there = _existing(git, repo, copier, must | named)
+    there = _existing(git, repo, copier, wanted)
     if missing := must - there:
         raise SeamError(f"{min(missing)} is missing, which a ref or an index names")
     if not there:
@@ -124,6 +146,8 @@ def _pack(git: Git, repo: Path, copier: Copier, must: set[str], named: set[str])
     try:
         return _packed(git, repo, copier, there)
     except SeamError:
+        if not is_last:
+            raise
         return _packed(git, repo, copier, must & there)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -371,6 +372,25 @@ def test_somebody_who_commits_all_the_time_in_a_repository_inside_breaks_no_back
         new = Paths(tmp_path / f"new-{number}")
         load.restore(new, tmp_path / str(number))
         git(new.worktrees / "demo-7", "fsck", "--connectivity-only")
+
+
+def test_a_repository_that_git_could_not_read_in_one_moment_is_not_copied_file_by_file(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As while somebody repacks it: what is copied then is half of before."""
+    real, tools = shutil.which("git"), tmp_path / "tools"
+    tools.mkdir()
+    once = tmp_path / "once"
+    once.touch()
+    script = f"""#!/bin/sh
+case "$*" in *for-each-ref*) if rm {once} 2>/dev/null; then exit 128; fi;; esac
+exec {real} "$@"
+"""
+    (tools / "git").write_text(script)
+    (tools / "git").chmod(0o700)
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    save.backup(house.paths, tmp_path / "saved", force=False)
+    assert not once.exists()
 
 
 def test_a_broken_repository_inside_is_named_and_the_rest_is_saved(
