@@ -23,6 +23,7 @@ from runs.machine.git import Git, failed
 
 LONG = 6 * 3600.0
 TRIES = 3
+INNER, INDEX = "inner", "index"
 _OBJECTS = ("objects", "refs", "packed-refs", "reftable")
 
 
@@ -81,7 +82,13 @@ def save(
     What an agent committed since its worktree was saved came after the backup. The pack is proved:
     everything that refs and indexes name is in it.
     """
-    kept = copier.tree(repo, f"{prefix}/files", _is_object_or_lock)
+    index = copier.staging / INNER / INDEX
+    has_index = index.exists()
+    skip = _is_saved_apart if has_index else _is_object_or_lock
+    kept = copier.tree(repo, f"{prefix}/files", skip)
+    if has_index:
+        copier.one(index.parent, INDEX, f"{prefix}/files", kept)
+        index.unlink()
     try:
         refs, pack = _proved(git, repo, copier, beside, kept.named)
     except SeamError as error:
@@ -129,6 +136,10 @@ def _is_object_or_lock(name: str) -> bool:
     parts = name.split("/")
     is_worktree = parts[0] == "worktrees" and len(parts) > 1
     return parts[0] in _OBJECTS or is_worktree or name.endswith((".lock", ".sample", "gc.pid"))
+
+
+def _is_saved_apart(name: str) -> bool:
+    return name == INDEX or _is_object_or_lock(name)
 
 
 def _pack(
@@ -213,15 +224,18 @@ def _store(writer: Writer, prefix: str, pack: Path | None) -> None:
 
 
 def staged_in(git: Git, repo: Path, copier: Copier) -> frozenset[str]:
-    """Objects that the index of a repository with files names; none where git cannot read it."""
-    index = copier.staging / "index"
+    """Objects that the index of a repository with files names; none where git cannot read it.
+
+    That very index is saved with them: by the time the other files are read it may be another one.
+    """
+    index = copier.staging / INNER / INDEX
+    index.parent.mkdir(exist_ok=True)
     try:
-        shutil.copy2(repo / "index", index)
+        shutil.copy2(repo / INDEX, index)
         done = git(repo, "ls-files", "-z", "--stage", index=index, timeout=LONG)
     except (OSError, SeamError):
-        return frozenset()
-    finally:
         index.unlink(missing_ok=True)
+        return frozenset()
     parts = (line.split(" ") for line in done.stdout.split("\0") if line)
     return frozenset(part[1] for part in parts if part[0] != "160000")
 
