@@ -13,10 +13,10 @@ from runs.api import replies
 from runs.api.asked import NO_NUL, RunId, absent
 from runs.api.router import Router
 from runs.conversation import export
-from runs.conversation.forms import MOST
 from runs.conversation.pages import Book
 from runs.conversation.reading import Cut
 from runs.conversation.rules import Kind
+from runs.core.lenient_json import MOST
 from runs.lifecycle.api import run_of
 from runs.wiring import lab
 from trackers.base import NotFound

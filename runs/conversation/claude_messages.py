@@ -9,8 +9,7 @@ from runs.conversation import rules
 from runs.conversation.rules import Edit, Kind, Message
 from runs.core import lenient_json
 from runs.core.lenient_json import Entry
-from runs.transcript import rendering
-from runs.transcript.token_usage import Tokens
+from runs.transcript import claude_lines, rendering
 
 # What the program keeps for itself, as far as versions up to 2.1.197 go.
 NOTES = frozenset(
@@ -59,7 +58,10 @@ def _assistant(entry: Entry) -> Sequence[Message]:
     frame = _frame(entry)
     is_error = entry.get("isApiErrorMessage") is True or bool(lenient_json.line(entry, "error"))
     ident = lenient_json.word(entry, "message", "id")
-    frame |= {"message": ident, "tokens": _tokens(lenient_json.at(entry, "message", "usage"))}
+    frame |= {
+        "message": ident,
+        "tokens": claude_lines.tokens_of(lenient_json.at(entry, "message", "usage")),
+    }
     found = []
     for part in lenient_json.items(entry, "message", "content"):
         match part.get("type"):
@@ -187,15 +189,6 @@ def _image(part: Entry) -> str:
     data = lenient_json.at(part, "source", "data")
     size = f", {len(data) * 3 // 4000} kB" if isinstance(data, str) else ""
     return f"{kind}{size}"
-
-
-def _tokens(usage: object) -> Tokens | None:
-    new, out = lenient_json.count(usage, "input_tokens"), lenient_json.count(usage, "output_tokens")
-    if new is None and out is None:
-        return None
-    stored = lenient_json.count(usage, "cache_creation_input_tokens") or 0
-    cached = lenient_json.count(usage, "cache_read_input_tokens") or 0
-    return Tokens((new or 0) + stored + cached, cached, out or 0)
 
 
 def _system(entry: Entry) -> Sequence[Message]:

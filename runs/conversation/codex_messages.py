@@ -12,7 +12,7 @@ from runs.conversation.rules import Edit, Kind, Message
 from runs.core import lenient_json
 from runs.core.lenient_json import Entry
 from runs.transcript import rendering
-from runs.transcript.token_usage import Tokens
+from runs.transcript.usage_rules import codex_tokens
 
 # Its head lines. Each can be read in one way only: with two, a long output takes for ever.
 _HEAD = re.compile(r"\A(?:[A-Z][A-Za-z ]+:[^\n]*\n|Process exited[^\n:]*\n)*?Output:\n")
@@ -36,7 +36,7 @@ def messages(entry: Entry) -> Sequence[Message]:
     if kind == "compacted":
         return [Message(Kind.BREAK, rules.words(payload, "message"), at)]
     if kind == "token_usage_record":
-        tokens = _tokens(payload.get("usage"))
+        tokens = codex_tokens(payload.get("usage"))
         return [Message(Kind.USAGE, at=at, tokens=tokens)] if tokens else [rules.note(entry)]
     is_known = kind in ("session_meta", "turn_context", "world_state")
     return [rules.note(entry)] if is_known else ()
@@ -147,17 +147,6 @@ def _failed(payload: Entry) -> Sequence[Message]:
     return [Message(Kind.ERROR, said or lenient_json.line(payload, "type").replace("_", " "))]
 
 
-def _tokens(usage: object) -> Tokens | None:
-    """What was used; Codex counts those from its cache among those that went in."""
-    into, out = (
-        lenient_json.count(usage, "input_tokens"),
-        lenient_json.count(usage, "output_tokens"),
-    )
-    if into is None and out is None:
-        return None
-    return Tokens(into or 0, lenient_json.count(usage, "cached_input_tokens") or 0, out or 0)
-
-
 def _broken(_: Entry) -> Sequence[Message]:
     return [Message(Kind.BREAK)]
 
@@ -197,7 +186,7 @@ def printed(entry: Entry) -> Sequence[Message]:
     if kind == rendering.CUT:
         return [Message(Kind.BREAK, "It was too long: a part was left out here.")]
     if kind == "turn.completed":
-        tokens = _tokens(entry.get("usage"))
+        tokens = codex_tokens(entry.get("usage"))
         return [Message(Kind.USAGE, tokens=tokens)] if tokens else [rules.note(entry)]
     return [rules.note(entry)] if kind in ("thread.started", "turn.started") else ()
 

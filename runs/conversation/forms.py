@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django import forms
 
-MOST = 2**53
+from runs.core.lenient_json import MOST
+
 WHAT = [(name, name) for name in ("text", "command", "given", "output")]
 
 

@@ -16,6 +16,7 @@ from runs.conversation import items, rules
 from runs.conversation.items import Item
 from runs.conversation.reading import Cut, Line, Record, Span
 from runs.conversation.rules import Edit, Kind, Message
+from runs.core import lenient_json
 from runs.core.history_ports import Change
 from runs.core.ports import Lab
 from runs.models import Run
@@ -38,7 +39,6 @@ LATE = Cut(
 )  # how far behind a piece the results of its calls are looked for
 TODO_BYTES = 2 * 1024 * 1024
 TODO_LINES = 200
-NUMBERS = 2**53
 _SIGN = re.compile(r"[^\w ]")
 _MARKS = {"completed": "done", "in_progress": "now"}
 
@@ -329,7 +329,7 @@ def tokens_words(item: Item) -> str:
 def part_of(book: Book, at: int, part: int) -> Message:
     """One message by its place. Raises Http404."""
     record = book.record
-    span = record.onwards(at, Cut(1, 1)) if record and 0 <= at <= NUMBERS else None
+    span = record.onwards(at, Cut(1, 1)) if record and 0 <= at <= lenient_json.MOST else None
     if span is None or span.is_moved or not span.lines or part >= len(span.lines[0].messages):
         raise Http404
     return span.lines[0].messages[part]

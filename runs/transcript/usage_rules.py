@@ -173,7 +173,7 @@ def _thread(
     usage: Usage, record: OwnRecord, place: Place, info: Any, is_ours: bool
 ) -> tuple[Usage, Place]:
     """Codex tells the sum of a whole thread each time, again and again."""
-    total = _tokens(lenient_json.at(info, "total_token_usage"))
+    total = codex_tokens(lenient_json.at(info, "total_token_usage"))
     if total is None:
         return usage, place
     if not is_ours:
@@ -182,14 +182,15 @@ def _thread(
     known = dict(usage.spent.listed).get(name, Tokens())
     spent = token_usage.told(usage.spent, name, _less(total, place.before).at_least(known))
     usage = replace(usage, spent=spent)
-    last = _tokens(lenient_json.at(info, "last_token_usage"))
+    last = codex_tokens(lenient_json.at(info, "last_token_usage"))
     window = lenient_json.count(info, "model_context_window")
     if last is not None:
         usage = replace(usage, context=last.into)
     return replace(usage, window=window or usage.window), place
 
 
-def _tokens(told: object) -> Tokens | None:
+def codex_tokens(told: object) -> Tokens | None:
+    """What a `usage` of Codex says; it counts what came from its cache among what went in."""
     into, out = lenient_json.count(told, "input_tokens"), lenient_json.count(told, "output_tokens")
     if into is None and out is None:
         return None
