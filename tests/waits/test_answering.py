@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
 
 from runs.core.ports import MaybeGiven
@@ -19,6 +16,7 @@ from runs.waits import acts
 from runs.waits.acts import AnswerRefused
 from runs.waits.rules import dialog
 from tests.fakes import World
+from tests.waits.crowd import refusals
 from tests.waits.test_stepper import BASH, DIALOG, hears, looked, project, run, shows, told
 from tests.web.people import hx, text_of
 
@@ -160,21 +158,10 @@ def test_a_choice_is_pressed_once_and_told_with_the_persons_name(world, waiting)
 
 
 def test_of_many_people_who_press_at_once_one_is_let_through(world, waiting):
-    gate = threading.Barrier(5)
-    refused = []
+    def press(mine: Run, name: str) -> None:
+        acts.choose(world.lab, mine, 1, **seen(waiting), by=name)
 
-    def press(name: str) -> None:
-        mine = Run.objects.get(pk=waiting.pk)
-        gate.wait()
-        try:
-            acts.choose(world.lab, mine, 1, **seen(waiting), by=name)
-        except AnswerRefused as error:
-            refused.append(error.code)
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(5) as pool:
-        list(pool.map(press, "abcde"))
+    refused = refusals(waiting, press)
     assert world.sessions.typed == [(waiting.session, "key 1")]
     assert refused == ["answered"] * 4
     assert len(told(NoticeKind.RUN_ANSWERED)) == 1

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
 
 from runs.core.ports import MaybeGiven
@@ -19,6 +16,7 @@ from runs.waits import acts
 from runs.waits.acts import AnswerRefused
 from tests.api.program import Program, denied
 from tests.fakes import World
+from tests.waits.crowd import refusals
 from tests.waits.test_answering import idle, since, waiting
 from tests.waits.test_stepper import hears, looked, project, run, shows, told
 from tests.web.people import hx, text_of
@@ -46,21 +44,10 @@ def test_the_key_is_pressed_once_and_told_with_the_persons_name(world, run):
 
 
 def test_of_many_people_who_press_at_once_one_is_let_through(world, run):
-    gate = threading.Barrier(5)
-    refused = []
+    def press(mine: Run, name: str) -> None:
+        acts.interrupt(world.lab, mine, by=name)
 
-    def press(name: str) -> None:
-        mine = Run.objects.get(pk=run.pk)
-        gate.wait()
-        try:
-            acts.interrupt(world.lab, mine, by=name)
-        except AnswerRefused as error:
-            refused.append(error.code)
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(5) as pool:
-        list(pool.map(press, "abcde"))
+    refused = refusals(run, press)
     assert world.sessions.typed == [(run.session, "key Escape")]
     assert refused == ["answered"] * 4
 
