@@ -16,10 +16,13 @@ WITHOUT_DJANGO = {  # or with one that they set up themselves
     "doctor": "labsite.doctor.main",
     "backup": "labsite.backup.save",
     "restore": "labsite.backup.load",
+    "validate": "labsite.validate",
+    "host": "labsite.host_command",
 }
 FOLLOWED = {
     "watch": "runs.watch.command",
     "wait": "runs.groups.command",
+    "loop": "runs.loops.command",
     "agent": "runs.agents.command",
 }
 # Commands that a script may give before the first `./lab up`; they need readable tables.

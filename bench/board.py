@@ -1,4 +1,5 @@
-"""`python -m bench.board [--runs N] [--history N]`: the overview and its refresh, beside their floors."""
+"""`python -m bench.board [--runs N] [--history N] [--ended N]`: the overview and its refresh, beside
+their floors. With `--ended`, so many runs have ended, of which every tenth died and nobody looked."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--runs", type=int, default=50)
     options.add_argument("--history", type=int, default=1_000_000)
+    options.add_argument("--ended", type=int, default=0)
     given = options.parse_args()
     crowd.begin()
     from django.conf import settings
@@ -35,6 +37,8 @@ def main() -> None:
         client = Client(SERVER_NAME="localhost")
         client.force_login(a_user())
         first = fill(world, given.runs)
+        if given.ended:
+            write_ended(world, first[0], given.ended)
         print(figures.head())
         measure(client, world, f"{given.runs} runs")
         if given.history:
@@ -64,6 +68,25 @@ def fill(world, runs: int) -> tuple[int, int]:  # type: ignore[no-untyped-def]
         rows.tell(world, "first output", run=run)
         rows.tell(world, "the session ended", run=ended)
     return projects[0].pk, run.pk
+
+
+def write_ended(world, project: int, number: int) -> None:  # type: ignore[no-untyped-def]
+    """Runs that ended in the last weeks, one after the other."""
+    from datetime import timedelta
+
+    from runs.models import Run
+    from tests.make import a_run
+
+    first = a_run(Run.objects.filter(project=project)[0].project, "0", outcome="succeeded")
+    kept = {one.attname: getattr(first, one.attname) for one in Run._meta.concrete_fields[1:]}
+    made = []
+    for n in range(number):
+        at = world.clock.now - timedelta(minutes=5 * (number - n))
+        bad = {"outcome": "died", "reason": f"exit status {n % 7}"} if n % 10 == 0 else {}
+        own = {"issue_key": str(10_000 + n), "branch": f"afk/{10_000 + n}", "settled_at": at}
+        own |= {"started_at": at, "ended_at": at, "session": f"s-{n}", **bad}
+        made.append(Run(**(kept | own)))
+    Run.objects.bulk_create(made, batch_size=500)
 
 
 def measure(client: Client, world, name: str) -> None:  # type: ignore[no-untyped-def]

@@ -27,11 +27,12 @@ def main() -> None:
 
 def measure(projects: int, issues: int) -> None:
     """Decisions on facts alone, then facts and decision together on the built-in tracker."""
-    from runs.dispatch import auto_dispatch, facts
+    from runs.dispatch import facts
     from runs.dispatch import rules as launching
     from runs.dispatch.rules import Room
     from runs.models import Settings
     from runs.watch import acts as watches
+    from runs.watch import auto_dispatch
     from tests.fakes import World
     from trackers import registry
 

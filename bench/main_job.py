@@ -67,7 +67,9 @@ def _all(story: Story, page: Page, repeats: int) -> None:
     )
     print(line("labctl pr create -> row changed in the browser", done))
     print(line("agent killed -> row changed in the browser", died))
-    _idle(story)
+    _idle(story, "idle, a page open")
+    page.goto("about:blank")
+    _idle(story, "idle, no page")
 
 
 def _seen(page: Page) -> float:
@@ -137,8 +139,8 @@ def _floor(story: Story, number: int) -> float:
     return spent
 
 
-def _idle(story: Story) -> None:
-    """Supervisor, web and worker with nobody watching."""
+def _idle(story: Story, what: str) -> None:
+    """Supervisor, web and worker with nobody at work."""
     assert story.product is not None
     pids = [story.product.process.pid, *story.product.children().values()]
     time.sleep(10)
@@ -146,8 +148,8 @@ def _idle(story: Story) -> None:
     time.sleep(IDLE_SECONDS)
     memory, after = pss_and_cpu(pids)
     share = (after - before) / IDLE_SECONDS * 100
-    print(f"{'idle: memory of everything (PSS)':<66} {memory:>8.0f} MB")
-    print(f"{'idle: processor of everything, of one core':<66} {share:>8.2f} %")
+    print(f"{what + ': memory of everything (PSS)':<66} {memory:>8.0f} MB")
+    print(f"{what + ': processor of everything, of one core':<66} {share:>8.2f} %")
 
 
 if __name__ == "__main__":

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import sys
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+
+from labctl import http_call
+
+TYPE_CHECKING = False  # importing `typing` takes as long as Python itself
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from os import PathLike
+    from typing import Any
 
 PATIENCE = 120.0
 FIRST_DELAY = 0.2
 LONGEST_DELAY = 5.0
 ANSWER_SECONDS = 90.0
 RETRIED = (502, 503, 504)
+_PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~")
+
+
+def quoted(text: str) -> str:
+    """A text as one part of an address."""
+    raw = text.encode("utf-8", "replace")
+    return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in raw)
 
 
 class Failed(Exception):
-    """The command cannot be done; the text says why, for the agent."""
+    """The command cannot be done; the text says why, for the agent, `code` and `status` for programs."""
+
+    def __init__(self, text: str, code: str = "", status: int = 0) -> None:
+        super().__init__(text)
+        self.code = code
+        self.status = status
 
 
 class NoAnswer(Failed):
@@ -31,7 +46,7 @@ class Client:
 
     def __init__(
         self,
-        address_file: Path,
+        address_file: str | PathLike[str],
         token: str,
         *,
         clock: Callable[[], float] = time.monotonic,
@@ -47,7 +62,7 @@ class Client:
         until, delay = self._clock() + PATIENCE, FIRST_DELAY
         while True:
             try:
-                return self._ask(method, path, body)
+                return self.ask(method, path, body)
             except NoAnswer as error:
                 left = until - self._clock()
                 if left <= 0:
@@ -59,32 +74,31 @@ class Client:
                 self._sleep(min(delay, left))
                 delay = min(delay * 2, LONGEST_DELAY)
 
-    def _ask(self, method: str, path: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
-        connection, prefix = self._connect()
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        timeout: float = ANSWER_SECONDS,
+    ) -> dict[str, Any]:
+        """The answer at the first attempt. Raises NoAnswer, or Failed when labsite refused."""
+        address = self._address()
         data = None if body is None else json.dumps(body, ensure_ascii=False).encode()
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         if data is not None:
             headers["Content-Type"] = "application/json"
         try:
-            connection.request(method, prefix + path, data, headers)
-            response = connection.getresponse()
-            return _read(response.status, response.read())
-        except (OSError, http.client.HTTPException) as error:
+            answer = http_call.call(address, method, path, headers, data, timeout)
+        except OSError as error:
             raise NoAnswer("labsite does not answer just now.") from error
-        finally:
-            connection.close()
+        return _read(*answer)
 
-    def _connect(self) -> tuple[http.client.HTTPConnection, str]:
+    def _address(self) -> http_call.Address:
         try:
-            address = urlsplit(self._address_file.read_text(encoding="utf-8").strip())
-            port, host = address.port, address.hostname
+            with open(self._address_file, encoding="utf-8") as file:  # noqa: PTH123  (pathlib is slow to import)
+                return http_call.Address(file.read().strip())
         except (OSError, ValueError) as error:
             raise NoAnswer("The address of labsite is not known just now.") from error
-        if not host:
-            raise NoAnswer("The address of labsite is not known just now.")
-        is_https = address.scheme == "https"
-        kind = http.client.HTTPSConnection if is_https else http.client.HTTPConnection
-        return kind(host, port, timeout=ANSWER_SECONDS), address.path.rstrip("/")
 
 
 def _read(status: int, data: bytes) -> dict[str, Any]:
@@ -98,5 +112,6 @@ def _read(status: int, data: bytes) -> dict[str, Any]:
     if status in RETRIED:
         raise NoAnswer(str(answer.get("text") or "labsite could not do it just now."))
     if status >= 400:
-        raise Failed(str(answer.get("text") or f"labsite refused ({status})."))
+        text = str(answer.get("text") or f"labsite refused ({status}).")
+        raise Failed(text, str(answer.get("code") or ""), status)
     return answer

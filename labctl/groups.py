@@ -1,16 +1,22 @@
-"""`labctl group …` and `labctl task …`: one piece of work that several share."""
+"""`labctl group …` and `labctl task …`: one piece of work that several share.
+
+Without a group `labctl task` is about the tasks of a loop.
+"""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from typing import Any
-from urllib.parse import quote
 
+from labctl import loop_notes
 from labctl import show_groups as show
-from labctl.client import Failed
+from labctl.client import Failed, quoted
 from labctl.session import WrongArguments, as_json, client, read, remember_group
 from labctl.show import line
+
+TYPE_CHECKING = False  # importing `typing` takes as long as Python itself
+if TYPE_CHECKING:
+    from typing import Any
 
 Env = Mapping[str, str]
 
@@ -18,7 +24,7 @@ Env = Mapping[str, str]
 def add(things: Any) -> None:
     """Teach the command line both words."""
     _add_group(things.add_parser("group", help="task groups of this project"))
-    _add_task(things.add_parser("task", help="tasks of a group: list, add, claim, done, release"))
+    _add_task(things.add_parser("task", help="tasks of a loop or of a group: add, list, done"))
 
 
 def group_create(options: argparse.Namespace, env: Env) -> str:
@@ -68,21 +74,31 @@ def group_close(options: argparse.Namespace, env: Env) -> str:
 
 def task_list(options: argparse.Namespace, env: Env) -> str:
     """`labctl task list`."""
+    if options.group is None:
+        return loop_notes.task_list(options, env)
     found = client(env).call("GET", _at(options.group, "tasks"))["tasks"]
     return as_json(found) if options.json else show.tasks(found)
 
 
 def task_add(options: argparse.Namespace, env: Env) -> str:
-    """`labctl task add`: one task for each subject."""
-    if options.key and len(options.subject) > 1:
+    """`labctl task add`: a task of the loop, or of a group one for each subject."""
+    group, *subjects = options.words
+    if not subjects:
+        if options.key or options.message is not None or options.file:
+            raise WrongArguments("a task of a loop is one text; a task of a group needs a subject.")
+        return loop_notes.task_add(options, env, group)
+    if options.key and len(subjects) > 1:
         raise WrongArguments("a key is for one task.")
     text = options.message
     if text is None:
         text = read(options.file) if options.file else ""
-    new = [
-        {"subject": one, "key": options.key or "", "description": text} for one in options.subject
-    ]
-    made = client(env).call("POST", _at(options.group, "tasks"), {"tasks": new})["tasks"]
+    new = [{"subject": one, "key": options.key or "", "description": text} for one in subjects]
+    try:
+        made = client(env).call("POST", _at(group, "tasks"), {"tasks": new})["tasks"]
+    except Failed as error:
+        if error.status == 404 and env.get("LAB_LOOP_EVENTS"):
+            raise loop_notes.of_one_word(error, options.words) from error
+        raise
     return as_json(made) if options.json else show.tasks(made)
 
 
@@ -98,6 +114,8 @@ def task_claim(options: argparse.Namespace, env: Env) -> str:
 
 def task_done(options: argparse.Namespace, env: Env) -> str:
     """`labctl task done`."""
+    if options.key is None:
+        return loop_notes.task_done(options.group, env)
     path = _at(options.group, "tasks", options.key, "done")
     found = client(env).call("POST", path, {"worker": options.worker or ""})["task"]
     return f"Task #{line(found['key'])} is completed."
@@ -115,7 +133,7 @@ def task_release(options: argparse.Namespace, env: Env) -> str:
 
 
 def _add_group(parser: argparse.ArgumentParser) -> None:
-    acts = parser.add_subparsers(metavar="ACT", required=True)
+    acts = parser.add_subparsers(prog="labctl group", metavar="ACT", required=True)
     create = acts.add_parser("create", help="make one, of tasks or of issues")
     create.set_defaults(act=group_create)
     create.add_argument("name", metavar="NAME", help="letters, digits, _ and -")
@@ -150,24 +168,32 @@ def _add_group(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_task(parser: argparse.ArgumentParser) -> None:
-    acts = parser.add_subparsers(metavar="ACT", required=True)
-    listed = acts.add_parser("list", help="all tasks of a group")
+    acts = parser.add_subparsers(prog="labctl task", metavar="ACT", required=True)
+    listed = acts.add_parser("list", help="all tasks of the loop, or of a group")
     listed.set_defaults(act=task_list)
-    more = acts.add_parser("add", help="add tasks")
+    more = acts.add_parser("add", help="add a task to the loop (one text), or tasks to a group")
     more.set_defaults(act=task_add)
     claim = acts.add_parser("claim", help="take a task; asked again, the one that you have")
     claim.set_defaults(act=task_claim)
-    finished = acts.add_parser("done", help="say that your task is completed")
+    finished = acts.add_parser("done", help="say that a task is completed")
     finished.set_defaults(act=task_done)
     back = acts.add_parser("release", help="give your task back")
     back.set_defaults(act=task_release)
-    for part in (listed, more, claim, finished, back):
+    listed.add_argument("group", nargs="?", metavar="GROUP", help="default: the loop's own tasks")
+    more.add_argument(
+        "words",
+        nargs="+",
+        metavar="TEXT",
+        help="TEXT alone for a task of the loop, GROUP SUBJECT… for tasks of a group",
+    )
+    for part in (claim, back):
         part.add_argument("group", metavar="GROUP")
-    more.add_argument("subject", nargs="+", metavar="SUBJECT")
     more.add_argument("--key", help="default: the next free number")
     claim.add_argument("key", nargs="?", metavar="KEY", help="default: the first that is free")
-    for part in (finished, back):
-        part.add_argument("key", metavar="KEY")
+    finished.add_argument("group", metavar="GROUP", help="or the number of a task of the loop")
+    finished.add_argument("key", nargs="?", metavar="KEY", help="which task of the group")
+    back.add_argument("key", metavar="KEY")
+    loop_notes.add_task_acts(acts)
     for part in (claim, finished, back):
         part.add_argument(
             "--as",
@@ -189,4 +215,4 @@ def _worker(text: str) -> dict[str, str]:
 
 
 def _at(name: str, *rest: str) -> str:
-    return "/".join(["/agent/groups", *(quote(part, safe="") for part in (name, *rest))])
+    return "/".join(["/agent/groups", *(quoted(part) for part in (name, *rest))])

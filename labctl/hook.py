@@ -7,11 +7,10 @@ idle without its output, with the reason on standard error.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 
-from labctl import outputs, sending_back, signal_files, wake
+from labctl import hook_session, outputs, sending_back, signal_files, wake
 from labctl.safe_files import Unfit, is_name, opened
 
 TYPE_CHECKING = False  # importing `typing` would take longer than all else here
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 USAGE = "usage: labctl hook task-completed|idle [--group NAME] [--worker NAME] [--task KEY]\n       labctl hook session"
-MOST_BYTES = 1024 * 1024
 NAME_BYTES = 200
 MOST_TIMES = 5
 GO_ON, SEND_BACK = 0, 2
@@ -29,16 +27,11 @@ GO_ON, SEND_BACK = 0, 2
 def run(arguments: Sequence[str]) -> int:
     """Handle one call of a hook."""
     try:
-        if list(arguments) == ["session"]:
-            from labctl import hook_session
-
-            hook_session.handle(os.environ, _payload())
-            return GO_ON
         given = _given(arguments)
         if given is None:
             print(USAGE, file=sys.stderr)
             return GO_ON
-        return _handle(given, os.environ, _payload())
+        return _handle(given, os.environ, hook_session.payload())
     except Exception as error:
         print(f"labctl hook: nothing was signalled: {error}", file=sys.stderr)
         return GO_ON
@@ -127,17 +120,6 @@ def _remembered(env: Mapping[str, str]) -> str:
             return file.read(NAME_BYTES).decode("utf-8", "replace").strip()
     except OSError:
         return ""
-
-
-def _payload() -> dict[str, Any]:
-    """The payload as JSON. Too long a text is cut and so not valid JSON."""
-    if sys.stdin is None or sys.stdin.isatty():
-        return {}
-    try:
-        said = json.loads(sys.stdin.buffer.read(MOST_BYTES))
-    except (ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
 
 
 def _text(payload: Mapping[str, Any], name: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import time
 
 from labctl import wake
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 FILE = "events.jsonl"
+MOST_BYTES = 1024 * 1024  # of a payload
 FULL = 1_000_000  # bytes; more than a run's events ever are
 # What is kept of a payload, under which name, and how many letters of it.
 KEPT = (
@@ -36,6 +38,26 @@ _ERRORS_ONLY = frozenset({"kind", "text"})
 _TELLING = ("command", "file_path", "url", "pattern", "description", "prompt")
 _NAME = re.compile(r"[A-Za-z]{1,40}", re.ASCII)
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def run() -> int:
+    """Handle one event. Returns 0 whatever happens, since a hook must never hold up its agent."""
+    try:
+        handle(os.environ, payload())
+    except Exception as error:
+        print(f"labctl hook: nothing was signalled: {error}", file=sys.stderr)
+    return 0
+
+
+def payload() -> dict[str, Any]:
+    """What the agent says of the event. Too long a text is cut and so not valid JSON."""
+    if sys.stdin is None or sys.stdin.isatty():
+        return {}
+    try:
+        said = json.loads(sys.stdin.buffer.read(MOST_BYTES))
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
 
 
 def handle(env: Mapping[str, str], payload: Mapping[str, Any]) -> None:

@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import re
-import secrets
 import stat
 
 TYPE_CHECKING = False  # importing `typing` would take longer than all else in a hook
@@ -65,14 +64,15 @@ def below(base: str, path: Sequence[str], *, make: bool = False) -> Iterator[int
         os.close(at)
 
 
-def put(at: int, name: str, data: bytes, *, replace: bool = False) -> bool:
-    """Create a file atomically; False if the name is taken."""
+def put(at: int, name: str, data: bytes, *, replace: bool = False, sync: bool = True) -> bool:
+    """Create a file atomically; False if the name is taken. Without `sync` a power cut may undo it."""
     temporary, new = fresh(at, name)
     try:
         try:
             while data:
                 data = data[os.write(new, data) :]
-            os.fsync(new)
+            if sync:
+                os.fsync(new)
         finally:
             os.close(new)
         if replace:
@@ -88,7 +88,7 @@ def put(at: int, name: str, data: bytes, *, replace: bool = False) -> bool:
 
 def fresh(at: int, name: str) -> tuple[str, int]:
     """Open a new temporary file for this name. Returns its name and a descriptor."""
-    temporary = f"{name}.tmp.{os.getpid()}.{secrets.token_hex(4)}"
+    temporary = f"{name}.tmp.{os.getpid()}.{os.urandom(4).hex()}"
     return temporary, os.open(temporary, _NEW, 0o600, dir_fd=at)
 
 

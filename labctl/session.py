@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
+import os
 import sys
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 from labctl.client import Client, Failed
+
+TYPE_CHECKING = False  # importing `typing` takes as long as Python itself
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 
 class WrongArguments(Exception):
@@ -22,23 +24,29 @@ def client(env: Mapping[str, str]) -> Client:
     if not folder or not address:
         raise Failed("labctl works inside a session that labsite started; this is none.")
     try:
-        token = (Path(folder) / "token").read_text(encoding="ascii").strip()
+        with open(os.path.join(folder, "token"), encoding="ascii") as file:  # noqa: PTH118, PTH123
+            token = file.read().strip()
     except (OSError, ValueError) as error:
         raise Failed("The token of this run cannot be read, so labsite cannot be asked.") from error
-    return Client(Path(address), token)
+    return Client(address, token)
 
 
 def remember_group(env: Mapping[str, str], name: str) -> None:
     """Store the group that this session works with, for hooks: agents name teams as they like."""
-    with contextlib.suppress(OSError):
-        (Path(env["LAB_RUN_FOLDER"]) / "group").write_text(name, encoding="utf-8")
+    path = os.path.join(env["LAB_RUN_FOLDER"], "group")  # noqa: PTH118
+    try:
+        with open(path, "w", encoding="utf-8") as file:  # noqa: PTH123
+            file.write(name)
+    except OSError:
+        return
 
 
 def read(name: str | None) -> str:
     """The text of a file, or of standard input for `-` and when something is piped in."""
     try:
         if name not in (None, "-"):
-            return Path(str(name)).read_bytes().decode("utf-8", "replace")
+            with open(str(name), "rb") as file:  # noqa: PTH123
+                return file.read().decode("utf-8", "replace")
         if name is None and sys.stdin.isatty():
             raise WrongArguments("what to write? Use -m TEXT or -F FILE.")
         return sys.stdin.buffer.read().decode("utf-8", "replace")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+
+TYPE_CHECKING = False  # importing `typing` takes as long as Python itself
+if TYPE_CHECKING:
+    from typing import Any
 
 # Controls, and what turns the reading order round or hides words.
 _CODES = (
@@ -72,6 +75,17 @@ def delivered(found: Mapping[str, Any]) -> str:
     return (
         "labsite keeps your word and looks again by itself: git or origin did not answer just now. "
         "You can stop here."
+    )
+
+
+def claimed(found: Mapping[str, Any]) -> str:
+    """What labsite answers to a word that it checks."""
+    if found.get("is_checking"):
+        return line(found.get("text"))
+    expects = "\n".join(f"  - {line(one)}" for one in found.get("expects", ()))
+    return (
+        f"{line(found.get('text'))} It expects:\n{expects}\n"
+        "You can stop here. If something does not pass you are told in this session."
     )
 
 

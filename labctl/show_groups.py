@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from labctl.show import line, plain
+
+TYPE_CHECKING = False  # importing `typing` takes as long as Python itself
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def groups(found: Sequence[Mapping[str, Any]]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import _socket  # what `socket` is made of, which takes longer to load than all of Python
 import os
-import socket
 import sys
 
 USAGE = "usage: labctl wake [--socket PATH] [PROJECT]"
@@ -24,9 +24,11 @@ def run(arguments: list[str]) -> int:
 
 def send(path: str, project: str) -> None:
     """Send it without blocking; a missing, full or foreign socket is ignored."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+    sender = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
+    try:
         sender.setblocking(False)
-        try:
-            sender.sendto(project.encode("utf-8", "surrogateescape"), path)
-        except (OSError, ValueError):
-            return
+        sender.sendto(project.encode("utf-8", "surrogateescape"), path)
+    except (OSError, ValueError):
+        return
+    finally:
+        sender.close()

@@ -42,7 +42,7 @@ def settings(url: str, file: Path) -> dict[str, Any]:
 
 def _sqlite(file: Path) -> dict[str, Any]:
     return {
-        "ENGINE": "django.db.backends.sqlite3",
+        "ENGINE": "labsite.engines.sqlite",
         "NAME": file,
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
@@ -72,13 +72,13 @@ def _postgresql(url: str) -> dict[str, Any]:
     if not parts.get("dbname"):
         raise env.WrongSetting(f"{VARIABLE} names no database; {HOW}")
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "labsite.engines.postgresql",
         "NAME": parts.pop("dbname"),
         "USER": parts.pop("user", ""),
         "PASSWORD": parts.pop("password", ""),
         "HOST": parts.pop("host", ""),
         "PORT": parts.pop("port", ""),
-        "OPTIONS": {**PATIENCE, "application_name": f"labsite {_part()}", **parts},
+        "OPTIONS": {**PATIENCE, "application_name": _name(_part()), **parts},
         # Each request has a thread of its own under ASGI, so a kept connection would never be used
         # again; and a worker that connects for each task meets no connection that died meanwhile.
         "CONN_MAX_AGE": 0,
@@ -97,4 +97,18 @@ def _part() -> str:
     program = Path(sys.argv[0]).parent.name if sys.argv[0].endswith("__main__.py") else ""
     if program:
         return program
-    return {"run_huey": "worker"}.get(command := (sys.argv[1:2] or [""])[0], command).strip()
+    command = next(iter(sys.argv[1:2]), "")
+    return {"run_huey": "worker"}.get(command, command).strip()
+
+
+def _name(part: str) -> str:
+    return f"labsite {part}"
+
+
+def name_after(part: str) -> None:
+    """Have this process's connections named after its part, where it was forked with Django loaded."""
+    from django.conf import settings
+
+    options = settings.DATABASES["default"].get("OPTIONS", {})
+    if options.get("application_name") == _name(_part()):
+        options["application_name"] = _name(part)

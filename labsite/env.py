@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from labsite import joined
+
 
 class WrongSetting(Exception):
     """An environment variable holds something that cannot be meant; the text says what to do."""
@@ -14,9 +16,14 @@ class QueueBusy(WrongSetting):
     """The file of the queue cannot be opened now; the text says what to do."""
 
 
-def text(name: str, default: str = "", most: int | None = None) -> str:
-    """A text as it stands. Raises WrongSetting for one of more than `most` characters."""
-    value = os.environ.get(name, default)
+def text(name: str, default: str = "", most: int | None = None, least: int = 0) -> str:
+    """A text as it stands. Raises WrongSetting for one of more than `most` characters, or of less
+    than `least` unless it is empty."""
+    value = os.environ.get(name)
+    if value is None:
+        value = _told(name, default)
+    if 0 < len(value) < least:
+        raise WrongSetting(f"{name} has {len(value)} characters; use at least {least}.")
     if most is not None and len(value) > most:
         raise WrongSetting(f"{name} has {len(value)} characters; use at most {most}.")
     return value
@@ -47,6 +54,16 @@ def number(name: str, default: int, low: int, high: int) -> int:
 def words(name: str) -> list[str]:
     """A list separated by commas or spaces."""
     return os.environ.get(name, "").replace(",", " ").split()
+
+
+def _told(name: str, default: str) -> str:
+    """What this machine was told when it joined others."""
+    if name not in joined.NAMES:
+        return default
+    try:
+        return joined.read(state_dir()).get(name, default)
+    except joined.Unreadable as error:
+        raise WrongSetting(str(error)) from error
 
 
 def state_dir() -> Path:

@@ -1,4 +1,4 @@
-"""Follows something of the product from a terminal: `./lab watch`, `./lab wait`, `./lab agent try`.
+"""Follows something of the product from a terminal: `./lab watch`, `loop`, `wait`, `agent try`.
 
 What is followed is the product's: whoever runs a worker works on it, and it goes on when this
 command is killed or its terminal closed. While nobody runs a worker the same programs as
@@ -51,8 +51,8 @@ class Command(Protocol):
     lost: ClassVar[str]
     failed: ClassVar[int]
 
-    def begin(self) -> Followed | None:
-        """Begin what was asked for. None: not yet, ask again. Raises ActRefused."""
+    def begin(self) -> Followed | int | None:
+        """Begin what was asked for. None: not yet, ask again; a code: it is done. Raises ActRefused."""
 
 
 class Presses:
@@ -69,6 +69,11 @@ class Presses:
             signal.signal(number, lambda *_: self._press())
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             signal.signal(signal.SIGHUP, lambda *_: self._hang_up())
+
+    @property
+    def is_pressed(self) -> bool:
+        """Whether anything asks for an end."""
+        return self.count > 0 or self.is_hung_up
 
     def take(self) -> int:
         """How often it was pressed by now; 0 when there was none since the last call."""
@@ -110,10 +115,14 @@ def follow(command: Command, beside: Programs, presses: Presses) -> int:
     beside.prepare()
     # Here, not above: arguments are checked before anything is read or made.
     loading.set_up()
-    from django.db import DatabaseError
+    followed = _begun(command, beside, presses)
+    if isinstance(followed, int):
+        return followed
+    return _to_the_end(command, followed, beside, presses)
 
-    from runs.core import database
 
+def _begun(command: Command, beside: Programs, presses: Presses) -> Followed | int:
+    """What is followed; the exit code where nothing is."""
     followed = None
     while followed is None:
         if presses.is_hung_up or presses.take():
@@ -122,6 +131,14 @@ def follow(command: Command, beside: Programs, presses: Presses) -> int:
         if followed is None:
             beside.tend()
             time.sleep(ROUND_SECONDS)
+    return followed
+
+
+def _to_the_end(command: Command, followed: Followed, beside: Programs, presses: Presses) -> int:
+    from django.db import DatabaseError
+
+    from runs.core import database
+
     while not presses.is_hung_up:
         beside.tend()
         try:
@@ -179,8 +196,14 @@ class Programs:
             return
         preflight.programs()
         preflight.state_folder(self._paths)
-        if supervisor.prepare(self._environment()) is None:
-            raise preflight.Problem("The state folder could not be prepared; the reason is above.")
+        try:
+            loading.prepare()
+        except SystemExit as error:
+            if isinstance(error.code, str):
+                say(error.code)
+            raise preflight.Problem(
+                "The state folder could not be prepared; the reason is above."
+            ) from error
 
     def tend(self) -> None:
         """Start what is missing, at most every two seconds."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-import structlog
-from structlog.typing import EventDict, Processor, WrappedLogger
-
 from labsite import env
+from labsite.loading import without
+from runs.telemetry import log_context
+
+with without("rich", "better_exceptions", "twisted"):  # for colours, and for logs of Twisted's own
+    import structlog
+    from structlog.typing import EventDict, Processor, WrappedLogger
+
 from labsite.redact import hide_secrets
 from runs.core import masking
+
+Formatter = structlog.stdlib.ProcessorFormatter
 
 
 def _redact(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
@@ -25,10 +31,16 @@ def _plain(value: object) -> object:
     return hide_secrets(masking.remembered(str(value)))
 
 
+def _in_context(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
+    """With the run or the request that the line belongs to; what the line says itself counts more."""
+    return {**log_context.current(), **event}
+
+
 SHARED: list[Processor] = [
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
     structlog.stdlib.ExtraAdder(),
+    _in_context,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.processors.format_exc_info,
     _redact,

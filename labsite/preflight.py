@@ -10,13 +10,14 @@ import shlex
 import shutil
 import socket
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
-from labsite import folders
+from labsite import env, folders
 from runs.core.paths import Paths
 
+WEB, WORKER = PARTS = ("web", "worker")
 NEEDED = {"git": "git", "tmux": "tmux"}
 EVERY_ADDRESS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
@@ -48,12 +49,58 @@ def state_folder(paths: Paths) -> None:
         ) from error
 
 
-def only_one(paths: Paths) -> IO[str]:
-    """Hold the state folder for this process; two judges on one folder would disturb each other.
+def parts(paths: Paths, only: str) -> None:
+    """Raise Problem for one part alone that could never meet the other."""
+    on_server = bool(env.text("LAB_DATABASE_URL").strip())
+    several = [name for name in ("LAB_REDIS_URL", "LAB_WEB_URL") if env.text(name).strip()]
+    if several and not on_server:
+        raise Problem(
+            f"{several[0]} is for several machines, which need one database: "
+            "set LAB_DATABASE_URL to a PostgreSQL database, then start again."
+        )
+    if only == WORKER and not on_server and not paths.database.exists():
+        raise Problem(
+            f"The state folder {paths.state} holds no database that this worker could share with a "
+            "web part: start `./lab up --only web` on this folder first, or set LAB_DATABASE_URL "
+            "and LAB_REDIS_URL to those of the other machine."
+        )
 
-    The lock lives as long as the answer stays open. Raises Problem when another process holds it.
+
+class Locks(contextlib.ExitStack):
+    """What a process holds of a state folder, until it is closed."""
+
+    def __init__(self, paths: Paths, locks: Sequence[Path]) -> None:
+        super().__init__()
+        self.files: list[IO[str]] = []
+        try:
+            for lock in locks:
+                self.files.append(self.enter_context(_locked(paths, lock)))
+        except BaseException:
+            self.close()
+            raise
+
+    def are_in_place(self) -> bool:
+        """Whether the folder is still the one that they were taken in."""
+        with contextlib.suppress(OSError):
+            return all(
+                os.path.samestat(Path(file.name).stat(), os.fstat(file.fileno()))
+                for file in self.files
+            )
+        return False
+
+
+def only_one(paths: Paths, only: str = "") -> Locks:
+    """Hold the state folder, or a part of it; two judges on one folder would disturb each other.
+
+    Raises Problem when another process holds it.
     """
-    file = paths.up_lock.open("a+")
+    held = {WEB: [paths.web_lock], WORKER: [paths.up_lock]}
+    return Locks(paths, held.get(only) or [paths.up_lock, paths.web_lock])
+
+
+def _locked(paths: Paths, lock: Path) -> IO[str]:
+    """A file that is locked until it is closed."""
+    file = lock.open("a+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -70,12 +117,19 @@ def only_one(paths: Paths) -> IO[str]:
     return file
 
 
-def moved(paths: Paths, lock: IO[str]) -> str:
-    """Why no program may be started on the state folder now: it is not the one that `lock` is in."""
-    with contextlib.suppress(OSError):
-        if os.path.samestat(paths.up_lock.stat(), os.fstat(lock.fileno())):
-            return ""
+def moved(paths: Paths, locks: Locks) -> str:
+    """Why no program may be started on the state folder now: it is not the one that was locked."""
+    if locks.are_in_place():
+        return ""
     return f"The state folder {paths.state} is gone. Agent sessions go on; labsite waits until it is back."
+
+
+def removed(paths: Paths) -> str:
+    """Why no worker may be started now: people took this host out of the others."""
+    try:
+        return paths.removed.read_text("utf-8").strip()
+    except OSError:
+        return ""
 
 
 def free_port(host: str, port: int) -> int:
@@ -137,7 +191,8 @@ def write_labctl(paths: Paths, python: str, root: Path) -> None:
     that, whatever kind of shell it is, since BASH_ENV names it.
     """
     paths.bin.mkdir(mode=0o700, parents=True, exist_ok=True)
-    command = f'exec {shlex.quote(python)} -I -S {shlex.quote(str(root / "labctl"))} "$@"'
+    entry = shlex.quote(str(root / "labctl" / "__main__.py"))
+    command = f'exec {shlex.quote(python)} -I -S {entry} "$@"'
     _write(paths.bin / "labctl", f"#!/bin/sh\n{command}\n", 0o700)
     folder = shlex.quote(str(paths.bin))
     lines = (

@@ -12,10 +12,11 @@ ROOT = Path(__file__).resolve().parent.parent
 TASK_GRACE_SECONDS = 20
 
 
-def all_of(host: str, port: int, workers: int) -> list[tuple[str, Sequence[str]]]:
-    """Name and argument list of one web process and so many workers."""
+def all_of(host: str, port: int, workers: int, only: str = "") -> list[tuple[str, Sequence[str]]]:
+    """Name and argument list of one web process and so many workers, or of one part of these."""
     more = [(f"worker {n}", worker_argv(is_first=False)) for n in range(2, workers + 1)]
-    return [("web", web_argv(host, port)), ("worker", worker_argv()), *more]
+    web = [("web", web_argv(host, port))] if only != "worker" else []
+    return [*web, *([("worker", worker_argv()), *more] if only != "web" else [])]
 
 
 def web_argv(host: str, port: int) -> list[str]:
@@ -29,9 +30,10 @@ def web_argv(host: str, port: int) -> list[str]:
 def worker_argv(is_first: bool = True) -> list[str]:
     """Huey with threads: on SIGTERM it lets tasks finish, and it forgets locks of a killed one.
 
-    Only the first worker offers ticks and hears wake-ups; the others take work off the queue.
+    Only the first worker offers ticks and hears wake-ups; the others take work off the queue. An
+    idle thread waits to be rung, so it asks by itself every ten minutes only.
     `prepare` has run the system checks; here they would load every page into the worker.
     """
-    options = f"-w 10 -k thread -d 0.2 -m 1.0 -g TERM -t {TASK_GRACE_SECONDS} -f --skip-checks"
+    options = f"-w 13 -k thread -d 0.2 -m 600 -g TERM -t {TASK_GRACE_SECONDS} -f --skip-checks"
     more = [] if is_first else ["-n"]
     return [sys.executable, str(ROOT / "manage.py"), "run_huey", *options.split(), *more]

@@ -6,14 +6,15 @@ import re
 
 HIDDEN = "[hidden]"
 _SECRETS = re.compile(
-    # In a URL: up to the last @ before the path; a password may also hold a slash.
-    r"(?P<scheme>[a-z][a-z0-9+.-]*://)(?:[^/\s?#]*|[^/\s:@]*:[^\s\"'<>]*)@"
+    # In a URL: up to the last @ before the path; a password may also hold a slash. A scheme is short,
+    # and bounded here: each letter of a long word would be looked at from there to its end.
+    r"(?P<scheme>[a-z][a-z0-9+.-]{0,30}://)(?:[^/\s?#]*|[^/\s:@]*:[^\s\"'<>]*)@"
     # After a name that says so, as in headers, settings and JSON.
     r"|(?P<key>(?:token|password|passwd|secret(?:[_-]?key)?|authorization|api[_-]?key)[\"']?\s*[=:]\s*)"
     r"(?:(?:bearer|basic|token)\s+)?(?:\"[^\"]*\"|'[^']*'|\S+)"
     r"|(?P<scheme_of_header>\bbearer\s+)[\w.~+/-]{16,}=*"
     # One-time links, and the tokens that we ourselves make.
-    r"|(?P<link>/(?:setup|invite)/)[^\s'\"]+"
+    r"|(?P<link>/(?:setup|invite|push/act)/)[^\s'\"]+"
     r"|(?P<ours>\blab_)[\w-]{30,}",
     re.IGNORECASE,
 )

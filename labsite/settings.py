@@ -7,10 +7,14 @@ import os
 import secrets
 import sqlite3
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from labsite import database, env, folders, plain
 from labsite.queue import LabHuey
 from runs.core.paths import Paths
+
+if TYPE_CHECKING:
+    from runs.remote.link import Link
 
 ROOT = Path(__file__).resolve().parent.parent
 STATE_DIR = env.state_dir()
@@ -71,7 +75,7 @@ ALLOWED_HOSTS = [
 ]
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "django.contrib.admin.apps.SimpleAdminConfig",  # its pages are loaded with the addresses
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -85,8 +89,10 @@ INSTALLED_APPS = [
     "runs",
 ]
 MIDDLEWARE = [
+    "runs.telemetry.requests.Requests",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "runs.web.answers.Compressed",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -128,20 +134,44 @@ TEMPLATES = [
     },
 ]
 DATABASES = {"default": database.settings(database.chosen(), PATHS.database)}
+# What a machine that joins is told beside the key.
+TOLD_TO_HOSTS = {
+    "LAB_DATABASE_URL": database.chosen(),
+    "LAB_REDIS_URL": env.text("LAB_REDIS_URL"),
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-try:
-    HUEY = LabHuey(
-        "labsite",
-        filename=":memory:" if ONLY_LOOKS else str(PATHS.queue),
-        immediate=False,
-        results=False,
-    )
-except sqlite3.OperationalError as error:
-    raise env.QueueBusy(
-        f"The queue {PATHS.queue} cannot be opened ({error}): end whatever holds it (`fuser "
-        f"{PATHS.queue}` names it), then start again. Nothing was changed."
-    ) from error
+
+def _link() -> Link | None:
+    """The connection to Redis where the product stands on several machines."""
+    url = "" if ONLY_LOOKS else env.text("LAB_REDIS_URL").strip()
+    if not url:
+        return None
+    from runs.remote import link as redis_link
+
+    try:
+        return redis_link.Link(url, SECRET_KEY, SESSION_HOST, STATE_DIR)
+    except redis_link.Unfit as error:
+        raise env.WrongSetting(str(error)) from None
+
+
+def _queue() -> LabHuey:
+    if REDIS is not None:
+        from labsite.redis_queue import RedisLabHuey
+
+        return RedisLabHuey(REDIS, is_web_alone=env.text("LAB_PART") == "web")
+    file = ":memory:" if ONLY_LOOKS else str(PATHS.queue)
+    try:
+        return LabHuey("labsite", filename=file, immediate=False, results=False)
+    except sqlite3.OperationalError as error:
+        raise env.QueueBusy(
+            f"The queue {PATHS.queue} cannot be opened ({error}): end whatever holds it (`fuser "
+            f"{PATHS.queue}` names it), then start again. Nothing was changed."
+        ) from error
+
+
+REDIS = _link()
+HUEY = _queue()
 
 PASSWORD_HASHERS = [
     "django.contrib.auth.hashers.Argon2PasswordHasher",
@@ -181,7 +211,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 SECURE_HSTS_SECONDS = 31536000 if HTTPS else 0
 BEHIND_PROXY = env.flag("LAB_BEHIND_PROXY")
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
-SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^agent/"]
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$", r"^agent/"]
 SECURE_REFERRER_POLICY = "same-origin"
 CSRF_TRUSTED_ORIGINS = env.words("LAB_TRUSTED_ORIGINS")
 X_FRAME_OPTIONS = "DENY"
@@ -200,6 +230,10 @@ CONTENT_SECURITY_POLICY = {
         "frame-ancestors": ["'none'"],
     }
 }
+METRICS_TOKEN = env.text("LAB_METRICS_TOKEN", least=16).strip()
+METRICS_PROJECTS = env.number("LAB_METRICS_PROJECTS", 50, 0, 500)
+# Hosts of push services inside a network, with the port where it is not the usual one.
+PUSH_HOSTS = env.words("LAB_PUSH_HOSTS")
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
 LOGGING = {
@@ -207,7 +241,7 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "lab": {
-            "()": "structlog.stdlib.ProcessorFormatter",
+            "()": "labsite.logs.Formatter",
             "processors": "ext://labsite.logs.PROCESSORS",
             "foreign_pre_chain": "ext://labsite.logs.SHARED",
         }
@@ -221,6 +255,7 @@ LOGGING = {
         "django.channels.server": {"level": "WARNING"},
         "twisted": {"level": "WARNING"},
         "asyncio": {"level": "WARNING"},
+        "autobahn": {"level": "WARNING"},
     },
 }
 SILENCED_SYSTEM_CHECKS = ["fields.W342"]

@@ -1,12 +1,13 @@
 """`./lab up`: starts web and worker, starts a crashed one again, ends both on Ctrl-C.
 
-Knows no Django, so that the process that only waits stays small. Agent sessions are tmux's
-children, not ours: ending this process never ends one.
+They are forks of this process, which has loaded what they share and then only waits. Agent sessions
+are tmux's children, not ours: ending this process never ends one.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ctypes
 import os
 import select
@@ -18,6 +19,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from labsite import env, preflight, programs
 from runs.core.paths import Paths
@@ -68,17 +70,34 @@ def _dies_with_us() -> Callable[[], None]:
     return ask
 
 
+class Process(Protocol):
+    """A child process, however it was started."""
+
+    pid: int
+
+    def poll(self) -> int | None: ...
+    def wait(self) -> int | None: ...
+    def terminate(self) -> None: ...
+    def kill(self) -> None: ...
+
+
 @dataclass
 class Child:
-    """One of the programs, and when it is started again after it ended."""
+    """One of the programs, and when it is started again after it ended.
+
+    `fork` goes on as the program in a fork of this process; without it, and where the last two
+    ended too soon, the program is started afresh, in case that what was loaded here is the reason.
+    """
 
     name: str
     argv: Sequence[str]
-    process: subprocess.Popen[bytes] | None = None
+    fork: Callable[[str, Sequence[str]], Process | None] | None = None
+    process: Process | None = None
     started: float = 0.0
     delay: float = 0.0
     due: float = 0.0
     is_held: bool = False
+    obstacle: Callable[[], str] = str
 
     def hold(self, why: str, now: float) -> None:
         """Not yet: say so once, and look again in a moment."""
@@ -87,7 +106,8 @@ class Child:
         self.is_held, self.due = True, now + HOLD_SECONDS
 
     def start(self, environment: Mapping[str, str], now: float) -> None:
-        self.process = subprocess.Popen(
+        forked = self.fork and self.delay <= FIRST_DELAY and self.fork(self.name, self.argv)
+        self.process = forked or subprocess.Popen(
             self.argv,
             cwd=ROOT,
             env=environment,
@@ -143,18 +163,29 @@ class Supervisor:
         for number in (*STOPS, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
         while not self._stop_was_asked(reading, self._patience()):
-            for child in self.children:
-                child.bury(self.clock())
-                if child.process is None and self.clock() >= child.due:
-                    self._start(child)
+            self.look_after()
             if not self.is_ready and self.probe():
                 self.is_ready = True
                 self.on_ready()
         return self._end(reading)
 
+    def look_after(self) -> None:
+        """Notice what has ended, and start what is due."""
+        for child in self.children:
+            if child.bury(self.clock()) and child.obstacle():
+                self._end_others()
+            if child.process is None and self.clock() >= child.due:
+                self._start(child)
+
+    def _end_others(self) -> None:
+        """What holds up one worker holds up those beside it, which only take work off its queue."""
+        for child in self.children:
+            if child.process is not None and child.obstacle():
+                child.ask_to_end()
+
     def _start(self, child: Child) -> None:
         """A child that found no state folder would make a new, empty one and serve that."""
-        if why := self.obstacle():
+        if why := self.obstacle() or child.obstacle():
             child.hold(why, self.clock())
         else:
             child.start(self.environment, self.clock())
@@ -188,64 +219,91 @@ class Supervisor:
         return 0
 
 
-def prepare(environment: Mapping[str, str]) -> str | None:
-    """Database and static files, in a short child; the path of the set-up link if there is one.
+def prepared(begin: Callable[[int], Process], meanwhile: Callable[[], None]) -> str | None:
+    """Have a child make database and static files ready; the path of the set-up link if any.
 
-    None when it failed; the child has said why.
+    None when it could not; it has said why. What it loads for that nobody else has to keep.
     """
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "manage.py"), "prepare", "--print-setup-path"],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-        start_new_session=True,
-        timeout=PREPARE_SECONDS,
-        preexec_fn=_dies_with_us(),
-    )
-    return done.stdout.strip() if done.returncode == 0 else None
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as told:
+        try:
+            process = begin(writing)
+        finally:
+            os.close(writing)
+        try:
+            meanwhile()
+            is_told = select.select([told], [], [], PREPARE_SECONDS)[0]
+            line = told.readline() if is_told else b""
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        if not is_told:
+            say(f"The state folder was not ready after {PREPARE_SECONDS} seconds.")
+            process.kill()
+        failed = process.wait()
+        return None if failed or not line else line.decode().strip()
 
 
-def up(host: str, port: int) -> int:
+def up(host: str, port: int, only: str = "") -> int:
     """Check, prepare, start, wait. Raises Problem or WrongSetting before anything was started."""
     paths = Paths(env.state_dir())
     workers = env.number("LAB_WORKERS", 1, 1, 8)
     preflight.programs()
     preflight.state_folder(paths)
-    lock = preflight.only_one(paths)
-    port = preflight.free_port(host, port)
-    url = preflight.base_url(host, port)
-    environment = {
-        **os.environ,
-        "LAB_STATE_DIR": str(paths.state),
-        "LAB_HOST": host,
-        "LAB_PORT": str(port),
-    }
-    setup_path = prepare(environment)
-    if setup_path is None:
-        return 1
-    preflight.write_labctl(paths, sys.executable, ROOT)
-    preflight.write_address(paths, url)
+    preflight.parts(paths, only)
+    with preflight.only_one(paths, only) as locks, contextlib.ExitStack() as after:
+        has_web = only != preflight.WORKER
+        if has_web:
+            port = preflight.free_port(host, port)
+        url = preflight.base_url(host, port) if has_web else env.text("LAB_WEB_URL").rstrip("/")
+        environment = {
+            **os.environ,
+            "LAB_STATE_DIR": str(paths.state),
+            **({"LAB_PART": only} if only else {}),
+            "LAB_HOST": host,
+            "LAB_PORT": str(port or DEFAULT_PORT),
+        }
+        # Before the worker, which begins its work once the folder is ready.
+        preflight.write_labctl(paths, sys.executable, ROOT)
+        if url:
+            preflight.write_address(paths, url)
+            after.callback(paths.address.unlink, missing_ok=True)
+        from labsite import forking
 
-    def announce() -> None:
-        lines = [f"labsite is ready: {url}/"]
-        if setup_path:
-            link = f"{url}{setup_path}"
-            lines.append(f"First start: make your account at {link} (the link works once).")
-        print("\n".join(lines), flush=True)  # at once: who waits for the first line has both
-
-    children = [Child(name, argv) for name, argv in programs.all_of(host, port, workers)]
-    with lock:
-        status = Supervisor(
+        forking.load(environment)
+        setup_path = prepared(
+            forking.preparing, lambda: forking.load_parts([only] if only else preflight.PARTS)
+        )
+        if setup_path is None:
+            return 1
+        children = [
+            Child(
+                name,
+                argv,
+                forking.program,
+                obstacle=str if name == "web" else lambda: preflight.removed(paths),
+            )
+            for name, argv in programs.all_of(host, port, workers, only)
+        ]
+        return Supervisor(
             children,
             environment,
-            lambda: preflight.answers(host, port),
-            announce,
-            lambda: preflight.moved(paths, lock),
+            lambda: not has_web or preflight.answers(host, port),
+            lambda: _announce(url if has_web else "", setup_path, paths),
+            lambda: preflight.moved(paths, locks),
         ).run()
-        paths.address.unlink(missing_ok=True)
-    return status
+
+
+def _announce(url: str, setup_path: str, paths: Paths) -> None:
+    if not url:
+        print(f"labsite's worker is ready on {paths.state}.", flush=True)
+        return
+    lines = [f"labsite is ready: {url}/"]
+    if setup_path:
+        link = f"{url}{setup_path}"
+        lines.append(f"First start: make your account at {link} (the link works once).")
+    print("\n".join(lines), flush=True)  # at once: who waits for the first line has both
 
 
 def main(argv: Sequence[str]) -> int:
@@ -257,13 +315,18 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument(
         "--port", type=int, help=f"port, 0 for any free one (LAB_PORT, default {DEFAULT_PORT})"
     )
+    parser.add_argument(
+        "--only", choices=preflight.PARTS, help="one part, where another `./lab up` has the other"
+    )
     given = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         port = env.number("LAB_PORT", DEFAULT_PORT, 0, 65535) if given.port is None else given.port
         if not 0 <= port <= 65535:
             raise env.WrongSetting(f"--port is {port}; use a number from 0 to 65535.")
-        return up(given.host or env.text("LAB_HOST") or "127.0.0.1", port)
+        if given.only == preflight.WORKER and (given.host or given.port is not None):
+            raise env.WrongSetting("--host and --port are of the web part; leave them out here.")
+        return up(given.host or env.text("LAB_HOST") or "127.0.0.1", port, given.only or "")
     except (preflight.Problem, env.WrongSetting) as problem:
         say(str(problem))
         return 1

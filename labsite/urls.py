@@ -7,6 +7,7 @@ from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path
 from django.views.generic import RedirectView
 
+admin.autodiscover()
 admin.site.site_header = "labsite"
 admin.site.site_title = "labsite"
 admin.site.index_title = "Budgets, caps and profiles"

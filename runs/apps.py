@@ -10,4 +10,9 @@ class RunsConfig(AppConfig):
     verbose_name = "Control room"
 
     def ready(self) -> None:
+        from django.db.models import CharField
+
         from runs import checks  # noqa: F401  (registers the system checks)
+        from runs.core.database import InWords
+
+        CharField.register_lookup(InWords)

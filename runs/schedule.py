@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from django.db.models import BooleanField, Exists, ExpressionWrapper
+from django.db.models import BooleanField, Exists, ExpressionWrapper, QuerySet
 
+from runs import sweep
 from runs.accounts import holds
 from runs.core import budgets
+from runs.core.database import kept
 from runs.core.ports import Lab
-from runs.dispatch import auto_dispatch
-from runs.kept import sweep
 from runs.models import Due, Monitor, Run, Settings, Workflow
+from runs.watch import auto_dispatch
 
 LOOK, GLANCE, FILL, MONITORS, HOLDS = "look", "glance", "fill", "monitors", "holds"
 GLANCE_EVERY = timedelta(seconds=5)
@@ -58,15 +60,19 @@ def _stored(lab: Lab, now: datetime) -> tuple[Mapping[str, datetime], bool, bool
 
     One query, asked every few seconds.
     """
-    monitors, workflows = Monitor.objects.due(lab.host, now), Workflow.objects.due(lab.host, now)
-    either = Exists(monitors) | Exists(workflows)
-    has_monitors = ExpressionWrapper(either, output_field=BooleanField())
-    is_over = ExpressionWrapper(Exists(holds.due(now)), output_field=BooleanField())
-    rows = Due.objects.filter(host__name=lab.host)
-    found = list(rows.values_list("activity", "next_at", has_monitors, is_over))
+    found = _times(lab.host).rows(now)
     if not found:
         return {}, True, False
     return {name: at for name, at, *_ in found}, found[0][2], found[0][3]
+
+
+@kept
+def _times(now: datetime, host: str) -> QuerySet[Due, Any]:
+    either = Exists(Monitor.objects.due(host, now)) | Exists(Workflow.objects.due(host, now))
+    has_monitors = ExpressionWrapper(either, output_field=BooleanField())
+    is_over = ExpressionWrapper(Exists(holds.due(now)), output_field=BooleanField())
+    rows = Due.objects.filter(host__name=host)
+    return rows.values_list("activity", "next_at", has_monitors, is_over)
 
 
 def next_times(lab: Lab) -> Mapping[str, datetime]:

@@ -1,34 +1,45 @@
-"""What the worker does: the one periodic task, wake-ups, launches and clones. No rule lives here."""
+"""What the worker does: its periodic work, wake-ups, launches and clones. No rule lives here."""
 
 from __future__ import annotations
 
 import logging
 import os
+import signal
+import threading
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
+from django.db import connection
 from huey.contrib.djhuey import close_db, db_periodic_task
 
 from labsite.queue import OFFER_SECONDS
-from runs import tick
+from runs import offers, sweep, tick
 from runs.accounts import logins
 from runs.agents import checks, trial
 from runs.conversation import keeping
-from runs.core import naming
+from runs.core import lease, naming
 from runs.core.ports import Lab
 from runs.forges import mirror, quota, tracker_cache
+from runs.gates import closing as gates_closing
+from runs.gates import runner as gates_runner
 from runs.groups.signal_watch import SignalPoll
+from runs.hosts import silence
 from runs.kept import discard as discard_progress
-from runs.kept import sweep
+from runs.kept import removal
 from runs.lifecycle import launch as run_launch
+from runs.loops import issue_of_loop
 from runs.manual import acts as manual
-from runs.notices import deliveries, pings
-from runs.projects import acts as projects
+from runs.notices import deliveries, pings, pruning
+from runs.offers import Offers
+from runs.on_request import check_runner
+from runs.on_request import checks as agent_checks
+from runs.overview import morning
+from runs.timeline.folding import Folding
 from runs.validation import acts as validation_acts
 from runs.validation import fixers, runner
-from runs.wiring import lab
+from runs.wiring import database_time, lab
 
 logger = logging.getLogger(__name__)
 
@@ -46,37 +57,102 @@ _SHARED = {
 }
 
 
-def _always(_now: datetime) -> bool:
+_offers = Offers()
+_folding = Folding()
+_due: set[str] = set()
+
+
+def note_due() -> None:
+    """Find out what is due, before the scheduler offers it."""
+    _due.clear()
+    _due.update(_offers.due(lab()))
+
+
+def own_lab() -> Lab:
+    """The `Lab` of this process, for work of its host. Raises OtherMachine.
+
+    A machine that was cut off may come back when another one has its name: then the work of that
+    name is asked of the other one too, and what is not here says nothing about it.
+    """
+    world = lab()
+    lease.check_name(world)
+    return world
+
+
+def _is_ours() -> bool:
+    try:
+        own_lab()
+    except lease.OtherMachine as error:
+        logger.warning("work of another machine was left to it", extra={"error": str(error)})
+        return False
     return True
 
 
-@db_periodic_task(_always, expires=OFFER_SECONDS, priority=10)
+def _if_ours(work: Callable[[int], None]) -> Callable[[int], None]:
+    """A verb that is left to the other machine where one has our name; its rows are found there."""
+
+    @close_db
+    def carry_out(number: int) -> None:
+        if _is_ours():
+            work(number)
+
+    return carry_out
+
+
+def _is_due(name: str) -> Callable[[datetime], bool]:
+    return lambda _now: name in _due
+
+
+@db_periodic_task(_is_due(offers.TICK), expires=OFFER_SECONDS, priority=10)
 def offer_tick() -> None:
-    """Offered every few seconds; does only what is due."""
-    tick.tick(lab())
+    """Looks at what is due; does only that.
+
+    The worker of a host that was taken out, or whose name another machine has now, ends itself.
+    """
+    world = lab()
+    report = tick.tick(world)
+    if report.is_taken_out and not world.paths.removed.exists():
+        logger.error(report.errors[0])
+        world.paths.removed.write_text(report.errors[0])
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
-@db_periodic_task(_always, expires=OFFER_SECONDS)
+@db_periodic_task(_is_due(offers.POST), expires=OFFER_SECONDS)
 def post() -> None:
     """Notices for the outside: written down, and their sending asked for as work of its own."""
+    morning.send_due(lab())
     deliveries.post(lab())
 
 
-@db_periodic_task(_always, expires=OFFER_SECONDS)
+@db_periodic_task(_is_due(offers.TEND), expires=OFFER_SECONDS)
 def tend() -> None:
-    """Beside the runs: sessions that people drive, validations, log-ins that nobody finished."""
+    """Beside the runs: hosts that fell silent, sessions that people drive, validations, log-ins."""
+    if not _is_ours():
+        return
+    if connection.vendor == "postgresql":  # with a database in a file there is no other host
+        silence.tell(lab())
     manual.watch(lab())
     validation_acts.tend(lab())
+    gates_runner.tend(lab())
+    gates_closing.tend(lab())
+    agent_checks.tend(lab())
     logins.sweep(lab())
     checks.sweep(lab())
     trial.sweep(lab())
     discard_progress.tend(lab())
 
 
-@db_periodic_task(_always, expires=OFFER_SECONDS)
+@db_periodic_task(_is_due(offers.KEEP), expires=OFFER_SECONDS)
 def keep_records() -> None:
-    """What agents wrote of settled runs, copied where it stays; seconds where there is much."""
+    """What agents wrote of settled runs, copied where it stays; what is old enough folded or removed.
+
+    Seconds where there is much.
+    """
+    if not _is_ours():
+        return
     keeping.tend(lab())
+    _folding.tend(lab())
+    pruning.tend(lab())
 
 
 @close_db
@@ -98,7 +174,7 @@ def launch(run_id: int) -> None:
 @close_db
 def clone(project_id: int) -> None:
     """Carry out the clone of a new project, or the removal of one."""
-    _long("clone", project_id, projects.carry_out)
+    _long("clone", project_id, removal.clone_or_remove)
 
 
 @close_db
@@ -131,13 +207,19 @@ def validate(validation_id: int) -> None:
 
     A worker that is told to end lets go of it, and the next one begins it anew.
     """
-    room = settings.HUEY.rooms["validate"]
-    if not room.acquire(blocking=False):
-        return
-    try:
-        runner.carry_out(lab(), validation_id, lambda: settings.HUEY.is_stopping)
-    finally:
-        room.release()
+    _if_free("validate", validation_id, runner.carry_out)
+
+
+@close_db
+def check_run(check_id: int) -> None:
+    """Run commands for an agent that waits for them. All rooms taken: `tend` asks again in seconds."""
+    _if_free("check_run", check_id, check_runner.carry_out)
+
+
+@close_db
+def check(attempt_id: int) -> None:
+    """Take an attempt through the gates, in the room of validations; asked again as those are."""
+    _if_free("validate", attempt_id, gates_runner.carry_out)
 
 
 @close_db
@@ -179,7 +261,12 @@ def refresh(project_id: int) -> None:
 @close_db
 def mirror_run(run_id: int) -> None:
     """Write on the tracker how a run stands. Shares the room of the notices."""
-    _long("mirror", run_id, mirror.carry_out)
+    _long("mirror", run_id, _mirror)
+
+
+def _mirror(lab: Lab, run_id: int) -> None:
+    mirror.carry_out(lab, run_id)
+    issue_of_loop.write_ends(lab, run_id)
 
 
 def _long(verb: str, number: int, carry_out: Callable[[Lab, int], None]) -> None:
@@ -198,6 +285,19 @@ def _long(verb: str, number: int, carry_out: Callable[[Lab, int], None]) -> None
             carry_out(outside, number)
         finally:
             quota.settle(outside)  # pages tell soon what was asked of a forge
+    finally:
+        room.release()
+
+
+def _if_free(
+    verb: str, number: int, carry_out: Callable[[Lab, int, Callable[[], bool]], None]
+) -> None:
+    """Carry out what may take hours, unless its room is taken; it is let go when the worker ends."""
+    room = settings.HUEY.rooms[verb]
+    if not room.acquire(blocking=False):
+        return
+    try:
+        carry_out(lab(), number, lambda: settings.HUEY.is_stopping)
     finally:
         room.release()
 
@@ -223,28 +323,43 @@ def watch_signals() -> None:
     SignalPoll(root, on_wake).run()
 
 
+def answer_others(is_over: Callable[[], bool]) -> None:
+    """Answer what web processes of other machines ask of this host."""
+    if settings.REDIS is not None:
+        from runs.on_behalf import OnBehalf
+        from runs.remote.answering import Answers
+        from runs.remote.screens import ScreenWatch
+
+        watch = ScreenWatch(settings.REDIS, settings.PATHS.run_folder)
+        threading.Thread(target=watch.run, args=(is_over,), name="Screens", daemon=True).start()
+        Answers(settings.REDIS, own_lab, OnBehalf, database_time).run(is_over)
+
+
 def _connect(huey: Any) -> None:
     """Tell the queue where to listen and whom to ask."""
     huey.wake_path = settings.PATHS.worker_socket
-    huey.more_wake_path = settings.PATHS.more_worker_socket(os.getpid())
+    huey.more_wake_path = lambda: settings.PATHS.more_worker_socket(os.getpid())
     huey.on_wake = on_wake
     huey.on_look = look
     huey.watch = watch_signals
-    huey.verbs |= {
+    huey.before_offer = note_due
+    huey.answer_others = answer_others
+    verbs = {
         "launch": launch,
         "clone": clone,
         "open": open_session,
         "deliver": deliver,
         "ping": ping,
     }
-    huey.verbs |= {
+    verbs |= {
         "sweep": sweep_project,
         "discard": discard,
         "refresh": refresh,
         "mirror": mirror_run,
     }
-    huey.verbs |= {"validate": validate, "fix": fix, "check_agent": check_agent}
-    huey.verbs |= {"try_agent": try_agent}
+    verbs |= {"validate": validate, "fix": fix, "check": check, "check_agent": check_agent}
+    verbs |= {"try_agent": try_agent, "check_run": check_run}
+    huey.verbs |= {name: _if_ours(work) for name, work in verbs.items()}
 
 
 _connect(settings.HUEY)

@@ -6,31 +6,36 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from django.db import InterfaceError, OperationalError
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
-from runs import schedule
-from runs.accounts import holds, resuming
-from runs.core import clock, database, lease
+from runs import clock, schedule, sweep
+from runs.accounts import holds
+from runs.core import database, lease
+from runs.core.database import kept
 from runs.core.database_trouble import database_words
 from runs.core.ports import Lab, SeamError, Sighting
 from runs.core.states import RunState
 from runs.core.tick_context import TickContext
-from runs.dispatch import auto_dispatch, reserve, start_requests
+from runs.dispatch import reserve, start_requests
 from runs.followups import stepper as follow_up_requests
 from runs.forges import quota, tracker_cache
+from runs.gates import stepper as gates_stepper
 from runs.groups import monitor_stepper
-from runs.kept import sweep
-from runs.lifecycle import adopt, judge, launch, progress, reaper
+from runs.hosts import vitals
+from runs.lifecycle import adopt, judge, launch, progress, reaper, resuming
 from runs.models import Host, Run, Settings, Tick
 from runs.notices import pings
 from runs.projects import acts as projects
 from runs.schedule import FILL, HOLDS, LOOK, MONITORS
 from runs.spending import gathering
 from runs.spending import stepper as spending_stepper
+from runs.telemetry import log_context
 from runs.waits import stepper as wait_stepper
 from runs.watch import acts as watch_acts
+from runs.watch import auto_dispatch
 from runs.watch import stepper as watch_stepper
 from runs.workflows import stepper as workflow_stepper
 
@@ -47,6 +52,7 @@ class Report:
     did: bool = True
     was_skipped: bool = False
     was_blind: bool = False
+    is_taken_out: bool = False
     runs: int = 0
     adopted: int = 0
     ended: int = 0
@@ -87,7 +93,10 @@ def _tick(lab: Lab, project: str, force: bool) -> Report:
     due = schedule.due(lab, settings, wanted)
     if not due:
         return Report(did=False)
-    host = lease.take(lab)
+    try:
+        host = lease.take(lab)
+    except (lease.Removed, lease.OtherMachine) as error:
+        return _not_ours(error)
     if host is None:
         return _skipped(lab, is_periodic=not project)
     number = host.lease_number
@@ -108,7 +117,7 @@ def _tick(lab: Lab, project: str, force: bool) -> Report:
         database.renew_connection()
         quota.settle(lab)
         try:
-            _finish(lab, settings, number, due, project, report, began)
+            _finish(lab, settings, host, due, project, report, began)
         except NO_DATABASE:
             lease.note_over(lab, number)
             raise
@@ -175,6 +184,7 @@ def _judge(tick: TickContext, runs: Sequence[Run], report: Report) -> None:
     if sightings is not None:
         _each(tick, [run for run in runs if not run.is_active], report, _settle_ended)
     ended = judge.judge(tick, active)
+    ended += gates_stepper.look(tick, active)
     report.ended = len(ended)
     _each(tick, ended, report, _settle)
     resting = [run for run in active if run.is_held and run.session in (sightings or {})]
@@ -193,7 +203,7 @@ def _each(
     """One run's trouble is told and never keeps the others waiting. Raises lease.Lost."""
     for run in runs:
         tick.keep_lease()
-        with tick.going_on(f"run {run.pk} was left for the next tick", run_id=run.pk):
+        with tick.going_on(f"run {run.pk} was left for the next tick", **log_context.of(run)):
             act(tick.lab, run, report)
 
 
@@ -208,7 +218,7 @@ def _settle_ended(lab: Lab, run: Run, report: Report) -> None:
 
 
 def _rest(lab: Lab, run: Run, report: Report) -> None:
-    report.held += holds.rest(lab, run)
+    report.held += reaper.rest(lab, run)
 
 
 def _look(tick: TickContext) -> Mapping[str, Sighting] | None:
@@ -222,8 +232,15 @@ def _look(tick: TickContext) -> Mapping[str, Sighting] | None:
 
 def _runs(lab: Lab) -> list[Run]:
     """Active and unsettled runs of this host in one query."""
+    return _of_host(lab.host).rows()
+
+
+@kept
+def _of_host(_now: datetime, host: str) -> QuerySet[Run]:
     rows = Run.objects.select_related("project__agent", "profile")
-    return list(rows.filter(Q(outcome="") | Q(settled_at=None), host=lab.host))
+    # Each half has an index of its own, which holds no other run.
+    active, unsettled = Q(outcome=""), ~Q(outcome="") & Q(settled_at=None)
+    return rows.filter(Q(active, host=host) | Q(unsettled, host=host))
 
 
 def _launch(tick: TickContext, known: Sequence[Run], report: Report) -> int:
@@ -262,6 +279,11 @@ def _resume(tick: TickContext, known: Sequence[Run]) -> int:
     return resuming.resume(tick, runs, room)
 
 
+def _not_ours(error: lease.Removed | lease.OtherMachine) -> Report:
+    """What the tick of a host reports that people took out, or whose name another machine has."""
+    return Report(did=False, is_taken_out=True, errors=[str(error)])
+
+
 def _skipped(lab: Lab, is_periodic: bool) -> Report:
     if is_periodic:
         host = Host.objects.get(name=lab.host)
@@ -272,7 +294,7 @@ def _skipped(lab: Lab, is_periodic: bool) -> Report:
 def _finish(
     lab: Lab,
     settings: Settings,
-    number: int,
+    host: Host,
     due: set[str],
     project: str,
     report: Report,
@@ -283,7 +305,8 @@ def _finish(
     done: dict[str, object] = {"lease_owner": "", "lease_expires_at": None}
     if LOOK in due:
         done |= {"last_tick_at": now, "last_error": "; ".join(report.errors)}
-    ours = Host.objects.filter(name=lab.host, lease_number=number)
+        done |= vitals.to_store(lab, host, report.runs)
+    ours = Host.objects.filter(name=lab.host, lease_number=host.lease_number)
     host_id = ours.values_list("pk", flat=True).first()
     if host_id is None:
         return

@@ -7,6 +7,9 @@
   const LOGGED_OUT = 4401;    // why the server closes a socket
   const GONE = 4404;
   const MUCH_LATER = 1e9;
+  const LEAVING = 30000;      // how long the page that an act leads to may take to come
+  const SELDOM = 60000;       // while it is pushed to: a socket may not notice that its network is gone
+  const TOGETHER = 500;       // what happens within this is asked for once
 
   const body = () => document.body;
   const all = (selector, root = document) => root.querySelectorAll(selector);
@@ -30,6 +33,7 @@
   const toMinute = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
   const toDay = { day: "numeric", month: "short" };
   const clockFormat = new Intl.DateTimeFormat(undefined, { ...toMinute, second: "2-digit" });
+  const hourFormat = new Intl.DateTimeFormat(undefined, toMinute);
   const momentFormat = new Intl.DateTimeFormat(undefined, { ...toDay, year: "numeric", ...toMinute });
   const shortFormat = new Intl.DateTimeFormat(undefined, { ...toDay, ...toMinute });
   const fullFormat = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
@@ -43,6 +47,7 @@
     const age = now() - moment.getTime();
     if (element.hasAttribute("data-since")) write(element, words(age));
     else if (element.hasAttribute("data-ago")) write(element, `${words(age)} ago`);
+    else if (element.hasAttribute("data-hour")) write(element, hourFormat.format(moment));
     else if (element.hasAttribute("data-clock")) write(element, clockFormat.format(moment));
     else if (element.hasAttribute("data-moment")) {
       const isThisYear = moment.getFullYear() === new Date(now()).getFullYear();
@@ -67,12 +72,24 @@
   let last = 0;
   let loaded = 0;
   let isOut = false;
+  let leftAt = 0;
 
   const hurry = () => { fastUntil = Date.now() + FAST_FOR; };
   const isBusy = () => Date.now() < fastUntil || document.querySelector("[data-busy]") !== null;
-  const period = () => (isBusy() ? FAST : 1000 * (Number(body().dataset.refresh) || 4));
+  const asks = () => document.getElementById("live")?.dataset.asks ?? "";
+
+  /* By the clock only what nobody pushes: a screen, and all of it while there is no socket or the
+     last refresh failed. */
+  function period() {
+    if (isBusy()) return FAST;
+    if (link.isLive && !link.trouble && asks() !== "screen") return SELDOM;
+    return 1000 * (Number(body().dataset.refresh) || 4);
+  }
+  /* An act leads to another page, or may: until that is here, nothing brings this one back. */
+  const isLeaving = () => Date.now() - leftAt < LEAVING || [...running].some(isAct);
+  const isAct = (ctx) => ctx.request.method !== "GET";
   const mayRefresh = () =>
-    !document.hidden && !isOut && running.size === 0 && document.querySelector("[data-armed]") === null;
+    !document.hidden && !isOut && !isLeaving() && running.size === 0 && document.querySelector("[data-armed]") === null;
 
   function beat() {
     const live = document.getElementById("live");
@@ -175,6 +192,8 @@
     connection = event.detail.connection;
     connection.socket.send(JSON.stringify({ last: newest }));
     state({ isLive: true, text: "live", trouble: "" });
+    // What changed before it opened and no entry tells, nobody will push.
+    soon();
   }
 
   function closed(event) {
@@ -192,7 +211,21 @@
     if (Number.isInteger(id) && id > (newest ?? -1)) newest = id;
     frames += 1;
     state({ trouble: "" });
+    const parts = [...(event.detail.message.json?.content ?? "").matchAll(/hx-target="#([\w-]+)"/g)];
+    // Each look of the worker changes its age, and nothing else of a quiet page.
+    if (parts.length && parts.every(([, name]) => name === "tick-age")) return;
+    if (asks()) soon();
+    news();
   }
+
+  let asking = null;
+
+  /* A refresh that is due by what was heard, not by the clock. */
+  function soon() {
+    asking ??= setTimeout(() => { asking = null; last = 0; beat(); }, TOGETHER);
+  }
+
+  const news = () => document.dispatchEvent(new CustomEvent("lab:news"));
 
   /* ---- the log-in may end while a page is open; `again.js` asks for it on the page itself ---- */
 
@@ -225,7 +258,7 @@
   /* What was asked for before a frame came may show how things were before it. */
   function dropOlder(event) {
     const { ctx } = event.detail;
-    if (!isRefresh(ctx) || ctx.frames === frames) return;
+    if (!isRefresh(ctx) || (ctx.frames === frames && !isLeaving())) return;
     event.preventDefault();
     ctx.isDropped = true;
     if (!ctx.response.raw.bodyUsed) ctx.response.raw.body?.cancel();
@@ -249,6 +282,8 @@
     return field.value !== (chosen[0] ?? field.options[0])?.value;
   }
 
+  const TOLD = ["data-since", "data-ago", "data-clock", "data-moment"];
+
   const isInUse = (form) =>
     form.contains(document.activeElement) ||
     form.querySelector("[aria-invalid], .error, .field-error") !== null ||
@@ -264,7 +299,8 @@
       if (isUnaskedSwap && oldNode.tagName === "FORM" && isInUse(oldNode)) return false;
       if (isUnaskedSwap && oldNode.id && hasLostForm(oldNode, newNode)) return false;
       if (oldNode.tagName !== "TIME" || !newNode.dateTime) return true;
-      return oldNode.dateTime !== newNode.dateTime;
+      const isAlike = (name) => oldNode.hasAttribute(name) === newNode.hasAttribute(name);
+      return oldNode.dateTime !== newNode.dateTime || !TOLD.every(isAlike);
     },
   });
 
@@ -289,13 +325,15 @@
   on("htmx:before:request", ({ detail: { ctx } }) => {
     running.add(ctx);
     ctx.frames = frames;
-    if (ctx.request.method !== "GET") { hurry(); seen = ""; }
+    if (isAct(ctx)) { hurry(); seen = ""; }
   });
   on("htmx:finally:request", ({ detail: { ctx } }) => {
     running.delete(ctx);
     forgetDropped(ctx);
-    if (ctx.request.method !== "GET") { hurry(); last = Date.now(); }
+    if (isAct(ctx)) { hurry(); last = Date.now(); }
+    if (ctx.hx?.redirect) leftAt = Date.now();
     if (isUnasked(ctx) && ctx.response?.status < 400) state({ trouble: "" });
+    if (isRefresh(ctx) && ctx.response?.status === 200) news();
   });
   on("htmx:response:error", ({ detail: { ctx } }) => refused(ctx));
   on("htmx:error", ({ detail: { ctx } }) => { if (ctx && !ctx.response) unanswered(ctx); });
@@ -308,20 +346,42 @@
   on("htmx:ws:close", closed);
   on("htmx:before:ws:message", heard);
   on("visibilitychange", beat);
+  window.addEventListener("pageshow", () => { leftAt = 0; });
   on("lab:out", ({ detail: { text, press } }) => note(text, "error", press));
   on("lab:in", loggedIn);
-  window.addEventListener("online", () => { last = 0; });
+  // Also where a socket has not noticed yet: what is asked now fails, and says so.
+  ["online", "offline"].forEach((change) => window.addEventListener(change, () => { last = 0; }));
   // A toggle does not bubble, and only opening asks for anything.
   document.addEventListener("toggle", ({ target }) => {
     if (target.open && target.matches("details[data-opens]")) target.dispatchEvent(new CustomEvent("lab:opened"));
   }, true);
 
+  /* The tab one is on, in sight; the style sheet says the same, but once, and not every browser knows it yet. */
+  let wide = 0;
+
+  function toTab() {
+    if (innerWidth === wide) return;  // a phone's bars come and go
+    wide = innerWidth;
+    all(".tabs [aria-current]").forEach((tab) => {
+      const bar = tab.parentElement;
+      bar.scrollLeft = tab.offsetLeft - (bar.clientWidth - tab.offsetWidth) / 2;
+    });
+  }
+
+  /* A form that came back may be longer than the screen: to the first field that is wrong. */
+  function toWrong() {
+    if (!document.querySelector("[autofocus]")) document.querySelector("main form.fields [aria-invalid=true]")?.focus();
+  }
+
+  window.addEventListener("resize", toTab);
   on("DOMContentLoaded", () => {
     if (body().dataset.now) ahead = Date.now() - Number(body().dataset.now);
     if (body().dataset.last) newest = Number(body().dataset.last);
     loaded = last = Date.now();
     tick();
     follow();
+    toTab();
+    toWrong();
     setInterval(tick, 1000);
     setInterval(beat, 250);
     setInterval(askAgain, 1000);

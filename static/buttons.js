@@ -82,6 +82,15 @@
     if (button.dataset.copy) copy(button);
   }
 
+  /* ---- rows that are chosen for one act ---- */
+
+  function picked({ target }) {
+    const marks = [...all("input[data-pick]")];
+    if (target.matches("[data-pick-all]")) marks.forEach((mark) => { mark.checked = target.checked; });
+    else if (!target.matches("[data-pick]")) return;
+    all("[data-pick-all]").forEach((whole) => { whole.checked = marks.every((mark) => mark.checked); });
+  }
+
   function keyed(event) {
     if (event.key !== "Escape") return;
     all("[data-armed]").forEach(disarm);
@@ -133,4 +142,5 @@
   document.addEventListener("click", pressed, true);
   document.addEventListener("click", clicked);
   document.addEventListener("keydown", keyed);
+  document.addEventListener("change", picked);
 })();

@@ -48,7 +48,7 @@
 
   function step(by) {
     const heads = all(".review .file > summary, .review-alone .file > summary");
-    const at = heads.findIndex((head) => head.getBoundingClientRect().top > 8);
+    const at = heads.findIndex((head) => head.getBoundingClientRect().top > 9);
     const here = at === -1 ? heads.length : at;
     const current = heads.indexOf(document.activeElement);
     const next = current === -1 ? (by > 0 ? here : here - 1) : current + by;
@@ -61,6 +61,7 @@
   function keyed(event) {
     if (event.key === "Escape") return undock();
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
+    if (document.documentElement.dataset.keys === "off") return;
     if (event.key === "n") step(1);
     if (event.key === "p") step(-1);
   }

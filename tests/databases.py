@@ -20,6 +20,8 @@ from runs.core.paths import Paths
 KEPT = 12  # no test uses more at once
 
 _server = chosen()
+# The processes of a run share what one of them made, and meet nothing of another run.
+_run = os.environ.get("PYTEST_XDIST_TESTRUNUID", "")[:12] or str(os.getpid())
 _made: dict[str, bool] = {}
 
 
@@ -35,10 +37,15 @@ def copy(old: Path, new: Path) -> Path:
     """Copy a state folder, and with it what its database holds."""
     shutil.copytree(old, new, dirs_exist_ok=True)
     if _server:
-        _made[_name(old)] = True
         _drop([_name(new)])
-        _make(_name(new), template=_name(old))
+        _make(_name(new), template=template(old))
     return new
+
+
+def template(state: Path) -> str:
+    """The name of a folder's database, which stays as long as the server, for copies of it."""
+    _made[_name(state)] = True
+    return _name(state)
 
 
 def ask(state: Path, sql: str) -> list[tuple[Any, ...]]:
@@ -57,7 +64,7 @@ def ask(state: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 def _name(state: Path) -> str:
-    return f"lab_{os.getpid()}_{hashlib.sha256(str(state).encode()).hexdigest()[:16]}"
+    return f"lab_{_run}_{hashlib.sha256(str(state).encode()).hexdigest()[:16]}"
 
 
 def _url(name: str) -> str:

@@ -7,6 +7,7 @@ rows are deleted, of which a test leaves few, and permissions stay as the migrat
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from django.db import connection, transaction
@@ -24,11 +25,33 @@ def after_test(case: Any) -> None:
 
 def empty(database: BaseDatabaseWrapper) -> None:
     """Delete all rows of all tables; like a truncation it waits for whoever still writes."""
-    found = database.introspection.django_table_names(only_existing=True, include_views=False)
-    names = [database.ops.quote_name(name) for name in sorted({*found} - KEPT)]
-    statements = [f"DELETE FROM {name}" for name in names]  # noqa: S608
-    if database.vendor == "postgresql":  # many statements in one message
-        statements = ["; ".join([f"LOCK TABLE {', '.join(names)} IN EXCLUSIVE MODE", *statements])]
+    names = _tables(database)
     with transaction.atomic(database.alias), database.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
+        if database.vendor == "postgresql":  # many statements in one message
+            statements = [f"DELETE FROM {name}" for name in names]  # noqa: S608
+            locked = f"LOCK TABLE {', '.join(names)} IN EXCLUSIVE MODE"
+            cursor.execute("; ".join([locked, *statements]))
+            return
+        # Its transactions write from their first statement on. Few tables hold anything, and one
+        # question finds them in a third of the time that deleting from all of them takes.
+        cursor.execute(_question(names))
+        for name, is_full in zip(names, cursor.fetchone(), strict=True):
+            if is_full:
+                cursor.execute(f"DELETE FROM {name}")  # noqa: S608
+
+
+def _tables(database: BaseDatabaseWrapper) -> tuple[str, ...]:
+    """All but the kept ones, quoted. Tests make and drop none."""
+    key = (database.vendor, str(database.settings_dict["NAME"]))
+    if key not in _known:
+        found = database.introspection.django_table_names(only_existing=True, include_views=False)
+        _known[key] = tuple(database.ops.quote_name(name) for name in sorted({*found} - KEPT))
+    return _known[key]
+
+
+@functools.cache
+def _question(names: tuple[str, ...]) -> str:
+    return "SELECT " + ", ".join(f"EXISTS(SELECT 1 FROM {name})" for name in names)  # noqa: S608
+
+
+_known: dict[tuple[str, str], tuple[str, ...]] = {}

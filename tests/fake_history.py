@@ -78,6 +78,15 @@ class FakeHistory:
         hidden = self._ancestors(base)
         return [self.made[one].about for one in self._ancestors(head) if one not in hidden][:limit]
 
+    def tree_of(self, repo: Path, commit: str) -> str:
+        held = self.made.get(commit)
+        return _id(repr(sorted(held.files.items()))) if held else _id(commit)
+
+    def texts(self, repo: Path, commit: str, names: Sequence[str], limit: int) -> Mapping[str, str]:
+        self._ask("texts")
+        files = self._files(commit)
+        return {name: files[name][:limit] for name in names if name in files}
+
     def tips(self, repo: Path, refs: Sequence[str]) -> Mapping[str, str]:
         self._ask("tips")
         return {name: self.refs[name] for name in refs if name in self.refs}

@@ -13,6 +13,7 @@ from runs.core import naming
 from runs.core.paths import Paths
 from runs.core.ports import (
     KEYS,
+    DeviceGone,
     Exit,
     Lab,
     Order,
@@ -27,7 +28,9 @@ from runs.core.ports import (
 )
 from runs.core.states import ForgeKind
 from runs.machine.agent_records import AgentRecords
+from runs.notices.rules import Push
 from runs.validation.command_rules import Check, Checked
+from runs.wiring import EFFECTS
 from tests.fake_history import FakeHistory
 from tests.fake_kept import FakeKept
 from tests.fake_signals import FakeSignals
@@ -77,6 +80,8 @@ class FakeSessions:
         self.orders: dict[str, Order] = {}
         self.outputs: dict[Path, bytes] = {}
         self.events: dict[Path, bytes] = {}
+        self.files: dict[Path, bytes] = {}
+        self.woken: list[Path] = []
         self.broken = ""
         self.typed: list[tuple[str, str]] = []
         self.interrupted: list[str] = []
@@ -129,11 +134,17 @@ class FakeSessions:
     def output(
         self, folder: Path, start: int, limit: int, record: str = "output.jsonl"
     ) -> Output | None:
-        kept = (self.outputs if record == "output.jsonl" else self.events).get(folder)
+        # A loop has a folder for each turn, in which every file is kept by its own name.
+        kept = self.files.get(folder / record)
+        if kept is None:
+            kept = (self.outputs if record == "output.jsonl" else self.events).get(folder)
         if kept is None:
             return None
         begin = start if start >= 0 else max(0, len(kept) + start)
         return Output(kept[begin : begin + limit], len(kept), self._clock())
+
+    def wake(self, folder: Path) -> None:
+        self.woken.append(folder)
 
     def say(self, name: str, marker: str, text: str, *, is_secret: bool = False) -> None:
         self._give(name, marker)
@@ -201,6 +212,7 @@ class FakeRepos(FakeHistory, FakeKept):
         self.no_push = ""
         self.broken_claims = ""
         self.broken_remove = ""
+        self.broken_switch = ""
         self.fetches = 0
         self.asked_origin = 0
 
@@ -242,6 +254,10 @@ class FakeRepos(FakeHistory, FakeKept):
 
     def default_branch(self, repo: Path, token: str = "", url: str = "origin") -> str:
         return "main"
+
+    def fetch_default(self, repo: Path, token: str = "", url: str = "origin") -> str:
+        self.fetch(repo, token, url=url)
+        return self.default_branch(repo, token, url)
 
     def remote_url(self, path: Path) -> str | None:
         return None
@@ -295,6 +311,19 @@ class FakeRepos(FakeHistory, FakeKept):
         self._branches(repo)[branch] = there
         return True
 
+    def switch(self, path: Path, branch: str, commit: str, *, clean: bool) -> bool:
+        if self.broken_switch:
+            raise SeamError(self.broken_switch)
+        before = self.trees[path]
+        assert before.repo is not None
+        self._branches(before.repo)[branch] = commit
+        is_dirty = before.is_dirty and not clean
+        self.trees[path] = FakeTree(branch, commit, is_dirty, repo=before.repo)
+        return True
+
+    def has(self, path: Path) -> bool:
+        return path.is_dir()
+
     def remove_worktree(self, repo: Path, path: Path) -> None:
         if self.broken_remove:
             raise SeamError(self.broken_remove)
@@ -318,6 +347,17 @@ class FakeRepos(FakeHistory, FakeKept):
         if tree.is_dirty is None:
             raise SeamError("git status failed: broken")
         return tree.is_dirty
+
+    def worktree_tree(self, worktree: Path) -> str:
+        if worktree not in self.trees:
+            raise SeamError("git rev-parse failed: not a git repository")
+        tree = self.trees[worktree]
+        head = self._branches(tree.repo or worktree).get(tree.branch, tree.fork_point)
+        committed = self.tree_of(worktree, head)
+        return committed[::-1] if self.is_dirty(worktree) else committed
+
+    def ref(self, repo: Path, name: str) -> str | None:
+        return self.tip(repo, name)
 
     def glimpse(self, repo: Path, branch: str) -> str | None:
         return self._branches(repo).get(branch)
@@ -349,15 +389,28 @@ class FakeQueue:
     pings: list[bool] = field(default_factory=list)
     sweeps: list[int] = field(default_factory=list)
     validations: list[int] = field(default_factory=list)
+    attempts: list[int] = field(default_factory=list)
+    check_runs: list[int] = field(default_factory=list)
     fixes: list[int] = field(default_factory=list)
     refreshes: list[int] = field(default_factory=list)
     mirrors: list[int] = field(default_factory=list)
     checks: list[int] = field(default_factory=list)
     trials: list[int] = field(default_factory=list)
     discards: list[int] = field(default_factory=list)
+    hosts: list[str] = field(default_factory=list)
+
+    def on(self, host: str) -> FakeQueue:
+        self.hosts.append(host)
+        return self
 
     def validate(self, validation_id: int) -> None:
         self.validations.append(validation_id)
+
+    def check(self, attempt_id: int) -> None:
+        self.attempts.append(attempt_id)
+
+    def check_run(self, check_id: int) -> None:
+        self.check_runs.append(check_id)
 
     def fix(self, fixer_id: int) -> None:
         self.fixes.append(fixer_id)
@@ -419,6 +472,10 @@ class FakeChecks:
             return Checked(None, 0.0, is_given_up=True)
         found = self.answers.get(shlex.join(check.argv), Checked(0, 0.5))
         self.printed[check.folder, check.name] = found.tail.encode()
+        if check.whole:
+            self.printed[check.folder, check.whole] = found.tail.encode()
+        if check.errors:
+            self.printed[check.folder, check.errors] = found.error_tail.encode()
         return found
 
     def end(self, mark: str) -> None:
@@ -554,7 +611,16 @@ class FakeNotifier:
 
     told: list[tuple[str, str, str]] = field(default_factory=list)
     pinged: list[str] = field(default_factory=list)
+    pushed: list[Push] = field(default_factory=list)
+    gone: set[str] = field(default_factory=set)
     broken: str = ""
+
+    def push(self, push: Push) -> None:
+        if push.endpoint in self.gone:
+            raise DeviceGone("the device takes none any more")
+        if self.broken:
+            raise SeamError(self.broken)
+        self.pushed.append(push)
 
     def check(self, url: str) -> str:
         self._ask(url, "json://")
@@ -660,6 +726,7 @@ class World:
             forges=self.forges,
             process="boot:1:1",
             is_process_alive=lambda name: name not in self.dead_processes,
+            effects=EFFECTS,
         )
 
     def live(self, run: Run) -> None:

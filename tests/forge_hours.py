@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from runs import tick
+from runs import sweep, tick
 from runs.forges import tracker_cache
 from runs.forges.trackers import Trackers
-from runs.kept import sweep
 from runs.models import Forge, Project, Run, Settings, WatchSession
 from runs.watch import acts as watches
 from tests import make
@@ -86,7 +85,7 @@ class Hours:
         now = self.world.clock.now
         told = {"issues_hooked_at": now} if event.startswith("issues") else {"pulls_hooked_at": now}
         Project.objects.update(hooked_at=now, **told)
-        watches.wake_for_hook(self.project)
+        watches.project_changed(self.world.lab, self.project.pk)
         tick.tick(self.world.lab, project="shop")
         self.work_off()
 
@@ -115,12 +114,12 @@ class Hours:
         while queue.sweeps:
             sweep.carry_out(lab, queue.sweeps.pop(0))
 
-    def until(self, is_so: Any, most: float = 3600.0) -> float:
+    def until(self, is_so: Any, most: float = 3600.0, step: float = STEP) -> float:
         """Seconds until something is so, seen every few seconds; fails when it does not come."""
-        for number in range(int(most / STEP)):
+        for number in range(int(most / step)):
             if is_so():
-                return number * STEP
-            self.step()
+                return number * step
+            self.step(step)
         raise AssertionError("it did not come about")
 
     def passes(self, step: float = STEP, **length: float) -> Counted:

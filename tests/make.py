@@ -51,7 +51,8 @@ def a_run(project: Project, key: str = "7", *, slot: int = 1, **fields: Any) -> 
         fields.setdefault("ended_at", START)
         fields.setdefault("settled_at", START)
         fields.setdefault("outcome", Outcome(outcome))
-    return Run.objects.create(project=project, host="local", issue_key=key, slot=slot, **fields)
+    fields.setdefault("host", "local")
+    return Run.objects.create(project=project, issue_key=key, slot=slot, **fields)
 
 
 def a_group(project: Project, name: str = "wave", tasks: int = 0, **fields: Any) -> TaskGroup:

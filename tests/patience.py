@@ -15,6 +15,19 @@ LEAST_TRIES = 3
 BROWSER_PATIENCE = PATIENCE * 1000  # Playwright counts milliseconds
 
 
+def least_cost(act: Callable[[], object], tries: int = 5) -> float:
+    """Seconds of processor time that an act takes in this thread: the least of some tries.
+
+    Once, it may be the one in which garbage is collected, or on a core that is shared.
+    """
+    took = []
+    for _ in range(tries):
+        began = time.thread_time()
+        act()
+        took.append(time.thread_time() - began)
+    return min(took)
+
+
 def comes_within(seconds: float, act: Callable[[int], object]) -> None:
     """See that something takes less time than this, by the quickest of many tries.
 

@@ -1,7 +1,7 @@
 """State folders that tests start from a copy of, each made once in a run.
 
-Its processes share them, since migrating an empty database takes three seconds of the machine's time.
-Only SQLite's database lies in the folder.
+Its processes share them, since migrating an empty database takes seconds of the machine's time.
+SQLite's database lies in the folder, PostgreSQL's on the server, under a name that the folder gives it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from labsite.database import chosen
 from tests import databases
 from tests.house.product import lab
 
@@ -26,27 +25,29 @@ OPERATOR = {
 
 
 def migrated(factory: pytest.TempPathFactory) -> Path:
-    """With all tables, and nothing in them."""
-    return _once(factory, "migrated", lambda state: _run("migrate", "-v", "0", state=state))
+    """With all tables, and nothing in them but what a new folder starts with."""
+    make = "from runs.management import tables; tables.bring_up_to_date()"
+    return _once(factory, "migrated", lambda state: _run("shell", "-c", make, state=state))
 
 
 def copied(factory: pytest.TempPathFactory, state: Path) -> Path:
-    """A state folder of which the tables alone are there. On PostgreSQL the product makes them itself."""
-    return state if chosen() else databases.copy(migrated(factory), state)
+    """A state folder of which the tables alone are there."""
+    return databases.copy(migrated(factory), state)
+
+
+def collected(factory: pytest.TempPathFactory) -> Path:
+    """With all tables and the static files, as `prepare` leaves it."""
+    return _once(factory, "collected", lambda state: _run("prepare", state=copied(factory, state)))
 
 
 def used(factory: pytest.TempPathFactory) -> Path:
-    """With Anna's account, as after a first start. On PostgreSQL each process has its own."""
-    if not chosen():
-        return _once(factory, "used", lambda state: _use(copied(factory, state)))
-    state = factory.mktemp("used") / "state"
-    _use(state)
-    return state
+    """With Anna's account, as after a first start."""
 
+    def use(state: Path) -> None:
+        databases.copy(collected(factory), state)
+        _run("createsuperuser", "--noinput", state=state, **OPERATOR)
 
-def _use(state: Path) -> None:
-    _run("prepare", state=state)
-    _run("createsuperuser", "--noinput", state=state, **OPERATOR)
+    return _once(factory, "used", use)
 
 
 def _once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:

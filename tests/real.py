@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -20,6 +19,7 @@ from runs.core.states import ProjectState
 from runs.forges.bd import BdCommand
 from runs.forges.trackers import Trackers
 from runs.groups.signal_files import SignalFolders
+from runs.kept import removal
 from runs.lifecycle import launch
 from runs.machine import processes
 from runs.machine.agent_records import AgentRecords
@@ -32,6 +32,7 @@ from runs.projects import acts as projects
 from runs.secrets import masked
 from runs.secrets.known import Known
 from runs.validation.command_runner import LocalChecks
+from runs.wiring import EFFECTS
 from tests.fakes import FakeBell, FakeQueue
 from tests.patience import PATIENCE
 from tests.repositories import IDENTITY, a_checkout, git
@@ -42,12 +43,8 @@ from trackers.registry import Tools
 
 __all__ = ["IDENTITY", "IDLE", "RealWorld", "a_checkout", "git"]
 
-IDLE = [
-    sys.executable,
-    "-c",
-    "import time; print('ready', flush=True); time.sleep(600)",
-    "{prompt}",
-]
+# A shell, since an interpreter takes ten times as long to begin.
+IDLE = ["/bin/sh", "-c", "echo ready; exec sleep 600", "{prompt}"]
 
 
 class RealWorld:
@@ -103,6 +100,7 @@ class RealWorld:
             forges=self.trackers,
             process=processes.name_of(os.getpid()),
             is_process_alive=processes.is_alive,
+            effects=EFFECTS,
         )
         self.lab = masked.lab(self.lab, Known(self.environ))
 
@@ -142,7 +140,7 @@ class RealWorld:
         """Carry out everything that was asked of the queue."""
         while self.queue.clones or self.queue.launches:
             while self.queue.clones:
-                projects.carry_out(self.lab, self.queue.clones.pop(0))
+                removal.clone_or_remove(self.lab, self.queue.clones.pop(0))
             while self.queue.launches:
                 launch.carry_out(self.lab, self.queue.launches.pop(0))
 

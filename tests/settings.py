@@ -30,7 +30,7 @@ STORAGES = {
 WHITENOISE_AUTOREFRESH = True
 # Nobody is wrong who waits for a busy machine: several times what the product waits.
 if chosen():
-    DATABASES["default"]["TEST"] = {"NAME": f"lab_test_{os.getpid()}", "TEMPLATE": "template0"}
+    DATABASES["default"]["TEST"] = {"NAME": f"lab_test_{os.getpid()}"}
     DATABASES["default"]["OPTIONS"] |= {
         "connect_timeout": "60",
         "options": "-c lock_timeout=60s -c statement_timeout=240s "

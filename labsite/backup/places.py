@@ -25,11 +25,15 @@ MADE_AGAIN = frozenset(
         "trials",
         "answers",
         "signals",
+        "clean-rooms",
+        "e2e-fixtures",
+        "reviews",
+        "locks",
         "tmux.conf",
         "tmux.sock",
         "worker.sock",
     }
-    | {"address", "up.lock", "setup.token", "setup.new"}
+    | {"address", "up.lock", "web.lock", "removed.txt", "setup.token", "setup.new"}
 )
 # Dead with the session that they were for, and secret.
 OF_SESSIONS = frozenset({"token", "git-token", "order.json"})

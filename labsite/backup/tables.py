@@ -21,11 +21,12 @@ MEMBERS = {SQLITE: "database/lab.sqlite3", POSTGRESQL: "database/lab.dump"}
 # Where rows name a path in the state folder. Texts of the past keep the path they were written with.
 PLACES = (
     *(("runs_run", "worktree"), ("runs_project", "url"), ("runs_project", "source")),
-    ("runs_manualsession", "worktree"),
+    *(("runs_manualsession", "worktree"), ("runs_host", "tmux_socket")),
 )
 _STEPS = "SELECT app, name FROM django_migrations ORDER BY app, name"
 # Whatever was rescued or told long before the backup is kept as long again from the restore on.
 TERMS = {"runs_term"}
+_COLUMNS = "SELECT master.name, info.name FROM sqlite_master AS master, pragma_table_info(master.name) AS info"
 _MOVE = (
     "UPDATE {table} SET {column} = {mark} || substr({column}, {length}) "
     "WHERE substr({column}, 1, {length} - 1) = {mark}"
@@ -115,10 +116,10 @@ def load(file: Path, kind: str, paths: Paths, old: str, new: str) -> None:
         file.rename(paths.database)
         holder = sqlite3.connect(paths.database, isolation_level=None)
         try:
-            there = {name for (name,) in holder.execute("SELECT name FROM sqlite_master")}
+            there = {f"{table}.{column}" for table, column in holder.execute(_COLUMNS)}
             for order, values in _moves(old, new, "?", there):
                 holder.execute(order, values)
-            for table in TERMS & there:
+            for table in TERMS & _tables(there):
                 holder.execute(f"DELETE FROM {table}")  # noqa: S608
         finally:
             holder.close()
@@ -132,10 +133,11 @@ def load(file: Path, kind: str, paths: Paths, old: str, new: str) -> None:
         str(file),
     )
     with _server() as server:
-        rows = server.execute("SELECT table_name FROM information_schema.tables").fetchall()
-        for order, values in _moves(old, new, "%s", {name for (name,) in rows}):
+        rows = server.execute("SELECT table_name, column_name FROM information_schema.columns")
+        there = {f"{table}.{column}" for table, column in rows.fetchall()}
+        for order, values in _moves(old, new, "%s", there):
             server.execute(order, values)
-        for table in TERMS & {name for (name,) in rows}:
+        for table in TERMS & _tables(there):
             server.execute(f"DELETE FROM {table}")  # noqa: S608
     file.unlink()
 
@@ -143,15 +145,19 @@ def load(file: Path, kind: str, paths: Paths, old: str, new: str) -> None:
 def _moves(
     old: str, new: str, mark: str, there: Collection[str]
 ) -> list[tuple[str, tuple[str, str]]]:
-    """Orders that put paths below the old folder below the new one; older files lack some tables."""
+    """Orders that put paths below the old folder below the new one; older files lack some columns."""
     return [
         (
             _MOVE.format(table=table, column=column, mark=mark, length=len(old) + 2),
             (f"{new}/", f"{old}/"),
         )
         for table, column in PLACES
-        if table in there
+        if f"{table}.{column}" in there
     ]
+
+
+def _tables(there: Collection[str]) -> set[str]:
+    return {name.partition(".")[0] for name in there}
 
 
 def _connection() -> dict[str, Any]:

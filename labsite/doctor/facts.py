@@ -40,8 +40,8 @@ def told() -> dict[str, dict[str, Any]]:
         return facts
     facts["migrations"] = _answer(_migrations)
     is_behind = bool(facts["migrations"].get("value", {}).get("waiting"))
-    questions = (_tick, _open_files, _runs, _projects, _secrets, _agents, _beads, _forges)
-    answers = {question.__name__.strip("_"): _answer(question) for question in questions}
+    asked = (_tick, _open_files, _runs, _beside, _projects, _secrets, _agents, _beads, _forges)
+    answers = {question.__name__.strip("_"): _answer(question) for question in asked}
     return facts | {
         name: answer for name, answer in answers.items() if not (is_behind and "error" in answer)
     }
@@ -82,19 +82,27 @@ def _migrations() -> dict[str, list[str]]:
 
 def _tick() -> dict[str, Any]:
     """The last tick as the health page tells it."""
+    from runs.core import lease
     from runs.models import Settings
     from runs.overview.worker_health import last_tick
     from runs.wiring import lab
 
+    try:
+        lease.check_name(lab())
+        lease.check_not_removed(lab().host)
+        removed = ""
+    except (lease.Removed, lease.OtherMachine) as error:
+        removed = str(error)
     seconds = Settings.objects.values_list("tick_seconds", flat=True).first() or 30
     from datetime import timedelta
 
     now = lab().now()
-    seen = last_tick(now, timedelta(seconds=seconds))
+    seen = last_tick(now, lab().host, timedelta(seconds=seconds))
     return {
         "age": None if seen.at is None else (now - seen.at).total_seconds(),
         "is_late": seen.is_late,
         "error": seen.error,
+        "removed": removed,
         "interval": seconds,
     }
 
@@ -124,6 +132,15 @@ def _runs() -> dict[str, Any]:
     }
 
 
+def _beside() -> list[str]:
+    """Folders beside the runs for which nothing stands."""
+    from django.conf import settings
+
+    from labsite.doctor import beside
+
+    return beside.orphans(settings.PATHS)
+
+
 def _projects() -> dict[str, str]:
     """Name and reference repository of every project that should have one."""
     from django.conf import settings
@@ -147,6 +164,8 @@ def _secrets() -> int:
         for question in (
             "SELECT token FROM runs_project WHERE token <> ''",
             "SELECT env FROM runs_agentprofile WHERE env <> ''",
+            "SELECT url FROM runs_noticeaddress WHERE url <> ''",
+            "SELECT private FROM runs_pushkeys WHERE private <> ''",
         ):
             cursor.execute(question)
             stored += [row[0] for row in cursor.fetchall()]

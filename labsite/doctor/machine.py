@@ -167,9 +167,13 @@ def limits(wanted: int = DEFAULT_NOFILE) -> Iterator[Line]:
 
 
 def is_running(paths: Paths) -> bool:
-    """Whether `./lab up` holds this state folder."""
+    """Whether a `./lab up` holds this state folder, or a part of it."""
+    return _is_held(paths.up_lock) or _is_held(paths.web_lock)
+
+
+def _is_held(lock: Path) -> bool:
     try:
-        with os.fdopen(plain.opened(paths.up_lock)) as file:
+        with os.fdopen(plain.opened(lock)) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

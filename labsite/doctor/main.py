@@ -85,7 +85,7 @@ def ask_django() -> str:
 def every_check(paths: Paths, facts: Facts) -> list[Check]:
     """All checks in the order in which they are shown; settings first, since they explain others."""
     running = machine.is_running(paths)
-    on_server = bool(os.environ.get("LAB_DATABASE_URL", "").strip())
+    on_server = bool(env.text("LAB_DATABASE_URL").strip())
 
     def told(name: str, judge: Callable[[Any], Iterator[Line]]) -> Callable[[], Iterator[Line]]:
         def look() -> Iterator[Line]:
@@ -117,6 +117,7 @@ def every_check(paths: Paths, facts: Facts) -> list[Check]:
         Check("port", lambda: machine.port(paths)),
         Check("database", engine),
         Check("queue", lambda: storage.database(paths, paths.queue)),
+        *([Check("redis", storage.redis)] if env.text("LAB_REDIS_URL").strip() else []),
         Check("queue_depth", lambda: storage.waiting(paths)),
         Check("migrations", told("migrations", lambda f: iter([product.migrations(**f)]))),
         Check("last_tick", told("tick", lambda f: iter([product.tick(f, running)]))),
@@ -126,6 +127,7 @@ def every_check(paths: Paths, facts: Facts) -> list[Check]:
         Check("forges", told("forges", product.forges)),
         Check("sessions", told("runs", lambda f: places.sessions(paths, f))),
         Check("worktrees", told("runs", lambda f: places.worktrees(paths, f))),
+        Check("checks", told("beside", lambda f: iter([product.beside(f)]))),
         Check("repository", told("projects", places.repositories)),
     ]
 

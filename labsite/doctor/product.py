@@ -44,6 +44,9 @@ def migrations(waiting: Sequence[str], newer: Sequence[str], older: Sequence[str
 
 def tick(facts: Mapping[str, Any], is_running: bool) -> Line:
     """The heartbeat of the one judge; its age counts only while the product runs."""
+    if facts.get("removed"):
+        why, _, advice = facts["removed"].partition(". ")
+        return wrong("last_tick", why, advice)
     age = facts["age"]
     if age is None:
         seen, late = "nothing has ticked yet", is_running
@@ -160,6 +163,18 @@ def worktrees(rows: Sequence[str], folders: Sequence[str]) -> Line:
         seen = f"folders without a run: {_some(stray)}"
         return warning("worktrees", seen, "They may hold work. Look, then remove them by hand.")
     return ok("worktrees", f"{len(folders)} on disk, each with its run")
+
+
+def beside(names: Sequence[str]) -> Line:
+    """Clean worktrees, copies, fixtures and output that nothing removes any more."""
+    if names:
+        seen = f"folders of checks without a row: {_some(names)}"
+        advice = (
+            "They hold no work, only copies and output. Remove them by hand; "
+            "`./lab validate` removes those of by-hand and kept itself."
+        )
+        return warning("checks", seen, advice)
+    return ok("checks", "nothing is left of clean worktrees, reviews and fixtures")
 
 
 def unlinked(names: Sequence[str]) -> Iterator[Line]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from labsite import plain
+from labsite import env, plain
 from labsite.doctor.lines import Line, ok, warning, wrong
 from runs.core.paths import Paths
 
@@ -93,6 +92,22 @@ def _failed(check: str, file: Path, error: sqlite3.DatabaseError) -> Line:
     return wrong(check, f"{file.name} cannot be read: {error}", LOST)
 
 
+def redis() -> Iterator[Line]:
+    """Whether the server answers over which machines ring each other."""
+    from runs.remote import link
+
+    try:
+        found = link.Link(env.text("LAB_REDIS_URL").strip(), "", "", Path("/"))
+    except link.Unfit as error:
+        yield wrong("redis", "LAB_REDIS_URL cannot be read", str(error))
+        return
+    if why := found.refusal():
+        advice = "Start the server or correct LAB_REDIS_URL; workers go on meanwhile."
+        yield wrong("redis", f"it cannot be used: {why}", advice)
+    else:
+        yield ok("redis", "answers")
+
+
 def waiting(paths: Paths) -> Iterator[Line]:
     """How much work waits on the worker's queue."""
     if not paths.queue.is_file():
@@ -112,7 +127,7 @@ def waiting(paths: Paths) -> Iterator[Line]:
 
 def secret_key(paths: Paths) -> Iterator[Line]:
     """Whether the key that signs logins and encrypts tokens can be read. It is never shown."""
-    if os.environ.get("LAB_SECRET_KEY"):
+    if env.text("LAB_SECRET_KEY"):
         yield ok("secret_key", "comes from LAB_SECRET_KEY")
         return
     try:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from daphne.cli import CommandLineInterface
-
 from labsite.web import bounds
 
 bounds.install()
-CommandLineInterface.entrypoint()
+bounds.CommandLineInterface.entrypoint()

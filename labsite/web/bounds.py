@@ -10,9 +10,14 @@ import logging
 from io import BytesIO
 from typing import Any
 
-from daphne import server  # installs the reactor, so it comes before whatever asks for one
-from daphne.http_protocol import HTTPFactory, WebRequest
-from twisted.internet import reactor as _reactor
+from labsite.loading import without
+from labsite.web import libraries  # noqa: F401  (first, since it says how they are loaded)
+
+with without("OpenSSL"):
+    from daphne import server  # installs the reactor, so it comes before whatever asks for one
+    from daphne.cli import CommandLineInterface as CommandLineInterface
+    from daphne.http_protocol import HTTPFactory, WebRequest
+    from twisted.internet import reactor as _reactor
 
 MOST_BYTES = 4 * 1024 * 1024  # twice what Django lets a form have, which has the better words
 MOST_SECONDS = 60.0
@@ -85,12 +90,18 @@ class BoundedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
 
 
 class BoundedFactory(HTTPFactory):  # type: ignore[misc]  # daphne has no types
-    """daphne's factory with bounded requests."""
+    """daphne's factory with bounded requests, and without Twisted's own log, which nobody reads."""
 
     def buildProtocol(self, addr: Any) -> Any:  # noqa: N802
         protocol = super().buildProtocol(addr)
         protocol.requestFactory = BoundedRequest
         return protocol
+
+    def log(self, request: WebRequest) -> None:
+        """Makes no line of a request."""
+
+    def _updateLogDateTime(self) -> None:  # noqa: N802
+        """Asks for no time each second, as lines of that log would need."""
 
 
 def install() -> None:

@@ -15,7 +15,7 @@ from django.db.models import F, QuerySet
 from runs.accounts import hold_rules
 from runs.core.states import Trouble
 from runs.models import AgentProfile, Project, Run
-from runs.overview.attention_rules import AgentNeeds
+from runs.overview.need_facts import AgentNeeds
 
 if TYPE_CHECKING:
     from runs.overview.board import Board
@@ -108,6 +108,7 @@ def needs(picture: Board) -> list[AgentNeeds]:
             hold_rules.clock(hold.at, now),
             hold_rules.clock(hold.until, now),
             waiting.count(hold.id),
+            hold.at,
         )
         for hold in of_board(picture)
     ]

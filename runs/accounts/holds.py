@@ -7,7 +7,6 @@ change is a compare-and-set, so that it may be repeated, and be cut short anywhe
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
@@ -18,15 +17,11 @@ from runs.accounts import hold_rules
 from runs.accounts.hold_rules import LONGEST, MARGIN
 from runs.accounts.refusal_rules import Refused
 from runs.core import budgets
-from runs.core.ports import Lab, SeamError
+from runs.core.ports import Lab
 from runs.core.states import NoticeKind, RunState, Trouble
 from runs.forges import mirror
-from runs.lifecycle import reaper
 from runs.models import AgentProfile, Host, Run, Settings
 from runs.timeline import announce
-from runs.transcript import listening
-
-logger = logging.getLogger(__name__)
 
 NOTE = 300
 COLUMNS = ("hold", "hold_note", "held_at", "held_until", "holds")
@@ -35,7 +30,7 @@ COLUMNS = ("hold", "hold_note", "held_at", "held_until", "holds")
 def hold(lab: Lab, run: Run, refused: Refused, seen: Mapping[str, object], lease: int) -> bool:
     """Let a working run wait for its agent's account; False when it was ended or held meanwhile.
 
-    `seen` are exit facts and what the program told. The session is ended afterwards, by `rest`.
+    `seen` are exit facts and what the program told. The session is ended afterwards, by `reaper.rest`.
     """
     rows = Run.objects.working().filter(pk=run.pk)
     rows = rows.filter(Exists(Host.objects.filter(name=OuterRef("host"), lease_number=lease)))
@@ -61,21 +56,6 @@ def hold(lab: Lab, run: Run, refused: Refused, seen: Mapping[str, object], lease
         announce.tell(lab, NoticeKind.RUN_HELD, text, run=run)
         mirror.ask(lab, run)
     run.refresh_from_db()
-    return True
-
-
-def rest(lab: Lab, run: Run) -> bool:
-    """End the session of a held run, and keep how it ended; whether it is gone. Safe to repeat."""
-    seen = reaper.read_last_words(lab, run) | listening.last_words(lab, run)
-    kept = {name: seen[name] for name in ("last_words", "last_line") if name in seen}
-    try:
-        lab.sessions.kill(run.session, reaper.marker(lab, run))
-    except SeamError as error:
-        logger.warning("held session was not ended", extra={"run_id": run.pk, "error": str(error)})
-        return False
-    lab.sessions.forget(lab.paths.run_folder(run.pk))
-    if kept:
-        Run.objects.held().filter(pk=run.pk, session=run.session).update(**kept)
     return True
 
 

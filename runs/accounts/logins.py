@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+from datetime import datetime
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
 
 from runs.accounts import credentials, holds, login_rules
 from runs.accounts.login_rules import CHECK_FOR, OPEN_FOR, LoginFacts, LoginState
@@ -12,9 +14,9 @@ from runs.core import tokens
 from runs.core.ports import Lab, Order, SeamError
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind, Trouble
-from runs.lifecycle import observe
 from runs.models import AgentProfile, LoginAttempt
 from runs.timeline import announce
+from runs.transcript import screens
 
 logger = logging.getLogger(__name__)
 
@@ -166,11 +168,27 @@ def cancel(lab: Lab, attempt: LoginAttempt, by: str) -> None:
 
 def sweep(lab: Lab) -> None:
     """End log-ins that nobody finished, and see when somebody logged in elsewhere meanwhile."""
-    over = [LoginState.DONE, LoginState.FAILED]
-    for attempt in LoginAttempt.objects.exclude(state__in=over).select_related("profile"):
-        look(lab, attempt)
+    for attempt in waiting().select_related("profile"):
+        if _is_here(lab, attempt) or lab.now() >= attempt.deadline + CHECK_FOR:
+            look(lab, attempt)
     for profile in AgentProfile.objects.filter(is_logged_in=False):
         known(lab, profile)
+
+
+def waiting() -> QuerySet[LoginAttempt]:
+    """Log-ins that nobody has finished."""
+    return LoginAttempt.objects.exclude(state__in=[LoginState.DONE, LoginState.FAILED])
+
+
+def logged_out(now: datetime) -> QuerySet[AgentProfile]:
+    """Agents that were logged out when they were asked, which is too long ago to be sure of."""
+    is_old = Q(login_checked_at=None) | Q(login_checked_at__lte=now - login_rules.FRESH)
+    return AgentProfile.objects.filter(is_old, is_logged_in=False).exclude(login_command=[])
+
+
+def _is_here(lab: Lab, attempt: LoginAttempt) -> bool:
+    """Whether its program was started on this machine, as far as its folder tells."""
+    return not lab.machine.identity or (lab.paths.run_folders / attempt.session).is_dir()
 
 
 def _is_alive(lab: Lab, attempt: LoginAttempt) -> bool | None:
@@ -186,7 +204,7 @@ def _read_link(lab: Lab, attempt: LoginAttempt) -> None:
         screen = lab.sessions.screens([attempt.session], 200).get(attempt.session, "")
     except SeamError:
         return
-    link = login_rules.find_link(observe.plain(screen), COLUMNS)
+    link = login_rules.find_link(screens.plain(screen), COLUMNS)
     waiting = LoginAttempt.objects.filter(pk=attempt.pk, state=LoginState.WAITING)
     if link and waiting.update(link=link, state=LoginState.LINKED):
         attempt.refresh_from_db()

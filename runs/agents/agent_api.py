@@ -9,9 +9,11 @@ from django.urls import reverse
 
 from runs.agents.api_door import door, texts
 from runs.core.ports import Lab
+from runs.core.states import Claim
 from runs.issues import acts as issues
 from runs.lifecycle import delivery, delivery_rules
 from runs.models import Run
+from runs.on_request import claims
 from runs.projects import git_credentials
 from runs.pulls import acts as pulls
 from runs.web.refusals import Denied
@@ -70,7 +72,13 @@ def _create_pull(request: HttpRequest, run: Run) -> JsonResponse:
 
 
 def _done(request: HttpRequest, run: Run) -> JsonResponse:
-    """The agent says that it is done; the answer says what is proven and what is missing."""
+    """The agent says that it is done; the answer says what is proven and what is missing.
+
+    Where gates prove it, the answer says what they expect.
+    """
+    if run.is_gated:
+        word = claims.claim(lab(), run, Claim.DONE, "", name_of(run))
+        return answer(text=word.text, expects=word.expects, is_checking=word.is_checking)
     if run.amends is not None:
         is_done = delivery.ask_amended(lab(), run, name_of(run))
         lacks = f"no new commit of yours on origin (git push origin {run.branch})"

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from runs.core import tokens
 from runs.models import Run
+from runs.telemetry import log_context
 from runs.web import refusals
 from runs.web.refusals import Denied
 from runs.wiring import lab
@@ -40,8 +41,10 @@ def door(**views: View) -> View:
             view = views.get(request.method or "")
             if view is None:
                 raise Denied(405, "wrong_method", f"This address answers {' and '.join(views)}.")
+            run = run_of(request)
+            log_context.note(**log_context.of(run))
             with awaited():
-                return view(request, run_of(request), **kwargs)
+                return view(request, run, **kwargs)
         except Exception as error:  # the edge: an agent never gets a traceback
             return _refusal(refusals.denial(error))
 

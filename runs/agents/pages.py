@@ -90,6 +90,15 @@ def missing(picture: Board, project: Project) -> str:
     return agent.name if agent is not None and agent.is_found is False else ""
 
 
+def logged_out(picture: Board, project: Project) -> str:
+    """The name of the agent that a start would use when it was logged out; else empty."""
+    if project.agent_id:
+        is_out = getattr(project, "agent_logged_in", None) is False
+        return getattr(project, "agent_name", "") if is_out else ""
+    agent = picture.facts.settings.agent
+    return agent.name if agent is not None and agent.is_logged_in is False else ""
+
+
 def _card(lab: Lab, profile: AgentProfile, settings: Settings, trial: AgentTrial | None) -> Card:
     path, unfit = checks.inspect(lab, profile)
     return Card(

@@ -18,12 +18,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 
 from runs.accounts import credentials
-from runs.agents import checks, trial_ground, trial_rules
+from runs.agents import checks, orders, trial_ground, trial_rules
 from runs.agents.trial_rules import OPEN, Step, StepState, TrialState, Tried
-from runs.core import tokens
+from runs.core import lease, tokens
 from runs.core.ports import Desk, Lab, Order, SeamError
 from runs.core.states import NoticeKind
-from runs.lifecycle import orders
 from runs.models import AgentProfile, AgentTrial, Run, Settings
 from runs.timeline import announce
 
@@ -108,9 +107,14 @@ def sweep(lab: Lab) -> None:
     _remove_strays(lab)
 
 
+def waiting() -> QuerySet[AgentTrial]:
+    """Trials that have not ended."""
+    return AgentTrial.objects.filter(state__in=OPEN)
+
+
 def _is_lost(lab: Lab, trial: AgentTrial, now: datetime) -> bool:
     is_late = now >= trial.deadline + trial_rules.LOST_AFTER
-    return is_late or lab.is_process_alive(trial.process) is False
+    return is_late or lease.is_gone(lab, trial.process)
 
 
 def steps(trial: AgentTrial) -> list[Tried]:

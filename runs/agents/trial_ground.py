@@ -9,9 +9,8 @@ from runs.agents.trial_rules import TrialFacts
 from runs.core import naming
 from runs.core.ports import Desk, Lab, Order, SeamError
 from runs.core.states import AgentMode, TrackerKind
-from runs.lifecycle import observe
 from runs.models import AgentTrial, Project, Run, Settings
-from runs.transcript import hook_events
+from runs.transcript import hook_events, screens
 
 SCREEN_LINES = 40
 _OF_TMUX = "Pane is dead ("
@@ -82,7 +81,7 @@ def facts(lab: Lab, trial: AgentTrial, run: Run, desk: Desk, order: Order) -> Tr
         turn_over=told.turn_ended_at is not None,
         refused=told.report.agent_note if told.was_refused else "",
         is_late=lab.now() >= trial.deadline,
-        last_line=observe.last_line(screen),
+        last_line=screens.last_line(screen),
     )
 
 
@@ -111,7 +110,7 @@ def _screen(lab: Lab, trial: AgentTrial) -> str:
     except SeamError:
         shown = None
     if shown is not None:
-        lines = [line.rstrip() for line in observe.plain(shown).splitlines()]
+        lines = [line.rstrip() for line in screens.plain(shown).splitlines()]
         trial.screen = "\n".join(
             [line for line in lines if line and not line.startswith(_OF_TMUX)][-SCREEN_LINES:]
         )

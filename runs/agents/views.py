@@ -12,6 +12,7 @@ from runs.agents import checks, trial
 from runs.models import AgentProfile, AgentTrial
 from runs.web import answers, live
 from runs.web.access import act, administer, look, username
+from runs.web.live import Live
 
 STOPPED = "The trial is being stopped."
 ASKED = "{name} is being checked. The card shows the answer in a moment."
@@ -20,7 +21,7 @@ ASKED = "{name} is being checked. The card shows the answer in a moment."
 @require_GET
 @look
 def settings_live(request: HttpRequest) -> HttpResponse:
-    return live.refresh(request, "settings")
+    return live.refresh(request, Live("settings"))
 
 
 @require_POST
@@ -53,14 +54,14 @@ def _begin(request: HttpRequest, profile_id: int) -> HttpResponse:
 @require_GET
 @look
 def trial_of(request: HttpRequest, trial_id: int) -> HttpResponse:
-    topic = f"trial:{trial_id}"
-    return live.page(request, "agents/trial.html", topic, "runs:agent-trial-live", trial_id)
+    shown = Live(f"trial:{trial_id}")
+    return live.page(request, "agents/trial.html", shown, "runs:agent-trial-live", trial_id)
 
 
 @require_GET
 @look
 def trial_live(request: HttpRequest, trial_id: int) -> HttpResponse:
-    return live.refresh(request, f"trial:{trial_id}")
+    return live.refresh(request, Live(f"trial:{trial_id}"))
 
 
 @require_POST

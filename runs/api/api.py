@@ -21,15 +21,22 @@ from runs.api.gate import Gate, StrictJson
 from runs.conversation import api as conversation_api
 from runs.followups import api as follow_ups
 from runs.forges import api as tracker_api
+from runs.gates import api as gates_api
 from runs.groups import api as groups_api
 from runs.groups import monitors_api
+from runs.history import api as history_api
+from runs.history import plots_api
+from runs.hosts import api as hosts_api
 from runs.issues import api as issues
 from runs.kept import api as kept_api
 from runs.lifecycle import api as runs
+from runs.loop_pages import api as loops_api
 from runs.manual import api as sessions
 from runs.projects import api as projects
 from runs.pulls import api as pulls
+from runs.run_pages import api as run_pages_api
 from runs.settings import api as settings_api
+from runs.specs import api as specs_api
 from runs.spending import api as spending_api
 from runs.timeline import api as timeline_api
 from runs.timeline import audit_api
@@ -92,14 +99,23 @@ api.add_router("projects", watches_api.router)
 api.add_router("projects", workflows_api.router)
 api.add_router("projects", groups_api.router)
 api.add_router("projects", monitors_api.router)
+api.add_router("projects", specs_api.router)
+api.add_router("projects", loops_api.of_project)
+api.add_router("projects", history_api.router)
+api.add_router("projects", plots_api.of_project)
+api.add_router("plots", plots_api.router)
 api.add_router("presets", monitors_api.presets)
 api.add_router("runs", runs.router)
 api.add_router("runs", waits_api.router)
 api.add_router("runs", follow_ups.router)
 api.add_router("runs", conversation_api.router)
+api.add_router("runs", run_pages_api.router)
+api.add_router("runs", gates_api.router)
+api.add_router("runs", loops_api.router)
 api.add_router("timeline", timeline_api.router)
 api.add_router("audit", audit_api.router)
 api.add_router("agents", projects.agents)
+api.add_router("hosts", hosts_api.router)
 api.add_router("spending", spending_api.router)
 api.add_router("settings", settings_api.router)
 api.add_router("me", settings_api.me)

@@ -15,32 +15,32 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     create_model,
 )
 
+from runs.api.given import BIGGEST_ID as BIGGEST_ID
+from runs.api.given import BIGGEST_NUMBER as BIGGEST_NUMBER
+from runs.api.given import MOST_ROWS as MOST_ROWS
+from runs.api.given import NO_NUL as NO_NUL
+from runs.api.given import WHOLE as WHOLE
+from runs.api.given import Given as Given
+from runs.api.given import Limited, never_null
+from runs.api.given import Paging as Paging
+from runs.api.given import absent as absent
 from runs.core.states import NoticeKind, Outcome
 from runs.core.writing import TEXT_LIMIT, TITLE_LIMIT
+from runs.history.filters import MOST_MONEY, Sort, placed
 from runs.models import Settings
 from runs.settings.acts import NUMBERS
 from trackers.base import Side
 
-MOST_ROWS = 200
-BIGGEST_ID = 2**63 - 1
-BIGGEST_NUMBER = 2**31 - 1
 # In addresses, bounded so that no database is asked for a number that it cannot hold.
 ProjectId = Annotated[int, Path(ge=1, le=BIGGEST_ID)]
 AgentId = Annotated[int, Path(ge=1, le=BIGGEST_ID)]
 RunId = Annotated[int, Path(ge=1, le=BIGGEST_ID)]
 Number = Annotated[int, Path(ge=1, le=BIGGEST_NUMBER)]
-NO_NUL = r"^[^\x00]*$"
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
-
-def _whole(given: object) -> object:
-    """JSON knows no whole numbers: 5.0 is the same as 5."""
-    return int(given) if isinstance(given, float) and given.is_integer() else given
 
 
 def _day(given: object) -> object:
@@ -50,7 +50,6 @@ def _day(given: object) -> object:
     return given
 
 
-WHOLE = BeforeValidator(_whole)
 Day = Annotated[date, BeforeValidator(_day)]
 Name = Annotated[str, Field(max_length=60, pattern=NO_NUL)]
 Address = Annotated[str, Field(max_length=500, pattern=NO_NUL)]
@@ -59,24 +58,8 @@ LongText = Annotated[str, Field(max_length=TEXT_LIMIT, pattern=NO_NUL)]
 Labels = Annotated[list[Name], Field(max_length=100)]
 
 
-class Given(BaseModel):
-    """A request's body."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-def _never_null(schema: dict[str, Any]) -> None:
-    """A part of a query may be left out; there is no way to write null in one."""
-    schema.update(schema.pop("anyOf")[0])
-    schema.pop("default", None)
-
-
-def absent(**limits: Any) -> Any:
-    return Field(default=None, json_schema_extra=_never_null, **limits)
-
-
 def _one_of(schema: dict[str, Any]) -> None:
-    _never_null(schema)
+    never_null(schema)
     schema["enum"] = list(OUTCOMES)
 
 
@@ -89,13 +72,6 @@ def _known_outcome(text: str) -> str:
     return text
 
 
-class Paging(BaseModel):
-    """Which rows of a list: `next` of one answer is `cursor` of the next question."""
-
-    limit: int = Field(50, ge=1, le=MOST_ROWS)
-    cursor: int | None = absent(ge=0, le=BIGGEST_ID)
-
-
 class IssueFilter(Paging):
     state: Literal["open", "closed", "all"] = "open"
     label: str = Field("", max_length=60, pattern=NO_NUL)
@@ -106,12 +82,36 @@ class PullFilter(Paging):
     state: Literal["open", "ended", "all"] = "open"
 
 
-class RunFilter(Paging):
+def _known_place(text: str) -> str:
+    try:
+        placed(text)
+    except ValueError:
+        raise ValueError("Write what an answer gave as next") from None
+    return text
+
+
+class RunFilter(Limited):
+    """What is left out narrows nothing. `since` and `until` are days of UTC on which runs ended, both
+    included; `least` and `most` are dollars. `text` is looked for in titles and branches. A minus
+    in `sort` begins with the newest, longest or dearest. `cursor` is `next` of the page before."""
+
+    cursor: Annotated[str, AfterValidator(_known_place)] | None = absent(
+        max_length=40, pattern=r"^[0-9]+(\.[0-9]+)?$"
+    )
     outcome: Annotated[str, AfterValidator(_known_outcome)] | None = Field(
         None, json_schema_extra=_one_of
     )
     project: int | None = absent(ge=1, le=BIGGEST_ID)
     issue: str = Field("", max_length=60, pattern=NO_NUL)
+    agent: str = Field("", max_length=60, pattern=NO_NUL)
+    model: str = Field("", max_length=100, pattern=NO_NUL)
+    person: str = Field("", max_length=150, pattern=NO_NUL)
+    since: Day | None = absent()
+    until: Day | None = absent()
+    text: str = Field("", max_length=200, pattern=NO_NUL)
+    least: float | None = absent(ge=0, le=float(MOST_MONEY), allow_inf_nan=False)
+    most: float | None = absent(ge=0, le=float(MOST_MONEY), allow_inf_nan=False)
+    sort: Sort = Sort.STARTED
 
 
 class Following(BaseModel):

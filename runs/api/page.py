@@ -211,7 +211,9 @@ def _limits(schema: Mapping[str, Any]) -> str:
     if "maxLength" in schema:
         return f", at most {schema['maxLength']} letters"
     if schema.get("maximum", BIGGEST_NUMBER) < BIGGEST_NUMBER:
-        return f", {schema['minimum']} to {schema['maximum']}"
+        if "exclusiveMinimum" in schema:
+            return f", more than {schema['exclusiveMinimum']}, at most {schema['maximum']}"
+        return f", {schema.get('minimum', 0)} to {schema['maximum']}"
     return ""
 
 

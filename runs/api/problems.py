@@ -58,7 +58,7 @@ def wrong(errors: Sequence[Mapping[str, Any]]) -> Denied:
     """What does not fit the description; an address that cannot be one is not found."""
     if any(error["loc"][0] == "path" for error in errors):
         return Denied(404, "not_found", "There is nothing at this address.")
-    fields = {_name(error["loc"]): _words(error) for error in errors}
+    fields = {_name(error["loc"]): words(error) for error in errors}
     name, why = next(iter(fields.items()))
     return Denied(422, INVALID, f"{name}: {why} Nothing was done.", fields)
 
@@ -69,6 +69,7 @@ def _name(loc: Sequence[object]) -> str:
     return ".".join(str(part) for part in parts)[:LONGEST_NAME] or "body"
 
 
-def _words(error: Mapping[str, Any]) -> str:
+def words(error: Mapping[str, Any]) -> str:
+    """What is wrong with one field, as a sentence."""
     said = str(error["msg"]).removeprefix("Value error, ")
     return _WORDS.get(error["type"]) or f"{said.rstrip('.')}."

@@ -24,6 +24,11 @@ def act(shape: Any, *statuses: int) -> Replies:
     return {**dict.fromkeys(statuses or (200,), shape), CHANGING: Problem}
 
 
+def edited(shape: Any) -> Replies:
+    """A change with a body that may say with `If-Match` what it is to change."""
+    return {**given(shape), 412: Problem}
+
+
 def given(shape: Any, *statuses: int) -> Replies:
     """A change with a body."""
     return {**dict.fromkeys(statuses or (200,), shape), WITH_BODY: Problem}

@@ -22,6 +22,9 @@ from runs.dispatch.eligibility import Act, Why
 from runs.models import AgentProfile, ApiToken
 from runs.settings.acts import NUMBERS
 
+# A string and no list of words: a newer worker beside this process may tell kinds that it lacks.
+KINDS = f"One of {', '.join(NoticeKind)}; a newer version may tell others."
+
 
 class Problem(BaseModel):
     """Every refusal: a code for programs, a sentence, and a sentence for each wrong field."""
@@ -322,8 +325,10 @@ class Run(RunRow):
 
 
 class Runs(BaseModel):
+    """`next` is a number in the order of starts, and in all others a word to be given back as it is."""
+
     items: list[RunRow]
-    next: int | None
+    next: int | str | None
 
 
 class Started(BaseModel):
@@ -352,12 +357,13 @@ class Stopped(BaseModel):
 class Entry(BaseModel):
     """One entry of the timeline. `by` is empty where the product itself did it.
 
-    `watch` is the watch session that it is part of; its runs are too.
+    `watch` is the watch session that it is part of; its runs are too. `times`: how many equal passes of
+    a monitor it stands for, the first told at `since` and the last at `at`.
     """
 
     id: int
     at: datetime
-    kind: NoticeKind
+    kind: Annotated[str, Field(description=KINDS)]
     project: int | None
     run: int | None
     watch: int | None
@@ -365,6 +371,8 @@ class Entry(BaseModel):
     text: str
     by: str
     outcome: Outcome | None
+    times: int
+    since: datetime | None
 
 
 class Timeline(BaseModel):

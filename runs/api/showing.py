@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from django.db.models import Model, QuerySet
+
 from runs.accounts import held
 from runs.api import schemas
+from runs.api.asked import Paging
 from runs.core.states import (
-    NoticeKind,
     Outcome,
     ProjectState,
     RunKind,
@@ -29,11 +31,24 @@ from trackers.base import PullState
 from trackers.builtin.models import Issue, IssueComment, PullComment, PullRequest
 
 Row = TypeVar("Row")
+Stored = TypeVar("Stored", bound=Model)
 
 
 def cut(rows: Sequence[Row], limit: int) -> tuple[Sequence[Row], Row | None]:
     """A page of rows, of which one more than asked for was read; and its last when more follow."""
     return rows[:limit], rows[limit - 1] if len(rows) > limit else None
+
+
+def page(
+    rows: QuerySet[Stored], wanted: Paging, order: str = "-pk"
+) -> tuple[Sequence[Stored], int | None]:
+    """The page that was asked for, by a number of the rows, and the cursor of the next one."""
+    key = order.removeprefix("-")
+    if wanted.cursor is not None:
+        side = "gt" if key == order else "lt"
+        rows = rows.filter(**{f"{key}__{side}": wanted.cursor})
+    found, last = cut(list(rows.order_by(order)[: wanted.limit + 1]), wanted.limit)
+    return found, getattr(last, key) if last else None
 
 
 def project(row: Project) -> schemas.Project:
@@ -198,7 +213,7 @@ def pull_comment(row: PullComment) -> pull_schemas.PullComment:
 
 def run_row(row: Run, now: datetime, settings: Settings) -> schemas.RunRow:
     """A run, whose project is loaded, with its budget at this moment."""
-    spent = row.spent(now, row.project.budget(settings))
+    spent = row.spent(now, row.budget(settings))
     wait = held.wait_of(row, now)
     return schemas.RunRow(
         id=row.pk,
@@ -299,7 +314,7 @@ def entry(row: Notice) -> schemas.Entry:
     return schemas.Entry(
         id=row.pk,
         at=row.at,
-        kind=NoticeKind(row.kind),
+        kind=row.kind,
         project=row.project_id,
         run=row.run_id,
         watch=row.watch_id,
@@ -307,6 +322,8 @@ def entry(row: Notice) -> schemas.Entry:
         text=row.text,
         by=row.by,
         outcome=Outcome(row.outcome) if row.outcome else None,
+        times=row.times or 1,
+        since=row.since,
     )
 
 

@@ -17,6 +17,7 @@ from runs.conversation.pages import Book
 from runs.conversation.reading import Cut
 from runs.conversation.rules import Kind
 from runs.core.lenient_json import MOST
+from runs.core.ports import SeamError
 from runs.lifecycle.api import run_of
 from runs.wiring import lab
 from trackers.base import NotFound
@@ -116,6 +117,8 @@ def run_conversation(request: HttpRequest, run_id: RunId, wanted: Query[Wanted])
         book = Book(lab(), run_of(run_id), wanted.record)
     except Http404 as error:
         raise NotFound(f"Run {run_id} has no record {wanted.record}.") from error
+    if book.trouble:
+        raise SeamError(f"The conversation could not be read: {book.trouble}.")
     record, own, cut = book.record, book.own, Cut(wanted.limit, BYTES)
     span = None
     if record is not None:

@@ -10,15 +10,16 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from runs.conversation import rules
 from runs.conversation.models import RecordToKeep
 from runs.core.ports import Lab, SeamError
 from runs.models import Run
+from runs.telemetry import log_context
 from runs.transcript import own_record
 from runs.transcript.record_rules import OwnRecord
 
@@ -39,10 +40,9 @@ def ask(lab: Lab, run: Run) -> None:
 def tend(lab: Lab) -> int:
     """Keep what was asked for of this host's runs, one after the other; how many. The rest is tried again."""
     done = 0
-    is_free = Q(begun_at=None) | Q(begun_at__lt=lab.now() - AGAIN)
-    here = RecordToKeep.objects.filter(is_free, run__host=lab.host)
+    here = waiting(lab.host, lab.now())
     while (row := here.first()) is not None:
-        taken = RecordToKeep.objects.filter(is_free, pk=row.pk).update(begun_at=lab.now())
+        taken = here.filter(pk=row.pk).update(begun_at=lab.now())
         if not taken:
             continue
         is_kept = _carry_out(lab, row.run_id)
@@ -52,11 +52,20 @@ def tend(lab: Lab) -> int:
     return done
 
 
+def waiting(host: str, now: datetime) -> QuerySet[RecordToKeep]:
+    """What was asked for of a host's runs and nobody is at."""
+    is_free = Q(begun_at=None) | Q(begun_at__lt=now - AGAIN)
+    # Asked of each row, not joined: a join may begin with all runs there ever were.
+    of_run = Subquery(Run.objects.filter(pk=OuterRef("run")).values("host"))
+    return RecordToKeep.objects.alias(of_run=of_run).filter(is_free, of_run=host)
+
+
 def _carry_out(lab: Lab, run_id: int) -> bool:
     """Whether it is done with, also where there was nothing to keep."""
     run = Run.objects.select_related("project", "profile").get(pk=run_id)
     try:
-        keep(lab, run)
+        with log_context.about(**log_context.of(run)):
+            keep(lab, run)
         return True
     except SeamError as error:
         logger.warning("records were not kept", extra={"run_id": run_id, "error": str(error)})

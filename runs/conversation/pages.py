@@ -18,7 +18,7 @@ from runs.conversation.reading import Cut, Line, Record, Span
 from runs.conversation.rules import Edit, Kind, Message
 from runs.core import lenient_json
 from runs.core.history_ports import Change
-from runs.core.ports import Lab
+from runs.core.ports import Lab, SeamError
 from runs.models import Run
 from runs.pulls import diff
 from runs.pulls.diff import FileDiff
@@ -56,9 +56,15 @@ class Book:
     """The records of one run, one of them open."""
 
     def __init__(self, lab: Lab, run: Run, name: str = "") -> None:
-        self.lab = lab
+        """`trouble`: the host that has them did not answer, and so nothing is known of them."""
+        self.lab = lab.at(run.host) if run.host else lab
         self.run = run
-        self.records = own_record.find(lab, run)
+        self.trouble = ""
+        try:
+            self.records = own_record.find(self.lab, run)
+        except SeamError as error:
+            self.trouble = str(error)
+            self.records = []
         mains = [one for one in self.records if not one.agent]
         named = next((one for one in self.records if one.name == name), None)
         if name and self.records and named is None:
@@ -85,13 +91,26 @@ class Book:
 
 
 def page(book: Book, asked: Asked) -> Mapping[str, Any]:
-    """The piece that was asked for."""
+    """The piece that was asked for, or why there is none."""
+    try:
+        return _piece(book, asked)
+    except SeamError as error:  # it did not answer any more
+        book.trouble = str(error)
+        return _without(book)
+
+
+def _without(book: Book) -> Mapping[str, Any]:
+    is_elsewhere = book.run.host not in ("", book.lab.host)
+    facts = {"run": book.run, "book": book, "own": None, "left": _left(book)}
+    return facts | {"is_elsewhere": is_elsewhere, "trouble": book.trouble}
+
+
+def _piece(book: Book, asked: Asked) -> Mapping[str, Any]:
     record = book.record
     span = _span(record, asked) if record else None
     facts: dict[str, Any] = {"run": book.run, "book": book, "own": book.own}
     if record is None or span is None:
-        is_elsewhere = book.run.host not in ("", book.lab.host)
-        return facts | {"left": _left(book), "is_elsewhere": is_elsewhere}
+        return _without(book)
     lines = list(span.lines)
     if asked.start is None and span.start > 0:
         lines = lines[items.first_whole(lines) :]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from asgiref.sync import sync_to_async
-from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.template.loader import render_to_string
@@ -21,11 +18,12 @@ from runs.conversation import export, items, pages, searching
 from runs.conversation.forms import ConversationPlace
 from runs.conversation.pages import Asked, Book
 from runs.conversation.reading import Record
+from runs.core.ports import SeamError
 from runs.models import Run
 from runs.web import answers, fragments, live, terminal
 from runs.web.access import look, may_act
+from runs.web.live import Live
 
-PIECES = 100
 NONE = "none"  # the mark of a page without a record
 
 
@@ -34,7 +32,7 @@ NONE = "none"  # the mark of a page without a record
 def conversation(request: HttpRequest, run_id: int) -> HttpResponse:
     """One piece of it, the end if no other is asked for."""
     book, asked = _asked(request, run_id)
-    frame = live.facts(request, f"talk:{run_id}", "runs:conversation-live", run_id)
+    frame = live.shown(request, Live(f"talk:{run_id}"), "runs:conversation-live", run_id)
     shown = pages.page(book, asked)
     followed = {} if asked.record else {"newest": 1}
     context = {**frame, **shown, "live_url": book.link("runs:conversation-live", **followed)}
@@ -50,12 +48,17 @@ def conversation_live(request: HttpRequest, run_id: int) -> HttpResponse:
     """The frame where it changed, and of the conversation what has come since; or 304."""
     can_act = may_act(request.user)
     topic = f"talk:{run_id}"
-    version = f"{fragments.version(topic)}{'a' if can_act else 'l'}"
+    version = live.version_now(request, topic)
     before, _, mark = request.headers.get("HX-PTag", "").partition(".")
     book, _ = _asked(request, run_id)
+    if book.trouble:  # what is shown stays, until its host answers again
+        return answers.fresh(HttpResponse(status=304))
     if mark == NONE and book.record is not None:
         return answers.elsewhere(request, book.link())
-    news, mark = _news(book, mark)
+    try:
+        news, mark = _news(book, mark)
+    except SeamError:
+        return answers.fresh(HttpResponse(status=304))
     if mark and not news and "newest" in request.GET and book.own not in book.mains[-1:]:
         news, mark = _goes_on(book), ""
     if before == version and not news:
@@ -70,6 +73,8 @@ def conversation_live(request: HttpRequest, run_id: int) -> HttpResponse:
 def conversation_text(request: HttpRequest, run_id: int) -> HttpResponse:
     """One text of it, whole and as plain text."""
     book, _ = _asked(request, run_id)
+    if book.trouble:
+        return _unread(request, book)
     place = ConversationPlace(request.GET)
     place.is_valid()
     wanted = place.cleaned_data
@@ -85,7 +90,9 @@ def conversation_text(request: HttpRequest, run_id: int) -> HttpResponse:
 def conversation_search(request: HttpRequest, run_id: int) -> HttpResponse:
     """The messages of one record with some words in them, a piece of it at a time."""
     book, asked = _asked(request, run_id)
-    frame = live.facts(request, f"talk:{run_id}", "runs:conversation-live", run_id)
+    if book.trouble:
+        return _unread(request, book)
+    frame = live.shown(request, Live(f"talk:{run_id}"), "runs:conversation-live", run_id)
     words = ConversationPlace(request.GET)
     words.is_valid()
     found = searching.search(book, words.cleaned_data.get("q") or "", asked.before)
@@ -98,6 +105,8 @@ def conversation_search(request: HttpRequest, run_id: int) -> HttpResponse:
 def conversation_json(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """All of it as JSON."""
     book, _ = _asked(request, run_id)
+    if book.trouble:
+        return _unread(request, book)
     return _download(request, book, export.as_json(book), "application/json", "json")
 
 
@@ -106,28 +115,23 @@ def conversation_json(request: HttpRequest, run_id: int) -> HttpResponseBase:
 def conversation_markdown(request: HttpRequest, run_id: int) -> HttpResponseBase:
     """All of it as Markdown."""
     book, _ = _asked(request, run_id)
+    if book.trouble:
+        return _unread(request, book)
     return _download(request, book, export.as_markdown(book), "text/markdown", "md")
+
+
+def _unread(request: HttpRequest, book: Book) -> HttpResponse:
+    """The conversation lies on another machine, which does not answer."""
+    text = f"The conversation could not be read: {book.trouble}."
+    back = reverse("runs:conversation", args=[book.run.pk])
+    return answers.failed(request, text, 502, back)
 
 
 def _download(
     request: HttpRequest, book: Book, pieces: Iterator[str], kind: str, ending: str
 ) -> HttpResponseBase:
     """A file that is made while it is sent."""
-    made: Any = _in_turn(pieces) if isinstance(request, ASGIRequest) else pieces
-    answer = StreamingHttpResponse(made, content_type=f"{kind}; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="run-{book.run.pk}.{ending}"'
-    answer["Cache-Control"] = "no-store"
-    return answer
-
-
-async def _in_turn(pieces: Iterator[str]) -> AsyncIterator[str]:
-    """The pieces, some at a time, each made in a thread: a loop would wait for files and database."""
-
-    def some() -> str:
-        return "".join(itertools.islice(pieces, PIECES))
-
-    while text := await sync_to_async(some)():
-        yield text
+    return answers.download(request, pieces, kind, f"run-{book.run.pk}.{ending}")
 
 
 def _asked(request: HttpRequest, run_id: int) -> tuple[Book, Asked]:

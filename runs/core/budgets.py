@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -86,6 +87,8 @@ def jump(before: ClockReading, after: ClockReading) -> timedelta:
     return moved if is_known and abs(moved) > JUMP else ZERO
 
 
+_TYPED = re.compile(r"([0-9]{1,9})([smh]?)", re.ASCII)
+_TYPED_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 _UNITS = ((7 * 86400, "w"), (86400, "d"), (3600, "h"), (60, "m"))
 
 
@@ -96,3 +99,9 @@ def short(length: timedelta) -> str:
         if seconds >= size:
             return f"{seconds // size}{letter}"
     return "just now"
+
+
+def typed_seconds(text: str) -> int | None:
+    """The seconds of a length as it is typed: 30s, 10m, 2h or a number; None for what is none."""
+    found = _TYPED.fullmatch(text.strip())
+    return int(found[1]) * _TYPED_UNITS[found[2]] if found else None

@@ -1,12 +1,29 @@
-"""What we add to Django's database layer: rows made in bulk, and connections that broke."""
+"""What we add to Django's database layer: rows made in bulk, SQL that is kept, connections that broke."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import copy
+import functools
+import logging
+import re
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
-from django.db import connection, models
+from django.db import InterfaceError, OperationalError, connection, models
+from django.db.models import QuerySet
 from django.db.models.base import ModelState
+from django.db.models.lookups import In
+from django.utils.dateparse import parse_datetime
+
+from runs.core.ports import Lab
+
+logger = logging.getLogger(__name__)
+
+NO_DATABASE = (OperationalError, InterfaceError)
+# Shorter than the silence after which others take work for lost.
+PATIENCE = timedelta(minutes=5)
+ASK_EVERY = 1.0  # seconds
 
 
 class QuickRows(models.Model):
@@ -32,6 +49,33 @@ class QuickRows(models.Model):
         return row
 
 
+_WORDS = re.compile(r"[a-z0-9._]{1,40}")
+MOST_WORDS = 60
+
+
+class InWords(In):
+    """`__in` of our own words, such as states and kinds, written into the statement as they are.
+
+    SQLite matches a condition of an index with the text of a query: `outcome IN (?, ?)` is not
+    `outcome IN ('died', 'failed')` to it, whatever is bound, and it reads the whole table. Other values
+    stay parameters.
+    """
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
+        if not self.rhs_is_direct_value():
+            return super().as_sql(compiler, connection)
+        words = list(dict.fromkeys(self.rhs))
+        if not 0 < len(words) <= MOST_WORDS or not all(_is_word(one) for one in words):
+            return super().as_sql(compiler, connection)
+        column, params = self.process_lhs(compiler, connection)
+        listed = ", ".join(f"'{one}'" for one in map(str, words))
+        return f"{column} IN ({listed})", params
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and _WORDS.fullmatch(str(value)) is not None
+
+
 def renew_connection() -> None:
     """Let go of a connection that failed, so that the next query opens a new one.
 
@@ -39,3 +83,127 @@ def renew_connection() -> None:
     """
     if connection.errors_occurred and not connection.in_atomic_block:
         connection.close_if_unusable_or_obsolete()
+
+
+def drop_connection() -> None:
+    """Have the next query open a new connection, where no transaction is under way."""
+    if not connection.in_atomic_block:
+        connection.close()
+
+
+def patiently(
+    lab: Lab,
+    act: Callable[[], object],
+    is_stopping: Callable[[], bool],
+    waits: str,
+    **about: object,
+) -> None:
+    """Do what writes, again while the database does not answer: what was found is not lost by that.
+
+    Raises what the act raises; the database's error after minutes, or once this process ends. The
+    log is told once what `waits`, and what that is `about`.
+    """
+    until, is_told = lab.now() + PATIENCE, False
+    while True:
+        try:
+            act()
+            return
+        except NO_DATABASE:
+            if not is_told:
+                logger.warning(waits, extra=about)
+            is_told = True
+            renew_connection()
+            if is_stopping() or lab.now() >= until:
+                raise
+            lab.pause(ASK_EVERY)
+
+
+# No row holds a moment near this one, so that it is recognised among the parameters.
+_MARK = datetime(9000, 1, 1, tzinfo=UTC)
+_NEAR = timedelta(days=3650)
+
+
+class Compiled:
+    """A query whose SQL is made once and asked again and again, each time about another moment.
+
+    Django takes some milliseconds to make the SQL of a dozen subqueries, and SQLite a tenth of one
+    to answer it: what is asked every few seconds for months is worth keeping. `make` builds it for
+    a moment, or moments around that one; only what depends on that moment may differ from one call to the next.
+    One is of one kind of database.
+    """
+
+    def __init__(self, make: Callable[[datetime], QuerySet[Any, Any]]) -> None:
+        self._make = make
+        self._sql = ""
+        self._params: list[Any] = []
+        self._times: dict[int, timedelta] = {}
+        self._asked: QuerySet[Any, Any]
+        self._compiler: Any
+
+    def first(self, now: datetime) -> tuple[Any, ...] | None:
+        """The row as things are `now`, as the database gives it; None when there is none.
+
+        Raises DatabaseError.
+        """
+        with connection.cursor() as cursor:
+            cursor.execute(*self._statement(now))
+            row: tuple[Any, ...] | None = cursor.fetchone()
+        return row
+
+    def rows(self, now: datetime = _MARK) -> list[Any]:
+        """All that the query finds as things are `now`, as Django makes it. Raises DatabaseError.
+
+        The moment may be left out where it is not asked about one.
+        """
+        statement = self._statement(now)
+        compiler = copy.copy(self._compiler)
+        compiler.connection = connection
+        compiler.as_sql = lambda *_args, **_kwargs: statement
+        rows = self._asked._chain()  # type: ignore[attr-defined]
+        rows.query.get_compiler = lambda *_args, **_kwargs: compiler
+        return list(rows)
+
+    def _statement(self, now: datetime) -> tuple[str, tuple[Any, ...]]:
+        if not self._sql:
+            self._compile()
+        params = list(self._params)
+        for place, apart in self._times.items():
+            params[place] = connection.ops.adapt_datetimefield_value(now + apart)
+        return self._sql, tuple(params)
+
+    def _compile(self) -> None:
+        asked = self._make(_MARK)
+        compiler = asked.query.get_compiler(connection=connection)
+        sql, params = compiler.as_sql()
+        compiler.connection = None  # which belongs to a thread
+        self._params = list(params)
+        self._times = {
+            place: apart for place, one in enumerate(params) if (apart := _apart(one)) is not None
+        }
+        self._asked, self._compiler = asked, compiler
+        self._sql = sql
+
+
+def kept(make: Callable[..., QuerySet[Any, Any]]) -> Callable[..., Compiled]:
+    """The statement of a query that is asked again and again with the same few plain values.
+
+    `make` builds the query for a moment and those values. At most eight are kept.
+    """
+
+    @functools.lru_cache(maxsize=8)
+    def statement(_vendor: str, *values: object) -> Compiled:
+        return Compiled(lambda now: make(now, *values))
+
+    return lambda *values: statement(connection.vendor, *values)
+
+
+def _apart(param: object) -> timedelta | None:
+    """How far a parameter is from the moment that the query was made for; None when it is no moment."""
+    try:
+        at = parse_datetime(param) if isinstance(param, str) else param
+    except ValueError:
+        return None
+    if not isinstance(at, datetime):
+        return None
+    apart = (at if at.tzinfo else at.replace(tzinfo=UTC)) - _MARK
+    return apart if abs(apart) < _NEAR else None

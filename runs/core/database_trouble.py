@@ -16,6 +16,11 @@ _WORDS: tuple[tuple[tuple[str, ...], str], ...] = (
         f"{_GOES_ON}. Make room; then everything goes on by itself.",
     ),
     (
+        ("read-only transaction",),
+        "The database only reads just now, as it does while it moves to another server, so nothing "
+        f"was stored. {_GOES_ON}. When it takes changes again, everything goes on by itself.",
+    ),
+    (
         ("locked", "lock timeout"),
         f"Another program holds the database for too long. {_GOES_ON}. Try again in a moment.",
     ),

@@ -69,5 +69,11 @@ class History(Protocol):
     def commits(self, repo: Path, base: str, head: str, limit: int) -> Sequence[Commit]:
         """The commits that `head` has and `base` has not, newest first, at most `limit`."""
 
+    def texts(self, repo: Path, commit: str, names: Sequence[str], limit: int) -> Mapping[str, str]:
+        """The texts of those of these files that lie at the top of a commit, each up to `limit` bytes.
+
+        A link, a folder, a submodule is no file. Raises SeamError, also when there is no such commit.
+        """
+
     def tips(self, repo: Path, refs: Sequence[str]) -> Mapping[str, str]:
         """The commits of these full ref names, in one look; those that are not there are left out."""

@@ -2,7 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db import models
+from django.db.models import DurationField, ExpressionWrapper, F
+from django.db.models.functions import Now
+
+
+class HostQuerySet(models.QuerySet["Host"]):
+    def with_silence(self) -> HostQuerySet:
+        """By name, with how long each has been silent (`silent_for`).
+
+        By the clock of the database alone, so that it does not matter whose clock is wrong.
+        """
+        silent: Any = Now() - F("seen_at")
+        wrapped = ExpressionWrapper(silent, output_field=DurationField())
+        return self.annotate(silent_for=wrapped).order_by("name")
 
 
 class Host(models.Model):
@@ -37,6 +52,50 @@ class Host(models.Model):
         default=0,
         help_text="Grows whenever a look changed what a page shows without a timeline entry.",
     )
+    machine = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        editable=False,
+        help_text="The state folder that works under this name; no other one may.",
+    )
+    labels = models.JSONField(default=list, blank=True, help_text="What projects may ask for.")
+    ssh_address = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        help_text="How people reach it by ssh, such as anna@gpu1.example.org.",
+    )
+    tmux_socket = models.CharField(
+        max_length=500,
+        blank=True,
+        default="",
+        editable=False,
+        help_text="Where its tmux server listens, for whoever attaches to a session there.",
+    )
+    is_draining = models.BooleanField(
+        default=False, help_text="It takes nothing new, and what runs there finishes."
+    )
+    removed_at = models.DateTimeField(null=True, blank=True)
+    seen_at = models.DateTimeField(
+        null=True, blank=True, help_text="Its last sign of life, by the clock of the database."
+    )
+    silent_since = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="The last sign of life before a silence that people were told of; empty: it is heard.",
+    )
+    version = models.CharField(max_length=40, blank=True, default="")
+    load = models.FloatField(null=True, blank=True, help_text="Load average of a minute.")
+    cores = models.PositiveIntegerField(null=True, blank=True)
+    disk_free_mb = models.PositiveIntegerField(null=True, blank=True)
+    slots_used = models.PositiveIntegerField(default=0)
+    warm = models.JSONField(
+        default=list, blank=True, help_text="Projects (slugs) whose clone it has."
+    )
+
+    objects = HostQuerySet.as_manager()
 
     def __str__(self) -> str:
         return self.name

@@ -81,6 +81,14 @@ class Keeping(Protocol):
         nothing was touched. Raises SeamError.
         """
 
+    def switch(self, path: Path, branch: str, commit: str, *, clean: bool) -> bool:
+        """Put a worktree on a new branch, which begins at `commit`; an earlier one of the name is moved.
+
+        With `clean` whatever is not committed is gone, so that it has to be kept before. Without, it
+        is carried over, and where it is in the way the branch begins at the commit that is checked
+        out: False. Raises SeamError.
+        """
+
     def snapshot(
         self, repo: Path, tip: str, path: Path | None, tell: Callable[[int], None] | None = None
     ) -> Snapshot:

@@ -7,9 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Exists, QuerySet
+from django.db.models.functions import Now
 
 from runs.core.ports import Lab
-from runs.models import Host
+from runs.models import Host, ManualSession, Run
 
 LENGTH = timedelta(seconds=60)
 
@@ -33,22 +34,101 @@ def is_free(held: Held, now: datetime) -> bool:
     return now >= held.expires_at or held.expires_at - now > LENGTH
 
 
+def is_gone(lab: Lab, process: str) -> bool:
+    """Whether a process has surely ended that a row names without its host.
+
+    What seems to be of an earlier boot may be another machine's, which nobody here can tell of.
+    """
+    if lab.is_process_alive(process) is not False:
+        return False
+    if not lab.machine.identity or _boot(process) == _boot(lab.process):
+        return True
+    return not Host.objects.filter(removed_at=None).exclude(name=lab.host).exists()
+
+
+def _boot(process: str) -> str:
+    return process.partition(":")[0]
+
+
 def acquire(lab: Lab) -> int | None:
     """Take the lease of this host; its number, or None when another tick holds it."""
     host = take(lab)
     return None if host is None else host.lease_number
 
 
+class OtherMachine(Exception):
+    """Another state folder works under this host's name; two would end each other's sessions."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"Another machine works as host {name}, so nothing is done here. Set LAB_SESSION_HOST "
+            f"to another name, or, where this machine takes its place, say ./lab host claim {name}."
+        )
+
+
+class Removed(Exception):
+    """People took this host out, and its worker has nothing left to finish."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"Host {name} was removed, so its worker does nothing any more; worktrees and branches on "
+            f"this machine stay where they are. To have it work again, say ./lab host claim {name} "
+            "here; otherwise stop it."
+        )
+
+
+def check_not_removed(name: str) -> None:
+    """Raise Removed when a host was taken out and what it had was settled."""
+    if not Host.objects.filter(name=name, removed_at__isnull=False).exists():
+        return
+    rows = (Run.objects, ManualSession.objects)
+    if not any(one.filter(host=name, settled_at=None).exists() for one in rows):
+        raise Removed(name)
+
+
+def check_name(lab: Lab) -> None:
+    """Raise OtherMachine when another state folder works under this host's name."""
+    machines = Host.objects.filter(name=lab.host).values_list("machine", flat=True)
+    if any(lab.machine.is_other(machine) for machine in machines):
+        raise OtherMachine(lab.host)
+
+
+def is_here(lab: Lab, host: str) -> bool:
+    """Whether what a row has on a host lies on this machine, and not on another of its name by now."""
+    if host != lab.host:
+        return False
+    try:
+        check_name(lab)
+    except OtherMachine:
+        return False
+    return True
+
+
 def take(lab: Lab) -> Host | None:
-    """`acquire`, giving the host as it was read with its new number."""
+    """`acquire`, giving the host as it was read with its new number. Raises OtherMachine, Removed.
+
+    The first state folder that takes it has the name from then on.
+    """
     host = Host.objects.get_or_create(name=lab.host)[0]
+    ours = lab.machine.identity
+    if ours and host.machine not in ("", ours):
+        raise OtherMachine(lab.host)
+    if host.removed_at is not None:
+        check_not_removed(host.name)
     held = Held(host.lease_owner, host.lease_expires_at, lab.is_process_alive(host.lease_owner))
     was_ours = (lab.process, lab.host, host.lease_number) in _OVER
     if not (was_ours and held.owner == lab.process) and not is_free(held, lab.now()):
         return None
     number = host.lease_number + 1
-    won = Host.objects.filter(pk=host.pk, lease_number=host.lease_number).update(
-        lease_owner=lab.process, lease_number=number, lease_expires_at=lab.now() + LENGTH
+    is_new = ours and not host.machine and host.removed_at is None
+    mine = {"machine": ours} if is_new else {}
+    rows = Host.objects.filter(pk=host.pk, lease_number=host.lease_number, machine=host.machine)
+    won = rows.update(
+        lease_owner=lab.process,
+        lease_number=number,
+        lease_expires_at=lab.now() + LENGTH,
+        seen_at=Now(),
+        **mine,
     )
     _OVER.discard((lab.process, lab.host, number))
     host.lease_number = number
@@ -63,7 +143,7 @@ def note_over(lab: Lab, number: int) -> None:
 def renew(lab: Lab, number: int) -> bool:
     """Extend the lease; False when it was lost, and then the tick must stop."""
     rows = Host.objects.filter(name=lab.host, lease_number=number)
-    return bool(rows.update(lease_expires_at=lab.now() + LENGTH))
+    return bool(rows.update(lease_expires_at=lab.now() + LENGTH, seen_at=Now()))
 
 
 def release(lab: Lab, number: int) -> None:

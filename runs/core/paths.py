@@ -49,6 +49,30 @@ class Paths:
         """One private folder a validation: what its commands printed."""
         return self.state / "validations"
 
+    @property
+    def gates(self) -> Path:
+        """One private folder an attempt of the gates: what its commands and reviewers printed."""
+        return self.state / "gates"
+
+    @property
+    def clean_rooms(self) -> Path:
+        """Clean worktrees of attempts: `<run>/<issue>/<attempt>`."""
+        return self.state / "clean-rooms"
+
+    @property
+    def e2e_fixtures(self) -> Path:
+        """Temporary repositories on which a real run is tried."""
+        return self.state / "e2e-fixtures"
+
+    def test_mutex(self, project_id: int) -> Path:
+        """Held by the one command of a project that may not run beside others like it."""
+        return self.state / "locks" / f"test-mutex-{project_id}"
+
+    @property
+    def reviews(self) -> Path:
+        """Copies that reviewers work in, `<attempt>-<reviewer>`; each goes when its review ends."""
+        return self.state / "reviews"
+
     def signals(self, project: str = "", group: str = "") -> Path:
         """Signal files: one folder a project (its slug), and in it one a task group."""
         return self.state / "signals" / project / group
@@ -105,9 +129,19 @@ class Paths:
         return self.state / "secret.key"
 
     @property
+    def removed(self) -> Path:
+        """Why the worker of a host that people took out has ended; there only while that is so."""
+        return self.state / "removed.txt"
+
+    @property
     def up_lock(self) -> Path:
-        """Held by the one `./lab up` of this state folder; names its process."""
+        """Held by the `./lab up` that runs the worker of this state folder; names its process."""
         return self.state / "up.lock"
+
+    @property
+    def web_lock(self) -> Path:
+        """Held by the `./lab up` that runs the web process of this state folder."""
+        return self.state / "web.lock"
 
     @property
     def demo(self) -> Path:

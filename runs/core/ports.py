@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from runs.core import masking
+from runs.core.effects import Effects
 from runs.core.history_ports import History
 from runs.core.kept_ports import Keeping
 from runs.core.paths import Paths
 from runs.core.states import ForgeKind
 from runs.groups.signal_rules import Signals
+from runs.hosts.ports import UNKNOWN, Machine
+from runs.notices.rules import Notifier
 from runs.pulls.rules import Merging
+from runs.remote.ports import Bell, Elsewhere, Queue
 from runs.transcript.record_rules import Records
 from runs.validation.command_rules import Checks
 from trackers.account import Account
@@ -23,59 +27,6 @@ from trackers.keys import KeyRule
 
 if TYPE_CHECKING:
     from trackers.http.quota import Meter
-
-
-class Queue(Protocol):
-    """Long work is asked for here; each is also a row that a tick can find again."""
-
-    def launch(self, run_id: int) -> None:
-        """Carry out a run in *starting*."""
-
-    def clone(self, project_id: int) -> None:
-        """Carry out the clone of a new project, or the removal of one."""
-
-    def open(self, session_id: int) -> None:
-        """Carry out the start of a session that a person drives."""
-
-    def deliver(self, delivery_id: int) -> None:
-        """Send one notice to the outside, and what else is due."""
-
-    def ping(self, healthy: bool) -> None:
-        """Tell whoever watches labsite from outside how the last tick went."""
-
-    def validate(self, validation_id: int) -> None:
-        """Put a validation together and run its commands."""
-
-    def fix(self, fixer_id: int) -> None:
-        """Carry out the start of a fixer."""
-
-    def sweep(self, project_id: int) -> None:
-        """Fetch a project and collect what was merged."""
-
-    def discard(self, discarding_id: int) -> None:
-        """Carry out a discard that takes long."""
-
-    def refresh(self, project_id: int) -> None:
-        """Ask a project's tracker again what is ready and what waits for a review."""
-
-    def mirror(self, run_id: int) -> None:
-        """Write on the tracker how a run stands, best effort."""
-
-    def check_agent(self, profile_id: int) -> None:
-        """Look whether an agent's program is there, which version, and logged in."""
-
-    def try_agent(self, trial_id: int) -> None:
-        """Carry out a trial of an agent."""
-
-
-class Bell(Protocol):
-    """Hints between processes. They carry no data, and losing one costs only time."""
-
-    def timeline(self) -> None:
-        """Tell every web process that the timeline has something new."""
-
-    def look(self, project: str) -> None:
-        """Ask the worker for a tick of one project (its session name part) now."""
 
 
 class Trust(Protocol):
@@ -163,19 +114,6 @@ class Registry(Protocol):
         """
 
 
-class Notifier(Protocol):
-    """Tells people and programs outside. Every call is bounded; no error holds part of an address."""
-
-    def check(self, url: str) -> str:
-        """The name of the service that an address means. Raises UnfitAddress, SeamError."""
-
-    def send(self, url: str, title: str, text: str) -> None:
-        """Tell an address. Raises UnfitAddress when it can never work, else SeamError."""
-
-    def ping(self, url: str) -> None:
-        """Ask for a web address, for whoever counts how long ago that was. Raises SeamError."""
-
-
 class Forges(Protocol):
     """What is asked of forges beside the questions of `Tracker`."""
 
@@ -219,6 +157,10 @@ class UnfitAddress(SeamError):
     """An address that can never be told anything; trying again is no use."""
 
 
+class DeviceGone(UnfitAddress):
+    """A device that takes no pushes any more: its browser or its person ended that."""
+
+
 class Moved(SeamError):
     """A branch of origin is not where it was seen; nothing was changed."""
 
@@ -248,6 +190,8 @@ class Order:
     """Everything needed to start one session. Values travel in private files, never in argv.
 
     `files` are written into `folder`: token, task. With `output` what is printed is kept there.
+    `recording`: its screen is recorded there, in so many bytes at most; 0: nothing is kept, and only
+    the sign of a change comes through; None: not even that. `columns` 0: as wide as sessions are.
     """
 
     session: str
@@ -259,6 +203,8 @@ class Order:
     marker: str = ""
     nofile: int = 0
     output: str = ""
+    recording: int | None = None
+    columns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +240,7 @@ class Sessions(Protocol):
     def screens(self, names: Sequence[str], lines: int = 0) -> Mapping[str, str]:
         """What is on the screen of each session, with colours, in one call.
 
-        `lines` adds that many lines of scrollback. Sessions that are gone are left out.
-        Raises SeamError.
+        `lines` adds that many of scrollback. Those that are gone are left out. Raises SeamError.
         """
 
     def kill(self, name: str, marker: str) -> None:
@@ -319,20 +264,21 @@ class Sessions(Protocol):
     ) -> Output | None:
         """What the program printed, from byte `start` on; a negative one counts from the end.
 
-        At most `limit` bytes; None when there is no record that can be read. `record` is another
-        file of the run's folder: what the program's hooks told lies in one of its own.
+        At most `limit` bytes; None when it cannot be read. `record`: another file of the folder.
         """
 
     def say(self, name: str, marker: str, text: str, *, is_secret: bool = False) -> None:
         """Give the program of a session with this marker a text, as if pasted and sent with Enter.
 
         A program need not show a secret; any other text is not sent with Enter before it is shown.
-        Raises MaybeGiven when it cannot be told how far it came, and SeamError when nothing was
-        given, also because the session is gone or another one.
+        Raises MaybeGiven when it cannot be told how far it came, SeamError when nothing was given.
         """
 
     def press(self, name: str, marker: str, key: str) -> None:
         """Press a digit, or one of `KEYS`, in a session with this marker. Raises as `say` does."""
+
+    def wake(self, folder: Path) -> None:
+        """Have the runner of the loop of this folder ask at once what to do; never raises."""
 
     def attach_command(self, name: str) -> Sequence[str]:
         """The command that a person types to watch the session."""
@@ -393,6 +339,9 @@ class Repos(History, Keeping, Merging, Protocol):
     def default_branch(self, repo: Path, token: str = "", url: str = "origin") -> str:
         """The default branch of origin. Raises SeamError when origin has no commit."""
 
+    def fetch_default(self, repo: Path, token: str = "", url: str = "origin") -> str:
+        """`fetch`, and the default branch of origin, asked at the same time. Raises SeamError."""
+
     def remote_url(self, path: Path) -> str | None:
         """The URL of a checkout's `origin`, or None when it has none. Raises SeamError."""
 
@@ -405,6 +354,9 @@ class Repos(History, Keeping, Merging, Protocol):
         Raises `Taken` when the branch or the folder is there already; then nothing was touched.
         Raises SeamError otherwise; then something half-made may be there, for `roll_back`.
         """
+
+    def has(self, path: Path) -> bool:
+        """Whether a folder is there. Raises SeamError where another host is asked and is silent."""
 
     def remove_worktree(self, repo: Path, path: Path) -> None:
         """Remove a clean worktree; git refuses a dirty one. Raises SeamError."""
@@ -425,8 +377,24 @@ class Repos(History, Keeping, Merging, Protocol):
     def is_dirty(self, path: Path) -> bool:
         """Whether `git status` prints anything, untracked files included."""
 
+    def worktree_tree(self, worktree: Path) -> str:
+        """The tree of all files of a worktree, committed or not, that its .gitignore files let in.
+
+        It is that of its last commit where nothing is open. Nothing is written, not even into its
+        index. Raises SeamError.
+        """
+
+    def tree_of(self, repo: Path, commit: str) -> str:
+        """The tree of a commit. Raises SeamError."""
+
     def tip(self, repo: Path, ref: str) -> str | None:
         """The commit of a ref, None when there is no such ref. Raises SeamError."""
+
+    def ref(self, repo: Path, name: str) -> str | None:
+        """The commit that a branch's full ref names, None when there is no such ref.
+
+        Without a program where its files tell, so a commit that is lost is still named.
+        """
 
     def glimpse(self, repo: Path, branch: str) -> str | None:
         """The head of a branch as its file shows it, without a process; None when unsure."""
@@ -478,4 +446,18 @@ class Lab:
     forges: Forges
     process: str
     is_process_alive: Callable[[str], bool | None]
+    effects: Effects
     mask: Callable[[str], str] = masking.NOTHING
+    machine: Machine = UNKNOWN
+    others: Callable[[Lab, str], Lab] | None = None
+    elsewhere: Elsewhere | None = None
+
+    def at(self, host: str) -> Lab:
+        """The same with sessions, repositories and records of another host, as far as it answers.
+
+        Reads, and what a person says to a session; all else raises SeamError there. `elsewhere` is
+        what its worker does as a whole. Where no other host can be asked it is this one.
+        """
+        if host == self.host or self.others is None:
+            return self
+        return self.others(self, host)

@@ -34,6 +34,11 @@ class Recent(Generic[Value]):
         self._keep(key, value)
         return value
 
+    def kept(self, key: Hashable) -> Value | None:
+        """The answer of a key, if it is kept."""
+        with self._lock:
+            return self._kept.get(key)
+
     @property
     def weight(self) -> int:
         return self._weight

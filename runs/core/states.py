@@ -11,12 +11,15 @@ from enum import StrEnum
 class RunState(StrEnum):
     """Where a run stands.
 
-    *Starting* holds the issue and a slot before anything exists on disk. *Held* keeps issue, branch
-    and worktree while the agent's account cannot be used: no session, no slot, the budget rests.
+    *Starting* holds the issue and a slot before anything exists on disk. *Checking*: its agent says
+    that it is done, and the gates of its project prove it; session and slot stay, the budget rests.
+    *Held* keeps issue, branch and worktree while the agent's account cannot be used: no session, no
+    slot, the budget rests.
     """
 
     STARTING = "starting"
     WORKING = "working"
+    CHECKING = "checking"
     HELD = "held"
     ENDED = "ended"
 
@@ -68,6 +71,15 @@ class Outcome(StrEnum):
         return self.value.replace("_", " ")
 
 
+# How a run ends well: delivered, or nothing had to be. What a person or a limit ended is neither well
+# nor ill; a run that reached its own limit counts as a failure.
+GOOD = (Outcome.SUCCEEDED, Outcome.NO_CHANGE, Outcome.OBSOLETE)
+NEUTRAL = (Outcome.STOPPED, Outcome.INTERRUPTED, Outcome.OVER_LIMIT)
+
+# What the pages of a run are called where they follow it: its story and its tabs.
+RUN_PAGES = ("run", "talk", "term", "diff", "checks", "prompt", "raw")
+
+
 class PersonState(StrEnum):
     """Where a session stands that a person drives. It has no outcome: nobody judges it."""
 
@@ -91,6 +103,75 @@ class ValidationStep(StrEnum):
 
     CHECKING = "checking"
     FIXING = "fixing"
+
+
+class CompletionPolicy(StrEnum):
+    """What a project believes as the end of a run: a pull request (or, where there are none, a
+    commit that names the issue), or the gates, which prove it."""
+
+    PULL_REQUEST = "pull_request"
+    GATES = "gates"
+
+    @property
+    def label(self) -> str:
+        return {"pull_request": "pull request", "gates": "gates"}[self.value]
+
+
+class Gate(StrEnum):
+    """The four proofs of the gate chain, in their order; the last one is about a whole session."""
+
+    EVIDENCE = "evidence"
+    CLEAN_ROOM = "clean_room"
+    REVIEW = "review"
+    RUN_LEVEL = "run_level"
+
+    @property
+    def words(self) -> str:
+        return {
+            "evidence": "Evidence",
+            "clean_room": "Clean room",
+            "review": "Review",
+            "run_level": "Run level",
+        }[self.value]
+
+
+class GateTurn(StrEnum):
+    """What the next tick does with a run that is *checking*; empty: an attempt is at work.
+
+    *Telling*: its agent is being told what failed, or was when a process died over it.
+    """
+
+    NONE = ""
+    BEGIN = "begin"
+    DECIDED = "decided"
+    TELLING = "telling"
+
+
+class AttemptState(StrEnum):
+    """How one pass through the gates stands. *Error*: it could not be carried out to its end."""
+
+    RUNNING = "running"
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+
+
+class LoopState(StrEnum):
+    """Where a loop stands: a turn was ordered, none is, nothing is to be done, or it is over."""
+
+    BETWEEN = "between"
+    TURN = "turn"
+    IDLE = "idle"
+    ENDED = "ended"
+
+
+class Claim(StrEnum):
+    """What an agent says of its issue when it is done."""
+
+    DONE = "done"
+    NO_CHANGE = "no_change"
+    OBSOLETE = "obsolete"
 
 
 class RunKind(StrEnum):
@@ -207,6 +288,7 @@ class AnswerCode(StrEnum):
     STARTED = "started"
     NOTHING_READY = "nothing_ready"
     AT_CAP = "at_cap"
+    NO_HOST = "no_host"
     NO_TRACKER = "no_tracker"
     NOT_READY = "not_ready"
     TRACKER_FAILED = "tracker_failed"
@@ -246,6 +328,16 @@ class NoticeKind(StrEnum):
     RUN_INTERRUPTED = "run.interrupted"
     RUN_GOES_ON = "run.goes_on"
     RUN_NEARS_LIMIT = "run.nears_limit"
+    RUN_CHECKING = "run.checking"
+    RUN_REENTERED = "run.reentered"
+    GATE_STEP = "gate.step"
+    GATE_PASSED = "gate.passed"
+    GATE_FAILED = "gate.failed"
+    ISSUE_CLOSED = "issue.closed"
+    LOOP_TURN = "loop.turn"
+    LOOP_STEP = "loop.step"
+    LOOP_GUIDED = "loop.guided"
+    LOOP_CHECK_IN = "loop.check_in"
     RUN_HELD = "run.held"
     RUN_RESUMED = "run.resumed"
     RUN_ENDED = "run.ended"
@@ -305,6 +397,9 @@ class NoticeKind(StrEnum):
     AGENT_RELEASED = "agent.released"
     LIMIT_REACHED = "limit.reached"
     DELIVERY_FAILED = "delivery.failed"
+    HOST_CHANGED = "host.changed"
+    HOST_SILENT = "host.silent"
+    HOST_BACK = "host.back"
 
     @property
     def is_news(self) -> bool:
@@ -316,6 +411,9 @@ class NoticeKind(StrEnum):
         return self not in (
             NoticeKind.RUN_STEP,
             NoticeKind.RUN_OUTPUT,
+            NoticeKind.GATE_STEP,
+            NoticeKind.LOOP_TURN,
+            NoticeKind.LOOP_STEP,
             NoticeKind.WATCH_IDLE,
             NoticeKind.VALIDATION_STEP,
             NoticeKind.TASK_ADDED,
@@ -327,3 +425,7 @@ class NoticeKind(StrEnum):
             NoticeKind.PERSON_IN,
             NoticeKind.PERSON_OUT,
         )
+
+
+# What is told of hosts leads to their page.
+OF_HOSTS = frozenset({NoticeKind.HOST_CHANGED, NoticeKind.HOST_SILENT, NoticeKind.HOST_BACK})

@@ -11,6 +11,7 @@ from datetime import datetime
 from runs.core import lease
 from runs.core.ports import Lab, Sighting
 from runs.models import Settings
+from runs.telemetry import log_context
 
 logger = logging.getLogger(__name__)
 
@@ -43,13 +44,14 @@ class TickContext:
     def going_on(self, failure: str, *fatal: type[Exception], **about: object) -> Iterator[None]:
         """Note what is raised inside as `failure` and go on, so that one row keeps no other waiting.
 
-        `about` are the log record's further keys. Raises lease.Lost and what is `fatal` for the
+        `about` are further keys of what is logged inside. Raises lease.Lost and what is `fatal` for the
         whole tick.
         """
-        try:
-            yield
-        except Exception as error:
-            if isinstance(error, (lease.Lost, *fatal)):
-                raise
-            logger.exception(failure, extra=about)
-            self.errors.append(f"{failure}: {error!r}")
+        with log_context.about(**about):
+            try:
+                yield
+            except Exception as error:
+                if isinstance(error, (lease.Lost, *fatal)):
+                    raise
+                logger.exception(failure, extra=about)
+                self.errors.append(f"{failure}: {error!r}")

@@ -13,6 +13,7 @@ from enum import StrEnum
 from runs.core.states import ProjectState
 from runs.dispatch import streak
 from runs.dispatch.blocking import FREE, Block
+from runs.hosts.rules import HostFacts, Job, Place, place
 from trackers.keys import KeyRule, why_unfit
 
 
@@ -39,6 +40,7 @@ class Want:
 
 
 NOTHING = Want()
+ANY = Job()
 
 
 class Why(StrEnum):
@@ -55,6 +57,7 @@ class Why(StrEnum):
     LOGIN_UNKNOWN = "login_unknown"
     AGENT_HELD = "agent_held"
     OVER_LIMIT = "over_limit"
+    CHECKS_INCOMPLETE = "checks_incomplete"
     RUNNING = "running"
     CLAIMED = "claimed"
     UNFIT_KEY = "unfit_key"
@@ -71,6 +74,7 @@ class Why(StrEnum):
     START_STOPPED = "start_stopped"
     PROJECT_FULL = "project_full"
     SESSIONS_UNKNOWN = "sessions_unknown"
+    NO_HOST = "no_host"
     AT_CAP = "at_cap"
     NOT_FIRST = "not_first"
 
@@ -89,13 +93,16 @@ class Act(StrEnum):
     RAISE_CAP = "raise_cap"
     RAISE_PARALLEL = "raise_parallel"
     RAISE_LIMIT = "raise_limit"
+    SET_CHECKS = "set_checks"
     CHOOSE_AGENT = "choose_agent"
     LOG_IN = "log_in"
     TRY_AGAIN = "try_again"
     CLONE = "clone"
     RENAME = "rename"
+    SEE_HOSTS = "see_hosts"
 
 
+_HAS_ALREADY = frozenset({Why.LOGIN_UNKNOWN, Why.PROJECT_FULL})
 # A person who names such an issue may start it all the same.
 UNTRUSTED = "author not trusted"
 _SHORT = {Why.UNFIT_KEY: "unfit key", Why.NOT_TRUSTED: UNTRUSTED}
@@ -147,9 +154,10 @@ class Queue:
     `ready` is None when the tracker did not answer, `claims` when git did not, `is_logged_in` when
     the agent could not be asked. `wanted` is the one issue that a person named; `unfit` is why the
     agent's program cannot be started on this machine, `agent_hold` why its account cannot be used,
-    and `over_limit` which limit of the day is reached.
+    `over_limit` which limit of the day is reached, and `unprovable` what its gates lack to prove
+    anything.
     `was_not_asked`: the tracker's failure is an earlier one, about which it is not time to ask
-    again yet. `left` are claims of worktree folders whose branch is gone.
+    again yet. `tracker_passes`: it is one that passes by itself. `left` are claims of worktree folders whose branch is gone.
     """
 
     has_tracker: bool
@@ -167,6 +175,7 @@ class Queue:
     unfit: Obstacle | None = None
     agent_hold: str = ""
     over_limit: str = ""
+    unprovable: str = ""
     trusted: Collection[str] = ()
     want: Want = NOTHING
     streak: int = 0
@@ -175,8 +184,11 @@ class Queue:
     parallel: int = 1
     asked_again_at: datetime | None = None
     was_not_asked: bool = False
+    tracker_passes: bool = False
     keys: KeyRule = KeyRule.NUMBER
     left: Collection[str] = ()
+    job: Job = ANY
+    weight: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +196,7 @@ class Room:
     """Slots that live sessions and starting runs hold, and the caps: of this host, and of all.
 
     `occupied` counts this host and is None when tmux did not answer; `elsewhere` all others.
+    `hosts` are all that a start may go to, this one, `host`, among them; none: there is only this.
     """
 
     taken: Collection[int]
@@ -191,6 +204,25 @@ class Room:
     cap: int
     elsewhere: int = 0
     host_cap: int | None = None
+    host: str = ""
+    hosts: Sequence[HostFacts] = ()
+
+    def place(self, job: Job) -> Place:
+        """The host that takes the next start of a project, or why none does."""
+        return place(job, self.hosts) if self.hosts else Place(self.host)
+
+    def is_elsewhere(self, job: Job) -> bool:
+        """Whether another host takes it, or says why none does."""
+        found = self.place(job)
+        return found.is_known and found.host != self.host
+
+    def after_one(self, slot: int) -> Room:
+        """The same with one start more on this host."""
+        hosts = [
+            replace(one, free=one.free - 1) if one.name == self.host else one for one in self.hosts
+        ]
+        taken, occupied = {*self.taken, slot}, (self.occupied or 0) + 1
+        return replace(self, taken=taken, occupied=occupied, hosts=hosts)
 
     @property
     def full_at(self) -> int | None:
@@ -208,8 +240,14 @@ def obstacles(queue: Queue, issue: Candidate, room: Room) -> tuple[Obstacle, ...
         *of_project(queue),
         *of_issue(queue, issue),
         *_of_automatic_work(queue, issue),
-        *of_room(room),
+        *of_place(queue.job, room),
     )
+
+
+def of_further(queue: Queue, issue: Candidate) -> tuple[Obstacle, ...]:
+    """The same for a run of automatic work that takes a further issue: it has its slot and its agent."""
+    found = (*of_project(queue), *of_issue(queue, issue), *_of_automatic_work(queue, issue))
+    return tuple(one for one in found if one.why not in _HAS_ALREADY)
 
 
 def of_project(queue: Queue) -> Iterator[Obstacle]:
@@ -233,8 +271,16 @@ def of_project(queue: Queue) -> Iterator[Obstacle]:
     if queue.agent_hold:
         change = Change(Act.TRY_AGAIN, f"Try {queue.agent} again now", queue.agent)
         yield Obstacle(Why.AGENT_HELD, queue.agent_hold, change)
+    yield from _of_settings(queue)
+
+
+def _of_settings(queue: Queue) -> Iterator[Obstacle]:
+    """What somebody set, or did not, so that a run would be ended or could prove nothing."""
     if queue.over_limit:
         yield Obstacle(Why.OVER_LIMIT, queue.over_limit, Change(Act.RAISE_LIMIT, "Raise the limit"))
+    if queue.unprovable:
+        change = Change(Act.SET_CHECKS, "Open Checks")
+        yield Obstacle(Why.CHECKS_INCOMPLETE, queue.unprovable, change)
 
 
 def _of_tracker_and_git(queue: Queue) -> Iterator[Obstacle]:
@@ -282,6 +328,20 @@ def of_issue(queue: Queue, issue: Candidate) -> Iterator[Obstacle]:
         )
         change = Change(Act.START, f"Start #{issue.key} yourself", issue.key)
         yield Obstacle(Why.NOT_TRUSTED, text, change, only_auto=True)
+
+
+def of_place(job: Job, room: Room) -> Iterator[Obstacle]:
+    """What keeps everything of a project from starting on whichever host it would go to."""
+    found = room.place(job)
+    if not found.is_known:
+        change = Change(Act.SEE_HOSTS, "Open Hosts")
+        yield Obstacle(Why.NO_HOST, found.text, change)
+    elif found.miss and (job.label or len(room.hosts) > 1):
+        yield Obstacle(Why.AT_CAP, found.text, Change(Act.SEE_HOSTS, "Open Hosts"))
+    elif found.host == room.host:
+        yield from of_room(room)
+    elif room.occupied is not None and room.occupied + room.elsewhere >= room.cap:
+        yield from of_room(replace(room, host_cap=None))
 
 
 def of_room(room: Room) -> Iterator[Obstacle]:
@@ -356,9 +416,12 @@ def _of_automatic_work(queue: Queue, issue: Candidate) -> Iterator[Obstacle]:
         yield _auto(Why.AT_LIMIT, text, Change(Act.START, f"Start #{issue.key}", issue.key))
     if streak.is_paused(queue.streak):
         text = f"Automatic work is paused: {queue.streak} runs in a row failed."
-        yield _auto(Why.PAUSED, text, Change(Act.RESET, "Reset the streak"))
+        yield _auto(Why.PAUSED, text, Change(Act.RESET, "Resume automatic work"))
     if queue.waits:
-        text = "Starts of several issues failed in a row; the next one is tried in a while."
+        text = (
+            "Nothing is started by itself for a moment: starts of several issues failed in a row, git "
+            "did not answer, or a loop has just ended."
+        )
         yield _auto(Why.RETRIED_LATER, text, Change(Act.RESET, "Try again now"))
     yield from _of_last_start(issue)
     if queue.auto_alive >= queue.parallel:
@@ -371,7 +434,7 @@ def _of_automatic_work(queue: Queue, issue: Candidate) -> Iterator[Obstacle]:
 def _of_last_start(issue: Candidate) -> Iterator[Obstacle]:
     change = Change(Act.START, f"Start #{issue.key}", issue.key)
     if issue.stopped_by:
-        text = f"{issue.stopped_by} stopped its last start; it waits for a start by hand, or Reset."
+        text = f"{issue.stopped_by} stopped its last start; it waits until somebody starts it."
         yield _auto(Why.START_STOPPED, text, change)
     elif issue.retry_at is not None:
         text = f"Its last start failed; it is tried again at {issue.retry_at:%H:%M} UTC."

@@ -8,19 +8,25 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet, Value
 
 from runs.accounts import holds
 from runs.agents import checks
 from runs.core import naming
+from runs.core.database import kept
 from runs.core.ports import Lab, SeamError
-from runs.core.states import RunKind, TrackerKind
-from runs.dispatch import blockers, scope
+from runs.core.states import Outcome, RunKind, TrackerKind
+from runs.dispatch import blockers, provable, scope
 from runs.dispatch.blocking import Block
 from runs.dispatch.eligibility import NOTHING, Candidate, Queue, Want
 from runs.forges import fan_out
 from runs.forges.fan_out import Silence
+from runs.hosts import rules as host_rules
 from runs.kept import counts
-from runs.models import Project, Run, Settings, StartWait
+from runs.lifecycle.querysets import TO_TELL
+from runs.models import Parked, Project, Run, Settings, StartWait, Validation, WatchSession
 from runs.projects import start_waits
 from runs.spending import gathering
 from trackers.base import Issue, PullState
@@ -32,6 +38,8 @@ CLAIMS_SECONDS = 10.0
 Claims = tuple[frozenset[str] | None, frozenset[str], str]
 _NO_CLAIMS: Claims = (frozenset(), frozenset(), "")
 UNASKED = Silence("")
+_KEPT, _AWAY = "kept", "away"
+PROVEN = (Outcome.SUCCEEDED, Outcome.NO_CHANGE, Outcome.OBSOLETE)
 
 
 def gather(
@@ -55,9 +63,10 @@ def gather(
     person may start now has its turn after the others.
     """
     silent = {} if silent is None else silent
-    answers = _ready(lab, projects)
-    active, automatic = _active()
-    claimed = _all_claims(lab, projects, answers, silent)
+    heard = _ready(lab, projects)
+    answers = _by_priority(heard, projects)
+    active, automatic, elsewhere = _active(lab, projects)
+    claimed = _all_claims(lab, projects, answers, silent, elsewhere)
     spending = gathering.spending(settings, projects, lab.now())
     wants, waiting = scope.of(projects), start_waits.of(projects)
     lines: list[blockers.Line] = []
@@ -70,11 +79,11 @@ def gather(
         keys = [key for key in (*first, *after) if not wanted or key == wanted]
         enough = 0 if of_all else max(1, project.parallel_runs - automatic[project.pk])
         lines.append(blockers.Line((project.tracker, project.tracker_root), keys, enough))
-    waits = blockers.ask(lab, answers, lines)
+    waits, lacks = blockers.ask(lab, heard, lines), provable.of(projects)
     pulls = _open_pulls(projects, claimed)
     queues = []
     for project in projects:
-        issues = answers.get(_place(project), UNASKED)
+        issues = answers[project.pk]
         ready, silence = (None, issues) if isinstance(issues, Silence) else (issues, UNASKED)
         claims, left, git_error = claimed[project.pk]
         root = (project.tracker, project.tracker_root)
@@ -100,6 +109,7 @@ def gather(
                 wanted=wanted,
                 tracker_error=silence.text,
                 asked_again_at=silence.until,
+                tracker_passes=silence.passes,
                 was_not_asked=silence.is_repeat,
                 git_error=git_error,
                 project=project.pk,
@@ -109,6 +119,7 @@ def gather(
                 unfit=checks.obstacle(lab, agent) if agent is not None else None,
                 agent_hold=holds.words(agent, lab.now()),
                 over_limit=spending.hold(project),
+                unprovable=lacks[project.pk],
                 trusted=project.trusted_names,
                 want=wants[project.pk],
                 streak=project.streak,
@@ -116,6 +127,8 @@ def gather(
                 auto_alive=automatic[project.pk],
                 parallel=project.parallel_runs,
                 keys=project.keys,
+                job=project.job,
+                weight=project.weight,
             )
         )
     return queues
@@ -135,6 +148,20 @@ def _ready(
         answers = fan_out.ask_roots(lab, labels, lambda tracker, some: tracker.queues(some))
         found |= {(*root, labels[root]): answer for root, answer in answers.items()}
         asked -= {(*root, label) for root, label in labels.items()}
+    return found
+
+
+def _by_priority(
+    heard: Mapping[tuple[str, str, str], Sequence[Issue] | Silence], projects: Sequence[Project]
+) -> dict[int, Sequence[Issue] | Silence]:
+    """The same by project, its urgent issues first; else in the order of the tracker."""
+    found: dict[int, Sequence[Issue] | Silence] = {}
+    for project in projects:
+        issues = heard.get(_place(project), UNASKED)
+        if not isinstance(issues, Silence):
+            order = project.priorities
+            issues = sorted(issues, key=lambda one: host_rules.rank(one.labels, order))
+        found[project.pk] = issues
     return found
 
 
@@ -165,19 +192,18 @@ def _place(project: Project) -> tuple[str, str, str]:
     return project.tracker, project.tracker_root, project.ready_label
 
 
-def _listed(
-    answers: Mapping[tuple[str, str, str], Sequence[Issue] | Silence], project: Project
-) -> Sequence[Issue]:
+def _listed(answers: Mapping[int, Sequence[Issue] | Silence], project: Project) -> Sequence[Issue]:
     """The ready issues of a project; none where its tracker did not answer."""
-    issues = answers.get(_place(project), UNASKED)
+    issues = answers[project.pk]
     return () if isinstance(issues, Silence) else issues
 
 
 def _all_claims(
     lab: Lab,
     projects: Sequence[Project],
-    answers: Mapping[tuple[str, str, str], Sequence[Issue] | Silence],
+    answers: Mapping[int, Sequence[Issue] | Silence],
     silent: dict[int, str],
+    elsewhere: Mapping[int, frozenset[str]],
 ) -> dict[int, Claims]:
     """The claims of each project that has a ready issue; those that come too late are asked later."""
     began = lab.steady().seconds
@@ -186,7 +212,9 @@ def _all_claims(
         if lab.steady().seconds - began > CLAIMS_SECONDS:
             silent.setdefault(project.pk, "others took too long; it is asked again")
         has_any = bool(_listed(answers, project))
-        found[project.pk] = _claims(lab, project, silent) if has_any else _NO_CLAIMS
+        here, left, why = _claims(lab, project, silent) if has_any else _NO_CLAIMS
+        more = elsewhere.get(project.pk, frozenset())
+        found[project.pk] = (None if here is None else here | more, left, why)
     return found
 
 
@@ -229,6 +257,8 @@ def _candidate(
 def _claims(lab: Lab, project: Project, silent: dict[int, str]) -> Claims:
     if project.pk in silent:
         return None, frozenset(), silent[project.pk]
+    if _is_cold(lab, project):
+        return _NO_CLAIMS
     try:
         branches, left = counts.claims(lab, project)
     except SeamError as error:
@@ -237,12 +267,57 @@ def _claims(lab: Lab, project: Project, silent: dict[int, str]) -> Claims:
     return branches | left, left, ""
 
 
-def _active() -> tuple[dict[int, set[str]], dict[int, int]]:
-    """The keys that active runs hold, and the number of automatic ones, by project. One query."""
+def _marked(rows: QuerySet[Any], key: str, mark: str) -> QuerySet[Any, Any]:
+    """Rows for the union of `_active`: project, what claims the issue, and which arm it is."""
+    told = rows.order_by().annotate(arm=Value(mark), nothing=Value(""))
+    found: QuerySet[Any, Any] = told.values_list("project_id", key, "arm", "nothing")
+    return found
+
+
+def _is_cold(lab: Lab, project: Project) -> bool:
+    """Whether another host has its clone and this one none yet, so that git here knows no claim."""
+    is_home = project.home in ("", lab.host)
+    return not is_home and not project.repo(lab.paths).is_dir()
+
+
+def _active(
+    lab: Lab, projects: Sequence[Project]
+) -> tuple[dict[int, set[str]], dict[int, int], dict[int, frozenset[str]]]:
+    """The keys that runs hold, the number of active automatic ones, and the keys that work kept on
+    other hosts claims, by project. One query.
+
+    A run that its gates accepted holds its issue until that is closed, even without its branch. One
+    of another host that is not settled may keep its branch.
+    """
     keys: dict[int, set[str]] = defaultdict(set)
     automatic: dict[int, int] = defaultdict(int)
-    rows = Run.objects.active().values_list("project_id", "issue_key", "kind")
-    for project_id, key, kind in rows:
-        keys[project_id].add(key)
-        automatic[project_id] += kind == RunKind.AUTO
-    return keys, automatic
+    elsewhere: dict[int, set[str]] = defaultdict(set)
+    rule = {project.pk: project.keys for project in projects}
+    for project_id, key, kind, outcome in _held(lab.host).rows():
+        if kind == _KEPT:
+            claimed = naming.claimed_key(key, rule[project_id]) if project_id in rule else None
+            elsewhere[project_id] |= {claimed} if claimed else set()
+        elif kind == _AWAY:
+            elsewhere[project_id].add(key)
+        else:
+            keys[project_id].add(key)
+            automatic[project_id] += kind == RunKind.AUTO and not outcome
+    return keys, automatic, {pk: frozenset(found) for pk, found in elsewhere.items()}
+
+
+@kept
+def _held(_now: datetime, host: str) -> QuerySet[Run, Any]:
+    names = ("project_id", "issue_key", "kind", "outcome")
+    # Each part by its own index: as one condition, every run that ever was would be read.
+    accepted = Run.objects.filter(outcome__in=PROVEN, attempts__gte=1, closed_at=None)
+    parts = (
+        accepted.filter(TO_TELL, close_asked_at__isnull=False),
+        accepted.filter(close_asked_at=None, watch__in=WatchSession.objects.filter(ended_at=None)),
+        accepted.filter(close_asked_at=None, pk__in=Validation.objects.running().values("run")),
+    )
+    rows = Run.objects.active().order_by().values_list(*names)
+    away = Run.objects.exclude(outcome="").filter(settled_at=None).exclude(host=host)
+    parked = Parked.objects.exclude(host=host)
+    arms = [one.order_by().values_list(*names) for one in parts]
+    arms += [_marked(away, "issue_key", _AWAY), _marked(parked, "branch", _KEPT)]
+    return rows.union(*arms, all=True)

@@ -25,6 +25,17 @@ class StartRequest(models.Model):
         related_name="+",
         help_text="The ended run to go on with; empty: a run from scratch.",
     )
+    takes_for = models.ForeignKey(
+        Run,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="+",
+        help_text="The loop that takes a further issue; empty: a run of its own.",
+    )
+    without = models.JSONField(
+        default=list, blank=True, help_text="The issues that this loop has had before."
+    )
     follow_up = models.TextField(blank=True, default="")
     wants_changes = models.BooleanField(
         default=False, help_text="Whether the text asks for changes of its open pull request."
@@ -39,6 +50,9 @@ class StartRequest(models.Model):
     )
     text = models.TextField(blank=True)
     run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.SET_NULL)
+    loop_options = models.JSONField(
+        default=dict, blank=True, help_text="What the loop of this run alone does otherwise."
+    )
 
     class Meta:
         constraints = [
@@ -46,7 +60,12 @@ class StartRequest(models.Model):
                 name="start_one_pending_a_run",
                 fields=["continues"],
                 condition=Q(answer="", continues__isnull=False),
-            )
+            ),
+            models.UniqueConstraint(
+                name="start_one_pending_a_loop",
+                fields=["takes_for"],
+                condition=Q(answer="", takes_for__isnull=False),
+            ),
         ]
         indexes = [models.Index(name="start_pending", fields=["at"], condition=Q(answer=""))]
 

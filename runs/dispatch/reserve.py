@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
+from runs.agents import orders
 from runs.core import naming, tokens
+from runs.core.database import kept
+from runs.core.effects import RunStart
 from runs.core.ports import Lab, Sighting
 from runs.core.states import NoticeKind, RunKind, RunState
 from runs.core.tick_context import TickContext
 from runs.dispatch.rules import Room, Start
-from runs.groups import issue_tasks
-from runs.lifecycle import orders
+from runs.hosts import facts as host_facts
 from runs.models import Fixer, Host, ManualSession, Project, Run, Settings, WatchSession
 from runs.projects import start_waits
 from runs.timeline import announce
@@ -89,8 +93,9 @@ def take(tick: TickContext, project: Project, start: Start, title: str, asked: A
         )
         text = f"{what}{f' by {who}' if who else ''} (slot {start.slot})"
         announce.tell(lab, NoticeKind.RUN_STARTING, text, run=run, by=asked.by)
-        issue_tasks.started(lab, run)
-        transaction.on_commit(lambda: lab.queue.launch(run.pk), robust=True)
+        for effect in lab.effects.run_started:
+            effect(lab, RunStart(run.pk, project.pk, run.issue_key))
+        transaction.on_commit(lambda: lab.queue.on(run.host).launch(run.pk), robust=True)
     return run
 
 
@@ -130,6 +135,17 @@ def _starter(watch: WatchSession | None) -> str:
     return f"watch session {watch.pk}"
 
 
+@kept
+def _present(_now: datetime) -> QuerySet[Run, Any]:
+    present = Run.objects.active().exclude(state=RunState.HELD)
+    return present.values_list("host", "session", "slot", "state")
+
+
+@kept
+def _driven(_now: datetime, model: type[ManualSession | Fixer]) -> QuerySet[Any, Any]:
+    return model._default_manager.filter(ended_at=None).values_list("host", "session")
+
+
 def room(
     lab: Lab,
     settings: Settings,
@@ -142,19 +158,18 @@ def room(
     sessions were looked at, when it is neither seen nor *starting* any more. A held run has no
     session and takes no slot. Other hosts count by their active runs and by their sessions of people and fixers.
     """
-    present = Run.objects.active().exclude(state=RunState.HELD)
-    active = list(present.values_list("host", "session", "slot", "state"))
+    active = _present().rows()
     ours = [(session, slot, state) for host, session, slot, state in active if host == lab.host]
     taken = {slot for _, slot, _ in ours if slot}
-    host_cap = Host.objects.filter(name=lab.host).values_list("session_cap", flat=True).first()
-    driven = [
-        *ManualSession.objects.filter(ended_at=None).values_list("host", "session"),
-        *Fixer.objects.filter(ended_at=None).values_list("host", "session"),
-    ]
+    rows = list(Host.objects.with_silence())
+    host_cap = next((row.session_cap for row in rows if row.name == lab.host), None)
+    driven = [*_driven(ManualSession).rows(), *_driven(Fixer).rows()]
     mine = {session for host, session in driven if host == lab.host}
     elsewhere = len(active) - len(ours) + len(driven) - len(mine)
+    used = Counter([host for host, *_ in active] + [host for host, _ in driven])
     if sightings is None:
-        return Room(taken, None, settings.session_cap, elsewhere, host_cap)
+        known = host_facts.of(lab, settings, rows, used)
+        return Room(taken, None, settings.session_cap, elsewhere, host_cap, lab.host, known)
     slugs = dict(Project.objects.values_list("slug", "tracker"))
     live = {
         name
@@ -168,4 +183,6 @@ def room(
     starting = {
         session for session, _, state in ours if state == RunState.STARTING or session in held
     }
-    return Room(taken, len(live | starting | mine), settings.session_cap, elsewhere, host_cap)
+    used[lab.host] = occupied = len(live | starting | mine)
+    known = host_facts.of(lab, settings, rows, used)
+    return Room(taken, occupied, settings.session_cap, elsewhere, host_cap, lab.host, known)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from runs.core.states import AnswerCode
 from runs.dispatch import eligibility
 from runs.dispatch.eligibility import Candidate, Change, Obstacle, Queue, Room, Why
+from runs.hosts.rules import share
 from trackers.keys import KeyRule
 
 __all__ = ["Candidate", "Queue", "Refusal", "Room", "Start", "Waiting", "decide_start", "fill"]
@@ -23,8 +24,10 @@ _CODES: Mapping[Why, AnswerCode] = {
     Why.LOGGED_OUT: AnswerCode.LOGGED_OUT,
     Why.AGENT_HELD: AnswerCode.AGENT_HELD,
     Why.OVER_LIMIT: AnswerCode.OVER_LIMIT,
+    Why.CHECKS_INCOMPLETE: AnswerCode.NOT_READY,
     Why.BLOCK_UNKNOWN: AnswerCode.TRACKER_FAILED,
     Why.SESSIONS_UNKNOWN: AnswerCode.SEAM_FAILED,
+    Why.NO_HOST: AnswerCode.NO_HOST,
     Why.AT_CAP: AnswerCode.AT_CAP,
 }
 _MORE: Mapping[Why, str] = {
@@ -35,6 +38,7 @@ _MORE: Mapping[Why, str] = {
     Why.LOGGED_OUT: "Log in, then start again.",
     Why.AGENT_HELD: "Nothing was claimed.",
     Why.OVER_LIMIT: "Raise the limit to start all the same.",
+    Why.CHECKS_INCOMPLETE: "It is set on the project's page Checks. Nothing was claimed.",
     Why.SESSIONS_UNKNOWN: "So nothing was started. Nothing was claimed.",
 }
 
@@ -49,10 +53,14 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Nothing starts, and a person can read why and what to do."""
+    """Nothing starts, and a person can read why and what to do.
+
+    `may_pass`: nobody could tell in this pass, and the next one asks anyway.
+    """
 
     code: AnswerCode
     text: str
+    may_pass: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +80,7 @@ def decide_start(queue: Queue, room: Room) -> Start | Refusal:
     key = pick(queue)
     if isinstance(key, Refusal):
         return key
-    for found in eligibility.of_room(room):
+    for found in eligibility.of_place(queue.job, room):
         return refusal(found)
     return Start(key, free_slot(room.taken))
 
@@ -94,6 +102,19 @@ def pick(queue: Queue) -> str | Refusal:
             "blocked by an open one, or from an author that this project does not trust."
         )
     return Refusal(AnswerCode.NOTHING_READY, text)
+
+
+def pick_further(queue: Queue, *, is_auto: bool) -> str | Refusal:
+    """The issue that a loop takes after its first one, or why there is none: no slot is asked for."""
+    if not is_auto:
+        return pick(queue)
+    failed = [(issue, eligibility.of_further(queue, issue)) for issue in queue.ready or ()]
+    for issue, found in failed:
+        if not found:
+            return issue.key
+    if not failed:
+        return pick(queue)
+    return refusal(failed[0][1][0])
 
 
 def claimable(queue: Queue) -> list[Candidate]:
@@ -139,27 +160,25 @@ def held(queue: Queue, room: Room) -> str:
 
 
 def fill(queues: Sequence[Queue], room: Room) -> list[tuple[Queue, Start]]:
-    """What starts without a person: one issue a project in turn, until nothing may.
+    """What starts here without a person: an issue at a time, until nothing may.
 
-    Never more than the projects allow at a time, nor than the host and all hosts have room for.
+    The project has its turn that has least of its share: runs by its weight. Never more than the
+    projects allow at a time, nor than the host and all hosts have room for, nor what another host
+    takes.
     """
     picked: list[tuple[Queue, Start]] = []
     line = list(queues)
-    occupied = room.occupied
-    while line and room.full_at is None and occupied is not None:
-        again = []
-        for queue in line:
-            found = _first(queue, room)
-            if found is None:
-                continue
-            start = Start(found.key, free_slot(room.taken))
-            picked.append((queue, start))
-            again.append(_after(queue, found.key))
-            occupied += 1
-            room = replace(room, taken={*room.taken, start.slot}, occupied=occupied)
-            if room.full_at is not None:
-                break
-        line = again
+    while line and room.full_at is None and room.occupied is not None:
+        queue = min(line, key=lambda one: share(one.auto_alive, one.weight))
+        place = line.index(queue)
+        found = None if room.is_elsewhere(queue.job) else _first(queue, room)
+        if found is None:
+            line.pop(place)
+            continue
+        start = Start(found.key, free_slot(room.taken))
+        picked.append((queue, start))
+        line[place] = _after(queue, found.key)
+        room = room.after_one(start.slot)
     return picked
 
 
@@ -171,7 +190,7 @@ def explain(queue: Queue, room: Room) -> list[Waiting]:
         if issue.key in queue.active:
             continue
         failed = eligibility.obstacles(queue, issue, room)
-        if not failed and issue.key not in first:
+        if not failed and issue.key not in first and not room.is_elsewhere(queue.job):
             failed = (eligibility.not_first(issue),)
         answer.append(Waiting(issue, failed, eligibility.changes(issue, failed)))
     return answer
@@ -222,4 +241,5 @@ def _wanted(queue: Queue) -> str | Refusal:
 def refusal(found: Obstacle) -> Refusal:
     """What keeps something from starting, as an answer to whoever asked for it."""
     code = _CODES.get(found.why, AnswerCode.NOTHING_READY)
-    return Refusal(code, f"{found.text} {_MORE.get(found.why, '')}".strip())
+    text = f"{found.text} {_MORE.get(found.why, '')}".strip()
+    return Refusal(code, text, may_pass=found.why is Why.SESSIONS_UNKNOWN)

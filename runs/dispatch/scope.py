@@ -11,7 +11,7 @@ from django.db.models.functions import Coalesce
 
 from runs.core.states import Outcome
 from runs.dispatch.eligibility import Want
-from runs.models import Project, Run, WatchSession
+from runs.models import LoopIssue, Project, Run, WatchSession
 from runs.watch.session import Request
 
 
@@ -20,11 +20,11 @@ def of(projects: Sequence[Project]) -> Mapping[int, Want]:
     found = {project.pk: Want() for project in projects}
     rows = WatchSession.objects.open().filter(project__in=found, request=Request.NONE, reason="")
     sessions = list(
-        with_active(rows).values_list("pk", "project_id", "is_auto", "limit", "completed", "active")
+        with_begun(rows).values_list("pk", "project_id", "is_auto", "limit", "completed", "begun")
     )
     done = _done([pk for pk, _, is_auto, *_ in sessions if not is_auto])
-    for pk, project, _, limit, completed, active in sessions:
-        most = None if limit is None else max(0, limit - completed - active)
+    for pk, project, _, limit, completed, begun in sessions:
+        most = None if limit is None else max(0, limit - completed - begun)
         found[project] = Want(is_on=True, without=frozenset(done[pk]), most=most)
     return found
 
@@ -39,6 +39,22 @@ def with_active(rows: QuerySet[WatchSession]) -> QuerySet[Any, Any]:
     return rows.annotate(active=Coalesce(Subquery(count), 0))
 
 
+def with_begun(rows: QuerySet[WatchSession]) -> QuerySet[Any, Any]:
+    """Sessions with `begun`, the number of issues that their active runs have had.
+
+    That is one a run, but in a loop that stays as many as it took and did not give back; what a loop
+    before it had completed was counted with that. In one statement with the counters.
+    """
+    own = Run.objects.active().filter(watch=OuterRef("pk"), loop__issues=None).order_by()
+    took = LoopIssue.objects.filter(loop__run__watch=OuterRef("pk"), loop__run__outcome="")
+    mine = took.exclude(end=LoopIssue.End.GIVEN_BACK).exclude(end=LoopIssue.End.COMPLETED, turns=0)
+    counts = [
+        Coalesce(Subquery(some.values(by).annotate(number=Count("pk")).values("number")), 0)
+        for some, by in ((own, "watch"), (mine.order_by(), "loop__run__watch"))
+    ]
+    return rows.annotate(begun=counts[0] + counts[1])
+
+
 def _done(sessions: Sequence[int]) -> Mapping[int, set[str]]:
     """The issues that sessions of people have worked on.
 
@@ -48,7 +64,11 @@ def _done(sessions: Sequence[int]) -> Mapping[int, set[str]]:
     done: dict[int, set[str]] = defaultdict(set)
     if sessions:
         lost = Q(outcome=Outcome.FAILED, claimed_at=None)
-        rows = Run.objects.filter(watch__in=sessions).exclude(lost)
-        for session, key in rows.values_list("watch_id", "issue_key"):
+        rows = Run.objects.filter(watch__in=sessions).exclude(lost).order_by()
+        took = LoopIssue.objects.filter(loop__run__watch__in=sessions).order_by()
+        kept = took.exclude(end=LoopIssue.End.GIVEN_BACK)
+        for session, key in rows.values_list("watch_id", "issue_key").union(
+            kept.values_list("loop__run__watch_id", "issue_key")
+        ):
             done[session].add(key)
     return done

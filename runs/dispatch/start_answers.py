@@ -12,6 +12,7 @@ STATUS: Mapping[AnswerCode, int] = {
     AnswerCode.STARTED: 200,
     AnswerCode.NOTHING_READY: 409,
     AnswerCode.AT_CAP: 409,
+    AnswerCode.NO_HOST: 409,
     AnswerCode.NO_TRACKER: 400,
     AnswerCode.NOT_READY: 409,
     AnswerCode.TRACKER_FAILED: 502,

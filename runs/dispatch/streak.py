@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from enum import StrEnum
 
-from runs.core.states import Outcome
+from runs.core.states import GOOD, NEUTRAL, Outcome
 
 PAUSE_AT = 3
 _FIRST_WAIT = timedelta(minutes=1)
@@ -25,9 +25,9 @@ def move(outcome: Outcome, did_start: bool) -> Move:
 
     A run that never came to life is no failed run: nothing was spent on it.
     """
-    if outcome in (Outcome.SUCCEEDED, Outcome.NO_CHANGE, Outcome.OBSOLETE):
+    if outcome in GOOD:
         return Move.CLEARS
-    if outcome in (Outcome.STOPPED, Outcome.INTERRUPTED, Outcome.OVER_LIMIT) or not did_start:
+    if outcome in NEUTRAL or not did_start:
         return Move.LEAVES
     return Move.ADDS
 

@@ -13,18 +13,18 @@ from django.views.decorators.http import require_GET, require_POST
 from runs import wiring
 from runs.core.ports import Lab
 from runs.core.states import AnswerCode
-from runs.dispatch import acts, explain, start_answers, start_requests, why
+from runs.dispatch import explain, start_answers, start_requests, why
 from runs.dispatch.rules import claimable
 from runs.dispatch.start_answers import STATUS
 from runs.models import Project, Settings
-from runs.overview import queries
+from runs.watch import switch as acts
 from runs.web import answers, fragments, live
 from runs.web.access import act, look, username
 from runs.web.answers import Level
-from runs.web.live import Parts
+from runs.web.live import Live
 from runs.wiring import lab
 
-WAITING = {"waiting": "dispatch/_waiting.html"}
+WAITING = {"waiting": "dispatch/_waiting"}
 ON = "Automatic work is on. Ready issues are started without a click, from now on."
 OFF = "Automatic work is off. What runs goes on."
 
@@ -59,8 +59,8 @@ def reset(request: HttpRequest, project_id: int) -> HttpResponse:
 @look
 def waiting(request: HttpRequest, project_id: int) -> HttpResponse:
     """Why is this not running? Asked fresh, by the rule of the launch pass."""
-    parts = _waiting(project_id, explain.explain)
-    return live.listed(request, "dispatch/waiting.html", parts, queries.frame(lab()))
+    shown = _waiting(project_id, explain.explain)
+    return live.page(request, "dispatch/waiting.html", shown, "runs:waiting-live", project_id)
 
 
 @require_GET
@@ -70,10 +70,10 @@ def waiting_live(request: HttpRequest, project_id: int) -> HttpResponse:
 
     Nobody waits for it, so all such pages of a project share what its tracker answered.
     """
-    return live.relisted(request, _waiting(project_id, explain.for_pages))
+    return live.refresh(request, _waiting(project_id, explain.for_pages))
 
 
-def _waiting(project_id: int, told: Callable[[Lab, Project], explain.Explained]) -> Parts:
+def _waiting(project_id: int, told: Callable[[Lab, Project], explain.Explained]) -> Live:
     rows = Project.objects.select_related("agent").defer("token")
     project = get_object_or_404(rows, pk=project_id)
 
@@ -86,7 +86,8 @@ def _waiting(project_id: int, told: Callable[[Lab, Project], explain.Explained])
             "claimable": len(claimable(queue)),
         }
 
-    return Parts(WAITING, facts, fragments.seen_of(project))
+    seen = fragments.seen_of(project)
+    return Live(f"issues:{project_id}", WAITING, facts, seen, is_asked=True)
 
 
 def _done(request: HttpRequest, project_id: int, text: str) -> HttpResponse:
@@ -104,6 +105,7 @@ _LEVELS: Mapping[AnswerCode, Level] = {
     AnswerCode.PENDING: "info",
     AnswerCode.NOTHING_READY: "info",
     AnswerCode.AT_CAP: "warning",
+    AnswerCode.NO_HOST: "warning",
 }
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from runs.core.ports import Lab
 from runs.core.states import TrackerKind
-from runs.dispatch import auto_dispatch
 from runs.dispatch.eligibility import Act, Candidate, Change, Obstacle
 from runs.dispatch.rules import Waiting
 from runs.issues.remote_pages import WEB
 from runs.models import Project, Settings
+from runs.watch import auto_dispatch
 from runs.web import addresses
 from trackers.builtin.adapter import number_of
 
@@ -105,19 +105,25 @@ def _link(project: Project, agent: int | None, change: Change) -> str:
             return addresses.of("runs:issue", project.pk, number_of(change.target))
         case Act.EDIT if project.tracker == "builtin":
             return addresses.of("runs:issue-edit", project.pk, number_of(change.target))
-        case Act.DISCARD:
-            return addresses.of("runs:parked", project.pk)
+        case Act.DISCARD | Act.SET_CHECKS:
+            return addresses.of(_PAGES[change.act], project.pk)
         case Act.LOG_IN if agent is not None:
             return addresses.of("runs:agent-login", agent)
         case Act.RAISE_PARALLEL:
-            return addresses.of("admin:runs_project_change", project.pk)
+            return f"{addresses.of('runs:project-settings', project.pk)}starting/"
         case Act.RAISE_CAP:
             return addresses.of("admin:runs_settings_change", 1)
-        case Act.CHOOSE_AGENT | Act.RAISE_LIMIT:
-            return addresses.of("runs:settings")
-    return ""
+    return addresses.of(_PLACES[change.act]) if change.act in _PLACES else ""
 
 
+# Pages of the project itself.
+_PAGES: Mapping[Act, str] = {Act.DISCARD: "runs:parked", Act.SET_CHECKS: "runs:spec"}
+# Pages of all projects.
+_PLACES: Mapping[Act, str] = {
+    Act.CHOOSE_AGENT: "runs:settings",
+    Act.RAISE_LIMIT: "runs:settings",
+    Act.SEE_HOSTS: "runs:hosts",
+}
 # The address that is posted to, the field that is sent, and what is sent in place of the target.
 _PRESSES: Mapping[Act, tuple[str, str, str]] = {
     Act.START: ("runs:start", "issue", ""),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import Q
@@ -16,6 +18,7 @@ from runs.dispatch import reserve, start_requests
 from runs.dispatch.rules import Refusal, decide_start
 from runs.followups import facts, review, rules
 from runs.followups.rules import Ended
+from runs.kept import discard
 from runs.models import Discarding, Run, Settings, StartRequest
 
 
@@ -23,11 +26,13 @@ class FollowUpRefused(ActRefused):
     """Nothing was started; the text says why."""
 
 
-def resume(lab: Lab, run: Run, text: str, *, by: str) -> StartRequest:
+def resume(
+    lab: Lab, run: Run, text: str, *, by: str, loop_options: Mapping[str, Any] | None = None
+) -> StartRequest:
     """Ask for a run that goes on where this one ended, with a text for its agent.
 
     The launch pass of the worker answers. Asked again with the same words while that is not over,
-    it is the same request. Raises FollowUpRefused.
+    it is the same request. `loop_options` as for a start. Raises FollowUpRefused.
     """
     said = _said(text)
     if not said:
@@ -38,7 +43,7 @@ def resume(lab: Lab, run: Run, text: str, *, by: str) -> StartRequest:
     why = rules.why_not(facts.stored(lab, run), wants_changes=False)
     if why:
         raise FollowUpRefused(why, code="cannot_go_on")
-    return _ask(lab, run, said, by, wants_changes=False)
+    return _ask(lab, run, said, by, wants_changes=False, loop_options=dict(loop_options or {}))
 
 
 def request_changes(lab: Lab, run: Run, text: str, *, by: str) -> StartRequest:
@@ -58,7 +63,7 @@ def request_changes(lab: Lab, run: Run, text: str, *, by: str) -> StartRequest:
     told = review.told(lab, run, found.pull or 0, said)
     if not told:
         raise FollowUpRefused(rules.NO_CHANGES, code="invalid", field="text")
-    return _ask(lab, run, told, by, wants_changes=True)
+    return _ask(lab, run, told, by, wants_changes=True, loop_options={})
 
 
 def _check(found: Ended, *, only_run: bool = False) -> None:
@@ -89,7 +94,7 @@ def readable(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else " " for c in lines).strip()
 
 
-def _ask(lab: Lab, run: Run, told: str, by: str, *, wants_changes: bool) -> StartRequest:
+def _ask(lab: Lab, run: Run, told: str, by: str, **more: Any) -> StartRequest:
     try:
         with transaction.atomic():
             asked = StartRequest.objects.create(
@@ -97,9 +102,9 @@ def _ask(lab: Lab, run: Run, told: str, by: str, *, wants_changes: bool) -> Star
                 wanted_key=run.issue_key,
                 continues=run,
                 follow_up=told,
-                wants_changes=wants_changes,
                 by=by,
                 at=lab.now(),
+                **more,
             )
     except IntegrityError as error:
         other = StartRequest.objects.filter(continues=run, answer="").first()
@@ -117,7 +122,10 @@ def retry(lab: Lab, run: Run, *, by: str) -> Discarding:
     in between, it goes on where it stopped. Raises FollowUpRefused before anything is removed where
     no run could start, and DiscardRefused, SeamError.
     """
-    why = rules.why_not_retry(facts.stored(lab, run)) or _why_no_start(lab, run)
+    why = rules.why_not_retry(facts.stored(lab, run))
+    if not why and (said := discard.accepted(run.project, run.branch)):
+        why = f"{said} Nothing was discarded. Discard it under Parked if that is what you want."
+    why = why or _why_no_start(lab, run)
     if why:
         raise FollowUpRefused(why, code="cannot_retry")
     try:

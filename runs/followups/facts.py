@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from runs.agents import orders
 from runs.core.ports import Lab, SeamError
 from runs.followups.rules import Ended, Place
-from runs.lifecycle import orders
 from runs.models import AgentProfile, Discarding, Run, Settings
 from trackers.account import awaited
 from trackers.base import Ability, PullState, Tracker, Unreachable, best_pull

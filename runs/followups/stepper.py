@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
+from django.db.models import QuerySet
+
 from runs.accounts import holds
 from runs.agents import checks
+from runs.core.database import kept
 from runs.core.states import AnswerCode
 from runs.core.tick_context import TickContext
-from runs.dispatch import eligibility, reserve, start_requests
+from runs.dispatch import eligibility, provable, reserve, start_requests
 from runs.dispatch.eligibility import Queue
 from runs.dispatch.reserve import Before
 from runs.dispatch.rules import Refusal, Start, free_slot, refusal
@@ -20,15 +25,19 @@ from trackers.base import TrackerError
 def launch_pass(tick: TickContext) -> int:
     """Answer every such request, oldest first; how many runs were put into *starting*.
 
-    Under the lease of a tick, as for starts. Raises lease.Lost.
+    A run goes on where its worktree is, so another host's requests are left to it. Under the lease of a tick, as for starts. Raises lease.Lost.
     """
-    waiting = (
-        StartRequest.objects.filter(answer="", continues__isnull=False)
+    silent: dict[int, str] = {}
+    return sum([_answer(tick, asked, silent) for asked in _waiting(tick.lab.host).rows()])
+
+
+@kept
+def _waiting(_now: datetime, host: str) -> QuerySet[StartRequest]:
+    return (
+        StartRequest.objects.filter(answer="", continues__host=host)
         .select_related("project__agent", "continues__profile", "continues__project__agent")
         .order_by("pk")
     )
-    silent: dict[int, str] = {}
-    return sum([_answer(tick, asked, silent) for asked in waiting])
 
 
 def _answer(tick: TickContext, asked: StartRequest, silent: dict[int, str]) -> bool:
@@ -45,7 +54,7 @@ def _answer(tick: TickContext, asked: StartRequest, silent: dict[int, str]) -> b
         return False
     room = reserve.room(lab, tick.settings, tick.sightings, tick.being_made)
     for obstacle in eligibility.of_room(room):
-        start_requests.refuse(lab, asked, refusal(obstacle))
+        start_requests.not_now(lab, asked, refusal(obstacle))
         return False
     start = Start(run.issue_key, free_slot(room.taken))
     before = Before(run, asked.follow_up, found.pull)
@@ -86,5 +95,6 @@ def _queue(tick: TickContext, run: Run) -> Queue:
         unfit=checks.obstacle(lab, profile) if profile is not None else None,
         agent_hold=holds.words(profile, lab.now()),
         over_limit=gathering.spending(tick.settings, [project], lab.now()).hold(project),
+        unprovable=provable.lacking(project),
         keys=project.keys,
     )

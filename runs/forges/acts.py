@@ -18,6 +18,7 @@ from runs.forges.rules import NoRepository, Place
 from runs.models import Forge, Project
 from runs.projects import git_credentials
 from runs.projects.sources import split_login
+from runs.settings import edits
 from runs.timeline import announce
 from trackers.account import Account
 from trackers.base import Ability, Finding, Refused
@@ -54,7 +55,7 @@ def recognise(lab: Lab, url: str, *, may_ask: bool = True) -> Recognised:
     Raises ForgeRefused.
     """
     url = split_login(url)[0]
-    ours = [forge for forge in Forge.objects.all() if _place_at(url, forge) is not None]
+    ours = [forge for forge in Forge.objects.all() if rules.place_at(url, forge.web) is not None]
     if ours:
         place = rules.place_of(url, ours[0].web)
         return Recognised(ForgeKind(ours[0].kind), place, ours[0].api, ours)
@@ -101,6 +102,12 @@ def add(
     return forge
 
 
+def said(forge: Forge) -> dict[str, str]:
+    """What a form on an account shows."""
+    return {"name": forge.name, "web": forge.web, "api": forge.api}
+
+
+@transaction.atomic
 def edit(
     lab: Lab,
     forge: Forge,
@@ -110,11 +117,15 @@ def edit(
     api: str = "",
     credential: Mapping[str, str] | None = None,
     by: str,
+    seen: str = "",
 ) -> Forge:
     """Change an account; without `credential` it keeps the one it has. Raises ForgeRefused.
 
-    A credential never goes to another host than the one that it was written for.
+    A credential never goes to another host than the one that it was written for. `seen` is the mark
+    of what a form showed; raises ChangedMeanwhile when there is something else by now.
     """
+    forge = Forge.objects.select_for_update().get(pk=forge.pk)
+    edits.check(seen, said(forge))
     kind = _kind(forge.kind)
     before = forge.account.host
     forge.name, forge.web = _name(name), _address("web", web)
@@ -142,15 +153,6 @@ def remove(lab: Lab, forge: Forge, *, by: str) -> None:
         raise ForgeRefused(
             f"It is used by {names}, so it was not removed.", code="in_use"
         ) from error
-
-
-def root_at(forge: Forge, url: str) -> str:
-    """How the repository of a clone address is named to the tracker. Raises ForgeRefused."""
-    place = _place_at(url, forge)
-    if place is None:
-        text = f"The repository is not one of {forge.web}, as its address says."
-        raise ForgeRefused(text, field="forge")
-    return rules.root_of(forge.pk, place)
 
 
 def try_out(
@@ -203,15 +205,6 @@ def create_ready_label(lab: Lab, project: Project, *, by: str) -> None:
     with transaction.atomic():
         text = f"the label {project.ready_label} was made on the tracker"
         announce.tell(lab, NoticeKind.SETTING_CHANGED, text, project=project, by=by)
-
-
-def _place_at(url: str, forge: Forge) -> Place | None:
-    """The repository that an address names, if it is one of this forge."""
-    try:
-        place = rules.place_of(url, forge.web)
-    except NoRepository:
-        return None
-    return place if place.web == forge.web else None
 
 
 def _save(lab: Lab, forge: Forge, text: str, by: str) -> None:

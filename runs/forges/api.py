@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from ninja import Path, Query, Status
 
-from runs.api import asked, replies, showing
+from runs.api import asked, etags, replies, showing
 from runs.api.asked import ProjectId
 from runs.api.gate import check_administering, token_of
 from runs.api.router import Router
@@ -15,6 +15,7 @@ from runs.forges import acts, hooks, pages, schemas, switching, tracker_card
 from runs.forges.switching import Wanted
 from runs.models import Forge, HookDelivery, Project, Settings
 from runs.projects.api import project_of
+from runs.settings.edits import ChangedMeanwhile
 from runs.web.access import username
 from runs.wiring import lab
 from trackers.base import NotFound
@@ -88,28 +89,45 @@ def forge_remove(request: HttpRequest, forge_id: ForgeId) -> Status[Any]:
     response=replies.look(schemas.Tracker),
     summary="Show where the issues are",
 )
-def tracker_show(request: HttpRequest, project_id: ProjectId) -> schemas.Tracker:
-    """A project's tracker, what it can do, and what was heard of it last. Nobody is asked."""
-    return _tracker(project_of(project_id))
+def tracker_show(
+    request: HttpRequest, response: HttpResponse, project_id: ProjectId
+) -> schemas.Tracker:
+    """A project's tracker, what it can do, and what was heard of it last. Nobody is asked.
+
+    `ETag` is the mark of what can be chosen.
+    """
+    return _marked(response, project_of(project_id))
 
 
 @router.put(
     "/{int:project_id}/tracker",
-    response=replies.given(schemas.Tracker),
+    response=replies.edited(schemas.Tracker),
     summary="Change the tracker",
 )
 def tracker_choose(
-    request: HttpRequest, project_id: ProjectId, given: schemas.TrackerGiven
+    request: HttpRequest,
+    response: HttpResponse,
+    project_id: ProjectId,
+    given: schemas.TrackerGiven,
 ) -> schemas.Tracker:
     """Have a project's issues elsewhere, or name its labels anew. Refused while runs are active.
 
-    Issues that labsite keeps itself stay, hidden, until the project comes back to them.
+    Issues that labsite keeps itself stay, hidden, until the project comes back to them. With the
+    `ETag` that was read as `If-Match` it is 412 once somebody else has changed them.
     """
     told = given.model_dump()
     pk = told.pop("forge")
     wanted = Wanted(forge=forge_of(pk) if pk is not None else None, **told)
-    switching.choose(lab(), project_of(project_id), wanted, by=username(request))
-    return _tracker(project_of(project_id))
+    project, who, seen = project_of(project_id), username(request), etags.given(request)
+    try:
+        switching.choose(lab(), project, wanted, by=who, seen=seen)
+    except ChangedMeanwhile as meanwhile:
+        raise etags.refused(meanwhile) from meanwhile
+    return _marked(response, project_of(project_id))
+
+
+def _marked(response: HttpResponse, project: Project) -> schemas.Tracker:
+    return etags.mark(response, _tracker(project), switching.stored(project))
 
 
 @router.post(
@@ -143,12 +161,8 @@ def hook_list(
 ) -> schemas.Deliveries:
     """Signed deliveries of the last thirty days, newest first, with what each did."""
     rows = HookDelivery.objects.filter(project=project_of(project_id))
-    if wanted.cursor:
-        rows = rows.filter(pk__lt=wanted.cursor)
-    page, last = showing.cut(list(rows[: wanted.limit + 1]), wanted.limit)
-    return schemas.Deliveries(
-        items=[schemas.delivery(row) for row in page], next=last.pk if last else None
-    )
+    page, cursor = showing.page(rows, wanted)
+    return schemas.Deliveries(items=[schemas.delivery(row) for row in page], next=cursor)
 
 
 @router.post(

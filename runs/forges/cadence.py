@@ -25,6 +25,12 @@ def is_remote(lab: Lab, project: Project) -> bool:
     return tracker is not None and Ability.LOCAL not in tracker.abilities
 
 
+def is_without_pulls(lab: Lab, project: Project) -> bool:
+    """Whether the tracker has no pull requests, so that commits prove a delivery."""
+    tracker = lab.tracker_for(project.tracker) if project.tracker else None
+    return tracker is not None and Ability.PULLS not in tracker.abilities
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """A project whose watch session wants its ready queue, every `interval` when nothing is short.

@@ -18,7 +18,7 @@ from typing import TypeVar
 from django.db import DatabaseError
 
 from runs.core.ports import Lab
-from trackers.base import Ability, RateLimited, Tracker, TrackerError
+from trackers.base import Ability, RateLimited, Tracker, TrackerError, Unreachable
 
 logger = logging.getLogger(__name__)
 
@@ -34,12 +34,14 @@ Root = tuple[str, str]
 class Silence:
     """Why a tracker gave no answer; `until` is when it may be asked again, if it said so.
 
-    `is_repeat`: it was not asked anew, so that this is no further failure.
+    `is_repeat`: it was not asked anew, so that this is no further failure. `passes`: nobody has to
+    do anything about it, as far as is known.
     """
 
     text: str
     until: datetime | None = None
     is_repeat: bool = False
+    passes: bool = False
 
 
 Answers = dict[Root, Value | Silence]
@@ -103,7 +105,7 @@ def _side_by_side(
             waiting.discard(asked[future])
             yield future.result()
     except Overdue:
-        yield {at: Silence("it gave no answer in time") for at in waiting}
+        yield {at: Silence("it gave no answer in time", passes=True) for at in waiting}
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
@@ -133,4 +135,5 @@ def _value(tracker: Tracker, root: str, value: Value | None) -> Value | Silence:
 
 def _silence(error: TrackerError) -> Silence:
     until = error.until if isinstance(error, RateLimited) else None
-    return Silence(str(error), until, error.is_repeat)
+    passes = isinstance(error, Unreachable | RateLimited)
+    return Silence(str(error), until, error.is_repeat, passes)

@@ -8,10 +8,12 @@ from typing import Any
 from django import forms
 
 from runs.core.states import ForgeKind, Mirror, TrackerKind
-from runs.forges import switching
+from runs.forges import acts, switching
 from runs.forges.recognise import Offer
 from runs.forges.switching import Wanted
 from runs.models import Forge, Project
+from runs.settings import edits
+from runs.settings.edit_forms import EditForm
 
 PLAIN = {"autocomplete": "off", "spellcheck": "false"}
 CREDENTIAL = ("token", "app_id", "app_installation", "app_key")
@@ -24,7 +26,7 @@ class SecretArea(forms.Textarea):
         return super().get_context(name, None, attrs)
 
 
-class AccountForm(forms.Form):
+class AccountForm(EditForm):
     """An account that is kept already. Its credential goes in and never comes out."""
 
     name = forms.CharField(
@@ -75,6 +77,12 @@ class AccountForm(forms.Form):
         widget=SecretArea(attrs={**PLAIN, "rows": 4}),
     )
 
+    @classmethod
+    def stored(cls, forge: Forge) -> AccountForm:
+        """The form with what is kept, but its credential."""
+        shown = acts.said(forge)
+        return cls(initial={**shown, "seen": edits.mark(shown)})
+
     @property
     def credential(self) -> Mapping[str, str]:
         return {part: self.cleaned_data[part] for part in CREDENTIAL}
@@ -82,7 +90,7 @@ class AccountForm(forms.Form):
     @property
     def plain_fields(self) -> Sequence[forms.BoundField]:
         """Those above the GitHub App."""
-        return [field for field in self if not field.name.startswith("app_")]
+        return [field for field in self.visible_fields() if not field.name.startswith("app_")]
 
     @property
     def app_fields(self) -> Sequence[forms.BoundField]:
@@ -100,7 +108,7 @@ class NewAccountForm(AccountForm):
     field_order = ["kind", "name", "web", "api", "token"]
 
 
-class TrackerForm(forms.Form):
+class TrackerForm(EditForm):
     """Where a project's issues are, and what its labels are called."""
 
     tracker = forms.ChoiceField(label="Issues are", widget=forms.RadioSelect)
@@ -134,7 +142,8 @@ class TrackerForm(forms.Form):
 
     def __init__(self, project: Project, forges: Sequence[Forge], data: Any = None) -> None:
         self._forges = {f"forge-{forge.pk}": forge for forge in forges}
-        super().__init__(data, initial=_stored(project))
+        shown = switching.stored(project)
+        super().__init__(data, initial={**shown, "seen": edits.mark(shown)})
         choose = self.fields["tracker"]
         assert isinstance(choose, forms.ChoiceField)  # noqa: S101  (tells mypy)
         choose.choices = choices(forges, switching.has_beads(project))
@@ -142,7 +151,7 @@ class TrackerForm(forms.Form):
 
     def wanted(self) -> Wanted:
         """What was chosen, for the verb."""
-        told = dict(self.cleaned_data)
+        told = {name: value for name, value in self.cleaned_data.items() if name != "seen"}
         tracker, forge = meant(told.pop("tracker"), self._forges.values())
         return Wanted(tracker, forge, **told)
 
@@ -168,15 +177,3 @@ def chosen_of(offer: Offer, choice: str) -> tuple[str, Forge | None] | None:
     if choice not in dict(choices(offer.forges, offer.has_beads)):
         return None
     return meant(choice, offer.forges)
-
-
-def _stored(project: Project) -> dict[str, str]:
-    """The choice in force."""
-    is_forge = project.forge_id is not None
-    return {
-        "tracker": f"forge-{project.forge_id}" if is_forge else project.tracker,
-        "repository": switching.repository_of(project),
-        "ready_label": project.ready_label,
-        "working_label": project.working_label,
-        "mirror": project.mirror,
-    }

@@ -20,7 +20,6 @@ from runs.forges import hook_rules
 from runs.forges.hook_rules import HookDid, Sent
 from runs.models import HookDelivery, Project
 from runs.timeline import announce
-from runs.watch import acts as watch_acts
 from trackers.base import Ability, Refused, TrackerError
 
 UNKNOWN = "There is no such project, or the signature is not the one of its secret."
@@ -76,7 +75,8 @@ def receive(lab: Lab, key: str, sent: Sent, body: bytes) -> HookDid | None:
         told |= {"pulls_hooked_at": now} if hook_rules.tells_of_pulls(sent.event) else {}
         Project.objects.filter(pk=project.pk).update(hooked_at=now, **told)
         if did is HookDid.WOKE:
-            watch_acts.wake_for_hook(project)
+            for effect in lab.effects.project_changed:
+                effect(lab, project.pk)
             transaction.on_commit(lambda: lab.bell.look(project.slug), robust=True)
     return did
 

@@ -17,14 +17,15 @@ from runs.core.ports import Lab
 from runs.core.states import Mirror, NoticeKind, Outcome, RunState
 from runs.forges import mirror_rules
 from runs.forges.mirror_rules import FOLLOW_UP, Mirrored
-from runs.issues import remote
 from runs.models import Project, Run
+from runs.projects import sending
 from runs.timeline import announce
 from trackers.base import Ability, NotFound, Refused, Tracker, TrackerError
 
 logger = logging.getLogger(__name__)
 
 CLAIMING, CLAIMED, WORKING, ENDED = "claiming", "claimed", "working", "ended"
+AT_WORK = (RunState.WORKING, RunState.CHECKING, RunState.HELD)
 LATELY = timedelta(days=1)
 TEXT = 300
 
@@ -44,7 +45,7 @@ def claim(lab: Lab, run: Run) -> bool:
     tracker = _tracker(lab, run)
     if tracker is None or Ability.STATUS not in tracker.abilities:
         return True
-    with remote.alone(lab, run.project, "mirror", run.issue_key):
+    with sending.alone(lab, run.project, "mirror", run.issue_key):
         if not Run.objects.starting().filter(pk=run.pk).update(mirrored=CLAIMING):
             return False
         try:
@@ -56,12 +57,57 @@ def claim(lab: Lab, run: Run) -> bool:
     return True
 
 
+def claim_further(lab: Lab, run: Run) -> None:
+    """The same for the issue that a run that works takes next; nothing where it was marked before.
+
+    Safe to repeat: a mark that was noted, and not answered, is gone on with. Raises TrackerError.
+    """
+    tracker = _tracker(lab, run)
+    if tracker is None or Ability.STATUS not in tracker.abilities:
+        return
+    root, key = run.project.tracker_root, run.issue_key
+    rows = Run.objects.active().filter(pk=run.pk, issue_key=key)
+    with sending.alone(lab, run.project, "mirror", key):
+        noted = rows.values_list("mirrored", flat=True).first()
+        if noted in (None, CLAIMED):
+            return
+        rows.update(mirrored=CLAIMING)
+        try:
+            if noted == CLAIMING:  # a claim would be refused because of our own mark
+                tracker.set_status(root, key, True)
+            else:
+                tracker.claim(root, key)
+        except (Refused, NotFound):
+            rows.update(mirrored=ENDED)
+            raise
+        rows.update(mirrored=CLAIMED)
+
+
+def write_end(lab: Lab, shown: Run, begin: Callable[[], bool]) -> None:
+    """Write the end of an issue that its run has left, as `shown` has it, which nobody stores.
+
+    `begin` notes that it is written, False: somebody else has. What fails is told on the run.
+    """
+    tracker = _tracker(lab, shown)
+    if tracker is None:
+        return
+    try:
+        with sending.alone(lab, shown.project, "mirror", shown.issue_key):
+            if begin():
+                _take(lab, tracker, shown, ENDED)
+    except TrackerError as error:
+        _tell(lab, shown, [str(error)])
+
+
 def catch_up(lab: Lab, project: Project) -> None:
     """Ask again for the ends that were not written, as when the worker died before it could ask."""
     if project.mirror == Mirror.OFF:
         return
     ended = project.runs.exclude(outcome="").filter(ended_at__gte=lab.now() - LATELY)
-    for pk in ended.filter(mirrored__in=[CLAIMING, CLAIMED, WORKING]).values_list("pk", flat=True):
+    marks = [CLAIMING, CLAIMED, WORKING]
+    of_loops = Q(loop__issues__mirrored__in=marks)
+    unwritten = ended.filter(Q(mirrored__in=marks) | of_loops).values_list("pk", flat=True)
+    for pk in unwritten.distinct():
         lab.queue.mirror(pk)
 
 
@@ -75,7 +121,7 @@ def carry_out(lab: Lab, run_id: int) -> None:
     if run is None or tracker is None:
         return
     try:
-        with remote.alone(lab, run.project, "mirror", run.issue_key):
+        with sending.alone(lab, run.project, "mirror", run.issue_key):
             _write(lab, tracker, Run.objects.select_related("project").get(pk=run_id))
     except TrackerError as error:
         _tell(lab, run, [str(error)])
@@ -95,8 +141,12 @@ def _write(lab: Lab, tracker: Tracker, run: Run) -> None:
     stands = _stands(run)
     if not stands or run.mirrored == stands:
         return
-    if not Run.objects.filter(pk=run.pk, mirrored=run.mirrored).update(mirrored=stands):
-        return
+    if Run.objects.filter(pk=run.pk, mirrored=run.mirrored).update(mirrored=stands):
+        _take(lab, tracker, run, stands)
+
+
+def _take(lab: Lab, tracker: Tracker, run: Run, stands: str) -> None:
+    """Take all steps, whichever fails; what fails is told on the run."""
     if run.mirrored == CLAIMING:
         _tell(lab, run, [mirror_rules.unclear(run.issue_key)])
         return
@@ -121,7 +171,7 @@ def _steps(tracker: Tracker, run: Run, stands: str) -> list[Callable[[], None]]:
     if not run.did_start:
         return steps
     if is_over and mirror_rules.needs_follow_up(run.outcome):
-        steps.append(lambda: _label(tracker, root, key, FOLLOW_UP))
+        steps.append(lambda: put_label(tracker, root, key, FOLLOW_UP))
     is_followed_up = run.outcome == Outcome.SUCCEEDED and run.continues_id is not None
     if is_followed_up and Ability.LABEL in tracker.abilities:
         steps.append(lambda: tracker.remove_label(root, key, FOLLOW_UP))
@@ -133,14 +183,15 @@ def _steps(tracker: Tracker, run: Run, stands: str) -> list[Callable[[], None]]:
 def _is_worked_on(run: Run) -> bool:
     """Whether another run of the issue is written down as at work; its own end undoes that."""
     others = Run.objects.active().filter(project=run.project_id, issue_key=run.issue_key)
-    told = Q(state__in=[RunState.WORKING, RunState.HELD]) | Q(mirrored__in=[CLAIMING, CLAIMED])
+    told = Q(state__in=AT_WORK) | Q(mirrored__in=[CLAIMING, CLAIMED])
     return others.exclude(pk=run.pk).filter(told).exists()
 
 
 def _stands(run: Run) -> str:
     """What is to be read on the tracker; nothing of a run that neither claimed nor started."""
     if run.is_active:
-        return WORKING if run.state in (RunState.WORKING, RunState.HELD) else ""
+        is_between = run.mirrored == ENDED  # its issue is done, and it looks for the next one
+        return WORKING if run.state in AT_WORK and not is_between else ""
     return ENDED if run.did_start or run.mirrored else ""
 
 
@@ -158,12 +209,12 @@ def _mark(tracker: Tracker, run: Run, *, is_working: bool) -> None:
     if Ability.STATUS in tracker.abilities:
         tracker.set_status(root, key, is_working)
     elif label and is_working:
-        _label(tracker, root, key, label)
+        put_label(tracker, root, key, label)
     elif label and Ability.LABEL in tracker.abilities:
         tracker.remove_label(root, key, label)
 
 
-def _label(tracker: Tracker, root: str, key: str, label: str) -> None:
+def put_label(tracker: Tracker, root: str, key: str, label: str) -> None:
     """Add a label, and make it where it is not there yet."""
     if Ability.LABEL not in tracker.abilities:
         return
@@ -177,9 +228,9 @@ def _label(tracker: Tracker, root: str, key: str, label: str) -> None:
 
 
 def _told(run: Run) -> Mirrored:
-    return Mirrored(
-        run.pk, run.branch, run.outcome, run.pull_number, run.exit_status, run.exit_signal
-    )
+    ended = (run.exit_status, run.exit_signal)
+    loop_code = run.exit_status if run.is_loop else None
+    return Mirrored(run.pk, run.branch, run.outcome, run.pull_number, *ended, loop_code)
 
 
 def _tell(lab: Lab, run: Run, failed: list[str]) -> None:

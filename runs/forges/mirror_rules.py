@@ -18,7 +18,7 @@ _BAD = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Mirrored:
-    """What is told of a run. Without an outcome it works."""
+    """What is told of a run. Without an outcome it works. `loop_code`: how its loop ended, if it is one."""
 
     run: int
     branch: str
@@ -26,6 +26,7 @@ class Mirrored:
     pull: int | None = None
     exit_status: int | None = None
     exit_signal: int | None = None
+    loop_code: int | None = None
 
 
 def needs_follow_up(outcome: str) -> bool:
@@ -61,4 +62,7 @@ def _how(told: Mirrored) -> str:
             return f"timed out and delivered nothing; {kept}"
         case Outcome.STOPPED:
             return f"was stopped by a person; {kept}"
+        case Outcome.LIMIT_REACHED | Outcome.FAILED if told.loop_code is not None:
+            how = "reached a limit" if told.outcome == Outcome.LIMIT_REACHED else "failed"
+            return f"{how} (loop code {told.loop_code}); a person has to look at it, and {kept}"
     return f"ended: {Outcome(told.outcome).words}; {kept}"

@@ -114,7 +114,7 @@ def lines(now: datetime) -> list[Line]:
 def page(request: HttpRequest) -> HttpResponse:
     """The whole page."""
     facts = _facts(request)
-    frame = {"live_url": reverse("runs:forges-live"), "topic": "chrome"}
+    frame = {"live_url": reverse("runs:forges-live"), "topic": "chrome", "asks": "own"}
     frame["version"] = _tag(request, facts)
     return answers.fresh(render(request, "forges/list.html", {**facts, **frame}))
 

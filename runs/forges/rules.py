@@ -73,6 +73,15 @@ def place_of(url: str, web: str = "") -> Place:
     return Place(base, owner, repo)
 
 
+def place_at(url: str, web: str) -> Place | None:
+    """The repository that an address names, if it is one of the forge at `web`."""
+    try:
+        place = place_of(url, web)
+    except NoRepository:
+        return None
+    return place if place.web == web else None
+
+
 def kind_of(place: Place) -> ForgeKind | None:
     """The kind as far as the host alone says; None: the forge has to be asked."""
     return ForgeKind.GITHUB if place.host in (GITHUB, f"www.{GITHUB}") else None

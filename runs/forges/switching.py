@@ -15,6 +15,7 @@ from runs.forges import cadence, rules
 from runs.forges.rules import NoRepository
 from runs.models import Forge, Project, Run
 from runs.projects import start_waits
+from runs.settings import edits
 from runs.timeline import announce
 from trackers.builtin import store
 
@@ -52,11 +53,24 @@ class Wanted:
     mirror: str = Mirror.OFF
 
 
-def choose(lab: Lab, project: Project, wanted: Wanted, *, by: str) -> bool:
+def stored(project: Project) -> dict[str, str]:
+    """The choice in force, as the form has it."""
+    is_forge = project.forge_id is not None
+    return {
+        "tracker": f"forge-{project.forge_id}" if is_forge else project.tracker,
+        "repository": repository_of(project),
+        "ready_label": project.ready_label,
+        "working_label": project.working_label,
+        "mirror": project.mirror,
+    }
+
+
+def choose(lab: Lab, project: Project, wanted: Wanted, *, by: str, seen: str = "") -> bool:
     """Make these the project's tracker, labels and mirror; False when they were so already.
 
     What labsite keeps itself stays, hidden, while the project is elsewhere. Raises SwitchRefused:
-    with active runs the tracker stays, since they are judged by what it says.
+    with active runs the tracker stays, since they are judged by what it says. `seen` is the mark of
+    what a form showed; raises ChangedMeanwhile when there is something else by now.
     """
     plain = {
         "ready_label": _label(
@@ -69,6 +83,7 @@ def choose(lab: Lab, project: Project, wanted: Wanted, *, by: str) -> bool:
     with transaction.atomic():
         Project.objects.hold(project.pk)
         now = Project.objects.select_related("forge").get(pk=project.pk)
+        edits.check(seen, stored(now))
         is_moved = _is_moved(now, wanted, root)
         if is_moved and Run.objects.active().filter(project=project).exists():
             raise RunsActive(ACTIVE, field="tracker")
@@ -156,6 +171,7 @@ def _moved(now: Project, wanted: Wanted, root: str) -> dict[str, object]:
         "pulls_closed": [],
         "asked_why": "",
         "warning": "",
+        "silent_since": None,
     }
     return {"tracker": wanted.tracker, "tracker_root": root, **kept, **forgotten}
 

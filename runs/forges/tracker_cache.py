@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 from django.db.models import F, Q, QuerySet
 
 from runs.core import naming
 from runs.core.ports import Lab, SeamError
-from runs.core.states import ProjectState, TrackerKind
+from runs.core.states import NoticeKind, ProjectState, TrackerKind
 from runs.dispatch.eligibility import Candidate, Queue
 from runs.forges import cadence, fan_out, tracker_health
 from runs.forges.fan_out import Silence
-from runs.lifecycle import delivery
 from runs.models import Project, Run, Settings, WatchSession
-from runs.pulls import closed
-from trackers.base import Ability, Issue, Pull, PullState
+from runs.timeline import announce
+from trackers.base import Ability, Issue, Pull, PullState, best_pull
 
 logger = logging.getLogger(__name__)
 
@@ -49,9 +48,9 @@ def keep_queues(
         project = by_id[queue.project]
         if not cadence.is_remote(lab, project):
             continue
-        silence = Silence(queue.tracker_error, queue.asked_again_at)
+        silence = Silence(queue.tracker_error, queue.asked_again_at, passes=queue.tracker_passes)
         _take_down(lab, project, silence if queue.ready is None else queue.ready, began)
-        if not queue.active or delivery.is_wanted(lab, project):
+        if not queue.active or cadence.is_without_pulls(lab, project):
             tracker_health.note(lab, project, silence if queue.ready is None else None)
         changed.append(project)
     if changed:
@@ -63,7 +62,7 @@ def keep_pulls(lab: Lab, project: Project, pulls: Sequence[Pull], began: datetim
 
     Those that somebody closed unmerged are kept apart, whatever the tracker.
     """
-    closed.note(lab, project, pulls)
+    note_closed(lab, project, pulls)
     if not cadence.is_remote(lab, project):
         return
     keep_states(project, pulls)
@@ -172,7 +171,7 @@ def _refresh_queue(lab: Lab, project: Project, *, is_live: bool) -> None:
     ).get(root, Silence(""))
     _take_down(lab, project, found, began)
     Project.objects.bulk_update([project], COLUMNS)
-    if not is_live or delivery.is_wanted(lab, project):
+    if not is_live or cadence.is_without_pulls(lab, project):
         tracker_health.note(lab, project, found if isinstance(found, Silence) else None)
     lab.bell.timeline()
 
@@ -211,6 +210,47 @@ def _refresh_pulls(lab: Lab, project: Project) -> None:
     if not isinstance(pulls, Silence):
         keep_pulls(lab, project, pulls, began)
         lab.bell.timeline()
+
+
+def note_closed(lab: Lab, project: Project, pulls: Sequence[Pull]) -> None:
+    """Keep which of these were closed without merging while their branch still claims the issue.
+
+    `pulls` are all of the branches that claim issues, in any state. What is new is told once.
+    """
+    delivered = _delivered(project, {one.head for one in pulls})
+    found = (best_pull(pulls, head) for head in sorted(delivered))
+    closed = [one for one in found if one is not None and one.state is PullState.CLOSED]
+    rows = [_shown(one) for one in closed if one.number == delivered[one.head]][:MOST]
+    before = {entry[0] for entry in project.pulls_closed}
+    if rows == project.pulls_closed:
+        return
+    project.pulls_closed = rows
+    with transaction.atomic():
+        Project.objects.filter(pk=project.pk).update(pulls_closed=rows)
+        for number, head, *_ in rows:
+            if number not in before:
+                text = f"pull request {number} of {head} was closed without merging"
+                announce.tell(lab, NoticeKind.PULL_CHANGED, text, project=project)
+
+
+def keep_closed(lab: Lab, project: Project, branches: Collection[str]) -> None:
+    """Forget what no branch claims any more; `branches` are those that are parked now."""
+    before = Project.objects.values_list("pulls_closed", flat=True).get(pk=project.pk)
+    rows = [entry for entry in before if entry[1] in branches]
+    if rows != before:
+        project.pulls_closed = rows
+        Project.objects.filter(pk=project.pk).update(pulls_closed=rows)
+        lab.bell.timeline()
+
+
+def _delivered(project: Project, heads: Collection[str]) -> Mapping[str, int]:
+    """The pull request with which the newest run of each branch ended; none while it works."""
+    rows = Run.objects.filter(project=project, branch__in=heads).order_by("pk")
+    newest = {
+        branch: number if outcome else None
+        for branch, number, outcome in rows.values_list("branch", "pull_number", "outcome")
+    }
+    return {branch: number for branch, number in newest.items() if number is not None}
 
 
 def _waits(pull: Pull) -> bool:

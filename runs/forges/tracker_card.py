@@ -67,8 +67,10 @@ class Card:
 
     @property
     def _here(self) -> frozenset[Ability]:
-        """What can be done from here: pull requests of a forge are merged on its own pages."""
-        return self.abilities if self.is_builtin else self.abilities - {Ability.MERGE}
+        """What can be done from here: labsite merges its own pull requests, a forge those of its."""
+        if self.is_builtin:
+            return self.abilities | {Ability.MERGE}
+        return self.abilities - {Ability.MERGE}
 
     @property
     def has_hooks(self) -> bool:

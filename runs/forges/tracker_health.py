@@ -1,8 +1,6 @@
-"""Shows on a project whether its tracker and its origin could be read; told once, and once when back."""
+"""Shows on a project whether its tracker could be read; told once, and once when it is back."""
 
 from __future__ import annotations
-
-import re
 
 from django.db import transaction
 
@@ -18,48 +16,17 @@ MOST = 300
 def note(lab: Lab, project: Project, silence: Silence | None) -> None:
     """Keep why a tracker did not answer, or that it did. Writes only what is new."""
     text = "" if silence is None else words(silence)
-    if text == project.warning:
+    passes = silence is not None and silence.passes
+    since = (project.silent_since or lab.now()) if passes else None
+    if (text, since) == (project.warning, project.silent_since):
         return
     is_new = bool(text) != bool(project.warning)
     with transaction.atomic():
-        Project.objects.filter(pk=project.pk).update(warning=text)
+        Project.objects.filter(pk=project.pk).update(warning=text, silent_since=since)
         if is_new:
             kind = NoticeKind.PROJECT_WARNED if text else NoticeKind.PROJECT_RECOVERED
             announce.tell(lab, kind, text or "the tracker answers again", project=project)
-    project.warning = text
-
-
-def note_origin(lab: Lab, project: Project, error: str) -> bool:
-    """Keep why git could not read origin, or, with no error, that it can; whether that is new.
-
-    Told once, again when the reason is another, and once when origin can be read again.
-    """
-    text, known = lab.mask(_origin_words(error)), project.origin_warning
-    if _gist(text) == _gist(known):
-        return False
-    rows = Project.objects.filter(pk=project.pk, origin_warning=known)
-    with transaction.atomic():
-        won = bool(rows.update(origin_warning=text))
-        if won:
-            kind = NoticeKind.PROJECT_WARNED if text else NoticeKind.PROJECT_RECOVERED
-            announce.tell(lab, kind, text or "git can read origin again", project=project)
-            project.origin_warning = text
-    return won
-
-
-def _origin_words(error: str) -> str:
-    if not error:
-        return ""
-    return (
-        "git could not read origin, so no run can start. Restore the repository or access to it; if "
-        "it is gone for good, remove the project. Nothing here was changed, and labsite tries again "
-        f"every ten minutes. git said: {error[:MOST]}"
-    )
-
-
-def _gist(text: str) -> str:
-    """Without numbers: how many milliseconds a refused connection took is no news."""
-    return re.sub(r"\d+", "", text)
+    project.warning, project.silent_since = text, since
 
 
 def words(silence: Silence) -> str:

@@ -12,13 +12,12 @@ from runs import wiring
 from runs.forges import acts, hooks, recognise, switching, tracker_pages
 from runs.forges.forms import TrackerForm
 from runs.forges.hook_rules import EVENTS
-from runs.forges.switching import SwitchRefused
 from runs.models import Forge
 from runs.people.stepup import confirmed
+from runs.settings import edit_forms
 from runs.web import answers
 from runs.web.access import act, administer, look, username
 from runs.web.forms import ProjectForm
-from runs.web.refusals import at_fields
 from trackers.base import Refused, TrackerError
 
 SAVED = "The tracker of this project was changed."
@@ -46,17 +45,23 @@ def tracker(request: HttpRequest, project_id: int) -> HttpResponseBase:
 @act
 def _changed(request: HttpRequest, project_id: int) -> HttpResponse:
     project = tracker_pages.project_of(project_id)
-    form = TrackerForm(project, _forges(), request.POST)
-    if form.is_valid():
-        try:
-            changed = switching.choose(wiring.lab(), project, form.wanted(), by=username(request))
-        except SwitchRefused as refused:
-            at_fields(form, refused)
-        else:
-            back = reverse("runs:tracker", args=[project_id])
-            level: answers.Level = "success" if changed else "info"
-            return answers.done(request, {}, back, SAVED if changed else SAME, level)
-    return tracker_pages.page(request, project, form, status=400)
+
+    def now() -> TrackerForm:
+        return TrackerForm(tracker_pages.project_of(project_id), _forges())
+
+    form = TrackerForm(project, _forges(), edit_forms.chosen(request.POST, now()))
+
+    def store() -> bool:
+        who, seen = username(request), form.cleaned_data["seen"]
+        return switching.choose(wiring.lab(), project, form.wanted(), by=who, seen=seen)
+
+    told = edit_forms.told_as("its ", project=project_id)
+    changed = edit_forms.stored(form, store, now, told)
+    if changed is not None:
+        back = reverse("runs:tracker", args=[project_id])
+        level: answers.Level = "success" if changed else "info"
+        return answers.done(request, {}, back, SAVED if changed else SAME, level)
+    return tracker_pages.page(request, project, form, status=409 if form.conflict else 400)
 
 
 @require_POST

@@ -15,6 +15,7 @@ from runs.forges.acts import ForgeRefused
 from runs.forges.forms import AccountForm, NewAccountForm
 from runs.models import Forge
 from runs.people.stepup import confirmed, safe_next
+from runs.settings import edit_forms
 from runs.web import answers
 from runs.web.access import administer, look, username
 from runs.web.refusals import at_fields
@@ -69,20 +70,21 @@ def forge_new(request: HttpRequest) -> HttpResponse:
 def forge(request: HttpRequest, forge_id: int) -> HttpResponse:
     """Change an account, or replace its credential."""
     kept = get_object_or_404(Forge, pk=forge_id)
-    first = {"name": kept.name, "web": kept.web, "api": kept.api}
-    form = AccountForm(request.POST if request.method == "POST" else None, initial=first)
-    if form.is_valid():
-        told = {part: form.cleaned_data[part] for part in ("name", "web", "api")}
-        try:
-            made = acts.edit(
-                wiring.lab(), kept, **told, credential=form.credential, by=username(request)
-            )
-        except ForgeRefused as refused:
-            at_fields(form, refused)
-        else:
+    form = AccountForm.stored(kept)
+    if request.method == "POST":
+        form = AccountForm(edit_forms.chosen(request.POST, form))
+
+        def store() -> Forge:
+            told = {part: form.cleaned_data[part] for part in ("name", "web", "api", "seen")}
+            who = username(request)
+            return acts.edit(wiring.lab(), kept, **told, credential=form.credential, by=who)
+
+        now = lambda: AccountForm.stored(Forge.objects.get(pk=kept.pk))  # noqa: E731
+        made = edit_forms.stored(form, store, now, edit_forms.told_as("the account "))
+        if made is not None:
             back = reverse("runs:forges")
             return answers.elsewhere(request, pages.said(request, CHANGED, made, back))
-    return _form(request, form, title=first["name"], forge=kept)
+    return _form(request, form, title=kept.name, forge=kept)
 
 
 @require_POST
@@ -101,5 +103,5 @@ def forge_remove(request: HttpRequest, forge_id: int) -> HttpResponse:
 
 
 def _form(request: HttpRequest, form: AccountForm, **facts: object) -> HttpResponse:
-    status = 400 if form.is_bound else 200
+    status = 409 if form.conflict else 400 if form.is_bound else 200
     return render(request, "forges/form.html", {"form": form, **facts}, status=status)

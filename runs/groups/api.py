@@ -33,15 +33,11 @@ def group_list(
     request: HttpRequest, project_id: ProjectId, wanted: Query[schemas.GroupFilter]
 ) -> schemas.Groups:
     """Newest first; without `state` the open ones."""
-    rows = TaskGroup.objects.filter(project=project_of(project_id)).order_by("-pk")
+    rows = TaskGroup.objects.filter(project=project_of(project_id))
     if wanted.state != "all":
         rows = rows.filter(closed_at__isnull=wanted.state == "open")
-    if wanted.cursor is not None:
-        rows = rows.filter(pk__lt=wanted.cursor)
-    page, last = showing.cut(list(schemas.counted(rows)[: wanted.limit + 1]), wanted.limit)
-    return schemas.Groups(
-        items=[schemas.group(row) for row in page], next=last.pk if last else None
-    )
+    page, cursor = showing.page(schemas.counted(rows), wanted)
+    return schemas.Groups(items=[schemas.group(row) for row in page], next=cursor)
 
 
 @router.post(AT, response=replies.given(schemas.Group, 201), summary="Make a task group")
@@ -115,13 +111,11 @@ def task_list(
     wanted: Query[schemas.TaskFilter],
 ) -> schemas.Tasks:
     """In the order in which they were added."""
-    rows = Task.objects.filter(group=group_of(project_id, group_id)).order_by("pk")
+    rows = Task.objects.filter(group=group_of(project_id, group_id))
     if wanted.status is not None:
         rows = rows.filter(status=wanted.status)
-    if wanted.cursor is not None:
-        rows = rows.filter(pk__gt=wanted.cursor)
-    page, last = showing.cut(list(rows[: wanted.limit + 1]), wanted.limit)
-    return schemas.Tasks(items=[schemas.task(row) for row in page], next=last.pk if last else None)
+    page, cursor = showing.page(rows, wanted, "pk")
+    return schemas.Tasks(items=[schemas.task(row) for row in page], next=cursor)
 
 
 @router.post(f"{ONE}/tasks", response=replies.given(schemas.Tasks, 201), summary="Add tasks")

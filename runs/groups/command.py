@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Protocol
 
+from runs.core import budgets
 from runs.core.refusal import ActRefused
 from runs.core.terminal import Printer
 from runs.groups.terms import Result
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 LEFT = "The monitor goes on; its page shows it, and the same command follows it again."
 MOST = 1_000_000
 NONE = "none"
-_LENGTH = re.compile(r"([0-9]{1,9})([smh]?)", re.ASCII)
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 # By the options' names; those that can be left away altogether may be `none`.
 _TIMES = {"poll": False, "stale": False, "timeout": True, "release": True}
 
@@ -124,8 +122,7 @@ def read_expected(text: str | None) -> int | None:
 def _seconds(name: str, text: str, may_be_none: bool) -> int | None:
     if may_be_none and text == NONE:
         return None
-    found = _LENGTH.fullmatch(text)
-    number = int(found[1]) * _UNITS[found[2]] if found else 0
+    number = budgets.typed_seconds(text)
     if not number:
         more = ", or none" if may_be_none else ""
         raise ActRefused(

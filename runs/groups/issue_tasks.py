@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from django.db.models import F, OuterRef, Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
+from runs.core.effects import RunEnd, RunStart
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind, Outcome
 from runs.groups import signal_folders
@@ -52,11 +53,16 @@ def _delivered(run: Run | None) -> Run | None:
     return run
 
 
-def started(lab: Lab, run: Run) -> None:
+def started(lab: Lab, start: RunStart) -> None:
     """The tasks of a run's issue are in progress; a completed one stays completed."""
-    waiting = _open(run).exclude(status=TaskStatus.COMPLETED)
-    for task in waiting.select_related("group__project"):
-        begin(lab, task, run)
+    waiting = Task.objects.filter(
+        issue_key=start.issue_key, group__project=start.project_id, group__closed_at=None
+    ).exclude(status=TaskStatus.COMPLETED)
+    tasks = list(waiting.select_related("group__project"))
+    if tasks:
+        run = Run.objects.select_related("project").get(pk=start.run_id)
+        for task in tasks:
+            begin(lab, task, run)
 
 
 def begin(lab: Lab, task: Task, run: Run) -> None:
@@ -74,18 +80,19 @@ def begin(lab: Lab, task: Task, run: Run) -> None:
         announce.tell(lab, NoticeKind.TASK_CLAIMED, text, run=run, group=task.group)
 
 
-def of(run: Run | OuterRef) -> QuerySet[Task]:
+def of(run_id: int) -> QuerySet[Task]:
     """The tasks that a run works on."""
-    return Task.objects.filter(run=run, status=TaskStatus.IN_PROGRESS).exclude(issue_key="")
+    return Task.objects.filter(run=run_id, status=TaskStatus.IN_PROGRESS).exclude(issue_key="")
 
 
-def ended(lab: Lab, run: Run, outcome: Outcome) -> None:
+def ended(lab: Lab, end: RunEnd) -> None:
     """A success completes the tasks of a run; any other end lets them wait again, and says which."""
-    for task in of(run).select_related("group__project"):
-        if outcome is Outcome.SUCCEEDED:
-            finish(lab, task, run)
+    for task in of(end.run_id).select_related("group__project", "run__project"):
+        assert task.run is not None  # noqa: S101  (by the query)
+        if end.outcome is Outcome.SUCCEEDED:
+            finish(lab, task, task.run)
         else:
-            _let_wait(lab, task, run, f"Run {run.pk} {outcome.words}.")
+            _let_wait(lab, task, task.run, f"Run {end.run_id} {end.outcome.words}.")
 
 
 def finish(lab: Lab, task: Task, run: Run) -> None:
@@ -101,7 +108,7 @@ def finish(lab: Lab, task: Task, run: Run) -> None:
 
 def _let_wait(lab: Lab, task: Task, run: Run, note: str) -> None:
     free = {"status": TaskStatus.PENDING, "owner": "", "claimed_at": None, "note": note}
-    if of(run).filter(pk=task.pk).update(**free):
+    if of(run.pk).filter(pk=task.pk).update(**free):
         text = f"task {task} waits again: {note}"
         announce.tell(lab, NoticeKind.TASK_HANDED_BACK, text, run=run, group=task.group)
 
@@ -109,9 +116,3 @@ def _let_wait(lab: Lab, task: Task, run: Run, note: str) -> None:
 def owner_of(run: Run) -> str:
     """How a run is called among the workers of a group."""
     return f"run-{run.pk}"
-
-
-def _open(run: Run) -> QuerySet[Task]:
-    return Task.objects.filter(
-        issue_key=run.issue_key, group__project=run.project_id, group__closed_at=None
-    )

@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import DatabaseError, InterfaceError, OperationalError, transaction
-from django.db.models import Case, DateTimeField, ExpressionWrapper, F, Q, When
+from django.db.models import Case, DateTimeField, ExpressionWrapper, F, Q, QuerySet, When
 from django.db.models.functions import Least
 
 from runs.core import budgets, database, lease
+from runs.core.database import kept
 from runs.core.database_trouble import database_words
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
@@ -218,11 +219,20 @@ def _look(tick: TickContext) -> None:
 
 
 def _wanted(lab: Lab, now: datetime, project: str) -> list[Monitor]:
-    rows = Monitor.objects.due(lab.host, now)
-    if project:
-        mine = Q(host=lab.host, is_fast=True, group__project__slug=project)
-        rows = rows | Monitor.objects.running().filter(mine)
-    return list(rows.select_related("group__project").order_by("pk"))
+    if not project:
+        return _due(lab.host).rows(now)
+    mine = Q(host=lab.host, is_fast=True, group__project__slug=project)
+    rows = Monitor.objects.due(lab.host, now) | Monitor.objects.running().filter(mine)
+    return list(_in_order(rows))
+
+
+@kept
+def _due(now: datetime, host: str) -> QuerySet[Monitor]:
+    return _in_order(Monitor.objects.due(host, now))
+
+
+def _in_order(rows: QuerySet[Monitor]) -> QuerySet[Monitor]:
+    return rows.select_related("group__project").order_by("pk")
 
 
 def look_at(lab: Lab, row: Monitor, now: datetime, *, is_woken: bool = False) -> Turn | None:

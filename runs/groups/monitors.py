@@ -17,6 +17,7 @@ from runs.core.states import NoticeKind
 from runs.groups import fast_path, signal_folders
 from runs.groups.models import MonitorOptions
 from runs.groups.terms import MonitorState
+from runs.hosts import facts
 from runs.models import Monitor, MonitorPreset, TaskGroup
 from runs.timeline import announce
 
@@ -177,11 +178,11 @@ def _clean(monitor: Monitor) -> None:
 
 def _store(lab: Lab, monitor: Monitor, by: str) -> Monitor:
     """Store a monitor whose first look is due now, with the first line that it tells."""
-    now = lab.now()
-    monitor.host, monitor.started_at, monitor.started_by = lab.host, now, by
+    now, group = lab.now(), monitor.group
+    monitor.host = facts.carrier(lab, group.project)
+    monitor.started_at, monitor.started_by = now, by
     monitor.look_at = monitor.pass_at = now
-    group = monitor.group
-    if lab.signals.is_ready(signal_folders.folder(lab, group)):
+    if monitor.host == lab.host and lab.signals.is_ready(signal_folders.folder(lab, group)):
         # Its folder is looked at first; the listing follows one interval later.
         monitor.is_fast, monitor.check_at = True, now
         monitor.pass_at = now + monitor.options.poll

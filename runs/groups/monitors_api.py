@@ -37,13 +37,9 @@ def monitor_list(
     request: HttpRequest, project_id: ProjectId, group_id: GroupId, wanted: Query[Paging]
 ) -> schemas.Monitors:
     """The monitors of a group, newest first; of those one runs at most."""
-    rows = Monitor.objects.filter(group=group_of(project_id, group_id)).order_by("-pk")
-    if wanted.cursor is not None:
-        rows = rows.filter(pk__lt=wanted.cursor)
-    page, last = showing.cut(list(rows[: wanted.limit + 1]), wanted.limit)
-    return schemas.Monitors(
-        items=[schemas.monitor(row) for row in page], next=last.pk if last else None
-    )
+    rows = Monitor.objects.filter(group=group_of(project_id, group_id))
+    page, cursor = showing.page(rows, wanted)
+    return schemas.Monitors(items=[schemas.monitor(row) for row in page], next=cursor)
 
 
 @router.post(
@@ -96,12 +92,8 @@ def checkpoint_list(
 ) -> schemas.Checkpoints:
     """What a monitor told at milestones and new blockers, the newest first."""
     rows = Checkpoint.objects.filter(monitor=_monitor_of(project_id, group_id, monitor_id))
-    if wanted.cursor is not None:
-        rows = rows.filter(n__lt=wanted.cursor)
-    page, last = showing.cut(list(rows.order_by("-n")[: wanted.limit + 1]), wanted.limit)
-    return schemas.Checkpoints(
-        items=[schemas.checkpoint(row) for row in page], next=last.n if last else None
-    )
+    page, cursor = showing.page(rows, wanted, "-n")
+    return schemas.Checkpoints(items=[schemas.checkpoint(row) for row in page], next=cursor)
 
 
 def _monitor_of(project_id: int, group_id: int, monitor_id: int) -> Monitor:

@@ -10,7 +10,7 @@ from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, 
 from runs.groups import rows as group_rows
 from runs.groups.terms import Decision, MonitorState, TaskStatus
 from runs.models import Checkpoint, Monitor, Project, Task, WorkflowPhase
-from runs.overview.attention_rules import GroupNeeds
+from runs.overview.need_facts import GroupNeeds
 from runs.workflows.rules import WorkflowState
 
 AT_MOST = 200

@@ -147,6 +147,17 @@ def groups(project: Project, page: int) -> Mapping[str, Any]:
     return {"project": project, "cards": cards, **_pages(page, len(found) > PAGE)}
 
 
+def all_groups(page: int) -> Mapping[str, Any]:
+    """The groups of all projects, open ones first and then the newest. One query."""
+    first = (page - 1) * PAGE
+    rows = group_card.counted(TaskGroup.objects.select_related("project"))
+    rows = rows.defer("project__token", "project__hook_secret")
+    is_closed = Case(When(closed_at=None, then=Value(0)), default=Value(1))
+    found = list(rows.order_by(is_closed, "-pk")[first : first + PAGE + 1])
+    cards = [group_card.card(row) for row in found[:PAGE]]
+    return {"cards": cards, "names_project": True, **_pages(page, len(found) > PAGE)}
+
+
 def tasks(group: TaskGroup, page: int) -> Mapping[str, Any]:
     """All tasks of a group, a page at a time, in the order in which they were added. One query."""
     first = (page - 1) * PAGE

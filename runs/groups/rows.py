@@ -182,10 +182,11 @@ REPEATED = (NoticeKind.MONITOR_PROGRESS, NoticeKind.MONITOR_WARNED)
 
 @dataclass(slots=True)
 class Told:
-    """An entry, and how often in a row it was said: the newest of its like."""
+    """An entry, how often in a row it was said, and since when: the newest of its like."""
 
     notice: Notice
     times: int = 1
+    since: datetime | None = None
 
 
 def folded(notices: Iterable[Notice]) -> Sequence[Told]:
@@ -197,9 +198,10 @@ def folded(notices: Iterable[Notice]) -> Sequence[Told]:
         if not is_repeated:
             passing = {}
         elif notice.text in passing:
-            passing[notice.text].times += 1
+            passing[notice.text].times += notice.times or 1
+            passing[notice.text].since = notice.since or notice.at
             continue
-        told = Told(notice)
+        told = Told(notice, notice.times or 1, notice.since)
         if is_repeated:
             passing[notice.text] = told
         found.append(told)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from django.db.models import Count, Q, QuerySet
 from pydantic import BaseModel, Field
 
-from runs.api.asked import BIGGEST_NUMBER, NO_NUL, WHOLE, Given, Paging, absent
+from runs.api.given import BIGGEST_NUMBER, NO_NUL, WHOLE, Given, Paging, absent
 from runs.groups import acts
 from runs.groups import tasks as group_tasks
 from runs.groups.task_rules import MOST_WORKERS, TEXT_CHARACTERS

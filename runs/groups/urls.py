@@ -27,4 +27,8 @@ group_patterns = [
         name="task-hand-back",
     ),
 ]
-urlpatterns = [path("projects/<int:project_id>/groups/", include(group_patterns))]
+urlpatterns = [
+    path("groups/", views.all_groups, name="groups-all"),
+    path("groups/live", views.all_groups_live, name="groups-all-live"),
+    path("projects/<int:project_id>/groups/", include(group_patterns)),
+]

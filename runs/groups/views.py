@@ -8,12 +8,12 @@ from django.views.decorators.http import require_GET
 
 from runs.groups import pages
 from runs.groups.forms import MoreTasksForm
-from runs.issues import live as issue_live
 from runs.issues.pages import read_filter
 from runs.web import answers, live
 from runs.web.access import look
+from runs.web.live import Live
 
-LIST = {"group-rows": "groups/_rows.html"}
+LIST = {"group-rows": "groups/_rows"}
 LAST = 2**63 - 1
 
 
@@ -21,24 +21,40 @@ LAST = 2**63 - 1
 @look
 def groups(request: HttpRequest, project_id: int) -> HttpResponse:
     """The task groups of a project."""
-    project = pages.project_of(project_id)
-    page = read_filter(request.GET).page
-    return issue_live.page(
-        request,
-        project,
-        "groups/list.html",
-        lambda: dict(pages.groups(project, page)),
-        "groups-live",
-    )
+    shown = _list(request, project_id)
+    return live.page(request, "groups/list.html", shown, "runs:groups-live", project_id)
 
 
 @require_GET
 @look
 def groups_live(request: HttpRequest, project_id: int) -> HttpResponse:
     """The list as it is now."""
+    return live.refresh(request, _list(request, project_id))
+
+
+@require_GET
+@look
+def all_groups(request: HttpRequest) -> HttpResponse:
+    """The task groups of all projects."""
+    return live.page(request, "groups/all.html", _all(request), "runs:groups-all-live")
+
+
+@require_GET
+@look
+def all_groups_live(request: HttpRequest) -> HttpResponse:
+    """The same list as it is now."""
+    return live.refresh(request, _all(request))
+
+
+def _all(request: HttpRequest) -> Live:
+    page = read_filter(request.GET).page
+    return Live("chrome", LIST, lambda: pages.all_groups(page))
+
+
+def _list(request: HttpRequest, project_id: int) -> Live:
     project = pages.project_of(project_id)
     page = read_filter(request.GET).page
-    return issue_live.refresh(request, project, LIST, lambda: dict(pages.groups(project, page)))
+    return live.of_project(project, LIST, lambda: pages.groups(project, page))
 
 
 @require_GET
@@ -49,7 +65,7 @@ def group(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
     return live.page(
         request,
         "groups/group.html",
-        f"group:{group_id}",
+        Live(f"group:{group_id}"),
         "runs:group-live",
         project_id,
         group_id,
@@ -61,7 +77,7 @@ def group(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
 @look
 def group_live(request: HttpRequest, project_id: int, group_id: int) -> HttpResponse:
     """Its live parts."""
-    return live.refresh(request, f"group:{group_id}")
+    return live.refresh(request, Live(f"group:{group_id}"))
 
 
 @require_GET

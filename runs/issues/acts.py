@@ -12,9 +12,11 @@ from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
 from runs.issues import remote
 from runs.models import Project, Run
+from runs.settings import edits
 from runs.timeline import announce
 from trackers.base import Ability, Refused
-from trackers.builtin import store
+from trackers.builtin import queries, store
+from trackers.builtin.models import Issue
 
 
 class IssueRefused(ActRefused):
@@ -50,15 +52,19 @@ def edit(
 ) -> bool:
     """Replace title, body or both; None keeps what is there. False when nothing changed.
 
-    `seen` is the version that was edited. Raises IssueRefused, NotFound, and Changed when there
-    is another version by now.
+    `seen` is the mark of what was edited. Raises IssueRefused, NotFound, and ChangedMeanwhile when
+    something else is stored by now.
     """
     kept = _texts("-" if title is None else title, body or "")
     title = None if title is None else kept[0]
     body = None if body is None else kept[1]
     with transaction.atomic():
         root, new = root_of(project), {"title": title, "body": body}
-        edited = store.edit_issue(root, number, **new, seen=seen, at=lab.now())
+        was = _as_seen(root, number, seen) if seen else None
+        try:
+            edited = store.edit_issue(root, number, **new, was=was, at=lab.now())
+        except store.Changed as error:
+            raise edits.ChangedMeanwhile(("title", "body")) from error
         if edited is not None:
             _tell(lab, project, number, f"issue edited: {writing.one_line(edited)}", by)
     return edited is not None
@@ -111,11 +117,25 @@ def set_open(lab: Lab, project: Project, number: int, *, is_open: bool, by: str)
 
 
 def set_labels(
-    lab: Lab, project: Project, number: int, *, labels: Collection[str], by: str
+    lab: Lab,
+    project: Project,
+    number: int,
+    *,
+    labels: Collection[str],
+    by: str,
+    was: Collection[str] | None = None,
 ) -> bool:
-    """Make these the labels of an issue; False when they were. Raises IssueRefused, NotFound."""
+    """Make these the labels of an issue; False when they were. Raises IssueRefused, NotFound.
+
+    `was` are the labels that a form showed: then only what differs from them is added and taken away,
+    and what somebody else did to others meanwhile stays.
+    """
     root = root_of(project)
     with transaction.atomic():
+        Project.objects.hold(project.pk)
+        if was is not None:
+            now = {label.name for label in queries.issue(root, number).labels.all()}
+            labels = sorted((now - (set(was) - set(labels))) | (set(labels) - set(was)))
         try:
             changed = store.set_labels(root, number, labels=labels, by=by, at=lab.now())
         except Refused as error:
@@ -131,6 +151,18 @@ def root_of(project: Project) -> str:
     if project.tracker != "builtin":
         raise Refused("This project keeps its issues on a tracker of its own.")
     return project.tracker_root
+
+
+def mark(issue: Issue) -> str:
+    """The mark of what an issue says."""
+    return edits.mark({"title": issue.title, "body": issue.body})
+
+
+def _as_seen(root: str, number: int, seen: str) -> tuple[str, str]:
+    """What the issue says, when that is what was seen. Raises ChangedMeanwhile, NotFound."""
+    now = queries.issue(root, number)
+    edits.check(seen, {"title": now.title, "body": now.body})
+    return now.title, now.body
 
 
 def _texts(title: str, body: str) -> tuple[str, str]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from ninja import Query, Status
 
-from runs.api import asked, replies, showing
+from runs.api import asked, etags, replies, showing
 from runs.api import schemas as api_schemas
 from runs.api.asked import Number, ProjectId
 from runs.api.router import Router
 from runs.issues import acts
 from runs.issues.acts import IssueRefused, root_of
 from runs.projects.api import project_of
+from runs.settings import edits
 from runs.web.access import username
 from runs.wiring import lab
 from trackers.builtin import queries
@@ -60,19 +61,37 @@ def label_list(request: HttpRequest, project_id: ProjectId) -> api_schemas.Label
 
 
 @router.get(ONE, response=replies.look(api_schemas.Issue), summary="Show an issue")
-def issue_show(request: HttpRequest, project_id: ProjectId, number: Number) -> api_schemas.Issue:
-    """One issue with its text and its first comments."""
-    return _shown(project_id, number)
-
-
-@router.patch(ONE, response=replies.given(api_schemas.Issue), summary="Edit an issue")
-def issue_edit(
-    request: HttpRequest, project_id: ProjectId, number: Number, given: asked.IssueEdit
+def issue_show(
+    request: HttpRequest, response: HttpResponse, project_id: ProjectId, number: Number
 ) -> api_schemas.Issue:
-    """Replace the title, the body or both."""
-    project = project_of(project_id)
-    acts.edit(lab(), project, number, **given.model_dump(), by=username(request))
-    return _shown(project_id, number)
+    """One issue with its text and its first comments. `ETag` is the mark of its title and body."""
+    return _marked(response, project_id, number)
+
+
+@router.patch(
+    ONE,
+    response=replies.edited(api_schemas.Issue),
+    summary="Edit an issue",
+)
+def issue_edit(
+    request: HttpRequest,
+    response: HttpResponse,
+    project_id: ProjectId,
+    number: Number,
+    given: asked.IssueEdit,
+) -> api_schemas.Issue:
+    """Replace the title, the body or both.
+
+    With the `ETag` that was read as `If-Match` it is 412, and nothing is stored, once somebody else
+    has changed them.
+    """
+    project, told = project_of(project_id), given.model_dump()
+    seen = etags.given(request)
+    try:
+        acts.edit(lab(), project, number, **told, by=username(request), seen=seen)
+    except edits.ChangedMeanwhile as meanwhile:
+        raise etags.refused(meanwhile) from meanwhile
+    return _marked(response, project_id, number)
 
 
 @router.get(f"{ONE}/comments", response=replies.look(api_schemas.Comments), summary="List comments")
@@ -117,6 +136,11 @@ def issue_state(
     is_open = given.state == "open"
     acts.set_open(lab(), project_of(project_id), number, is_open=is_open, by=username(request))
     return _shown(project_id, number)
+
+
+def _marked(response: HttpResponse, project_id: int, number: int) -> api_schemas.Issue:
+    shown = _shown(project_id, number)
+    return etags.mark(response, shown, {"title": shown.title, "body": shown.body})
 
 
 def _shown(project_id: int, number: int) -> api_schemas.Issue:

@@ -19,6 +19,17 @@ from trackers.builtin.models import Issue
 RUNS_SHOWN = 10
 LAST_PAGE = 10_000
 
+ISSUE_LIST = {"issue-rows": "issues/_rows"}
+ISSUE = {
+    "issue-state": "issues/_state",
+    "issue-act": "issues/_act",
+    "issue-thread": "issues/_thread",
+    "issue-runs": "issues/_runs",
+}
+COMMENT = {"comment-form": "issues/_comment_form"}
+LABELS = {"label-form": "issues/_label_form"}
+FORM = {"issue-form": "issues/_form"}
+
 Context = dict[str, Any]
 T = TypeVar("T")
 
@@ -105,7 +116,6 @@ def issue_list(project: Project, chosen: Filter) -> Context:
         row.run = working.get(str(row.number))  # type: ignore[attr-defined]
     return {
         "project": project,
-        "section": "issues",
         "chosen": chosen,
         "page": page,
         "labels": queries.labels(root),
@@ -119,6 +129,7 @@ def issue_detail(project: Project, number: int) -> Context:
     issue = queries.issue(project.tracker_root, number)
     runs = list(Run.objects.light().filter(project=project, issue_key=str(number))[:RUNS_SHOWN])
     pull = queries.open_pull_of(project.tracker_root, naming.branch_for(str(number)))
+    claimed = f"Pull request #{pull} of it is open." if pull is not None else ""
     return {
         "project": project,
         "issue": issue,
@@ -126,7 +137,7 @@ def issue_detail(project: Project, number: int) -> Context:
         "chosen_labels": {label.name for label in issue.labels.all()},
         "runs": runs,
         "pull": pull,
-        "why_not": why_not(project, issue, runs),
+        "why_not": why_not(project, issue, runs) or claimed,
     }
 
 

@@ -6,22 +6,24 @@ they are being sent a row says so, and whoever comes after looks at the tracker 
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from datetime import timedelta
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 
 from runs.core import writing
 from runs.core.ports import Lab
 from runs.core.states import ForgeKind, NoticeKind
 from runs.forges import cadence
-from runs.models import Project, Run, Sent
+from runs.models import Project, Run
+from runs.projects import sending
 from runs.timeline import announce
 from trackers.account import awaited
-from trackers.base import Ability, Issue, NewIssue, Refused, Tracker, Unreachable
+from trackers.base import Ability, Issue, NewIssue, Refused, Tracker
 
+SIGNED = ", through labsite_"
+MOST_TITLE = 100
+PROMPT = "Prompt"  # the title of a text without words
 GIVEN_UP = timedelta(minutes=1)
 STEP_SECONDS, STEPS = 0.2, 100
 
@@ -32,7 +34,7 @@ def comment(
     """Comment on an issue; False when it is its newest comment already. Raises TrackerError."""
     tracker = able(lab, project, Ability.COMMENT)
     words = signed(project, body, by)
-    with awaited(), alone(lab, project, "comment", key, words):
+    with awaited(), sending.alone(lab, project, "comment", key, words):
         issue = tracker.issue(project.tracker_root, key)
         if [one.body.strip() for one in issue.comments[-1:]] == [words.strip()]:
             return False
@@ -58,10 +60,31 @@ def create(
     tracker = able(lab, project, Ability.CREATE_ISSUE)
     title, body = writing.title(title), writing.body(body)
     new = NewIssue(title, signed(project, body, by), tuple(labels), by)
-    with awaited(), alone(lab, project, "issue", title, body):
+    with awaited(), sending.alone(lab, project, "issue", title, body):
         issue = tracker.create_issue(project.tracker_root, new)
     _tell(lab, project, issue.key, f"issue written: {writing.one_line(title)}", by)
     return issue
+
+
+def of_prompt(
+    lab: Lab, project: Project, prompt: str, *, labels: Collection[str] = (), by: str
+) -> Issue:
+    """Write an issue that holds a prompt, masked. Raises as `create`."""
+    title, body = title_of(lab, prompt), lab.mask(prompt)
+    return create(lab, project, title=title, body=body, labels=labels, by=by)
+
+
+def title_of(lab: Lab, prompt: str) -> str:
+    """The title of the issue that holds a prompt: its first line with words, masked."""
+    lines = (line.strip("# ") for line in lab.mask(prompt).splitlines())
+    return writing.one_line(next(filter(None, lines), PROMPT), MOST_TITLE)
+
+
+def holds(lab: Lab, project: Project, issue: Issue, prompt: str) -> bool:
+    """Whether an issue was written of this very prompt, whoever wrote it."""
+    body, words = writing.clean(issue.body).strip(), writing.clean(lab.mask(prompt)).strip()
+    by = body.removeprefix(words).strip().removeprefix("_").removesuffix(SIGNED)
+    return body == signed(project, words, by).strip()
 
 
 def close(lab: Lab, project: Project, key: str, *, by: str) -> None:
@@ -98,32 +121,7 @@ def signed(project: Project, body: str, by: str) -> str:
     """The words with who wrote them: a forge shows only the account of labsite."""
     if not by or project.tracker not in list(ForgeKind):
         return body
-    return f"{body.rstrip()}\n\n_{writing.one_line(by)}, through labsite_".strip()
-
-
-@contextmanager
-def alone(lab: Lab, project: Project, *words: str) -> Iterator[None]:
-    """While nobody else sends the same; who died in the middle counts for a minute.
-
-    Raises Unreachable when somebody takes too long.
-    """
-    digest = hashlib.sha256("\n".join(words).encode()).hexdigest()
-    row = _begin(lab, project, digest)
-    try:
-        yield
-    finally:
-        Sent.objects.filter(pk=row.pk).delete()
-
-
-def _begin(lab: Lab, project: Project, digest: str) -> Sent:
-    for _ in range(STEPS):
-        Sent.objects.filter(begun_at__lt=lab.now() - GIVEN_UP).delete()
-        try:
-            with transaction.atomic():
-                return Sent.objects.create(project=project, digest=digest, begun_at=lab.now())
-        except IntegrityError:
-            lab.pause(STEP_SECONDS)
-    raise Unreachable("The same words are being sent just now. Ask again in a moment.")
+    return f"{body.rstrip()}\n\n_{writing.one_line(by)}{SIGNED}".strip()
 
 
 def _write(

@@ -10,37 +10,38 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from runs.issues import acts, live, pages
+from runs.core.states import NoticeKind
+from runs.issues import acts, pages
 from runs.issues.acts import IssueRefused
-from runs.models import Project
-from runs.web import answers
+from runs.models import Notice, Project
+from runs.settings import edit_forms, edits
+from runs.web import answers, live
 from runs.web.access import act, look, username
+from runs.web.live import Live
 from runs.wiring import lab
 from trackers.base import NotFound, TrackerError
-from trackers.builtin.store import Changed, version
-
-CHANGED = (
-    "Somebody else changed this issue while you were editing it. Your text is not saved yet. "
-    "Compare it with theirs below; Save replaces theirs."
-)
+from trackers.builtin.models import Issue
 
 
 @require_GET
 @look
 def issue_list(request: HttpRequest, project_id: int) -> HttpResponse:
     """The issues of a project, narrowed by state, label and text."""
-    project = pages.project_of(project_id)
-    facts = pages.facts(pages.issue_list, project, pages.read_filter(request.GET))
-    return live.page(request, project, "issues/list.html", facts, "issues-live")
+    shown = _list(request, project_id)
+    return live.page(request, "issues/list.html", shown, "runs:issues-live", project_id)
 
 
 @require_GET
 @look
 def issue_list_live(request: HttpRequest, project_id: int) -> HttpResponse:
     """The live parts of the list, narrowed alike."""
+    return live.refresh(request, _list(request, project_id))
+
+
+def _list(request: HttpRequest, project_id: int) -> Live:
     project = pages.project_of(project_id)
     facts = pages.facts(pages.issue_list, project, pages.read_filter(request.GET))
-    return live.refresh(request, project, live.ISSUE_LIST, facts)
+    return live.of_project(project, pages.ISSUE_LIST, facts)
 
 
 @require_GET
@@ -54,9 +55,7 @@ def issue(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
 @look
 def issue_refresh(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """The live parts of one issue; what is being typed beside them is left alone."""
-    project = pages.project_of(project_id)
-    facts = pages.facts(pages.issue_detail, project, number)
-    return live.refresh(request, project, live.ISSUE, facts)
+    return live.refresh(request, _issue(pages.project_of(project_id), number))
 
 
 @require_http_methods(["GET", "POST"])
@@ -88,7 +87,10 @@ def issue_edit(request: HttpRequest, project_id: int, number: int) -> HttpRespon
     project = pages.project_of(project_id)
     stored = pages.facts(pages.stored, project, number)()
     typed = _typed(request, title=stored.title, body=stored.body)
-    seen = request.POST.get("seen", "")
+    for name in ("title", "body"):
+        if request.POST.get(f"{edit_forms.TAKE}{name}") == edit_forms.THEIRS:
+            typed[name] = getattr(stored, name)
+    seen = request.POST.get("seen", "")[: edits.MOST]
     if request.method == "POST":
         what = {"title": typed["title"], "body": typed["body"], "seen": seen}
         try:
@@ -96,10 +98,11 @@ def issue_edit(request: HttpRequest, project_id: int, number: int) -> HttpRespon
             return answers.elsewhere(request, reverse("runs:issue", args=[project.pk, number]))
         except IssueRefused as error:
             typed["errors"] = {error.field: error.text}
-        except Changed:
+        except edits.ChangedMeanwhile as meanwhile:
             stored = pages.facts(pages.stored, project, number)()
-            typed["errors"], seen = {"seen": CHANGED}, ""
-    seen = seen or version(stored.title, stored.body)
+            typed["conflict"] = _conflict(project, stored, typed)
+            typed["errors"], seen = {"seen": meanwhile.text}, ""
+    seen = seen or acts.mark(stored)
     return _form(request, project, {**typed, "issue": stored, "seen": seen})
 
 
@@ -115,7 +118,7 @@ def issue_comment(request: HttpRequest, project_id: int, number: int) -> HttpRes
         return _wrong_comment(request, project, number, body, error)
     except NotFound as error:
         raise Http404(str(error)) from error
-    return _changed(request, project, number, {**live.ISSUE, **live.COMMENT})
+    return _changed(request, project, number, {**pages.ISSUE, **pages.COMMENT})
 
 
 @require_POST
@@ -137,32 +140,34 @@ def issue_labels(request: HttpRequest, project_id: int, number: int) -> HttpResp
     """Make the ticked labels the labels of the issue."""
     project = pages.project_of(project_id)
     labels = request.POST.getlist("labels")
+    was = request.POST.getlist("was") if "shown" in request.POST else None
     try:
-        acts.set_labels(lab(), project, number, labels=labels, by=username(request))
+        acts.set_labels(lab(), project, number, labels=labels, by=username(request), was=was)
     except IssueRefused as error:
         back = reverse("runs:issue", args=[project.pk, number])
         return answers.failed(request, f"{error} The labels were not changed.", 422, back)
     except NotFound as error:
         raise Http404(str(error)) from error
-    return _changed(request, project, number)
+    return _changed(request, project, number, {**pages.ISSUE, **pages.LABELS})
 
 
 def _changed(
     request: HttpRequest,
     project: Project,
     number: int,
-    parts: Mapping[str, str] = live.ISSUE,
+    parts: Mapping[str, str] = pages.ISSUE,
 ) -> HttpResponse:
-    facts = pages.facts(pages.issue_detail, project, number)
     back = reverse("runs:issue", args=[project.pk, number])
-    return live.changed(request, project, parts, facts, back)
+    return live.changed(request, _issue(project, number, parts), back)
+
+
+def _issue(project: Project, number: int, parts: Mapping[str, str] = pages.ISSUE) -> Live:
+    return live.of_project(project, parts, pages.facts(pages.issue_detail, project, number))
 
 
 def _detail(request: HttpRequest, project: Project, number: int, **typed: Any) -> HttpResponse:
-    facts = pages.facts(pages.issue_detail, project, number)
-    return live.page(
-        request, project, "issues/detail.html", lambda: {**facts(), **typed}, "issue-live", number
-    )
+    shown, at = _issue(project, number), (project.pk, number)
+    return live.page(request, "issues/detail.html", shown, "runs:issue-live", *at, **typed)
 
 
 def _wrong_comment(
@@ -173,7 +178,7 @@ def _wrong_comment(
         return _detail(request, project, number, **typed)
     issue = pages.facts(pages.stored, project, number)()
     context = {**typed, "project": project, "issue": issue}
-    return live.refused(request, live.COMMENT, context, error.text)
+    return live.refused(request, pages.COMMENT, context, error.text)
 
 
 def _typed(request: HttpRequest, **first: Any) -> dict[str, Any]:
@@ -188,11 +193,29 @@ def _typed(request: HttpRequest, **first: Any) -> dict[str, Any]:
     }
 
 
+def _conflict(project: Project, stored: Issue, typed: dict[str, Any]) -> edit_forms.Conflict:
+    """Who changed the issue meanwhile, and both texts."""
+    labels = (("title", "Title"), ("body", "What should be done"))
+    both = [
+        edit_forms.Both(name, label, typed[name].replace("\r\n", "\n"), getattr(stored, name))
+        for name, label in labels
+    ]
+    told = Notice.objects.filter(
+        project=project, issue_key=str(stored.number), kind=NoticeKind.ISSUE_CHANGED
+    )
+    return edit_forms.told_of(both, told.filter(text__startswith="issue edited"))
+
+
 def _form(request: HttpRequest, project: Project, typed: dict[str, Any]) -> HttpResponse:
     labels = pages.facts(pages.form_labels, project)()
     context = {**typed, "project": project, "labels": labels, "address": request.path}
     errors = typed["errors"]
     if errors and answers.is_htmx(request):
-        return live.refused(request, live.FORM, context, " ".join(errors.values()))
-    page = render(request, "issues/form.html", context, status=422 if errors else 200)
+        return live.refused(request, pages.FORM, context, " ".join(errors.values()))
+    page = render(
+        request,
+        "issues/form.html",
+        context,
+        status=409 if "seen" in errors else 422 if errors else 200,
+    )
     return answers.fresh(page)

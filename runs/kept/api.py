@@ -58,11 +58,14 @@ def parked_discard(
     """Remove a parked branch and its worktree, whatever their state; the rescue that holds both.
 
     Its branch on origin goes too, rescued as well, and an open pull request of it is closed; what
-    origin does not let go is told on the timeline. Large files are rescued first, so the answer may
+    origin does not let go is told on the timeline. Work that the gates accepted and whose issue
+    labsite has still to close is refused (`accepted`) unless `even_accepted` is given; that issue
+    stays open then. Large files are rescued first, so the answer may
     take minutes.
     """
     by, patient = username(request), lambda _: None
-    done = discard.discard(lab(), project_of(project_id), given.branch, by, patient)
+    project = project_of(project_id)
+    done = discard.discard(lab(), project, given.branch, by, patient, given.even_accepted)
     return schemas.rescue(done.rescue)
 
 
@@ -76,12 +79,8 @@ def rescue_list(
 ) -> schemas.Rescues:
     """What was kept before it was removed, newest first."""
     rows = Rescue.objects.filter(project=project_of(project_id))
-    if wanted.cursor:
-        rows = rows.filter(pk__lt=wanted.cursor)
-    page, last = showing.cut(list(rows[: wanted.limit + 1]), wanted.limit)
-    return schemas.Rescues(
-        items=[schemas.rescue(row) for row in page], next=last.pk if last else None
-    )
+    page, cursor = showing.page(rows, wanted)
+    return schemas.Rescues(items=[schemas.rescue(row) for row in page], next=cursor)
 
 
 @router.post(

@@ -17,10 +17,10 @@ from django.db.models import F
 from runs.core import naming
 from runs.core.kept_ports import Branch
 from runs.core.ports import Lab, SeamError, Sighting
+from runs.forges import tracker_cache
 from runs.kept import owners
 from runs.kept.owners import Remembered
 from runs.models import Host, Parked, Project
-from runs.pulls import closed
 
 logger = logging.getLogger(__name__)
 
@@ -133,28 +133,38 @@ def take(lab: Lab, project: Project) -> int | None:
     trees = {one.name: _folder(lab, worktree_of(lab, one, known)) for one in found}
     counts = _unpushed(lab, project, found)
     with transaction.atomic():
-        Parked.objects.filter(project=project).exclude(branch__in=trees).delete()
+        here = Parked.objects.filter(project=project, host=lab.host)
+        here.exclude(branch__in=trees).delete()
         Parked.objects.bulk_create(
             [
-                _row(project, one, trees[one.name], *counts.get(one.name, (None, "")))
+                _row(lab, project, one, trees[one.name], *counts.get(one.name, (None, "")))
                 for one in found
             ],
             update_conflicts=True,
-            unique_fields=["project", "branch"],
+            unique_fields=["project", "host", "branch"],
             update_fields=["tip", "worktree", "committed_at", "unpushed", "compared"],
             batch_size=200,
         )
-        rows = Project.objects.filter(pk=project.pk).exclude(parked=len(found))
-        if rows.update(parked=len(found)) and (project.parked or found):
+        count = len(found) + _elsewhere(lab, project)
+        rows = Project.objects.filter(pk=project.pk).exclude(parked=count)
+        if rows.update(parked=count) and (project.parked or found):
             Host.objects.filter(name=lab.host).update(looked=F("looked") + 1)
-    project.parked = len(found)
-    closed.keep_only(lab, project, trees)
+    project.parked = count
+    tracker_cache.keep_closed(lab, project, trees)
     return len(found)
 
 
-def _row(project: Project, one: Branch, tree: str, unpushed: int | None, compared: str) -> Parked:
+def _elsewhere(lab: Lab, project: Project) -> int:
+    """How many other hosts keep; none is asked where this host is the project's only one."""
+    return Parked.objects.filter(project=project).exclude(host=lab.host).count()
+
+
+def _row(
+    lab: Lab, project: Project, one: Branch, tree: str, unpushed: int | None, compared: str
+) -> Parked:
     return Parked(
         project=project,
+        host=lab.host,
         branch=one.name,
         tip=one.tip,
         worktree=tree,
@@ -172,7 +182,7 @@ def _unpushed(
         return {}
     repo, base = project.repo(lab.paths), project.default_branch
     found = [one for one in found if one.tip]
-    rows = Parked.objects.filter(project=project)
+    rows = Parked.objects.filter(project=project, host=lab.host)
     stored = {
         branch: (count, pair)
         for branch, count, pair in rows.values_list("branch", "unpushed", "compared")

@@ -9,15 +9,16 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.db import IntegrityError, InterfaceError, OperationalError, transaction
+from django.db.models import QuerySet
 
-from runs.core import database, naming
+from runs.core import database, lease, naming
 from runs.core.kept_ports import Branch
 from runs.core.ports import Lab, Moved, Rejected, SeamError
 from runs.core.refusal import ActRefused
-from runs.core.states import NoticeKind, TrackerKind
+from runs.core.states import NoticeKind, Outcome, TrackerKind
 from runs.forges import cadence
-from runs.kept import counts, owners, rescue, teardown
-from runs.models import Discarding, Project, Rescue, StartRequest
+from runs.kept import counts, discard_rules, owners, rescue, teardown
+from runs.models import Discarding, Parked, Project, Rescue, Run, StartRequest
 from runs.projects import git_credentials
 from runs.pulls import acts as pulls
 from runs.pulls import mergeable
@@ -49,6 +50,29 @@ class _Pushed:
     error: str = ""
 
 
+def accepted(project: Project, branch: str) -> str:
+    """What accepted work a discard of this branch would give up, in sentences; empty without any."""
+    row = _accepted(project, branch).order_by("-pk").first()
+    if row is None:
+        return ""
+    found = discard_rules.Accepted(
+        row.pk, row.issue_key, row.accepted_commit, row.close_asked_at is not None
+    )
+    return discard_rules.warning(found)
+
+
+def accepted_among(project: Project, branches: Sequence[str]) -> frozenset[str]:
+    """Those of these branches that hold such work."""
+    rows = _accepted(project, *branches).values_list("branch", flat=True)
+    return frozenset(rows) if branches else frozenset()
+
+
+def _accepted(project: Project, *branches: str) -> QuerySet[Run]:
+    """Runs on these branches that their gates accepted and whose issue labsite has still to close."""
+    rows = Run.objects.filter(project=project, branch__in=branches, outcome=Outcome.SUCCEEDED)
+    return rows.filter(closed_at=None).exclude(accepted_commit="")
+
+
 def check(lab: Lab, project: Project, branch: str) -> None:
     """Raise DiscardRefused or SeamError for what `discard` would not even begin."""
     _check_name(branch)
@@ -62,6 +86,7 @@ def discard(
     branch: str,
     by: str,
     tell: Callable[[int], None] | None = None,
+    even_accepted: bool = False,
 ) -> Discarded:
     """Remove a parked branch and its worktree, whatever their state, and its branch on origin.
 
@@ -69,10 +94,13 @@ def discard(
     pull request of it would pass for that run's delivery. What origin does not let go stays, and
     the answer says so. Of a branch that is gone its worktree goes. Killed in the middle, it is
     still parked, here or on origin, and the rescues are there; pressed again it goes on. With
-    `tell` it may take hours, and hears of the bytes stored. Raises DiscardRefused, and SeamError
-    when something could not be told, kept or removed.
+    `tell` it may take hours, and hears of the bytes stored. Accepted work whose issue labsite has
+    still to close goes `even_accepted` alone, and that issue stays open then. Raises DiscardRefused,
+    and SeamError when something could not be told, kept or removed.
     """
     _check_name(branch)
+    if not even_accepted:
+        _check_accepted(project, branch)
     repo = project.repo(lab.paths)
     _check_merge(lab, project, branch)
     there = _on_origin(lab, project, branch)
@@ -98,6 +126,12 @@ def discard(
     _tell(lab, project, branch, by, told)
     counts.take(lab, project)
     return Discarded(kept, told)
+
+
+def _check_accepted(project: Project, branch: str) -> None:
+    if said := accepted(project, branch):
+        text = f"{said} Nothing was removed. Say so explicitly to discard it all the same."
+        raise DiscardRefused(text, code="accepted")
 
 
 def _check_name(branch: str) -> None:
@@ -235,6 +269,9 @@ def _tell(lab: Lab, project: Project, branch: str, by: str, on_origin: str) -> N
     with transaction.atomic():
         text = f"{branch} was discarded with its worktree{free}"
         text = f"{text}. {on_origin}" if on_origin else text
+        # Nothing is left to be proven or pushed: labsite does not close that issue any more.
+        if _accepted(project, branch).update(accepted_commit="", close_asked_at=None):
+            text = f"{text.rstrip('.')}. The work was accepted; its issue stays open"
         announce.tell(lab, NoticeKind.WORK_DISCARDED, text, project=project, issue_key=key, by=by)
         cadence.wake(lab, project.pk)
         transaction.on_commit(lambda: lab.bell.look(project.slug), robust=True)
@@ -247,15 +284,19 @@ NO_DATABASE = (OperationalError, InterfaceError)
 _CARRIED_OUT: set[tuple[str, int]] = set()  # what this process is at, whatever its rows say
 
 
-def begin(lab: Lab, project: Project, branch: str, by: str) -> Discarded | Discarding:
+def begin(
+    lab: Lab, project: Project, branch: str, by: str, *, even_accepted: bool = False
+) -> Discarded | Discarding:
     """Discard at once what is small, and have the worker discard what is large.
 
     Raises DiscardRefused and SeamError as `discard.discard` does.
     """
+    if not even_accepted:
+        _check_accepted(project, branch)
     weight = _weight(lab, project, branch)
     _refuse_second(project, branch)
     if weight is not None and weight < LARGE:
-        done = discard(lab, project, branch, by)
+        done = discard(lab, project, branch, by, even_accepted=True)
         Discarding.objects.filter(project=project, branch=branch).delete()
         return done
     check(lab, project, branch)
@@ -295,7 +336,8 @@ def _carry_out(lab: Lab, pk: int) -> None:
     row = Discarding.objects.select_related("project").get(pk=pk)
     why = ""
     try:
-        discard(lab, row.project, row.branch, row.by, _told(lab, row.pk))
+        # Whoever asked was told what is given up before the row was made.
+        discard(lab, row.project, row.branch, row.by, _told(lab, row.pk), even_accepted=True)
     except DiscardRefused as error:
         # Killed after it was done, or there was nothing: the new run is asked for all the same.
         why = "" if row.restarts and error.code == "gone" else str(error)
@@ -334,14 +376,35 @@ def _done(lab: Lab, row: Discarding) -> None:
 def tend(lab: Lab) -> None:
     """Ask again for what no worker carries out any more."""
     for row in Discarding.objects.filter(error=""):
+        if _is_kept_elsewhere(lab, row):
+            continue
         is_lost = not row.process and lab.now() - row.asked_at > TAKEN_WITHIN
-        if row.process and lab.is_process_alive(row.process) is False:
+        if row.process and _is_gone(lab, row):
             is_lost = True
         if row.process == lab.process and (row.process, row.pk) not in _CARRIED_OUT:
             is_lost = True  # its end could not be stored
         same = Discarding.objects.filter(pk=row.pk, error="", process=row.process)
         if is_lost and same.update(process="", asked_at=lab.now()):
             lab.queue.discard(row.pk)
+
+
+def _is_kept_elsewhere(lab: Lab, row: Discarding) -> bool:
+    """Whether another host has the branch and this one has not: that host carries it out."""
+    hosts = _keepers(row)
+    return bool(hosts) and lab.host not in hosts
+
+
+def _is_gone(lab: Lab, row: Discarding) -> bool:
+    """Whether nobody carries it out any more; where this host alone has the branch, nobody else did."""
+    if _keepers(row) == {lab.host}:
+        return lab.is_process_alive(row.process) is False
+    return lease.is_gone(lab, row.process)
+
+
+def _keepers(row: Discarding) -> set[str]:
+    """The hosts that are known to have the branch."""
+    kept = Parked.objects.filter(project=row.project_id, branch=row.branch)
+    return set(kept.values_list("host", flat=True))
 
 
 def _refuse_second(project: Project, branch: str) -> None:

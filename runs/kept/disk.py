@@ -28,7 +28,7 @@ def measure(lab: Lab, project: Project) -> int:
     """Store the size of repository and worktrees; bytes in all. Raises SeamError."""
     repo = project.repo(lab.paths)
     trees = {Path(b.worktree) for b in lab.repos.branches(repo, naming.MANAGED) if b.worktree}
-    parked = list(Parked.objects.filter(project=project))
+    parked = list(Parked.objects.filter(project=project, host=lab.host))
     folders = {row.pk: lab.paths.worktrees / row.worktree for row in parked if row.worktree}
     trees |= set(folders.values())
     sizes = lab.repos.sizes([repo, *sorted(trees)])

@@ -12,6 +12,7 @@ class Parked(models.Model):
     """A managed branch that nothing live owns, as last counted. Git is asked anew for its details."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="parked_rows")
+    host = models.CharField(max_length=100, default="", help_text="The host whose git has it.")
     branch = models.CharField(max_length=200)
     tip = models.CharField(max_length=64)
     worktree = models.CharField(
@@ -31,7 +32,9 @@ class Parked(models.Model):
     class Meta:
         ordering = ["-committed_at", "branch"]
         constraints = [
-            models.UniqueConstraint(fields=["project", "branch"], name="parked_once_per_branch")
+            models.UniqueConstraint(
+                fields=["project", "host", "branch"], name="parked_once_per_host_and_branch"
+            )
         ]
 
     def __str__(self) -> str:

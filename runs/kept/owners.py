@@ -11,22 +11,30 @@ from django.db.models import Q
 from runs.core import naming
 from runs.core.ports import Sighting
 from runs.core.states import Outcome
-from runs.models import Fixer, ManualSession, Project, Rescue, Run
+from runs.kept.teardown_rules import ENDED_WELL
+from runs.models import Fixer, LoopIssue, ManualSession, Project, Rescue, Run
+
+_EMPTY = (Outcome.NO_CHANGE, Outcome.OBSOLETE)
 
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What the newest run of a branch left in the database; empty where there was none."""
+    """What the newest run of a branch left in the database; empty where there was none.
+
+    `closed_empty`: it had nothing to deliver and labsite closed its issue, so that its branch
+    claims nothing any more.
+    """
 
     fork_point: str = ""
     worktree: str = ""
     outcome: str = ""
     run_id: int | None = None
+    closed_empty: bool = False
 
     @property
     def keeps_worktree(self) -> bool:
         """Whether the worktree stays for inspection, clean or not."""
-        return bool(self.outcome) and self.outcome != Outcome.SUCCEEDED
+        return bool(self.outcome) and self.outcome not in ENDED_WELL
 
 
 def owned(project: Project, sightings: Mapping[str, Sighting] | None = None) -> frozenset[str]:
@@ -61,13 +69,22 @@ def remembered(project: Project) -> Mapping[str, Remembered]:
     rows = (
         Run.objects.filter(project=project)
         .order_by("pk")
-        .values_list("branch", "fork_point", "worktree", "outcome", "pk")
+        .values_list("branch", "fork_point", "worktree", "outcome", "pk", "closed_at")
     )
-    people = ManualSession.objects.filter(project=project)
-    driven = people.values_list("branch", "fork_point", "worktree")
-    mended = Fixer.objects.filter(project=project).values_list("branch", "fork_point", "worktree")
-    found = {row[0]: Remembered(row[1], row[2]) for row in (*driven, *mended)}
-    return found | {row[0]: Remembered(row[1], row[2], row[3], row[4]) for row in rows}
+    names = ("branch", "fork_point", "worktree")
+    people = ManualSession.objects.filter(project=project).order_by().values_list(*names)
+    mended = Fixer.objects.filter(project=project).order_by().values_list(*names)
+    found = {row[0]: Remembered(row[1], row[2]) for row in people.union(mended, all=True)}
+    # The run of a loop that stays names its newest branch alone; the ones before were completed.
+    before = LoopIssue.objects.filter(loop__run__project=project, end=LoopIssue.End.COMPLETED)
+    found |= {
+        branch: Remembered(fork, "", Outcome.SUCCEEDED, run_id)
+        for branch, fork, run_id in before.values_list("branch", "fork_point", "loop__run_id")
+    }
+    return found | {
+        branch: Remembered(fork, tree, outcome, pk, bool(closed) and outcome in _EMPTY)
+        for branch, fork, tree, outcome, pk, closed in rows
+    }
 
 
 def restored(project: Project) -> frozenset[str]:

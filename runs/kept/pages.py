@@ -13,8 +13,10 @@ from django.utils.text import slugify
 
 from runs.core import budgets
 from runs.core.ports import Lab
+from runs.hosts import kept_elsewhere
+from runs.hosts.kept_elsewhere import FarListing
 from runs.kept import discard, disk, parked, retention
-from runs.models import Project, Rescue, Settings
+from runs.models import Project, Rescue, Run, Settings
 from runs.pulls import diff
 
 RESCUES = 50
@@ -32,8 +34,30 @@ def strip(lab: Lab, project: Project, page: int, can_act: bool) -> Mapping[str, 
         **discards(project, found.page),
         "listing": found,
         "rows": rows,
+        "far": [_far(lab, one) for one in kept_elsewhere.listings(lab, project)],
         "can_act": can_act,
         "now": lab.now(),
+    }
+
+
+def _far(lab: Lab, one: FarListing) -> Mapping[str, Any]:
+    """What another host keeps, with names in the page that no row of this one has."""
+    ids = _ids([entry.branch for entry in one.listing.entries])
+    rows = [
+        {
+            "entry": entry,
+            "id": f"{slugify(one.host)}-{name}",
+            "age": budgets.short(lab.now() - entry.at),
+        }
+        for name, entry in zip(ids, one.listing.entries, strict=True)
+    ]
+    more = max(0, one.listing.total - len(rows))
+    return {
+        "host": one.host,
+        "listing": one.listing,
+        "rows": rows,
+        "counted": one.counted,
+        "more": more,
     }
 
 
@@ -99,16 +123,24 @@ def disk_use(project: Project) -> Mapping[str, Any]:
 
 def held(lab: Lab, rescue: Rescue) -> Mapping[str, Any]:
     """What a rescue holds: files that were not committed with their diffs, and the commits' files."""
-    found = parked.held(lab, rescue)
+    host = kept_elsewhere.host_of(lab, rescue)
+    found = parked.held(lab.at(host) if host else lab, rescue)
     ((_, until),) = _with_times(lab, [rescue])
     return {
         "project": rescue.project,
         "rescue": rescue,
+        "host": host,
         "until": until,
         "held": found,
         "files": diff.files(found.uncommitted, found.patch),
         "now": lab.now(),
     }
+
+
+def left_by(project: Project, branch: str) -> int | None:
+    """The newest run of a branch, whose page shows what is on it."""
+    rows = Run.objects.filter(project=project, branch=branch).order_by("-pk")
+    return rows.values_list("pk", flat=True).first()
 
 
 def project_of(project_id: int) -> Project:

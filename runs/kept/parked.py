@@ -52,6 +52,7 @@ class Entry:
     stands_on: str = ""
     is_linked: bool = True
     is_discarding: bool = False
+    is_accepted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +84,34 @@ class Held:
     error: str = ""
 
 
-def listing(lab: Lab, project: Project, page: int = 1) -> Listing:
-    """One page of what is parked, newest first. Never raises for what git or a tracker does."""
+def listing(lab: Lab, project: Project, page: int = 1, *, is_alone: bool = True) -> Listing:
+    """One page of what is parked, newest first. Never raises for what git or a tracker does.
+
+    Not `is_alone`: another host shows what origin alone has, and asks for pull requests.
+    """
     known = owners.remembered(project)
     try:
         found = counts.everything(lab, project, known)
     except SeamError as error:
         return Listing(error=str(error))
-    remote = _only_on_origin(lab, project, found)
+    remote = _only_on_origin(lab, project, found) if is_alone else []
     found = [*found, *remote]
     page = min(max(1, page), max(1, -(-len(found) // PAGE)))
     some = found[(page - 1) * PAGE : page * PAGE]
-    measured = Parked.objects.filter(project=project, branch__in=[one.name for one in some])
+    measured = Parked.objects.filter(
+        project=project, host=lab.host, branch__in=[one.name for one in some]
+    )
     sizes = dict(measured.values_list("branch", "bytes"))
-    pulls, pulls_error = _pulls(lab, project, some)
+    wanted = [one.name for one in some] if is_alone else []
+    pulls, pulls_error = pulls_of(lab, project, wanted)
+    accepted = discard.accepted_among(project, [one.name for one in some])
     discards = {row.branch for row in discard.of(project) if not row.error}
     entries = [
         replace(
             _entry(lab, project, one, known, sizes, pulls),
             is_remote=one in remote,
             is_discarding=one.name in discards,
+            is_accepted=one.name in accepted,
         )
         for one in some
     ]
@@ -208,7 +217,7 @@ def _maybe(ask: Callable[[], T]) -> T | None:
         return None
 
 
-def _pulls(lab: Lab, project: Project, some: Sequence[Branch]) -> tuple[Sequence[Pull], str]:
+def pulls_of(lab: Lab, project: Project, some: Sequence[str]) -> tuple[Sequence[Pull], str]:
     """The pull requests of a page of branches, in one call."""
     tracker = lab.tracker_for(project.tracker) if project.tracker else None
     if tracker is None or Ability.PULLS not in tracker.abilities or not some:
@@ -216,7 +225,7 @@ def _pulls(lab: Lab, project: Project, some: Sequence[Branch]) -> tuple[Sequence
     root = project.tracker_root
     try:
         with awaited():
-            found = tracker.pulls({root: [one.name for one in some]}).get(root)
+            found = tracker.pulls({root: list(some)}).get(root)
     except TrackerError as error:
         return [], str(error)
     if found is not None:

@@ -20,9 +20,10 @@ class Page(BaseModel):
 
 
 class DiscardGiven(asked.Given):
-    """The branch to let go."""
+    """The branch to let go; `even_accepted` also where labsite has still to close its issue."""
 
     branch: Annotated[str, Field(min_length=1, max_length=200, pattern=asked.NO_NUL)]
+    even_accepted: bool = False
 
 
 class Parked(BaseModel):

@@ -38,7 +38,8 @@ class TornDown:
 class Piece:
     """One branch and its worktree, if it has one, with what the product remembers of it.
 
-    `stays`: the branch is not deleted even when it was merged.
+    `stays`: the branch is not deleted even when it was merged. `claims_nothing`: it is known that
+    its issue needs it no longer.
     """
 
     branch: str
@@ -46,6 +47,7 @@ class Piece:
     fork_point: str = ""
     merged_heads: frozenset[str] = frozenset()
     stays: bool = False
+    claims_nothing: bool = False
 
 
 def tear_down(
@@ -105,7 +107,7 @@ def _tear_down(
     if path is not None and not is_ours(lab, path):
         return TornDown(warning=f"{path} is not a worktree that labsite made, so it was left alone")
     held = _is_ancestor(lab, project, repo, tip)
-    is_claim = _is_claim(project, piece.branch)
+    is_claim = _is_claim(project, piece.branch) and not piece.claims_nothing
     facts = MergeFacts(tip, piece.fork_point, held, is_claim, piece.merged_heads)
     merged = False if piece.stays else is_merged(facts)
     is_there = path is not None and path.exists()

@@ -8,6 +8,8 @@ from datetime import timedelta
 from runs.core.states import Outcome
 
 CLOSING = timedelta(seconds=60)
+# What leaves nothing to look at: delivered, or with nothing to deliver.
+ENDED_WELL = (Outcome.SUCCEEDED, Outcome.NO_CHANGE, Outcome.OBSOLETE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +21,11 @@ class Teardown:
 
 
 def teardown(outcome: Outcome, unsaved: bool | None) -> Teardown:
-    """The rule: only a success with a clean worktree is tidied; unsaved work is never removed.
+    """The rule: only what ended well with a clean worktree is tidied; unsaved work never goes.
 
     `unsaved` is None when git could not say; then everything is kept.
     """
-    if outcome is not Outcome.SUCCEEDED:
+    if outcome not in ENDED_WELL:
         return Teardown(remove=False)
     if unsaved is None:
         return Teardown(False, "git could not say whether the worktree is clean, so it was kept")

@@ -11,23 +11,23 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
-from runs.core.ports import SeamError
+from runs.core.ports import MaybeGiven, SeamError
+from runs.hosts import kept_elsewhere
 from runs.kept import discard as kept_discard
 from runs.kept import pages
 from runs.kept import restore as kept_restore
 from runs.kept.discard import DiscardRefused
 from runs.models import Discarding, Project
-from runs.overview import queries
 from runs.people.stepup import confirmed
 from runs.web import answers, fragments, live
 from runs.web.access import act, look, may_act, username
-from runs.web.live import Parts
+from runs.web.live import Live
 from runs.web.refusals import status_of
 
 PARKED = {
-    "parked-list": "kept/_list.html",
-    "rescues": "kept/_rescues.html",
-    "disk": "kept/_disk.html",
+    "parked-list": "kept/_list",
+    "rescues": "kept/_rescues",
+    "disk": "kept/_disk",
 }
 
 
@@ -35,18 +35,18 @@ PARKED = {
 @look
 def parked(request: HttpRequest, project_id: int) -> HttpResponse:
     """What is parked and what was rescued of one project."""
-    frame = queries.frame(wiring.lab())
-    return live.listed(request, "kept/parked.html", _parts(request, project_id), frame)
+    shown = _parts(request, project_id)
+    return live.page(request, "kept/parked.html", shown, "runs:parked-live", project_id)
 
 
 @require_GET
 @look
 def parked_live(request: HttpRequest, project_id: int) -> HttpResponse:
     """The same, asked of git again when something was told of the project, or once a minute."""
-    return live.relisted(request, _parts(request, project_id))
+    return live.refresh(request, _parts(request, project_id))
 
 
-def _parts(request: HttpRequest, project_id: int) -> Parts:
+def _parts(request: HttpRequest, project_id: int) -> Live:
     lab, project = wiring.lab(), pages.project_of(project_id)
 
     def facts() -> dict[str, Any]:
@@ -56,7 +56,7 @@ def _parts(request: HttpRequest, project_id: int) -> Parts:
             **pages.disk_use(project),
         }
 
-    return Parts(PARKED, facts, fragments.seen_of(project))
+    return Live(f"issues:{project.pk}", PARKED, facts, fragments.seen_of(project), is_asked=True)
 
 
 @require_GET
@@ -82,15 +82,26 @@ def discard(request: HttpRequest, project_id: int) -> HttpResponse:
     """Discard a parked branch; without the second press the question is a page."""
     lab, project = wiring.lab(), pages.project_of(project_id)
     branch, back = request.POST.get("branch", ""), reverse("runs:parked", args=[project_id])
+    host = request.POST.get("host") or request.GET.get("host", "")
     if not request.POST.get("sure"):
-        context = {"project": project, "branch": branch}
+        said = kept_discard.accepted(project, branch)
+        left_by = pages.left_by(project, branch)
+        context = {"project": project, "branch": branch, "accepted": said, "left_by": left_by}
+        context["host"] = host
         return answers.fresh(render(request, "kept/discard.html", context))
     try:
-        done = kept_discard.begin(lab, project, branch, username(request))
+        is_known = bool(request.POST.get("even_accepted"))
+        by = username(request)
+        if host:
+            text = kept_elsewhere.discard(lab, project, host, branch, by, is_known)
+            return answers.done(request, _regions(request, project), back, text)
+        done = kept_discard.begin(lab, project, branch, by, even_accepted=is_known)
     except DiscardRefused as refused:
         return answers.failed(request, refused.text, status_of(refused), back)
     except SeamError as error:
         text = f"{branch} was not discarded. What was not removed is as it was: {error}"
+        if isinstance(error, MaybeGiven):
+            text = kept_elsewhere.UNSURE
         return answers.failed(request, text, 502, back)
     if isinstance(done, Discarding):
         text = f"{branch} is being discarded. It holds large files, which are rescued first."
@@ -115,12 +126,19 @@ def restore(request: HttpRequest, project_id: int, rescue_id: int) -> HttpRespon
     """Make a rescued branch and its worktree again."""
     lab, found = wiring.lab(), pages.rescue_of(project_id, rescue_id)
     back = reverse("runs:parked", args=[project_id])
+    by = username(request)
     try:
-        name = kept_restore.restore(lab, found, username(request))
+        host = kept_elsewhere.host_of(lab, found)
+        if host:
+            name = f"{kept_elsewhere.restore(lab, found, host, by)} on host {host}"
+        else:
+            name = kept_restore.restore(lab, found, by)
     except kept_restore.RestoreRefused as refused:
         return answers.failed(request, refused.text, 409, back)
     except SeamError as error:
         text = f"{found.branch} was not restored; the rescue is as it was: {error}"
+        if isinstance(error, MaybeGiven):
+            text = kept_elsewhere.UNSURE
         return answers.failed(request, text, 502, back)
     text = f"{found.branch} was restored as {name}. It is parked again."
     return answers.done(request, _regions(request, found.project), back, text)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from django.db import IntegrityError, transaction
 
 from runs.core import naming
+from runs.core.effects import RunStart
 from runs.core.ports import Lab, Sighting
 from runs.core.states import NoticeKind, RunState
-from runs.groups import issue_tasks
 from runs.lifecycle.recovery import adoptable, maybe_adoptable
 from runs.models import Project, Run
 from runs.timeline import announce
@@ -69,7 +69,8 @@ def _adopt_one(lab: Lab, project: Project, seen: Sighting, name: naming.RunName)
                 f"session {session} was found running and is watched from now on",
                 run=run,
             )
-            issue_tasks.started(lab, run)
+            for effect in lab.effects.run_started:
+                effect(lab, RunStart(run.pk, project.pk, run.issue_key))
     except IntegrityError:
         return None
     return run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from django.http import HttpRequest
@@ -14,36 +15,63 @@ from runs.api.asked import ProjectId, RunId
 from runs.api.router import Router
 from runs.core.states import AnswerCode, RunState
 from runs.dispatch import start_answers, start_requests
+from runs.history import filters, finding
+from runs.history.filters import Place, Wanted
 from runs.lifecycle import stop
 from runs.models import Run, Settings, StartRequest
-from runs.overview import queries
 from runs.projects.api import project_of
 from runs.pulls import checks
 from runs.pulls import schemas as pull_schemas
+from runs.stop_project import stop_project
 from runs.waits import acts as wait_acts
 from runs.web.access import username
-from runs.web.refusals import Denied
+from runs.web.refusals import INVALID, Denied
 from runs.wiring import lab
 from trackers.base import NotFound
 
 router = Router(tags=["Runs"])
 of_project = Router(tags=["Runs"])
 
+LOST = "The run where this page began is gone. Ask for the first page again, without a cursor."
 ENDED = "This run had ended already, so nothing was stopped."
 
 
 @router.get("", response=replies.look(api_schemas.Runs), summary="List runs")
 def run_list(request: HttpRequest, wanted: Query[asked.RunFilter]) -> api_schemas.Runs:
-    """Runs, newest first; `outcome=active` shows those that have not ended."""
-    outcome = wanted.outcome or ""
-    rows = queries.narrowed_runs(outcome, wanted.project, wanted.cursor, wanted.issue)
-    rows = held.with_profile(rows.select_related("project"))
-    found = rows.defer("project__token")
-    page, last = showing.cut(list(found[: wanted.limit + 1]), wanted.limit)
+    """Runs, newest first unless `sort` says otherwise, by the filters of the page *History*;
+    `outcome=active` shows those that have not ended.
+
+    All pages show the list as it was when the first one was asked for. Where the run of `cursor` is
+    gone and its place with it, the answer is 422: begin anew."""
+    rows = held.with_profile(Run.objects.light().select_related("project")).defer("project__token")
+    if wanted.issue:
+        rows = rows.filter(issue_key=wanted.issue)
     settings, now = Settings.current(), lab().now()
+    place = filters.placed(wanted.cursor) if wanted.cursor else Place()
+    found = finding.page(_wanted(wanted), place, now, wanted.limit, rows)
+    if found.is_lost:
+        raise Denied(422, INVALID, LOST, {"cursor": LOST})
+    last: int | str | None = found.last
+    if found.last is not None and wanted.sort.key != "started":
+        last = filters.cursor(found.last, place.at or now)  # in these orders runs move
     return api_schemas.Runs(
-        items=[showing.run_row(row, now, settings) for row in page],
-        next=last.pk if last else None,
+        items=[showing.run_row(row, now, settings) for row in found.runs], next=last
+    )
+
+
+def _wanted(given: asked.RunFilter) -> Wanted:
+    return Wanted(
+        project=given.project,
+        outcome=given.outcome or "",
+        agent=given.agent,
+        model=given.model,
+        person=given.person,
+        since=given.since,
+        until=given.until,
+        text=given.text.strip(),
+        least=None if given.least is None else Decimal(str(given.least)),
+        most=None if given.most is None else Decimal(str(given.most)),
+        sort=given.sort,
     )
 
 
@@ -111,7 +139,7 @@ def started(request: StartRequest) -> Status[Any]:
 def stop_all(request: HttpRequest, project_id: ProjectId) -> api_schemas.Stopped:
     """End every run of one project, each by the same neutral Stop."""
     return api_schemas.Stopped(
-        stopped=stop.stop_all(lab(), project_of(project_id), username(request))
+        stopped=stop_project(lab(), project_of(project_id), username(request))
     )
 
 

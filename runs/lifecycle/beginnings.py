@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 
 from runs.core import budgets
 from runs.core.ports import Lab, SeamError
-from runs.lifecycle import observe
 from runs.lifecycle.verdict import Beginning, never_began, why
 from runs.models import Run
+from runs.transcript import screens
 
 logger = logging.getLogger(__name__)
 
@@ -60,4 +60,4 @@ def _words(lab: Lab, run: Run) -> str:
     except SeamError as error:
         logger.info("last words were not read", extra={"run_id": run.pk, "error": str(error)})
         screen = ""
-    return observe.last_line(screen) or run.last_line
+    return screens.last_line(screen) or run.last_line

@@ -18,13 +18,13 @@ from django.db import transaction
 
 from runs.core.ports import Lab, Repos, SeamError
 from runs.core.states import NoticeKind
+from runs.forges import cadence
 from runs.forges.fan_out import DEADLINE_SECONDS, HANDS
 from runs.lifecycle import delivery_rules
 from runs.lifecycle.delivery_rules import Evidence, Said
-from runs.models import Project, Run
+from runs.models import Run
 from runs.projects import git_credentials
 from runs.timeline import announce
-from trackers.base import Ability
 from trackers.keys import evidence_of
 
 logger = logging.getLogger(__name__)
@@ -49,12 +49,6 @@ class Branch:
     words: Sequence[str]
     token: str
     url: str
-
-
-def is_wanted(lab: Lab, project: Project) -> bool:
-    """Whether commits are the done signal of a project: its tracker has no pull requests."""
-    tracker = lab.tracker_for(project.tracker) if project.tracker else None
-    return tracker is not None and Ability.PULLS not in tracker.abilities
 
 
 def begin(lab: Lab, runs: Sequence[Run]) -> Callable[[], Iterator[tuple[Run, Evidence]]]:
@@ -132,7 +126,7 @@ def ask(lab: Lab, run: Run, by: str) -> Evidence:
     later would see commits that the word was not about. Safe to repeat. Raises NothingToProve where
     a pull request is what is needed.
     """
-    if not is_wanted(lab, run.project):
+    if not cadence.is_without_pulls(lab, run.project):
         raise NothingToProve
     found = look(lab.repos, branch_of(lab, run))
     asked_at = None if delivery_rules.is_delivered(found) is False else lab.now()

@@ -9,8 +9,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache, partial
 
-from runs.accounts import holds, resuming
+from runs.accounts import holds
 from runs.accounts.refusal_rules import Refused
+from runs.agents import orders
 from runs.core import budgets
 from runs.core.ports import Lab, Sighting
 from runs.core.states import Outcome, OutputKind, RunState, Trouble, Wait
@@ -23,18 +24,20 @@ from runs.forges.fan_out import Root, Silence
 from runs.forges.tracker_cache import note_pulls
 from runs.lifecycle import (
     beginnings,
+    checking,
     delivery,
     delivery_rules,
     done_signal,
-    orders,
     outcomes,
     reaper,
+    resuming,
 )
 from runs.lifecycle.delivery_rules import Evidence, wants_look
 from runs.lifecycle.done_signal import Signal, Word
 from runs.lifecycle.verdict import Ending, RunFacts, verdict, why_dead
 from runs.models import Run
 from runs.spending import gathering, limit_rules
+from runs.telemetry import log_context
 from runs.transcript import listening
 from runs.transcript import models as transcript_models
 from runs.transcript.record import Reading
@@ -45,6 +48,8 @@ from trackers.base import Pull
 logger = logging.getLogger(__name__)
 
 JUST_NOW = timedelta(seconds=30)
+# A loop says itself how it ended, whatever its tracker shows.
+NO_END = "no word of its loop that it is done"
 
 
 def judge(tick: TickContext, runs: Sequence[Run]) -> list[Run]:
@@ -63,7 +68,7 @@ def judge(tick: TickContext, runs: Sequence[Run]) -> list[Run]:
         run.over = limit_rules.reached(spending.of_run(run))
     ended: list[Run] = []
     for run, signal_of in _signals(tick, working, tick.sightings):
-        with tick.going_on(f"run {run.pk} could not be judged", run_id=run.pk):
+        with tick.going_on(f"run {run.pk} could not be judged", **log_context.of(run)):
             if _judge_one(tick, run, signal_of(), tick.sightings.get(run.session)):
                 ended.append(run)
     return ended
@@ -81,14 +86,17 @@ def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting |
         is_done=signal.is_done,
         alive=alive,
         age=run.age(tick.now),
-        budget=run.project.budget(tick.settings),
+        budget=run.budget(tick.settings),
         was_interrupted=run.interrupted_at is not None,
         trouble=_trouble(run, reading),
         is_over_limit=run.over is not None,
     )
     outcome = verdict(facts)
-    if reading is not None and outcome is not Outcome.SUCCEEDED:
+    if reading is not None and (outcome is not Outcome.SUCCEEDED or run.is_gated):
         seen |= transcript_models.columns(reading, run, tick.now)
+    if outcome is Outcome.SUCCEEDED and run.is_gated:
+        checking.begin(lab, run, seen, lease)
+        return False
     if outcome is RunState.HELD:
         holds.hold(lab, run, _refused(run, facts.trouble, reading), seen, lease)
         return False
@@ -158,11 +166,11 @@ def _is_asked_again(
         was_asked=run.nudged_at is not None,
         is_well=seen.get("exit_status") == 0 and not reading.report.is_error,
         can_be_told=orders.goes_on(run, session),
-        is_adding=run.amends is not None,
+        is_adding=run.amends is not None or run.is_gated,
     )
     if not nudge_rules.is_asked(found):
         return False
-    told = nudge_rules.told(of_commits=delivery.is_wanted(tick.lab, run.project))
+    told = nudge_rules.told(of_commits=cadence.is_without_pulls(tick.lab, run.project))
     return resuming.ask_again(tick, run, {**seen, "agent_session": session}, told)
 
 
@@ -170,7 +178,9 @@ def _was_asked(lab: Lab, run: Run) -> str:
     """That it had been asked for its delivery, for the end of a sentence."""
     if run.nudged_at is None:
         return ""
-    return f"; it had been {nudge_rules.told(of_commits=delivery.is_wanted(lab, run.project))}"
+    return (
+        f"; it had been {nudge_rules.told(of_commits=cadence.is_without_pulls(lab, run.project))}"
+    )
 
 
 def _did_not_go_on(lab: Lab, run: Run, reading: Reading | None) -> bool:
@@ -178,7 +188,7 @@ def _did_not_go_on(lab: Lab, run: Run, reading: Reading | None) -> bool:
     has_begun = run.began_at is not None or (
         reading is not None and _shows_work(run, reading.report)
     )
-    if not run.takes_up or run.is_nudged_only or not run.agent_session or has_begun:
+    if not run.takes_up or run.is_told_only or not run.agent_session or has_begun:
         return False
     if run.resume_failures >= resuming.MOST_FAILURES:
         return False
@@ -221,7 +231,13 @@ def _signals(
 ) -> Iterator[tuple[Run, Callable[[], Signal]]]:
     """The done signal of each run as the answers come; git and trackers are asked side by side."""
     lab = tick.lab
-    kinds = {run.project_id: delivery.is_wanted(lab, run.project) for run in runs}
+    for run in runs:
+        if run.is_loop:
+            yield run, partial(Signal, False, missing=NO_END)
+        elif run.is_gated:
+            yield run, partial(_signal_of_claim, tick, run, sightings.get(run.session))
+    runs = [run for run in runs if not run.is_gated and not run.is_loop]
+    kinds = {run.project_id: cadence.is_without_pulls(lab, run.project) for run in runs}
     by_commits = [run for run in runs if kinds[run.project_id]]
     to_prove = [run for run in by_commits if _wants_look(tick, run, sightings)]
     proofs = delivery.begin(lab, to_prove)
@@ -233,6 +249,22 @@ def _signals(
         yield from ((run, partial(_signal_of_pulls, tick, run, pulls, word_of)) for run in group)
     for run, found in proofs():
         yield run, partial(_signal_of, tick, run, found)
+
+
+def _signal_of_claim(tick: TickContext, run: Run, sighting: Sighting | None) -> Signal:
+    """The word of an agent that its project proves by gates; no tracker is asked for it."""
+    alive = sighting is not None and sighting.alive
+    if alive and run.gate_turn:  # it is still to be told what failed
+        return Signal(False)
+    status = reaper.seen_exit(sighting, reaper.exit_file(tick.lab, run)).get("exit_status")
+    says_done = followups.says_done(
+        alive=alive,
+        exit_status=status if isinstance(status, int) else None,
+        was_said=run.look_asked_at is not None,
+        turn_is_over=checking.said_at(run) is not None,
+        is_error=run.is_error,
+    )
+    return Signal(says_done, missing="no word of its agent that it is done")
 
 
 def _signal_of_pulls(
@@ -296,7 +328,7 @@ def _wants_look(tick: TickContext, run: Run, sightings: Mapping[str, Sighting]) 
 
 def _is_over(tick: TickContext, run: Run) -> bool:
     """Whether its time or what it may use is up."""
-    return run.over is not None or run.age(tick.now) >= run.project.budget(tick.settings)
+    return run.over is not None or run.age(tick.now) >= run.budget(tick.settings)
 
 
 def _wants_pulls(tick: TickContext, run: Run, sightings: Mapping[str, Sighting]) -> bool:

@@ -15,21 +15,22 @@ from types import MappingProxyType
 
 from django.db import InterfaceError, OperationalError, transaction
 
-from runs.accounts import holds, resuming
+from runs.accounts import holds
 from runs.accounts.refusal_rules import Refused
-from runs.accounts.resuming import Gone
-from runs.agents import checks
+from runs.agents import checks, orders
 from runs.core import database, naming
 from runs.core.ports import Lab, SeamError, Sighting, Taken
 from runs.core.states import AnswerCode, NoticeKind, Outcome, RunState, Trouble
 from runs.forges import mirror
-from runs.lifecycle import observe, orders, outcomes, reaper
+from runs.lifecycle import outcomes, reaper, resuming
 from runs.lifecycle.recovery import Recovery, StartFacts, recovery
+from runs.lifecycle.resuming import Gone
 from runs.lifecycle.verdict import did_run
 from runs.models import Run, Settings, StartRequest
-from runs.projects import origin
+from runs.projects import cloning, origin
+from runs.telemetry import log_context
 from runs.timeline import announce
-from runs.transcript import listening
+from runs.transcript import listening, screens
 from trackers.base import TrackerError
 
 logger = logging.getLogger(__name__)
@@ -67,12 +68,17 @@ def carry_out(lab: Lab, run_id: int) -> None:
     git_limit = timedelta(seconds=Settings.current().git_timeout_seconds)
     taken = (
         Run.objects.starting()
-        .filter(pk=run_id, launcher="")
+        .filter(pk=run_id, host=lab.host, launcher="")
         .update(launcher=lab.process, launch_deadline=lab.now() + 3 * git_limit + STEPS_MARGIN)
     )
     if not taken:
         return
     run = Run.objects.select_related("project__agent", "profile").get(pk=run_id)
+    with log_context.about(**log_context.of(run)):
+        _launch(lab, run)
+
+
+def _launch(lab: Lab, run: Run) -> None:
     try:
         _start(lab, run)
     except NoLongerWanted:
@@ -112,7 +118,7 @@ def _may_have_no_session(run: Run, error: Exception) -> bool:
 def _resume_failed(lab: Lab, run: Run, why: str) -> None:
     """A program that did not take its own session up again gets its task; without one it failed."""
     may_try = run.agent_session and run.resume_failures < resuming.MOST_FAILURES
-    if may_try and not run.is_nudged_only:
+    if may_try and not run.is_told_only:
         _wait_again(lab, run, why, anew=True)
     elif outcomes.record(lab, run, Outcome.FAILED, f"could not be started again: {why}"):
         Run.objects.filter(pk=run.pk).update(launcher="")
@@ -150,7 +156,7 @@ def give_up(
         return
     left = ""
     try:
-        lab.sessions.kill(run.session, reaper.marker(lab, run))
+        lab.sessions.kill(run.session, run.marker(lab.paths))
         if run.continues_id is None and run.fork_point and not _roll_back(lab, run):
             left = " What its agent had already written was kept, and so was the claim."
     except SeamError as error:
@@ -174,7 +180,7 @@ def recover(lab: Lab, run: Run, sightings: Mapping[str, Sighting] | None) -> Non
     """Take the next step of a start that a tick found unfinished. Safe to repeat."""
     step = recovery(_facts(lab, run, sightings))
     if step is Recovery.ASK_AGAIN:
-        lab.queue.launch(run.pk)
+        lab.queue.on(run.host).launch(run.pk)
     elif step is Recovery.GOES_ON:
         with contextlib.suppress(NoLongerWanted):
             _mark_working(lab, run)
@@ -188,7 +194,7 @@ def recover(lab: Lab, run: Run, sightings: Mapping[str, Sighting] | None) -> Non
 
 def _facts(lab: Lab, run: Run, sightings: Mapping[str, Sighting] | None) -> StartFacts:
     seen = sightings.get(run.session) if sightings is not None else None
-    is_ours = seen is not None and seen.marker == reaper.marker(lab, run)
+    is_ours = seen is not None and seen.marker == run.marker(lab.paths)
     return StartFacts(
         has_launcher=bool(run.launcher),
         waited=lab.now() - (run.resumed_at or run.requested_at),
@@ -209,7 +215,7 @@ def is_being_launched(lab: Lab, run: Run) -> bool:
 def _start(lab: Lab, run: Run) -> None:
     settings = Settings.current()
     chosen = run.project.agent or settings.agent
-    profile = (run.profile or chosen) if run.takes_up else chosen
+    profile = (run.profile or chosen) if run.takes_up or run.is_loop else chosen
     if profile is None:
         raise StartFailed("no agent is chosen; choose one on the settings page")
     refused = checks.refusal(lab, profile)
@@ -237,9 +243,27 @@ def _start(lab: Lab, run: Run) -> None:
 
 def _fetch(lab: Lab, run: Run) -> None:
     """The base is origin's default branch as it is now; there is no fallback."""
+    _bring_clone(lab, run)
     warning = origin.freshen(lab, run.project)
     if warning:
         _step(lab, run, warning)
+
+
+def _bring_clone(lab: Lab, run: Run) -> None:
+    """A host that has not worked for the project yet clones it first, which may take long."""
+    project = run.project
+    cloning.put_foreign_aside(lab, project)
+    if project.home in ("", lab.host) or project.repo(lab.paths).is_dir():
+        return
+    limit = timedelta(seconds=cloning.CLONE_SECONDS) + STEPS_MARGIN
+    Run.objects.starting().filter(pk=run.pk).update(launch_deadline=lab.now() + limit)
+    _step(lab, run, f"{project.name} is cloned on {lab.host}, which has no clone of it yet")
+    began = lab.steady().seconds
+    try:
+        cloning.bring_here(lab, project)
+    except SeamError as error:
+        raise StartFailed(f"host {lab.host} could not clone {project.name}: {error}") from error
+    _step(lab, run, f"Cloned in {lab.steady().seconds - began:.0f} s")
 
 
 def _claim(lab: Lab, run: Run) -> None:
@@ -300,7 +324,7 @@ def _catch_up(lab: Lab, run: Run, repo: Path, path: Path) -> None:
 
 def _check_name(lab: Lab, run: Run, repo: Path) -> None:
     """Raise StartFailed when origin has other commits under the branch's name: no push would work."""
-    there = lab.repos.tip(repo, f"refs/remotes/origin/{run.branch}")
+    there = lab.repos.ref(repo, f"refs/remotes/origin/{run.branch}")
     if there is not None and lab.repos.is_ahead(repo, there, run.project.default_branch):
         raise StartFailed(
             f"origin has a branch {run.branch} with other commits ({there[:7]}), so that this run "
@@ -345,7 +369,7 @@ def _first_words(lab: Lab, run: Run) -> str:
         report = listening.finish(lab, run).report
         return report.agent_note or report.last_line
     try:
-        return observe.last_line(lab.sessions.screens([run.session], 20).get(run.session, ""))
+        return screens.last_line(lab.sessions.screens([run.session], 20).get(run.session, ""))
     except SeamError as error:
         logger.info("last words were not read", extra={"run_id": run.pk, "error": str(error)})
         return ""

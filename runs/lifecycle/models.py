@@ -8,72 +8,16 @@ from django.db import models
 from django.db.models import Q
 
 from runs.agents.models import AgentProfile
-from runs.core import budgets, writing
+from runs.core import budgets, naming, writing
 from runs.core.database import QuickRows
-from runs.core.states import Outcome, RunKind, RunState, Wait, WorktreeFate
-from runs.overview.attention_rules import BAD
+from runs.core.paths import Paths
+from runs.core.states import Claim, GateTurn, Outcome, RunKind, RunState, Wait, WorktreeFate
+from runs.lifecycle.querysets import TO_TELL, UNSEEN, RunQuerySet
 from runs.projects.models import Project
+from runs.settings.models import Settings
 from runs.spending.limit_rules import Meter
 from runs.transcript.models import AgentTold
 from runs.watch.models import WatchSession
-
-# Written as the index has it, so that databases use it.
-NEEDS_SOMEBODY = ~Q(outcome="") & (Q(outcome__in=[o.value for o in BAD]) | ~Q(warning=""))
-UNSEEN = Q(seen_until=None) & NEEDS_SOMEBODY
-
-
-# What the row of a run shows and decides by, on every page and in every push. A row that is read so
-# and asked for another column would read it by itself, in a query of its own.
-_ROW = (
-    *("project", "issue_key", "issue_title", "profile", "watch", "mark", "slot", "is_adopted"),
-    *("continues", "amends", "nudged_at"),
-    *("state", "outcome", "reason", "warning", "last_line", "trouble", "budget_seconds"),
-    *("started_at", "interrupted_at", "ended_at", "settled_at", "look_asked_at", "seen_until"),
-    *("held_at", "rested_seconds", "resumed_at", "resume_failures", "retry_at", "resumes"),
-    *("agent_state", "agent_note", "agent_until", "began_at", "turn_ended_at"),
-    *("waits", "waits_at", "waits_note", "waited_seconds", "budget_stopped_at"),
-    *("answered_by", "answered_at", "turn_interrupted_at"),
-    *("tokens_in", "tokens_out", "cost_usd", "spent_days"),
-    *("proven", "pull_number", "pull_state", "mirrored", "worktree_fate"),
-)
-
-
-class RunQuerySet(models.QuerySet["Run"]):
-    def active(self) -> RunQuerySet:
-        """Runs without an outcome, starting ones included."""
-        return self.filter(outcome="")
-
-    def begun(self) -> RunQuerySet:
-        """Without starts that failed, which nobody can go on with."""
-        return self.filter(Q(outcome="") | Q(started_at__isnull=False))
-
-    def working(self) -> RunQuerySet:
-        """Runs whose session was seen alive once and that have no outcome."""
-        return self.filter(outcome="", state=RunState.WORKING)
-
-    def held(self) -> RunQuerySet:
-        """Runs that wait for their agent's account, without a session."""
-        return self.filter(outcome="", state=RunState.HELD)
-
-    def starting(self) -> RunQuerySet:
-        """Runs that hold issue and slot while their session is being made."""
-        return self.filter(outcome="", state=RunState.STARTING)
-
-    def unseen(self) -> RunQuerySet:
-        """Ended runs under *Needs you* that nobody has opened or dismissed."""
-        return self.filter(UNSEEN)
-
-    def unsettled(self) -> RunQuerySet:
-        """Ended runs whose session or worktree has not been dealt with yet."""
-        return self.exclude(outcome="").filter(settled_at=None)
-
-    def light(self) -> RunQuerySet:
-        """Without the texts that may be long: the task, what came after it, and the last words."""
-        return self.defer("prompt", "follow_up", "last_words")
-
-    def rows(self) -> RunQuerySet:
-        """With the columns that a row shows and no others."""
-        return self.only(*_ROW)
 
 
 class Run(AgentTold, QuickRows):
@@ -87,6 +31,12 @@ class Run(AgentTold, QuickRows):
         max_length=10, choices=[(k.value, k.value) for k in RunKind], default=RunKind.MANUAL
     )
     is_adopted = models.BooleanField(default=False)
+    is_loop = models.BooleanField(
+        default=False, help_text="Its session runs one turn of an agent after the other."
+    )
+    own_budget_seconds = models.PositiveIntegerField(
+        null=True, blank=True, help_text="The wall time that it may take; empty: its project's."
+    )
     state = models.CharField(max_length=10, choices=[(s.value, s.value) for s in RunState])
     outcome = models.CharField(
         max_length=16, blank=True, choices=[(o.value, o.words) for o in Outcome], default=""
@@ -181,6 +131,11 @@ class Run(AgentTold, QuickRows):
         default=0, help_text="How often its agent was started again after it was held."
     )
     ended_at = models.DateTimeField(null=True, blank=True)
+    took_seconds = models.PositiveIntegerField(
+        null=True,
+        blank=True,
+        help_text="The wall time that counted, once it has ended; empty when it never started.",
+    )
     settled_at = models.DateTimeField(null=True, blank=True)
     launcher = models.CharField(
         max_length=200, blank=True, help_text="The process that carries out the start."
@@ -253,6 +208,55 @@ class Run(AgentTold, QuickRows):
     budget_seconds = models.PositiveIntegerField(
         null=True, blank=True, help_text="The budget that was in force when it ended."
     )
+    checking_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="Since when its gates are at work, which its budget leaves out.",
+    )
+    gate_turn = models.CharField(
+        max_length=10,
+        blank=True,
+        default="",
+        choices=[(t.value, t.value or "at work") for t in GateTurn],
+        help_text="What the next tick does with it while it is checking.",
+    )
+    claim = models.CharField(
+        max_length=10,
+        blank=True,
+        default="",
+        choices=[(c.value, c.value) for c in Claim],
+        help_text="What its agent says of its issue.",
+    )
+    claim_reason = models.CharField(max_length=2000, blank=True, default="")
+    attempts = models.PositiveIntegerField(
+        default=0, help_text="How often its work went through the gates of its project."
+    )
+    accepted_commit = models.CharField(
+        max_length=64, blank=True, default="", help_text="The commit that its gates passed."
+    )
+    close_asked_at = models.DateTimeField(
+        null=True, blank=True, help_text="Since when labsite is to close its issue."
+    )
+    closed_at = models.DateTimeField(
+        null=True, blank=True, help_text="When labsite closed its issue."
+    )
+    note_asked_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        help_text="Since when its tracker is to be told that its gates failed for the last time.",
+    )
+    noted_at = models.DateTimeField(
+        null=True, blank=True, help_text="When its tracker was told so."
+    )
+    tracker_retry_at = models.DateTimeField(
+        null=True, blank=True, help_text="Its tracker is not asked again before."
+    )
+    gate_message = models.TextField(
+        blank=True, default="", help_text="What its agent was told when a gate failed last."
+    )
+    gate_told_at = models.DateTimeField(
+        null=True, blank=True, help_text="When it was told so: an earlier end of a turn is none."
+    )
 
     limits_told = models.CharField(
         max_length=120,
@@ -294,6 +298,10 @@ class Run(AgentTold, QuickRows):
             models.CheckConstraint(
                 name="run_waits_has_time", condition=Q(waits="") | Q(waits_at__isnull=False)
             ),
+            models.CheckConstraint(
+                name="run_checking_has_time",
+                condition=~Q(state=RunState.CHECKING) | Q(checking_at__isnull=False),
+            ),
             models.UniqueConstraint(
                 name="run_one_active_per_issue",
                 fields=["project", "issue_key"],
@@ -312,6 +320,34 @@ class Run(AgentTold, QuickRows):
             ),
             # Whoever comes back is told what ended meanwhile.
             models.Index(name="run_ended", fields=["-ended_at", "-id"], condition=~Q(outcome="")),
+            # History: the filters that leave out most, each in the order of its first page.
+            *(
+                models.Index(
+                    name=f"run_ended_{name}",
+                    fields=[column, "ended_at", "id"],
+                    condition=~Q(outcome=""),
+                )
+                for name, column in (
+                    *(("project", "project"), ("how", "outcome"), ("agent", "agent")),
+                    *(("model", "model"), ("by", "started_by")),
+                )
+            ),
+            *(
+                models.Index(
+                    name=f"run_by_{name}",
+                    fields=[column, "id"],
+                    condition=~Q(outcome=""),
+                )
+                for name, column in (("took", "took_seconds"), ("cost", "cost_usd"))
+            ),
+            *(
+                models.Index(
+                    name=f"run_project_{name}",
+                    fields=["project", column, "id"],
+                    condition=~Q(outcome=""),
+                )
+                for name, column in (("took", "took_seconds"), ("cost", "cost_usd"))
+            ),
             models.Index(name="run_unseen", fields=["-id"], condition=UNSEEN),
             models.Index(name="run_recent", fields=["project", "-id"]),
             # What was used on a day, or later by a clock that went wrong.
@@ -319,6 +355,7 @@ class Run(AgentTold, QuickRows):
                 name="run_spent", fields=["spent_on"], condition=Q(spent_on__isnull=False)
             ),
             models.Index(name="run_of_issue", fields=["project", "issue_key"]),
+            models.Index(name="run_to_close", fields=["host"], condition=TO_TELL),
         ]
 
     def __str__(self) -> str:
@@ -332,6 +369,11 @@ class Run(AgentTold, QuickRows):
     def is_held(self) -> bool:
         """Whether it waits for its agent's account."""
         return not self.outcome and self.state == RunState.HELD
+
+    @property
+    def is_checking(self) -> bool:
+        """Whether the gates of its project are proving its work."""
+        return not self.outcome and self.state == RunState.CHECKING
 
     @property
     def is_waiting(self) -> bool:
@@ -349,15 +391,30 @@ class Run(AgentTold, QuickRows):
 
     @property
     def takes_up(self) -> bool:
-        """Whether it goes on with earlier work: it was held or asked again, or continues a run that
-        had ended."""
-        is_later = bool(self.resumes) or self.nudged_at is not None
+        """Whether it goes on with earlier work: it was held, asked again or told what failed, or
+        continues a run that had ended."""
+        is_later = bool(self.resumes) or self.nudged_at is not None or self.was_reentered
         return is_later or self.continues_id is not None
+
+    @property
+    def is_gated(self) -> bool:
+        """Whether gates prove its end; with a pull request to add to, or adopted, it ends by that."""
+        return self.project.has_gates and self.amends is None and not self.is_adopted
+
+    @property
+    def was_reentered(self) -> bool:
+        """Whether its agent was told in its session what failed at a gate."""
+        return self.gate_told_at is not None
 
     @property
     def is_nudged_only(self) -> bool:
         """Whether it was started again for nothing but the question why it had not delivered."""
         return self.nudged_at is not None and self.nudged_at == self.resumed_at
+
+    @property
+    def is_told_only(self) -> bool:
+        """Whether it was started again only to be told something, which no new session would know."""
+        return self.is_nudged_only or self.was_reentered
 
     @property
     def did_start(self) -> bool:
@@ -368,6 +425,12 @@ class Run(AgentTold, QuickRows):
     def short_title(self) -> str:
         """The issue's title on one line, cut for a row."""
         return writing.one_line(self.issue_title, 160)
+
+    def marker(self, paths: Paths) -> str:
+        """What every process of it carries; unique across state folders, empty of an adopted one."""
+        if self.mark or self.is_adopted:
+            return self.mark
+        return naming.marker(str(paths.state), self.pk)  # started before marks were stored
 
     def spent(self, now: datetime, budget: timedelta) -> budgets.Spent:
         """Wall time used and allowed; stands still while it is held and once it has ended.
@@ -387,7 +450,8 @@ class Run(AgentTold, QuickRows):
     @property
     def is_counting(self) -> bool:
         """Whether its budget is used up as time passes."""
-        return self.is_active and not self.is_held and self.budget_stopped_at is None
+        stops = (self.budget_stopped_at, self.checking_at)
+        return self.is_active and not self.is_held and not any(stops)
 
     def waited(self, now: datetime) -> timedelta:
         """The time in which it waited for a person, with the wait that goes on now."""
@@ -395,10 +459,16 @@ class Run(AgentTold, QuickRows):
         since = self.waits_at if self.waits and self.waits != Wait.QUIET else None
         return over + budgets.age(self.ended_at or now, since)
 
+    def budget(self, settings: Settings) -> timedelta:
+        """The wall time that it may take: its own, or that of its project, which is loaded."""
+        if self.own_budget_seconds is not None:
+            return timedelta(seconds=self.own_budget_seconds)
+        return self.project.budget(settings)
+
     def age(self, now: datetime) -> timedelta:
-        """The wall time that counts: neither what it spent in *held* nor waits that stop the budget."""
+        """The wall time that counts: not *held*, not *checking*, no waits that stop the budget."""
         until = self.ended_at or now
-        for stopped_at in (self.held_at, self.budget_stopped_at):
+        for stopped_at in (self.held_at, self.budget_stopped_at, self.checking_at):
             until = until if stopped_at is None else min(until, stopped_at)
         rested = timedelta(seconds=self.rested_seconds)
         return max(budgets.ZERO, budgets.age(until, self.started_at) - rested)

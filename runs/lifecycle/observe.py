@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from runs.core.history_ports import Change
+from runs.core.history_ports import Change, Commit
 from runs.core.ports import Lab, SeamError
 from runs.models import Run
+from runs.transcript import screens
 
 SCROLLBACK_LINES = 1000
 PATCH_BYTES = 400_000
-INPUT_BOX_LINES = 12
-LOOKED_AT = 200
-
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
-_FRAME = " \t│┃|"
-_RULE = re.compile(r"[╭╰]?[─━═-]{20,}[╮╯]?")
-# The prompt of Codex, and how far above the end of its screen that stands at most.
-_PROMPT, _PROMPT_LINES = "›", 6
-# What Claude Code and Codex draw around what the agent does: modes, keys, spinners, counters, how
-# much is folded away, and how to come back after they have ended.
-_FOOTER = re.compile(
-    r"⏵⏵ .*|.*\(shift\+tab to cycle\).*|.*\besc to interrupt\b.*|[?] for shortcuts.*|← for agents.*"
-    r"|[·✢✳✶✻✽✺∗*] \w+(?:….*| for (?:\d+[hms] ?)+)|(?:[•◦] )?Work(?:ing \(|ed for <?\d).*|⎿\s+(?:Running|Waiting)….*"
-    r"|(?:… )?\+ ?\d+ lines \(.*|Press Ctrl-C again to exit|● \w+ · /effort|.*⚠ \d+ warnings?"
-    r"|Resume this session with:|claude --resume \S+|(?:.* )?codex resume \S+|To reconnect, run:"
-    r"|Disconnected from this task\..*|Stop the current turn: .*|Token usage(?: so far)?: .*"
-    r"|tmux focus-events off .*|Context left until auto-compact: .*|.*/model to .*"
-)
-_BLOCK = re.compile(r"[●•⎿└■] *(?P<text>.*)")
-_FAILS = re.compile(r"(?:API )?Error\b.*", re.IGNORECASE)
-_DEAD_PANE = "Pane is dead"
+MOST_COMMITS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +32,7 @@ class Changes:
     """What a run changed since its fork point. `error` says why that could not be told."""
 
     files: Sequence[Change] = ()
+    commits: Sequence[Commit] = ()
     patch: str = ""
     is_cut: bool = False
     error: str = ""
@@ -73,6 +53,7 @@ class Changes:
 
 def terminal(lab: Lab, run: Run) -> Screen:
     """The agent's output: live while the session exists, else the last words that were kept."""
+    lab = lab.at(run.host)
     if run.settled_at is not None or not run.did_start:
         words = run.last_words or run.last_line  # a session killed from outside leaves no screen
         return Screen(words, run.exited_at or run.ended_at, live=False)
@@ -82,24 +63,53 @@ def terminal(lab: Lab, run: Run) -> Screen:
         return Screen(run.last_words, run.last_output_at, live=False, error=str(error))
     if text is None:
         return Screen(run.last_words, run.exited_at, live=False)
-    return Screen(tidy(text), lab.now(), live=run.is_active)
+    return Screen(screens.tidy(text), lab.now(), live=run.is_active)
 
 
 def changes(lab: Lab, run: Run) -> Changes:
-    """What the run changed: its worktree, or once that is gone the commits of its branch."""
+    """What the run changed, committed or not: its worktree, or once that is gone its branch.
+
+    A newer run of the issue has the same worktree and branch; then only what is known of its own
+    last commit. One query, only for a run that has ended.
+    """
     if not run.fork_point:
         return Changes()
+    lab = lab.at(run.host)
+    is_others = bool(run.outcome) and _has_newer(run)
     path, head = Path(run.worktree), ""
-    if not run.worktree or not path.is_dir():
-        path, head = run.project.repo(lab.paths), run.head
-        if not head or head == run.fork_point:
-            return Changes()
     try:
+        if is_others or not run.worktree or not lab.repos.has(path):
+            path = run.project.repo(lab.paths)
+            head = run.head if is_others else _tip(lab, run, path) or run.head
+            if not head or head == run.fork_point:
+                return Changes()
         files = lab.repos.changes(path, run.fork_point, head)
         patch = lab.repos.patch(path, run.fork_point, PATCH_BYTES, head)
     except SeamError as error:
         return Changes(error=str(error))
-    return Changes(files, patch, is_cut=_is_cut(files, patch))
+    commits = _commits(lab, path, run.fork_point, head or "HEAD")
+    return Changes(files, commits, patch, is_cut=_is_cut(files, patch))
+
+
+def _has_newer(run: Run) -> bool:
+    rows = Run.objects.filter(project=run.project_id, branch=run.branch, pk__gt=run.pk)
+    return rows.exclude(worktree="").exists()
+
+
+def _tip(lab: Lab, run: Run, repo: Path) -> str | None:
+    """Where its branch stands; an agent that died committed what no tick saw."""
+    try:
+        return lab.repos.tip(repo, f"refs/heads/{run.branch}")
+    except SeamError:
+        return None
+
+
+def _commits(lab: Lab, path: Path, fork_point: str, head: str) -> Sequence[Commit]:
+    """Newest first; none where they cannot be listed, of which the diff says enough."""
+    try:
+        return lab.repos.commits(path, fork_point, head, MOST_COMMITS)
+    except SeamError:
+        return ()
 
 
 def _is_cut(files: Sequence[Change], patch: str) -> bool:
@@ -107,57 +117,3 @@ def _is_cut(files: Sequence[Change], patch: str) -> bool:
     return patch.count("\ndiff --git ") + patch.startswith("diff --git ") < sum(
         f.kind != "?" for f in files
     )
-
-
-def tidy(screen: str) -> str:
-    """A screen without tmux's own "Pane is dead" line, the empty end, and letters 0, which no
-    database keeps."""
-    text = screen.rstrip()
-    at = text.rfind(_DEAD_PANE)
-    if at >= 0 and "\n" not in text[at:]:
-        text = text[:at]
-    return text.replace("\0", "").rstrip()
-
-
-def plain(screen: str) -> str:
-    """A screen without colours and other control sequences."""
-    return _ESCAPES.sub("", screen)
-
-
-def mark(screen: str) -> str:
-    """A digest of what a screen shows, in 16 letters."""
-    return hashlib.sha256(plain(tidy(screen)).encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def last_line(screen: str) -> str:
-    """The last line that says something about the work.
-
-    Not the input box that agents draw at the end, nor what they put around it. A block that begins
-    with an error is told by that line and not by the end of what follows.
-    """
-    end = tidy(screen).rsplit("\n", LOOKED_AT)[-LOOKED_AT:]
-    shown = [line.strip(_FRAME) for line in plain("\n".join(end)).splitlines()]
-    lines = _above_input([line for line in shown if line])
-    found = next((number for number in reversed(range(len(lines))) if _tells(lines[number])), None)
-    if found is None:
-        return ""
-    for line in reversed(lines[: found + 1]):
-        head = _BLOCK.fullmatch(line)
-        if head is not None and not _FOOTER.fullmatch(line):
-            fails = _FAILS.fullmatch(head["text"])
-            return (fails[0] if fails else lines[found])[:300]
-    return lines[found][:300]
-
-
-def _tells(line: str) -> bool:
-    return any(map(str.isalnum, line)) and not _FOOTER.fullmatch(line)
-
-
-def _above_input(lines: Sequence[str]) -> Sequence[str]:
-    """The lines above the box or the prompt in which a person would write."""
-    rules = [number for number, line in enumerate(lines) if _RULE.fullmatch(line)]
-    if len(rules) >= 2 and rules[-2] >= len(lines) - INPUT_BOX_LINES:
-        return lines[: rules[-2]]
-    last = range(max(1, len(lines) - _PROMPT_LINES), len(lines))
-    prompt = next((number for number in reversed(last) if lines[number].startswith(_PROMPT)), None)
-    return lines if prompt is None else lines[:prompt]

@@ -8,16 +8,20 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 
 from runs.accounts import holds
+from runs.core.effects import RunEnd
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind, Outcome, RunKind, RunState
 from runs.dispatch import streak
 from runs.dispatch.streak import Move
 from runs.forges import mirror
-from runs.groups import issue_tasks
-from runs.models import Host, Project, Run, Settings, WatchSession
+from runs.models import Host, Project, Run, Settings
 from runs.projects import start_waits
 from runs.timeline import announce
-from runs.watch import rules as watch_rules
+
+_TIMES = (
+    *("started_at", "claimed_at", "ended_at", "rested_seconds"),
+    *("held_at", "budget_stopped_at", "checking_at"),
+)
 
 
 def record(
@@ -34,7 +38,8 @@ def record(
 
     `lease` is the number of the tick's lease: a tick that lost it can no longer end anything.
     `seen` are further facts to keep, such as the pull request that proves a success. The run's
-    token dies here, the project's streak moves, and its watch session counts it once. Effects (session, worktree) come after, by `reaper.settle`.
+    token dies here, the project's streak moves, and what other rooms store with it (`lab.effects`)
+    is stored too. What may fail (session, worktree) comes after, by `reaper.settle`.
     """
     reason = lab.mask(reason)
     rows = Run.objects.active().filter(pk=run.pk)
@@ -47,23 +52,25 @@ def record(
             reason=reason,
             ended_at=lab.now(),
             token_hash="",
-            budget_seconds=int(run.project.budget(Settings.current()).total_seconds()),
+            budget_seconds=int(run.budget(Settings.current()).total_seconds()),
             **(seen or {}),
         )
         if won:
             announce.tell(lab, NoticeKind.RUN_ENDED, reason, run=run, by=by, outcome=outcome)
-            _count(lab, run, outcome, by)
+            _follow(lab, run, outcome, by)
             mirror.ask(lab, run)
     if won:
         run.refresh_from_db()
     return bool(won)
 
 
-def _count(lab: Lab, run: Run, outcome: Outcome, by: str) -> None:
-    """Move streak, counters and tasks in the transaction of the outcome."""
-    facts = Run.objects.annotate(has_tasks=Exists(issue_tasks.of(OuterRef("pk"))))
-    *known, has_tasks = facts.values_list("started_at", "claimed_at", "has_tasks").get(pk=run.pk)
-    did_start, was_claimed = (at is not None for at in known)
+def _follow(lab: Lab, run: Run, outcome: Outcome, by: str) -> None:
+    """Move the streak, let the issue wait, and call the effects, in the transaction of the outcome."""
+    known = Run.objects.only(*_TIMES).get(pk=run.pk)
+    did_start, was_claimed = known.did_start, known.claimed_at is not None
+    if did_start:
+        took = int(known.age(lab.now()).total_seconds())
+        Run.objects.filter(pk=run.pk).update(took_seconds=took)
     _move_streak(lab, run, outcome, did_start)
     if outcome is Outcome.SUCCEEDED:
         holds.worked(run)
@@ -73,10 +80,9 @@ def _count(lab: Lab, run: Run, outcome: Outcome, by: str) -> None:
         start_waits.failed(lab, run)
     elif outcome is Outcome.STOPPED:
         start_waits.stopped(run, by)
-    if has_tasks:
-        issue_tasks.ended(lab, run, outcome)
-    if run.watch_id is not None:
-        _count_in_session(run.watch_id, outcome, did_start, was_claimed)
+    end = RunEnd(run.pk, outcome, run.watch_id, did_start, was_claimed)
+    for effect in lab.effects.run_ended:
+        effect(lab, end)
 
 
 def _move_streak(lab: Lab, run: Run, outcome: Outcome, did_start: bool) -> None:
@@ -89,22 +95,6 @@ def _move_streak(lab: Lab, run: Run, outcome: Outcome, did_start: bool) -> None:
         _tell_of_pause(lab, run, outcome)
 
 
-def _count_in_session(session: int, outcome: Outcome, did_start: bool, was_claimed: bool) -> None:
-    """Tell the session that started the run; whatever the end, it has one active run less."""
-    more: dict[str, object] = {}
-    is_success = watch_rules.counts(outcome, did_start)
-    if is_success is not None:
-        # The queue may hold what this completion set free.
-        more = {"completed": F("completed") + 1, "next_poll_at": None}
-        more["failed"] = F("failed") + int(not is_success)  # PostgreSQL adds no boolean
-    elif outcome is Outcome.FAILED and was_claimed:
-        more = {"unstarted": F("unstarted") + 1}
-    elif outcome is Outcome.STOPPED:
-        more = {"stopped": F("stopped") + 1}
-    rows = WatchSession.objects.open().filter(pk=session)
-    rows.update(look_at=None, version=F("version") + 1, **more)
-
-
 def _tell_of_pause(lab: Lab, run: Run, outcome: Outcome) -> None:
     """Once, by the run that crosses the line: the row is ours until the transaction ends."""
     project = Project.objects.only("is_auto", "streak").get(pk=run.project_id)
@@ -113,7 +103,7 @@ def _tell_of_pause(lab: Lab, run: Run, outcome: Outcome) -> None:
     paused = "automatic work is paused" if project.is_auto else "automatic work stays off"
     text = (
         f"{paused}: {project.streak} runs in a row failed, the last one on issue {run.issue_key} "
-        f"{outcome.words}. Look at it, then press Reset"
+        f"{outcome.words}. Look at it, then press Resume"
     )
     announce.tell(
         lab,

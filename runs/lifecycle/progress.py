@@ -10,14 +10,14 @@ from pathlib import Path
 from django.db import connection, transaction
 from django.db.models import F
 
-from runs.agents import links
+from runs.agents import linking
+from runs.core import budgets
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind, Wait
-from runs.lifecycle import observe
 from runs.lifecycle.delivery_rules import SHORT
-from runs.models import Host, Run
+from runs.models import AgentProfile, Host, Run
 from runs.timeline import announce
-from runs.transcript import listening, own_usage
+from runs.transcript import listening, own_usage, screens
 from runs.waits import rules as wait_rules
 from runs.waits.rules import Dialog
 
@@ -39,15 +39,15 @@ def glance(lab: Lab, runs: Sequence[Run]) -> int:
     One tmux command for all screens; a branch costs one small file read unless it moved, and so
     does what a one-shot agent prints.
     """
-    screens = see(lab, runs)
-    lines = {run: observe.last_line(screen) for run, screen in screens.items()}
+    seen = see(lab, runs)
+    lines = {run: screens.last_line(screen) for run, screen in seen.items()}
     changed = _keep_lines(
         lab, {run: line for run, line in lines.items() if line and line != run.last_line}
     )
     changed += listening.listen(lab, [run for run in runs if run.output])
     changed += own_usage.listen(lab, runs)
     changed += sum([_keep_commit(lab, run) for run in runs])
-    changed += links.look_up(lab, runs)
+    changed += look_up_links(lab, runs)
     if changed:
         Host.objects.filter(name=lab.host).update(looked=F("looked") + 1)
     return changed
@@ -61,21 +61,21 @@ def see(lab: Lab, runs: Sequence[Run]) -> Mapping[Run, str]:
     except SeamError as error:
         logger.info("screens were not read", extra={"error": str(error)})
         return {}
-    screens = {run: found[run.session] for run in shown if run.session in found}
-    _keep_marks(lab, screens)
-    return screens
+    seen = {run: found[run.session] for run in shown if run.session in found}
+    _keep_marks(lab, seen)
+    return seen
 
 
-def _keep_marks(lab: Lab, screens: Mapping[Run, str]) -> None:
+def _keep_marks(lab: Lab, seen: Mapping[Run, str]) -> None:
     """Note which screens changed, and what they show of a question to a person.
 
     Nothing is told by it, and no page is made anew.
     """
-    shown = {run: screen for run, screen in screens.items() if screen.strip()}
-    marks = {run: observe.mark(screen) for run, screen in shown.items()}
+    shown = {run: screen for run, screen in seen.items() if screen.strip()}
+    marks = {run: screens.mark(screen) for run, screen in shown.items()}
     changed = {run: mark for run, mark in marks.items() if mark != run.screen_mark}
     asking = [run for run in shown if run.asks]
-    dialogs = {run: wait_rules.dialog(observe.plain(screen)) for run, screen in shown.items()}
+    dialogs = {run: wait_rules.dialog(screens.plain(screen)) for run, screen in shown.items()}
     for run, dialog in dialogs.items():
         run.is_screen_read, run.shows_dialog = True, dialog.is_open
     if not changed and not asking:
@@ -163,3 +163,31 @@ def _keep_commit(lab: Lab, run: Run) -> bool:
         rows.exclude(proven="").exclude(proven__contains=progress.head[:SHORT]).update(proven="")
         announce.tell(lab, NoticeKind.RUN_STEP, f"commit {progress.head[:7]} {subject}", run=run)
     return True
+
+
+def look_up_links(lab: Lab, runs: Sequence[Run]) -> int:
+    """Store the links into agents' own pages that were found, or after half a minute the general link; how many rows changed.
+
+    Costs nothing unless a run still waits for its link.
+    """
+    waiting = [run for run in runs if run.link_waits]
+    if not waiting:
+        return 0
+    profiles = {one.name: one for one in AgentProfile.objects.all()}
+    return sum([_look_up_link(lab, run, profiles.get(run.agent)) for run in waiting])
+
+
+def _look_up_link(lab: Lab, run: Run, profile: AgentProfile | None) -> bool:
+    if profile is None:
+        link: str | None = ""
+    else:
+        ident = ""
+        if profile.link_url:
+            env = {str(name): str(value) for name, value in profile.env.items()}
+            ident = lab.registry.find(profile.link_files, profile.link_field, run.worktree, env)
+        age = budgets.age(lab.now(), run.started_at)
+        link = linking.settled(ident, profile.link_url, profile.link_generic, age)
+    if link is None:
+        return False
+    rows = Run.objects.working().filter(pk=run.pk, link_waits=True)
+    return bool(rows.update(deep_link=link, link_waits=False))

@@ -1,4 +1,7 @@
-"""Settles ended runs: end the session, deal with the worktree, free the slot. Safe to repeat."""
+"""Settles ended runs: end the session, deal with the worktree, free the slot. Safe to repeat.
+
+A run that is held loses its session alone.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +12,25 @@ from pathlib import Path
 from django.db import transaction
 
 from runs.conversation import keeping
-from runs.core import budgets, naming
+from runs.core import budgets
 from runs.core.ports import Exit, Lab, SeamError, Sighting
 from runs.core.states import NoticeKind, Outcome, WorktreeFate
 from runs.kept import counts, rescue
 from runs.kept import teardown as kept_teardown
 from runs.kept.teardown_rules import may_close, teardown
-from runs.lifecycle import observe
-from runs.models import Run
+from runs.models import CheckRun, LoopIssue, Run
 from runs.timeline import announce
-from runs.transcript import hook_events, listening, own_usage
+from runs.transcript import hook_events, listening, own_usage, screens
 
 logger = logging.getLogger(__name__)
 
 LAST_WORDS_LINES = 200
 LAST_WORDS_BYTES = 60_000
+LEFT_BRANCH = (
+    "The worktree holds work on the branch {} of an issue that was given back, so both were kept. "
+    "The issue is claimed until the branch is discarded."
+)
 FORGOTTEN: Mapping[str, object] = {"link_waits": False, "deep_link": ""}
-
-
-def marker(lab: Lab, run: Run) -> str:
-    """The mark that every process of a run carries; unique across state folders. Empty if adopted."""
-    if run.mark or run.is_adopted:
-        return run.mark
-    return naming.marker(str(lab.paths.state), run.pk)  # started before marks were stored
 
 
 def settle(lab: Lab, run: Run) -> bool:
@@ -45,7 +44,8 @@ def settle(lab: Lab, run: Run) -> bool:
         return False
     seen = read_last_words(lab, run)
     try:
-        lab.sessions.kill(run.session, marker(lab, run))
+        _end_checks(lab, run)
+        lab.sessions.kill(run.session, run.marker(lab.paths))
     except SeamError as error:
         logger.warning("session was not ended", extra={"run_id": run.pk, "error": str(error)})
         _warn(
@@ -65,6 +65,27 @@ def settle(lab: Lab, run: Run) -> bool:
     fate, warning = _settle_worktree(lab, run)
     lab.sessions.forget(lab.paths.run_folder(run.pk))
     return _mark(lab, run, fate, warning, seen)
+
+
+def rest(lab: Lab, run: Run) -> bool:
+    """End the session of a held run, and keep how it ended; whether it is gone. Safe to repeat."""
+    seen = read_last_words(lab, run) | listening.last_words(lab, run)
+    kept = {name: seen[name] for name in ("last_words", "last_line") if name in seen}
+    try:
+        lab.sessions.kill(run.session, run.marker(lab.paths))
+    except SeamError as error:
+        logger.warning("held session was not ended", extra={"run_id": run.pk, "error": str(error)})
+        return False
+    lab.sessions.forget(lab.paths.run_folder(run.pk))
+    if kept:
+        Run.objects.held().filter(pk=run.pk, session=run.session).update(**kept)
+    return True
+
+
+def _end_checks(lab: Lab, run: Run) -> None:
+    """End the commands that its agent had labsite run (`labctl check`); their worker notes it."""
+    for one in CheckRun.objects.filter(run=run, is_running=True).only("mark"):
+        lab.checks.end(one.mark)
 
 
 def seen_exit(sighting: Sighting | None, exit_file: Mapping[str, object]) -> dict[str, object]:
@@ -114,7 +135,7 @@ def _may_close(lab: Lab, run: Run) -> bool:
     except SeamError as error:
         logger.info("session was not seen", extra={"run_id": run.pk, "error": str(error)})
         return False
-    alive = seen is not None and seen.alive and seen.marker == marker(lab, run)
+    alive = seen is not None and seen.alive and seen.marker == run.marker(lab.paths)
     since = budgets.age(lab.now(), run.ended_at)
     return may_close(Outcome(run.outcome), is_at_it, alive, since)
 
@@ -126,8 +147,8 @@ def read_last_words(lab: Lab, run: Run) -> dict[str, object]:
     except SeamError as error:
         logger.info("last words were not read", extra={"run_id": run.pk, "error": str(error)})
         return {}
-    words = observe.tidy(text)[-LAST_WORDS_BYTES:]
-    return {"last_words": words, "last_line": observe.last_line(words)} if words else {}
+    words = screens.tidy(text)[-LAST_WORDS_BYTES:]
+    return {"last_words": words, "last_line": screens.last_line(words)} if words else {}
 
 
 def _progress(lab: Lab, run: Run) -> dict[str, object]:
@@ -148,12 +169,26 @@ def _undo_start(lab: Lab, run: Run) -> None:
     Again here, since what could not be undone when it failed may still come to life afterwards.
     """
     is_undone = run.outcome == Outcome.FAILED and not run.did_start and run.continues_id is None
-    if not is_undone or not (run.fork_point and run.worktree):
+    repo, path = run.project.repo(lab.paths), Path(run.worktree)
+    branch, fork_point = (run.branch, run.fork_point) if is_undone else _begun(lab, run, repo)
+    if not (fork_point and run.worktree):
         return
-    repo = run.project.repo(lab.paths)
-    if lab.repos.roll_back(repo, Path(run.worktree), run.branch, run.fork_point):
+    if lab.repos.roll_back(repo, path, branch, fork_point):
         Run.objects.filter(pk=run.pk).update(worktree="")
         run.worktree = ""
+    elif branch != run.branch:
+        _warn(lab, run, LEFT_BRANCH.format(branch))
+
+
+def _begun(lab: Lab, run: Run, repo: Path) -> tuple[str, str]:
+    """The branch and the fork point of a further issue that was cut short once its branch was made."""
+    if not run.is_loop or not run.worktree or not Path(run.worktree).exists():
+        return "", ""
+    rows = LoopIssue.objects.filter(loop__run=run, end=LoopIssue.End.GIVEN_BACK)
+    found = rows.exclude(fork_point="").values_list("branch", "fork_point").last()
+    if found is None or lab.repos.standing(repo, Path(run.worktree)).branch != found[0]:
+        return "", ""
+    return found
 
 
 def _settle_worktree(lab: Lab, run: Run) -> tuple[WorktreeFate, str]:
@@ -198,7 +233,7 @@ def _remove(lab: Lab, run: Run, path: Path) -> None:
     repo = run.project.repo(lab.paths)
     tip = lab.repos.tip(repo, f"refs/heads/{run.branch}")
     if tip is not None and path.exists():
-        why = f"run {run.pk} succeeded and its worktree was removed"
+        why = f"run {run.pk} ended well and its worktree was removed"
         rescue.keep(lab, run.project, run.branch, tip, path, why=why, tip_stays=True)
     lab.repos.remove_worktree(repo, path)
 
@@ -219,14 +254,14 @@ def _mark(lab: Lab, run: Run, fate: WorktreeFate, warning: str, seen: dict[str, 
 
 
 def _told(run: Run, fate: WorktreeFate, warning: str) -> str:
-    parts = [f"slot {run.slot} is free again" if run.slot else "the session is gone"]
-    if fate is WorktreeFate.REMOVED and not warning:
-        parts.append(f"worktree removed, branch {run.branch} kept")
-    elif fate is WorktreeFate.KEPT and not warning:
-        parts.append(f"worktree and branch {run.branch} kept")
+    free = f"slot {run.slot} is free" if run.slot else "the session is gone"
     if warning:
-        parts.append(warning)
-    return "; ".join(parts)
+        return f"{free}; {warning}"
+    if fate is WorktreeFate.REMOVED:
+        return f"Cleaned up: worktree removed, branch {run.branch} kept, {free}"
+    if fate is WorktreeFate.KEPT:
+        return f"Cleaned up: worktree and branch {run.branch} kept, {free}"
+    return f"Cleaned up: {free}"
 
 
 def _warn(lab: Lab, run: Run, text: str) -> None:

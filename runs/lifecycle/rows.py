@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 
 from runs.accounts import held
 from runs.core.states import Wait
+from runs.gates import check_words
 from runs.models import Run
 from runs.overview.board import RunRow
 from runs.transcript import panel
@@ -69,7 +70,7 @@ def card(row: RunRow, now: datetime, can_act: bool) -> RunCard:
         tone=row.tone,
         is_busy=run.state == "starting",
         is_adopted=run.is_adopted,
-        agent=None if run.is_held else panel.pill(run, now),
+        agent=_pill(run, now),
         outcome=words.outcome_words(run.outcome),
         outcome_tone=words.outcome_tone(run.outcome) if run.outcome else "",
         started=words.iso(run.counted_from) if run.counted_from else "",
@@ -88,6 +89,13 @@ def card(row: RunRow, now: datetime, can_act: bool) -> RunCard:
     )
 
 
+def _pill(run: Run, now: datetime) -> panel.Pill | None:
+    """What keeps its agent, or where its gates stand; a held run says so in place of its clock."""
+    if run.is_checking:
+        return panel.Pill("live", check_words.checking(run), "", "")
+    return None if run.is_held else panel.pill(run, now)
+
+
 def _tail(run: Run) -> str:
     """The last thing that is known, on one line."""
     if run.outcome:
@@ -95,7 +103,7 @@ def _tail(run: Run) -> str:
     if run.is_waiting:
         rests = "; its budget rests" if run.budget_stopped_at else ""
         return f"{wait_rules.sentence(Wait(run.waits), '', run.waits_note)}{rests}"
-    if run.last_line:
+    if run.last_line or run.is_checking:
         return run.last_line
     return "making branch and worktree" if run.state == "starting" else "no output yet"
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from runs.core.budgets import Spent
 from runs.core.states import Outcome, RunState, WorktreeFate
+from runs.gates import check_words, levels
 from runs.models import Run
 from runs.web import words
 from trackers.keys import KeyRule
@@ -67,6 +68,8 @@ def _agent(run: Run, spent: Spent) -> Step:
     if run.state == RunState.WORKING:
         limit = f"of {words.duration(spent.limit)}"
         return Step("Agent working", "now", limit, run.counted_from, counts=True)
+    if run.is_checking:
+        return Step("Agent worked", "done", words.duration(spent.used))
     if run.is_held:
         return Step("Agent held", "now", f"{words.duration(spent.used)} used", is_held=True)
     if run.did_start and not run.is_resuming:
@@ -79,11 +82,36 @@ def _agent(run: Run, spent: Spent) -> Step:
 
 
 def _pull(run: Run) -> Step:
+    if check_words.is_gated(run):
+        return _checks(run)
     if run.project.keys is KeyRule.WORD:
         return _delivery(run)
     if run.pull_number is not None:
         return Step("Pull request", "done", f"number {run.pull_number}")
     return Step("Pull request", "", "waiting" if run.is_active else "none")
+
+
+def _checks(run: Run) -> Step:
+    """Where gates prove the work: where they stand, and what they said last."""
+    if run.is_checking:
+        return Step("Checks", "now", check_words.where(run))
+    if run.outcome in levels.PROVEN and run.attempts:
+        proven = (
+            f"passed on {run.accepted_commit[:7]}" if run.accepted_commit else "no change needed"
+        )
+        if run.outcome == Outcome.SUCCEEDED and not run.accepted_commit:
+            proven = "passed, discarded since"
+        return Step("Checks", "done", proven)
+    if run.is_active and run.attempts:
+        return Step("Checks", "", f"attempt {run.attempts} failed, its agent mends it")
+    if run.attempts:
+        bad = run.outcome == Outcome.FAILED
+        return Step("Checks", "bad" if bad else "", f"not passed in {_times(run.attempts)}")
+    return Step("Checks", "", "waiting" if run.is_active else "none")
+
+
+def _times(number: int) -> str:
+    return "1 attempt" if number == 1 else f"{number} attempts"
 
 
 def _delivery(run: Run) -> Step:

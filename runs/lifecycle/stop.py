@@ -1,13 +1,12 @@
-"""The neutral Stop: ends a run now, keeps worktree and branch, counts as nothing."""
+"""The neutral ends: a person ends a run now, worktree and branch are kept, it counts as nothing."""
 
 from __future__ import annotations
 
+from runs.core import lease
 from runs.core.ports import Lab
 from runs.core.states import Outcome
 from runs.lifecycle import outcomes, reaper
-from runs.manual import endings as manual_endings
-from runs.models import Project, Run
-from runs.validation import endings as validation_endings
+from runs.models import Run
 
 
 def stop(lab: Lab, run: Run, by: str) -> bool:
@@ -16,26 +15,22 @@ def stop(lab: Lab, run: Run, by: str) -> bool:
     On the host that runs the session the session is ended before this returns; if that fails,
     or the session is elsewhere, the next tick there does it.
     """
-    reason = f"stopped by {by}; worktree and branch kept"
-    if not run.worktree:
-        reason = f"stopped by {by}"
-    if not outcomes.record(lab, run, Outcome.STOPPED, reason, by=by):
+    return _end(lab, run, Outcome.STOPPED, f"stopped by {by}", by)
+
+
+def interrupt(lab: Lab, run: Run, by: str) -> bool:
+    """The same for whoever pressed Ctrl-C: it counts as interrupted."""
+    return _end(lab, run, Outcome.INTERRUPTED, f"interrupted by {by}", by)
+
+
+def _end(lab: Lab, run: Run, outcome: Outcome, reason: str, by: str) -> bool:
+    if run.worktree:
+        reason = f"{reason}; worktree and branch kept"
+    if not outcomes.record(lab, run, outcome, reason, by=by):
         run.refresh_from_db()
         return False
-    if run.host == lab.host and run.did_start and not run.launcher:
+    if run.did_start and not run.launcher and lease.is_here(lab, run.host):
         reaper.settle(lab, run)
     else:
         lab.bell.look(run.project.slug)
     return True
-
-
-def stop_all(lab: Lab, project: Project, by: str) -> int:
-    """Stop every run of one project, each by the same neutral Stop.
-
-    Sessions that people drive are ended too, each as its own Stop does it, and agents that mend a
-    failed validation, which then has failed.
-    """
-    runs = Run.objects.active().filter(project=project).select_related("project")
-    stopped = sum(stop(lab, run, by) for run in runs)
-    stopped += validation_endings.stop_fixers(lab, project, by)
-    return stopped + manual_endings.stop_all(lab, project, by)

@@ -1,4 +1,4 @@
-"""Runs: the list, one run, and the neutral Stop."""
+"""The tabs of one run, and the neutral Stop."""
 
 from __future__ import annotations
 
@@ -11,35 +11,71 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
-from runs.core.states import Outcome
 from runs.followups import pages as follow_up_pages
 from runs.lifecycle import pull_page
 from runs.lifecycle import stop as run_stop
 from runs.models import Project, Run
 from runs.overview import attention, queries
+from runs.run_pages import tabs
+from runs.stop_project import stop_project
 from runs.web import answers, fragments, live
 from runs.web.access import act, look, may_act, username
-from runs.web.forms import RunFilter
-from runs.web.live import Parts
+from runs.web.forms import EntriesPlace
+from runs.web.live import Live
 
-RUNS = {name: f"{file}.html" for name, file in fragments.RUNS.items()}
+PAGES = {
+    tabs.STORY: ("runs:run-live", "lifecycle/page.html"),
+    tabs.TERMINAL: ("runs:run-terminal-live", "lifecycle/terminal.html"),
+    tabs.CHANGES: ("runs:run-changes-live", "lifecycle/changes.html"),
+    tabs.PROMPT: ("runs:run-prompt-live", "lifecycle/prompt.html"),
+    tabs.RAW: ("runs:run-raw-live", "run_pages/raw.html"),
+}
+TIMELINE = {"timeline": "lifecycle/_timeline"}
 WILL_STOP = "What runs is ended now. Worktrees and branches are kept, and it counts as neither success nor failure."
 STOPPED = "Stopped. Its work is kept; it counts as neither success nor failure."
 
 
 @require_GET
 @look
-def run(request: HttpRequest, run_id: int) -> HttpResponse:
-    context = live.facts(request, f"run:{run_id}", "runs:run-live", run_id)
+def tab(request: HttpRequest, run_id: int, name: str) -> HttpResponse:
+    """One tab of a run's page: what it shows is read now, and nothing of the other tabs."""
+    address, template = PAGES[name]
+    context = live.shown(request, Live(f"{name}:{run_id}"), address, run_id)
     if context["can_act"]:
         attention.opened(context["page"].run, wiring.lab().now())
-    return answers.fresh(render(request, "lifecycle/page.html", context))
+    return answers.fresh(render(request, template, context))
 
 
 @require_GET
 @look
-def run_live(request: HttpRequest, run_id: int) -> HttpResponse:
-    return live.refresh(request, f"run:{run_id}")
+def tab_live(request: HttpRequest, run_id: int, name: str) -> HttpResponse:
+    """What of a tab has changed."""
+    return live.refresh(request, Live(f"{name}:{run_id}"))
+
+
+@require_GET
+@look
+def timeline(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Every entry of its timeline, the newest first."""
+    shown = _timeline(request, run_id)
+    return live.page(request, "run_pages/timeline.html", shown, "runs:run-timeline-live", run_id)
+
+
+@require_GET
+@look
+def timeline_live(request: HttpRequest, run_id: int) -> HttpResponse:
+    return live.refresh(request, _timeline(request, run_id))
+
+
+def _timeline(request: HttpRequest, run_id: int) -> Live:
+    chosen = EntriesPlace(request.GET)
+    chosen.is_valid()
+    before = chosen.cleaned_data.get("before")
+
+    def facts() -> dict[str, Any]:
+        return {**queries.timeline(run_id, before), "before": before, "run_id": run_id}
+
+    return Live(f"{tabs.TALK}:{run_id}", TIMELINE, facts)
 
 
 @require_GET
@@ -62,36 +98,6 @@ def pull_live(request: HttpRequest, run_id: int) -> HttpResponse:
     context = dict(pull_page.of(wiring.lab(), run_id))
     part = render_to_string("pulls/_run_pull.html", context, request)
     return answers.fresh(HttpResponse(answers.partials({"run-pull": part})))
-
-
-@require_GET
-@look
-def runs(request: HttpRequest) -> HttpResponse:
-    """All runs, newest first, narrowed by outcome and project."""
-    facts = _runs(request)
-    facts["outcomes"] = [(one.value, one.words) for one in Outcome]
-    topic = "chrome" if facts["is_narrowed"] else "runs"
-    return live.listed(
-        request, "lifecycle/runs.html", Parts(RUNS, lambda: facts), facts["page"], topic
-    )
-
-
-@require_GET
-@look
-def runs_live(request: HttpRequest) -> HttpResponse:
-    """The same runs as they are now."""
-    return live.relisted(request, Parts(RUNS, lambda: _runs(request)))
-
-
-def _runs(request: HttpRequest) -> dict[str, Any]:
-    chosen = RunFilter(request.GET)
-    chosen.is_valid()
-    wanted = chosen.cleaned_data
-    outcome, project_id = wanted.get("outcome", ""), wanted.get("project")
-    page = queries.runs(wiring.lab(), outcome, project_id, wanted.get("before"))
-    is_narrowed = bool(outcome or project_id or wanted.get("before"))
-    found = {"page": page, "outcome": outcome, "project_id": project_id}
-    return {**found, "is_narrowed": is_narrowed}
 
 
 @require_POST
@@ -122,7 +128,7 @@ def stop_all(request: HttpRequest, project_id: int) -> HttpResponse:
         what, back = f"all sessions of {project.name}", reverse("runs:project", args=[project_id])
         context = {"project": project, "what": what, "will": WILL_STOP, "back": back}
         return answers.fresh(render(request, "lifecycle/stop.html", context))
-    number = run_stop.stop_all(wiring.lab(), project, username(request))
+    number = stop_project(wiring.lab(), project, username(request))
     text = f"Stopped {number} session{'' if number == 1 else 's'} of {project.name}. Worktrees and branches of runs are kept."
     topic = fragments.here(request)
     regions = fragments.regions(topic, True, request) if answers.is_htmx(request) else {}

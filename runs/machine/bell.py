@@ -18,8 +18,10 @@ class DatagramBell:
         """Ring every web process, and tidy the sockets that a killed one left behind."""
         _ring_all(self._paths.feed)
 
-    def work(self) -> None:
-        """Wake every worker that is idle: there is something on the queue."""
+    def work(self, host: str = "") -> None:
+        """Wake every worker that is idle: there is something on the queue. No other host is known."""
+        if host:
+            return
         _ring(self._paths.worker_socket, b"")
         _ring_all(self._paths.more_worker_socket(0).parent)
 

@@ -6,7 +6,8 @@ to FOLDER/exit, since a tmux server that is killed keeps no status (stack.md sec
 only there to be seen by `processes`: it cannot be cleaned away as an environment can.
 
 An interactive agent has the pane to itself. Of a one-shot agent whose output is read, the launcher
-keeps the raw lines (`recorder`) and shows the pane what a person can read.
+keeps the raw lines (`recorder`) and shows the pane what a person can read. A child of it records the
+screen (`camera`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 
     from runs.machine.recorder import Recorder
 
-PR_SET_CHILD_SUBREAPER = 36
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+# As a rule it is over at once; a busy machine may take a second for it.
+LAST_LOOK = 2.0
+ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 # What we, Python or tmux handle otherwise, and an agent must find as any program does.
 _OURS = (
     *(signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGTTOU),
@@ -41,9 +45,10 @@ def main(folder: str) -> int:
     asked: list[int] = []  # told to end: whoever did that knows, and nothing of us may linger
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
-    for number in (signal.SIGHUP, signal.SIGTERM):
+    for number in ENDINGS:
         signal.signal(number, lambda told, _frame: asked.append(told))
     _adopt_orphans()
+    camera = Camera(folder, order["screen"]) if order.get("screen") else None
     recorder, ends = _recorder(folder) if order.get("output") else (None, ())
     child = os.fork()
     if child == 0:
@@ -53,14 +58,24 @@ def main(folder: str) -> int:
     with contextlib.suppress(PermissionError, ProcessLookupError):
         os.setpgid(child, child)  # the child does it too; whoever is second may be refused
     _give_terminal(child)
-    status = _wait_for(child) if recorder is None else recorder.follow(lambda: _buried(child))
+    if recorder is None:
+        status = _wait_for(child, camera)
+    else:
+        status = recorder.follow(lambda: _buried(child, camera))
     _write_exit(folder, status)
-    _end_orphans()
-    if recorder is not None:
-        recorder.close()
+    _end(recorder, camera)
     if not asked:
         _wake_after_us(order["wake"])
     return _die_alike(-status) if status < 0 else status
+
+
+def _end(recorder: Recorder | None, camera: Camera | None) -> None:
+    """Nothing that the agent left behind goes on, and what it printed last is kept."""
+    _end_orphans(camera)
+    if recorder is not None:
+        recorder.close()
+    if camera is not None:
+        camera.end()
 
 
 def _adopt_orphans() -> None:
@@ -69,9 +84,14 @@ def _adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def _find_ours() -> None:
+    """Let our own modules be imported."""
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
+
+
 def _recorder(folder: str) -> tuple[Recorder, tuple[int, int]]:
     """What keeps the agent's output, and the ends of both pipes that the agent writes to."""
-    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))  # noqa: PTH100, PTH120
+    _find_ours()
     from runs.machine import recorder
 
     (out, agent_out), (err, agent_err) = os.pipe(), os.pipe()
@@ -80,7 +100,76 @@ def _recorder(folder: str) -> tuple[Recorder, tuple[int, int]]:
     return made, (agent_out, agent_err)
 
 
-def _buried(child: int) -> int | None:
+class Camera:
+    """The child that records the screen. One that is killed is started again, some times."""
+
+    TRIES = 4
+
+    def __init__(self, folder: str, order: dict[str, Any]) -> None:
+        self._folder, self._order = folder, order
+        self._tries, self.pid = 0, 0
+        self._pipe = -1
+        # Read before the agent could; a recorder that needs it too removes it.
+        self._secrets = ""
+        path = os.path.join(folder, "secrets.json")  # noqa: PTH118
+        with contextlib.suppress(OSError):
+            with open(path, encoding="utf-8") as file:  # noqa: PTH123
+                self._secrets = file.read()
+            if not order["is_secret_shared"]:
+                os.unlink(path)  # noqa: PTH108
+        with contextlib.suppress(OSError):
+            flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC
+            self._pipe = os.open(os.path.join(folder, "pane"), flags)  # noqa: PTH118
+            self._start()
+
+    def _start(self) -> None:
+        if self._tries >= self.TRIES:
+            self.pid = 0
+            return
+        self._tries += 1
+        # Until it has its own answers to signals it would give ours, and never end.
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
+        self.pid = os.fork()
+        if self.pid == 0:
+            with contextlib.suppress(BaseException):
+                self._become()
+            os._exit(0)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
+
+    def _become(self) -> None:
+        """In the child: nothing of ours stays open, and it dies with us."""
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for handle in (0, 1, 2):
+            os.dup2(null, handle)
+        _find_ours()
+        from runs.transcript import camera
+
+        camera.run(self._folder, self._pipe, self._order, self._secrets)
+
+    def was(self, pid: int) -> None:
+        """Somebody was buried: if it was the child, there is another one."""
+        if pid and pid == self.pid:
+            self._start()
+
+    def end(self) -> None:
+        """It takes what it has not seen yet, for a moment at most."""
+        self._tries = self.TRIES
+        if not self.pid:
+            return
+        with contextlib.suppress(OSError):
+            os.kill(self.pid, signal.SIGTERM)
+            limit = time.monotonic() + LAST_LOOK
+            while os.waitpid(self.pid, os.WNOHANG)[0] == 0:
+                if time.monotonic() > limit:
+                    os.kill(self.pid, signal.SIGKILL)
+                time.sleep(0.002)
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(self._folder, "pane"))  # noqa: PTH108, PTH118
+
+
+def _buried(child: int, camera: Camera | None) -> int | None:
     """Bury what has ended; how the agent ended, None while it works."""
     while True:
         pid, raw = os.waitpid(-1, os.WNOHANG)
@@ -88,30 +177,42 @@ def _buried(child: int) -> int | None:
             return os.waitstatus_to_exitcode(raw)
         if pid == 0:
             return None
+        if camera is not None:
+            camera.was(pid)
 
 
-def _wait_for(child: int) -> int:
+def _wait_for(child: int, camera: Camera | None) -> int:
     """How the agent ended; orphans that end meanwhile are only buried."""
     while True:
         pid, raw = os.wait()
         if pid == child:
             return os.waitstatus_to_exitcode(raw)
+        if camera is not None:
+            camera.was(pid)
 
 
-def _end_orphans() -> None:
+def _end_orphans(camera: Camera | None) -> None:
     """End what the agent left behind: TERM, a moment, then KILL until no child is left."""
+    spared = camera.pid if camera is not None else 0
     for turn in range(40):
-        for pid in _children():
+        left = [pid for pid in _children() if pid != spared]
+        if not left:
+            return
+        for pid in left:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGTERM if turn == 0 else signal.SIGKILL)
         limit = time.monotonic() + (0.5 if turn == 0 else 0.05)
-        while time.monotonic() < limit:
-            try:
-                pid, _ = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
+        while time.monotonic() < limit and left:
+            left = [pid for pid in left if not _is_buried(pid)]
+            if left:
                 time.sleep(0.01)
+
+
+def _is_buried(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
 
 
 def _wake_after_us(wake: list[str]) -> None:
@@ -132,8 +233,9 @@ def _wake_after_us(wake: list[str]) -> None:
         os.close(handle)
     os.read(watch, 1)  # nobody writes: this returns when the launcher's end closes with it
     while os.getppid() == launcher:  # its files are closed a moment before it has ended
-        time.sleep(0.005)
-    time.sleep(0.02)
+        time.sleep(0.001)
+    # By now tmux was told of both ends, and hears of them before it hears whoever asks after this.
+    time.sleep(0.002)
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
         bell.sendto(wake[1].encode(), wake[0])
     os._exit(0)

@@ -22,15 +22,45 @@ def marked(marker: str, proc: Path = Path("/proc")) -> list[int]:
     """Process ids of this user that carry the marker in their environment or as our launcher."""
     wanted = f"{MARKER}={marker}".encode()
     found = []
+    for pid in _numbers(proc):
+        with contextlib.suppress(OSError):
+            environment = _read(f"{proc}/{pid}/environ")
+            if (wanted in environment and wanted in environment.split(b"\0")) or _is_launcher(
+                _read(f"{proc}/{pid}/cmdline"), marker
+            ):
+                found.append(pid)
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def _numbers(proc: Path | str = "/proc") -> list[int]:
+    """The ids of all processes; names alone, since paths of a thousand take longer than to read them."""
+    return [int(name) for name in os.listdir(proc) if name.isdigit()]  # noqa: PTH208
+
+
+def _read(path: str) -> bytes:
+    """A file of the kernel; by its name, since a thousand are read at once. Raises OSError."""
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+        return file.readall()
+
+
+def lock_holders(path: Path, proc: Path = Path("/proc")) -> list[tuple[int, str]]:
+    """The processes of this user through which a file is locked by flock, and their programs."""
+    wanted, found = str(path.resolve()), list[tuple[int, str]]()
     for folder in proc.iterdir():
         if not folder.name.isdigit():
             continue
         with contextlib.suppress(OSError):
-            if wanted in (folder / "environ").read_bytes().split(b"\0") or _is_launcher(
-                (folder / "cmdline").read_bytes(), marker
-            ):
-                found.append(int(folder.name))
-    return [pid for pid in found if pid != os.getpid()]
+            handles = [one.name for one in (folder / "fd").iterdir() if _leads_to(one, wanted)]
+            # An open file alone may belong to somebody who waits.
+            if any("\nlock:" in (folder / "fdinfo" / one).read_text() for one in handles):
+                found.append((int(folder.name), (folder / "comm").read_text().strip()))
+    return sorted(found)
+
+
+def _leads_to(link: Path, wanted: str) -> bool:
+    with contextlib.suppress(OSError):
+        return str(link.readlink()) == wanted
+    return False
 
 
 def _is_launcher(cmdline: bytes, marker: str) -> bool:
@@ -60,6 +90,8 @@ def end_marked(
     if not marker:
         return
     left = _left(marker, known)
+    if not left:
+        return
     _signal_all(left, signal.SIGTERM)
     for _ in range(max(1, int(grace / _STEP))):
         left = _left(marker, left)
@@ -85,12 +117,14 @@ def _left(marker: str, known: frozenset[Name]) -> frozenset[Name]:
 
 def _with_descendants(pids: Iterable[int]) -> frozenset[Name]:
     """Living processes and everything below them; a zombie is no more, and never are we."""
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit() and (fields := _stat(int(folder.name))):
-            children.setdefault(int(fields[1]), []).append(int(folder.name))
-    found: set[int] = set()
     waiting = list(pids)
+    if not waiting:
+        return frozenset()  # as after almost every command; who descends from whom is a long look
+    children: dict[int, list[int]] = {}
+    for pid in _numbers():
+        if fields := _stat(pid):
+            children.setdefault(int(fields[1]), []).append(pid)
+    found: set[int] = set()
     while waiting:
         pid = waiting.pop()
         if pid not in found and pid != os.getpid():
@@ -132,9 +166,10 @@ def _started(pid: int) -> str:
 def _stat(pid: int) -> list[str]:
     """What the kernel tells of a process: state, parent, …; empty when there is no such process."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        told = _read(f"/proc/{pid}/stat").decode(errors="replace")
     except OSError:
         return []
+    return told.rpartition(")")[2].split()
 
 
 def _signal_all(names: Iterable[Name], number: signal.Signals) -> None:

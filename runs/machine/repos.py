@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import stat
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from runs.core import naming
 from runs.core.ports import SeamError, Taken
-from runs.machine import files
+from runs.machine import files, shell
 from runs.machine.git import QUICK, Git, failed
 from trackers.keys import KeyRule
 
 PROBE = 20.0
-FETCHES = 4
+FETCHES = 5
+BREATH = 0.03  # seconds; each further try waits as much longer
+# What somebody else does in the repository in that moment: brings the same branch up to date, or
+# makes a worktree, whose HEAD names nothing until git has written it.
+_PASSING = ("cannot lock ref", "bad object worktrees/")
 BRANCH_CHARACTERS = 200  # as many as a project's row keeps
 # The program on the other side is git's own, whatever a repository's settings say.
 _ITS_OWN = ("--upload-pack=git-upload-pack",)
+_WHICH = ("ls-remote", *_ITS_OWN, "--symref")
+# What a reference repository is tidied by is the sweep; git would start a program to find that out.
+_FETCHED = ("--prune", "--no-tags", "--no-auto-maintenance")
 _DIVERGED = "the checkout and labsite's own origin have gone different ways; labsite's was used"
+_UNSURE = "unsure"
+_REF_BYTES, _PACKED_BYTES = 200, 20_000_000
+_COMMIT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _HEADS = "+refs/heads/*:refs/remotes/origin/*"
 # Files that git does not know and that the project's own .gitignore files do not name.
 OTHERS = ("ls-files", "--others", "--exclude-per-directory=.gitignore", "-z")
@@ -94,19 +108,26 @@ class GitRepos:
         url: str = "origin",
     ) -> None:
         flags = ("--progress",) if progress else ("-q",)
-        for _ in range(FETCHES):
+        for tried in range(FETCHES):
+            time.sleep(tried * BREATH)
             done = self._git(
                 repo,
-                *("fetch", *flags, *_ITS_OWN, "--prune", "--no-tags", "--", url, _HEADS),
+                *("fetch", *flags, *_ITS_OWN, *_FETCHED, "--", url, _HEADS),
                 token=token,
                 timeout=timeout,
                 on_progress=progress,
             )
-            # Somebody else brought the same branch up to date in that moment.
-            if done.status == 0 or "cannot lock ref" not in done.stderr:
+            if done.status == 0 or not any(what in done.stderr for what in _PASSING):
                 break
         if done.status != 0:
             raise failed("fetch", done, token)
+
+    def fetch_default(self, repo: Path, token: str = "", url: str = "origin") -> str:
+        """Both at once, since each waits for the other side."""
+        with ThreadPoolExecutor(1, "which-branch") as beside:
+            asked = beside.submit(self._git, repo, *_WHICH, "--", url, "HEAD", token=token)
+            self.fetch(repo, token, url=url)
+            return self._default_of(repo, asked.result(), token)
 
     def probe(self, url: str, token: str = "") -> str:
         text = self._git.ask(
@@ -147,15 +168,19 @@ class GitRepos:
             shutil.rmtree(repo, ignore_errors=True)
 
     def default_branch(self, repo: Path, token: str = "", url: str = "origin") -> str:
-        text = self._git.ask(
-            repo, "ls-remote", *_ITS_OWN, "--symref", "--", url, "HEAD", token=token
-        )
-        for line in text.splitlines():
+        done = self._git(repo, *_WHICH, "--", url, "HEAD", token=token)
+        return self._default_of(repo, done, token)
+
+    def _default_of(self, repo: Path, done: shell.Finished, token: str) -> str:
+        """The branch that origin's HEAD names, out of what it said of it."""
+        if done.status != 0:
+            raise failed("ls-remote", done, token)
+        for line in done.stdout.splitlines():
             if line.startswith("ref: refs/heads/"):
                 branch = line.split("\t")[0].removeprefix("ref: refs/heads/")
                 if len(branch) > BRANCH_CHARACTERS:
                     raise SeamError(f"its default branch has a name of {len(branch)} characters")
-                if self.tip(repo, f"refs/remotes/origin/{branch}"):
+                if self.ref(repo, f"refs/remotes/origin/{branch}"):
                     return branch
         raise SeamError("the repository has no commit on its default branch")
 
@@ -176,7 +201,7 @@ class GitRepos:
         return frozenset(key for key in found if key)
 
     def upstream(self, repo: Path, branch: str) -> str:
-        tip = self.tip(repo, f"refs/remotes/origin/{branch}")
+        tip = self.ref(repo, f"refs/remotes/origin/{branch}")
         if tip is None:
             raise SeamError(f"origin has no branch {branch}")
         return tip
@@ -184,7 +209,7 @@ class GitRepos:
     def add_worktree(self, repo: Path, path: Path, branch: str, commit: str) -> None:
         """`worktree add -b` makes both or neither; its lock-step is what makes the claim exclusive."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() or self.tip(repo, f"refs/heads/{branch}"):
+        if path.exists() or self.ref(repo, f"refs/heads/{branch}"):
             raise Taken(_taken(path, branch))
         done = self._git(
             repo,
@@ -198,6 +223,9 @@ class GitRepos:
         if files.is_full(repo):  # git itself only says what it could not write
             raise SeamError(f"the disk is full. {failed('worktree', done)}")
         raise failed("worktree", done)
+
+    def has(self, path: Path) -> bool:
+        return path.is_dir()
 
     def remove_worktree(self, repo: Path, path: Path) -> None:
         if not path.exists():
@@ -271,6 +299,10 @@ class GitRepos:
         done = self._git(repo, "rev-parse", "--verify", "-q", f"{ref}^{{commit}}", timeout=QUICK)
         return done.stdout.strip() or None
 
+    def ref(self, repo: Path, name: str) -> str | None:
+        found = _ref_in_files(repo, name)
+        return self.tip(repo, name) if found is _UNSURE else found
+
     def pushed(self, repo: Path, branch: str, token: str = "", url: str = "origin") -> str | None:
         text = self._git.ask(
             repo,
@@ -297,3 +329,53 @@ class GitRepos:
         if done.status in (0, 1):
             return done.status == 1
         raise failed("merge-base", done)
+
+
+def _ref_in_files(repo: Path, name: str) -> str | None:
+    """The commit of a branch as git keeps it in files (gitrepository-layout(5)), None where there is none, `_UNSURE` where git knows.
+
+    A file of its own counts before the list of all, and is looked for first: git removes it only
+    when the list has it. Whether the commit is there is not looked at.
+    """
+    if not name.startswith(("refs/heads/", "refs/remotes/")) or ".." in name:
+        return _UNSURE
+    if not (repo / "refs").is_dir() or (repo / "reftable").exists():
+        return _UNSURE
+    text = _text_of(repo / name, _REF_BYTES)
+    if text is None:
+        return _UNSURE
+    if text:
+        found = text.strip()
+        return found if _COMMIT_ID.fullmatch(found) else _UNSURE
+    packed = _text_of(repo / "packed-refs", _PACKED_BYTES)
+    if packed is None:
+        return _UNSURE
+    end = packed.find(f" {name}\n")
+    if end < 0:
+        return None
+    found = packed[packed.rfind("\n", 0, end) + 1 : end]
+    return found if _COMMIT_ID.fullmatch(found) else _UNSURE
+
+
+def _text_of(path: Path, limit: int) -> str | None:
+    """A plain file's text; empty where there is none, None where it is anything else."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError:
+        return None
+    try:
+        facts = os.fstat(handle)
+        if stat.S_ISDIR(facts.st_mode):
+            return ""
+        if not stat.S_ISREG(facts.st_mode) or facts.st_size > limit:
+            return None
+        raw = b""
+        while piece := os.read(handle, limit + 1 - len(raw)):
+            raw += piece
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+    return raw.decode("utf-8", "replace") or None

@@ -85,20 +85,31 @@ def run(
 Process = subprocess.Popen[bytes]
 
 
-def start(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Process:
-    """A program in a process group of its own, whose two outputs are one pipe.
+def start(
+    argv: Sequence[str],
+    cwd: Path,
+    env: Mapping[str, str],
+    *,
+    given: Path | None = None,
+    is_apart: bool = False,
+    kept: Sequence[int] = (),
+) -> Process:
+    """A program in a process group of its own, whose two outputs are one pipe, or two if `is_apart`.
 
+    `given` is a file that it reads as its standard input, `kept` are open files that it inherits.
     Whoever starts it bounds it and ends its group. Raises OSError when it cannot be started.
     """
-    return subprocess.Popen(
-        argv,
-        cwd=cwd,
-        env=dict(env),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
+    with open(given or os.devnull, "rb") as stdin:  # noqa: PTH123
+        return subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env=dict(env),
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE if is_apart else subprocess.STDOUT,
+            start_new_session=True,
+            pass_fds=tuple(kept),
+        )
 
 
 def check(

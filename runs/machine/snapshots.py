@@ -34,6 +34,14 @@ _PLAIN = (
     *("-c", "pack.compression=1"),
     *("-c", "advice.addEmbeddedRepo=false"),
 )
+# Line endings and the operator's own filters as where somebody commits here.
+_AS_COMMITTED = (
+    *("-c", "core.safecrlf=false"),
+    *("-c", "core.sparseCheckout=false"),
+    *("-c", "core.untrackedCache=false"),
+    *("-c", "core.compression=1"),
+    *("-c", "advice.addEmbeddedRepo=false"),
+)
 _READING = ("add", "ls-files")
 _SUBMODULE = "160000"
 _SUFFIXES = (".pack", ".rev", ".bitmap", ".idx")  # a pack is seen once its .idx is there
@@ -75,6 +83,37 @@ class GitSnapshots:
             if worktree_links.admin_of(repo, path) is None:
                 return self._foreign(repo, tip, work)
             return self._linked(repo, tip, work)
+
+    def worktree_tree(self, worktree: Path) -> str:
+        """Its objects are made in a place of their own and go with it.
+
+        A repository inside counts by the commit it stands on, as in what git would commit.
+        """
+        with _scratch() as place:
+            fresh = place / "objects"
+            fresh.mkdir()
+            here = {
+                "GIT_WORK_TREE": str(worktree),
+                "GIT_CEILING_DIRECTORIES": str(worktree.parent),
+            }
+            argv = ("rev-parse", "--path-format=absolute", "--git-path", "objects")
+            at = self._git(worktree, *argv, env=here, timeout=QUICK)
+            if at.status != 0:
+                raise failed("rev-parse", at)
+            env = {
+                **here,
+                "GIT_OBJECT_DIRECTORY": str(fresh),
+                "GIT_ALTERNATE_OBJECT_DIRECTORIES": at.stdout.strip(),
+            }
+            work = _Work(worktree, place / "files", _AS_COMMITTED, env)
+            self._begin("HEAD", work)
+            self._unhide("HEAD", work)
+            self._ask(work, "add", "--all")
+            self._add_hidden(work)
+            return self._ask(work, "write-tree").strip()
+
+    def tree_of(self, repo: Path, commit: str) -> str:
+        return self._tree(repo, commit)
 
     def weight(self, repo: Path, path: Path) -> int:
         if not path.exists():
@@ -145,10 +184,17 @@ class GitSnapshots:
         checkout left out is there as committed.
         """
         self._begin(head, work)
-        flags = self._git(work.folder, *work.plain, "ls-files", "-v", "-z", index=work.index)
+        self._unhide(head, work)
+        return self._add_all(repo, work.folder, work)
+
+    def _unhide(self, head: str, work: _Work) -> None:
+        """Have the index look at what it was told to call unchanged, or to leave out."""
+        flags = self._git(
+            work.folder, *work.plain, "ls-files", "-v", "-z", index=work.index, env=work.env
+        )
         if flags.status != 0:
             self._fresh(head, work)
-            return self._add_all(repo, work.folder, work)
+            return
         lines = [line for line in flags.stdout.split("\0") if line]
         hidden = [line[2:] for line in lines if line[0].islower()]
         left_out = [line[2:] for line in lines if line[0] in "Ss"]
@@ -156,7 +202,6 @@ class GitSnapshots:
         for flag, names in (("--no-assume-unchanged", hidden), ("--no-skip-worktree", present)):
             if names:
                 self._given(work, ("update-index", flag, "-z", "--stdin"), names)
-        return self._add_all(repo, work.folder, work)
 
     def _add_all(self, repo: Path, folder: Path, work: _Work) -> str:
         """Take in every file below the folder; repositories inside with their files and commits."""
@@ -275,7 +320,7 @@ class GitSnapshots:
             timeout=LONG if work.tell is not None else None,
         )
         if done.status != 0 and "No space left" in done.stderr:
-            raise SeamError("the disk is full, so nothing could be rescued. Make room first")
+            raise SeamError("the disk is full, so nothing was stored. Make room first")
         if done.status != 0:
             raise failed(argv[0], done)
         return done.stdout

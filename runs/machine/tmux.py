@@ -17,6 +17,7 @@ from runs.core import masking, naming
 from runs.core.paths import Paths
 from runs.core.ports import KEYS, Exit, MaybeGiven, Order, Output, SeamError, Sighting
 from runs.machine import files, processes, recorder, shell, sightings, tmux_recall
+from runs.transcript import frames
 
 TIMEOUT = 5.0
 # Times as long: whoever gives up too early has a failed run, and the machine is busy. Less than the
@@ -35,6 +36,7 @@ PASTED_WITHIN, PASTED_LOOK, PASTED_END = 10.0, 0.1, 12
 # With fewer, a text is not looked for by its letters.
 FEW_LETTERS = 2
 _PASTED = "Pastedtext"
+_NOTE = re.compile(rf"{_PASTED}\d+")
 _COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
 _ELSEWHERE = "not-this-session"
 _NO_SESSION = ("can't find session", "can't find pane", "session not found")
@@ -68,7 +70,9 @@ def _shows(screen: str | None, before: str | None, text: str) -> bool:
     if len(end) < FEW_LETTERS:
         return before is not None
     shown, had = _letters(screen), _letters(before or "")
-    return any(shown.count(part) > had.count(part) for part in (end, _PASTED))
+    # An earlier note may have left the screen as this one came; each has a number of its own.
+    is_noted = bool({*_NOTE.findall(shown)} - {*_NOTE.findall(had)})
+    return is_noted or any(shown.count(part) > had.count(part) for part in (end, _PASTED))
 
 
 class TmuxSessions:
@@ -111,10 +115,12 @@ class TmuxSessions:
                 self._paths.tmux_socket
             )  # or a second server would hide the first one
         program = [sys.executable, "-I", "-S", str(LAUNCHER), str(order.folder)]
+        size = ("-x", str(order.columns or COLUMNS), "-y", str(ROWS))
         done = self._tmux(
-            *("new-session", "-d", "-s", order.session, "-x", str(COLUMNS), "-y", str(ROWS)),
+            *("new-session", "-d", "-s", order.session, *size),
             *("--", *program, *([order.marker] if order.marker else [])),
             *(";", "set-option", "-t", f"={order.session}:", sightings.MARK, order.marker),
+            *_piped(order),
             timeout=START_PATIENCE * self.timeout,
         )
         if done.status != 0:
@@ -124,7 +130,7 @@ class TmuxSessions:
         """The whole environment is in it: a tmux server keeps the one that it was started with."""
         order.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Of a program that worked on the same run before.
-        for name in (recorder.NAME, "exit", masking.FILE):
+        for name in (recorder.NAME, "exit", masking.FILE, frames.PIPE):
             (order.folder / name).unlink(missing_ok=True)
         env = _for_agents(self._env)
         if len(str(order.folder)) <= SHORT:
@@ -138,6 +144,14 @@ class TmuxSessions:
             "output": order.output,
             "wake": [str(self._paths.worker_socket), order.session],
         }
+        if order.recording is not None:
+            os.mkfifo(order.folder / frames.PIPE, 0o600)
+            content["screen"] = {
+                "limit": order.recording,
+                "tmux": [self._program, "-u", "-S", str(self._paths.tmux_socket)],
+                "session": order.session,
+                "is_secret_shared": bool(order.output),
+            }
         for name, text in {**order.files, "order.json": json.dumps(content)}.items():
             _write_private(order.folder / name, text)
 
@@ -198,6 +212,16 @@ class TmuxSessions:
         self, folder: Path, start: int, limit: int, record: str = recorder.NAME
     ) -> Output | None:
         return files.read_piece(folder / record, start, limit)
+
+    def wake(self, folder: Path) -> None:
+        """A file that is touched; its runner looks at it while it waits. Without a runner, nothing."""
+        with contextlib.suppress(OSError):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+            handle = os.open(folder / "wake", flags, 0o600)
+            try:
+                os.utime(handle)
+            finally:
+                os.close(handle)
 
     def say(self, name: str, marker: str, text: str, *, is_secret: bool = False) -> None:
         """Through memory without a name, since argument lists are public."""
@@ -343,6 +367,15 @@ def _configuration(paths: Paths) -> str:
 
 def _quoted(path: Path) -> str:
     return "'" + str(path).replace("'", "'\\''") + "'"
+
+
+def _piped(order: Order) -> list[str]:
+    """What has tmux copy all that the program prints into the pipe of the recording."""
+    if order.recording is None:
+        return []
+    # tmux reads signs of its own in it, and dates.
+    path = _quoted(order.folder / frames.PIPE).replace("#", "##").replace("%", "%%")
+    return [";", "pipe-pane", "-O", "-t", f"={order.session}:", f"exec cat > {path}"]
 
 
 def _captures(names: Sequence[str], lines: int, mark: str) -> tuple[list[str], int]:

@@ -70,6 +70,24 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
             raise failed("reset", done)
         return True
 
+    def switch(self, path: Path, branch: str, commit: str, *, clean: bool) -> bool:
+        """What was begun and not ended, as a rebase, is dropped: it is none of the next branch's."""
+        if clean:
+            for act in ("rebase", "am", "cherry-pick", "revert"):
+                self._git(path, act, "--quit", timeout=QUICK)
+            reset = ("reset", "-q", "--hard", "--no-recurse-submodules")
+            self._git.ask(path, *reset, looks_at_files=True)
+            self._git.ask(path, "clean", "-q", "-ffd", looks_at_files=True)
+        argv = ("checkout", "-q", "--no-track", "--no-recurse-submodules", "-B", branch)
+        done = self._git(path, *argv, commit, "--", looks_at_files=True)
+        if done.status != 0 and not clean:
+            again = self._git(path, *argv, "HEAD", "--", looks_at_files=True)
+            if again.status == 0:
+                return False
+        if done.status != 0:
+            raise failed("checkout", done)
+        return True
+
     def glimpse(self, repo: Path, branch: str) -> str | None:
         """A loose ref is one small file; a packed one reads as None, which only costs a later look."""
         text = (read_small(repo / "refs" / "heads" / branch, REF_BYTES) or "").strip()
@@ -133,6 +151,23 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
         if done.status != 0:
             raise failed("log", done)
         return listing.read_commits(done.stdout)
+
+    def texts(self, repo: Path, commit: str, names: Sequence[str], limit: int) -> Mapping[str, str]:
+        """By the ids of their contents: nothing that a repository names is taken for an option."""
+        argv = ("ls-tree", "-z", f"{commit}^{{commit}}")
+        listed = self._git(repo, *argv, timeout=QUICK, limit=LIST_BYTES)
+        if listed.status != 0:
+            raise failed("ls-tree", listed)
+        found = {}
+        for entry in listed.stdout.split("\0"):
+            about, _, name = entry.partition("\t")
+            if name not in names or not about.startswith("100"):
+                continue
+            done = self._git(repo, "cat-file", "blob", about.split()[2], timeout=QUICK, limit=limit)
+            if done.status != 0:
+                raise failed("cat-file", done)
+            found[name] = done.stdout
+        return found
 
     def tips(self, repo: Path, refs: Sequence[str]) -> Mapping[str, str]:
         text = self._git.ask(

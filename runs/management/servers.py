@@ -19,6 +19,7 @@ FOR_GOOD = (
     "SSL",
     "is required",
 )
+FOR_GOOD_OF_REDIS = ("password", "authentication", "noperm", "certificate", "db index")
 
 
 def name() -> str:
@@ -56,6 +57,26 @@ def wait(seconds: float = WAIT_SECONDS, pause: Callable[[float], None] = time.sl
     with connection.cursor() as cursor:
         # A migration may take as long as the data asks for.
         cursor.execute("SET statement_timeout = 0")
+
+
+def wait_for_queue(
+    refusal: Callable[[], str],
+    seconds: float = WAIT_SECONDS,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Return once Redis answers, where the queue is there. Raises SystemExit as `wait` does."""
+    limit = time.monotonic() + seconds
+    is_told = False
+    while why := refusal():
+        if time.monotonic() >= limit or any(word in why.lower() for word in FOR_GOOD_OF_REDIS):
+            raise SystemExit(
+                f"The Redis server of LAB_REDIS_URL cannot be used: {why}. Nothing was started. "
+                "Start the server or correct LAB_REDIS_URL, then start again."
+            )
+        if not is_told:
+            is_told = True
+            sys.stderr.write(f"Redis does not answer yet; waiting up to {seconds:g} s.\n")
+        pause(STEP_SECONDS)
 
 
 def _refusal() -> str | None:

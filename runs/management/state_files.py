@@ -14,6 +14,15 @@ from django.core.management import call_command
 from runs.core.paths import Paths
 
 MANIFEST = "staticfiles.json"
+# Folders of libraries with dozens of files, and what of each is ever asked for. All would be hashed,
+# compressed, and looked at by each web process.
+SPARED = ("django_htmx/", "admin/js/vendor/select2/i18n/")
+USED = (
+    "django_htmx/htmx-4.min.js",
+    "django_htmx/ext/hx-ptag-4.min.js",
+    "django_htmx/ext/hx-ws-4.min.js",
+    "admin/js/vendor/select2/i18n/en.js",
+)
 
 
 def collect_static(paths: Paths) -> bool:
@@ -24,14 +33,14 @@ def collect_static(paths: Paths) -> bool:
             return False
     else:
         (Path(settings.STATIC_ROOT) / MANIFEST).unlink(missing_ok=True)
-    call_command("collectstatic", interactive=False, verbosity=0)
+    call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=_unused())
     paths.static_stamp.write_bytes(stamp)
     return True
 
 
 def _fingerprint() -> str:
     """Changes whenever a source file, or the way in which it is stored, changes."""
-    lines = [settings.STORAGES["staticfiles"]["BACKEND"], *_sources()]
+    lines = [settings.STORAGES["staticfiles"]["BACKEND"], *USED, *_sources()]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
@@ -40,6 +49,12 @@ def _sources() -> Iterator[str]:
         for name, storage in finder.list([]):
             facts = Path(storage.path(name)).stat()
             yield f"{name} {facts.st_size} {facts.st_mtime_ns}"
+
+
+def _unused() -> list[str]:
+    """Names of all files that nothing asks for."""
+    names = (name for finder in get_finders() for name, _ in finder.list([]))
+    return [name for name in names if name.startswith(SPARED) and name not in USED]
 
 
 def _all_there() -> bool:

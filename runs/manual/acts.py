@@ -13,13 +13,13 @@ from pathlib import Path
 
 from django.db import IntegrityError, transaction
 
-from runs.agents import checks, claude_settings, commands
+from runs.agents import checks, claude_settings, commands, orders
 from runs.core import budgets, lease, naming, tokens
 from runs.core.ports import Lab, Order, SeamError, Sighting, Taken
 from runs.core.refusal import ActRefused
 from runs.core.states import AgentMode, NoticeKind, PersonState, ProjectState
 from runs.dispatch import reserve
-from runs.lifecycle import orders
+from runs.hosts import facts
 from runs.manual import endings
 from runs.models import AgentProfile, ManualSession, Project, Settings
 from runs.projects import git_credentials
@@ -45,6 +45,12 @@ def start(lab: Lab, project: Project, text: str, by: str) -> ManualSession:
         raise SessionRefused(f"A label has at most {most} characters. Nothing was started.")
     if project.state != ProjectState.READY:
         raise SessionRefused(f"{ProjectState(project.state).not_ready} Nothing was started.")
+    where = facts.carrier(lab, project)
+    if where != lab.host:
+        raise SessionRefused(
+            "This labsite has no sessions on its own machine. Start this one in the labsite of a "
+            f"machine that has, such as {where}. Nothing was started."
+        )
     settings = Settings.current()
     profile = _profile(project, settings)
     unfit = checks.obstacle(lab, profile)
@@ -55,7 +61,7 @@ def start(lab: Lab, project: Project, text: str, by: str) -> ManualSession:
         made = _store(lab, project, profile, settings, text, by)
     finally:
         lease.release(lab, number)
-    lab.queue.open(made.pk)
+    lab.queue.on(made.host).open(made.pk)
     return made
 
 
@@ -80,7 +86,8 @@ def over(row: ManualSession) -> str:
 
 def carry_out(lab: Lab, session_id: int) -> None:
     """Make branch, worktree and session of a row in *starting*. Safe to call twice."""
-    free = ManualSession.objects.filter(pk=session_id, state=PersonState.STARTING, launcher="")
+    rows = ManualSession.objects.filter(pk=session_id, host=lab.host)
+    free = rows.filter(state=PersonState.STARTING, launcher="")
     if not free.update(launcher=lab.process):
         return
     row = ManualSession.objects.select_related("project__agent").get(pk=session_id)
@@ -121,7 +128,7 @@ def _watch_one(lab: Lab, row: ManualSession, sightings: Mapping[str, Sighting]) 
 def _recover(lab: Lab, row: ManualSession, alive: bool) -> None:
     """A start whose message was lost is asked for again; one whose process died is given up."""
     if not row.launcher:
-        lab.queue.open(row.pk)
+        lab.queue.on(row.host).open(row.pk)
         return
     is_over = budgets.age(lab.now(), row.asked_at) > START_LIMIT
     if lab.is_process_alive(row.launcher) is False or is_over:
@@ -146,7 +153,10 @@ def _profile(project: Project, settings: Settings) -> AgentProfile:
 def _lease(lab: Lab) -> int:
     """The lease of the judge, so that slots are counted by one at a time."""
     for _ in range(int(LEASE_PATIENCE / LEASE_STEP)):
-        number = lease.acquire(lab)
+        try:
+            number = lease.acquire(lab)
+        except (lease.OtherMachine, lease.Removed) as error:
+            raise SessionRefused(str(error)) from error
         if number is not None:
             return number
         lab.pause(LEASE_STEP)
@@ -196,8 +206,7 @@ def _make(lab: Lab, row: ManualSession) -> None:
         raise SessionRefused(refused[0])
     repo = project.repo(lab.paths)
     token = git_credentials.of_git(lab, project)
-    lab.repos.fetch(repo, token, url=project.url)
-    branch = lab.repos.default_branch(repo, token, project.url)
+    branch = lab.repos.fetch_default(repo, token, project.url)
     commit = lab.repos.upstream(repo, branch)
     path = lab.paths.worktrees / naming.worktree_name(project.slug, row.label)
     row.worktree, row.fork_point = str(path), commit

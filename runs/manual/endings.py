@@ -6,6 +6,7 @@ from pathlib import Path
 
 from django.db import transaction
 
+from runs.core import lease
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind, PersonState
 from runs.kept import counts, teardown
@@ -20,7 +21,7 @@ def stop(lab: Lab, row: ManualSession, by: str) -> bool:
     """
     if not end(lab, row, f"ended by {by}", by=by, is_torn_down=True):
         return False
-    if row.host == lab.host:
+    if lease.is_here(lab, row.host):
         settle(lab, row)
     return True
 

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Protocol
 from urllib.parse import unquote
 
 from runs.core.states import NoticeKind, Outcome
@@ -21,13 +22,55 @@ ENDED = "ended"
 _PIECES = re.compile(r"[/:@?&=,#;\s]+")
 
 
+@dataclass(frozen=True, slots=True)
+class Push:
+    """One Web Push: the device's endpoint and keys, what it is signed with, and what it says.
+
+    `inside`: an admin named its push service, which may be inside a network.
+    """
+
+    endpoint: str
+    p256dh: str
+    auth: str
+    private: str
+    subject: str
+    text: str
+    topic: str = ""
+    urgency: str = "high"
+    ttl: int = 86400
+    inside: bool = False
+
+
+class Notifier(Protocol):
+    """Tells people and programs outside. Every call is bounded; no error holds part of an address."""
+
+    def check(self, url: str) -> str:
+        """The name of the service that an address means. Raises UnfitAddress, SeamError."""
+
+    def send(self, url: str, title: str, text: str) -> None:
+        """Tell an address. Raises UnfitAddress when it can never work, else SeamError."""
+
+    def push(self, push: Push) -> None:
+        """Encrypt it for its device and hand it to the push service.
+
+        Raises DeviceGone when the device takes none any more, UnfitAddress, else SeamError.
+        """
+
+    def ping(self, url: str) -> None:
+        """Ask for a web address, for whoever counts how long ago that was. Raises SeamError."""
+
+
 class Delivering(StrEnum):
-    """Where one delivery stands. *Sending* belongs to one process until it says how it went."""
+    """Where one delivery stands. *Sending* belongs to one process until it says how it went.
+
+    *Skipped*: the person had seen it already.
+    """
 
     WAITING = "waiting"
     SENDING = "sending"
     SENT = "sent"
     FAILED = "failed"
+    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +102,10 @@ _KINDS: tuple[tuple[NoticeKind, str, str], ...] = (
         "an agent's account cannot be used: limit, overload, log-in, credit",
         _NEEDS,
     ),
+    (NoticeKind.HOST_SILENT, "a machine that has runs fell silent", _NEEDS),
     (NoticeKind.LOGIN_CHANGED, "an agent was logged in or out", _NEEDS),
     (NoticeKind.VALIDATION_FIXED, "a fix of a validation waits to be merged", _NEEDS),
+    (NoticeKind.LOOP_CHECK_IN, "a loop checks in, where its project wants that", _WATCH),
     (NoticeKind.WATCH_OPENED, "a watch session was opened", _WATCH),
     (NoticeKind.WATCH_ENDED, "a watch session ended without a failure", _WATCH),
     (NoticeKind.WATCH_POLL_FAILED, "a watch session could not ask its tracker", _WATCH),
@@ -71,6 +116,7 @@ _KINDS: tuple[tuple[NoticeKind, str, str], ...] = (
     (NoticeKind.PROJECT_WARNED, "a tracker or repository refuses", _HOUSE),
     (NoticeKind.PROJECT_FAILED, "a project could not be cloned", _HOUSE),
     (NoticeKind.DISK_WARNED, "the disk fills up", _HOUSE),
+    (NoticeKind.HOST_BACK, "a machine that fell silent is back", _HOUSE),
     (NoticeKind.CLOCK_SET, "the machine's clock was set", _HOUSE),
 )
 TOPICS: tuple[Topic, ...] = (
@@ -83,6 +129,7 @@ AT_FIRST = (
     NoticeKind.AUTO_PAUSED.value,
     NoticeKind.LIMIT_REACHED.value,
     NoticeKind.AGENT_HELD.value,
+    NoticeKind.HOST_SILENT.value,
     NoticeKind.WATCH_FAILED.value,
     NoticeKind.DISK_WARNED.value,
 )

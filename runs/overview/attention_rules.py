@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import IntEnum
 
 from runs.accounts import hold_rules
 from runs.core.states import Outcome, ProjectState, Trouble
+from runs.gates.level_rules import Level, Standing
 from runs.groups.stall_rules import Fate
+from runs.overview.need_facts import (
+    AgentNeeds,
+    GroupNeeds,
+    HostNeeds,
+    LimitNeeds,
+    Picture,
+    ProjectNeeds,
+    PullNeeds,
+    RunNeeds,
+    WaitNeeds,
+    WatchNeeds,
+    WorkflowNeeds,
+)
 from runs.watch import rules as watch_rules
 from runs.watch.session import Reason
 
@@ -20,166 +35,33 @@ MANY = 3
 
 
 class NeedKind(IntEnum):
-    """Why something needs a person; the most urgent first."""
+    """Why something needs a person, by what is lost by waiting.
+
+    First what stands still until somebody comes, then what goes on by itself later, then what has
+    failed, at last what is only to be looked at.
+    """
 
     WAITS = 0
     LATE = 1
-    HELD = 2
-    LIMIT = 3
-    CLONE = 4
-    PAUSED = 5
-    STALLED = 6
-    REFUSED = 7
-    WATCH = 8
-    MONITOR = 9
-    WORKFLOW = 10
-    GROUP = 11
-    RUN = 12
-    UNTIDY = 13
-    CLOSED = 14
-    PULL = 15
-    PARKED = 16
-
-
-@dataclass(frozen=True, slots=True)
-class AgentNeeds:
-    """An agent whose account cannot be used: why, what the service said, when it is tried again.
-
-    `waiting`: how many runs wait for it.
-    """
-
-    id: int
-    name: str
-    trouble: Trouble
-    said: str = ""
-    since: str = ""
-    until: str = ""
-    waiting: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class LimitNeeds:
-    """A limit of this day that is reached: of one project, or of all, whose `id` is 0."""
-
-    id: int
-    name: str
-    what: str
-    numbers: str
-
-
-@dataclass(frozen=True, slots=True)
-class WaitNeeds:
-    """A working run whose agent waits for a person: for what, since when, and what it said."""
-
-    id: int
-    title: str
-    what: str
-    since: str = ""
-    note: str = ""
-    advice: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class WatchNeeds:
-    """The newest watch session of a project, which has ended.
-
-    `is_stalled`: Resume goes on. `is_seen`: somebody opened it long enough ago, or dismissed it.
-    """
-
-    id: int
-    code: int
-    reason: str
-    is_seen: bool = False
-    is_stalled: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class GroupNeeds:
-    """A task group whose checkpoint said to investigate and still does, or whose monitor failed.
-
-    `stalled` names the tasks; `fates` is what comes of them when nobody comes.
-    """
-
-    id: int
-    name: str
-    stalled: tuple[str, ...] = ()
-    fates: frozenset[Fate] = frozenset()
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkflowNeeds:
-    """A workflow that goes on when a person says so, and why."""
-
-    id: int
-    name: str
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectNeeds:
-    """What of a project may need somebody. `unpushed` and `parked` are as last counted."""
-
-    id: int
-    name: str
-    state: str = ProjectState.READY
-    error: str = ""
-    warning: str = ""
-    is_paused: bool = False
-    streak: int = 0
-    unpushed: int = 0
-    parked: int = 0
-    watch: WatchNeeds | None = None
-    groups: Sequence[GroupNeeds] = ()
-    workflows: Sequence[WorkflowNeeds] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PullNeeds:
-    """An open pull request, or one that was closed unmerged while its issue stays claimed.
-
-    `url` is where it is reviewed, empty for our own pages.
-    """
-
-    project: int
-    name: str
-    number: int
-    title: str
-    url: str = ""
-    is_closed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RunNeeds:
-    """A run that has ended.
-
-    `is_seen`: somebody opened it long enough ago, or dismissed it. `is_retried`: a later run of
-    the same issue has started. `project`: its id and name.
-    """
-
-    id: int
-    title: str
-    outcome: str
-    is_seen: bool = False
-    is_retried: bool = False
-    did_start: bool = True
-    reason: str = ""
-    is_kept: bool = False
-    warning: str = ""
-    project: tuple[int, str] = (0, "")
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """Everything that the overview knows."""
-
-    is_late: bool = False
-    waits: Sequence[WaitNeeds] = ()
-    agents: Sequence[AgentNeeds] = ()
-    limits: Sequence[LimitNeeds] = ()
-    projects: Sequence[ProjectNeeds] = ()
-    pulls: Sequence[PullNeeds] = ()
-    runs: Sequence[RunNeeds] = ()
+    HOST = 2
+    PAUSED = 3
+    STALLED = 4
+    WORKFLOW = 5
+    CLONE = 6
+    HELD = 7
+    LIMIT = 8
+    REFUSED = 9
+    WATCH = 10
+    MONITOR = 11
+    GROUP = 12
+    RUN = 13
+    GATE = 14
+    LEVEL = 15
+    UNCLOSED = 16
+    UNTIDY = 17
+    CLOSED = 18
+    PULL = 19
+    PARKED = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +84,8 @@ class Need:
 
     `about`: ids of what its one action is about; `url`: where that is, when it is elsewhere.
     `trouble`: of which account's trouble it tells. `alike`: None for what is never told with others.
+    `facts` change when it is another thing than somebody saw, and with no clock or wording.
+    `run`: the one to look at before the action, where there is one.
     """
 
     kind: NeedKind
@@ -214,6 +98,13 @@ class Need:
     url: str = ""
     trouble: Trouble = Trouble.NONE
     alike: Alike | None = None
+    facts: str = ""
+    run: int = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it tells of something that has ended, so that it can be dismissed for good."""
+        return self.kind in _OVER
 
 
 def is_seen(until: datetime | None, now: datetime) -> bool:
@@ -230,7 +121,8 @@ def needs(picture: Picture) -> list[Need]:
     Within a kind the order is that of the facts; of one run its outcome comes before its tidying.
     """
     found = [_of_wait(run) for run in picture.waits]
-    found += [*_late(picture), *(_of_agent(agent) for agent in picture.agents)]
+    found += [*_late(picture), *(_of_host(host) for host in picture.hosts)]
+    found += [_of_agent(agent) for agent in picture.agents]
     found += [_of_limit(limit) for limit in picture.limits]
     for project in picture.projects:
         is_leaving = project.state == ProjectState.REMOVING
@@ -258,7 +150,8 @@ def together(found: Sequence[Need]) -> list[tuple[Need, ...]]:
 def _of_wait(run: WaitNeeds) -> Need:
     said = f"{run.note.rstrip('.')}. " if run.note else ""
     what, why = f"{run.what} since {run.since}", f"{said}{run.advice} Its budget goes on."
-    return Need(NeedKind.WAITS, f"need-wait-{run.id}", "bad", run.title, what, why, (run.id,))
+    ident, facts = f"need-wait-{run.id}", _facts(run.what, run.at)
+    return Need(NeedKind.WAITS, ident, "bad", run.title, what, why, (run.id,), facts=facts)
 
 
 def _late(picture: Picture) -> Iterator[Need]:
@@ -271,7 +164,28 @@ def _late(picture: Picture) -> Iterator[Need]:
             "is late",
             "Nothing is started and no end is noticed until it looks again; agents go on. "
             "./lab doctor says what is wrong.",
+            facts=_facts(picture.late_since),
         )
+
+
+def _of_host(host: HostNeeds) -> Need:
+    since = f" since {host.since}" if host.since else ""
+    is_one = host.runs == 1
+    there = _count(host.runs, "run is there", "runs are there")
+    it, stays, them = (
+        ("it does", "It stays as it is", "it")
+        if is_one
+        else ("they do", "They stay as they are", "them")
+    )
+    why = (
+        f"{there}, and nobody can tell how {it}. {stays} until the machine is back, or until you "
+        f"give {them} up. What was pushed is not touched."
+    )
+    facts = _facts(host.id, host.at)
+    ident, what = f"need-host-{host.id}", f"is silent{since}"
+    return Need(
+        NeedKind.HOST, ident, "bad", f"Host {host.name}", what, why, (host.id,), facts=facts
+    )
 
 
 def _of_agent(agent: AgentNeeds) -> Need:
@@ -280,9 +194,10 @@ def _of_agent(agent: AgentNeeds) -> Need:
     waits = runs if agent.waiting else "Nothing is started with it until then."
     said = f"{agent.said.rstrip('.')}." if agent.said else ""
     why = " ".join(part for part in (waits, hold_rules.advice(agent.trouble), said) if part)
-    ident = f"need-agent-{agent.id}"
+    ident, facts = f"need-agent-{agent.id}", _facts(agent.trouble, agent.at)
+    about, trouble = (agent.id,), agent.trouble
     return Need(
-        NeedKind.HELD, ident, "warn", agent.name, what, why, (agent.id,), trouble=agent.trouble
+        NeedKind.HELD, ident, "warn", agent.name, what, why, about, trouble=trouble, facts=facts
     )
 
 
@@ -293,7 +208,8 @@ def _of_limit(limit: LimitNeeds) -> Need:
         "it goes on by itself then."
     )
     ident, about = f"need-limit-{limit.id}", (limit.id,) if limit.id else ()
-    return Need(NeedKind.LIMIT, ident, "warn", limit.name, what, why, about)
+    facts = _facts(limit.what, limit.day)
+    return Need(NeedKind.LIMIT, ident, "warn", limit.name, what, why, about, facts=facts)
 
 
 def _of_leaving(project: ProjectNeeds) -> Iterator[Need]:
@@ -307,8 +223,10 @@ def _of_project(project: ProjectNeeds) -> Iterator[Need]:
         yield _need(NeedKind.CLONE, project, "bad", "could not be cloned", project.error)
     if project.is_paused:
         what = f"is paused after {project.streak} failed runs in a row"
-        why = "Nothing starts by itself until you reset it. Look at what failed first."
-        yield _need(NeedKind.PAUSED, project, "bad", what, why)
+        why = "Nothing starts by itself until you press Resume."
+        last = (project.streak, project.last_failure)
+        paused = _need(NeedKind.PAUSED, project, "bad", what, why, *last)
+        yield replace(paused, run=project.last_failure)
     if project.warning and project.state != ProjectState.FAILED:
         yield _need(NeedKind.REFUSED, project, "warn", "needs a look", project.warning)
     if project.watch is not None:
@@ -327,12 +245,16 @@ def _of_project(project: ProjectNeeds) -> Iterator[Need]:
 def _of_watch(project: ProjectNeeds, watch: WatchNeeds) -> Iterator[Need]:
     if watch.is_stalled:
         why = "Nothing starts by itself until you press Resume. What runs goes on."
-        yield _need(NeedKind.STALLED, project, "bad", "is stopped: tracker unreachable", why)
+        what = "is stopped: tracker unreachable"
+        yield _need(NeedKind.STALLED, project, "bad", what, why, watch.id)
     elif watch.code in watch_rules.FAILED and not watch.is_seen:
         what = f"watch session {watch.id}: {watch.reason} (exit code {watch.code})"
         ident, about = f"need-watch-{project.id}", (project.id, watch.id)
         why = _WATCH_WHY.get(watch.reason, "")
-        yield Need(NeedKind.WATCH, ident, "bad", project.name, what, why, about)
+        if watch.follow_up:
+            why = f"{why} Issue {watch.follow_up} was made of it; nothing was closed."
+        facts = _facts(watch.id, watch.code)
+        yield Need(NeedKind.WATCH, ident, "bad", project.name, what, why, about, facts=facts)
 
 
 def _of_group(project: ProjectNeeds, group: GroupNeeds) -> Need:
@@ -341,11 +263,13 @@ def _of_group(project: ProjectNeeds, group: GroupNeeds) -> Need:
         what = f"group {group.name}: its monitor failed"
         why = f"{group.error.rstrip('.')}. No result was recorded; nothing of the work was touched."
         ident = f"need-monitor-{group.id}"
-        return Need(NeedKind.MONITOR, ident, "bad", project.name, what, why, about)
+        facts = _facts(why)
+        return Need(NeedKind.MONITOR, ident, "bad", project.name, what, why, about, facts=facts)
     what = f"group {group.name}: {_count(len(group.stalled), 'task is', 'tasks are')} stalled"
     fate = next(text for fate, text in _FATES.items() if fate in group.fates)
     why = f"{', '.join(group.stalled)}. {fate}"
-    return Need(NeedKind.GROUP, f"need-group-{group.id}", "warn", project.name, what, why, about)
+    ident, facts = f"need-group-{group.id}", _facts(group.stalled, fate)
+    return Need(NeedKind.GROUP, ident, "warn", project.name, what, why, about, facts=facts)
 
 
 def _of_workflow(project: ProjectNeeds, workflow: WorkflowNeeds) -> Need:
@@ -354,12 +278,22 @@ def _of_workflow(project: ProjectNeeds, workflow: WorkflowNeeds) -> Need:
         f"{workflow.note.rstrip('.')}. Start that phase again or stop it; waiting uses up no time."
     )
     ident, about = f"need-workflow-{workflow.id}", (project.id, workflow.id)
-    return Need(NeedKind.WORKFLOW, ident, "bad", project.name, what, why, about)
+    facts = _facts(workflow.note)
+    return Need(NeedKind.WORKFLOW, ident, "bad", project.name, what, why, about, facts=facts)
 
 
-def _need(kind: NeedKind, project: ProjectNeeds, tone: str, what: str, why: str) -> Need:
-    ident = f"need-{_NAMES[kind]}-{project.id}"
-    return Need(kind, ident, tone, project.name, what, why, (project.id,))
+def _need(
+    kind: NeedKind, project: ProjectNeeds, tone: str, what: str, why: str, *last: object
+) -> Need:
+    """A need of a project; it is another one when its words are, or when `last` is."""
+    ident, facts = f"need-{_NAMES[kind]}-{project.id}", _facts(what, why, *last)
+    return Need(kind, ident, tone, project.name, what, why, (project.id,), facts=facts)
+
+
+def _facts(*parts: object) -> str:
+    """A short tag of what makes a need the one that it is."""
+    told = "|".join(map(str, parts))
+    return hashlib.sha256(told.encode()).hexdigest()[:12]
 
 
 def _of_pull(pull: PullNeeds) -> Need:
@@ -370,23 +304,63 @@ def _of_pull(pull: PullNeeds) -> Need:
     if pull.is_closed:
         what, why = "was closed without merging", f"Its issue stays claimed. {pull.title}"
         ident = f"need-closed-{pull.project}-{pull.number}"
-        return Need(NeedKind.CLOSED, ident, "warn", title, what, why, about)
+        return Need(NeedKind.CLOSED, ident, "warn", title, what, why, about, facts=_facts(why))
     alike = Alike(pull.project, pull.name, "{} pull requests wait for your review")
-    return Need(NeedKind.PULL, ident, "good", title, what, pull.title, about, pull.url, alike=alike)
+    why, url, facts = pull.title, pull.url, _facts(pull.title)
+    return Need(
+        NeedKind.PULL, ident, "good", title, what, why, about, url, alike=alike, facts=facts
+    )
 
 
 def _of_run(run: RunNeeds) -> Iterator[Need]:
+    if run.unclosed_since:
+        yield _unclosed(run)
     if run.is_seen:
         return
-    if run.outcome in BAD and not run.is_retried:
+    if run.level is not None:
+        yield _level(run, run.level)
+    if run.is_stopped_at_gate and not run.is_retried:
+        yield _gate(run)
+    elif run.outcome in BAD and not run.is_retried:
         what = Outcome(run.outcome).words if run.did_start else "did not start"
         ident = f"need-run-{run.id}"
         alike = Alike(*run.project, f"{{}} runs {_past(run)}", _common(run), run.outcome)
-        about = (run.id,)
-        yield Need(NeedKind.RUN, ident, "bad", run.title, what, _reason(run), about, alike=alike)
+        why, about, facts = _reason(run), (run.id,), _facts(run.outcome, run.reason)
+        yield Need(
+            NeedKind.RUN, ident, "bad", run.title, what, why, about, alike=alike, facts=facts
+        )
     if run.warning:
         ident, what = f"need-tidy-{run.id}", "was not tidied up completely"
-        yield Need(NeedKind.UNTIDY, ident, "warn", run.title, what, run.warning, (run.id,))
+        why, facts = run.warning, _facts(run.warning)
+        yield Need(NeedKind.UNTIDY, ident, "warn", run.title, what, why, (run.id,), facts=facts)
+
+
+def _gate(run: RunNeeds) -> Need:
+    """A gate that failed for the last time: nothing goes on by itself."""
+    gate, _, why = run.reason.partition(": ")
+    name = gate.removeprefix("gates").removeprefix("gate ").strip()
+    times = _count(run.attempts, "attempt", "attempts")
+    what = f"did not pass {f'the {name} gate' if name else 'the gates'} in {times}"
+    kept = " Its work is kept." if run.is_kept else ""
+    alike = Alike(*run.project, "{} runs did not pass their gates", "", run.outcome)
+    ident, said = f"need-gate-{run.id}", f"{_sentence(why)}{kept}"
+    facts, about = _facts(run.attempts, run.reason), (run.id,)
+    return Need(NeedKind.GATE, ident, "bad", run.title, what, said, about, alike=alike, facts=facts)
+
+
+def _level(run: RunNeeds, level: Level) -> Need:
+    is_over, words = level.standing is Standing.OVER, "{} runs were never proven at the run level"
+    alike = Alike(*run.project, words, "Their accepted work is kept.") if is_over else None
+    ident, about, facts = f"need-level-{run.id}", (run.id,), _facts(level.what, level.why)
+    what, why = level.what, level.why
+    return Need(NeedKind.LEVEL, ident, "bad", run.title, what, why, about, alike=alike, facts=facts)
+
+
+def _unclosed(run: RunNeeds) -> Need:
+    why = "Its work is accepted. It is tried again each minute; the timeline of the run says why."
+    what = f"has an issue that could not be closed since {run.unclosed_since}"
+    ident, facts = f"need-unclosed-{run.id}", _facts(run.id)
+    return Need(NeedKind.UNCLOSED, ident, "warn", run.title, what, why, (run.id,), facts=facts)
 
 
 def _reason(run: RunNeeds) -> str:
@@ -401,7 +375,7 @@ def _common(run: RunNeeds) -> str:
 
 
 def _sentence(reason: str) -> str:
-    plain = reason.removeprefix("did not start: ").strip().rstrip(".")
+    plain = reason.removeprefix("did not start: ").replace("`", "").strip().rstrip(".")
     return f"{plain[:1].upper()}{plain[1:]}." if plain else ""
 
 
@@ -441,5 +415,7 @@ _NAMES = {
     NeedKind.REFUSED: "project",
     NeedKind.PARKED: "parked",
 }
-# Both kinds about runs share a place, so that runs stay newest first.
-_PLACES = {kind: kind for kind in NeedKind} | {NeedKind.UNTIDY: NeedKind.RUN}
+_OVER = frozenset({NeedKind.WATCH, NeedKind.RUN, NeedKind.GATE, NeedKind.LEVEL, NeedKind.UNTIDY})
+# All kinds about runs share a place, so that runs stay newest first.
+_OF_RUNS = (NeedKind.GATE, NeedKind.LEVEL, NeedKind.UNCLOSED, NeedKind.UNTIDY)
+_PLACES = {kind: kind for kind in NeedKind} | dict.fromkeys(_OF_RUNS, NeedKind.RUN)

@@ -7,45 +7,39 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth.models import User
-from django.db.models import Case, Count, F, Q, QuerySet, Sum, When
+from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 
-from runs.core.states import NoticeKind
 from runs.groups import endings as group_endings
-from runs.groups.endings import GroupEnds
-from runs.models import Notice, Run, WatchSession
-from runs.overview import attention_rules, away_rules
+from runs.models import Run
+from runs.overview import away_rules, outages
 from runs.overview.away_rules import Ended, Summary
 from runs.overview.models import Visit
-from runs.watch import rules as watch_rules
+from runs.overview.outage_rules import Outage
 
-SHOWN = 8
-SHOWN_PAUSES = 5
-SECRET = ("project__token", "project__hook_secret")
-# Few are shown of many, and a person who comes back looks for these.
-_BAD_FIRST = Case(When(outcome__in=attention_rules.BAD, then=0), default=1)
 _TOLD = Q(tokens_in__isnull=False) | Q(tokens_out__isnull=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Away:
-    """What ended between two visits: the numbers, some runs, what paused, failed, and groups."""
+    """What ended between two visits, in numbers: runs, and task groups in each way; and outages.
+
+    What of it needs somebody stands in the list of what does.
+    """
 
     since: datetime
     until: datetime
     summary: Summary
-    runs: Sequence[Run]
-    pauses: Sequence[Notice]
-    watches: Sequence[WatchSession]
-    groups: GroupEnds
+    groups: Sequence[tuple[str, int]]
+    outages: Sequence[Outage] = ()
 
     @property
     def is_empty(self) -> bool:
-        return not (self.summary.runs or self.pauses or self.watches or self.groups)
+        return not (self.summary.runs or self.groups or self.outages)
 
     @property
-    def more(self) -> int:
-        return self.summary.runs - len(self.runs)
+    def groups_total(self) -> int:
+        return sum(number for _, number in self.groups)
 
 
 def note(user: User, now: datetime) -> bool:
@@ -86,25 +80,13 @@ def put_away(user: User, until: str) -> bool:
 
 
 def away(since: datetime, until: datetime) -> Away:
-    """What ended in that time, what went badly first. Seven queries, each by its own index."""
+    """What ended in that time. Three queries, each by its own index; one more after an outage."""
     begin = away_rules.begin(since, until)
     ended = Run.objects.exclude(outcome="").filter(ended_at__gt=begin, ended_at__lte=until)
     ended = ended.filter(started_at__isnull=False)
-    some = ended.light().select_related("project").defer(*SECRET)
-    told = (NoticeKind.AUTO_PAUSED, NoticeKind.AGENT_HELD)
-    pauses = Notice.objects.filter(kind__in=told, at__gt=begin, at__lte=until)
-    failed = WatchSession.objects.filter(
-        ended_at__gt=begin, ended_at__lte=until, code__in=watch_rules.FAILED
-    )
-    return Away(
-        since,
-        until,
-        away_rules.summary(_sums(ended)),
-        list(some.order_by(_BAD_FIRST, "-ended_at", "-id")[:SHOWN]),
-        list(pauses.select_related("project").order_by("-at")[:SHOWN_PAUSES]),
-        list(failed.select_related("project").defer(*SECRET).order_by("-ended_at")[:SHOWN_PAUSES]),
-        group_endings.between(begin, until),
-    )
+    groups = group_endings.between(begin, until)
+    told = outages.between(begin, until)
+    return Away(since, until, away_rules.summary(_sums(ended)), groups, told)
 
 
 def _sums(ended: QuerySet[Run]) -> list[Ended]:

@@ -6,12 +6,14 @@ tables, those of forges from what was heard last; nobody is asked while a page i
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
+from django.db import connection
 from django.db.models import (
     BooleanField,
     Exists,
@@ -22,22 +24,27 @@ from django.db.models import (
     OuterRef,
     Q,
     QuerySet,
+    Value,
 )
 from django.db.models.expressions import RawSQL
 
 from runs.accounts import held
 from runs.core import budgets
+from runs.core.database import Compiled
 from runs.core.ports import Lab
 from runs.core.states import PersonState, ProjectState, RunState, TrackerKind
-from runs.dispatch import auto_dispatch
 from runs.dispatch.eligibility import UNTRUSTED
+from runs.gates import check_words
 from runs.groups import needs as group_needs
+from runs.hosts import queries as host_queries
+from runs.hosts.queries import SilentHost
+from runs.hosts.rules import SILENT_INTERVALS
 from runs.kept.models import Parked
 from runs.models import Host, ManualSession, Project, Run, Settings
 from runs.overview import waiting
-from runs.overview.attention_rules import PullNeeds
+from runs.overview.need_facts import PullNeeds
 from runs.timeline import queries as timeline
-from runs.watch import summaries
+from runs.watch import auto_dispatch, summaries
 from runs.web import addresses
 from runs.workflows import needs as workflow_needs
 
@@ -50,7 +57,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """One row of everything that is the same on all pages."""
+    """One row of everything that is the same on all pages.
+
+    `silent_hosts`: how many other hosts have given no sign of life for too long.
+    """
 
     now: datetime
     settings: Settings
@@ -59,6 +69,7 @@ class Facts:
     looked: int
     last_notice: int
     driven: int = 0
+    silent_hosts: int = 0
 
     @property
     def is_late(self) -> bool:
@@ -95,6 +106,11 @@ class ReadyIssue:
         return addresses.of("runs:start", self.project.pk)
 
     @property
+    def is_blocked(self) -> bool:
+        """Whether it waits for something other than the run that works on it."""
+        return self.why not in ("", RUNNING)
+
+    @property
     def may_start(self) -> bool:
         """Whether a person who names it may start it, as far as stored facts say."""
         return self.why in ("", UNTRUSTED)
@@ -112,6 +128,8 @@ class RunRow:
         """The colour of an active run's mark."""
         if self.run.state == RunState.STARTING:
             return ""
+        if self.run.is_checking:
+            return "live"
         if self.run.is_held or self.run.is_waiting:
             return "warn"
         is_held_up = self.spent.is_low or self.run.state_of_agent.is_waiting
@@ -137,6 +155,7 @@ class Board:
     ready: Sequence[ReadyIssue]
     by_id: Mapping[int, Project] = field(default_factory=dict)
     pulls: Sequence[PullNeeds] = ()
+    silent: Sequence[SilentHost] = ()
 
     @cached_property
     def active(self) -> list[Run]:
@@ -154,7 +173,7 @@ class Board:
 
     def row(self, run: Run) -> RunRow:
         settings = self.facts.settings
-        return RunRow(run, run.spent(self.facts.now, run.project.budget(settings)))
+        return RunRow(run, run.spent(self.facts.now, run.budget(settings)))
 
     @cached_property
     def _active_by_project(self) -> Mapping[int, list[Run]]:
@@ -204,11 +223,7 @@ def load(lab: Lab, recent: int = 0, *, with_waiting: bool = False) -> Board:
     watch sessions ended, and whether a task group or a workflow may need somebody.
     """
     facts = load_facts(lab)
-    rows = _projects()
-    if with_waiting:
-        rows = group_needs.with_suspects(summaries.with_last(waiting.with_unpushed(rows)))
-        rows = workflow_needs.with_held(rows)
-    projects = list(rows)
+    projects = _projects(with_waiting, connection.vendor).rows()
     by_id = {project.pk: project for project in projects}
     issues, pulls = waiting.of_trackers(projects, with_pulls=with_waiting)
     runs = _runs(recent, issues, with_unseen=with_waiting)
@@ -229,7 +244,8 @@ def load(lab: Lab, recent: int = 0, *, with_waiting: bool = False) -> Board:
         )
         for one in issues
     ]
-    return Board(facts, projects, runs, ready, by_id, pulls)
+    silent = host_queries.silent(facts.settings, runs) if facts.silent_hosts else ()
+    return Board(facts, projects, runs, ready, by_id, pulls, silent)
 
 
 def _claim(run: Run) -> str:
@@ -248,7 +264,17 @@ def _why(issue: waiting.Ready, claim: str) -> str:
     return issue.why(claim) or (issue.project.held_seen.get(issue.key, "") if heard else "")
 
 
-def _projects() -> QuerySet[Project]:
+@functools.lru_cache(maxsize=8)
+def _projects(with_waiting: bool, _vendor: str) -> Compiled:
+    """All projects; kept, since every open page asks this every few seconds."""
+    rows = _heard()
+    if with_waiting:
+        rows = group_needs.with_suspects(summaries.with_last(waiting.with_unpushed(rows)))
+        rows = workflow_needs.with_held(rows)
+    return Compiled(lambda _now: rows)
+
+
+def _heard() -> QuerySet[Project]:
     """Last opened first, each with what was heard last of its own agent's program and login."""
     agent = {"agent_name": F("agent__name"), "agent_logged_in": F("agent__is_logged_in")}
     agent["agent_found"] = F("agent__is_found")
@@ -261,17 +287,12 @@ def _projects() -> QuerySet[Project]:
 
 def load_facts(lab: Lab) -> Facts:
     """Settings, last tick and newest timeline entry in one query."""
-    rows = Settings.objects.select_related("agent").annotate(
-        last_tick_at=_of_host("last_tick_at", lab),
-        last_error=_of_host("last_error", lab),
-        looked=_of_host("looked", lab),
-        last_notice=timeline.last_id(),
-        driven=_driven(lab),
-    )
-    settings = rows.filter(pk=1).first()
-    if settings is None:
+    asked = _facts(lab.host, connection.vendor)
+    found = asked.rows()
+    if not found:
         Settings.current()
-        settings = rows.get(pk=1)
+        found = asked.rows()
+    settings = found[0]
     return Facts(
         now=lab.now(),
         settings=settings,
@@ -280,21 +301,54 @@ def load_facts(lab: Lab) -> Facts:
         looked=settings.looked or 0,
         last_notice=settings.last_notice or 0,
         driven=settings.driven,
+        silent_hosts=settings.silent_hosts,
     )
 
 
-def _of_host(column: str, lab: Lab) -> RawSQL:
-    """A column of this host's row. As SQL, since every refresh asks and building it takes 2 ms."""
+@functools.lru_cache(maxsize=8)
+def _facts(host: str, _vendor: str) -> Compiled:
+    rows = Settings.objects.select_related("agent").annotate(
+        last_tick_at=_last_tick(host),
+        last_error=_of_host("last_error", host),
+        looked=_of_host("looked", host),
+        last_notice=timeline.last_id(),
+        driven=_driven(host),
+        silent_hosts=_silent(host),
+    )
+    return Compiled(lambda _now: rows.filter(pk=1))
+
+
+def _of_host(column: str, host: str, more: str = "") -> RawSQL:
+    """A column of this host's row."""
     field = Host._meta.get_field(column)
     assert isinstance(field, Field)  # noqa: S101
-    sql = f"SELECT {field.column} FROM {Host._meta.db_table} WHERE name = %s"  # noqa: S608
-    return RawSQL(sql, [lab.host], field)  # noqa: S611
+    sql = f"SELECT {field.column} FROM {Host._meta.db_table} WHERE name = %s{more}"  # noqa: S608
+    return RawSQL(sql, [host], field)  # noqa: S611
 
 
-def _driven(lab: Lab) -> RawSQL:
+def _last_tick(host: str) -> RawSQL:
+    """When this host ticked last; of a web process without a worker beside it, any host."""
+    own = _of_host("last_tick_at", host, " AND removed_at IS NULL")
+    newest = f"SELECT max(last_tick_at) FROM {Host._meta.db_table} WHERE removed_at IS NULL"  # noqa: S608
+    return RawSQL(f"COALESCE(({own.sql}), ({newest}))", own.params, own.output_field)  # noqa: S611
+
+
+def _silent(host: str) -> RawSQL | Value:
+    """How many other hosts are silent, by the clock of the database; with SQLite there are none."""
+    if connection.vendor != "postgresql":
+        return Value(0)
+    limit = f"make_interval(secs => %s * {Settings._meta.db_table}.tick_seconds)"
+    sql = (
+        f"SELECT count(*) FROM {Host._meta.db_table} WHERE removed_at IS NULL AND name <> %s "  # noqa: S608
+        f"AND seen_at < statement_timestamp() - {limit}"
+    )
+    return RawSQL(sql, [host, SILENT_INTERVALS], IntegerField())  # noqa: S611
+
+
+def _driven(host: str) -> RawSQL:
     """How many slots sessions hold that people drive."""
     sql = f"SELECT count(*) FROM {ManualSession._meta.db_table} WHERE host = %s AND state <> %s"  # noqa: S608
-    return RawSQL(sql, [lab.host, PersonState.ENDED], IntegerField())  # noqa: S611
+    return RawSQL(sql, [host, PersonState.ENDED], IntegerField())  # noqa: S611
 
 
 def _runs(recent: int, issues: Sequence[waiting.Ready], *, with_unseen: bool) -> list[Run]:
@@ -305,18 +359,32 @@ def _runs(recent: int, issues: Sequence[waiting.Ready], *, with_unseen: bool) ->
 
     Each part is found by its own index, so that the query does not grow with history.
     """
+    if not issues:
+        found: list[Run] = _of_nobody(recent, with_unseen, connection.vendor).rows()
+        return found
     claims = Run.objects.filter(
         project__in={one.project.pk for one in issues},
         issue_key__in={one.key for one in issues},
     )
-    wanted = Q(pk__in=Run.objects.active().values("pk")) | Q(pk__in=claims.values("pk"))
+    return list(_wanted(recent, Q(pk__in=claims.values("pk")), with_unseen=with_unseen))
+
+
+@functools.lru_cache(maxsize=16)
+def _of_nobody(recent: int, with_unseen: bool, _vendor: str) -> Compiled:
+    """Where no issue is ready, which names none, the question is always the same."""
+    return Compiled(lambda _now: _wanted(recent, Q(), with_unseen=with_unseen))
+
+
+def _wanted(recent: int, claims: Q, *, with_unseen: bool) -> QuerySet[Run]:
+    wanted = Q(pk__in=Run.objects.active().values("pk")) | claims
     if recent:
         wanted |= Q(pk__in=Run.objects.order_by("-pk").values("pk")[:recent])
     kept = Parked.objects.filter(project=OuterRef("project"), branch=OuterRef("branch"))
     about: dict[str, Any] = {**held.columns("profile"), "is_kept": Exists(kept)}
+    about["gate_at"] = check_words.gate_at()
     if with_unseen:
         unseen = Run.objects.unseen().order_by("-pk")
         wanted |= Q(pk__in=unseen.values("pk")[:MOST_UNSEEN])
         same = Run.objects.filter(project=OuterRef("project"), issue_key=OuterRef("issue_key"))
         about["is_retried"] = Exists(same.filter(pk__gt=OuterRef("pk"), started_at__isnull=False))
-    return list(Run.objects.rows().filter(wanted).annotate(**about).order_by("-pk"))
+    return Run.objects.rows().filter(wanted).annotate(**about).order_by("-pk")

@@ -2,41 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from statistics import median
 from urllib.parse import urlencode
 
 from runs.accounts import held, hold_rules
+from runs.bulk import rules as bulk_rules
 from runs.core.states import Outcome, Trouble, Wait
+from runs.gates import levels
+from runs.gates.level_rules import Level
 from runs.groups import needs as group_needs
 from runs.models import Project, Run
-from runs.overview import attention_rules
-from runs.overview.attention_rules import (
+from runs.overview import attention_rules, hiding_rules, outage_rules
+from runs.overview.attention_rules import Need, NeedKind
+from runs.overview.board import MOST_UNSEEN, RECENT, Board
+from runs.overview.hiding_rules import Hidden
+from runs.overview.need_facts import (
     GroupNeeds,
-    NeedKind,
+    HostNeeds,
+    Picture,
     ProjectNeeds,
     RunNeeds,
     WaitNeeds,
     WorkflowNeeds,
 )
-from runs.overview.board import RECENT, Board
 from runs.spending import pages as spending_pages
 from runs.waits import rules as wait_rules
 from runs.watch import summaries
 from runs.web import addresses
 from runs.workflows import needs as workflow_needs
 
-NEEDS = 12
+NEEDS = 8
+CLOSED_WITHIN = timedelta(minutes=5)
 
 _ACTIONS = {
-    NeedKind.WAITS: ("runs:run", "Open run"),
+    NeedKind.WAITS: ("runs:run", "Answer"),
     NeedKind.LATE: ("runs:settings", "Open settings"),
+    NeedKind.HOST: ("runs:host-give-up", "Give up its runs"),
     NeedKind.HELD: ("runs:agent-try-again", "Try again now"),
     NeedKind.LIMIT: ("runs:project", "Open project"),
     NeedKind.CLONE: ("runs:project", "Open project"),
-    NeedKind.PAUSED: ("runs:streak-reset", "Reset"),
+    NeedKind.PAUSED: ("runs:streak-reset", "Resume"),
     NeedKind.STALLED: ("runs:watch-resume", "Resume"),
     NeedKind.REFUSED: ("runs:project", "Open project"),
     NeedKind.WATCH: ("runs:watch-session", "View session"),
@@ -46,16 +54,18 @@ _ACTIONS = {
     NeedKind.CLOSED: ("runs:pull-closed", "Decide"),
     NeedKind.PULL: ("runs:pull", "Review"),
     NeedKind.RUN: ("runs:run", "Open run"),
+    NeedKind.GATE: ("runs:run-checks", "Open checks"),
+    NeedKind.LEVEL: ("runs:run-prove", "Validate again"),
+    NeedKind.UNCLOSED: ("runs:run", "Open run"),
     NeedKind.UNTIDY: ("runs:run", "Open run"),
     NeedKind.PARKED: ("runs:parked", "Open parked work"),
 }
+_WAYS = {NeedKind.GATE: (("runs:resume", "Resume"), ("runs:retry", "Retry"))}
 # And where those are led who may only look.
-_POSTED = {NeedKind.PAUSED: "runs:project", NeedKind.STALLED: "runs:project"}
-# What has ended; it stays until somebody opens or dismisses it.
-_DISMISSED = {
-    NeedKind.WATCH: "runs:watch-dismiss",
-    NeedKind.RUN: "runs:run-dismiss",
-    NeedKind.UNTIDY: "runs:run-dismiss",
+_POSTED = {
+    NeedKind.PAUSED: "runs:project",
+    NeedKind.STALLED: "runs:project",
+    NeedKind.LEVEL: "runs:run-checks",
 }
 _NEUTRAL = (
     *(Outcome.STOPPED, Outcome.INTERRUPTED, Outcome.OVER_LIMIT),
@@ -67,44 +77,78 @@ _NEUTRAL = (
 class NeedRow:
     """One thing that a person has to look at, with its action and where that leads.
 
-    `many`: the rows of several such things that are told in this one.
+    `many`: the rows of several such things that are told in this one. `ways`: what somebody who
+    may act chooses from in place of the one action, each on a page that asks first.
     """
 
-    need: attention_rules.Need
+    need: Need
     url: str
     label: str
     post: str = ""
-    dismiss: str = ""
-    ended: str = ""
     more: tuple[str, str] = ("", "")
     many: Sequence[NeedRow] = ()
+    ways: Sequence[tuple[str, str]] = ()
+
+    @property
+    def things(self) -> Sequence[NeedRow]:
+        """A row for each thing that it tells of."""
+        return self.many or [self]
+
+    @property
+    def shown(self) -> str:
+        """What it tells of as it is now, for acts that mean this and nothing newer."""
+        return " ".join(f"{one.need.id}.{one.need.facts}" for one in self.things)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all that it tells of has ended."""
+        return all(one.need.is_over for one in self.things)
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenRow:
+    """Something that a person has hidden; `until` is None where they dismissed it."""
+
+    need: Need
+    url: str
+    until: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The rows that are shown, and how many things there are."""
+    """The rows that are shown, how many things are on the list, and what is hidden from it.
+
+    `found` is everything, hidden or not. `is_cut`: more runs ended badly than are looked at.
+    """
 
     rows: Sequence[NeedRow]
     total: int
+    hidden: Sequence[HiddenRow] = ()
+    found: Sequence[Need] = ()
+    is_cut: bool = False
 
     @property
-    def things(self) -> Sequence[NeedRow]:
-        """A row for each thing that is shown, also of those that one row tells together."""
-        return [one for row in self.rows for one in row.many or [row]]
+    def beyond(self) -> int:
+        """How many of the list are not shown."""
+        return self.total - sum(len(row.things) for row in self.rows)
 
     @property
-    def hidden(self) -> int:
-        return self.total - len(self.things)
+    def snoozed(self) -> int:
+        return sum(row.until is not None for row in self.hidden)
 
     @property
-    def ended(self) -> int:
-        """How many of them can be dismissed."""
-        return sum(bool(one.ended) for one in self.things)
+    def dismissed(self) -> int:
+        return len(self.hidden) - self.snoozed
+
+    @property
+    def ended(self) -> Sequence[NeedRow]:
+        """What is shown and can be dismissed."""
+        return [one for row in self.rows for one in row.things if one.need.is_over]
 
     @property
     def shown(self) -> str:
-        """What they are about, for a button that dismisses them and nothing newer."""
-        return " ".join(one.ended for one in self.things if one.ended)
+        """The same, for a button that dismisses it and nothing newer."""
+        return " ".join(one.shown for one in self.ended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,18 +192,47 @@ def stats(picture: Board) -> Stats:
     )
 
 
-def needs(picture: Board, limit: int | None = NEEDS) -> Needs:
+def needs(picture: Board, marks: Collection[Hidden] = (), limit: int | None = NEEDS) -> Needs:
     """What a person has to look at, the most urgent first, each with its one action.
 
     Within a limit of rows what repeats is told together; without one everything is apart.
+    `marks`: what this person has hidden.
     """
+    found = _found(picture)
+    shown, hidden = hiding_rules.split(found, marks, picture.facts.now)
+    rows = [(need,) for need in shown] if limit is None else attention_rules.together(shown)[:limit]
+    unseen = sum(_is_unseen(run) for run in picture.runs)
+    return Needs(
+        [_row(some) for some in rows],
+        len(shown),
+        [HiddenRow(need, _with_action(need).url, mark.until) for need, mark in hidden],
+        found,
+        is_cut=unseen >= MOST_UNSEEN,
+    )
+
+
+def _is_unseen(run: Run) -> bool:
+    is_bad = run.outcome in attention_rules.BAD or bool(run.outcome and run.warning)
+    return is_bad and run.seen_until is None
+
+
+def _found(picture: Board) -> list[Need]:
+    """Everything that needs somebody, whoever asks."""
     now = picture.facts.now
     groups = group_needs.by_project(picture.projects, now)
     stuck = workflow_needs.by_project(picture.projects)
-    found = attention_rules.needs(
-        attention_rules.Picture(
+    standing = levels.of(picture.runs)
+    return attention_rules.needs(
+        Picture(
             is_late=picture.facts.is_late,
+            late_since=picture.facts.last_tick_at,
             waits=[_wait(run, now) for run in picture.active if run.is_waiting],
+            hosts=[
+                HostNeeds(
+                    one.id, one.name, one.runs, hold_rules.clock(one.seen_at, now), one.seen_at
+                )
+                for one in picture.silent
+            ],
             agents=held.needs(picture),
             limits=spending_pages.needs(picture),
             projects=[
@@ -167,11 +240,13 @@ def needs(picture: Board, limit: int | None = NEEDS) -> Needs:
                 for one in picture.projects
             ],
             pulls=picture.pulls,
-            runs=[_run(run, now) for run in picture.runs if run.ended_at is not None],
+            runs=[
+                _run(run, now, standing.get(run.pk))
+                for run in picture.runs
+                if run.ended_at is not None
+            ],
         )
     )
-    rows = [(need,) for need in found] if limit is None else attention_rules.together(found)[:limit]
-    return Needs([_row(some) for some in rows], len(found))
 
 
 def _project(
@@ -186,15 +261,23 @@ def _project(
         project.name,
         project.state,
         project.error,
-        " ".join(project.warnings),
+        " ".join(_warnings(project, now)),
         is_paused=project.is_auto and project.is_paused,
         streak=project.streak,
+        last_failure=project.last_failure_id or 0,
         unpushed=unpushed or 0,
         parked=parked or 0,
         watch=summaries.needs(project, now),
         groups=groups,
         workflows=workflows,
     )
+
+
+def _warnings(project: Project, now: datetime) -> list[str]:
+    """What is the matter with it that somebody can do something about."""
+    if outage_rules.is_calm(project.silent_since, now):
+        return [text for text in (project.origin_warning,) if text]
+    return project.warnings
 
 
 def _wait(run: Run, now: datetime) -> WaitNeeds:
@@ -204,10 +287,12 @@ def _wait(run: Run, now: datetime) -> WaitNeeds:
     what, advice = wait_rules.words(kind), wait_rules.advice(kind)
     if run.answered_at is not None:
         advice = f"{run.answered_by} has answered; it has not gone on yet."
-    return WaitNeeds(run.pk, title, what, since, run.waits_note, advice)
+    return WaitNeeds(run.pk, title, what, since, run.waits_note, advice, run.waits_at)
 
 
-def _run(run: Run, now: datetime) -> RunNeeds:
+def _run(run: Run, now: datetime, level: Level | None) -> RunNeeds:
+    asked_at = run.close_asked_at if run.closed_at is None else None
+    is_late = asked_at is not None and now - asked_at >= CLOSED_WITHIN
     return RunNeeds(
         run.pk,
         f"{run.project.name} #{run.issue_key}",
@@ -219,10 +304,13 @@ def _run(run: Run, now: datetime) -> RunNeeds:
         run.worktree_fate == "kept",
         run.warning,
         (run.project_id, run.project.name),
+        run.attempts,
+        level if level and level.standing.needs_somebody else None,
+        hold_rules.clock(asked_at, now) if is_late and asked_at else "",
     )
 
 
-def _row(some: Sequence[attention_rules.Need]) -> NeedRow:
+def _row(some: Sequence[Need]) -> NeedRow:
     """The row of one thing, or of several that are alike."""
     first, alike = some[0], some[0].alike
     if len(some) == 1 or alike is None:
@@ -233,30 +321,40 @@ def _row(some: Sequence[attention_rules.Need]) -> NeedRow:
     need = replace(first, id=ident, title=alike.title, what=what, why=alike.why)
     if first.kind is NeedKind.PULL:
         return NeedRow(need, addresses.of("runs:pulls", alike.project), "Pull requests", many=many)
-    ended = " ".join(one.ended for one in many)
-    dismiss = addresses.of("runs:needs-dismiss")
+    if first.kind is NeedKind.LEVEL:
+        url = f"{addresses.of('runs:history')}?{urlencode({'project': alike.project})}"
+        post = addresses.of("runs:project-prove", alike.project)
+        return NeedRow(need, url, "Validate all", post, many=many)
     narrowed = urlencode({"project": alike.project, "outcome": alike.outcome})
-    url = f"{addresses.of('runs:runs')}?{narrowed}"
-    return NeedRow(need, url, "Open runs", dismiss=dismiss, ended=ended, many=many)
+    url = f"{addresses.of('runs:history')}?{narrowed}"
+    return NeedRow(need, url, "Open runs", many=many, ways=[_again(some)])
 
 
-def _with_action(need: attention_rules.Need) -> NeedRow:
+def _again(some: Sequence[Need]) -> tuple[str, str]:
+    """Where all of these runs are tried again, after one question; of very many, as many as may go."""
+    runs = [run for need in some for run in need.about][: bulk_rules.MOST]
+    label = "Try all again" if len(runs) == len(some) else f"Try {len(runs)} again"
+    asked = urlencode({"from": "needs", "item": runs}, doseq=True)
+    return f"{addresses.of('runs:bulk-runs', 'retry')}?{asked}", label
+
+
+def _with_action(need: Need) -> NeedRow:
     name, label = _ACTIONS[need.kind]
     if need.kind is NeedKind.LIMIT and not need.about:
         name, label = "runs:settings", "Open settings"
     url, post = need.url or addresses.of(name, *need.about), ""
+    if need.kind is NeedKind.HOST:
+        return NeedRow(need, addresses.of("runs:hosts"), "Open hosts", ways=[(url, label)])
     if need.kind is NeedKind.HELD:
         return NeedRow(need, addresses.of("runs:settings"), label, url, more=_help(need))
     if need.kind in _POSTED:
         url, post = addresses.of(_POSTED[need.kind], *need.about), url
-    dismiss = addresses.of(_DISMISSED[need.kind], *need.about) if need.kind in _DISMISSED else ""
-    ended = ""
-    if dismiss:
-        ended = f"{'watch' if need.kind is NeedKind.WATCH else 'run'}-{need.about[-1]}"
-    return NeedRow(need, url, label, post, dismiss, ended)
+    ways = [(addresses.of(name, *need.about), label) for name, label in _WAYS.get(need.kind, ())]
+    more = (addresses.of("runs:run", need.run), "Open run") if need.run else ("", "")
+    return NeedRow(need, url, label, post, more, ways=ways)
 
 
-def _help(need: attention_rules.Need) -> tuple[str, str]:
+def _help(need: Need) -> tuple[str, str]:
     """What else than waiting helps an agent that is held, and where; empty for what only time does."""
     if need.trouble is Trouble.LOGIN:
         return addresses.of("runs:agent-login", *need.about), "Log in"

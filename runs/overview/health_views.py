@@ -31,7 +31,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
     """Whether database and queue answer; 503 when not. A late tick is told, and is no 503."""
-    ticks = _asked(lambda: worker_health.last_tick(wiring.lab().now()))
+    ticks = _asked(_last_tick)
     waiting = _asked(settings.HUEY.pending_count)
     is_ready = ticks is not None and waiting is not None
     body: dict[str, object] = {
@@ -61,3 +61,8 @@ def _asked(question: Callable[[], T]) -> T | None:
 
 def _word(does_answer: bool) -> str:
     return "answers" if does_answer else "does not answer"
+
+
+def _last_tick() -> worker_health.TickAge:
+    lab = wiring.lab()
+    return worker_health.last_tick(lab.now(), lab.host)

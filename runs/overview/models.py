@@ -1,4 +1,4 @@
-"""When each person was last here."""
+"""When each person was last here, and what they do not want to see of what needs them."""
 
 from __future__ import annotations
 
@@ -32,3 +32,29 @@ class Visit(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id} at {self.seen_at:%Y-%m-%d %H:%M}"
+
+
+class HiddenNeed(models.Model):
+    """Something that needs a person and that they have dismissed or snoozed, for themselves alone.
+
+    It is back on their list at `until` (never, where it was dismissed), or as soon as `facts` are
+    others than they saw.
+    """
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="hidden_needs"
+    )
+    need = models.CharField(max_length=80)
+    facts = models.CharField(max_length=12)
+    until = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["user", "need"], name="hidden_need_once_a_person"),
+            models.CheckConstraint(
+                condition=~models.Q(need="") & ~models.Q(facts=""), name="hidden_need_named"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.need} of {self.user_id}"

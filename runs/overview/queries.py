@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 import signal
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-
-from django.db.models import Q, QuerySet
+from typing import Any
 
 from runs.accounts import held
 from runs.agents import pages as agent_pages
@@ -18,13 +17,18 @@ from runs.core.states import ProjectState, TrackerKind, WorktreeFate
 from runs.dispatch import why
 from runs.forges import tracker_card
 from runs.forges.tracker_card import Card
+from runs.gates import check_words
 from runs.groups import card as group_card
 from runs.groups.card import GroupCard
+from runs.history import pages as history
+from runs.history.pages import Past
 from runs.manual import rows as manual_rows
 from runs.manual.rows import Driven
 from runs.models import Notice, Project, Run
-from runs.overview import board, digest
+from runs.overview import board, digest, outages
 from runs.overview.board import Board, ReadyIssue, RunRow
+from runs.overview.hiding_rules import Hidden
+from runs.overview.outages import Silent
 from runs.spending import pages as spending_pages
 from runs.watch import card as watch_card
 from runs.watch import summaries
@@ -36,7 +40,6 @@ from trackers.base import PullState
 from trackers.builtin.models import PullRequest
 
 ACTIVITY = 14
-PAGE = 50
 TIMELINE = 200
 _SHORT = {
     ProjectState.CLONING: "cloning",
@@ -83,6 +86,7 @@ class Overview:
     notices: Sequence[Notice]
     projects: Sequence[StartChoice]
     watching: Sequence[Watched]
+    silent: Silent | None = None
 
     @property
     def held(self) -> int:
@@ -106,7 +110,7 @@ class ProjectPage:
     project: Project
     ready: Sequence[ReadyIssue]
     running: Sequence[RunRow]
-    recent: Sequence[RunRow]
+    recent: Sequence[Past]
     notices: Sequence[Notice]
     refusal: str
     fetch_command: str
@@ -174,7 +178,6 @@ class RunPage:
     board: Board
     run: Run
     row: RunRow
-    notices: Sequence[Notice]
     pull_state: str = ""
 
     @property
@@ -199,13 +202,6 @@ class RunPage:
 
 
 @dataclass(frozen=True, slots=True)
-class RunsPage:
-    board: Board
-    rows: Sequence[RunRow]
-    older: int | None
-
-
-@dataclass(frozen=True, slots=True)
 class Frame:
     """A page without live parts of its own."""
 
@@ -223,8 +219,8 @@ def frame_of_project(lab: Lab, project_id: int) -> Frame | None:
     return Frame(picture) if project_id in picture.by_id else None
 
 
-def overview(lab: Lab) -> Overview:
-    """Everything the overview shows. Five queries.
+def overview(lab: Lab, marks: Collection[Hidden] = ()) -> Overview:
+    """Everything the overview shows to whoever has hidden this of what needs them. Five queries.
 
     Two more while a task group may need somebody, one more while a workflow is held.
     """
@@ -234,7 +230,7 @@ def overview(lab: Lab) -> Overview:
     return Overview(
         picture,
         digest.stats(picture),
-        digest.needs(picture),
+        digest.needs(picture, marks),
         [picture.row(run) for run in picture.active],
         picture.free,
         [_join(picture, notice) for notice in notices],
@@ -243,13 +239,14 @@ def overview(lab: Lab) -> Overview:
             for one in picture.projects
         ],
         summaries.lines(picture.projects),
+        outages.silent(picture.projects, picture.facts.now),
     )
 
 
-def needs(lab: Lab) -> NeedsPage:
+def needs(lab: Lab, marks: Collection[Hidden] = ()) -> NeedsPage:
     """Everything that needs a person, by the queries of the overview."""
     picture = board.load(lab, recent=board.RECENT, with_waiting=True)
-    return NeedsPage(picture, digest.needs(picture, limit=None))
+    return NeedsPage(picture, digest.needs(picture, marks, limit=None))
 
 
 def project(lab: Lab, project_id: int) -> ProjectPage | None:
@@ -269,7 +266,7 @@ def project(lab: Lab, project_id: int) -> ProjectPage | None:
         found,
         picture.ready_of(found),
         running,
-        [picture.row(_with(found, run)) for run in recent],
+        [history.row(_with(found, run), picture.facts.now) for run in recent],
         [_join(picture, notice) for notice in notices],
         why_not(picture, found),
         fetch_command(lab, found),
@@ -283,18 +280,26 @@ def project(lab: Lab, project_id: int) -> ProjectPage | None:
     )
 
 
+def timeline(run_id: int, before: int | None = None) -> dict[str, Any]:
+    """A page of a run's timeline, newest first, and where the next one begins. One query."""
+    rows = Notice.objects.filter(run_id=run_id)
+    found = list((rows.filter(pk__lt=before) if before else rows)[: TIMELINE + 1])
+    older = found[TIMELINE - 1].pk if len(found) > TIMELINE else None
+    return {"notices": found[:TIMELINE], "older": older}
+
+
 def run(lab: Lab, run_id: int) -> RunPage | None:
-    """Everything one run's page shows; None when there is no such run. Six queries.
+    """What every tab of a run's page shows; None when there is no such run. Five queries.
 
     One more for the state of its pull request on the built-in tracker.
     """
     picture = board.load(lab)
-    found = held.with_profile(Run.objects.filter(pk=run_id)).first()
+    rows = Run.objects.filter(pk=run_id).annotate(gate_at=check_words.gate_at())
+    found = held.with_profile(rows).first()
     if found is None or found.project_id not in picture.by_id:
         return None
     found.project = picture.by_id[found.project_id]
-    notices = list(Notice.objects.filter(run_id=run_id)[:TIMELINE])
-    return RunPage(picture, found, picture.row(found), notices, _pull_state(found))
+    return RunPage(picture, found, picture.row(found), _pull_state(found))
 
 
 def _pull_state(run: Run) -> str:
@@ -309,41 +314,6 @@ def _pull_state(run: Run) -> str:
     if run.pull_state == PullState.OPEN and project.pulls_seen_at and not is_listed:
         return "no longer open"
     return run.pull_state
-
-
-def runs(
-    lab: Lab, outcome: str = "", project_id: int | None = None, before: int | None = None
-) -> RunsPage:
-    """A page of runs, newest first, filtered. Five queries."""
-    picture = board.load(lab)
-    found = list(narrowed_runs(outcome, project_id, before)[: PAGE + 1])
-    rows = [
-        picture.row(_with(picture.by_id[run.project_id], run))
-        for run in found[:PAGE]
-        if run.project_id in picture.by_id
-    ]
-    return RunsPage(picture, rows, found[PAGE - 1].pk if len(found) > PAGE else None)
-
-
-def narrowed_runs(
-    outcome: str = "",
-    project_id: int | None = None,
-    before: int | None = None,
-    issue_key: str = "",
-) -> QuerySet[Run]:
-    """Runs newest first, without their long texts; `outcome` may be "active"."""
-    wanted = Q()
-    if outcome == "active":
-        wanted &= Q(outcome="")
-    elif outcome:
-        wanted &= Q(outcome=outcome)
-    if project_id is not None:
-        wanted &= Q(project_id=project_id)
-    if before is not None:
-        wanted &= Q(pk__lt=before)
-    if issue_key:
-        wanted &= Q(issue_key=issue_key)
-    return Run.objects.light().filter(wanted)
 
 
 def fetch_command(lab: Lab, project: Project) -> str:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
 from runs.core.ports import SeamError
 from runs.core.refusal import ActRefused
-from runs.models import Project, Run, WatchSession
-from runs.overview import attention, visit_middleware
+from runs.models import Project
+from runs.overview import attention, hiding_rules, queries, visit_middleware
+from runs.overview.hiding_rules import Choice
 from runs.web import answers, fragments, live
 from runs.web.access import act, look, username
+from runs.web.live import Live
 
 
 @require_GET
@@ -21,7 +23,8 @@ from runs.web.access import act, look, username
 def overview(request: HttpRequest) -> HttpResponse:
     """Everything at a glance; for somebody who comes back, what ended meanwhile."""
     away = visit_middleware.away(request)
-    return live.page(request, "overview/page.html", "overview", "runs:overview-live", away=away)
+    shown, at = Live("overview"), "runs:overview-live"
+    return live.page(request, "overview/page.html", shown, at, away=away)
 
 
 @require_GET
@@ -30,68 +33,75 @@ def overview_live(request: HttpRequest) -> HttpResponse:
     """The live parts. The welcome has none of them: it makes way once there is a project."""
     if "first" in request.GET and Project.objects.exists():
         return answers.fresh(HttpResponse(headers={"HX-Refresh": "true"}))
-    return live.refresh(request, "overview")
+    return live.refresh(request, Live("overview"))
 
 
 @require_GET
 @look
 def needs(request: HttpRequest) -> HttpResponse:
     """Everything that needs a person, without the limit of the overview."""
-    return live.page(request, "overview/needs.html", "needs", "runs:needs-live")
+    return live.page(request, "overview/needs.html", Live("needs"), "runs:needs-live")
 
 
 @require_GET
 @look
 def needs_live(request: HttpRequest) -> HttpResponse:
-    return live.refresh(request, "needs")
+    return live.refresh(request, Live("needs"))
 
 
 @require_POST
 @act
-def dismiss_run(request: HttpRequest, run_id: int) -> HttpResponse:
-    """Take an ended run off what needs a person; its work and its page stay."""
-    run = get_object_or_404(Run.objects.select_related("project"), pk=run_id)
-    attention.dismiss(wiring.lab(), run, username(request))
-    return _dismissed(request)
+def needs_hide(request: HttpRequest) -> HttpResponse:
+    """Dismiss or snooze what the page showed, for whoever asks alone; what changed since stays."""
+    lab, user = wiring.lab(), request.user
+    try:
+        choice = Choice(request.GET.get("for", Choice.DISMISS))
+    except ValueError:
+        text = "There is no such way to hide something. Nothing was hidden."
+        return answers.failed(request, text, 400, reverse("runs:overview"))
+    present = queries.needs(lab).needs.found
+    named = hiding_rules.named(present, request.POST.get("shown", ""), choice)
+    if isinstance(user, User):
+        attention.hide(lab, user, present, named.found, choice)
+    return _list_again(request, _hid(choice, len(named.found), named.changed))
 
 
 @require_POST
 @act
-def dismiss_watch(request: HttpRequest, project_id: int, session_id: int) -> HttpResponse:
-    """The same for a watch session that has ended."""
-    row = get_object_or_404(
-        WatchSession.objects.select_related("project"), pk=session_id, project=project_id
-    )
-    attention.dismiss(wiring.lab(), row, username(request))
-    return _dismissed(request)
+def needs_back(request: HttpRequest) -> HttpResponse:
+    """Put what this person has hidden back on their list; all of it where none is named."""
+    needs = request.POST.get("need", "").split()[: hiding_rules.MOST]
+    count = 0
+    if isinstance(request.user, User):
+        count = attention.bring_back(wiring.lab(), request.user, needs)
+    return _list_again(request, "It is back on your list." if count else "")
 
 
-@require_POST
-@act
-def dismiss_all(request: HttpRequest) -> HttpResponse:
-    """The same for everything that has ended and that the page showed."""
-    shown = request.POST.get("shown", "")
-    attention.dismiss_all(wiring.lab(), _ids(shown, "run"), _ids(shown, "watch"), username(request))
-    return _dismissed(request)
+def _hid(choice: Choice, count: int, changed: int) -> str:
+    done = "Dismissed" if choice is Choice.DISMISS else "Snoozed"
+    many = f": {count} things" if count > 1 else ""
+    said = f"{done}{many}, for you alone." if count else "Nothing was hidden."
+    return f"{said} {changed} changed meanwhile and stayed." if changed else said
 
 
-def _ids(shown: str, kind: str) -> list[int]:
-    """Which of one kind a page showed, from its own words; what is none of them is left out."""
-    named = (word.removeprefix(f"{kind}-") for word in shown.split() if word.startswith(kind))
-    return [int(text) for text in named if text.isascii() and text.isdigit() and len(text) < 19]
-
-
-def _dismissed(request: HttpRequest) -> HttpResponse:
+def _list_again(request: HttpRequest, text: str) -> HttpResponse:
     topic = "needs" if fragments.here(request) == "needs" else "overview"
     found = fragments.regions(topic, True, request) if answers.is_htmx(request) else {}
-    return answers.done(request, found or {}, reverse("runs:overview"))
+    return answers.done(request, found or {}, reverse("runs:overview"), text)
 
 
 @require_GET
 @look
 def frame_live(request: HttpRequest) -> HttpResponse:
     """Refreshes the frame of pages that have no live parts of their own."""
-    return live.refresh(request, "chrome")
+    return live.refresh(request, Live("chrome"))
+
+
+@require_GET
+@look
+def project_frame_live(request: HttpRequest, project_id: int) -> HttpResponse:
+    """The same below a project, with its state and its tabs."""
+    return live.refresh(request, Live(f"issues:{project_id}"))
 
 
 @require_POST
@@ -106,7 +116,7 @@ def away_dismiss(request: HttpRequest) -> HttpResponse:
 @act
 def demo(request: HttpRequest) -> HttpResponse:
     """Make the demo project, or find it again."""
-    from runs.projects import demo as work
+    from runs.demo import making as work
 
     try:
         project = work.make(wiring.lab(), username(request))

@@ -27,7 +27,7 @@ from runs.core.states import ProjectState, TrackerKind
 from runs.dispatch import blocking
 from runs.kept.models import Parked
 from runs.models import Project
-from runs.overview.attention_rules import PullNeeds
+from runs.overview.need_facts import PullNeeds
 from trackers.base import PullState
 from trackers.builtin.models import Issue, PullRequest
 

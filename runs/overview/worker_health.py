@@ -11,7 +11,7 @@ from runs.models import Host, Settings
 
 @dataclass(frozen=True, slots=True)
 class TickAge:
-    """When the slowest host ticked last, whether that is too long ago, and what went wrong then."""
+    """When a worker ticked last, whether that is too long ago, and what went wrong then."""
 
     at: datetime | None
     is_late: bool
@@ -19,19 +19,20 @@ class TickAge:
     age: timedelta | None = None
 
 
-def last_tick(now: datetime, interval: timedelta | None = None) -> TickAge:
-    """The age of the last tick. One query when the interval is given, else two.
+def last_tick(now: datetime, host: str, interval: timedelta | None = None) -> TickAge:
+    """The age of the last tick of a host. One query when the interval is given, else two.
 
-    With several hosts it is the one that ticked longest ago; with none, nothing has ever ticked.
+    Where that has no worker it is the newest tick of any: how each of the others does is told on the
+    page Hosts and by the metrics, and one that is away says nothing of this machine.
     """
     if interval is None:
         interval = Settings.current().tick_interval
-    hosts = list(Host.objects.only("last_tick_at", "last_error"))
-    ticks = [host.last_tick_at for host in hosts]
-    at = None if None in ticks else min((tick for tick in ticks if tick), default=None)
+    found = Host.objects.filter(removed_at=None).only("name", "last_tick_at", "last_error")
+    hosts = [one for one in found if one.name == host] or list(found)
+    at = max((one.last_tick_at for one in hosts if one.last_tick_at), default=None)
     return TickAge(
         at=at,
         is_late=budgets.is_late(now, at, interval),
-        error=" ".join(host.last_error for host in hosts if host.last_error),
+        error=" ".join(one.last_error for one in hosts if one.last_error),
         age=None if at is None else budgets.age(now, at),
     )

@@ -7,6 +7,7 @@ from django.urls import path
 from runs.notices import views as notices
 from runs.overview import health_views
 from runs.people import account_views, auth_views, confirm_views, passkey_views, token_views
+from runs.telemetry import views as metrics
 
 urlpatterns = [
     path("login/", auth_views.Login.as_view(), name="login"),
@@ -16,11 +17,15 @@ urlpatterns = [
     path("invite/<int:person_id>/<str:token>/", auth_views.invite, name="invite"),
     path("confirm/", confirm_views.confirm, name="confirm"),
     path("account/", account_views.account, name="account"),
+    path("account/live", account_views.account_live, name="account-live"),
     path("account/password", account_views.password, name="password"),
     path("account/tokens/new", token_views.token_new, name="token-new"),
     path("account/tokens/<int:token_id>/revoke", token_views.token_revoke, name="token-revoke"),
     path("account/notices/", notices.notices, name="notices"),
+    path("account/notices/live", notices.notices_live, name="notices-live"),
     path("account/notices/new", notices.address_new, name="notice-address-new"),
+    path("account/notices/device", notices.device_new, name="device-new"),
+    path("account/notices/quiet", notices.quiet, name="notice-times"),
     path("account/notices/<int:address_id>/", notices.address, name="notice-address"),
     path("account/notices/<int:address_id>/test", notices.test, name="notice-address-test"),
     path("account/notices/<int:address_id>/remove", notices.remove, name="notice-address-remove"),
@@ -35,4 +40,5 @@ urlpatterns = [
     path("confirm/passkey", passkey_views.confirm_answer, name="passkey-confirm"),
     path("healthz", health_views.healthz, name="healthz"),
     path("readyz", health_views.readyz, name="readyz"),
+    path("metrics", metrics.metrics, name="metrics"),
 ]

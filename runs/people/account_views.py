@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
@@ -14,7 +17,9 @@ from runs import wiring
 from runs.people import acts, challenges, pages, passwords
 from runs.people.auth_views import PasswordForm
 from runs.people.stepup import confirmed
+from runs.web import live
 from runs.web.access import look, me
+from runs.web.live import Live
 from runs.web.refusals import at_fields
 
 CHANGED = "Your password is changed. You are logged out everywhere else."
@@ -24,14 +29,23 @@ CHANGED = "Your password is changed. You are logged out everywhere else."
 @require_GET
 @look
 def account(request: HttpRequest) -> HttpResponse:
-    user = me(request)
-    facts = {
-        "role": acts.role(user),
-        "tokens": pages.tokens_of(user),
-        "passkeys": pages.passkeys_of(user),
-        "site": challenges.site(request),
-    }
-    return render(request, "people/account.html", facts)
+    more: dict[str, Any] = {"role": acts.role(me(request)), "site": challenges.site(request)}
+    return live.page(
+        request, "people/account.html", _mine(me(request)), "runs:account-live", **more
+    )
+
+
+@require_GET
+@look
+def account_live(request: HttpRequest) -> HttpResponse:
+    """One's own passkeys and tokens as they are now: made or taken away elsewhere, and used."""
+    return live.refresh(request, _mine(me(request)))
+
+
+def _mine(user: User) -> Live:
+    parts = {"passkeys": "people/_passkeys", "tokens": "people/_tokens"}
+    facts = lambda: {"tokens": pages.tokens_of(user), "passkeys": pages.passkeys_of(user)}  # noqa: E731
+    return Live("chrome", parts, facts)
 
 
 @never_cache

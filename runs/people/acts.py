@@ -12,7 +12,9 @@ from django.db.models import QuerySet
 from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
+from runs.models import NoticeAddress, PushAct
 from runs.people.roles import MAY_ACT, Role, role_of
+from runs.settings import edits
 from runs.timeline import announce
 
 LAST_ADMIN = (
@@ -57,14 +59,17 @@ def acting() -> QuerySet[User]:
     return User.objects.with_perm(MAY_ACT, is_active=None)  # type: ignore[arg-type]
 
 
-def change_role(lab: Lab, person: int, wanted: Role, *, by: str) -> bool:
+def change_role(lab: Lab, person: int, wanted: Role, *, by: str, seen: str = "") -> bool:
     """Give a person another role; False when it is no other. Raises PeopleRefused, User.DoesNotExist.
+
+    `seen` is the mark of the role that a form showed. Raises ChangedMeanwhile when it is another by now.
 
     It counts at once: pages that are open lose or get their buttons with the next push.
     """
     with transaction.atomic():
         user = _locked(person)
         was = role(user)
+        edits.check(seen, {"role": was})
         if wanted == was:
             return False
         _keep_an_admin(user)
@@ -107,6 +112,8 @@ def reactivate(lab: Lab, person: int, *, by: str) -> bool:
 def forget_password(lab: Lab, person: int, *, by: str) -> User:
     """Make a person's password, sessions and earlier links useless, so that a new link counts.
 
+    Their devices get no pushes any more: whoever has one may not be them.
+
     Raises PeopleRefused for the last admin and for people who are deactivated.
     """
     with transaction.atomic():
@@ -118,12 +125,14 @@ def forget_password(lab: Lab, person: int, *, by: str) -> User:
         user.set_unusable_password()
         user.save(update_fields=["password"])
         end_sessions(user)
+        NoticeAddress.objects.filter(user=user).exclude(endpoint_digest="").delete()
         tell(lab, f"a new link was made for {user.username} to choose a password", by=by)
     return user
 
 
 def end_sessions(user: User, but: str = "") -> None:
-    """End the login sessions of a person, all or all but one."""
+    """End the login sessions of a person, all or all but one, and what their pushes offer."""
+    PushAct.objects.filter(user=user, used_at=None).delete()
     for session in Session.objects.exclude(pk=but).iterator():
         if session.get_decoded().get("_auth_user_id") == str(user.pk):
             session.delete()

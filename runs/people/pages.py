@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.contrib.auth.models import User
-from django.db.models import Count, Q
+from django.db.models import Count, OuterRef, Q, Subquery
 
 from runs.models import ApiToken, Delivery, NoticeAddress, Passkey
 from runs.people import acts
@@ -48,8 +48,11 @@ def passkeys_of(user: User) -> list[Passkey]:
 
 
 def addresses_of(user: User) -> list[NoticeAddress]:
-    """Where a person is told, by name; without the addresses themselves."""
-    return list(NoticeAddress.objects.filter(user=user).defer("url"))
+    """Where a person is told, by name, and how the last notice went; without the addresses themselves."""
+    rows = NoticeAddress.objects.filter(user=user).defer("url")
+    last = Delivery.objects.filter(address=OuterRef("pk")).order_by("-created_at", "-pk")
+    shown = {name: Subquery(last.values(name)[:1]) for name in ("state", "error", "created_at")}
+    return list(rows.annotate(**{f"last_{name}": column for name, column in shown.items()}))
 
 
 def deliveries_of(user: User, most: int = 50) -> list[Delivery]:

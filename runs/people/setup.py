@@ -48,6 +48,11 @@ def link_token(paths: Paths) -> str | None:
     return token
 
 
+def link_path(token: str) -> str:
+    """The address of the link below the product's; to look it up would load every page."""
+    return f"/setup/{token}/"
+
+
 def is_open(paths: Paths, token: str) -> bool:
     """Whether an account can be made with this token now."""
     try:

@@ -12,19 +12,21 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from runs import wiring
-from runs.models import ApiToken
-from runs.overview import queries
+from runs.core.states import NoticeKind
+from runs.models import ApiToken, Notice
 from runs.people import acts, api_tokens, invites, pages
 from runs.people.acts import PeopleRefused
 from runs.people.roles import Role
 from runs.people.stepup import confirmed
 from runs.people.token_views import REVOKED
+from runs.settings import edit_forms, edits
+from runs.settings.edit_forms import EditForm
 from runs.web import answers, live
 from runs.web.access import administer, username
-from runs.web.live import Parts
+from runs.web.live import Live
 from runs.web.refusals import at_fields
 
-ROWS = {"people-rows": "people/_rows.html"}
+ROWS = {"people-rows": "people/_rows"}
 ROLES = [(one.value, one.words) for one in Role]
 
 
@@ -43,7 +45,7 @@ class PersonForm(forms.Form):
     role = forms.ChoiceField(label="Role", choices=ROLES, initial=Role.OPERATOR.value)
 
 
-class RoleForm(forms.Form):
+class RoleForm(EditForm):
     """Another role for somebody."""
 
     role = forms.ChoiceField(
@@ -52,22 +54,28 @@ class RoleForm(forms.Form):
         help_text="A viewer only looks, an operator acts, an admin also minds people.",
     )
 
+    @classmethod
+    def stored(cls, user: User) -> RoleForm:
+        """The form with the role that somebody has."""
+        role = acts.role(user).value
+        return cls(initial={"role": role, "seen": edits.mark({"role": role})})
+
 
 @require_GET
 @administer
 def everyone(request: HttpRequest) -> HttpResponse:
-    return live.listed(request, "people/list.html", _everyone(request), queries.frame(wiring.lab()))
+    return live.page(request, "people/list.html", _everyone(request), "runs:people-live")
 
 
 @require_GET
 @administer
 def everyone_live(request: HttpRequest) -> HttpResponse:
     """The same people as they are now. Nothing of this is pushed: only admins see it."""
-    return live.relisted(request, _everyone(request))
+    return live.refresh(request, _everyone(request))
 
 
-def _everyone(request: HttpRequest) -> Parts:
-    return Parts(ROWS, lambda: {"people": pages.everyone(), "me": request.user.pk})
+def _everyone(request: HttpRequest) -> Live:
+    return Live("chrome", ROWS, lambda: {"people": pages.everyone(), "me": request.user.pk})
 
 
 @never_cache
@@ -96,14 +104,17 @@ def person_new(request: HttpRequest) -> HttpResponse:
 def person(request: HttpRequest, person_id: int) -> HttpResponse:
     """One person: role, tokens, and the way out."""
     found = get_object_or_404(User, pk=person_id)
-    role = acts.role(found)
+    return _person(request, found, RoleForm.stored(found))
+
+
+def _person(request: HttpRequest, found: User, form: RoleForm) -> HttpResponse:
     facts = {
         "person": found,
-        "role": role,
-        "form": RoleForm(initial={"role": role.value}),
+        "role": acts.role(found),
+        "form": form,
         "tokens": pages.tokens_of(found),
     }
-    return render(request, "people/person.html", facts)
+    return render(request, "people/person.html", facts, status=edit_forms.status(form))
 
 
 @require_POST
@@ -111,14 +122,19 @@ def person(request: HttpRequest, person_id: int) -> HttpResponse:
 @confirmed
 def person_role(request: HttpRequest, person_id: int) -> HttpResponse:
     """Give somebody another role."""
-    form = RoleForm(request.POST)
+    found = get_object_or_404(User, pk=person_id)
+    form = RoleForm(edit_forms.chosen(request.POST, RoleForm.stored(found)))
     back = _back(person_id)
     if not form.is_valid():
         return answers.failed(request, "There is no such role. Nothing was changed.", 400, back)
-    found = get_object_or_404(User, pk=person_id)
-    role = Role(form.cleaned_data["role"])
+    role, seen = Role(form.cleaned_data["role"]), form.cleaned_data["seen"]
     try:
-        is_other = acts.change_role(wiring.lab(), found.pk, role, by=username(request))
+        is_other = acts.change_role(wiring.lab(), found.pk, role, by=username(request), seen=seen)
+    except edits.ChangedMeanwhile as meanwhile:
+        told = Notice.objects.filter(kind=NoticeKind.PERSON_CHANGED)
+        told = told.filter(text__startswith=f"{found.username} is ")
+        form.meet(meanwhile, RoleForm.stored(found), told)
+        return _person(request, found, form)
     except PeopleRefused as refused:
         return answers.failed(request, refused.text, 409, back)
     text = (

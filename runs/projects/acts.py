@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.db import IntegrityError, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from runs.core import naming
+from runs.core.database import kept
 from runs.core.ports import Lab, SeamError
 from runs.core.refusal import ActRefused
 from runs.core.states import Mirror, NoticeKind, ProjectState, TrackerKind
-from runs.forges import acts as forges
-from runs.models import Forge, Project
-from runs.projects import git_credentials, removal
+from runs.forges import rules as forge_rules
+from runs.models import CheckDefaults, Forge, Project
+from runs.projects import git_credentials
 from runs.projects.cloning import PATIENCE, carry_out_clone
 from runs.projects.sources import Source, WrongSource, name_from, read_source, resolved, split_login
 from runs.timeline import announce
@@ -24,7 +25,6 @@ from trackers.builtin import store
 __all__ = [
     "ProjectRefused",
     "add",
-    "carry_out",
     "carry_out_clone",
     "named",
     "read_address",
@@ -109,14 +109,9 @@ def retry(lab: Lab, project: Project, by: str) -> bool:
         )
         if won:
             announce.tell(lab, NoticeKind.PROJECT_ADDED, "is cloned again", project=project, by=by)
-            transaction.on_commit(lambda: lab.queue.clone(project.pk), robust=True)
+            queue = lab.queue.on(project.home) if project.home else lab.queue
+            transaction.on_commit(lambda: queue.clone(project.pk), robust=True)
     return bool(won)
-
-
-def carry_out(lab: Lab, project_id: int) -> None:
-    """Clone or remove a project, as its state says. Safe to call twice."""
-    carry_out_clone(lab, project_id)
-    removal.carry_out(lab, project_id)
 
 
 def recover(lab: Lab) -> None:
@@ -125,7 +120,12 @@ def recover(lab: Lab) -> None:
     Times too far ahead were stored before the clock was set back. A clone that goes on is not
     disturbed, whoever asks for it again.
     """
-    now = lab.now()
+    for pk in _lost(lab.host).rows(lab.now()):
+        lab.queue.clone(pk)
+
+
+@kept
+def _lost(now: datetime, host: str) -> QuerySet[Project, int]:
     unasked = Q(created_at__lt=now - QUEUE_LOSS) | Q(created_at__gt=now)
     lost = (
         Q(unasked, clone_deadline=None)
@@ -133,8 +133,8 @@ def recover(lab: Lab) -> None:
         | Q(clone_deadline__gt=now + PATIENCE)
     )
     under_way = (ProjectState.CLONING, ProjectState.REMOVING)
-    for pk in Project.objects.filter(lost, state__in=under_way).values_list("pk", flat=True):
-        lab.queue.clone(pk)
+    ours = Project.objects.filter(lost, state__in=under_way, home__in=("", host))
+    return ours.values_list("pk", flat=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,10 +149,11 @@ class _Place:
 def _place(tracker: str, forge: Forge | None, source: Source, url: str) -> _Place:
     """Raises ProjectRefused for a tracker that this source cannot have."""
     if forge is not None:
-        try:
-            return _Place(forge.kind, forges.root_at(forge, url), forge)
-        except forges.ForgeRefused as error:
-            raise ProjectRefused(error.text, field=error.field) from error
+        repository = forge_rules.place_at(url, forge.web)
+        if repository is None:
+            text = f"The repository is not one of {forge.web}, as its address says."
+            raise ProjectRefused(text, field="forge")
+        return _Place(forge.kind, forge_rules.root_of(forge.pk, repository), forge)
     if tracker == TrackerKind.BEADS:
         if not (source.is_path and (Path(source.text) / ".beads").is_dir()):
             text = (
@@ -241,6 +242,7 @@ def _store(
     is_builtin = place.tracker == TrackerKind.BUILTIN
     try:
         with transaction.atomic():
+            defaults = CheckDefaults.stored()
             project = Project.objects.create(
                 name=name,
                 slug=slug,
@@ -254,8 +256,11 @@ def _store(
                 forge=place.forge,
                 mirror=Mirror.STATUS if place.tracker == TrackerKind.BEADS else Mirror.OFF,
                 created_at=lab.now(),
+                policy=defaults.policy,
                 **_NO_LABEL if place.tracker == TrackerKind.BEADS else {},
             )
+            if not defaults._state.adding:
+                defaults.give(project)
             announce.tell(
                 lab,
                 NoticeKind.PROJECT_ADDED,

@@ -14,10 +14,11 @@ from runs.api import schemas as api_schemas
 from runs.api.asked import AgentId, ProjectId
 from runs.api.router import Router
 from runs.core.ports import SeamError
-from runs.dispatch import acts as dispatch_acts
 from runs.dispatch import explain
+from runs.kept import removal
 from runs.models import AgentProfile, Forge, Project, Settings
-from runs.projects import acts, removal
+from runs.projects import acts
+from runs.watch import switch as dispatch_acts
 from runs.web.access import username
 from runs.web.refusals import Denied
 from runs.wiring import lab
@@ -38,15 +39,9 @@ def project_of(project_id: int) -> Project:
 @router.get("", response=replies.look(api_schemas.Projects), summary="List projects")
 def project_list(request: HttpRequest, wanted: Query[asked.Paging]) -> api_schemas.Projects:
     """Projects in the order in which they were added."""
-    rows = (
-        Project.objects.filter(pk__gt=wanted.cursor or 0)
-        .defer("token", "hook_secret")
-        .order_by("pk")
-    )
-    page, last = showing.cut(list(rows[: wanted.limit + 1]), wanted.limit)
-    return api_schemas.Projects(
-        items=[showing.project(row) for row in page], next=last.pk if last else None
-    )
+    rows = Project.objects.defer("token", "hook_secret")
+    page, cursor = showing.page(rows, wanted, "pk")
+    return api_schemas.Projects(items=[showing.project(row) for row in page], next=cursor)
 
 
 @router.post("", response=replies.given(api_schemas.Project, 201), summary="Add a project")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import shutil
 from collections.abc import Iterator
 from datetime import timedelta
@@ -19,7 +20,10 @@ from runs.timeline import announce
 
 CLONE_SECONDS = 3600.0
 PATIENCE = timedelta(seconds=90)
+STEP_SECONDS = 0.5
 PROGRESS_EVERY = timedelta(milliseconds=500)
+
+logger = logging.getLogger(__name__)
 
 
 def carry_out_clone(lab: Lab, project_id: int) -> None:
@@ -30,7 +34,7 @@ def carry_out_clone(lab: Lab, project_id: int) -> None:
     """
     with alone(lab, project_id) as is_ours:
         project = Project.objects.filter(pk=project_id, state=ProjectState.CLONING).first()
-        if project is None or not is_ours:
+        if project is None or not is_ours or not _is_home(lab, project):
             return
         made: list[Path] = []
         try:
@@ -59,6 +63,90 @@ def alone(lab: Lab, project_id: int) -> Iterator[bool]:
             yield False
             return
         yield True
+
+
+def _is_home(lab: Lab, project: Project) -> bool:
+    """Whether this host clones it first; whoever comes first where none was named."""
+    unclaimed = Project.objects.filter(pk=project.pk, home__in=("", lab.host))
+    return bool(unclaimed.update(home=lab.host))
+
+
+def bring_here(lab: Lab, project: Project) -> bool:
+    """Clone a ready project of another host on this one too; False when its clone is here already.
+
+    Nobody finds half a clone: it is made aside and renamed. Raises SeamError, and then nothing is
+    left of it.
+    """
+    repo = project.repo(lab.paths)
+    put_foreign_aside(lab, project)
+    if project.home in ("", lab.host) or repo.is_dir():
+        return False
+    if project.is_hosted:
+        raise SeamError(
+            f"its repository is kept on host {project.home}, and {lab.host} has no clone of it"
+        )
+    _wait_alone(lab, project, repo)
+    return True
+
+
+def put_foreign_aside(lab: Lab, project: Project) -> None:
+    """Rename a clone of another repository that lies here under the project's name, worktrees too.
+
+    A removed project of that name left it: its removal tidied up its own host. Taken for this one's,
+    its branches would claim issues, and agents would push to its origin. Raises SeamError.
+    """
+    if not _is_foreign(lab, project):
+        return
+    with alone(lab, project.pk) as is_ours:
+        if is_ours and _is_foreign(lab, project):  # not one that was made meanwhile
+            _put_aside(lab, project.repo(lab.paths))
+
+
+def _is_foreign(lab: Lab, project: Project) -> bool:
+    repo = project.repo(lab.paths)
+    if project.home in ("", lab.host) or not repo.is_dir():
+        return False
+    return lab.repos.remote_url(repo) not in (None, project.url)
+
+
+def _put_aside(lab: Lab, repo: Path) -> None:
+    stamp = f"{lab.now():%Y%m%dT%H%M%SZ}"
+    logger.warning("a clone of another project was put aside", extra={"repo": repo.name})
+    with lab.repos.hold(repo):
+        trees = [path for path in lab.repos.registered(repo) if path.is_dir()]
+        try:
+            moved = [path.rename(path.with_name(f"{path.name}.kept-{stamp}")) for path in trees]
+        except OSError as error:
+            raise SeamError(f"a worktree could not be put aside: {error.strerror}") from error
+        lab.repos.set_aside(repo, stamp, always=True, trees=moved)
+
+
+def _wait_alone(lab: Lab, project: Project, repo: Path) -> None:
+    for _ in range(int(CLONE_SECONDS / STEP_SECONDS)):
+        with alone(lab, project.pk) as is_ours:
+            if repo.is_dir():
+                return
+            if is_ours:
+                _clone_aside(lab, project, repo)
+                return
+        lab.pause(STEP_SECONDS)
+    raise SeamError("another clone of the repository did not end in an hour")
+
+
+def _clone_aside(lab: Lab, project: Project, repo: Path) -> None:
+    aside = repo.with_name(f"{project.slug}.part")
+    shutil.rmtree(aside, ignore_errors=True)
+    token = git_credentials.of_git(lab, project)
+    try:
+        lab.repos.create(aside, project.url, token)
+        lab.repos.fetch(aside, token, timeout=CLONE_SECONDS)
+        aside.rename(repo)
+    except OSError as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise SeamError(f"the clone could not be kept: {error.strerror}") from error
+    except SeamError:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
 
 
 def _renew(lab: Lab, project: Project) -> None:

@@ -17,9 +17,10 @@ from runs.agents.models import AgentProfile
 from runs.core.database import QuickRows
 from runs.core.encrypted import SecretField
 from runs.core.paths import Paths
-from runs.core.states import Mirror, ProjectState
+from runs.core.states import CompletionPolicy, Mirror, ProjectState
 from runs.dispatch import streak
 from runs.forges.models import Forge, Seen
+from runs.hosts import rules as host_rules
 from runs.spending import limit_fields
 from runs.validation.command_rules import UnfitCommands, read_commands
 from trackers.keys import KeyRule, rule_of
@@ -34,6 +35,16 @@ def fit_commands(text: str) -> None:
         read_commands(text)
     except UnfitCommands as error:
         raise ValidationError(str(error)) from error
+
+
+def fit_label(text: str) -> None:
+    """Refuse what no host can have as a label."""
+    try:
+        found = host_rules.read_labels([text])
+    except ValueError as error:
+        raise ValidationError(str(error)) from error
+    if found != (text,):
+        raise ValidationError("Use small letters.")
 
 
 class ProjectQuerySet(models.QuerySet["Project"]):
@@ -71,6 +82,13 @@ class Project(Seen, QuickRows):
         default=False,
         help_text="The source has no origin; labsite keeps a bare repository as its origin.",
     )
+    home = models.CharField(
+        max_length=100,
+        blank=True,
+        default="",
+        editable=False,
+        help_text="The host that clones it first, and keeps its origin where labsite does.",
+    )
     token = SecretField(blank=True, default="", editable=False)
     default_branch = models.CharField(max_length=200, blank=True)
     clone_progress = models.CharField(max_length=200, blank=True)
@@ -79,6 +97,12 @@ class Project(Seen, QuickRows):
     warning = models.TextField(blank=True, help_text="What could not be read at the last look.")
     origin_warning = models.TextField(
         blank=True, default="", editable=False, help_text="Why git could not read origin last."
+    )
+    silent_since = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="Since when its tracker gives no answer, where that passes by itself.",
     )
     tracker = models.CharField(max_length=20, blank=True, default="builtin")
     tracker_root = models.CharField(max_length=500, blank=True)
@@ -104,6 +128,13 @@ class Project(Seen, QuickRows):
         choices=[(m.value, m.label) for m in Mirror],
         default=Mirror.OFF,
         help_text="What labsite writes on the tracker by itself. Nothing depends on it.",
+    )
+    policy = models.CharField(
+        "completion policy",
+        max_length=14,
+        choices=[(p.value, p.label) for p in CompletionPolicy],
+        default=CompletionPolicy.PULL_REQUEST,
+        help_text="What proves that a run is done. Gates: evidence, clean room, review, run level.",
     )
     hook_secret = SecretField(blank=True, default="", editable=False)
     agent = models.ForeignKey(AgentProfile, null=True, blank=True, on_delete=models.SET_NULL)
@@ -144,6 +175,11 @@ class Project(Seen, QuickRows):
     disk_bytes = models.BigIntegerField(null=True, blank=True, editable=False)
     disk_warned = models.BooleanField(default=False, editable=False)
     swept_at = models.DateTimeField(null=True, blank=True, editable=False)
+    is_badge_public = models.BooleanField(
+        "public badge",
+        default=False,
+        help_text="Everybody who has its address sees the badge, without logging in.",
+    )
     last_opened_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField()
 
@@ -185,6 +221,28 @@ class Project(Seen, QuickRows):
             "Off: they list the tasks, which takes up to half a minute longer."
         ),
     )
+    host_label = models.CharField(
+        "host label",
+        max_length=40,
+        blank=True,
+        default="",
+        validators=[fit_label],
+        help_text="Its runs go to hosts with this label alone, such as gpu. Empty: to any host.",
+    )
+    weight = models.PositiveIntegerField(
+        "weight",
+        default=1,
+        validators=[MinValueValidator(1), MaxValueValidator(100)],
+        help_text="Its share of free slots beside other projects' automatic work. From 1 to 100.",
+    )
+    priority_labels = models.TextField(
+        "priority labels",
+        blank=True,
+        default="",
+        max_length=1000,
+        help_text="Labels of issues separated by commas, the most urgent first. Empty: priority:high "
+        "goes first and priority:low last.",
+    )
     trusted = models.TextField(
         "trusted authors",
         blank=True,
@@ -203,7 +261,15 @@ class Project(Seen, QuickRows):
     retry_at = models.DateTimeField(
         null=True,
         blank=True,
-        help_text="No automatic start before: starts of several issues failed, or git hung.",
+        help_text="No automatic start before: starts of several issues failed, git hung, or a loop "
+        "has just ended.",
+    )
+    poll_seconds = models.PositiveIntegerField(
+        "seconds between looks for ready issues",
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(5), MaxValueValidator(86_400)],
+        help_text="Empty: the general setting.",
     )
     kicked_at = models.DateTimeField(
         null=True, blank=True, help_text="Somebody wants the next launch pass to come now."
@@ -247,6 +313,11 @@ class Project(Seen, QuickRows):
         return settings.run_budget
 
     @property
+    def poll_interval(self) -> timedelta | None:
+        """How long apart its ready issues are asked for; None: as the settings say."""
+        return timedelta(seconds=self.poll_seconds) if self.poll_seconds else None
+
+    @property
     def commands(self) -> list[list[str]]:
         """The validation commands as argument lists."""
         return read_commands(self.checks)
@@ -274,9 +345,25 @@ class Project(Seen, QuickRows):
         return frozenset(name.casefold() for name in re.split(r"[\s,;]+", self.trusted) if name)
 
     @property
+    def priorities(self) -> tuple[str, ...]:
+        """The labels of its urgent issues, in order."""
+        names = (name.strip().casefold() for name in self.priority_labels.split(","))
+        return tuple(name for name in names if name)
+
+    @property
+    def job(self) -> host_rules.Job:
+        """What it asks of the host of a run."""
+        return host_rules.Job(self.slug, self.host_label, self.is_hosted)
+
+    @property
     def keys(self) -> KeyRule:
         """What the keys of its tracker look like."""
         return rule_of(self.tracker)
+
+    @property
+    def has_gates(self) -> bool:
+        """Whether gates prove what its runs deliver."""
+        return self.policy == CompletionPolicy.GATES
 
     def repo(self, paths: Paths) -> Path:
         """The bare reference repository; its heads are the claims."""

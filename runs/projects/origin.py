@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from django.db import transaction
 
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind
-from runs.forges import tracker_health
 from runs.models import Project
 from runs.projects import git_credentials
 from runs.timeline import announce
+
+MOST_SAID = 300
 
 
 class Away(SeamError):
@@ -32,10 +34,8 @@ def freshen(lab: Lab, project: Project) -> str:
     try:
         warning = _freshen(lab, project)
     except SeamError as error:
-        raise Away(
-            str(error), is_new=tracker_health.note_origin(lab, project, str(error))
-        ) from error
-    tracker_health.note_origin(lab, project, "")
+        raise Away(str(error), is_new=note(lab, project, str(error))) from error
+    note(lab, project, "")
     return warning
 
 
@@ -48,8 +48,7 @@ def _freshen(lab: Lab, project: Project) -> str:
             warning = f"the checkout could not be read, so labsite's own origin was used: {error}"
     repo = project.repo(lab.paths)
     token = git_credentials.of_git(lab, project)
-    lab.repos.fetch(repo, token, url=project.url)
-    branch = lab.repos.default_branch(repo, token, project.url)
+    branch = lab.repos.fetch_default(repo, token, project.url)
     if branch != project.default_branch:
         project.default_branch = branch
         with transaction.atomic():
@@ -57,3 +56,36 @@ def _freshen(lab: Lab, project: Project) -> str:
             text = f"origin's default branch is {branch} now; new runs start from there"
             announce.tell(lab, NoticeKind.SETTING_CHANGED, text, project=project)
     return warning
+
+
+def note(lab: Lab, project: Project, error: str) -> bool:
+    """Keep why git could not read origin, or, with no error, that it can; whether that is new.
+
+    Told once, again when the reason is another, and once when origin can be read again.
+    """
+    text, known = lab.mask(_origin_words(error)), project.origin_warning
+    if _gist(text) == _gist(known):
+        return False
+    rows = Project.objects.filter(pk=project.pk, origin_warning=known)
+    with transaction.atomic():
+        won = bool(rows.update(origin_warning=text))
+        if won:
+            kind = NoticeKind.PROJECT_WARNED if text else NoticeKind.PROJECT_RECOVERED
+            announce.tell(lab, kind, text or "git can read origin again", project=project)
+            project.origin_warning = text
+    return won
+
+
+def _origin_words(error: str) -> str:
+    if not error:
+        return ""
+    return (
+        "git could not read origin, so no run can start. Restore the repository or access to it; if "
+        "it is gone for good, remove the project. Nothing here was changed, and labsite tries again "
+        f"every ten minutes. git said: {error[:MOST_SAID]}"
+    )
+
+
+def _gist(text: str) -> str:
+    """Without numbers: how many milliseconds a refused connection took is no news."""
+    return re.sub(r"\d+", "", text)

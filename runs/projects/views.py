@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -17,13 +22,17 @@ from runs.core.states import TrackerKind
 from runs.forges import recognise, tracker_cache, tracker_pages
 from runs.forges.forms import chosen_of
 from runs.forges.recognise import Offer
+from runs.history import plots
+from runs.kept import removal, removal_rules
 from runs.models import Project
-from runs.overview import board
+from runs.overview import board, queries
 from runs.people.stepup import confirmed
-from runs.projects import acts, removal, removal_rules
+from runs.projects import acts
+from runs.settings import edits
 from runs.web import answers, chrome, fragments, live
 from runs.web.access import act, look, username
 from runs.web.forms import ProjectForm
+from runs.web.live import Live
 from runs.web.refusals import at_fields
 
 WHERE = "Say where the issues of this repository are."
@@ -33,15 +42,35 @@ WHERE_ELSE = "Choose where the issues are: what you chose is not offered for thi
 @require_GET
 @look
 def project(request: HttpRequest, project_id: int) -> HttpResponse:
-    topic = f"project:{project_id}"
     tracker_cache.look_at(wiring.lab(), project_id)
-    return live.page(request, "projects/page.html", topic, "runs:project-live", project_id)
+    page = queries.project(wiring.lab(), project_id)
+    shown = _live(project_id, page)
+    return live.page(request, "projects/page.html", shown, "runs:project-live", project_id)
 
 
 @require_GET
 @look
 def project_live(request: HttpRequest, project_id: int) -> HttpResponse:
-    return live.refresh(request, f"project:{project_id}")
+    return live.refresh(request, _live(project_id))
+
+
+def _live(project_id: int, page: queries.ProjectPage | None = None) -> Live:
+    """The parts that are pushed, and the plots: asked for and sent only when they show something else."""
+
+    @functools.cache
+    def numbers() -> Mapping[str, Any]:
+        now, rows = wiring.lab().now(), Project.objects.defer("token", "hook_secret")
+        found = page.project if page is not None else rows.filter(pk=project_id).first()
+        return {**plots.weeks(found, now), **plots.spending(now, found)} if found else {}
+
+    return Live(
+        f"project:{project_id}",
+        {"project-plots": "history/_weeks"},
+        lambda: {"numbers": numbers()},
+        lambda: hashlib.sha256(repr(numbers()).encode()).hexdigest()[:12],
+        is_asked=True,
+        loaded=page,
+    )
 
 
 @require_http_methods(["GET", "POST"])
@@ -141,13 +170,14 @@ def form_page(
     **context: object,
 ) -> HttpResponse:
     """The page with the form; a wrong one with status 400, for htmx as its own part."""
-    status = 400 if form.is_bound else 200
+    is_met = getattr(form, "conflict", None) is not None
+    status = 409 if is_met else 400 if form.is_bound else 200
     facts = {"form": form, **context}
     if not answers.is_htmx(request) or not form.is_bound:
         return answers.fresh(render(request, template, facts, status=status))
     said = " ".join(str(error) for errors in form.errors.values() for error in errors)
     parts = {
-        "banner": answers.banner(f"{nothing} {said}"),
+        "banner": answers.banner(edits.TEXT if is_met else f"{nothing} {said}"),
         name: render_to_string(FORMS[name], {**facts, "can_act": True}),
     }
     return answers.fresh(HttpResponse(answers.partials(parts), status=status))

@@ -11,11 +11,11 @@ from django.db import transaction
 from runs.core import writing
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind
-from runs.issues import remote
+from runs.forges import tracker_cache
 from runs.lifecycle.recovery import BranchFacts, is_left_over
 from runs.models import Notice, Project, Run
-from runs.projects import git_credentials
-from runs.pulls import closed, comparing, mergeable
+from runs.projects import git_credentials, sending
+from runs.pulls import comparing, mergeable
 from runs.pulls.comments import PullRefused, comment, comments
 from runs.pulls.rules import Ends, Way
 from runs.timeline import announce
@@ -109,7 +109,7 @@ def _note_closed(lab: Lab, project: Project, head: str) -> None:
     if tracker is not None:
         claims = {branch for _, branch, *_ in project.pulls_closed} | {head}
         found = tracker.pulls({project.tracker_root: claims}).get(project.tracker_root)
-        closed.note(lab, project, found or ())
+        tracker_cache.note_closed(lab, project, found or ())
 
 
 def _ends(lab: Lab, project: Project, pull: PullRequest) -> Ends:
@@ -198,7 +198,7 @@ def _request(lab: Lab, run: Run, title: str, body: str, base: str, by: str) -> N
         body,
         author=by or run.agent,
         head_commit=commit,
-        base_commit=lab.repos.tip(run.project.repo(lab.paths), f"refs/remotes/origin/{base}") or "",
+        base_commit=lab.repos.ref(run.project.repo(lab.paths), f"refs/remotes/origin/{base}") or "",
     )
 
 
@@ -297,7 +297,7 @@ def _is_behind(lab: Lab, run: Run, pushed: str) -> bool:
     """
     repo = run.project.repo(lab.paths)
     try:
-        head = lab.repos.tip(repo, f"refs/heads/{run.branch}")
+        head = lab.repos.ref(repo, f"refs/heads/{run.branch}")
         if head in (None, pushed):
             return False
         return head != run.fork_point and lab.repos.is_ahead(repo, str(head), run.branch)
@@ -307,8 +307,8 @@ def _is_behind(lab: Lab, run: Run, pushed: str) -> bool:
 
 def _is_left_over(lab: Lab, run: Run, pushed: str) -> bool:
     repo = run.project.repo(lab.paths)
-    known = lab.repos.tip(repo, f"refs/remotes/origin/{run.branch}")
-    head = lab.repos.tip(repo, f"refs/heads/{run.branch}")
+    known = lab.repos.ref(repo, f"refs/remotes/origin/{run.branch}")
+    head = lab.repos.ref(repo, f"refs/heads/{run.branch}")
     return is_left_over(BranchFacts(pushed, known, head, run.fork_point))
 
 
@@ -334,7 +334,7 @@ def _open(lab: Lab, tracker: Tracker, run: Run, new: NewPull) -> Pull:
 
 def _open_elsewhere(lab: Lab, tracker: Tracker, run: Run, new: NewPull) -> Pull:
     _check_active(run)
-    with remote.alone(lab, run.project, "pull request", new.head):
+    with sending.alone(lab, run.project, "pull request", new.head):
         standing = _standing(tracker, run)
         pull = standing or tracker.create_pull(run.project.tracker_root, new)
     _tell_once(lab, run, pull, new.author)

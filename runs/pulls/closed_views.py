@@ -43,6 +43,7 @@ def pull_closed(request: HttpRequest, project_id: int, number: int) -> HttpRespo
         "title": title,
         "key": naming.claimed_key(branch, project.keys) or "",
         "url": url if url.startswith(WEB) else reverse("runs:pull", args=[project_id, number]),
+        "accepted": discard.accepted(project, branch),
         "is_builtin": project.tracker == TrackerKind.BUILTIN,
     }
     return answers.fresh(render(request, "kept/closed.html", facts))
@@ -64,7 +65,9 @@ def pull_decide(request: HttpRequest, project_id: int, number: int) -> HttpRespo
     try:
         if what == "reopen":
             return _reopen(request, project, number)
-        done = discard.begin(wiring.lab(), project, branch, username(request))
+        is_known = bool(request.POST.get("even_accepted"))
+        by = username(request)
+        done = discard.begin(wiring.lab(), project, branch, by, even_accepted=is_known)
     except DiscardRefused as refused:
         return answers.failed(request, refused.text, status_of(refused), back)
     except (SeamError, TrackerError) as error:

@@ -13,6 +13,7 @@ from runs.core.refusal import ActRefused
 from runs.core.states import ForgeKind, NoticeKind, TrackerKind
 from runs.issues import remote
 from runs.models import Notice, Project, Run
+from runs.projects import sending
 from runs.pulls import comparing, patches
 from runs.timeline import announce
 from trackers.account import awaited
@@ -90,7 +91,7 @@ def _comment_elsewhere(
     lately = Notice.objects.filter(
         project=project, kind=kind, text=text, by=by, at__gt=lab.now() - SAME_WORDS
     )
-    with awaited(), remote.alone(lab, project, "pull comment", str(number), words):
+    with awaited(), sending.alone(lab, project, "pull comment", str(number), words):
         if lately.exists():
             return number
         tracker.comment(project.tracker_root, str(number), by, words)

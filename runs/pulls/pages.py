@@ -22,6 +22,26 @@ from trackers.base import PullState, Side
 from trackers.builtin import queries
 from trackers.builtin.models import PullComment, PullRequest
 
+LIST = {"pull-rows": "pulls/_rows"}
+FRAME = {
+    "pull-state": "pulls/_state",
+    "pull-act": "pulls/_act",
+    "pull-tabs": "pulls/_tabs",
+}
+MERGE = {"pull-merge": "pulls/_merge"}
+PULL = {
+    **FRAME,
+    **MERGE,
+    "pull-facts": "pulls/_facts",
+    "pull-thread": "pulls/_thread",
+    "pull-summary": "pulls/_summary",
+}
+COMMITS = {**FRAME, **MERGE, "pull-commits": "pulls/_commits"}
+FILES = {**FRAME, **MERGE, "pull-moved": "pulls/_moved"}
+COMMENT = {"comment-form": "pulls/_comment_form"}
+LINE_COMMENT = {"line-form": "pulls/_line_form"}
+ACTED = {**FRAME, **MERGE}
+
 
 def pull_list(project: Project, chosen: issue_pages.Filter) -> Context:
     """One page of pull requests."""
@@ -33,7 +53,6 @@ def pull_list(project: Project, chosen: issue_pages.Filter) -> Context:
         row.tone = tone(row)  # type: ignore[attr-defined]
     return {
         "project": project,
-        "section": "pulls",
         "chosen": chosen,
         "page": page,
         **issue_pages.counts(project),

@@ -122,7 +122,7 @@ def news(project: Project, number: int, wish: Wish, sent: QueryDict) -> Context:
         "wish": wish,
         "choices": _choices(comparison, wish),
         "moved": MOVED if has_moved else "",
-        "regions": {f"file-{one.number}": ("web/_file_diff.html", {"file": one}) for one in shown},
+        "regions": {f"file-{one.number}": ("web/_file_diff", {"file": one}) for one in shown},
     }
 
 

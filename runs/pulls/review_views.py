@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -10,15 +11,15 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from runs.core.ports import SeamError
-from runs.issues import live as issue_live
 from runs.issues import pages as issue_pages
 from runs.models import Project
 from runs.pulls import acts, comparing, pages, review_pages
 from runs.pulls.acts import PullRefused
 from runs.pulls.review_pages import COOKIE, Wish, read_wish
 from runs.pulls.rules import is_commit
-from runs.web import answers
+from runs.web import answers, live
 from runs.web.access import act, look, may_act, username
+from runs.web.live import Live
 from runs.wiring import lab
 from trackers.base import TrackerError
 from trackers.builtin import queries
@@ -30,20 +31,20 @@ YEAR = 365 * 24 * 3600
 @look
 def pull_commits(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """The commits of a pull request."""
-    project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(pages.commits, project, number)
-    return issue_live.page(
-        request, project, "pulls/commits.html", facts, "pull-commits-live", number
-    )
+    shown, at = _commits(project_id, number, pages.COMMITS), (project_id, number)
+    return live.page(request, "pulls/commits.html", shown, "runs:pull-commits-live", *at)
 
 
 @require_GET
 @look
 def pull_commits_live(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """The live parts of the commits."""
+    return live.refresh(request, _commits(project_id, number, pages.COMMITS))
+
+
+def _commits(project_id: int, number: int, parts: Mapping[str, str]) -> Live:
     project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(pages.commits, project, number)
-    return issue_live.refresh(request, project, issue_live.PULL_COMMITS, facts)
+    return live.of_project(project, parts, issue_pages.facts(pages.commits, project, number))
 
 
 @require_GET
@@ -52,7 +53,8 @@ def pull_commit(request: HttpRequest, project_id: int, number: int, commit: str)
     """One commit of a pull request, with what it changed."""
     project, wish = issue_pages.project_of(project_id), read_wish(request)
     facts = issue_pages.facts(review_pages.commit, project, number, commit, wish)
-    page = issue_live.page(request, project, "pulls/commit.html", facts, "pull-frame-live", number)
+    shown, at = live.of_project(project, pages.FRAME, facts), (project_id, number)
+    page = live.page(request, "pulls/commit.html", shown, "runs:pull-frame-live", *at)
     return _remember(page, wish)
 
 
@@ -60,9 +62,7 @@ def pull_commit(request: HttpRequest, project_id: int, number: int, commit: str)
 @look
 def pull_frame_live(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """The live parts of a page that shows one commit: the commit itself never changes."""
-    project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(pages.commits, project, number)
-    return issue_live.refresh(request, project, issue_live.PULL_FRAME, facts)
+    return live.refresh(request, _commits(project_id, number, pages.FRAME))
 
 
 @require_GET
@@ -79,7 +79,7 @@ def pull_files_live(request: HttpRequest, project_id: int, number: int) -> HttpR
     """The live parts of the files: new comments, and a note when new commits have come."""
     project, wish = issue_pages.project_of(project_id), read_wish(request)
     facts = issue_pages.facts(review_pages.news, project, number, wish, request.GET)
-    return issue_live.refresh(request, project, issue_live.PULL_FILES, facts)
+    return live.refresh(request, live.of_project(project, pages.FILES, facts))
 
 
 @require_GET
@@ -134,14 +134,14 @@ def _commented(
     if not is_line:
         facts = issue_pages.facts(pages.conversation, project, number)
         back = reverse("runs:pull", args=[project.pk, number])
-        parts = {**issue_live.PULL, **issue_live.PULL_COMMENT}
-        return issue_live.changed(request, project, parts, facts, back)
+        parts = {**pages.PULL, **pages.COMMENT}
+        return live.changed(request, live.of_project(project, parts, facts), back)
     sent = request.GET.copy()
     sent["head"], sent["after"] = request.POST.get("commit", ""), str(key - 1)
     facts = issue_pages.facts(review_pages.news, project, number, read_wish(request), sent)
     back = reverse("runs:pull-files", args=[project.pk, number])
-    parts = {**issue_live.PULL_FILES, **issue_live.LINE_COMMENT}
-    return issue_live.changed(request, project, parts, facts, back)
+    parts = {**pages.FILES, **pages.LINE_COMMENT}
+    return live.changed(request, live.of_project(project, parts, facts), back)
 
 
 def _where(project: Project, number: int, request: HttpRequest) -> dict[str, Any]:
@@ -169,23 +169,17 @@ def _wrong(
     names = ("comment", "file", "side", "line", "commit")
     typed: dict[str, Any] = {name: request.POST.get(name, "") for name in names}
     is_line = "line" in request.POST
-    context = {"typed": typed, "errors": {field: text}}
+    context: dict[str, Any] = {"typed": typed, "errors": {field: text}}
     if answers.is_htmx(request):
-        part = issue_live.LINE_COMMENT if is_line else issue_live.PULL_COMMENT
+        part = pages.LINE_COMMENT if is_line else pages.COMMENT
         facts = issue_pages.facts(review_pages.form, project, number, read_wish(request))()
-        return issue_live.refused(request, part, {**facts, **context}, text)
+        return live.refused(request, part, {**facts, **context}, text)
     if is_line:
         typed.pop("commit")  # the page that comes back shows the branch as it is now
         return _files(request, project, number, context)
     facts_of = issue_pages.facts(pages.reviewed, project, number)
-    return issue_live.page(
-        request,
-        project,
-        "pulls/detail.html",
-        lambda: {**facts_of(), **context},
-        "pull-live",
-        number,
-    )
+    shown, at = live.of_project(project, pages.PULL, facts_of), (project.pk, number)
+    return live.page(request, "pulls/detail.html", shown, "runs:pull-live", *at, **context)
 
 
 def _files(
@@ -193,14 +187,8 @@ def _files(
 ) -> HttpResponse:
     wish = read_wish(request)
     facts = issue_pages.facts(review_pages.files, project, number, wish)
-    page = issue_live.page(
-        request,
-        project,
-        "pulls/files.html",
-        lambda: {**facts(), **more},
-        "pull-files-live",
-        number,
-    )
+    shown, at = live.of_project(project, pages.FILES, facts), (project.pk, number)
+    page = live.page(request, "pulls/files.html", shown, "runs:pull-files-live", *at, **more)
     return _remember(page, wish)
 
 

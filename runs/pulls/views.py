@@ -7,35 +7,36 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from runs.core.ports import SeamError
-from runs.issues import live as issue_live
 from runs.issues import pages as issue_pages
 from runs.models import Project
 from runs.pulls import acts, merging, pages
 from runs.pulls.merging import MergeRefused
-from runs.web import addresses, answers
+from runs.web import addresses, answers, live
 from runs.web.access import act, look, username
+from runs.web.live import Live
 from runs.wiring import lab
 from trackers.base import Refused, TrackerError
-
-ACTED = {**issue_live.PULL_FRAME, **issue_live.PULL_MERGE}
 
 
 @require_GET
 @look
 def pull_list(request: HttpRequest, project_id: int) -> HttpResponse:
     """The pull requests of a project: the open ones, or those that ended."""
-    project = issue_pages.project_of(project_id)
-    facts = issue_pages.facts(pages.pull_list, project, issue_pages.read_filter(request.GET))
-    return issue_live.page(request, project, "pulls/list.html", facts, "pulls-live")
+    shown = _list(request, project_id)
+    return live.page(request, "pulls/list.html", shown, "runs:pulls-live", project_id)
 
 
 @require_GET
 @look
 def pull_list_live(request: HttpRequest, project_id: int) -> HttpResponse:
     """The live parts of the list."""
+    return live.refresh(request, _list(request, project_id))
+
+
+def _list(request: HttpRequest, project_id: int) -> Live:
     project = issue_pages.project_of(project_id)
     facts = issue_pages.facts(pages.pull_list, project, issue_pages.read_filter(request.GET))
-    return issue_live.refresh(request, project, issue_live.PULL_LIST, facts)
+    return live.of_project(project, pages.LIST, facts)
 
 
 @require_GET
@@ -44,7 +45,8 @@ def pull(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
     """One pull request: text, comments, branches, state, issue, run."""
     project = issue_pages.project_of(project_id)
     facts = issue_pages.facts(pages.reviewed, project, number)
-    return issue_live.page(request, project, "pulls/detail.html", facts, "pull-live", number)
+    shown, at = live.of_project(project, pages.PULL, facts), (project_id, number)
+    return live.page(request, "pulls/detail.html", shown, "runs:pull-live", *at)
 
 
 @require_GET
@@ -53,7 +55,7 @@ def pull_live(request: HttpRequest, project_id: int, number: int) -> HttpRespons
     """The live parts of one pull request."""
     project = issue_pages.project_of(project_id)
     facts = issue_pages.facts(pages.conversation, project, number)
-    return issue_live.refresh(request, project, issue_live.PULL, facts)
+    return live.refresh(request, live.of_project(project, pages.PULL, facts))
 
 
 @require_POST
@@ -104,7 +106,7 @@ def _not_merged(
         back = reverse("runs:pull", args=[project.pk, number])
         return answers.failed(request, text, status, back, "warning")
     facts = issue_pages.facts(pages.mergeable_frame, project, number, "conversation")
-    answer = issue_live.refused(request, ACTED, facts(), text)
+    answer = live.refused(request, pages.ACTED, facts(), text)
     answer.status_code = status
     return answer
 
@@ -113,7 +115,8 @@ def _acted(request: HttpRequest, project: Project, number: int, text: str) -> Ht
     """What a merge or a close changes on the page that it was pressed on."""
     facts = issue_pages.facts(pages.mergeable_frame, project, number, tab_of(request))
     back = reverse("runs:pull", args=[project.pk, number])
-    return issue_live.changed(request, project, ACTED, facts, back, text)
+    shown = live.of_project(project, pages.ACTED, facts)
+    return live.changed(request, shown, back, text)
 
 
 def tab_of(request: HttpRequest) -> str:

@@ -2,7 +2,7 @@
 
 It is made of the values of all profiles' environments (`runs.secrets.keys` says which of them are
 secrets), of the environment that agents inherit, the tokens and webhook secrets of projects, the
-credentials of forges, the addresses of notices and of the ping, the database's password and
+credentials of forges, the addresses of notices and of the ping, the key of pushes, the database's password and
 SECRET_KEY. Tokens of runs and of people are stored as hashes; they are known by their form.
 """
 
@@ -17,7 +17,7 @@ from django.db import Error
 
 from runs.core import encrypted, masking
 from runs.core.masking import Mask
-from runs.models import AgentProfile, Forge, NoticeAddress, Project, Settings
+from runs.models import AgentProfile, Forge, NoticeAddress, Project, PushKeys, Settings
 from runs.secrets import keys
 
 logger = logging.getLogger(__name__)
@@ -77,12 +77,18 @@ def _held() -> Iterator[str]:
     for credential in Forge.objects.values_list("credential", flat=True):
         for name in ("token", "app_key"):
             yield from _typed(credential.get(name, ""))
-    for url in NoticeAddress.objects.values_list("url", flat=True):
-        yield from keys.of_address(str(url))
-    for url in Settings.objects.values_list("ping_url", flat=True):
-        yield from keys.of_address(str(url))
+    yield from _of_notices()
     yield settings.SECRET_KEY
     yield from _typed(settings.DATABASES["default"].get("PASSWORD") or "")
+
+
+def _of_notices() -> Iterator[str]:
+    """Addresses of notices, that of the ping and the key of pushes, in two queries."""
+    urls = [*NoticeAddress.objects.values_list("url", flat=True)]
+    private = PushKeys.objects.values_list("private", flat=True)
+    ones = Settings.objects.values_list("ping_url", flat=True).union(private, all=True)
+    for url in (*urls, *ones):
+        yield from keys.of_address(str(url))
 
 
 def _typed(value: object) -> Iterator[str]:

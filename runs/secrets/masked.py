@@ -46,7 +46,7 @@ class MaskedSessions(_Wrapped):
     def start(self, order: Order) -> None:
         """Start a session; what is stored as secret up to now is known to its launcher."""
         known = self._known.mask(fresh=True).secrets
-        if order.output:
+        if order.output or order.recording:
             own = [order.files[name] for name in ("token", "git-token") if name in order.files]
             text = json.dumps([*known, *keys.secrets_of(order.env), *own])
             order = replace(order, files={**order.files, masking.FILE: text})

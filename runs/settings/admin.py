@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
+from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator
 from django.db import models
 from django.http import HttpRequest, HttpResponse
@@ -17,8 +18,10 @@ from runs.accounts import holds
 from runs.core.encrypted import HIDDEN, EncryptedJSONField, Secret, SecretField, SecretValues
 from runs.core.states import NoticeKind, Trouble
 from runs.forges import cadence
-from runs.models import AgentProfile, Project, Settings
+from runs.models import AgentProfile, Notice, Project, Settings
+from runs.settings import edit_forms, edits
 from runs.settings.acts import describe
+from runs.specs.unfit import wrong_policy
 from runs.timeline import announce
 
 
@@ -58,12 +61,16 @@ class TellingAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         """What the sentence on the timeline starts with."""
         return f"{self.opts.verbose_name} {obj}: "
 
+    def project(self, obj: models.Model) -> Project | None:
+        """The project on whose timeline it is told."""
+        return obj if isinstance(obj, Project) else None
+
     def _tell(self, request: HttpRequest, obj: models.Model, text: str) -> None:
         announce.tell(
             wiring.lab(),
             NoticeKind.SETTING_CHANGED,
             text,
-            project=obj if isinstance(obj, Project) else None,
+            project=self.project(obj),
             by=request.user.get_username(),
         )
 
@@ -124,7 +131,40 @@ class SecretEntry(forms.CharField):
         return data != HIDDEN and super().has_changed(initial, data)
 
 
-class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
+class EditedForm(forms.ModelForm):  # type: ignore[type-arg]
+    """Says what somebody else changed while it was open; which value is kept, is chosen above it."""
+
+    seen = edit_forms.seen_field()
+    conflict: edit_forms.Conflict | None = None
+
+    def __init__(self, data: Any = None, *args: Any, **kwargs: Any) -> None:
+        row = kwargs.get("instance")
+        if data is not None and row is not None and row.pk:
+            data = edit_forms.chosen(data, type(self)(instance=row))
+        super().__init__(data, *args, **kwargs)
+        if self.instance.pk:
+            self.initial["seen"] = edits.mark(self._values(self.instance))
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or self.cleaned_data
+        if not self.instance.pk:
+            return given
+        # The row is held until the answer is stored, so that nobody comes in between.
+        now = type(self.instance)._default_manager.select_for_update().get(pk=self.instance.pk)
+        names = edits.changed(given.get("seen", ""), self._values(now))
+        if names:
+            told = Notice.objects.filter(kind=NoticeKind.SETTING_CHANGED)
+            shown = type(self)(instance=now)
+            self.conflict = edit_forms.conflict(self, shown, names, told)
+            edit_forms.marked(self, shown.initial["seen"])
+            self.add_error(None, edits.TEXT)
+        return given
+
+    def _values(self, row: models.Model) -> dict[str, Any]:
+        return {name: getattr(row, name) for name in self.fields if hasattr(row, name)}
+
+
+class SettingsForm(EditedForm):
     """Model and effort are closed lists of the chosen agent."""
 
     def clean_ping_url(self) -> str:
@@ -182,7 +222,17 @@ class SettingsAdmin(TellingAdmin):
         ("Room", {"fields": ["session_cap", "nofile_limit"]}),
         (
             "Kept work",
-            {"fields": ["sweep_minutes", "rescue_days", "output_days", "disk_quota_mb"]},
+            {
+                "fields": [
+                    "sweep_minutes",
+                    "rescue_days",
+                    "output_days",
+                    "recording_mb",
+                    "fold_days",
+                    "delivery_days",
+                    "disk_quota_mb",
+                ]
+            },
         ),
         ("Forges", {"fields": ["people_percent"]}),
         ("New sessions", {"fields": ["agent", "model", "effort"]}),
@@ -247,7 +297,7 @@ def with_kept(stored: Any, given: Any) -> Any:
     }
 
 
-class AgentProfileForm(forms.ModelForm):  # type: ignore[type-arg]
+class AgentProfileForm(EditedForm):
     """A profile, whose environment can be written and not read."""
 
     def clean_env(self) -> Any:
@@ -284,9 +334,21 @@ class AgentProfileAdmin(TellingAdmin):
     fieldsets = FIELDSETS
 
 
+class _ProjectForm(EditedForm):
+    """Says of the policy what the page *Checks* would say."""
+
+    def clean_policy(self) -> str:
+        policy: str = self.cleaned_data["policy"]
+        if policy != self.instance.policy and (why := wrong_policy(self.instance.pk, policy)):
+            raise ValidationError(why)
+        return policy
+
+
 @admin.register(Project)
 class ProjectAdmin(TellingAdmin):
     """A project's own numbers. Projects are added and removed on their pages, where git follows."""
+
+    form = _ProjectForm
 
     list_display = ["name", "state", "agent", "run_budget_minutes", "ready_label"]
     list_select_related = ["agent"]
@@ -300,9 +362,9 @@ class ProjectAdmin(TellingAdmin):
             "day_tokens_limit",
             "day_cost_limit",
         ),
-        *("parallel_runs", "trusted", "disk_quota_mb"),
+        *("policy", "parallel_runs", "trusted", "disk_quota_mb"),
         *("checks", "check_minutes", "fix_attempts"),
-        "signals",
+        *("signals", "is_badge_public"),
     ]
     readonly_fields = ["name", "state", "source"]
 

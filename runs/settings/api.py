@@ -5,14 +5,16 @@ from __future__ import annotations
 from decimal import ROUND_UP, Decimal
 from typing import Any
 
-from django.http import HttpRequest
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
 
-from runs.api import asked, replies, showing
+from runs.accounts import choice as agent_choice
+from runs.api import asked, etags, replies, showing
 from runs.api import schemas as api_schemas
 from runs.api.gate import check_tuning, token_of
 from runs.api.router import Router
 from runs.models import Settings
-from runs.settings import acts, agent_choice
+from runs.settings import acts
 from runs.web import access
 from runs.web.access import username
 from runs.wiring import lab
@@ -22,18 +24,32 @@ me = Router(tags=["Settings"])
 
 
 @router.get("", response=replies.look(api_schemas.Limits), summary="Show the settings")
-def settings_show(request: HttpRequest) -> Any:
-    """Budgets, intervals, caps, and the agent for new sessions."""
-    return showing.settings(Settings.current())
+def settings_show(request: HttpRequest, response: HttpResponse) -> Any:
+    """Budgets, intervals, caps, and the agent for new sessions. `ETag` is the mark of them all."""
+    return etags.mark(response, showing.settings(Settings.current()))
 
 
-@router.patch("", response=replies.given(api_schemas.Limits), summary="Tune numbers")
-def settings_tune(request: HttpRequest, given: asked.Numbers) -> Any:
-    """Change budgets, intervals and caps; the next tick works with them. For admins only."""
+@router.patch("", response=replies.edited(api_schemas.Limits), summary="Tune numbers")
+def settings_tune(request: HttpRequest, response: HttpResponse, given: asked.Numbers) -> Any:
+    """Change budgets, intervals and caps; the next tick works with them. For admins only.
+
+    With the `ETag` that was read as `If-Match` it is 412, and nothing is stored, once somebody else
+    has changed them.
+    """
     check_tuning(token_of(request))
     told = given.model_dump(exclude_none=True)
     numbers = {n: _money(v) if isinstance(v, float) else v for n, v in told.items()}
-    return showing.settings(acts.tune(lab(), numbers, by=username(request)))
+    with transaction.atomic():
+        etags.check(request, showing.settings(_held()))
+        tuned = acts.tune(lab(), numbers, by=username(request))
+    return etags.mark(response, showing.settings(tuned))
+
+
+def _held() -> Settings:
+    """The settings, which nobody else changes before the transaction ends."""
+    Settings.current()
+    list(Settings.objects.select_for_update().values_list("pk"))
+    return Settings.current()
 
 
 def _money(amount: float) -> Decimal:
@@ -41,17 +57,19 @@ def _money(amount: float) -> Decimal:
     return Decimal(repr(amount)).quantize(Decimal("0.01"), rounding=ROUND_UP)
 
 
-@router.put("/agent", response=replies.given(api_schemas.Limits), summary="Choose the agent")
-def settings_choose(request: HttpRequest, given: asked.Choice) -> Any:
-    """Choose agent, model and effort for sessions that start from now on."""
-    agent_choice.choose(
-        lab(),
-        agent_id=given.agent,
-        model=given.model,
-        effort=given.effort,
-        by=username(request),
-    )
-    return showing.settings(Settings.current())
+@router.put("/agent", response=replies.edited(api_schemas.Limits), summary="Choose the agent")
+def settings_choose(request: HttpRequest, response: HttpResponse, given: asked.Choice) -> Any:
+    """Choose agent, model and effort for sessions that start from now on. `If-Match` as above."""
+    with transaction.atomic():
+        etags.check(request, showing.settings(_held()))
+        agent_choice.choose(
+            lab(),
+            agent_id=given.agent,
+            model=given.model,
+            effort=given.effort,
+            by=username(request),
+        )
+    return etags.mark(response, showing.settings(Settings.current()))
 
 
 @me.get("", response=replies.look(api_schemas.Me), summary="Show whose token this is")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 from runs.agents.models import AgentProfile
+from runs.core.database import kept
 from runs.core.encrypted import SecretField
 from runs.spending import limit_fields
 
@@ -69,6 +70,29 @@ class Settings(models.Model):
     )
     output_days = _number(
         30, 1, 3650, "output kept (days)", "How long the folder of an ended run is kept."
+    )
+    recording_mb = _number(
+        20,
+        0,
+        1000,
+        "recording of a run (MB)",
+        "How much of its screen is kept; of more the middle is cut. 0: none is recorded.",
+    )
+    fold_days = _number(
+        7,
+        1,
+        3650,
+        "monitor passes one by one (days)",
+        "After so long equal passes of a task group's monitor become one entry of the timeline that "
+        "says how often. Nothing else of the timeline is ever folded or removed.",
+    )
+    delivery_days = _number(
+        90,
+        1,
+        3650,
+        "sent notices kept (days)",
+        "How long is kept what was sent to notification channels, and what became of it. The "
+        "timeline keeps what it told of.",
     )
     people_percent = _number(
         40,
@@ -170,4 +194,10 @@ class Settings(models.Model):
     @classmethod
     def current(cls) -> Settings:
         """The settings in force; made with their defaults when missing."""
-        return cls.objects.select_related("agent").get_or_create(pk=1)[0]
+        rows: list[Settings] = _current().rows()
+        return rows[0] if rows else cls.objects.get_or_create(pk=1)[0]
+
+
+@kept
+def _current(_now: datetime) -> models.QuerySet[Settings]:
+    return Settings.objects.select_related("agent").filter(pk=1)

@@ -62,6 +62,12 @@ def tokens(into: int | None, out: int | None) -> int | None:
     return None if into is None and out is None else (into or 0) + (out or 0)
 
 
+def more(one: Used, other: Used) -> Used:
+    """Both together; what only one of them told is what is known."""
+    costs = [cost for cost in (one.cost, other.cost) if cost is not None]
+    return Used(tokens(one.tokens, other.tokens), sum(costs, ZERO) if costs else None)
+
+
 def noted(stored: object, before: Used, after: Used, on: date) -> list[list[Any]]:
     """The days of a run after it told more; safe to repeat with what was stored by then."""
     days = read(stored)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 
-from runs.models import Project, Run, Settings
+from runs.models import Project, Review, Run, Settings
 from runs.spending import day_rules, limit_rules
 from runs.spending.day_rules import Sum, Used
 from runs.spending.limit_rules import Meter, Terms
@@ -67,9 +67,14 @@ def spending(settings: Settings, projects: Iterable[Project], now: datetime) -> 
 
 
 def of_day(day: date) -> Mapping[int, Sum]:
-    """What each project used on a day. Also of runs that were at work later, by a wrong clock too."""
-    rows = Run.objects.filter(spent_on__gte=day).values_list("project_id", "spent_days")
-    return day_rules.summed(rows.order_by(), day)
+    """What each project used on a day, in runs and reviews. One query.
+
+    Also of those that were at work later, by a wrong clock too.
+    """
+    runs = Run.objects.filter(spent_on__gte=day).values_list("project_id", "spent_days")
+    reviews = Review.objects.filter(spent_on__gte=day)
+    of_reviews = reviews.values_list("attempt__project_id", "spent_days")
+    return day_rules.summed(runs.order_by().union(of_reviews.order_by(), all=True), day)
 
 
 def of_loaded(runs: Sequence[Run], day: date) -> Sum:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from runs.models import AgentProfile, Project, Run, Settings
-from runs.overview.attention_rules import LimitNeeds
+from runs.overview.need_facts import LimitNeeds
 from runs.spending import day_rules, gathering, limit_rules
 from runs.spending.day_rules import Sum
 from runs.spending.gathering import Spending
@@ -116,9 +116,14 @@ def of_settings(settings: Settings, profiles: Iterable[AgentProfile]) -> General
     )
 
 
+def hold_of(picture: Board, project: Project) -> str:
+    """Why nothing may start in a project today; empty while it may. One query where a day has a limit."""
+    return _spending(picture).hold(project)
+
+
 def needs(picture: Board) -> list[LimitNeeds]:
     """The limits of this day that are reached: one line for each scope."""
-    spending = _spending(picture)
+    spending, day = _spending(picture), f"{day_rules.day_of(picture.facts.now)}"
     found: dict[int, LimitNeeds] = {}
     for project in picture.projects:
         meter = limit_rules.reached(spending.of_project(project))
@@ -126,7 +131,7 @@ def needs(picture: Board) -> list[LimitNeeds]:
             scope = 0 if meter.limit.is_of_all else project.pk
             name = "All projects" if meter.limit.is_of_all else project.name
             words, numbers = meter.limit.words, meter.numbers
-            found.setdefault(scope, LimitNeeds(scope, name, words, numbers))
+            found.setdefault(scope, LimitNeeds(scope, name, words, numbers, day))
     return list(found.values())
 
 

@@ -14,12 +14,13 @@ from django.db import transaction
 from runs.core.ports import Lab, MaybeGiven, SeamError
 from runs.core.states import NoticeKind, RunState
 from runs.core.tick_context import TickContext
-from runs.lifecycle import observe, reaper
 from runs.models import Project, ReachedLimit, Run
 from runs.spending import gathering, limit_rules
 from runs.spending.gathering import Spending
 from runs.spending.limit_rules import Meter
+from runs.telemetry import log_context
 from runs.timeline import announce
+from runs.transcript import screens
 from runs.waits import rules as wait_rules
 
 logger = logging.getLogger(__name__)
@@ -38,7 +39,9 @@ def look(tick: TickContext, runs: Sequence[Run]) -> None:
     for run in [run for run in runs if run.is_active]:
         meter = limit_rules.to_tell(found.of_run(run), run.limits_told)
         if meter is not None and _can_be_told(tick, run):
-            with tick.going_on(f"run {run.pk}: its agent was not told of a limit", run_id=run.pk):
+            with tick.going_on(
+                f"run {run.pk}: its agent was not told of a limit", **log_context.of(run)
+            ):
                 _tell_agent(tick.lab, run, meter)
 
 
@@ -52,9 +55,9 @@ def _can_be_told(tick: TickContext, run: Run) -> bool:
 
 def _tell_agent(lab: Lab, run: Run, meter: Meter) -> None:
     """Once for each limit: it is noted before it is said, and taken back when it surely was not."""
-    mark = reaper.marker(lab, run)
+    mark = run.marker(lab.paths)
     screen = lab.sessions.screens([run.session]).get(run.session, "")
-    if wait_rules.dialog(observe.plain(observe.tidy(screen))).is_open:
+    if wait_rules.dialog(screens.plain(screens.tidy(screen))).is_open:
         return  # letters and Enter would press one of its choices
     before, told = run.limits_told, f"{run.limits_told} {meter.limit}".strip()
     rows = Run.objects.working().filter(pk=run.pk, session=run.session)

@@ -11,10 +11,17 @@ from runs.lifecycle.models import Run
 from runs.projects.models import Project
 from runs.watch.models import WatchSession
 
+OUTAGE_KINDS = ("project.recovered", "project.warned", "run.held", "run.resumed")
+
 
 def kinds() -> list[tuple[str, str]]:
     """The words of `kind`; asked for each time, so that a new word needs no migration."""
     return [(kind.value, kind.value) for kind in NoticeKind]
+
+
+# What a monitor tells of a group at each pass, mostly the same. No run has such entries. One kind alone:
+# with several SQLite would not use the index.
+UNFOLDED = Q(kind=NoticeKind.MONITOR_PROGRESS, times=None, group__isnull=False)
 
 
 class Notice(models.Model):
@@ -44,6 +51,12 @@ class Notice(models.Model):
     is_news = models.BooleanField(
         default=True, help_text="Told on pages of many runs; steps of one run are not."
     )
+    times = models.PositiveIntegerField(
+        null=True, blank=True, help_text="How many equal passes of a monitor it stands for."
+    )
+    since = models.DateTimeField(
+        null=True, blank=True, help_text="When the first of these was told; `at` is the last."
+    )
 
     class Meta:
         ordering = ["-id"]
@@ -56,6 +69,7 @@ class Notice(models.Model):
             models.Index(
                 name="notice_of_watch", fields=["watch", "-id"], condition=Q(watch__isnull=False)
             ),
+            models.Index(name="notice_unfolded", fields=["group", "id"], condition=UNFOLDED),
             # A busy product writes many steps between two pieces of news.
             models.Index(name="notice_news", fields=["-id"], condition=Q(is_news=True)),
             models.Index(
@@ -68,6 +82,8 @@ class Notice(models.Model):
                 fields=["-at"],
                 condition=Q(kind__in=("auto.paused", "agent.held")),
             ),
+            # When a tracker or an agent's account could not be used, for whoever was away.
+            models.Index(name="notice_outage", fields=["at"], condition=Q(kind__in=OUTAGE_KINDS)),
             # What people did, for the audit: by time, and by each thing that it is narrowed by.
             models.Index(name="notice_act", fields=["-at", "-id"], condition=~Q(by="")),
             models.Index(name="notice_act_by", fields=["by", "-at", "-id"], condition=~Q(by="")),

@@ -9,7 +9,7 @@ from functools import lru_cache
 from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
-from runs.core.states import NoticeKind
+from runs.core.states import OF_HOSTS, NoticeKind
 from runs.models import Notice
 from runs.web import addresses, words
 
@@ -36,16 +36,27 @@ class NoticeLine:
     clock: str
     since: str
     times: int = 1
+    first: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How often in a row an entry was told, and when first."""
+
+    times: int = 1
+    since: datetime | None = None
 
 
 def html(
-    notice: Notice, now: datetime, bare: bool, near: bool = False, times: int = 1
+    notice: Notice, now: datetime, *, bare: bool, near: bool = False, row: Row | None = None
 ) -> SafeString:
     """The line as HTML; `bare` on the page of the run itself, which needs no name and shows times.
 
-    `near` on the page of its watch session, which names the issue alone; `times`: so often in a row.
+    `near` on the page of its watch session, which names the issue alone.
     """
-    return _rendered(replace(line(notice, now, bare, near), times=times))
+    shown = row or Row(notice.times or 1, notice.since)
+    first = words.iso(shown.since) if shown.since is not None and shown.times > 1 else ""
+    return _rendered(replace(line(notice, now, bare, near), times=shown.times, first=first))
 
 
 def line(notice: Notice, now: datetime, bare: bool, near: bool = False) -> NoticeLine:
@@ -67,6 +78,8 @@ def line(notice: Notice, now: datetime, bare: bool, near: bool = False) -> Notic
 
 def _about(notice: Notice) -> tuple[str, str]:
     """Where the entry leads, and the name of what it is about."""
+    if notice.kind in OF_HOSTS:
+        return addresses.of("runs:hosts"), "Hosts"
     if notice.project_id is None or notice.project is None:
         return "", ""
     key = f" #{notice.issue_key}" if notice.issue_key else ""

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from runs import wiring
 from runs.core.states import NoticeKind
-from runs.overview import queries
 from runs.timeline import audit_page
 from runs.timeline.audit import Wanted
 from runs.web import fragments, live
 from runs.web.access import oversee
 from runs.web.forms import AuditFilter
-from runs.web.live import Parts
+from runs.web.live import Live
 
 PEOPLE = 200
-ROWS = {name: f"{file}.html" for name, file in fragments.AUDIT.items()}
 
 
 @require_GET
@@ -27,21 +26,23 @@ def audit(request: HttpRequest) -> HttpResponse:
     form = AuditFilter(request.GET)
     wanted = form.wanted()
     names = User.objects.order_by("username").values_list("username", flat=True)
-    facts = {
+    facts: dict[str, Any] = {
         "form": form,
         "wanted": wanted,
         "kinds": [kind.value for kind in NoticeKind],
         "people": list(names[:PEOPLE]),
-        **audit_page.facts(wanted),
     }
-    topic = "audit" if wanted == Wanted() else "chrome"
-    frame = queries.frame(wiring.lab())
-    return live.listed(request, "timeline/audit.html", Parts(ROWS, lambda: facts), frame, topic)
+    return live.page(request, "timeline/audit.html", _acts(wanted), "runs:audit-live", **facts)
 
 
 @require_GET
 @oversee
 def audit_live(request: HttpRequest) -> HttpResponse:
     """The same acts, with those that came since."""
-    wanted = AuditFilter(request.GET).wanted()
-    return live.relisted(request, Parts(ROWS, lambda: audit_page.facts(wanted)))
+    return live.refresh(request, _acts(AuditFilter(request.GET).wanted()))
+
+
+def _acts(wanted: Wanted) -> Live:
+    # A push shows what is newest, so a page on something else hears of the frame alone.
+    pushed = "audit" if wanted == Wanted() else ""
+    return Live("chrome", fragments.AUDIT, lambda: audit_page.facts(wanted), pushed=pushed)

@@ -31,6 +31,8 @@ MOST_BYTES = 1_100_000  # hooks write no more than a little less
 PIECE = 65_536
 DAY = timedelta(days=1)
 AT_ONCE = timedelta(seconds=2)
+# A program gives a hook no longer than this, and shows its turn from before that.
+HOOK_TAKES = timedelta(seconds=10)
 # The types of Claude Code's notifications that wait for an answer.
 _ASKED = {
     "permission_prompt": Wait.PERMISSION,
@@ -175,13 +177,12 @@ def _after(session: Session, entry: Entry, now: datetime) -> Session:
             ident = session.report.agent_session or lenient_json.word(entry, "session")
             fresh = Report(agent_session=ident, agent_state=AgentState.WORKING)
             began_at = session.began_at or at
-            cut_at = session.interrupted_at
             return replace(
                 session,
                 report=fresh,
                 began_at=began_at,
                 turn_ended_at=None,
-                interrupted_at=cut_at if cut_at is not None and at < cut_at else None,
+                interrupted_at=session.interrupted_at if _was_cut(session, at) else None,
             )
         case "Stop":
             report = reports.ended(session.report, "success", None, None, now)
@@ -193,6 +194,18 @@ def _after(session: Session, entry: Entry, now: datetime) -> Session:
             report = reports.ended(session.report, kind, words, status, now)
             return replace(session, report=report, turn_ended_at=at)
     return session
+
+
+def _was_cut(session: Session, prompted_at: datetime) -> bool:
+    """Whether the turn that begins with this word is the one that a person interrupted.
+
+    The first word may be told a moment after the key that stopped it: a hook takes its time.
+    """
+    cut_at = session.interrupted_at
+    if cut_at is None:
+        return False
+    is_first = session.began_at is None
+    return prompted_at < cut_at or (is_first and prompted_at - cut_at < HOOK_TAKES)
 
 
 def _asking(session: Session, entry: Entry, at: datetime) -> Session:

@@ -13,7 +13,7 @@ from runs.core.ports import Lab
 from runs.core.states import AgentMode, OutputKind
 from runs.models import Run
 from runs.transcript import hook_events
-from runs.transcript.record_rules import Form, OwnRecord, Wanted
+from runs.transcript.record_rules import AtOnce, Form, OwnRecord, Wanted
 
 PRINTED = "output.jsonl"
 _OF_OUTPUT = {OutputKind.CLAUDE: Form.CLAUDE, OutputKind.CODEX: Form.CODEX}
@@ -24,8 +24,11 @@ def find(lab: Lab, run: Run) -> Sequence[OwnRecord]:
     """The records of a run, sessions oldest first, each followed by those of its agents.
 
     A one-shot agent whose own files are not there has what it printed. Empty: there is none, which
-    is so of every program but Claude Code and Codex. Needs `run.profile`.
+    is so of every program but Claude Code and Codex. Needs `run.profile`. Where another host has
+    them, its worker finds them; raises SeamError when that does not answer.
     """
+    if isinstance(lab.records, AtOnce):
+        return lab.records.of_run(run.pk)
     form = _form(run)
     if (
         run.is_adopted

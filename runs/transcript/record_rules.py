@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from runs.core import lenient_json
 
@@ -88,6 +88,14 @@ class Records(Protocol):
 
         None when it is not there any more, or is no plain file. As it was written: not masked.
         """
+
+
+@runtime_checkable
+class AtOnce(Protocol):
+    """Records whose owner finds those of a run by itself."""
+
+    def of_run(self, run_id: int) -> Sequence[OwnRecord]:
+        """The records of a run. Raises SeamError."""
 
 
 def is_session(ident: str) -> bool:

@@ -88,7 +88,7 @@ def is_same(place: Place, data: bytes, size: int) -> bool:
     """Whether a record is still the one that was read, by what stands before the place."""
     if size < place.read:
         return False
-    return not place.mark or place.mark == _mark(data[: place.read - start(place)])
+    return not place.mark or place.mark == mark_of(data[: place.read - start(place)])
 
 
 def rewritten(place: Place) -> Place:
@@ -115,7 +115,7 @@ def read(usage: Usage, record: OwnRecord, place: Place, data: bytes) -> Usage:
     else:
         used -= len(rest)
     end = known + used
-    mark = _mark(data[max(0, end - MARKED) : end])
+    mark = mark_of(data[max(0, end - MARKED) : end])
     place = replace(place, read=place.read + used, skips=skips, mark=mark)
     return replace(usage, places=tuple({**dict(usage.places), record.name: place}.items()))
 
@@ -214,7 +214,8 @@ def _time(entry: Entry) -> float | None:
         return None
 
 
-def _mark(data: bytes) -> str:
+def mark_of(data: bytes) -> str:
+    """What tells the bytes before a place."""
     return hashlib.sha256(data).hexdigest()[:16] if data else ""
 
 

@@ -6,16 +6,17 @@ Whatever takes the place of the project's commands later keeps these verbs.
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from django.db import transaction
 from django.db.models import Max
 
-from runs.core import tokens
+from runs.core import lease, tokens
 from runs.core.ports import Lab, Output, SeamError
 from runs.core.states import NoticeKind, ValidationState, ValidationStep
-from runs.models import Validation, WatchSession
-from runs.timeline import announce
-from runs.validation import endings, fixers, rules
+from runs.hosts import facts
+from runs.models import Project, Run, Validation, WatchSession
+from runs.validation import endings, fixers, rules, run_level
 from runs.validation.rules import Verdict
 
 logger = logging.getLogger(__name__)
@@ -27,19 +28,49 @@ def begin(lab: Lab, session: WatchSession) -> Validation:
     """Begin the validation of a session at its count; safe to repeat.
 
     Called in the transaction that stores the session as *validating*. The session has its answer
-    by `watches.validated`: here already when there is nothing to check. It never validates twice
+    by `endings.answer`: here already when there is nothing to check. It never validates twice
     at one count.
     """
     rows = session.validations.select_for_update(of=("self",)).select_related("project")
     row = rows.filter(count=session.completed).first()
     if row is None:
         number = (session.validations.aggregate(last=Max("number"))["last"] or 0) + 1
-        row = _store(lab, session, number)
+        fields = {"session": session, "number": number, "count": session.completed}
+        row = _store(lab, session.project, fields, f"with {session.completed} completed")
+    return _asked(lab, row)
+
+
+def begin_for_run(lab: Lab, run: Run) -> Validation:
+    """Begin the run level of an accepted run that no watch session started; safe to repeat.
+
+    Called in the transaction that stores its outcome, and by nobody at the same time. It is about
+    that run alone and is told on its timeline; no agent mends it.
+    """
+    row = run.validations.select_related("project", "run").order_by("-number").first()
+    if row is None:
+        fields = {"run": run, "number": 1, "count": 1}
+        row = _store(lab, run.project, fields, f"for issue {run.issue_key}")
+    return _asked(lab, row)
+
+
+def begin_again_for_run(lab: Lab, run: Run, by: str) -> Validation:
+    """Begin another run level of an accepted run, whatever became of the one before.
+
+    The caller holds the project and has seen that none of this run is at work; the database refuses
+    a second one.
+    """
+    last = run.validations.aggregate(last=Max("number"))["last"] or 0
+    fields = {"run": run, "number": last + 1, "count": 1}
+    return _asked(lab, _store(lab, run.project, fields, f"for issue {run.issue_key}", by=by))
+
+
+def _asked(lab: Lab, row: Validation) -> Validation:
+    """Have it carried out, or let it answer at once when there is nothing to carry out."""
     if not row.is_running:
         endings.answer(lab, row, ValidationState(row.state))
         return row
     found = row
-    transaction.on_commit(lambda: lab.queue.validate(found.pk), robust=True)
+    transaction.on_commit(lambda: lab.queue.on(found.host).validate(found.pk), robust=True)
     return row
 
 
@@ -64,9 +95,10 @@ def latest(session: WatchSession) -> Validation | None:
 def printed(lab: Lab, row: Validation, name: str, start: int, limit: int) -> Output | None:
     """What the command whose result has this name printed by now; None when there is none.
 
-    From byte `start` on, a negative one counts from the end. Secrets are out of it already.
+    The file of one of its two outputs is a name too. From byte `start` on, a negative one counts from the end. Secrets are out of it already.
     """
-    if not any(one["name"] == name for one in row.results):
+    names = ("name", "stdout", "stderr")
+    if not name or not any(one.get(key) == name for one in row.results for key in names):
         return None
     return lab.checks.output(row.folder(lab.paths), name, start, limit)
 
@@ -78,7 +110,7 @@ def _call_off(lab: Lab, session: WatchSession, by: str) -> bool:
     why = Verdict(ValidationState.CANCELLED, f"interrupted by {by}" if by else "interrupted")
     if not endings.close(lab, row, why, by=by):
         return False
-    if row.host == lab.host:
+    if lease.is_here(lab, row.host):
         try:
             lab.checks.end(row.mark)
         except SeamError as error:
@@ -90,7 +122,7 @@ def _call_off(lab: Lab, session: WatchSession, by: str) -> bool:
 def tend(lab: Lab) -> None:
     """Find again what nobody works on, bring fixers further, finish what is half tidied."""
     for row in Validation.objects.filter(host=lab.host, settled_at=None).select_related(
-        "project__agent"
+        "project__agent", "run"
     ):
         try:
             _tend_one(lab, row)
@@ -99,14 +131,16 @@ def tend(lab: Lab) -> None:
 
 
 def _tend_one(lab: Lab, row: Validation) -> None:
+    is_due = row.not_before is None or row.not_before <= lab.now()
     if not row.is_running:
-        endings.settle(lab, row)
+        if is_due:
+            endings.settle(lab, row)
     elif row.step == ValidationStep.FIXING:
         fixers.tend(lab, row)
     elif row.runner:
         _recover(lab, row)
-    elif row.not_before is None or row.not_before <= lab.now():
-        lab.queue.validate(row.pk)
+    elif is_due:
+        lab.queue.on(row.host).validate(row.pk)
 
 
 def _recover(lab: Lab, row: Validation) -> None:
@@ -123,37 +157,43 @@ def _recover(lab: Lab, row: Validation) -> None:
         return
     row.refresh_from_db()
     if alive or losses < MOST_LOSSES:
-        lab.queue.validate(row.pk)
+        lab.queue.on(row.host).validate(row.pk)
         return
     why = "labsite was ended twice while the commands ran"
     endings.close(lab, row, rules.verdict(row.commands, [], trouble=why))
     endings.settle(lab, row)
 
 
-def _store(lab: Lab, session: WatchSession, number: int) -> Validation:
-    project = session.project
-    commands = project.commands
-    nothing = None if commands else rules.verdict([], [])
+def _store(
+    lab: Lab, project: Project, fields: dict[str, Any], words: str, by: str = ""
+) -> Validation:
+    """A new row of a session or a run, with the commands and terms of this moment."""
+    spec = run_level.spec_of(project, fields.get("session"))
+    commands = project.commands if spec is None else run_level.argvs(spec)
+    if spec is not None:
+        nothing = run_level.nothing(spec)
+    else:
+        nothing = None if commands else rules.verdict([], [])
     now = lab.now()
     with transaction.atomic():
         row = Validation.objects.create(
             project=project,
-            session=session,
-            number=number,
-            count=session.completed,
-            host=lab.host,
+            # What a run left is on its own host.
+            host=facts.carrier(lab, project, fields["run"].host) if "run" in fields else lab.host,
             state=nothing.state if nothing else ValidationState.RUNNING,
             reason=nothing.reason if nothing else "",
             commands=commands,
+            spec=spec,
             minutes=project.check_minutes,
-            most_fixers=project.fix_attempts,
+            most_fixers=project.fix_attempts if "session" in fields else 0,
             mark=tokens.new_mark(),
             began_at=now,
             ended_at=now if nothing else None,
             settled_at=now if nothing else None,
+            **fields,
         )
         kind = NoticeKind.VALIDATION_ENDED if nothing else NoticeKind.VALIDATION_BEGAN
-        began = f"validation {number} began, with {session.completed} completed"
-        text = f"validation {number}: {nothing.reason}" if nothing else began
-        announce.tell(lab, kind, text, project=project, watch_id=session.pk)
+        began = f"validation {row.number} began, {words}"
+        text = f"validation {row.number}: {nothing.reason}" if nothing else began
+        endings.tell(lab, row, kind, text, by=by)
     return row

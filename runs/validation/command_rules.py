@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -70,6 +70,11 @@ class Check:
     """One command to be run. What it prints goes into the file `name` of `folder`.
 
     `mark` is carried by every process that it starts, `secrets` are taken out of what it prints.
+    With `errors` its standard error goes into a file of its own. `given` is a file that it reads as
+    its standard input. `env` adds to its environment; variables of the operator whose names begin
+    as one of `without` are left out of it. With `whole` both outputs go into this file too, in
+    their order. Of commands with the same `lock` file one runs at a time; waiting for that is no
+    part of its time. Whoever holds it for longer than its command may take is told as `trouble`.
     """
 
     argv: Sequence[str]
@@ -79,11 +84,21 @@ class Check:
     mark: str
     limit: timedelta
     secrets: Sequence[str] = field(default=(), repr=False)
+    errors: str = ""
+    given: Path | None = None
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    without: Sequence[str] = ()
+    whole: str = ""
+    lock: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What one command gave. `status` is None when a signal or we ended it, or it never ran."""
+    """What one command gave. `status` is None when a signal or we ended it, or it never ran.
+
+    `tail` is the end of what it printed, of `whole` where there is one; `error_tail` of its
+    standard error, where that is apart.
+    """
 
     status: int | None
     seconds: float
@@ -92,6 +107,7 @@ class Checked:
     is_over_time: bool = False
     is_given_up: bool = False
     trouble: str = ""
+    error_tail: str = ""
 
 
 class Checks(Protocol):

@@ -9,14 +9,15 @@ from pathlib import Path
 
 from django.db import transaction
 
-from runs.core import budgets, naming
+from runs.core import budgets, lease, naming
+from runs.core.effects import ValidationEnd
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind, ValidationState
 from runs.models import Fixer, Project, Validation
 from runs.timeline import announce
-from runs.validation import fixer_endings
+from runs.validation import clean_room, e2e, fixer_endings, run_level, specs
+from runs.validation.rooms import Room
 from runs.validation.rules import FixEnd, Verdict
-from runs.watch import acts as watch_acts
 
 STALE = timedelta(minutes=10)
 # What this process works on. A row that names it and is not among these was let go while the
@@ -46,7 +47,7 @@ def close(
         won = (
             Validation.objects.running()
             .filter(pk=row.pk)
-            .update(state=found.state, reason=found.reason, ended_at=lab.now())
+            .update(state=found.state, reason=found.reason, ended_at=lab.now(), not_before=None)
         )
         if won and fix is not None:
             accepted_at = lab.now() if found.state is ValidationState.PASSED else None
@@ -54,12 +55,18 @@ def close(
         if won:
             text = f"validation {row.number} {found.state}{f': {found.reason}' if found.reason else ''}"
             kind = _KINDS.get(found.state, NoticeKind.VALIDATION_ENDED)
-            announce.tell(lab, kind, text, project=row.project, watch_id=row.session_id, by=by)
+            tell(lab, row, kind, text, by=by)
             answer(lab, row, found.state)
             slug = row.project.slug
             transaction.on_commit(lambda: lab.bell.look(slug), robust=True)
     row.refresh_from_db()
     return bool(won)
+
+
+def tell(lab: Lab, row: Validation, kind: NoticeKind, text: str, by: str = "") -> None:
+    """Tell of a validation on the timeline of its session, or of its run."""
+    project, watch = row.project, row.session_id
+    announce.tell(lab, kind, text, project=project, run=row.run, watch_id=watch, by=by)
 
 
 def stop_fixers(lab: Lab, project: Project, by: str) -> int:
@@ -78,14 +85,15 @@ def _stop(lab: Lab, fixer: Fixer, by: str) -> bool:
             return False
         why = f"{row.reason}; the agent that tried to mend it was stopped by {by}"
         close(lab, row, Verdict(ValidationState.FAILED, why), by=by)
-    if row.host == lab.host:
+    if lease.is_here(lab, row.host):
         settle(lab, row)
     return True
 
 
 def answer(lab: Lab, row: Validation, state: ValidationState) -> None:
-    """Tell the session how its validation ended, in the transaction that stores it."""
-    watch_acts.validated(lab, row.session_id, passed=_ANSWERS[state])
+    """Tell whoever waits for it how it ended, in the transaction that stores it."""
+    for effect in lab.effects.validation_ended:
+        effect(lab, ValidationEnd(row.pk, row.session_id, _ANSWERS[state]))
 
 
 @contextlib.contextmanager
@@ -112,14 +120,19 @@ def is_worked_on(lab: Lab, row: Validation) -> bool:
 
 
 def worktree(lab: Lab, row: Validation) -> Path:
-    """Where a validation's own worktree lies; nobody's work is ever in it."""
+    """Where a validation's own worktree lies; nobody's work is ever in it.
+
+    One of a spec may be kept, and lies apart from those that are swept.
+    """
+    if row.spec is not None:
+        return lab.paths.clean_rooms / f"run-level-{row.pk}"
     return lab.paths.worktrees / naming.check_folder(row.project.slug, row.pk)
 
 
 def settle(lab: Lab, row: Validation) -> bool:
     """End and remove whatever an ended validation left; False when it has to be tried again.
 
-    While a process works on it, that one tidies up first.
+    A run level that failed is written an issue about. While a process works on it, that one tidies up first.
     """
     if is_worked_on(lab, row):
         return False
@@ -131,12 +144,32 @@ def settle(lab: Lab, row: Validation) -> bool:
             fixer_endings.publish(lab, fixer)
     try:
         lab.checks.end(row.mark)
-        lab.repos.force_remove(row.project.repo(lab.paths), worktree(lab, row))
+        if row.artifacts.get("worktree_state") != clean_room.KEPT:
+            lab.repos.force_remove(row.project.repo(lab.paths), worktree(lab, row))
+        _end_fixture(lab, row)
     except SeamError as error:
         text = f"The validation could not be tidied up yet: {error}. It is tried again."
         Validation.objects.filter(pk=row.pk).update(warning=text)
+        return False
+    if not run_level.follow_up(lab, row):
         return False
     rows = Validation.objects.unsettled().filter(pk=row.pk)
     rows.update(settled_at=lab.now(), warning="", runner="")
     row.refresh_from_db()
     return True
+
+
+def _end_fixture(lab: Lab, row: Validation) -> None:
+    """What a killed worker left of the end-to-end check. Raises SeamError when something is left."""
+    if row.spec is None or not row.spec["e2e"]["enabled"]:
+        return
+    room = Room(
+        project=row.project,
+        commit=row.commit,
+        base=row.base,
+        path=worktree(lab, row),
+        folder=row.folder(lab.paths),
+        mark=row.mark,
+        attempt=row.attempt,
+    )
+    e2e.settle(lab, room, specs.from_json(row.spec).e2e)

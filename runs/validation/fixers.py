@@ -15,12 +15,11 @@ from pathlib import Path
 from django.db import IntegrityError, transaction
 
 from runs.accounts import holds
-from runs.agents import checks, claude_settings, commands
+from runs.agents import checks, claude_settings, commands, orders
 from runs.core import budgets, lease, naming, tokens
 from runs.core.ports import Lab, Order, SeamError, Sighting
 from runs.core.states import NoticeKind, ValidationState, ValidationStep
 from runs.dispatch import reserve
-from runs.lifecycle import orders
 from runs.models import AgentProfile, Fixer, Settings, Validation
 from runs.timeline import announce
 from runs.validation import endings, fixer_endings, rules
@@ -58,7 +57,8 @@ def tend(lab: Lab, row: Validation) -> None:
 
 def carry_out(lab: Lab, fixer_id: int) -> None:
     """Make branch, worktree and session of a fixer. Safe to call twice."""
-    free = Fixer.objects.filter(pk=fixer_id, end="", launcher="", started_at=None)
+    rows = Fixer.objects.filter(pk=fixer_id, host=lab.host)
+    free = rows.filter(end="", launcher="", started_at=None)
     if not free.update(launcher=lab.process):
         return
     fixer = Fixer.objects.select_related("project__agent", "validation").get(pk=fixer_id)
@@ -93,7 +93,7 @@ def _begin(lab: Lab, row: Validation) -> None:
     finally:
         lease.release(lab, number)
     if fixer is not None:
-        lab.queue.fix(fixer.pk)
+        lab.queue.on(fixer.host).fix(fixer.pk)
 
 
 def _fail(lab: Lab, row: Validation, why: str) -> None:
@@ -233,7 +233,7 @@ def _facts(lab: Lab, fixer: Fixer, sightings: Mapping[str, Sighting]) -> tuple[F
 def _recover(lab: Lab, fixer: Fixer, sightings: Mapping[str, Sighting]) -> None:
     """A start whose message was lost is asked for again; one whose process died is given up."""
     if not fixer.launcher:
-        lab.queue.fix(fixer.pk)
+        lab.queue.on(fixer.host).fix(fixer.pk)
         return
     is_over = budgets.age(lab.now(), fixer.asked_at) > START_LIMIT
     if lab.is_process_alive(fixer.launcher) is not False and not is_over:
@@ -251,5 +251,5 @@ def _have_checked(lab: Lab, row: Validation) -> None:
         pk=row.pk, step=ValidationStep.FIXING, attempt=row.attempt
     )
     if rows.update(step=ValidationStep.CHECKING, runner="", losses=0, troubles=0, not_before=None):
-        lab.queue.validate(row.pk)
+        lab.queue.on(row.host).validate(row.pk)
     row.refresh_from_db()

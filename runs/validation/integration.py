@@ -1,4 +1,4 @@
-"""Puts together what a watch session has delivered: the commit that a validation proves."""
+"""Puts together what a watch session or one run has delivered: the commit that a validation proves."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def put_together(lab: Lab, row: Validation, fix: Fixer | None = None) -> Togethe
         made = Together(base, base)
     else:
         made = Together(row.base, fix.head)
-    pieces = _pieces(lab, repo, row, runs, gone, made.left_out)
+    pieces = _pieces(lab, repo, row, runs, gone, made)
     for number, piece in enumerate(pieces):
         if not _add(lab, repo, row, made, piece):
             made.rest = list(pieces[number:])
@@ -68,8 +68,11 @@ def put_together(lab: Lab, row: Validation, fix: Fixer | None = None) -> Togethe
 
 
 def _accepted(row: Validation) -> Sequence[Run]:
-    runs = Run.objects.filter(watch_id=row.session_id, outcome=Outcome.SUCCEEDED)
-    return list(runs.order_by("ended_at", "pk"))
+    """What a session has delivered, or the one run that a validation is about."""
+    runs = Run.objects.filter(outcome=Outcome.SUCCEEDED)
+    if row.session_id is None:
+        return list(runs.filter(validations=row))
+    return list(runs.filter(watch_id=row.session_id).order_by("ended_at", "pk"))
 
 
 def _decided(lab: Lab, project: Project, runs: Sequence[Run]) -> Mapping[int, str]:
@@ -97,10 +100,17 @@ def _pieces(
     row: Validation,
     runs: Sequence[Run],
     gone: Mapping[int, str],
-    left_out: list[str],
+    made: Together,
 ) -> Sequence[Piece]:
-    """In the order of acceptance. Fixes first: they hold what was accepted before them."""
-    fixes = Fixer.objects.filter(validation__session_id=row.session_id, accepted_at__isnull=False)
+    """In the order of acceptance. Fixes first: they hold what was accepted before them.
+
+    What origin's default branch holds by now is proven with it, though its branch is gone.
+    """
+    fixes = Fixer.objects.filter(accepted_at__isnull=False)
+    if row.session_id is None:
+        fixes = fixes.filter(validation__run=row.run)
+    else:
+        fixes = fixes.filter(validation__session_id=row.session_id)
     found = [Piece(f"the fix {fix.branch}", fix.branch, fix.head) for fix in fixes.order_by("pk")]
     branches = [run.branch for run in runs if run.pk not in gone]
     names = [f"{room}{branch}" for branch in branches for room in (ORIGIN, LOCAL)]
@@ -108,13 +118,27 @@ def _pieces(
     for run in runs:
         name = f"issue {run.issue_key}"
         tip = tips.get(f"{ORIGIN}{run.branch}") or tips.get(f"{LOCAL}{run.branch}")
-        if run.pk in gone:
-            left_out.append(f"{name}: its pull request {gone[run.pk]}")
-        elif tip:
+        # What the gates accepted is that commit, wherever its branch has gone since.
+        tip = tip and (run.accepted_commit or tip)
+        if tip and run.pk not in gone:
             found.append(Piece(name, run.branch, tip))
+        elif _is_merged(lab, repo, made.base, run.accepted_commit):
+            found.append(Piece(name, run.branch, run.accepted_commit))
         else:
-            left_out.append(f"{name}: its branch {run.branch} is gone")
+            why = f"its branch {run.branch} is gone"
+            if run.pk in gone:
+                why = f"its pull request {gone[run.pk]}"
+            if run.accepted_commit:
+                why += f", and {row.project.default_branch} does not hold its accepted commit"
+            made.left_out.append(f"{name}: {why}")
     return found
+
+
+def _is_merged(lab: Lab, repo: Path, base: str, commit: str) -> bool:
+    """Whether origin's default branch holds an accepted commit; one that is not here it does not."""
+    if not commit or lab.repos.tip(repo, commit) is None:
+        return False
+    return lab.repos.join(repo, base, commit).way is Way.HELD
 
 
 def _add(lab: Lab, repo: Path, row: Validation, made: Together, piece: Piece) -> bool:

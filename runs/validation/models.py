@@ -37,7 +37,17 @@ class Validation(models.Model):
     """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="validations")
-    session = models.ForeignKey(WatchSession, on_delete=models.CASCADE, related_name="validations")
+    session = models.ForeignKey(
+        WatchSession, null=True, blank=True, on_delete=models.CASCADE, related_name="validations"
+    )
+    run = models.ForeignKey(
+        "runs.Run",
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="validations",
+        help_text="The run that it is about, where no watch session started it.",
+    )
     number = models.PositiveIntegerField()
     count = models.PositiveIntegerField(help_text="Completions of the session when it began.")
     host = models.CharField(max_length=100)
@@ -57,6 +67,15 @@ class Validation(models.Model):
     minutes = models.PositiveIntegerField()
     most_fixers = models.PositiveIntegerField()
     results = models.JSONField(default=list)
+    spec = models.JSONField(
+        null=True, blank=True, help_text="The run-level spec of a project with gates; else none."
+    )
+    coverage = models.JSONField(null=True, blank=True, help_text="What was measured, and needed.")
+    e2e = models.JSONField(null=True, blank=True, help_text="How the run on the fixture went.")
+    artifacts = models.JSONField(default=dict, blank=True)
+    follow_up_key = models.CharField(
+        max_length=60, blank=True, default="", help_text="The issue that was made of its failure."
+    )
     base = models.CharField(max_length=64, blank=True)
     commit = models.CharField(max_length=64, blank=True)
     merged = models.JSONField(default=list, help_text="What was put together, in this order.")
@@ -87,6 +106,14 @@ class Validation(models.Model):
             models.UniqueConstraint(
                 name="validation_one_running", fields=["session"], condition=_OPEN
             ),
+            models.UniqueConstraint(
+                name="validation_of_run_one_running", fields=["run"], condition=_OPEN
+            ),
+            models.UniqueConstraint(name="validation_of_run_number_once", fields=["run", "number"]),
+            models.CheckConstraint(
+                name="validation_of_session_or_run",
+                condition=Q(session=None, run__isnull=False) | Q(session__isnull=False, run=None),
+            ),
             models.CheckConstraint(
                 name="validation_ended_iff_moment",
                 condition=Q(_OPEN, ended_at=None) | ~_OPEN & Q(ended_at__isnull=False),
@@ -104,7 +131,8 @@ class Validation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"validation {self.number} of session {self.session_id} ({self.state})"
+        whose = f"session {self.session_id}" if self.session_id else f"run {self.run_id}"
+        return f"validation {self.number} of {whose} ({self.state})"
 
     @property
     def is_running(self) -> bool:

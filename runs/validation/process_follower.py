@@ -32,59 +32,72 @@ def follow(
     hear: Callable[[bytes], None],
     goes_on: Callable[[], bool],
     every: float = ASK_EVERY,
+    hear_errors: Callable[[bytes], None] | None = None,
 ) -> Followed:
     """Hear a program until it has ended. Its whole group has ended when this returns.
 
-    `goes_on` is asked before anything else and then every so many seconds. Time that the machine
+    `hear_errors` hears its standard error where that is a pipe of its own. `goes_on` is asked before anything else and then every so many seconds. Time that the machine
     slept does not count.
     """
     end = time.monotonic() + timeout
     asks_at = 0.0
     in_time = wanted = True
-    pipe = _Pipe(process, hear)
+    pipes = _Pipes(process, hear, hear_errors or hear)
     try:
         while process.poll() is None and in_time and wanted:
             if time.monotonic() >= asks_at:
                 wanted = goes_on()
                 asks_at = time.monotonic() + every
             if wanted:
-                pipe.read(shell.STEP)
+                pipes.read(shell.STEP)
             in_time = time.monotonic() < end
         if process.poll() is not None:
             in_time = wanted = True
     finally:
         shell.end_group(process)
-        pipe.close()
+        pipes.close()
     return Followed(process.returncode, in_time, wanted)
 
 
-class _Pipe:
-    """The one pipe of a program. What others hold open is not waited for."""
+class _Pipes:
+    """The pipes of a program. What others hold open is not waited for."""
 
-    def __init__(self, process: shell.Process, hear: Callable[[bytes], None]) -> None:
-        assert process.stdout is not None  # noqa: S101  (a pipe)
-        self._file = process.stdout
-        self._hear = hear
-        self._is_open = True
+    def __init__(
+        self,
+        process: shell.Process,
+        hear: Callable[[bytes], None],
+        hear_errors: Callable[[bytes], None],
+    ) -> None:
+        heard = ((process.stdout, hear), (process.stderr, hear_errors))
+        self._files = [pipe for pipe, _ in heard if pipe is not None]
         self._selector = selectors.DefaultSelector()
-        self._selector.register(self._file, selectors.EVENT_READ)
+        for pipe, hears in heard:
+            if pipe is not None:
+                self._selector.register(pipe, selectors.EVENT_READ, hears)
 
     def read(self, seconds: float) -> None:
         """Hear what there is, waiting at most so long."""
         if not self._is_open:
             time.sleep(seconds)
-        elif self._selector.select(seconds):
-            piece = os.read(self._file.fileno(), shell.PIECE)
-            self._is_open = bool(piece)
+            return
+        for key, _ in self._selector.select(seconds):
+            piece = os.read(key.fd, shell.PIECE)
             if piece:
-                self._hear(piece)
+                key.data(piece)
+            else:
+                self._selector.unregister(key.fileobj)
 
     def close(self) -> None:
-        """Hear what is left in the pipe: all that is in it now, and more for at most a moment."""
+        """Hear what is left in the pipes: all that is in them now, and more for at most a moment."""
         end = time.monotonic() + shell.DRAIN
         is_late = False
         while self._is_open and not is_late and self._selector.select(0.0):
             self.read(0.0)
             is_late = time.monotonic() >= end
         self._selector.close()
-        self._file.close()
+        for pipe in self._files:
+            pipe.close()
+
+    @property
+    def _is_open(self) -> bool:
+        return bool(self._selector.get_map())

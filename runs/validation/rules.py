@@ -11,6 +11,7 @@ from runs.core.states import ValidationState
 from runs.validation.command_rules import Checked, shown
 
 REASON_CHARACTERS = 500
+NAME_SHOWN = 60
 TASK_TAIL = 6000
 SHOWN_FILES = 8
 DONE = "Lab-Fix: done"
@@ -43,10 +44,10 @@ def verdict(
     A `conflict` of accepted work fails it, as a failed command does. `trouble` is what kept
     labsite itself from asking: that fails too, but no agent can mend it.
     """
-    if not commands:
-        return Verdict(ValidationState.NOTHING, "no commands are set for this project")
     if trouble:
         return Verdict(ValidationState.FAILED, f"it could not be carried out: {trouble}")
+    if not commands:
+        return Verdict(ValidationState.NOTHING, "no commands are set for this project")
     if conflict:
         return Verdict(ValidationState.FAILED, conflict, is_fixable=True)
     for argv, result in zip(commands, results, strict=False):
@@ -59,10 +60,20 @@ def verdict(
     return Verdict(ValidationState.PASSED, f"{many} passed")
 
 
+def proven(failures: Sequence[str], count: int, told: Sequence[str], is_fixable: bool) -> Verdict:
+    """What a whole spec proves, of which so many commands passed; `told` is what else did."""
+    if failures:
+        reason = "; ".join(failures)[:REASON_CHARACTERS]
+        return Verdict(ValidationState.FAILED, reason, is_fixable=is_fixable)
+    commands = "1 command passed" if count == 1 else f"{count} commands passed"
+    return Verdict(ValidationState.PASSED, ", ".join([commands, *told]))
+
+
 def why_failed(argv: Sequence[str], result: Checked) -> str:
     """Why a command failed, as a sentence; empty when it passed."""
     name = shown(argv)
-    name = name if len(name) <= 120 else f"{name[:119]}…"
+    # Cut, so that how it ended stands in a row that is cut too.
+    name = name if len(name) <= NAME_SHOWN else f"{name[: NAME_SHOWN - 1]}…"
     if result.trouble:
         return f"{name} could not be started: {result.trouble}"
     if result.is_over_time:

@@ -8,34 +8,41 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import transaction
 from django.db.models import Q
 
 from runs.core import database
+from runs.core.database import NO_DATABASE
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind, ValidationState, ValidationStep
 from runs.models import Fixer, Validation
-from runs.timeline import announce
-from runs.validation import command_rules, endings, fixers, integration, rules
-from runs.validation.command_rules import Check, Checked
+from runs.validation import (
+    clean_room,
+    endings,
+    fixers,
+    integration,
+    reports,
+    rules,
+    run_level,
+    specs,
+)
+from runs.validation.clean_room import Lost, Result, Room
+from runs.validation.command_rules import Checked
 from runs.validation.integration import Together
 from runs.validation.rules import Next, Verdict
+from runs.validation.specs import E2E, Command, Coverage, Kind, Scope, Spec
 
 logger = logging.getLogger(__name__)
 
 BEAT_EVERY = timedelta(seconds=15)
 AGAIN_AFTER = timedelta(seconds=60)
 MOST_TROUBLES = 5
-NO_DATABASE = (OperationalError, InterfaceError)
-
-
-class Lost(Exception):
-    """The validation is not ours to go on with: somebody ended it, or this process ends."""
+WAITS = "the database does not answer, and what a validation found waits for it"
 
 
 def _never() -> bool:
@@ -56,14 +63,16 @@ def carry_out(lab: Lab, validation_id: int, is_stopping: Callable[[], bool] = _n
 def _carry_out(lab: Lab, validation_id: int, is_stopping: Callable[[], bool]) -> None:
     free = Q(not_before=None) | Q(not_before__lte=lab.now())
     waiting = Validation.objects.running().filter(free, step=ValidationStep.CHECKING, runner="")
-    if not waiting.filter(pk=validation_id).update(runner=lab.process, beat_at=lab.now()):
+    if not waiting.filter(pk=validation_id, host=lab.host).update(
+        runner=lab.process, beat_at=lab.now()
+    ):
         return
-    rows = Validation.objects.select_related("project__agent", "project__forge")
+    rows = Validation.objects.select_related("project__agent", "project__forge", "run")
     row = rows.get(pk=validation_id)
     found: Verdict | None = None
+    beat = _Beat(lab, row, is_stopping)
     try:
-        with _tidied(lab, row):
-            found = _check(lab, row, _Beat(lab, row, is_stopping))
+        found = _check(lab, row, beat)
     except SeamError as error:
         found = _trouble(lab, row, str(error))
     except Lost:
@@ -75,14 +84,15 @@ def _carry_out(lab: Lab, validation_id: int, is_stopping: Callable[[], bool]) ->
         logger.exception("validation failed by a mistake of ours")
         mistake = f"labsite made a mistake ({type(error).__name__}); it is in the log"
         found = rules.verdict(row.commands, [], trouble=mistake)
-    _leave(lab, row, found)
+    _leave(lab, row, found, beat)
 
 
-def _leave(lab: Lab, row: Validation, found: Verdict | None) -> None:
+def _leave(lab: Lab, row: Validation, found: Verdict | None, beat: _Beat) -> None:
     """Store what was found and let the row go; whatever fails here is found again by `tend`."""
     with contextlib.suppress(*NO_DATABASE):
         if found is not None:
-            _finish(lab, row, found)
+            verdict = found
+            beat.patiently(lambda: _finish(lab, row, verdict))
         Validation.objects.filter(pk=row.pk, runner=lab.process).update(runner="")
         if not Validation.objects.filter(pk=row.pk).exists():
             return  # its project is gone, and all that the row stood for
@@ -111,24 +121,68 @@ def _finish(lab: Lab, row: Validation, found: Verdict) -> None:
             _tell(lab, row, text)
 
 
-def _check(lab: Lab, row: Validation, goes_on: Callable[[], bool]) -> Verdict:
+def _check(lab: Lab, row: Validation, beat: _Beat) -> Verdict:
     """Put together, then command after command until one fails."""
     lab.checks.end(row.mark)  # what a killed predecessor left running
+    why = run_level.not_clean(lab, row)
+    if why:
+        return Verdict(ValidationState.FAILED, why)
     fix = _fix(row)
     together = integration.put_together(lab, row, fix)
     _note(lab, row, together)
-    results: list[Checked] = []
+    made = clean_room.Result()
     if not together.conflict:
-        path = endings.worktree(lab, row)
-        lab.repos.add_detached(row.project.repo(lab.paths), path, together.commit)
-        for argv in row.commands:
-            results.append(_run(lab, row, argv, len(results) + 1, goes_on))
-            if rules.why_failed(argv, results[-1]):
-                break
-    found = rules.verdict(row.commands, results, together.conflict)
+        spec = specs.from_json(row.spec) if row.spec is not None else _plain(row)
+        journal = _Journal(lab, row, beat)
+        made = clean_room.run(lab, _room(lab, row, together), spec, journal)
+    found = _verdict(row, together, made)
+    if row.spec is not None and not together.conflict:
+        beat.patiently(lambda: _keep(lab, row, made))
     if fix is None and found.state is ValidationState.FAILED:
-        row.failure = _failure(together, found, results)
+        row.failure = _failure(together, found, made.checked)
     return found
+
+
+def _verdict(row: Validation, together: Together, made: Result) -> Verdict:
+    if together.conflict:
+        return Verdict(ValidationState.FAILED, together.conflict, is_fixable=True)
+    if row.spec is None:
+        return rules.verdict(row.commands, made.checked)
+    told = []
+    if made.coverage is not None and made.coverage["percent"] is not None:
+        told.append(f"coverage {reports.shown(made.coverage['percent'])}")
+    if made.e2e is not None:
+        told.append("the end-to-end run passed")
+    return rules.proven(made.failures, len(made.checked), told, made.is_fixable)
+
+
+def _keep(lab: Lab, row: Validation, made: Result) -> None:
+    facts = {"coverage": made.coverage, "e2e": made.e2e, "artifacts": made.artifacts}
+    if not _ours(lab, row).update(**facts):
+        raise Lost
+    for name, value in facts.items():
+        setattr(row, name, value)
+
+
+def _room(lab: Lab, row: Validation, together: Together) -> Room:
+    return Room(
+        project=row.project,
+        commit=together.commit,
+        base=together.base,
+        path=endings.worktree(lab, row),
+        folder=row.folder(lab.paths),
+        mark=row.mark,
+        attempt=row.attempt,
+        root=lab.paths.clean_rooms,
+        keep_on_failure=bool(row.spec and row.spec["keep_worktrees"]),
+        is_plain=row.spec is None,
+    )
+
+
+def _plain(row: Validation) -> Spec:
+    """The commands of a project without gates, as a spec in which nothing else is asked."""
+    commands = [Command("", tuple(argv), Kind.TEST, minutes=row.minutes) for argv in row.commands]
+    return Spec(tuple(commands), False, False, Coverage(False), E2E(False), Scope.RUN_LEVEL)
 
 
 def _failure(together: Together, found: Verdict, results: Collection[Checked]) -> dict[str, Any]:
@@ -144,12 +198,15 @@ def _failure(together: Together, found: Verdict, results: Collection[Checked]) -
 def _note(lab: Lab, row: Validation, together: Together) -> None:
     """What is about to be proved. Results of a predecessor that died are done away with."""
     others = [one for one in row.results if one["attempt"] != row.attempt]
-    facts = {
+    facts: dict[str, Any] = {
         "base": together.base,
         "commit": together.commit,
         "merged": [asdict(one) for one in together.merged],
         "left_out": together.left_out,
         "results": others,
+        "coverage": None,
+        "e2e": None,
+        "artifacts": {},
     }
     if not _ours(lab, row).update(**facts):
         raise Lost
@@ -157,35 +214,27 @@ def _note(lab: Lab, row: Validation, together: Together) -> None:
         setattr(row, name, value)
 
 
-def _run(
-    lab: Lab, row: Validation, argv: list[str], number: int, goes_on: Callable[[], bool]
-) -> Checked:
-    """One command; its row in the results is there while it runs."""
-    name = f"{row.attempt}-{number}.txt"
-    entry = {"attempt": row.attempt, "name": name, "argv": argv, "is_running": True}
-    empty = asdict(Checked(None, 0.0))
-    row.results.append({**empty, **entry, "began_at": lab.now().isoformat()})
-    with transaction.atomic():
-        if not _ours(lab, row).update(results=row.results):
-            raise Lost
-        text = f"validation {row.number} runs {command_rules.shown(argv)[:200]}"
-        _tell(lab, row, text)
-    check = Check(
-        argv=argv,
-        cwd=endings.worktree(lab, row),
-        folder=row.folder(lab.paths),
-        name=name,
-        mark=row.mark,
-        limit=timedelta(minutes=row.minutes),
-        secrets=_secrets(row),
-    )
-    result = lab.checks.run(check, goes_on)
-    if result.is_given_up:
-        raise Lost
-    row.results[-1] |= {**asdict(result), "is_running": False}
-    if not _ours(lab, row).update(results=row.results):
-        raise Lost
-    return result
+class _Journal:
+    """Keeps the results of a clean room with the validation, beside those of other attempts."""
+
+    def __init__(self, lab: Lab, row: Validation, beat: _Beat) -> None:
+        self._lab = lab
+        self._row = row
+        self._others = [one for one in row.results if one["attempt"] != row.attempt]
+        self._beat = beat
+        self.goes_on: Callable[[], bool] = beat
+
+    def note(self, results: Sequence[Mapping[str, Any]], text: str = "") -> None:
+        self._row.results = [*self._others, *map(dict, results)]
+        self._beat.patiently(lambda: self._note(text))
+
+    def _note(self, text: str) -> None:
+        row = self._row
+        with transaction.atomic():
+            if not _ours(self._lab, row).update(results=row.results):
+                raise Lost
+            if text:
+                _tell(self._lab, row, f"validation {row.number} runs {text}")
 
 
 class _Beat:
@@ -210,6 +259,11 @@ class _Beat:
             database.renew_connection()
             return True
 
+    def patiently(self, act: Callable[[], object]) -> None:
+        """Do what writes, again while the database does not answer for some minutes."""
+        row = self._row.pk
+        database.patiently(self._lab, act, self._is_stopping, WAITS, validation=row)
+
 
 def _ours(lab: Lab, row: Validation) -> Any:
     """The row, as long as it is running and this process works on this very attempt."""
@@ -221,26 +275,6 @@ def _ours(lab: Lab, row: Validation) -> Any:
 def _fix(row: Validation) -> Fixer | None:
     """The fixer whose branch this attempt is about; None of the session's own work."""
     return Fixer.objects.filter(validation=row, number=row.attempt).first() if row.attempt else None
-
-
-def _secrets(row: Validation) -> list[str]:
-    """What no output may show: the token that git has, and what the forge is asked with."""
-    forge = row.project.forge
-    known = [str(value) for value in forge.credential.values()] if forge is not None else []
-    return [one for one in (row.project.git_token, *known) if one]
-
-
-@contextlib.contextmanager
-def _tidied(lab: Lab, row: Validation) -> Iterator[None]:
-    """However it goes, the worktree is gone afterwards, or left to the next look."""
-    try:
-        yield
-    finally:
-        try:
-            path = endings.worktree(lab, row)
-            lab.repos.force_remove(row.project.repo(lab.paths), path)
-        except SeamError as error:
-            logger.warning("a validation's worktree was left", extra={"error": str(error)})
 
 
 def _trouble(lab: Lab, row: Validation, why: str) -> Verdict | None:
@@ -256,5 +290,4 @@ def _trouble(lab: Lab, row: Validation, why: str) -> Verdict | None:
 
 
 def _tell(lab: Lab, row: Validation, text: str) -> None:
-    kind = NoticeKind.VALIDATION_STEP
-    announce.tell(lab, kind, text, project=row.project, watch_id=row.session_id)
+    endings.tell(lab, row, NoticeKind.VALIDATION_STEP, text)

@@ -13,11 +13,10 @@ from django.db.models import Q
 from runs.core.ports import DOWN, ENTER, ESCAPE, UP, Lab, MaybeGiven, SeamError
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind, RunState, Wait
-from runs.lifecycle import observe, reaper
-from runs.lifecycle.models import RunQuerySet
+from runs.lifecycle.querysets import RunQuerySet
 from runs.models import Run
 from runs.timeline import announce
-from runs.transcript import hook_events
+from runs.transcript import hook_events, screens
 from runs.waits import rules
 from runs.waits.rules import Choice, Dialog
 
@@ -32,6 +31,7 @@ _NO_ANSWER = {"answer": "", "answered_by": "", "answered_at": None, "answered_ma
 
 NO_TEXT = "Write what the agent is to be told."
 TOO_LONG = f"At most {TEXT_CHARACTERS:,} characters."
+IS_LOOP = "It is a loop, whose agents are told with their next prompt. Nothing was sent."
 ELSEWHERE = "Its session is on another machine. Nothing was sent."
 GONE_ON = "It does not wait any more. Nothing was sent."
 ANOTHER = "It asks something else by now. Nothing was sent; look at its screen."
@@ -59,9 +59,12 @@ class Form:
 
 def form(lab: Lab, run: Run) -> Form | None:
     """How a run may be answered now; None when it may not, or was answered a moment ago."""
+    lab = lab.at(run.host)
     is_here = run.is_waiting and run.host == lab.host
     if not is_here or _is_fresh(lab, run.answered_at) or _was_cut(lab, run):
         return None
+    if run.is_loop:  # its agents are told in their prompts, whatever the screen shows
+        return Form((), "", has_text=True)
     wants_choice = run.waits in rules.WITH_CHOICES
     try:
         found = _dialog(lab, run)
@@ -80,6 +83,7 @@ def say(lab: Lab, run: Run, text: str, *, since: datetime, by: str) -> None:
     Never while it shows a dialog, in which letters and Enter would press a choice. Raises
     AnswerRefused.
     """
+    lab = lab.at(run.host)
     lines = text.replace("\r\n", "\n")
     said = "".join(c if c.isprintable() or c == "\n" else " " for c in lines).strip()
     if not said:
@@ -87,10 +91,12 @@ def say(lab: Lab, run: Run, text: str, *, since: datetime, by: str) -> None:
     if len(said) > TEXT_CHARACTERS:
         raise AnswerRefused(TOO_LONG, code="invalid", field="text")
     _check(lab, run, since)
+    if run.is_loop:
+        raise AnswerRefused(IS_LOOP, code="wants_a_choice")
     if run.waits in rules.WITH_CHOICES or _seen(lab, run).is_open:
         raise AnswerRefused(WANTS_A_CHOICE, code="wants_a_choice")
     _take(lab, run, said, by)
-    _give(lab, run, lambda: lab.sessions.say(run.session, reaper.marker(lab, run), said))
+    _give(lab, run, lambda: lab.sessions.say(run.session, run.marker(lab.paths), said))
 
 
 def choose(lab: Lab, run: Run, digit: int, *, since: datetime, mark: str, by: str) -> None:
@@ -98,6 +104,7 @@ def choose(lab: Lab, run: Run, digit: int, *, since: datetime, mark: str, by: st
 
     Raises AnswerRefused.
     """
+    lab = lab.at(run.host)
     _check(lab, run, since)
     found = _seen(lab, run)
     chosen = next((one for one in found.choices if one.digit == digit), None)
@@ -112,7 +119,7 @@ def _press(lab: Lab, run: Run, found: Dialog, digit: int) -> None:
 
     Enter is pressed only once the cursor is seen there. Raises as `Sessions.press`.
     """
-    press = partial(lab.sessions.press, run.session, reaper.marker(lab, run))
+    press = partial(lab.sessions.press, run.session, run.marker(lab.paths))
     if not found.wants_enter or not found.cursor:
         press(str(digit))
         return
@@ -146,6 +153,7 @@ def _is_at(lab: Lab, run: Run, digit: int, mark: str) -> bool:
 
 def may_interrupt(lab: Lab, run: Run) -> bool:
     """Whether a turn of its agent can be interrupted by a key now."""
+    lab = lab.at(run.host)
     works = run.state == RunState.WORKING and not run.is_one_shot and run.host == lab.host
     was_free = not _is_fresh(lab, run.turn_interrupted_at) and not _is_fresh(lab, run.answered_at)
     return works and not _is_over(run) and was_free
@@ -159,6 +167,7 @@ def interrupt(lab: Lab, run: Run, *, by: str) -> None:
     Raises AnswerRefused.
     """
     run.refresh_from_db()
+    lab = lab.at(run.host)
     if run.is_one_shot:
         raise AnswerRefused(READS_NO_KEYS, code="no_keys")
     if run.host == lab.host:  # its turn may be over, and the worker have not read that yet
@@ -185,7 +194,7 @@ def interrupt(lab: Lab, run: Run, *, by: str) -> None:
     _send(
         lab,
         run,
-        lambda: lab.sessions.press(run.session, reaper.marker(lab, run), ESCAPE),
+        lambda: lab.sessions.press(run.session, run.marker(lab.paths), ESCAPE),
         mine,
         none,
     )
@@ -228,7 +237,7 @@ def _check(lab: Lab, run: Run, since: datetime) -> None:
 
 def _dialog(lab: Lab, run: Run) -> Dialog:
     text = lab.sessions.screens([run.session]).get(run.session, "")
-    return rules.dialog(observe.plain(observe.tidy(text)))
+    return rules.dialog(screens.plain(screens.tidy(text)))
 
 
 def _seen(lab: Lab, run: Run) -> Dialog:

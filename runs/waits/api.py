@@ -12,6 +12,7 @@ from runs.api import schemas as api_schemas
 from runs.api.asked import NO_NUL, WHOLE, Given, RunId
 from runs.api.router import Router
 from runs.lifecycle.api import run_of, shown
+from runs.loops import questions
 from runs.waits import acts
 from runs.web.access import username
 from runs.wiring import lab
@@ -43,7 +44,9 @@ def run_answer(request: HttpRequest, run_id: RunId, given: RunAnswer) -> api_sch
     takes a choice and no text (`wants_a_choice`), or nobody knows whether it arrived (`unsure`).
     """
     found, by = run_of(run_id), username(request)
-    if given.choice is None:
+    if given.choice is None and found.is_loop:
+        questions.answer(lab(), found, given.text, since=given.since, by=by)
+    elif given.choice is None:
         acts.say(lab(), found, given.text, since=given.since, by=by)
     else:
         acts.choose(lab(), found, given.choice, since=given.since, mark=given.mark, by=by)

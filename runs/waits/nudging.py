@@ -7,14 +7,16 @@ from datetime import timedelta
 
 from django.db import transaction
 
+from runs.agents import orders
 from runs.core.ports import MaybeGiven, SeamError
 from runs.core.states import NoticeKind, RunState, Wait
 from runs.core.tick_context import TickContext
 from runs.followups import nudge_rules
 from runs.followups.nudge_rules import Stopped
-from runs.lifecycle import delivery, observe, orders, reaper
+from runs.forges import cadence
 from runs.models import Run
 from runs.timeline import announce
+from runs.transcript import screens
 from runs.waits import rules
 from runs.waits.rules import Waiting
 
@@ -37,7 +39,7 @@ def is_asked(tick: TickContext, run: Run, found: Waiting) -> bool:
         was_asked=False,
         is_well=run.turn_interrupted_at is None and run.interrupted_at is None,
         can_be_told=run.waits == Wait.NONE,
-        is_adding=run.amends is not None,
+        is_adding=run.amends is not None or run.is_gated,
     )
     return nudge_rules.is_asked(stopped) and _ask(tick, run)
 
@@ -50,9 +52,9 @@ def _ask(tick: TickContext, run: Run) -> bool:
     except SeamError as error:
         logger.info("screen was not read", extra={"run_id": run.pk, "error": str(error)})
         return False
-    if rules.dialog(observe.plain(observe.tidy(screen))).is_open:
+    if rules.dialog(screens.plain(screens.tidy(screen))).is_open:
         return False
-    told = nudge_rules.told(of_commits=delivery.is_wanted(lab, run.project))
+    told = nudge_rules.told(of_commits=cadence.is_without_pulls(lab, run.project))
     with transaction.atomic():
         rows = Run.objects.filter(pk=run.pk, outcome="", state=RunState.WORKING, nudged_at=None)
         if not rows.filter(turn_ended_at=run.turn_ended_at).update(nudged_at=tick.now):
@@ -60,7 +62,7 @@ def _ask(tick: TickContext, run: Run) -> bool:
         announce.tell(lab, NoticeKind.RUN_STEP, told, run=run)
     run.nudged_at = tick.now
     try:
-        lab.sessions.say(run.session, reaper.marker(lab, run), orders.nudge(lab, run))
+        lab.sessions.say(run.session, run.marker(lab.paths), orders.nudge(lab, run))
     except MaybeGiven as error:
         logger.info("it may have been asked", extra={"run_id": run.pk, "error": str(error)})
     except SeamError as error:

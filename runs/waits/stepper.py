@@ -17,6 +17,7 @@ from runs.core.states import NoticeKind, RunState, Wait
 from runs.core.tick_context import TickContext
 from runs.lifecycle import progress
 from runs.models import Run, Settings
+from runs.telemetry import log_context
 from runs.timeline import announce
 from runs.transcript import hook_events
 from runs.waits import nudging, rules
@@ -63,16 +64,23 @@ def note(tick: TickContext, runs: Sequence[Run]) -> int:
             continue
         _forget_interrupt(tick, run)
         found = rules.waiting(_facts(run, tick.settings), tick.now)
-        if not run.is_screen_read and not run.asks and _OF_SCREEN & {found.kind, run.waits}:
-            continue  # whether a screen still stands cannot be told without a look at it
-        with tick.going_on(f"run {run.pk}: what its wait does was not kept", run_id=run.pk):
+        if _is_untold(run, found):
+            continue
+        with tick.going_on(f"run {run.pk}: what its wait does was not kept", **log_context.of(run)):
             _stop_budget(tick, run, found.kind)
         if found != Waiting(Wait(run.waits), run.waits_at, run.waits_note):
             if nudging.is_asked(tick, run, found):
                 continue
-            with tick.going_on(f"run {run.pk}: its wait was not kept", run_id=run.pk):
+            with tick.going_on(f"run {run.pk}: its wait was not kept", **log_context.of(run)):
                 changed += _keep(tick, run, found)
     return changed
+
+
+def _is_untold(run: Run, found: Waiting) -> bool:
+    """Whether only a look at its screen, which there was none of, could tell if that still stands."""
+    if run.is_screen_read or run.asks or (run.is_loop and run.waits == Wait.QUESTION):
+        return False  # what an agent of a loop asks is told by its events
+    return bool(_OF_SCREEN & {found.kind, run.waits})
 
 
 def _facts(run: Run, settings: Settings) -> WaitFacts:

@@ -9,11 +9,15 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from runs import wiring
+from runs.core.refusal import ActRefused
+from runs.loops import questions
+from runs.loops.acts import LoopRefused
 from runs.models import Run
 from runs.waits import acts
 from runs.web import answers, fragments, live
 from runs.web.access import act, username
 from runs.web.forms import AnswerForm
+from runs.web.live import Live
 from runs.web.refusals import status_of
 
 ANSWERED = "Sent. The page says when the agent goes on."
@@ -35,21 +39,21 @@ def answer(request: HttpRequest, run_id: int) -> HttpResponse:
         if told["choice"] is not None:
             seen = {"since": told["since"], "mark": told["mark"]}
             acts.choose(lab, found, told["choice"], **seen, by=by)
+        elif found.is_loop:
+            questions.answer(lab, found, told["text"], since=told["since"], by=by)
         else:
             acts.say(lab, found, told["text"], since=told["since"], by=by)
-    except acts.AnswerRefused as refused:
+    except (acts.AnswerRefused, LoopRefused) as refused:
         if told["text"] and not answers.is_htmx(request):
             return _with_text(request, run_id, refused, told["text"])
         return answers.failed(request, refused.text, status_of(refused), back)
     return _done(request, run_id, ANSWERED)
 
 
-def _with_text(
-    request: HttpRequest, run_id: int, refused: acts.AnswerRefused, text: str
-) -> HttpResponse:
+def _with_text(request: HttpRequest, run_id: int, refused: ActRefused, text: str) -> HttpResponse:
     """The run's page with a text that was not sent, which a redirect would lose."""
     messages.error(request, refused.text)
-    context = live.facts(request, f"run:{run_id}", "runs:run-live", run_id)
+    context = live.shown(request, Live(f"run:{run_id}"), "runs:run-live", run_id)
     context["unsent"] = text
     page = render(request, "lifecycle/page.html", context, status=status_of(refused))
     return answers.fresh(page)
@@ -69,6 +73,6 @@ def interrupt(request: HttpRequest, run_id: int) -> HttpResponse:
 
 
 def _done(request: HttpRequest, run_id: int, text: str) -> HttpResponse:
-    topic = f"run:{run_id}"
+    topic = fragments.here(request)
     regions = fragments.regions(topic, True, request) if answers.is_htmx(request) else {}
     return answers.done(request, regions or {}, reverse("runs:run", args=[run_id]), text)

@@ -10,13 +10,15 @@ from collections.abc import Sequence
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
+from runs.core.effects import RunEnd, ValidationEnd
 from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
-from runs.core.states import NoticeKind, ProjectState
+from runs.core.states import NoticeKind, Outcome, ProjectState
 from runs.forges import cadence, fan_out
 from runs.forges.fan_out import Silence
-from runs.models import Project, WatchSession
+from runs.models import LoopIssue, Project, WatchSession
 from runs.timeline import announce
+from runs.validation.specs import Switches
 from runs.watch import rules
 from runs.watch.session import Reason, Request, Terms, Validation
 
@@ -76,6 +78,7 @@ def store(lab: Lab, project: Project, terms: Terms, by: str = "") -> WatchSessio
                 threshold=fresh.threshold,
                 opened_by=by,
                 opened_at=lab.now(),
+                switches=terms.switches.to_json(),
             )
             cadence.kick(lab, project.pk)
             text = f"watch session {session.pk} was opened{_words(terms)}"
@@ -191,21 +194,52 @@ def switched(lab: Lab, project: Project, *, is_on: bool, by: str) -> None:
         ask(lab, session, Request.DRAIN, by)
 
 
-def wake_for_hook(project: Project) -> None:
+def project_changed(lab: Lab, project_id: int) -> None:
     """A forge told of a change: the open session asks at its next step, unless hooks come in heaps."""
-    rows = WatchSession.objects.open().filter(project=project)
+    rows = WatchSession.objects.open().filter(project=project_id)
     rows.update(look_at=None, next_poll_at=None, version=F("version") + 1)
 
 
-def validated(lab: Lab, session_id: int, *, passed: bool | None) -> bool:
-    """Give a session the answer that it waits for; None: it was ended without one.
+def run_ended(lab: Lab, end: RunEnd) -> None:
+    """Count a run in the session that started it; whatever the end, it has one active run less.
 
-    Called in the transaction that stores how the validation ended. False when nobody waits.
+    Of a loop that stays each issue counts; one that ends between two has no other.
     """
-    answer = {True: Validation.PASSED, False: Validation.FAILED, None: Validation.NONE}[passed]
-    rows = WatchSession.objects.open().filter(pk=session_id, validation=Validation.RUNNING)
-    won = rows.update(validation=answer, look_at=None, version=F("version") + 1)
-    return bool(won)
+    if end.watch_id is None:
+        return
+    more: dict[str, object] = {}
+    completed, is_between = _took(end.run_id)
+    is_success = None if is_between else rules.counts(end.outcome, end.did_start)
+    if is_success is not None:
+        more["failed"] = F("failed") + int(not is_success)  # PostgreSQL adds no boolean
+        completed += 1
+    elif end.outcome is Outcome.FAILED and end.was_claimed and not end.did_start:
+        more["unstarted"] = F("unstarted") + 1
+    elif end.outcome is Outcome.STOPPED:
+        more["stopped"] = F("stopped") + 1
+    if completed:  # the queue may hold what this set free
+        more |= {"completed": F("completed") + completed, "next_poll_at": None}
+    rows = WatchSession.objects.open().filter(pk=end.watch_id)
+    rows.update(look_at=None, version=F("version") + 1, **more)
+
+
+def _took(run_id: int) -> tuple[int, bool]:
+    """How many issues a loop that stays has completed, and whether it has none at the moment."""
+    took = LoopIssue.objects.filter(loop__run=run_id).exclude(end=LoopIssue.End.GIVEN_BACK)
+    rows = list(took.values_list("end", "turns", "moved_at"))
+    # One without a turn was completed by the loop that this one goes on with.
+    done = sum(end == LoopIssue.End.COMPLETED and turns > 0 for end, turns, _ in rows)
+    is_at_one = any(end != LoopIssue.End.COMPLETED and moved_at for end, _, moved_at in rows)
+    return done, bool(rows) and not is_at_one
+
+
+def validation_ended(lab: Lab, end: ValidationEnd) -> None:
+    """Give a session the answer that it waits for, if it still does."""
+    if end.watch_id is None:
+        return
+    answer = {True: Validation.PASSED, False: Validation.FAILED, None: Validation.NONE}[end.passed]
+    rows = WatchSession.objects.open().filter(pk=end.watch_id, validation=Validation.RUNNING)
+    rows.update(validation=answer, look_at=None, version=F("version") + 1)
 
 
 def _withdraw(lab: Lab, session: WatchSession) -> None:
@@ -232,5 +266,16 @@ def _words(terms: Terms) -> str:
         "it watches" if terms.is_watching else "it ends when nothing is ready",
         f"at most {terms.limit} issues" if terms.limit else "",
         f"a validation after every {terms.every}" if terms.every else "",
+        *_switched(terms.switches),
     ]
     return f": {', '.join(part for part in parts if part)}"
+
+
+def _switched(switches: Switches) -> list[str]:
+    """What it turns off or sets of the project's checks."""
+    percent, kept = switches.coverage_threshold, switches.keep_worktrees
+    return [
+        f"without {', '.join(sorted(switches.disabled))}" if switches.disabled else "",
+        f"{percent:g} % coverage needed" if percent is not None else "",
+        "clean worktrees of failures kept" if kept else "",
+    ]

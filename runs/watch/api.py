@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -16,6 +17,7 @@ from runs.api.router import Router
 from runs.models import Run, WatchSession
 from runs.projects.api import project_of
 from runs.validation.schemas import Validations, validation
+from runs.validation.specs import Switch, Switches
 from runs.watch import acts
 from runs.watch.session import EVERY, LIMIT, Terms, WrongTerms, read_terms
 from runs.watch.session import Request as Asked
@@ -28,21 +30,31 @@ router = Router(tags=["Watch sessions"])
 
 OVER = "It had ended already, or was asked for as much before. Nothing was changed."
 RUNNING = "There was nothing to resume. Nothing was changed."
+Off = Annotated[Switch, Field(strict=False)]
+Percent = Annotated[float, Field(ge=0, le=100, strict=True)]
 Count = Annotated[int, Field(ge=-BIGGEST_NUMBER, le=BIGGEST_NUMBER), WHOLE]
 
 
 class NewWatch(Given):
-    """`max_issues`: null for no limit. `validate_every`: null for 10 while it watches, else at the end."""
+    """`max_issues`: null for no limit. `validate_every`: null for 10 while it watches, else at the end.
+
+    The rest is over the checks of the project, for this session: what is turned off, the percentage
+    of coverage that is needed, and whether clean worktrees of failures are kept. Null: as it says.
+    """
 
     watch: Annotated[bool, Field(strict=True)] = False
     max_issues: Count | None = None
     validate_every: Count | None = None
+    disable_validations: Annotated[list[Off], Field(max_length=len(Switch))] = []
+    coverage_threshold: Percent | None = None
+    keep_worktrees: Annotated[bool, Field(strict=True)] | None = None
 
 
 class Watch(BaseModel):
     """A watch session. `code` and `reason` are there once it has ended; `active` are its live runs.
 
-    `held` says why its last poll started nothing although something was ready.
+    `held` says why its last poll started nothing although something was ready. The last three are
+    over the checks of its project; null: as it says.
     """
 
     id: int
@@ -70,6 +82,9 @@ class Watch(BaseModel):
     reason: str
     needs_resume: bool
     active: list[int]
+    disable_validations: list[Switch]
+    coverage_threshold: float | None
+    keep_worktrees: bool | None
 
 
 class Watches(BaseModel):
@@ -82,11 +97,9 @@ class Watches(BaseModel):
 )
 def watch_list(request: HttpRequest, project_id: ProjectId, wanted: Query[Paging]) -> Watches:
     """The sessions of a project, newest first; the open one is the first."""
-    rows = WatchSession.objects.filter(project=project_of(project_id)).order_by("-pk")
-    if wanted.cursor is not None:
-        rows = rows.filter(pk__lt=wanted.cursor)
-    page, last = showing.cut(list(rows[: wanted.limit + 1]), wanted.limit)
-    return Watches(items=_shown(page), next=last.pk if last else None)
+    rows = WatchSession.objects.filter(project=project_of(project_id))
+    page, cursor = showing.page(rows, wanted)
+    return Watches(items=_shown(page), next=cursor)
 
 
 @router.post(
@@ -138,11 +151,8 @@ def watch_validations(
 ) -> Validations:
     """The newest first, each with its commands and fixers; `cursor` is the number of the last one."""
     rows = _session_of(project_id, session_id).validations.prefetch_related("fixers")
-    rows = rows.order_by("-number")
-    if wanted.cursor is not None:
-        rows = rows.filter(number__lt=wanted.cursor)
-    page, last = showing.cut(list(rows[: wanted.limit + 1]), wanted.limit)
-    return Validations(items=[validation(one) for one in page], next=last.number if last else None)
+    page, cursor = showing.page(rows, wanted, "-number")
+    return Validations(items=[validation(one) for one in page], next=cursor)
 
 
 @router.post(
@@ -187,7 +197,10 @@ def _terms(given: NewWatch) -> Terms:
             wrong[name.replace("-", "_")] = error.text
     if wrong:
         raise Denied(422, INVALID, f"{' '.join(wrong.values())}. Nothing was done.", wrong)
-    return read_terms(given.watch, texts[LIMIT], texts[EVERY])
+    switches = Switches(
+        frozenset(given.disable_validations), given.coverage_threshold, given.keep_worktrees
+    )
+    return replace(read_terms(given.watch, texts[LIMIT], texts[EVERY]), switches=switches)
 
 
 def _session_of(project_id: int, session_id: int) -> WatchSession:
@@ -236,6 +249,7 @@ def _watch(row: WatchSession, active: list[int]) -> Watch:
         *("is_auto", "needs_resume", "held"),
     )
     facts: dict[str, Any] = {name: getattr(row, name) for name in same}
+    switches = Switches.stored(row.switches)
     return Watch(
         id=row.pk,
         project=row.project_id,
@@ -245,5 +259,8 @@ def _watch(row: WatchSession, active: list[int]) -> Watch:
         state=row.phase,
         request=Asked(row.request).name.lower(),  # type: ignore[arg-type]
         active=active,
+        disable_validations=sorted(switches.disabled),
+        coverage_threshold=switches.coverage_threshold,
+        keep_worktrees=switches.keep_worktrees,
         **facts,
     )

@@ -115,15 +115,18 @@ class WatchCard:
         return " and ".join(part for part in parts if part)
 
     def _all(self) -> Sequence[Button]:
-        works, off = self._works, " The switch is turned off too." if self.session.is_auto else ""
-        wait = f"waits for {works}" if works else "no run is active to wait for"
-        over = "Nothing of it is at work, so it ends at once with 130."
+        works = self._works
+        off = " Automatic work is turned off too." if self.session.is_auto else ""
+        wait = f"waits for {works}, " if works else ""
+        over = "No run is active: it ends at once (exit code 130)."
         abort = f"Interrupts {works}; ten seconds are left to end. Work is kept."
         kill = f"Kills {works} at once. Work is kept."
         what = works.replace("active ", "") or "end it"
         return (
             self._button(
-                "drain", "Drain", f"Starts nothing new, {wait}, validates, ends with 130.{off}"
+                "drain",
+                "Drain",
+                f"Starts nothing new, {wait}validates, then ends (exit code 130).{off}",
             ),
             self._button(
                 "abort",

@@ -10,12 +10,13 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Protocol
 
 from runs.core.refusal import ActRefused
 from runs.core.terminal import Printer, say
+from runs.on_request import switch_options
 from runs.watch.session import EVERY, LIMIT, Terms, WrongTerms, read_terms
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def read(argv: Sequence[str]) -> Command:
         terms = read_terms(given.watch, _typed(given.max_issues), _typed(given.validate_every))
     except WrongTerms as error:
         raise ActRefused(error.text) from error
+    terms = replace(terms, switches=switch_options.read(given))
     return Command(given.project, terms, (JsonLines if given.json else HumanLines)(sys.stdout))
 
 
@@ -76,6 +78,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         f"--{EVERY}", metavar="N", help="validate after so many issues (10 with --watch)"
     )
+    switch_options.add(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     return parser
 

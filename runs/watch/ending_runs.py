@@ -20,16 +20,16 @@ logger = logging.getLogger(__name__)
 def interrupt(lab: Lab, session: WatchSession, number: int) -> None:
     """Pass an interrupt on to every active run, once each; they have ten seconds to end.
 
-    What has no session, since it is starting or held, has nothing to interrupt and ends at once.
+    What has no agent at work, since it is starting, held or checking, ends at once.
     """
     for run in _active(session).filter(interrupted_at=None):
         lease.keep(lab, number)
-        if run.state in (RunState.STARTING, RunState.HELD):
+        if run.state != RunState.WORKING:
             _end(lab, session, run, number)
         elif run.host == lab.host:
             Run.objects.active().filter(pk=run.pk).update(interrupted_at=lab.now())
             try:
-                lab.sessions.interrupt(run.session, reaper.marker(lab, run))
+                lab.sessions.interrupt(run.session, run.marker(lab.paths))
             except SeamError as error:
                 logger.warning(
                     "run was not interrupted", extra={"run_id": run.pk, "why": str(error)}

@@ -123,7 +123,7 @@ def _paused(session: WatchSession) -> str:
         return ""
     return (
         f"{project.name} is paused: {project.streak} runs in a row failed. Nothing starts until you "
-        "press Reset on the project's page; look at the failed runs first. This command waits."
+        "press Resume on the project's page; look at the failed runs first. This command waits."
     )
 
 

@@ -105,6 +105,12 @@ class WatchSession(models.Model):
         blank=True,
         help_text="Until when it stands under Needs you; empty: until somebody has opened it.",
     )
+    switches = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="What this session turns off or sets of its project's checks: disabled, "
+        "coverage_threshold, keep_worktrees.",
+    )
     needs_resume = models.BooleanField(
         default=False, help_text="The switch is on, but its session ended; Resume opens another."
     )

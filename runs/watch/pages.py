@@ -11,24 +11,22 @@ from urllib.parse import urlencode
 
 from django.db.models import Prefetch, QuerySet
 from django.http import Http404, QueryDict
+from django.urls import reverse
 
-from runs.core.ports import Lab, SeamError
-from runs.core.states import ValidationState
+from runs.core.ports import Lab
+from runs.core.states import TrackerKind, ValidationState
 from runs.models import Fixer, Notice, Project, Run, Settings, Validation, WatchSession
 from runs.overview import board
 from runs.overview.board import Board, RunRow
-from runs.validation import acts as validation_acts
-from runs.validation import command_rules
-from runs.validation import rules as validation_rules
-from runs.validation.command_rules import Checked
 from runs.watch import card as watch_card
+from runs.watch import command_rows
 from runs.watch.card import WatchCard
-from runs.web import terminal
+from runs.watch.command_rows import CommandRow
 
 PAGE = 50
 RUNS, ENTRIES, VALIDATIONS = 50, 50, 10
 LAST_PAGE = 10_000
-TAIL_BYTES = 8_000
+EARLIER = 20  # run levels whose commands tell how long they usually take
 _TONES = {
     ValidationState.RUNNING: "info",
     ValidationState.PASSED: "good",
@@ -71,17 +69,7 @@ class Part:
     next: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandRow:
-    """One command of a validation, and what it gave by now."""
-
-    text: str
-    state: str
-    tone: str
-    why: str = ""
-    seconds: float | None = None
-    began_at: datetime | None = None
-    output: str = ""
+Passes = Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +83,16 @@ class ValidationCard:
     @property
     def tone(self) -> str:
         return _TONES.get(ValidationState(self.row.state), "")
+
+    @property
+    def name(self) -> str:
+        return f"validation-{self.row.number}"
+
+    @property
+    def worktree(self) -> str:
+        """Where its clean worktree was kept; empty where it was removed."""
+        kept: Mapping[str, Any] = self.row.artifacts
+        return kept.get("worktree_path") or "" if kept.get("worktree_state") == "kept" else ""
 
 
 NEWEST = Chosen()
@@ -125,7 +123,7 @@ def pushed(lab: Lab, session_id: int) -> WatchPage | None:
 
 
 def pushed_list(lab: Lab, project_id: int) -> WatchPage | None:
-    """The newest sessions of a project for a push; None when it is gone. Six queries."""
+    """The newest sessions of a project for a push; None when it is gone. Seven queries."""
     picture = board.load(lab)
     project = picture.by_id.get(project_id)
     return WatchPage(picture, sessions(project, 1)) if project is not None else None
@@ -160,6 +158,7 @@ def session(
         "session": row,
         "now": now,
         "validations": found,
+        "issue_is_here": project.tracker == TrackerKind.BUILTIN,
         "is_unchecked": any(one.row.state == ValidationState.NOTHING for one in found.rows),
         "runs": _runs(project, row, now, settings, chosen),
         "entries": _entries(project, row, chosen),
@@ -167,7 +166,7 @@ def session(
 
 
 def sessions(project: Project, page: int) -> Mapping[str, Any]:
-    """The sessions of a project, newest first. Two queries."""
+    """The sessions of a project, newest first, and its switch. Three queries."""
     first = (page - 1) * PAGE
     rows: Any = watch_card.with_facts(WatchSession.objects.filter(project=project))
     found = list(rows.order_by("-pk")[first : first + PAGE + 1])
@@ -175,6 +174,7 @@ def sessions(project: Project, page: int) -> Mapping[str, Any]:
     return {
         "project": project,
         "cards": [card(row, settings) for row in found[:PAGE]],
+        "watch": watch_card.of(project, settings, ()),
         "chosen": {"page": page},
         "previous": f"?page={page - 1}" if page > 1 else "",
         "next": f"?page={page + 1}" if len(found) > PAGE else "",
@@ -189,46 +189,44 @@ def seen(session: Any) -> str:
     return hashlib.sha256(told.encode()).hexdigest()[:20]
 
 
-def validation_card(lab: Lab, row: Validation, fixers: Sequence[Fixer]) -> ValidationCard:
+def validation_card(
+    lab: Lab, row: Validation, fixers: Sequence[Fixer], passes: Passes | None = None
+) -> ValidationCard:
     """A validation as its page shows it: every command, those that did not run too."""
-    results = row.current
-    rows = [_command(lab, row, argv, result) for argv, result in zip(row.commands, results)]  # noqa: B905
-    waits = "waits" if row.is_checking else "was not run"
-    rest = row.commands[len(results) :]
-    rows += [CommandRow(command_rules.shown(argv), waits, "") for argv in rest]
-    return ValidationCard(row, rows, fixers)
+    frame = command_rows.Frame(
+        is_running=row.is_running,
+        is_waiting=row.is_checking,
+        printed=command_rows.of_lab(lab, row),
+        link=lambda name: reverse("runs:validation-output", args=[row.pk, name]),
+        passes=passes or {},
+    )
+    wanted = row.spec["commands"] if row.spec else [{"argv": argv} for argv in row.commands]
+    return ValidationCard(row, command_rows.rows(wanted, row.current, frame), fixers)
+
+
+def earlier_passes(rows: Sequence[Validation]) -> Mapping[int, Passes]:
+    """How long commands took in run levels of the project before each of these. One query, if any."""
+    levels = [row for row in rows if row.spec]
+    if not levels:
+        return {}
+    before = Validation.objects.filter(project=levels[0].project_id, spec__isnull=False)
+    before = before.filter(pk__lt=max(row.pk for row in levels)).order_by("-pk")
+    found = list(before.values_list("pk", "results")[:EARLIER])
+    return {
+        row.pk: command_rows.passes(results for pk, results in found if pk < row.pk)
+        for row in levels
+    }
 
 
 def _validations(lab: Lab, session: WatchSession, chosen: Chosen) -> Part:
     rows = session.validations.order_by("-number")
     rows = rows.prefetch_related(Prefetch("fixers", Fixer.objects.order_by("number")))
     found = _cut(rows, VALIDATIONS, chosen, "validations")
-    cards = [validation_card(lab, row, list(row.fixers.all())) for row in found.rows]
+    earlier = earlier_passes(found.rows)
+    cards = [
+        validation_card(lab, row, list(row.fixers.all()), earlier.get(row.pk)) for row in found.rows
+    ]
     return replace(found, rows=cards)
-
-
-def _command(
-    lab: Lab, row: Validation, argv: Sequence[str], result: Mapping[str, Any]
-) -> CommandRow:
-    text = command_rules.shown(argv)
-    if result["is_running"] and row.is_running:
-        began = datetime.fromisoformat(result["began_at"])
-        shown = terminal.render(_printed(lab, row, result["name"]))
-        return CommandRow(text, "running", "info", began_at=began, output=shown)
-    names = ("status", "seconds", "tail", "signal", "is_over_time", "is_given_up", "trouble")
-    why = validation_rules.why_failed(argv, Checked(**{name: result[name] for name in names}))
-    state, tone = ("failed", "bad") if why else ("passed", "good")
-    output = terminal.render(result["tail"]) if result["tail"] else ""
-    return CommandRow(text, state, tone, why, result["seconds"], output=output)
-
-
-def _printed(lab: Lab, row: Validation, name: str) -> str:
-    """The end of what a command printed by now; could not tell is nothing."""
-    try:
-        found = validation_acts.printed(lab, row, name, -TAIL_BYTES, TAIL_BYTES)
-    except SeamError:
-        return ""
-    return found.data.decode(errors="replace") if found is not None else ""
 
 
 def _runs(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from runs.core import budgets
-from runs.core.states import Outcome
+from runs.core.states import GOOD, NEUTRAL, Outcome
 from runs.watch.session import (
     Do,
     Facts,
@@ -48,9 +48,9 @@ def counts(outcome: Outcome, did_start: bool) -> bool | None:
 
     What a person or a limit ended counts as nothing, and so does what never came to life.
     """
-    if outcome in (Outcome.SUCCEEDED, Outcome.NO_CHANGE, Outcome.OBSOLETE):
+    if outcome in GOOD:
         return True
-    if outcome in (Outcome.STOPPED, Outcome.INTERRUPTED, Outcome.OVER_LIMIT) or not did_start:
+    if outcome in NEUTRAL or not did_start:
         return None
     return False
 

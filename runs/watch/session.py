@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum, StrEnum
 
+from runs.validation.specs import UNCHANGED, Switches
+
 POLL_EVERY = timedelta(seconds=60)
 VALIDATE_EVERY = 10
 
@@ -55,7 +57,7 @@ class Validation(StrEnum):
 class Terms:
     """What a session was started with. None: no limit, no validation before the end.
 
-    One that the project's switch opened asks nothing while paused and tells no idleness: nobody
+    `switches` turn off or set parts of the project's checks for this session alone. One that the project's switch opened asks nothing while paused and tells no idleness: nobody
     waits for it, and it may stay open for months.
     """
 
@@ -64,6 +66,7 @@ class Terms:
     every: int | None = None
     poll_every: timedelta = POLL_EVERY
     is_auto: bool = False
+    switches: Switches = UNCHANGED
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,10 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from runs.core import lease
+from runs.core.database import kept
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
 from runs.core.tick_context import TickContext
@@ -59,10 +60,7 @@ def look(tick: TickContext) -> list[WatchSession]:
     asked. Raises lease.Lost.
     """
     asking = []
-    order = F("project__last_opened_at").asc(nulls_first=True)
-    rows = WatchSession.objects.open().select_related("project", "project__agent")
-    live = Run.objects.active().filter(project=OuterRef("project"))
-    for row in scope.with_active(rows).annotate(is_live=Exists(live)).order_by(order, "pk"):
+    for row in _open_sessions().rows():
         if tick.is_forced:
             row.next_poll_at = None
         with tick.going_on(f"watch session {row.pk} was not stepped", watch=row.pk):
@@ -70,6 +68,15 @@ def look(tick: TickContext) -> list[WatchSession]:
             if advance(tick, row):
                 asking.append(row)
     return asking
+
+
+@kept
+def _open_sessions(_now: datetime) -> QuerySet[Any, Any]:
+    order = F("project__last_opened_at").asc(nulls_first=True)
+    rows = WatchSession.objects.open().select_related("project", "project__agent")
+    live = Run.objects.active().filter(project=OuterRef("project"))
+    found: QuerySet[Any, Any] = scope.with_active(rows).annotate(is_live=Exists(live))
+    return found.order_by(order, "pk")
 
 
 def advance(tick: TickContext, row: Any, poll: Poll | None = None) -> Step | None:
@@ -104,17 +111,27 @@ def _follow_switch(lab: Lab, row: Any) -> None:
         read_again(row)
 
 
+def _is_proving(row: WatchSession) -> bool:
+    """Whether each issue is validated: a session without an end would prove and close nothing else."""
+    return row.is_auto and row.every is None and row.project.has_gates
+
+
 def of(row: WatchSession, settings: Settings) -> Session:
     """A session as the rule sees it."""
-    every = settings.launch_interval if row.is_auto else settings.watch_interval
+    every = row.project.poll_interval or (
+        settings.launch_interval if row.is_auto else settings.watch_interval
+    )
+    is_proving = _is_proving(row)
+    after = 1 if is_proving else row.every
+    threshold = row.validated + 1 if is_proving else row.threshold
     return Session(
-        Terms(row.is_watching, row.limit, row.every, every, row.is_auto),
+        Terms(row.is_watching, row.limit, after, every, row.is_auto),
         phase=Phase(row.phase),
         completed=row.completed,
         failed=row.failed,
         unstarted=row.unstarted,
         stopped=row.stopped,
-        threshold=row.threshold,
+        threshold=threshold,
         validated=row.validated,
         poll_failures=row.poll_failures,
         next_poll_at=row.next_poll_at,
@@ -145,6 +162,8 @@ def changes(lab: Lab, row: WatchSession, done: Step) -> dict[str, object]:
     """The columns that a step changes, the next look among them."""
     session = done.session
     wanted: dict[str, object] = {name: getattr(session, name) for name in _COLUMNS}
+    if _is_proving(row):  # as long as its project has gates
+        wanted["threshold"] = row.threshold
     wanted["reason"] = session.ending or ""
     wanted["validation"] = _validation(row, done)
     wanted["look_at"] = _look_at(row, session, lab.now())
@@ -165,9 +184,15 @@ def store_all(rows: Sequence[WatchSession]) -> list[WatchSession]:
         some = rows[first : first + AT_ONCE]
         mine = [Q(pk=row.pk, version=row.version - 1) for row in some]
         wanted = WatchSession.objects.open().filter(functools.reduce(operator.or_, mine))
-        if wanted.bulk_update(some, STORED) < len(some):
+        if _update(wanted, some) < len(some):
             lost += _lost(some)
     return lost
+
+
+def _update(wanted: QuerySet[WatchSession], rows: Sequence[WatchSession]) -> int:
+    if len(rows) > 1:
+        return wanted.bulk_update(rows, STORED)
+    return wanted.update(**{name: getattr(rows[0], name) for name in STORED})
 
 
 def _lost(rows: Sequence[WatchSession]) -> list[WatchSession]:

@@ -9,9 +9,9 @@ from typing import Any
 
 from django.db.models import OuterRef, QuerySet, Subquery
 
-from runs.models import Project, WatchSession
+from runs.models import Project, Validation, WatchSession
 from runs.overview import attention_rules
-from runs.overview.attention_rules import WatchNeeds
+from runs.overview.need_facts import WatchNeeds
 from runs.watch.session import Phase
 from runs.web import addresses
 
@@ -65,7 +65,8 @@ def with_open(rows: QuerySet[Project]) -> QuerySet[Any]:
 def with_last(rows: QuerySet[Project]) -> QuerySet[Project]:
     """Projects with how their newest session ended, for what needs a person."""
     newest = WatchSession.objects.filter(project=OuterRef("pk")).order_by("-pk")
-    return rows.annotate(
+    level = Validation.objects.filter(session=OuterRef("last_watch")).order_by("-number")
+    found = rows.annotate(
         last_watch=Subquery(newest.values("pk")[:1]),
         last_watch_code=Subquery(newest.values("code")[:1]),
         last_watch_reason=Subquery(newest.values("reason")[:1]),
@@ -73,6 +74,7 @@ def with_last(rows: QuerySet[Project]) -> QuerySet[Project]:
         last_watch_seen=Subquery(newest.values("seen_until")[:1]),
         last_watch_stalled=Subquery(newest.values("needs_resume")[:1]),
     )
+    return found.annotate(last_watch_follow_up=Subquery(level.values("follow_up_key")[:1]))
 
 
 def lines(projects: Iterable[Project]) -> list[Watched]:
@@ -102,4 +104,5 @@ def needs(project: Project, now: datetime) -> WatchNeeds | None:
         known.last_watch_reason,
         attention_rules.is_seen(known.last_watch_seen, now),
         is_stalled=known.last_watch_stalled and project.is_auto,
+        follow_up=known.last_watch_follow_up or "",
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.urls import include, path
 
-from runs.overview import views as overview
 from runs.watch import views
 
 watch_patterns = [
@@ -16,7 +15,6 @@ watch_patterns = [
     path("watch/<int:session_id>/drain", views.drain, name="watch-drain"),
     path("watch/<int:session_id>/abort", views.abort, name="watch-abort"),
     path("watch/<int:session_id>/kill", views.kill, name="watch-kill"),
-    path("watch/<int:session_id>/dismiss", overview.dismiss_watch, name="watch-dismiss"),
     path("validation/", views.checks, name="checks"),
 ]
 urlpatterns = [path("projects/<int:project_id>/", include(watch_patterns))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -12,7 +13,6 @@ from django.urls.exceptions import Resolver404
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from runs import wiring
-from runs.issues import live as issue_live
 from runs.issues.pages import read_filter
 from runs.models import Project, WatchSession
 from runs.overview import attention
@@ -22,12 +22,12 @@ from runs.watch import acts, pages
 from runs.watch.forms import ChecksForm, WatchForm
 from runs.watch.pages import Chosen
 from runs.watch.session import Request
-from runs.web import access, answers, fragments
+from runs.web import access, answers, fragments, live
 from runs.web.access import act, look, username
+from runs.web.live import Live
 from runs.web.refusals import at_fields
 
-SESSION = {name: f"{file}.html" for name, file in fragments.WATCH.items()}
-LIST = {"watch-rows": "watch/_rows.html", "watch-start": "watch/_new.html"}
+LIST = {**fragments.WATCHES, "watch-start": "watch/_new"}
 OPENED = "A watch session was opened. It takes ready issues from now on."
 NOTHING = "Nothing was started."
 OVER = "It had ended already, or was asked for as much before. Nothing was changed."
@@ -58,11 +58,7 @@ def sessions(request: HttpRequest, project_id: int) -> HttpResponse:
 @look
 def sessions_live(request: HttpRequest, project_id: int) -> HttpResponse:
     """The list as it is now."""
-    project = pages.project_of(project_id)
-    page = read_filter(request.GET).page
-    return issue_live.refresh(
-        request, project, LIST, lambda: {**pages.sessions(project, page), "form": WatchForm()}
-    )
+    return live.refresh(request, _rows(request, pages.project_of(project_id), WatchForm()))
 
 
 @require_GET
@@ -71,23 +67,14 @@ def session(request: HttpRequest, project_id: int, session_id: int) -> HttpRespo
     """One session: how it stands, its validations, its runs."""
     project = pages.project_of(project_id)
     row = pages.session_of(project, session_id)
-    mark = pages.seen(row)
+    seen = pages.seen(row)
     if access.may_act(request.user):
         attention.opened(row, wiring.lab().now())
     chosen = Chosen.read(request.GET)
-    facts = _facts(project, session_id, chosen)
     # A push shows what is newest, so a page on what is older only refreshes.
-    topic = f"watch:{session_id}" if chosen.is_newest else ""
-    return issue_live.page(
-        request,
-        project,
-        "watch/session.html",
-        facts,
-        "watch-live",
-        session_id,
-        mark=mark,
-        topic=topic,
-    )
+    pushed = f"watch:{session_id}" if chosen.is_newest else ""
+    shown, at = _session(project, session_id, chosen, seen, pushed), (project_id, session_id)
+    return live.page(request, "watch/session.html", shown, "runs:watch-live", *at)
 
 
 @require_GET
@@ -96,9 +83,8 @@ def session_live(request: HttpRequest, project_id: int, session_id: int) -> Http
     """Its live parts; the output of a running command is asked each time."""
     project = pages.project_of(project_id)
     row = pages.session_of(project, session_id)
-    mark = None if row.validation == "running" else pages.seen(row)
-    facts = _facts(project, session_id, Chosen.read(request.GET))
-    return issue_live.refresh(request, project, SESSION, facts, mark=mark)
+    seen = None if row.validation == "running" else pages.seen(row)
+    return live.refresh(request, _session(project, session_id, Chosen.read(request.GET), seen))
 
 
 @require_POST
@@ -210,15 +196,18 @@ def _list(
     status: int = 200,
     other: WatchSession | None = None,
 ) -> HttpResponse:
+    shown, at = _rows(request, project, form), "runs:watches-live"
+    return live.page(request, "watch/list.html", shown, at, project.pk, status=status, other=other)
+
+
+def _rows(request: HttpRequest, project: Project, form: WatchForm) -> Live:
     page = read_filter(request.GET).page
+    pushed = f"watches:{project.pk}" if page == 1 else ""
 
     def facts() -> dict[str, Any]:
-        return {**pages.sessions(project, page), "form": form, "other": other}
+        return {**pages.sessions(project, page), "form": form}
 
-    topic = f"watches:{project.pk}" if page == 1 else ""
-    return issue_live.page(
-        request, project, "watch/list.html", facts, "watches-live", topic=topic, status=status
-    )
+    return live.of_project(project, LIST, facts, pushed=pushed)
 
 
 def _form(
@@ -240,14 +229,23 @@ def _ask(request: HttpRequest, project_id: int, session_id: int, wanted: Request
     text, level = (SAID[wanted], "success") if won else (OVER, "info")
     back = reverse("runs:watch-session", args=[project_id, session_id])
     if _is_on(request, "watch-session"):
-        regions = issue_live.regions(request, project, SESSION, _facts(project, session_id))
+        regions = live.regions(request, _session(project, session_id))
     else:
         regions = _of_project(request, project_id)
     return answers.done(request, regions, back, text, level)  # type: ignore[arg-type]
 
 
-def _facts(project: Project, session_id: int, chosen: Chosen = pages.NEWEST) -> issue_live.Facts:
-    return lambda: dict(pages.session(wiring.lab(), project, session_id, chosen))
+def _session(
+    project: Project,
+    session_id: int,
+    chosen: Chosen = pages.NEWEST,
+    seen: str | None = "",
+    pushed: str = "",
+) -> Live:
+    def facts() -> Mapping[str, Any]:
+        return pages.session(wiring.lab(), project, session_id, chosen)
+
+    return live.of_project(project, fragments.WATCH, facts, seen, pushed)
 
 
 def _of_project(request: HttpRequest, project_id: int) -> dict[str, str]:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Any, Literal
 
+from asgiref.sync import sync_to_async
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.core.handlers.asgi import ASGIRequest
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseRedirect,
+    StreamingHttpResponse,
+)
+from django.http.response import HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
 from django.template.loader import render_to_string
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from runs.web import addresses
+
+AT_ONCE, PIECES = 200_000, 100  # characters of a download, and pieces of it
 
 Level = Literal["error", "warning", "info", "success"]
 
@@ -72,6 +83,31 @@ def elsewhere(request: HttpRequest, address: str) -> HttpResponse:
     return HttpResponseRedirect(address, status=303)
 
 
+def download(request: HttpRequest, pieces: Iterator[str], kind: str, name: str) -> HttpResponseBase:
+    """A file that is made while it is sent."""
+    made: Any = _in_turn(pieces) if isinstance(request, ASGIRequest) else pieces
+    answer = StreamingHttpResponse(made, content_type=f"{kind}; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{name}"'
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+async def _in_turn(pieces: Iterator[str]) -> AsyncIterator[str]:
+    """The pieces, some at a time, each made in a thread: a loop would wait for files and database."""
+
+    def some() -> str:
+        made, size = [], 0
+        for piece in pieces:
+            made.append(piece)
+            size += len(piece)
+            if size >= AT_ONCE or len(made) >= PIECES:
+                break
+        return "".join(made)
+
+    while text := await sync_to_async(some)():
+        yield text
+
+
 def fresh(response: HttpResponse) -> HttpResponse:
     """Never kept by a cache: it was true only when it was made."""
     response["Cache-Control"] = "no-store"
@@ -95,3 +131,23 @@ def _page_before(request: HttpRequest, back: str) -> str:
     ):
         return before
     return back
+
+
+class Compressed(GZipMiddleware):
+    """Django's compression for what our own pages ask for.
+
+    The size of a compressed answer tells about secrets in it to who can have it sent again and again
+    with guesses (BREACH). A header of htmx and `Sec-Fetch-Site` cannot be set by another site.
+    """
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        """The answer, smaller where the browser takes that and asked from a page of ours."""
+        is_ours = "HX-Request" in request.headers or (
+            request.headers.get("Sec-Fetch-Site") == "same-origin"
+        )
+        if not is_ours or not isinstance(response, HttpResponse):
+            return response
+        found: HttpResponseBase = super().process_response(request, response)
+        return found

@@ -16,10 +16,14 @@ from runs.models import Project
 from runs.overview import board
 from runs.overview.board import Board
 from runs.watch import summaries
-from runs.web import access, addresses
+from runs.web import access, addresses, shortcuts
 
 SECTIONS = {
-    "run": "runs",
+    "digest": "overview",
+    "needs": "overview",
+    "night": "history",
+    "run": "history",
+    "shortcuts": "search",
     "person": "people",
     "person-new": "people",
     "person-link": "people",
@@ -32,9 +36,14 @@ SECTIONS = {
     "forges": "settings",
     "forge": "settings",
     "forge-new": "settings",
+    "hosts": "settings",
+    "host-give-up": "settings",
+    "host-remove": "settings",
     "notices": "account",
     "notice-address": "account",
     "notice-address-new": "account",
+    "device-new": "account",
+    "notice-times": "account",
 }
 
 
@@ -69,6 +78,12 @@ class Chrome:
     logged_out: tuple[tuple[int, str], ...] = ()
     section: str = ""
     project_id: int | None = None
+    board: Board | None = None
+
+    @property
+    def topic(self) -> str:
+        """What a page without live parts of its own listens to: the frame, below a project its too."""
+        return f"issues:{self.project_id}" if self.project_id is not None else "chrome"
 
     @property
     def now_ms(self) -> int:
@@ -78,7 +93,14 @@ class Chrome:
     @property
     def live_url(self) -> str:
         """Where a page without live parts of its own refreshes its frame."""
+        if self.project_id is not None:
+            return reverse("runs:project-frame-live", args=[self.project_id])
         return reverse("runs:live")
+
+    @property
+    def go(self) -> str:
+        """Where the keys after `g` lead."""
+        return shortcuts.go(self.project_id)
 
 
 def of(picture: Board, can_act: bool, request: HttpRequest | None = None) -> Chrome:
@@ -99,6 +121,7 @@ def of(picture: Board, can_act: bool, request: HttpRequest | None = None) -> Chr
         logged_out=_logged_out(picture),
         section=section,
         project_id=project_id,
+        board=picture,
     )
 
 
@@ -118,7 +141,7 @@ def where(request: HttpRequest | None) -> tuple[str, int | None]:
     if match is None:
         return "", None
     name = match.url_name or ""
-    section = SECTIONS.get(name, name)
+    section = SECTIONS.get(name, "history" if name.startswith("run-") else name)
     project = match.kwargs.get("project_id") if name != "run" else None
     return section, project if isinstance(project, int) else None
 
@@ -144,7 +167,8 @@ def _nav(picture: Board, project: Project) -> NavProject:
         return NavProject(project.pk, project.name, "", "cloning")
     if project.state == ProjectState.REMOVING:
         return NavProject(project.pk, project.name, "", "being removed")
-    tone = "warn" if project.warnings else "live" if live else ""
+    is_paused = project.is_auto and project.is_paused
+    tone = "bad" if is_paused else "warn" if project.warnings else "live" if live else ""
     ready = picture.free_count(project)
     note = summaries.short(project) or _note(live, ready, len(active) - live, project)
     return NavProject(project.pk, project.name, tone, note)

@@ -6,13 +6,12 @@ import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.utils.safestring import SafeString, mark_safe
-from pygments.lexer import Lexer
-from pygments.lexers import TextLexer, get_lexer_for_filename
-from pygments.token import STANDARD_TYPES
-from pygments.util import ClassNotFound
+
+if TYPE_CHECKING:
+    from pygments.lexer import Lexer
 
 LONG = 1000
 
@@ -21,6 +20,9 @@ _ODD = re.compile(
     "[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
+
+# Without the brackets of what `visible` makes of odd characters.
+_QUOTED = re.compile(r"`([^`<>\n]{1,300})`")
 
 _CLASSES: dict[Any, str] = {}
 _UNCOLOURED = frozenset({"n", "p", "w", "nx", "x"})
@@ -32,6 +34,11 @@ def visible(text: str) -> SafeString:
     """Text on one line as HTML, with each odd character as its number."""
     odd = _ODD.sub(lambda found: f'<span class="odd">{_number(found)}</span>', html.escape(text))
     return mark_safe(odd)  # noqa: S308  (escaped, and numbers)
+
+
+def sentence(text: str) -> SafeString:
+    """The same, with what stands in backticks as code."""
+    return mark_safe(_QUOTED.sub(r"<code>\1</code>", visible(text)))  # noqa: S308  (escaped)
 
 
 def plain(text: str) -> str:
@@ -74,6 +81,8 @@ def _tokens(lexer: Lexer, code: str) -> Iterator[list[tuple[str, str]]]:
 
 def _class(kind: Any) -> str:
     """The class of a kind of word; '' for those that have the colour of plain text."""
+    from pygments.token import STANDARD_TYPES
+
     while kind not in STANDARD_TYPES:
         kind = kind.parent
     name = STANDARD_TYPES[kind]
@@ -114,6 +123,9 @@ def _number(found: re.Match[str]) -> str:
 
 
 def _lexer(path: str) -> Lexer:
+    from pygments.lexers import TextLexer, get_lexer_for_filename
+    from pygments.util import ClassNotFound
+
     try:
         lexer: Lexer = get_lexer_for_filename(path, stripnl=False, ensurenl=False)
     except ClassNotFound:

@@ -5,28 +5,41 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 
-from runs.web.feed_reader import Audience, Reader
+from runs.telemetry import tallies
+from runs.web.feed_reader import Audience, Mark, Reader
 
-SAFETY_SECONDS = 1.0
+SAFETY_SECONDS = 5.0
+# Whoever writes to a server may be on another machine, whose rings do not come here.
+SAFETY_ON_SERVER_SECONDS = 1.0
 PACE_SECONDS = 0.05
+QUIET_SECONDS = 1.0
+
+_AGE = re.compile(r"(<time\b[^>]*>)[^<]*")
 
 logger = logging.getLogger(__name__)
 
 
-def patience(before: float, is_waiting: bool) -> float:
+def shape(html: str) -> str:
+    """What of a region is worth a frame: all but the ages in it, which each browser counts on itself."""
+    return _AGE.sub(r"\1", html)
+
+
+def patience(before: float, is_waiting: bool, safety: float = SAFETY_SECONDS) -> float:
     """Seconds until the timeline is read again unless somebody rings.
 
     Whoever ends the transaction that others wait for need not ring: it is asked again soon, and
     ever less often when it takes long.
     """
     if not is_waiting:
-        return SAFETY_SECONDS
-    return PACE_SECONDS if before >= SAFETY_SECONDS else min(SAFETY_SECONDS / 2, before * 2)
+        return safety
+    return PACE_SECONDS if before >= safety else min(safety / 2, before * 2)
 
 
 async def heard(rung: asyncio.Event, seconds: float) -> None:
@@ -61,9 +74,16 @@ class Follower:
 class Feed:
     """The watchers and followers of this process. The first starts the tailer, the last stops it."""
 
-    def __init__(self, reader: Callable[[], Reader], box: Callable[[], Path]) -> None:
+    def __init__(
+        self,
+        reader: Callable[[], Reader],
+        box: Callable[[], Path],
+        elsewhere: Callable[[Callable[[], object]], None] | None = None,
+    ) -> None:
+        """`elsewhere` has a function called, in any thread, for each ring of another machine."""
         self._reader = reader
         self._box = box
+        self._elsewhere = elsewhere
         self._tail: Tail | None = None
 
     def join(self, watcher: Watcher) -> None:
@@ -73,6 +93,10 @@ class Feed:
         if self._tail is not None:
             self._tail.leave(watcher)
             self._rest()
+
+    def is_watched(self, person: int, topic: str) -> bool:
+        """Whether somebody has a page open here."""
+        return self._tail is not None and self._tail.has(person, topic)
 
     @contextmanager
     def following(self, follower: Follower) -> Iterator[Reader]:
@@ -88,7 +112,15 @@ class Feed:
     def _tailer(self) -> Tail:
         if self._tail is None:
             self._tail = Tail(self._reader(), self._box())
+        if self._elsewhere is not None:
+            loop = asyncio.get_running_loop()
+            self._elsewhere(lambda: loop.call_soon_threadsafe(self._ring))
+            self._elsewhere = None
         return self._tail
+
+    def _ring(self) -> None:
+        if self._tail is not None:
+            self._tail.ring()
 
     def _rest(self) -> None:
         if self._tail is not None and self._tail.is_idle:
@@ -107,11 +139,20 @@ class Tail:
         self._members: dict[Watcher, None] = {}
         self._due: set[Audience] = set()
         self._has_new_rights = False
-        self._patience = SAFETY_SECONDS
+        self._safety = SAFETY_ON_SERVER_SECONDS if reader.is_on_server else SAFETY_SECONDS
+        self._patience = self._safety
+        self._told_at: datetime | None = None
         self._sent: dict[Audience, dict[str, str]] = {}
+        self._marks: dict[str, Mark] = {}
+        self._marked = 0.0
+        self._named: set[str] = set()
         self._rung = asyncio.Event()
         self._ear = Ear(box, self._rung.set)
         self._task = asyncio.create_task(self._follow())
+
+    def ring(self) -> None:
+        """Look at once whether the timeline has grown."""
+        self._rung.set()
 
     def join(self, watcher: Watcher) -> None:
         """Let a watcher in at the next round."""
@@ -122,6 +163,10 @@ class Tail:
         """Forget a watcher."""
         self._joining.pop(watcher, None)
         self._members.pop(watcher, None)
+
+    def has(self, person: int, topic: str) -> bool:
+        watchers = (*self._joining, *self._members)
+        return any(one.person == person and one.audience.topic == topic for one in watchers)
 
     @property
     def is_idle(self) -> bool:
@@ -134,15 +179,23 @@ class Tail:
         self.reader.close()
 
     async def _follow(self) -> None:
+        """Rounds, with a pause after each that published but for the first after a quiet time.
+
+        What comes close behind a first event is often what people wait for, such as the end of a
+        run behind its pull request.
+        """
+        clock, published_at = asyncio.get_running_loop().time, 0.0
         while True:
             self._rung.clear()
+            is_first = clock() - published_at > QUIET_SECONDS
             try:
                 has_published = await self._round()
             except Exception:
                 logger.exception("a round of the feed failed and is tried again")
                 has_published = False
             if has_published:
-                await asyncio.sleep(PACE_SECONDS)
+                published_at = clock()
+                await asyncio.sleep(0 if is_first else PACE_SECONDS)
             await heard(self._rung, self._patience)
 
     async def _round(self) -> bool:
@@ -153,17 +206,42 @@ class Tail:
             for follower in self.followers:
                 follower.ring()
         await self._welcome(cursor)
-        await self._turn_out()
+        if self._has_new_rights:
+            await self._turn_out(list(self._members))
+            self._has_new_rights = False
+        if not self._due:  # what was told goes first
+            await self._note_untold()
         if not self._due:
             return False
+        self.reader.forget()
         for audience in list(self._due):
             await self._publish(audience, cursor)
+        if self._told_at is not None:
+            tallies.PUSHES.observe((self.reader.now() - self._told_at).total_seconds())
+            self._told_at = None
         watched = {watcher.audience for watcher in self._members}
         self._due &= watched
         self._sent = {
             audience: sent for audience, sent in self._sent.items() if audience in watched
         }
+        self._named &= {audience.topic for audience in self._due}
         return True
+
+    async def _note_untold(self) -> None:
+        """Note which pages show something by now that no entry told, such as when the worker looked.
+
+        Here once for all who watch, so that no open page has to ask for it.
+        """
+        now = asyncio.get_running_loop().time()
+        if now - self._marked < self.reader.marks_seconds or not self._members:
+            return
+        self._marked = now
+        topics = {watcher.audience.topic for watcher in self._members}
+        found = await self.reader.marks(topics)
+        changed = {topic for topic, mark in found.items() if self._marks.get(topic, mark) != mark}
+        self._named |= {topic for topic in changed if self._marks[topic][0] != found[topic][0]}
+        self._marks = found
+        self._due |= {one.audience for one in self._members if one.audience.topic in changed}
 
     async def _advance(self) -> int:
         """Move the cursor to the end of the timeline and note which audiences are concerned."""
@@ -177,9 +255,11 @@ class Tail:
             self._has_new_rights |= news.is_about_people
             for watcher in self._members:
                 if watcher.audience.topic in news.topics:
+                    self._told_at = self._told_at or news.told_at
                     watcher.has_missed = True
+                    self._named.add(watcher.audience.topic)
                     self._due.add(watcher.audience)
-        self._patience = patience(self._patience, news.is_waiting)
+        self._patience = patience(self._patience, news.is_waiting, self._safety)
         return self._cursor
 
     async def _welcome(self, cursor: int) -> None:
@@ -208,12 +288,8 @@ class Tail:
             known[last] = news.topics if news.is_all else None
         return known[last]
 
-    async def _turn_out(self) -> None:
-        """Nobody who has logged out, or has lost the right, gets another frame.
-
-        Asked of those who are about to get one, and of everybody once rights have changed.
-        """
-        watchers = [w for w in self._members if self._has_new_rights or w.audience in self._due]
+    async def _turn_out(self, watchers: list[Watcher]) -> None:
+        """Those of them who have logged out, or have lost the right, get no other frame."""
         if not watchers:
             return
         standing = await self.reader.standing(
@@ -224,7 +300,6 @@ class Tail:
                 self._end(watcher, LOGGED_OUT)
             elif watcher.audience.can_act != (watcher.person in standing.acting):
                 self._end(watcher, OTHER_RIGHTS)
-        self._has_new_rights = False
 
     def _end(self, watcher: Watcher, code: int) -> None:
         self._members.pop(watcher, None)
@@ -235,27 +310,35 @@ class Tail:
 
         A watcher's first frame is the whole page, once something has happened: what its browser
         was served is not known here, and what was stored while this renders is not on it.
-        When that fails the audience stays due, and the next round tries again.
+        When that fails the audience stays due, and the next round tries again. Who may have it
+        is asked once it is rendered, since somebody may log out meanwhile.
         """
         try:
-            regions = await self.reader.regions(audience)
+            found = await self.reader.regions(audience)
         except Exception:
             logger.exception("a page was not rendered", extra={"topic": audience.topic})
             return
+        await self._turn_out(self._members_of(audience))
         self._due.discard(audience)
-        watchers = [watcher for watcher in self._members if watcher.audience == audience]
-        if regions is None:
+        watchers = self._members_of(audience)
+        if found is None:
             for watcher in watchers:
                 self._end(watcher, GONE)
             return
+        regions, self._marks[audience.topic] = found
+        is_named = audience.topic in self._named
         known = self._sent.get(audience, {})
-        news = {name: html for name, html in regions.items() if known.get(name) != html}
-        self._sent[audience] = regions
+        shapes = {name: shape(html) for name, html in regions.items()}
+        news = {name: regions[name] for name, one in shapes.items() if known.get(name) != one}
+        self._sent[audience] = shapes
         for watcher in watchers:
-            watcher.offer(
-                cursor, news if watcher.has_page else regions if watcher.has_missed else {}
-            )
+            # Who has the page as it was served is sent what has changed since it was rendered first.
+            is_whole = watcher.has_missed and not watcher.has_page
+            watcher.offer(cursor, regions if is_whole else news if known else {}, is_named)
             watcher.has_page |= watcher.has_missed
+
+    def _members_of(self, audience: Audience) -> list[Watcher]:
+        return [watcher for watcher in self._members if watcher.audience == audience]
 
 
 LOGGED_OUT = 4401
@@ -289,9 +372,13 @@ class Watcher:
         self._code: int | None = None
         self._filled = asyncio.Event()
 
-    def offer(self, newest: int, regions: Mapping[str, str]) -> None:
-        """Put regions into the box; `newest` is the timeline entry up to which they are true."""
-        if regions:
+    def offer(self, newest: int, regions: Mapping[str, str], is_named: bool = False) -> None:
+        """Put regions into the box; `newest` is the timeline entry up to which they are true.
+
+        `is_named`: the page hears that something happened to it, also where no region shows it:
+        it may have parts of its own, which it asks for.
+        """
+        if regions or is_named:
             self._regions |= regions
             self._newest = newest
             self._filled.set()
@@ -328,7 +415,7 @@ class Ear:
             self._box.bind(str(path))
             path.chmod(0o600)
         except OSError:
-            logger.exception("the feed cannot be rung and asks every second instead")
+            logger.exception("the feed cannot be rung and asks every few seconds instead")
         self._loop.add_reader(self._box.fileno(), self._hear)
 
     def close(self) -> None:

@@ -7,8 +7,11 @@ from collections.abc import Iterable, Mapping
 from django import forms
 from django.urls import reverse_lazy
 
-from runs.core.states import NoticeKind, Outcome
+from runs.accounts import choice
+from runs.core.states import NoticeKind
 from runs.models import AgentProfile, Settings
+from runs.settings import edits
+from runs.settings.edit_forms import EditForm
 from runs.timeline.audit import Wanted
 
 Grouped = list[tuple[str, str | list[tuple[str, str]]]]
@@ -50,10 +53,12 @@ class ProjectForm(forms.Form):
     )
 
 
-class ChoiceForm(forms.Form):
+class ChoiceForm(EditForm):
     """Agent, model and effort for new sessions, from closed lists."""
 
-    agent = forms.ChoiceField(label="Agent", help_text="Projects may name their own in the admin.")
+    agent = forms.ChoiceField(
+        label="Agent", help_text="A project may choose another one under its Settings, Agents."
+    )
     model = forms.ChoiceField(label="Model", required=False)
     effort = forms.ChoiceField(label="Effort", required=False)
 
@@ -63,8 +68,8 @@ class ChoiceForm(forms.Form):
         super().__init__(data, **kwargs)  # type: ignore[arg-type]
         known = list(profiles)
         self._choices("agent", [(str(profile.pk), profile.name) for profile in known])
-        self._choices("model", _grouped((p.name, p.model_names) for p in known))
-        self._choices("effort", _grouped((p.name, p.efforts) for p in known))
+        self._choices("model", grouped((p.name, p.model_names) for p in known))
+        self._choices("effort", grouped((p.name, p.efforts) for p in known))
 
     def _choices(self, name: str, choices: Grouped | list[tuple[str, str]]) -> None:
         field = self.fields[name]
@@ -80,17 +85,20 @@ class ChoiceForm(forms.Form):
             "model": settings.model,
             "effort": settings.effort,
         }
-        return cls(profiles, None, initial=initial)
+        seen = edits.mark(choice.said(settings))
+        return cls(profiles, None, initial={**initial, "seen": seen})
 
 
-class RunFilter(forms.Form):
-    """What the list of runs is narrowed to; nonsense is as if it were not there."""
+class EntriesPlace(forms.Form):
+    """Which piece of a timeline; nonsense is as if it were not there."""
 
-    outcome = forms.ChoiceField(
-        required=False, choices=[("active", ""), *((one.value, one.words) for one in Outcome)]
-    )
-    project = forms.IntegerField(required=False, min_value=1, max_value=2**62)
     before = forms.IntegerField(required=False, min_value=1, max_value=2**62)
+
+
+class ReplayPlace(forms.Form):
+    """Which moment of a recording, in seconds; nonsense is its beginning."""
+
+    at = forms.FloatField(required=False, min_value=0, max_value=1e9)
 
 
 class AnswerForm(forms.Form):
@@ -102,7 +110,7 @@ class AnswerForm(forms.Form):
     text = forms.CharField(required=False, strip=False)
 
 
-def _grouped(lists: Iterable[tuple[str, list[str]]]) -> Grouped:
+def grouped(lists: Iterable[tuple[str, list[str]]]) -> Grouped:
     """The agent's own default first, then each agent's names under its name."""
     groups: Grouped = [("", "the agent's own default")]
     return [*groups, *((name, [(one, one) for one in names]) for name, names in lists if names)]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from django.http import HttpRequest
 from django.template.loader import render_to_string
@@ -14,25 +14,30 @@ from django.urls import Resolver404, resolve
 from runs import schedule, wiring
 from runs.agents import pages as agent_pages
 from runs.core.ports import Lab
-from runs.core.states import NoticeKind, Outcome, Wait, WorktreeFate
+from runs.core.states import NoticeKind
 from runs.dispatch import why
-from runs.followups import pages as follow_up_pages
 from runs.groups import pages as group_pages
-from runs.lifecycle import observe, steps
 from runs.lifecycle import rows as run_rows
-from runs.lifecycle.observe import Screen
-from runs.models import AgentProfile, AgentTrial, Notice, Project, Run, Settings
-from runs.overview import board, queries
+from runs.models import (
+    AgentProfile,
+    AgentTrial,
+    CheckDefaults,
+    Notice,
+    Project,
+    Run,
+    Settings,
+)
+from runs.notices import deliveries
+from runs.overview import attention, board, hiding_rules, queries
 from runs.overview.board import Facts
-from runs.pulls import diff
+from runs.overview.hiding_rules import Hidden
+from runs.projects import frame
+from runs.run_pages import tabs
 from runs.spending import pages as spending_pages
 from runs.timeline import audit_page
-from runs.transcript import panel
-from runs.waits import acts as wait_acts
-from runs.waits import rules as wait_rules
 from runs.watch import pages as watch_pages
 from runs.watch import summaries
-from runs.web import access, addresses, answers, chrome, terminal
+from runs.web import access, addresses, answers, chrome
 from runs.web.forms import ChoiceForm
 
 CHROME = {
@@ -46,6 +51,7 @@ OVERVIEW = {
     "stats": "overview/_stats",
     "watching": "overview/_watching",
     "needs-you": "overview/_needs_you",
+    "running-line": "overview/_running_line",
     "running": "overview/_running",
     "up-next": "overview/_up_next",
     "activity": "overview/_activity",
@@ -53,7 +59,6 @@ OVERVIEW = {
     "start-menu": "overview/_start_menu",
 }
 PROJECT = {
-    "project-head": "projects/_head",
     "start-control": "dispatch/_start_control",
     "project-state": "projects/_state",
     "project-auto": "dispatch/_auto",
@@ -70,19 +75,6 @@ PROJECT = {
     "project-activity": "projects/_activity",
     "parked-count": "kept/_parked_count",
 }
-RUN = {
-    "run-head": "lifecycle/_head",
-    "run-act": "lifecycle/_act",
-    "run-wait": "waits/_wait",
-    "attach-box": "lifecycle/_attach",
-    "steps": "lifecycle/_steps",
-    "budget": "lifecycle/_budget",
-    "agent-box": "lifecycle/_agent",
-    "run-limits": "spending/_run_limits",
-    "timeline": "lifecycle/_timeline",
-    "prompt": "lifecycle/_prompt",
-    "exit": "lifecycle/_exit",
-}
 WATCH = {
     "watch-head": "watch/_head",
     "watch-act": "watch/_act",
@@ -98,12 +90,6 @@ PROJECT_ASKED = {
     "watch-new": "projects/_new_watch",
     "webhook": "forges/_project_hook",
 }
-SEEN = {
-    "terminal": "lifecycle/_terminal",
-    "answering": "waits/_answering",
-    "changes": "lifecycle/_changes",
-    "resume": "followups/_resume",
-}
 GROUP = {
     "group-head": "groups/_head",
     "group-progress": "groups/_progress",
@@ -118,9 +104,8 @@ GROUP = {
 }
 SETTINGS = {"agents": "agents/_cards", "limits": "projects/_limits", "turns": "projects/_turns"}
 SETTINGS_ASKED = {"settings-form": "projects/_settings_form"}
-RUNS = {"runs-rows": "lifecycle/_rows"}
 AUDIT = {"audit-rows": "timeline/_audit_rows"}
-WATCHES = {"watch-rows": "watch/_rows"}
+WATCHES = {"watch-rows": "watch/_rows", "project-auto": "dispatch/_switch"}
 OF = {
     "overview": OVERVIEW,
     "needs": {"needs-you": "overview/_needs_you"},
@@ -129,8 +114,6 @@ OF = {
     "group": GROUP,
     "settings": SETTINGS,
     "trial": {"trial": "agents/_trial"},
-    "talk": {"run-head": "lifecycle/_head"},
-    "runs": RUNS,
     "audit": AUDIT,
     "watches": WATCHES,
 }
@@ -139,10 +122,33 @@ ASKED = {"project": PROJECT_ASKED, "settings": SETTINGS_ASKED}
 
 
 Context = dict[str, Any]
-Shown = AgentProfile | AgentTrial | Project | Run | Screen | Settings | None
+
+
+class Mark(NamedTuple):
+    """What a page shows beside the timeline: its rows, and when the worker looked last."""
+
+    rows: str
+    looked: str
+
 
 FOR_ACTORS = {"audit"}
-SECONDS = 600  # what a page says of the last day is looked at anew this often
+# What a page says of the last day is looked at anew this often, and what was snoozed comes back then.
+SECONDS = int(hiding_rules.STEP.total_seconds())
+
+
+def asks(topic: str, context: Context) -> str:
+    """What a page has to ask for although it is pushed to: nothing, `own` parts, or a `screen`.
+
+    Own parts are for one person or one filter, or a diff; it asks for them when it hears of something.
+    The screen of a run that works is told by nothing, except on the page *Terminal*, to which it is
+    sent by itself; of what an agent asks there, the answers have to be asked for.
+    """
+    kind, _ = _split(topic)
+    if kind in tabs.ALL:
+        run: Run = context["page"].run
+        is_sent = kind in (tabs.TERMINAL, tabs.CHANGES) and not run.is_waiting
+        return "screen" if run.is_active and not is_sent else "own"
+    return "own" if kind in ASKED else ""
 
 
 def regions(topic: str, can_act: bool, request: HttpRequest | None = None) -> dict[str, str] | None:
@@ -155,11 +161,69 @@ def regions(topic: str, can_act: bool, request: HttpRequest | None = None) -> di
     return _rendered(topic, context) if context is not None else None
 
 
-def page_context(topic: str, can_act: bool, request: HttpRequest | None = None) -> Context | None:
-    """What the templates of a page need, with a fixed number of queries; None when it is gone."""
+def hidden_of(person: int) -> tuple[Hidden, ...]:
+    """What a person has hidden of what needs them. One query."""
+    return attention.hidden_of(person)
+
+
+def pushed(
+    topic: str, can_act: bool, hidden: Sequence[Hidden] = ()
+) -> tuple[dict[str, str], Mark] | None:
+    """The regions that are pushed to those who have hidden this, and the mark of what they show.
+
+    None when the page is gone.
+    """
+    context = page_context(topic, can_act, hidden=hidden)
+    if context is None:
+        return None
+    return _rendered(topic, context), _mark_of(topic, context)
+
+
+def mark(topic: str) -> Mark:
+    """Changes with what a page shows and no timeline entry tells. At most two queries.
+
+    Asks no tmux, since screens are sent by themselves, and git for an open page *Changes* alone.
+    """
+    facts = board.load_facts(wiring.lab())
     kind, ident = _split(topic)
-    make = _MAKERS.get(kind) if can_act or kind not in FOR_ACTORS else None
-    page = make(wiring.lab(), ident) if make else None
+    is_run = kind in tabs.ALL
+    parts = tabs.untold(wiring.lab(), kind, ident) if is_run else _rows(kind, ident, facts)
+    return _mark(topic, facts, *parts)
+
+
+def _mark_of(topic: str, context: Context) -> Mark:
+    picture, kind = context["page"].board, _split(topic)[0]
+    is_run = kind in tabs.ALL
+    parts = tabs.untold_of(wiring.lab(), kind, context) if is_run else _rows_of(kind, context)
+    return _mark(topic, picture.facts, *parts)
+
+
+def _mark(topic: str, facts: Facts, *parts: object) -> Mark:
+    bare = replace(facts, last_notice=0, last_tick_at=None)
+    return Mark(_tag(topic, bare, *parts, facts.is_late), str(facts.last_tick_at))
+
+
+def page_context(
+    topic: str,
+    can_act: bool,
+    request: HttpRequest | None = None,
+    loaded: Any = None,
+    hidden: Sequence[Hidden] = (),
+) -> Context | None:
+    """What the templates of a page need, with a fixed number of queries; None when it is gone.
+
+    Without them where the page is `loaded` already. `hidden`: of whom it is for; who asks has
+    their own.
+    """
+    kind, ident = _split(topic)
+    page = loaded
+    if page is None and kind in _PERSONAL:
+        if request is not None and can_act and request.user.pk:
+            hidden = hidden_of(request.user.pk)
+        page = _PERSONAL[kind](wiring.lab(), hidden)
+    elif page is None and (can_act or kind not in FOR_ACTORS):
+        make = _MAKERS.get(kind)
+        page = make(wiring.lab(), ident) if make else None
     if page is None:
         return None
     picture: Facts = page.board.facts
@@ -169,10 +233,10 @@ def page_context(topic: str, can_act: bool, request: HttpRequest | None = None) 
         "now": picture.now,
         "can_act": can_act,
     }
-    if kind == "run":
-        context |= _of_run(wiring.lab(), page, asked=request is not None)
-    elif kind == "talk":
-        context |= _of_run(wiring.lab(), page, asked=False)
+    if kind in tabs.ALL:
+        is_page = request is not None and not answers.is_htmx(request)
+        asked = request is not None
+        context |= tabs.context(wiring.lab(), kind, page, is_asked=asked, is_page=is_page)
     elif kind in ("watch", "watches", "audit"):
         context |= page.facts
     elif kind == "settings":
@@ -195,46 +259,57 @@ def _asked(kind: str, page: Any, request: HttpRequest) -> Context:
     if kind == "settings":
         profiles = [card.profile for card in page.cards]
         form = ChoiceForm.stored(profiles, page.board.facts.settings)
-        return {"is_asked": True, "form": form}
+        return {"is_asked": True, "form": form, "check_defaults": CheckDefaults.stored()}
     return {}
 
 
 def version(topic: str) -> str:
-    """A tag that changes whenever a page's regions may have changed. At most two queries.
+    """A tag that changes whenever a page's regions may have changed. At most two queries, and five
+    more for the checks of a run.
 
-    It serves the 304 of a refresh and nothing else. For a running session it includes the
-    screen, so that each new line of the agent is shown at the next refresh.
+    It serves the 304 of a refresh and nothing else. The screen of a running session is not in it:
+    what changes there is sent by `runs.run_pages.screen_socket`.
     """
     lab = wiring.lab()
     facts = board.load_facts(lab)
     kind, ident = _split(topic)
-    if kind == "run":
+    if kind in tabs.ALL:
         run = Run.objects.filter(pk=ident).first()
-        screen = observe.terminal(lab, run) if run is not None else None
-        return _tag(topic, facts, run, screen)
-    if kind == "talk":
-        return _tag(topic, facts, Run.objects.filter(pk=ident).first())
+        return _tag(topic, facts, run, *tabs.seen(lab, kind, run))
+    return _tag(topic, facts, *_rows(kind, ident, facts))
+
+
+def _rows(kind: str, ident: int, facts: Facts) -> Sequence[object]:
+    """The rows that a page shows of which something may change without a timeline entry."""
     if kind == "settings":
-        return _tag(topic, facts, *agent_pages.rows(), facts.settings)
+        return [*agent_pages.rows(), facts.settings]
     if kind == "trial":
-        return _tag(topic, facts, AgentTrial.objects.filter(pk=ident).first())
+        return [AgentTrial.objects.filter(pk=ident).first()]
+    if kind == "notices":
+        return deliveries.lately()
     rows = summaries.with_open(Project.objects.defer("token", "hook_secret"))
-    return _tag(topic, facts, *rows.order_by("pk"))
+    return list(rows.order_by("pk"))
 
 
 def version_of(topic: str, context: Context) -> str:
     """The same tag for a page whose facts were loaded already."""
     picture = context["page"].board
     kind, _ = _split(topic)
-    if kind == "run":
-        return _tag(topic, picture.facts, context["page"].run, context.get("terminal"))
-    if kind == "talk":
-        return _tag(topic, picture.facts, context["page"].run)
+    if kind in tabs.ALL:
+        run = context["page"].run
+        seen = tabs.seen(wiring.lab(), kind, run, context)
+        return _tag(topic, picture.facts, run, *seen)
+    return _tag(topic, picture.facts, *_rows_of(kind, context))
+
+
+def _rows_of(kind: str, context: Context) -> Sequence[object]:
+    """The same rows of a page that was loaded already."""
+    page = context["page"]
     if kind == "settings":
-        return _tag(topic, picture.facts, *context["page"].rows, picture.facts.settings)
-    if kind == "trial":
-        return _tag(topic, picture.facts, context["page"].trial)
-    return _tag(topic, picture.facts, *sorted(picture.projects, key=lambda one: one.pk))
+        return [*page.rows, page.board.facts.settings]
+    if kind in ("trial", "notices"):
+        return [page.trial] if kind == "trial" else deliveries.lately()
+    return sorted(page.board.projects, key=lambda one: one.pk)
 
 
 def seen_of(project: Project) -> str:
@@ -262,7 +337,7 @@ def topics_of(notice: Notice) -> set[str]:
     if notice.project_id is not None:
         topics |= {f"project:{notice.project_id}", f"issues:{notice.project_id}"}
     if notice.run_id is not None:
-        topics |= {f"run:{notice.run_id}", f"talk:{notice.run_id}", "runs"}
+        topics |= {f"{kind}:{notice.run_id}" for kind in tabs.ALL}
     if notice.watch_id is not None:
         topics |= {f"watch:{notice.watch_id}", f"watches:{notice.project_id}"}
     if notice.group_id is not None:
@@ -286,8 +361,8 @@ def here(request: HttpRequest) -> str:
         return "needs"
     if match.url_name == "project":
         return f"project:{match.kwargs['project_id']}"
-    if match.url_name == "run":
-        return f"run:{match.kwargs['run_id']}"
+    if match.url_name in tabs.URLS:
+        return f"{tabs.URLS[match.url_name]}:{match.kwargs['run_id']}"
     if match.url_name == "group":
         return f"group:{match.kwargs['group_id']}"
     return "overview"
@@ -309,11 +384,25 @@ def after_stop(request: HttpRequest, run: Run) -> dict[str, str]:
     return {f"run-{run.pk}": run_rows.html(picture.row(run), context["now"], can_act=True), **found}
 
 
+def rendered(files: Mapping[str, str], context: Context) -> dict[str, str]:
+    """The HTML of these templates by the ids of their elements."""
+    return {name: render_to_string(f"{file}.html", context) for name, file in files.items()}
+
+
 def _rendered(topic: str, context: Context) -> dict[str, str]:
-    return {
-        name: render_to_string(f"{template}.html", context)
-        for name, template in {**CHROME, **_templates(topic, context)}.items()
-    }
+    found = rendered({**CHROME, **_templates(topic, context)}, context)
+    picture, project_id = context["page"].board, _project_of(topic, context)
+    return found | frame.regions(picture, project_id, bool(context["can_act"]))
+
+
+def _project_of(topic: str, context: Context) -> int | None:
+    """The project whose page has this topic; None for the pages of none, and for those of a run."""
+    kind, ident = _split(topic)
+    if kind in ("project", "issues", "watches"):
+        return ident
+    if kind == "watch":
+        return int(context["project"].pk)
+    return int(context["page"].project.pk) if kind == "group" else None
 
 
 def _split(topic: str) -> tuple[str, int]:
@@ -323,8 +412,8 @@ def _split(topic: str) -> tuple[str, int]:
 
 def _templates(topic: str, context: Context) -> dict[str, str]:
     kind, _ = _split(topic)
-    if kind == "run":
-        return RUN | {name: made for name, made in SEEN.items() if name in context}
+    if kind in tabs.ALL:
+        return tabs.templates(kind, context)
     found = OF.get(kind, {})
     if "is_asked" not in context or kind not in ASKED:
         return found
@@ -333,57 +422,7 @@ def _templates(topic: str, context: Context) -> dict[str, str]:
     return {name: file for name, file in found.items() if name not in inner} | asked
 
 
-def _of_run(lab: Lab, page: queries.RunPage, asked: bool) -> Context:
-    """A run's steps, screen and changes; a push leaves out what would have to be asked outside."""
-    run = page.run
-    context: Context = {
-        "steps": steps.of(run, page.row.spent),
-        "agent": panel.panel(run, page.board.facts.now),
-        "spending": spending_pages.of_run(page.board, run),
-        "agent_pill": panel.pill(run, page.board.facts.now),
-        "wait": wait_words(run),
-        "waited": run.waited(page.board.facts.now),
-        "may_interrupt": wait_acts.may_interrupt(lab, run),
-        "has_obeyed": run.has_changed_since(run.turn_interrupted_at),
-        "attach": _attach(lab, run),
-        "went_on": (went_on := follow_up_pages.went_on(run)),
-        # What another run works on is nothing that somebody should discard.
-        "has_claim": went_on is None and _has_claim(run),
-    }
-    if asked or run.settled_at is not None:
-        screen = observe.terminal(lab, run)
-        context |= {"terminal": screen, "screen_html": terminal.render(screen.text)}
-    if asked:
-        changes = observe.changes(lab, run)
-        context["answering"] = wait_acts.form(lab, run)
-        context["resume"] = follow_up_pages.resume_box(lab, run)
-        context |= {"changes": changes, "files": diff.files(changes.files, changes.patch)}
-    return context
-
-
-def wait_words(run: Run) -> Mapping[str, object] | None:
-    """For what a run waits that only a person can give, and what they can do; None while it works."""
-    if not run.is_waiting:
-        return None
-    kind = Wait(run.waits)
-    what = wait_rules.sentence(kind, run.agent, "")
-    has_changed = run.has_changed_since(run.answered_at)
-    return {"what": what, "note": run.waits_note, "has_changed": has_changed}
-
-
-def _attach(lab: Lab, run: Run) -> str:
-    """How to attach to the run's session, while it has one."""
-    is_there = run.is_active and not run.is_held
-    return shlex.join(lab.sessions.attach_command(run.session)) if is_there else ""
-
-
-def _has_claim(run: Run) -> bool:
-    """Whether an ended run still keeps its issue from others, until a person discards."""
-    fates = (WorktreeFate.KEPT, WorktreeFate.GONE)
-    return run.worktree_fate in fates and run.outcome != Outcome.SUCCEEDED
-
-
-def _tag(topic: str, facts: Facts, *parts: Shown) -> str:
+def _tag(topic: str, facts: Facts, *parts: object) -> str:
     limits = facts.settings
     told = [
         topic,
@@ -402,7 +441,7 @@ def _tag(topic: str, facts: Facts, *parts: Shown) -> str:
     return hashlib.sha256(repr(told).encode()).hexdigest()[:20]
 
 
-def _told(part: Shown) -> object:
+def _told(part: object) -> object:
     """What of a row or a screen shows on a page and may change without a timeline entry."""
     match part:
         case Project():
@@ -417,9 +456,13 @@ def _told(part: Shown) -> object:
         case Run():
             ended = (part.state, part.outcome, part.settled_at, part.waits_at, part.answered_at)
             cut = (part.turn_interrupted_at, part.budget_stopped_at)
+            moved = [
+                part.has_changed_since(at) for at in (part.answered_at, part.turn_interrupted_at)
+            ]
             link = (part.link_waits, part.deep_link)
+            gates = (part.gate_turn, part.attempts, part.close_asked_at, part.closed_at)
             pull = (part.pull_number, part.pull_state)
-            return (*ended, *cut, *link, *pull, part.head, part.reading.report)
+            return (*ended, *cut, *moved, *link, *gates, *pull, part.head, part.reading.report)
         case AgentProfile():
             held = (part.hold, part.hold_note, part.held_until)
             return (part.pk, part.is_found, part.is_logged_in, part.checked_at, *held)
@@ -430,24 +473,25 @@ def _told(part: Shown) -> object:
             more = (part.git_timeout_seconds, part.people_percent, part.nofile_limit)
             spent = (part.run_tokens_limit, part.run_cost_limit)
             day = (part.day_tokens_limit, part.day_cost_limit)
-            return (*limits, *more, *spent, *day, part.quiet_minutes, part.nudges)
-        case Screen():
-            return (part.text, part.live, part.error)
-    return None
+            kept = (part.fold_days, part.delivery_days)
+            return (*limits, *more, *spent, *day, *kept, part.quiet_minutes, part.nudges)
+    return part
 
 
+# Pages that show each person what they have not hidden.
+_PERSONAL: Mapping[str, Callable[[Lab, Sequence[Hidden]], Any]] = {
+    "overview": queries.overview,
+    "needs": queries.needs,
+}
 _MAKERS: Mapping[str, Callable[[Lab, int], Any]] = {
-    "overview": lambda lab, _: queries.overview(lab),
-    "needs": lambda lab, _: queries.needs(lab),
     "project": queries.project,
-    "run": queries.run,
-    "talk": queries.run,
+    **dict.fromkeys(tabs.ALL, queries.run),
     "group": group_pages.group,
     "issues": queries.frame_of_project,
     "watch": watch_pages.pushed,
     "chrome": lambda lab, _: queries.frame(lab),
     "settings": lambda lab, _: agent_pages.page(lab),
-    "runs": lambda lab, _: queries.runs(lab),
+    "notices": lambda lab, _: queries.frame(lab),
     "audit": lambda lab, _: audit_page.pushed(lab),
     "watches": watch_pages.pushed_list,
     "trial": agent_pages.trial_page,

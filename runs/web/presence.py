@@ -1,4 +1,4 @@
-"""Tells the worker that somebody has a page of a project open, so that its tracker is asked.
+"""Tells the worker that somebody has a page open: so that a tracker is asked, and no push is sent.
 
 An open socket says so once a minute, a page without one whenever it asks what is new.
 """
@@ -14,8 +14,10 @@ from django.db.models import Exists, OuterRef, Q
 
 from runs import wiring
 from runs.core.ports import Lab
+from runs.core.states import RUN_PAGES
 from runs.forges import tracker_cache
 from runs.models import Run, WatchSession
+from runs.notices import pushes
 
 logger = logging.getLogger(__name__)
 
@@ -57,10 +59,29 @@ def _projects(topic: str) -> Q | None:
     kind, _, ident = topic.partition(":")
     if not ident.isdecimal():
         return None
-    rows = {"run": Run.objects, "watch": WatchSession.objects}.get(kind)
-    if rows is not None:
+    rows = Run.objects if kind in RUN_PAGES else WatchSession.objects
+    if kind == "watch" or kind in RUN_PAGES:
         return Q(Exists(rows.filter(pk=int(ident), project=OuterRef("pk"))))
     return Q(pk=int(ident)) if kind in ("project", "issues", "pulls") else None
 
 
 note = Presence().note
+
+
+def look(user_id: int, topic: str) -> None:
+    """A person has a page before them: no push is sent of what it shows. Never raises."""
+    lab = wiring.made()
+    if lab is None:
+        return
+    try:
+        pushes.look(lab, user_id, topic)
+    except DatabaseError as error:
+        logger.warning("who looks was not noted", extra={"error": str(error)})
+
+
+def look_away(user_id: int, topic: str) -> None:
+    """The page was closed or is hidden now. Never raises."""
+    try:
+        pushes.look_away(user_id, topic)
+    except DatabaseError as error:
+        logger.warning("who looked away was not noted", extra={"error": str(error)})

@@ -24,11 +24,11 @@ from django.utils.http import is_same_domain
 
 from runs.web import access, presence
 from runs.web.feed import LOGGED_OUT, OTHER_RIGHTS, Ended, Feed, Watcher
-from runs.web.feed_reader import Audience
+from runs.web.feed_reader import PERSONAL, Audience
 
 HELLO_SECONDS = 5.0
 CHECK_SECONDS = 60.0
-BROKEN = 1011
+BROKEN = 4500  # Autobahn sends no code below 3000 but 1000: the socket would stay open, and silent
 DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 Scope = MutableMapping[str, Any]
@@ -104,6 +104,10 @@ class TopicSocket(AsyncWebsocketConsumer):
                 self._serving.cancel()
                 with suppress(asyncio.CancelledError):
                     await self._serving
+            topic = self.scope["url_route"]["kwargs"]["topic"]
+            # The same page may be open in another tab.
+            if self._person and not self._feed.is_watched(self._person, topic):
+                await database_sync_to_async(presence.look_away)(self._person, topic)
 
     async def connect(self) -> None:
         """Accept first: a browser is only told the reason for closing on an open socket."""
@@ -169,7 +173,8 @@ class TopicSocket(AsyncWebsocketConsumer):
         self._person = user.pk
         topic = self.scope["url_route"]["kwargs"]["topic"]
         await database_sync_to_async(presence.note)(topic)
-        return Audience(topic, may_act)
+        await database_sync_to_async(presence.look)(self._person, topic)
+        return Audience(topic, may_act, self._person if may_act and topic in PERSONAL else 0)
 
 
 @database_sync_to_async

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from functools import lru_cache
 
 from ansi2html import Ansi2HTMLConverter
 from django.utils.safestring import SafeString, mark_safe
+
+from runs.transcript import frames
 
 LINES = 1200
 
@@ -31,6 +35,35 @@ def render(screen: str) -> SafeString:
     parts = [_only_colours(part) for part in _pieces(text)]
     converter = Ansi2HTMLConverter(inline=False, escaped=True, linkify=False, scheme="ansi2html")
     return mark_safe(converter.convert("".join(parts), full=False))  # noqa: S308  (escaped by the converter)
+
+
+@lru_cache(8192)
+def line(text: str) -> SafeString:
+    """One line of a screen, with the colours that are in force in it, as HTML."""
+    return render(text)
+
+
+def lines(texts: Iterable[str]) -> list[SafeString]:
+    """Each line of a screen as HTML of its own."""
+    return [line(text) for text in texts]
+
+
+def screen_lines(screen: str) -> list[SafeString]:
+    """The last lines of a screen, each as HTML of its own."""
+    found = frames.coloured(screen.replace("\r\n", "\n"))
+    return lines(found[-LINES:])
+
+
+def coloured(text: str) -> str:
+    """A line with its colours and nothing else that a terminal would obey."""
+    return "".join(
+        piece if _COLOUR.fullmatch(piece) else _OTHER.sub("", piece) for piece in _pieces(text)
+    ).replace("\n", " ")
+
+
+def plain(text: str) -> str:
+    """A line without colours or anything else that a terminal would obey."""
+    return _COLOUR.sub("", coloured(text))
 
 
 def nearest(red: int, green: int, blue: int) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from runs.core.states import NoticeKind, Outcome
+from runs.core.states import GOOD, NoticeKind, Outcome
 
-_GOOD = {Outcome.SUCCEEDED, Outcome.NO_CHANGE}
 _BAD = {Outcome.DIED, Outcome.TIMED_OUT, Outcome.FAILED, Outcome.REJECTED}
 _KIND_TONES = {
     NoticeKind.PROJECT_FAILED: "bad",
@@ -25,6 +25,8 @@ _KIND_TONES = {
     NoticeKind.AGENT_HELD: "warn",
     NoticeKind.AGENT_HELD_STILL: "warn",
     NoticeKind.AGENT_RELEASED: "live",
+    NoticeKind.HOST_SILENT: "bad",
+    NoticeKind.HOST_BACK: "live",
     NoticeKind.START_REFUSED: "warn",
     NoticeKind.CLOCK_SET: "warn",
     NoticeKind.PASSKEY_REFUSED: "warn",
@@ -52,6 +54,11 @@ _KIND_TONES = {
     NoticeKind.MONITOR_CHECKPOINT: "info",
     NoticeKind.MONITOR_INVESTIGATE: "warn",
     NoticeKind.MONITOR_WARNED: "warn",
+    NoticeKind.RUN_CHECKING: "live",
+    NoticeKind.RUN_REENTERED: "live",
+    NoticeKind.GATE_PASSED: "good",
+    NoticeKind.GATE_FAILED: "bad",
+    NoticeKind.ISSUE_CLOSED: "good",
     NoticeKind.VALIDATION_PASSED: "good",
     NoticeKind.VALIDATION_FAILED: "bad",
     NoticeKind.VALIDATION_FIXED: "good",
@@ -71,6 +78,13 @@ def duration(length: timedelta) -> str:
         return f"{hours} h {minutes} min" if minutes and hours < 10 else f"{hours} h"
     days = hours // 24
     return f"{days} day" if days == 1 else f"{days} days"
+
+
+def took(seconds: float | None) -> str:
+    """How long a command took, to a tenth of a second below a minute; empty when that is unknown."""
+    if seconds is None:
+        return ""
+    return f"{seconds:.1f} s" if seconds < 60 else duration(timedelta(seconds=seconds))
 
 
 def threshold(length: timedelta) -> str:
@@ -97,7 +111,7 @@ def one_line(text: str, length: int) -> str:
 
 def outcome_tone(outcome: str) -> str:
     """The colour class of an outcome; calm for the neutral ones."""
-    if outcome in _GOOD:
+    if outcome in GOOD:
         return "good"
     return "bad" if outcome in _BAD else "calm"
 
@@ -106,9 +120,21 @@ def outcome_words(outcome: str) -> str:
     return Outcome(outcome).words if outcome else ""
 
 
+_KINDS: Mapping[str, str] = {
+    NoticeKind.PERSON_IN: "person logged in",
+    NoticeKind.PERSON_OUT: "person logged out",
+    NoticeKind.RUN_STARTING: "run requested",
+    NoticeKind.RUN_REAPED: "run cleaned up",
+    NoticeKind.AUTO_CHANGED: "automatic work changed",
+    NoticeKind.AUTO_PAUSED: "automatic work paused",
+    NoticeKind.STREAK_RESET: "automatic work resumed",
+    NoticeKind.LOGIN_CHANGED: "agent login changed",
+}
+
+
 def kind_words(kind: str) -> str:
-    """`run.starting` is for programs; a person reads two words."""
-    return kind.replace(".", " ").replace("_", " ")
+    """`run.checking` is for programs; a person reads words."""
+    return _KINDS.get(kind) or kind.replace(".", " ").replace("_", " ")
 
 
 def notice_tone(kind: str, outcome: str = "") -> str:

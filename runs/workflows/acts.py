@@ -13,6 +13,7 @@ from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
 from runs.groups import monitors
+from runs.hosts import facts
 from runs.models import MonitorPreset, Project, TaskGroup, Workflow, WorkflowPhase
 from runs.timeline import announce
 from runs.workflows import rules
@@ -63,7 +64,7 @@ def start(
         made = Workflow.objects.create(
             project=project,
             name=name,
-            host=lab.host,
+            host=facts.carrier(lab, project),
             ceiling_seconds=ceiling_seconds,
             started_at=now,
             started_by=by,

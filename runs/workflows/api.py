@@ -95,12 +95,9 @@ class Workflows(BaseModel):
 )
 def workflow_list(request: HttpRequest, project_id: ProjectId, wanted: Query[Paging]) -> Workflows:
     """The workflows of a project with their phases, newest first."""
-    rows = Workflow.objects.filter(project=project_of(project_id)).order_by("-pk")
-    if wanted.cursor is not None:
-        rows = rows.filter(pk__lt=wanted.cursor)
-    found = list(rows.prefetch_related("phases")[: wanted.limit + 1])
-    page, last = showing.cut(found, wanted.limit)
-    return Workflows(items=[_shown(row) for row in page], next=last.pk if last else None)
+    rows = Workflow.objects.filter(project=project_of(project_id))
+    page, cursor = showing.page(rows.prefetch_related("phases"), wanted)
+    return Workflows(items=[_shown(row) for row in page], next=cursor)
 
 
 @router.post(

@@ -8,7 +8,7 @@ from typing import Any
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 
 from runs.models import Project, Workflow
-from runs.overview.attention_rules import WorkflowNeeds
+from runs.overview.need_facts import WorkflowNeeds
 
 AT_MOST = 200
 

@@ -9,20 +9,20 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from runs import wiring
 from runs.groups import pages as group_pages
-from runs.issues import live as issue_live
 from runs.issues.pages import read_filter
 from runs.models import Project, WorkflowPhase
-from runs.web import access, answers
+from runs.web import access, answers, live
 from runs.web.access import act, look, username
+from runs.web.live import Live
 from runs.workflows import acts, pages
 from runs.workflows.forms import WorkflowForm
 
-LIST = {"workflow-rows": "workflows/_rows.html"}
+LIST = {"workflow-rows": "workflows/_rows"}
 PARTS = {
-    "workflow-head": "workflows/_head.html",
-    "workflow-phases": "workflows/_phases.html",
-    "workflow-facts": "workflows/_facts.html",
-    "workflow-feed": "workflows/_feed.html",
+    "workflow-head": "workflows/_head",
+    "workflow-phases": "workflows/_phases",
+    "workflow-facts": "workflows/_facts",
+    "workflow-feed": "workflows/_feed",
 }
 STOPPED = "The workflow was stopped. Tasks and workers go on."
 OVER = "It had ended already. Nothing was changed."
@@ -47,8 +47,7 @@ def workflows(request: HttpRequest, project_id: int) -> HttpResponse:
 def workflows_live(request: HttpRequest, project_id: int) -> HttpResponse:
     """The list as it is now."""
     project = group_pages.project_of(project_id)
-    page = read_filter(request.GET).page
-    return issue_live.refresh(request, project, LIST, lambda: dict(pages.workflows(project, page)))
+    return live.refresh(request, _rows(request, project))
 
 
 @require_GET
@@ -56,10 +55,8 @@ def workflows_live(request: HttpRequest, project_id: int) -> HttpResponse:
 def workflow(request: HttpRequest, project_id: int, workflow_id: int) -> HttpResponse:
     """One workflow: its phases, each with the bar of its group."""
     project = group_pages.project_of(project_id)
-    facts = _facts(project, workflow_id)
-    return issue_live.page(
-        request, project, "workflows/workflow.html", facts, "workflow-live", workflow_id
-    )
+    shown, at = _parts(project, workflow_id), (project_id, workflow_id)
+    return live.page(request, "workflows/workflow.html", shown, "runs:workflow-live", *at)
 
 
 @require_GET
@@ -67,7 +64,7 @@ def workflow(request: HttpRequest, project_id: int, workflow_id: int) -> HttpRes
 def workflow_live(request: HttpRequest, project_id: int, workflow_id: int) -> HttpResponse:
     """Its live parts."""
     project = group_pages.project_of(project_id)
-    return issue_live.refresh(request, project, PARTS, _facts(project, workflow_id))
+    return live.refresh(request, _parts(project, workflow_id))
 
 
 @require_POST
@@ -98,15 +95,20 @@ def restart(
     return _answer(request, project, workflow_id, won, AGAIN if won else NOT_HELD)
 
 
-def _facts(project: Project, workflow_id: int) -> issue_live.Facts:
-    return lambda: dict(pages.workflow(project, workflow_id))
+def _parts(project: Project, workflow_id: int) -> Live:
+    return live.of_project(project, PARTS, lambda: pages.workflow(project, workflow_id))
+
+
+def _rows(request: HttpRequest, project: Project) -> Live:
+    page = read_filter(request.GET).page
+    return live.of_project(project, LIST, lambda: pages.workflows(project, page))
 
 
 def _answer(
     request: HttpRequest, project: Project, workflow_id: int, won: bool, text: str
 ) -> HttpResponse:
     back = reverse("runs:workflow", args=[project.pk, workflow_id])
-    found = issue_live.regions(request, project, PARTS, _facts(project, workflow_id))
+    found = live.regions(request, _parts(project, workflow_id))
     return answers.done(request, found, back, text, "success" if won else "info")
 
 
@@ -134,12 +136,7 @@ def _started(request: HttpRequest, project: Project) -> HttpResponse:
 def _list(
     request: HttpRequest, project: Project, form: WorkflowForm, status: int = 200
 ) -> HttpResponse:
-    page = read_filter(request.GET).page
-    return issue_live.page(
-        request,
-        project,
-        "workflows/list.html",
-        lambda: {**pages.workflows(project, page), "form": form},
-        "workflows-live",
-        status=status,
+    shown, at = _rows(request, project), "runs:workflows-live"
+    return live.page(
+        request, "workflows/list.html", shown, at, project.pk, status=status, form=form
     )

@@ -141,16 +141,16 @@ def test_a_start_is_refused_with_the_time(held, world, anna):
 
 def test_the_overview_asks_no_more_for_held_agents(held, anna, django_assert_num_queries):
     _page(anna, "/")
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         _page(anna, "/")
     AgentProfile.objects.update(hold="", hold_note="", held_at=None, held_until=None)
     Run.objects.update(state="working", held_at=None)
-    with django_assert_num_queries(6):
+    with django_assert_num_queries(7):
         _page(anna, "/")
 
 
 def test_a_watch_session_says_what_keeps_it(held, world):
-    from runs.dispatch import acts as auto
+    from runs.watch import switch as auto
 
     ready(world, "8")
     held.project.parallel_runs = 3
@@ -187,14 +187,14 @@ def test_the_api_tells_of_held_runs_and_agents_and_tries_again(held, anna):
     for _ in range(2):
         answer = program.post(f"/agents/{held.profile_id}/try-again")
         assert (answer.status_code, answer.json()["hold"]) == (200, None)
-    assert program.post("/agents/999/try-again").status_code == 404
+    assert program.post("/agents/987654321/try-again").status_code == 404
 
 
 def test_the_project_page_says_why_nothing_starts_and_offers_to_try_again(held, anna):
     text = _page(anna, f"/projects/{held.project_id}/")
-    assert re.search("<b>Claude: usage limit reached.</b ?> Nothing starts with it until", text)
+    assert re.search(r"Claude: usage limit reached\.\s+Nothing starts with it until", text)
     assert f'formaction="/settings/agents/{held.profile_id}/try-again"' in text
 
 
 def test_the_list_of_runs_marks_a_held_one(held, anna):
-    assert '<span class="dot warn"></span>held' in _page(anna, "/runs/")
+    assert '<span class="dot warn"></span>held' in _page(anna, "/history/")

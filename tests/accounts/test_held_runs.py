@@ -7,20 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from runs import tick
-from runs.accounts import hold_rules, holds, logins, resuming
+from runs import sweep, tick
+from runs.accounts import choice as agent_choice
+from runs.accounts import hold_rules, holds, logins
 from runs.accounts.held import wait_of
 from runs.accounts.refusal_rules import Refused
 from runs.core.states import Outcome, RunState, Trouble
-from runs.dispatch import acts as auto
 from runs.dispatch import reserve, start_requests
-from runs.kept import sweep
 from runs.kept.discard import DiscardRefused, discard
-from runs.lifecycle import launch, stop
+from runs.lifecycle import launch, resuming, stop
 from runs.models import AgentProfile, Host, Notice, Project, Run, Settings, WatchSession
-from runs.overview import away
-from runs.settings import agent_choice
+from runs.stop_project import stop_project
 from runs.watch import acts as watches
+from runs.watch import switch as auto
 from runs.watch.session import Terms
 from tests import make
 from tests.fakes import START, World
@@ -454,7 +453,7 @@ def test_an_agent_that_still_works_at_its_turn_is_not_held(world, project):
 
 def test_stop_ends_a_held_run_and_keeps_its_work(world, project):
     run = _turned_away(world, project)
-    assert stop.stop_all(world.lab, project, "anna") == 1
+    assert stop_project(world.lab, project, "anna") == 1
     run.refresh_from_db()
     assert (run.outcome, run.worktree_fate) == (Outcome.STOPPED, "kept")
     world.clock.forward(hours=3)
@@ -631,12 +630,6 @@ def test_another_model_releases_what_was_refused_one_and_is_used(world, project)
     run.refresh_from_db()
     assert (run.state, run.model) == (RunState.WORKING, "a")
     assert "a" in world.sessions.orders[run.session].argv
-
-
-def test_whoever_comes_back_is_told_of_the_hold(world, project):
-    _turned_away(world, project)
-    told = away.away(START - timedelta(hours=1), START + timedelta(hours=1))
-    assert [one.kind for one in told.pauses] == ["agent.held"]
 
 
 class Killed(BaseException):

@@ -191,6 +191,7 @@ def test_two_people_share_one_log_in_and_one_of_two_codes_is_typed(
     assert len(world.sessions.typed) == 1
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("kind", ["nobody comes", "the web process was killed", "it is ended"])
 def test_nothing_stays_behind(world: World, profile: AgentProfile, kind: str) -> None:
     attempt = begun(world, profile)

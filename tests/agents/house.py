@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from tests.world import stories
 
 ROOT = Path(__file__).resolve().parents[2]
 CLAUDE, PRINT, CODEX = "Claude Code", "Claude Code (print)", "Codex"
+LOOK_EVERY = 1.0
 KEY = "sk-ant-scripted-0123456789-abcdefghijkl"
 
 
@@ -87,6 +89,15 @@ class AgentHouse:
         found.save()
         return found
 
+    def codex_on_screen(self, *flags: str) -> AgentProfile:
+        """Codex as a person works with it; no shipped profile starts it so."""
+        found = self.profile(CODEX)
+        quiet = ("-c", "check_for_update_on_startup=false", "-c", "analytics.enabled=false")
+        found.argv = ["codex", *quiet, *flags, "{prompt}"]
+        found.mode, found.output, found.login_command = "interactive", "", []
+        found.save()
+        return found
+
     def project(self, profile: AgentProfile, name: str = "demo") -> Project:
         """A project on the built-in tracker, whose issue 1 is ready."""
         made = self.real.project(name, tracker="builtin")
@@ -123,15 +134,42 @@ class AgentHouse:
 
     def until(self, run: Run, happened: Callable[[Run], object], seconds: float = PATIENCE) -> Run:
         """Look as the worker does until something is so; says what the session showed if it never is."""
-        end = time.monotonic() + seconds
-        while True:
-            stories.look(self.real)
-            stories.work(self.real)
+
+        def is_so() -> bool:
             run.refresh_from_db()
-            if happened(run):
-                return run
-            assert time.monotonic() < end, self.told(run)
-            time.sleep(0.25)
+            return bool(happened(run))
+
+        self.look_until(is_so, lambda: self.told(run), seconds)
+        return run
+
+    def look_until(
+        self, happened: Callable[[], bool], told: Callable[[], object], seconds: float = PATIENCE
+    ) -> None:
+        """Look when a program asked or left something, and each second, until something is so.
+
+        On a busy machine more rarely: looks must not take the time from whom they wait for.
+        """
+        end = time.monotonic() + seconds
+        before, next_at = None, 0.0
+        while True:
+            signs, now = self._signs(), time.monotonic()
+            if signs != before or now >= next_at:
+                stories.look(self.real)
+                stories.work(self.real)
+                if happened():
+                    return
+                took = time.monotonic() - now
+                assert time.monotonic() < end, told()
+                before, next_at = signs, time.monotonic() + max(LOOK_EVERY, 10 * took)
+            time.sleep(0.1)
+
+    def _signs(self) -> object:
+        """What changes when a program goes on: requests of the model, what lies in the runs' folders."""
+        sizes = {}
+        for path in self.real.paths.run_folders.rglob("*"):
+            with contextlib.suppress(OSError):
+                sizes[path] = path.lstat().st_size
+        return len(self.model.all_asked()), sizes
 
     def until_over(self, run: Run, seconds: float = PATIENCE) -> Run:
         """Wait until the run has ended and is settled."""

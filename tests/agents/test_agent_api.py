@@ -171,9 +171,9 @@ def test_a_run_sees_and_writes_only_its_own_project(agent: Client, run: Run, wor
     make.a_project("other")
 
     assert "secret" not in text_of(agent.get("/agent/issues"))
-    denied(agent.get("/agent/issues/99"), 404, "not_found")
+    denied(agent.get("/agent/issues/987654321"), 404, "not_found")
     denied(agent.get("/agent/pull"), 404, "not_found")
-    denied(sent(agent, "/agent/issues/99/comments", body="b"), 404, "not_found")
+    denied(sent(agent, "/agent/issues/987654321/comments", body="b"), 404, "not_found")
 
 
 @pytest.mark.parametrize("data", [b"[]", b"{", b'"x"', b"\xff", b'{"body": 7}', b"[" * 100_000])

@@ -61,7 +61,7 @@ def test_check_again_asks_the_worker_and_changes_nothing_by_looking(
     assert world.queue.checks == []
     assert anna.post(address).status_code == 303
     assert world.queue.checks == [profile.pk]
-    assert anna.post("/settings/agents/999/check").status_code == 404
+    assert anna.post("/settings/agents/987654321/check").status_code == 404
 
 
 def test_a_refresh_of_the_cards_is_304_until_something_was_found_out(

@@ -127,7 +127,9 @@ def test_claude_code_tells_the_error_that_ended_its_turn(house):
         True,
     )
     assert run.began_at is not None
-    assert Notice.objects.filter(run=run, kind="run.held").count() == 1
+    held = Notice.objects.filter(run=run, kind="run.held")
+    house.until(run, lambda run: held.exists())
+    assert held.count() == 1
 
 
 def test_claude_code_tells_that_it_waits_for_a_next_word(house):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import time
 from datetime import timedelta
 
 import pytest
 
 from runs.core.states import Outcome, RunState
-from runs.dispatch import acts as auto
 from runs.models import AgentProfile, Project, Run
+from runs.watch import switch as auto
 from tests.agents.house import CLAUDE, CODEX, PRINT, work_on
 from tests.agents.script import Refuse, Shell
 from tests.patience import PATIENCE
@@ -31,7 +30,6 @@ def _goes_on(house, minutes=90):  # type: ignore[no-untyped-def]
 
 REFUSED = [
     pytest.param(500, "api_error", "Internal server error", "overload", id="500"),
-    pytest.param(429, LIMIT, "This request would exceed your rate limit", "limit", id="429"),
     pytest.param(401, "authentication_error", "invalid x-api-key", "login", id="401"),
 ]
 
@@ -104,14 +102,12 @@ def test_a_usage_limit_in_the_night_costs_no_issue_and_work_goes_on_after_the_re
     ]
 
 
-def _until(house, happened, seconds=PATIENCE):  # type: ignore[no-untyped-def]
-    end = time.monotonic() + seconds
-    while not happened():
-        stories.look(house.real)
-        stories.work(house.real)
-        told = [(r.issue_key, r.outcome or r.state, r.reason) for r in Run.objects.all()]
-        assert time.monotonic() < end, (told, AgentProfile.objects.values_list("hold", "hold_note"))
-        time.sleep(0.2)
+def _until(house, happened):  # type: ignore[no-untyped-def]
+    def told():  # type: ignore[no-untyped-def]
+        runs = [(r.issue_key, r.outcome or r.state, r.reason) for r in Run.objects.all()]
+        return runs, AgentProfile.objects.values_list("hold", "hold_note")
+
+    house.look_until(happened, told)
 
 
 def test_a_model_that_the_account_may_not_use_advises_no_log_in(house):

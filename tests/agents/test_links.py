@@ -12,10 +12,10 @@ from django.core.exceptions import ValidationError
 from django.test import Client
 
 from runs import tick
-from runs.agents import linking, links
+from runs.agents import linking
 from runs.agents.on_machine import AgentRegistry
 from runs.core.ports import Registry
-from runs.lifecycle import reaper
+from runs.lifecycle import progress, reaper
 from runs.lifecycle.stop import stop
 from runs.models import AgentProfile, Project, Run, Settings
 from tests import make
@@ -166,7 +166,7 @@ def test_a_reaped_run_has_no_link(anna: Client, world: World, run: Run) -> None:
 
 def test_an_agent_that_was_removed_has_no_link(world: World, run: Run) -> None:
     AgentProfile.objects.all().delete()
-    assert links.look_up(world.lab, [run]) == 1
+    assert progress.look_up_links(world.lab, [run]) == 1
     run.refresh_from_db()
     assert (run.deep_link, run.link_waits) == ("", False)
 

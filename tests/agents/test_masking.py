@@ -11,7 +11,6 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from runs.lifecycle import reaper
 from runs.models import Project, Run
 from tests import make
 from tests.agents.house import CLAUDE, CODEX, KEY, PRINT
@@ -71,7 +70,7 @@ def test_an_interactive_agent_shows_no_key_while_it_works_and_afterwards(house):
     run = house.until(run, lambda run: "I found" in _screen(house, run), PATIENCE)
     assert "[hidden]" in _screen(house, run)
     _shows_nothing(house, project, run)
-    house.real.lab.sessions.kill(run.session, reaper.marker(house.real.lab, run))
+    house.real.lab.sessions.kill(run.session, run.marker(house.real.lab.paths))
     run = house.until_over(run, PATIENCE)
     _shows_nothing(house, project, run)
 
@@ -105,6 +104,10 @@ def _pages(project: Project, run: Run) -> Iterator[tuple[str, str]]:
     paths = [
         reverse("runs:run", args=[run.pk]),
         reverse("runs:run-live", args=[run.pk]),
+        *(
+            reverse(f"runs:run-{tab}", args=[run.pk])
+            for tab in ("terminal", "changes", "prompt", "raw")
+        ),
         reverse("runs:project", args=[project.pk]),
         reverse("admin:runs_run_change", args=[run.pk]),
         reverse("admin:runs_run_changelist"),

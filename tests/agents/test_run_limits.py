@@ -34,10 +34,10 @@ def test_an_agent_is_told_that_its_limit_is_near_and_ended_when_it_is_reached(ho
     first = [Shell("echo work > half-done"), Shell("true"), Shell("true"), HOLD]
     house.model.script(*first, Shell("sleep 100"), Say("Done."))
     run = house.start(interactive(house, name))
-    run = house.until(run, lambda run: run.limits_told, 60)
+    run = house.until(run, lambda run: run.limits_told)
     assert (run.outcome, run.limits_told) == ("", "run_tokens")
     (Path(run.worktree) / "go-on").touch()
-    run = house.until_over(run, 60)
+    run = house.until_over(run)
     assert run.outcome == Outcome.OVER_LIMIT, house.told(run)
     assert run.reason.startswith("the limit of tokens for one run is reached: ")
     # The model was told between two of its tool calls, once.

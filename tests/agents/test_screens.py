@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.lifecycle import observe
+from runs.transcript import screens
 from runs.waits import rules
 
 SCREENS = Path(__file__).with_name("screens")
@@ -25,7 +25,7 @@ SCREENS = Path(__file__).with_name("screens")
     ],
 )
 def test_the_last_line_is_about_the_work(screen: str, line: str) -> None:
-    found = observe.last_line((SCREENS / f"{screen}.txt").read_text())
+    found = screens.last_line((SCREENS / f"{screen}.txt").read_text())
     assert found.startswith(line)
     assert bool(found) == bool(line)
 
@@ -48,7 +48,7 @@ def test_the_last_line_is_about_the_work(screen: str, line: str) -> None:
     ],
 )
 def test_other_lines_stay(screen: str, line: str) -> None:
-    assert observe.last_line(screen) == line
+    assert screens.last_line(screen) == line
 
 
 @pytest.mark.parametrize(
@@ -81,4 +81,4 @@ def test_no_other_screen_shows_a_dialog() -> None:
 
 
 def shown(screen: str) -> rules.Dialog:
-    return rules.dialog(observe.plain(observe.tidy((SCREENS / f"{screen}.txt").read_text())))
+    return rules.dialog(screens.plain(screens.tidy((SCREENS / f"{screen}.txt").read_text())))

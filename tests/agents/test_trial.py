@@ -185,6 +185,7 @@ def test_a_second_press_gets_the_trial_that_is_open(world: World, profile: Agent
     assert trial.ask(world.lab, other, "bob") != first
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "wrong",
     [

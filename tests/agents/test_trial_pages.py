@@ -50,7 +50,7 @@ def test_the_cost_is_said_before_and_nothing_starts_by_looking(
     assert (answer.status_code, answer["Location"]) == (303, f"/settings/trials/{made.pk}/")
     assert world.queue.trials == [made.pk]
     assert anna.post(address)["Location"] == answer["Location"]
-    assert anna.post("/settings/agents/999/try").status_code == 404
+    assert anna.post("/settings/agents/987654321/try").status_code == 404
 
 
 def test_only_admins_try_agents(anna: Client, vera: Client, profile: AgentProfile) -> None:
@@ -87,7 +87,7 @@ def test_a_trial_is_shown_step_by_step_and_counts_as_no_run(
     assert anna.get(f"{page}live", headers=again).status_code == 304
     assert "failed" in text_of(anna.get("/settings/"))
     assert not Run.objects.exists()
-    assert anna.get("/settings/trials/999/").status_code == 404
+    assert anna.get("/settings/trials/987654321/").status_code == 404
 
 
 def test_stop_is_for_those_who_may_act(
@@ -99,7 +99,7 @@ def test_stop_is_for_those_who_may_act(
     assert anna.post(address).status_code == 303
     made.refresh_from_db()
     assert made.state == "stopped"
-    assert anna.post("/settings/trials/999/stop").status_code == 404
+    assert anna.post("/settings/trials/987654321/stop").status_code == 404
 
 
 GOOD = (

@@ -6,11 +6,11 @@ import threading
 from datetime import UTC, datetime, timedelta
 
 from runs.core.states import NoticeKind, Wait
-from runs.lifecycle import observe
 from runs.models import Notice
+from runs.transcript import screens
 from runs.waits import acts
 from tests.agents import script
-from tests.agents.house import CODEX, work_on
+from tests.agents.house import work_on
 from tests.agents.script import Say, Shell
 from tests.real import git
 
@@ -71,20 +71,10 @@ def allow(house, run):  # type: ignore[no-untyped-def]
     acts.choose(house.real.lab, run, 1, since=run.waits_at, mark=form.mark, by="anna")
 
 
-def codex(house, *flags):  # type: ignore[no-untyped-def]
-    """Codex as a person works with it: on a screen, and asking before it does something."""
-    profile = house.profile(CODEX)
-    quiet = ("-c", "check_for_update_on_startup=false", "-c", "analytics.enabled=false")
-    profile.argv = ["codex", *quiet, *flags, "{prompt}"]
-    profile.mode, profile.output, profile.login_command = "interactive", "", []
-    profile.save()
-    return profile
-
-
 def test_codex_asks_for_a_permission_and_is_answered(house):
     """First whether it may trust the folder, which no hook tells; then for a command, which one does."""
     house.model.script(Shell("git tag asked", "May I?"), Say("Done."))
-    project = house.project(codex(house, "-a", "on-request", "-s", "workspace-write"))
+    project = house.project(house.codex_on_screen("-a", "on-request", "-s", "workspace-write"))
     run = house.until(house.start(project), lambda run: run.waits)
     assert (run.waits, "Trust this folder?" in house.screen(run)) == (Wait.QUESTION, True)
     allow(house, run)
@@ -104,12 +94,12 @@ def test_codex_stops_at_the_key_and_goes_on_with_what_it_is_told(house):
     """The model is still thinking."""
     thought = threading.Event()
     model = house.model.script(script.Wait(thought), Say("Thought."))
-    project = house.project(codex(house, "--dangerously-bypass-approvals-and-sandbox"))
+    project = house.project(house.codex_on_screen("--dangerously-bypass-approvals-and-sandbox"))
     run = house.start(project)
     run = house.until(run, lambda run: run.waits or run.began_at)
     if run.waits:
         allow(house, run)
-    run = house.until(run, lambda run: "esc to interrupt" in observe.plain(house.screen(run)))
+    run = house.until(run, lambda run: "esc to interrupt" in screens.plain(house.screen(run)))
     acts.interrupt(house.real.lab, run, by="anna")
     run = house.until(run, lambda run: run.waits == Wait.IDLE)
     thought.set()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from runs import tick
 from runs.core.states import AnswerCode, Outcome, ProjectState, RunState
+from runs.kept import removal
 from runs.models import AgentProfile, Notice, Project, Run, Settings, StartRequest
 from runs.projects import acts as projects
 from tests import make
-from tests.api.program import Program, denied
+from tests.api.program import V1, Program, denied
 from tests.fakes import START, World
 from tests.pulls.review_desk import Review
 from tests.web import board_rows as rows
@@ -52,7 +54,7 @@ def test_projects_are_listed_in_pages_and_shown(program: Program, world: World) 
     assert shown.json() == first["items"][0]
     assert shown.json()["created_at"] == "2026-11-21T12:00:00Z"
     assert "ghp_secret" not in text_of(shown)
-    denied(program.get("/projects/999"), 404, "not_found")
+    denied(program.get("/projects/987654321"), 404, "not_found")
 
 
 def test_a_project_is_added_by_the_verb_of_the_form(program: Program, world: World) -> None:
@@ -106,7 +108,7 @@ def test_a_failed_clone_is_tried_again_or_forgotten(program: Program, world: Wor
     Project.objects.update(state=ProjectState.FAILED)
     gone = program.send("DELETE", f"/projects/{added}")
     assert (gone.status_code, gone.json()["state"]) == (202, "removing")
-    projects.carry_out(world.lab, added)
+    removal.carry_out(world.lab, added)
     assert not Project.objects.exists()
     assert ("anna", "shop: is being removed") in told()
 
@@ -149,6 +151,31 @@ def test_issues_are_written_narrowed_and_paged(program: Program, project: Projec
     first = program.get(at, state="all", limit=2).json()
     assert (first["next"], numbers(state="all", limit=2, cursor=first["next"])) == (2, [1])
     assert program.get(f"/projects/{project.pk}/labels").json()["items"][0] == "bug"
+
+
+def test_an_issue_that_somebody_else_changed_is_not_overwritten_with_its_old_mark(
+    program: Program, project: Project
+) -> None:
+    path = f"/projects/{project.pk}/issues"
+    at = f"{path}/{program.post(path, {'title': 'Old', 'body': ''}).json()['number']}"
+
+    def patch(title: str, mark: str) -> Any:
+        return program.client.generic(
+            "PATCH",
+            f"{V1}{at}",
+            json.dumps({"title": title}),
+            content_type="application/json",
+            headers={"If-Match": mark},
+        )
+
+    seen = program.get(at)["ETag"]
+    assert program.send("PATCH", at, {"title": "Theirs"}).status_code == 200
+    denied(patch("Mine", seen), 412, "changed")
+    assert program.get(at).json()["title"] == "Theirs"
+    answer = patch("Mine", program.get(at)["ETag"])
+    assert (answer.status_code, answer.json()["title"]) == (200, "Mine")
+    assert answer["ETag"] == program.get(at)["ETag"]
+    assert patch("Whatever it is", "*").status_code == 200
 
 
 def test_an_issue_goes_its_whole_way(program: Program, project: Project) -> None:

@@ -19,7 +19,7 @@ from tests.web.daphne_fixture import Served
 
 @pytest.fixture(scope="module")
 def web(prepared_state: Path) -> Iterator[Served]:
-    """One web process for all tests that leave it as it is; each has people of its own."""
+    """One web process for all of them, which the last ones break, kill and end; each has people of its own."""
     folder = Path(tempfile.mkdtemp(prefix="lab-stream-"))
     databases.copy(prepared_state, folder)
     made = Served(folder)
@@ -61,16 +61,6 @@ def test_an_entry_arrives_within_a_second_with_its_id(web: Served) -> None:
         comes_within(1, arrives)
 
 
-def test_a_lost_ring_costs_no_more_than_the_safety_poll(served: Served) -> None:
-    _, token = token_of(served)
-    with opened(served, token) as stream:
-        served.do("tell('rung')")
-        stream.entries(1)
-        served.paths.feed_socket(served.web_pid).unlink()
-        served.do("tell('nobody rang')")
-        assert stream.entries(1)[0].data["text"] == "nobody rang"
-
-
 @pytest.mark.both_databases
 def test_a_stream_is_resumed_by_the_last_id_without_loss_or_repeats(web: Served) -> None:
     _, token = token_of(web)
@@ -84,19 +74,6 @@ def test_a_stream_is_resumed_by_the_last_id_without_loss_or_repeats(web: Served)
             seen += [event.id for event in got]
             last = seen[-1]
         assert seen == writing.result(PATIENCE)
-
-
-def test_a_killed_web_process_loses_nothing(served: Served) -> None:
-    _, token = token_of(served)
-    with opened(served, token) as stream:
-        served.do("tell('before')")
-        last = stream.entries(1)[0].id
-        served.kill()
-        assert stream.event() is None
-    told = served.do("result = [tell('one'), tell('two')]")
-    served.start()
-    with opened(served, token, last=str(last)) as stream:
-        assert [event.id for event in stream.entries(2)] == told
 
 
 def test_without_an_id_it_begins_with_what_comes_next(web: Served) -> None:
@@ -183,11 +160,35 @@ def test_an_open_stream_holds_no_thread_and_there_are_not_endlessly_many(web: Se
     assert "Traceback" not in web.log()
 
 
-def test_a_web_process_ends_calmly_with_streams_open(served: Served) -> None:
-    _, token = token_of(served)
-    with opened(served, token):
-        served.stop()
-    assert "took too long to shut down" not in served.log()
-    assert "Traceback" not in served.log()
-    assert "was never retrieved" not in served.log()
-    assert not list(served.paths.feed.iterdir())
+def test_a_lost_ring_costs_no_more_than_the_safety_poll(web: Served) -> None:
+    _, token = token_of(web)
+    with opened(web, token) as stream:
+        web.do("tell('rung')")
+        stream.entries(1)
+        web.paths.feed_socket(web.web_pid).unlink()
+        web.do("tell('nobody rang')")
+        assert stream.entries(1)[0].data["text"] == "nobody rang"
+
+
+def test_a_killed_web_process_loses_nothing(web: Served) -> None:
+    _, token = token_of(web)
+    with opened(web, token) as stream:
+        web.do("tell('before')")
+        last = stream.entries(1)[0].id
+        web.kill()
+        assert stream.event() is None
+    told = web.do("result = [tell('one'), tell('two')]")
+    web.start()
+    with opened(web, token, last=str(last)) as stream:
+        assert [event.id for event in stream.entries(2)] == told
+
+
+def test_a_web_process_ends_calmly_with_streams_open(web: Served) -> None:
+    _, token = token_of(web)
+    with opened(web, token):
+        web.stop()
+    assert "took too long to shut down" not in web.log()
+    assert "Traceback" not in web.log()
+    assert "was never retrieved" not in web.log()
+    # What the killed one left, the one after it took away.
+    assert not list(web.paths.feed.iterdir())

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from runs.dispatch import acts as auto
-from runs.models import Project, Validation, WatchSession
+from runs.models import Notice, Project, Validation, WatchSession
+from runs.watch import switch as auto
 from tests.api.program import Program, denied
 from tests.fakes import START, World
 from tests.watch.watch_day import WATCH, Day
@@ -42,6 +42,39 @@ def test_a_session_is_opened_shown_listed_and_ended(program: Program, day: Day) 
     day.tick().wait(5)
     ended = program.get(address).json()
     assert (ended["code"], ended["reason"], ended["state"]) == (130, "interrupted", "ended")
+
+
+@pytest.mark.row("MALA-V-60", "MALA-V-69", "MALA-V-70", level="contract")
+def test_a_session_has_switches_of_its_own_over_the_checks(program: Program, day: Day) -> None:
+    wish = {"disable_validations": ["review", "e2e"], "coverage_threshold": 90}
+    told = program.post(at(day), wish).json()
+    assert (told["disable_validations"], told["coverage_threshold"]) == (["e2e", "review"], 90)
+    assert told["keep_worktrees"] is None
+    assert WatchSession.objects.get().switches == {
+        "disabled": ["e2e", "review"],
+        "coverage_threshold": 90.0,
+        "keep_worktrees": None,
+    }
+    text = "without e2e, review, 90 % coverage needed"
+    assert Notice.objects.get(kind="watch.opened").text.endswith(text)
+
+
+@pytest.mark.row("MALA-V-68", level="contract")
+@pytest.mark.parametrize(
+    "wish",
+    [
+        {"disable_validations": ["codex-review"]},
+        {"disable_validations": "e2e"},
+        {"coverage_threshold": 100.1},
+        {"coverage_threshold": True},
+        {"keep_worktrees": "yes"},
+        {"codex_thinking_mode": "high"},
+    ],
+)
+def test_unknown_switches_are_refused(program: Program, day: Day, wish: dict[str, Any]) -> None:
+    said = denied(program.post(at(day), wish), 422, "invalid")
+    assert next(iter(wish)) in next(iter(said["fields"]))
+    assert not WatchSession.objects.exists()
 
 
 @pytest.mark.row("MALA-W-40", "MALA-W-41", "MALA-W-42", "MALA-W-43", level="contract")

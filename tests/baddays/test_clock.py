@@ -8,11 +8,12 @@ from datetime import timedelta
 import pytest
 
 from runs import tick
-from runs.core import budgets, clock, lease
+from runs.core import budgets, lease
 from runs.core.budgets import JUMP, ClockReading, jump
 from runs.core.ports import Steady
 from runs.core.states import RunState
 from runs.dispatch import reserve
+from runs.kept import retention
 from runs.models import Host, Notice, Run, Tick
 from tests import make
 from tests.fakes import START
@@ -61,7 +62,7 @@ def test_ticks_count_what_labsite_lives_through_and_no_clock_does(world):
         world.clock.forward(minutes=10)
         tick.tick(world.lab, force=True)
         world.clock.jump(days=30)
-    assert clock.lived(world.lab) == 50 * 60
+    assert retention.lived(world.lab) == 50 * 60
 
 
 def _working(world) -> Run:  # type: ignore[no-untyped-def]

@@ -13,10 +13,12 @@ from pathlib import Path
 
 import pytest
 from django.conf import settings as django_settings
-from django.db import connection
+from django.db import IntegrityError, OperationalError, connection
 from django.test import Client
+from psycopg.errors import ReadOnlySqlTransaction, UniqueViolation
 
 from labsite import database as database_settings
+from labsite.engines.postgresql.base import DatabaseWrapper
 from runs import tick
 from runs.core.database_trouble import database_words
 from runs.core.states import Outcome
@@ -92,12 +94,21 @@ def impatient() -> contextlib.AbstractContextManager[str]:
         ("database or disk is full", "Make room"),
         ("could not extend file: No space left on device", "Make room"),
         ("disk I/O error", "Make room"),
+        ("cannot execute UPDATE in a read-only transaction", "takes changes again"),
         ("connection refused", "does not answer just now"),
     ],
 )
 def test_what_the_database_said_becomes_what_to_do(said, word):
     assert word in database_words(said)
     assert "agents are not touched" in database_words(said)
+
+
+def test_a_server_that_only_reads_is_one_that_cannot_be_used() -> None:
+    errors = DatabaseWrapper({}).wrap_database_errors
+    with pytest.raises(OperationalError, match="read-only"), errors:
+        raise ReadOnlySqlTransaction("cannot execute UPDATE in a read-only transaction")
+    with pytest.raises(IntegrityError), errors:
+        raise UniqueViolation("duplicate key")
 
 
 @on_sqlite

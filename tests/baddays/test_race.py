@@ -18,12 +18,12 @@ from trackers.builtin import store
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PROCESSES, ACTS, ISSUES = 4, 250, 6
+PROCESSES, ACTS, ISSUES = 4, int(os.environ.get("TEST_RACE_ACTS", "45")), 6
 AGENT = ["sleep", "600"]
 
 
 @pytest.mark.both_databases
-def test_a_thousand_starts_stops_and_ticks_of_four_processes_keep_every_promise(real):
+def test_a_heap_of_starts_stops_and_ticks_of_four_processes_keep_every_promise(real):
     for name in ("alpha", "beta", "gamma"):
         project = real.project(name, argv=AGENT, tracker="builtin")
         for number in range(ISSUES):
@@ -59,8 +59,8 @@ def test_a_thousand_starts_stops_and_ticks_of_four_processes_keep_every_promise(
     print(dict(did))
     assert sum(did.values()) == PROCESSES * ACTS
     # Whichever process got the tick answered for all, so the answers count, not who saw them.
-    assert StartRequest.objects.filter(answer="started").count() > 10
-    assert did["stop: ended"] > 10
+    assert StartRequest.objects.filter(answer="started").count() > 5
+    assert did["stop: ended"] > 5
     invariants.check(real.lab, settle=real.work, ticks=3)
     assert not StartRequest.objects.filter(answer="").exists()
     ended = Run.objects.exclude(outcome="").count()

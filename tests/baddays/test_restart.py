@@ -15,7 +15,7 @@ from runs import tick
 from runs.core import lease
 from runs.core.ports import Steady
 from runs.dispatch import start_requests
-from runs.lifecycle import launch, reaper
+from runs.lifecycle import launch
 from runs.machine import processes
 from runs.models import Run
 from tests.world.stories import look, press_start, ready
@@ -49,7 +49,7 @@ def test_after_a_restart_each_run_is_told_as_it_is_and_all_work_is_there(day):
     assert Path(half.worktree).is_dir()
     assert lease.acquire(old) is not None
 
-    marks = [reaper.marker(real.lab, run) for run in (died, done)]
+    marks = [run.marker(real.lab.paths) for run in (died, done)]
     for pid in [*day.servers(), *(pid for mark in marks for pid in processes.marked(mark))]:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

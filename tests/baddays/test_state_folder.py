@@ -10,7 +10,6 @@ import subprocess
 import pytest
 
 from labsite.database import chosen
-from runs.lifecycle import reaper
 from runs.machine import processes
 from runs.models import Host, Run
 from tests.house.product import is_gone, lab, until
@@ -35,7 +34,7 @@ def test_while_the_folder_is_away_nothing_ends_and_nothing_starts(day):
         assert press_start(day.real, day.project).answer in ("seam_failed", "start_failed")
     assert not state.exists()
     assert day.again(run).is_active
-    assert processes.marked(reaper.marker(day.real.lab, run))
+    assert processes.marked(run.marker(day.real.lab.paths))
     away.rename(state)
     look(day.real)
     assert Host.objects.get().last_error == ""
@@ -53,7 +52,7 @@ def test_a_folder_that_was_removed_for_good_is_said_and_nobody_is_called_dead(re
     assert "is gone" in report.errors[0]
     run.refresh_from_db()
     assert run.is_active
-    assert processes.marked(reaper.marker(real.lab, run))
+    assert processes.marked(run.marker(real.lab.paths))
     assert not real.paths.state.exists()
 
 

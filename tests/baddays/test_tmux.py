@@ -13,7 +13,7 @@ import pytest
 from runs import tick
 from runs.core.states import Outcome
 from runs.dispatch import start_requests
-from runs.lifecycle import launch, observe, outcomes, reaper
+from runs.lifecycle import launch, observe, outcomes
 from runs.lifecycle.stop import stop
 from runs.machine import processes
 from runs.machine.tmux import TmuxSessions
@@ -43,7 +43,7 @@ def hanging(day: BadDay) -> Iterator[None]:
             os.kill(pid, signal.SIGCONT)
 
 
-def test_a_tmux_that_hangs_at_the_look_ends_and_starts_nothing_and_says_so(day):
+def test_a_tmux_that_hangs_at_the_look_ends_nothing_and_a_start_waits_for_it(day):
     run = day.run()
     ready(day.real, "8")
     with hanging(day):
@@ -52,15 +52,39 @@ def test_a_tmux_that_hangs_at_the_look_ends_and_starts_nothing_and_says_so(day):
         asked = press_start(day.real, day.project)
         assert (report.ended, report.started) == (0, 0)
         assert day.again(run).is_active
-        assert asked.answer == "seam_failed"
+        assert asked.answer == ""
         assert "tmux did not say" in asked.text
+        assert "tried again" in asked.text
         told = Host.objects.get()
         assert "tmux did not answer" in told.last_error
         assert "gave no answer within" in told.last_error
         assert told.last_tick_at is not None
     look(day.real)
+    day.real.work()
     assert day.again(run).outcome == "timed_out"
-    assert press_start(day.real, day.project).answer == "started"
+    asked.refresh_from_db()
+    assert (asked.answer, asked.text) == ("started", "")
+    assert asked.run.issue_key == "8"
+    assert day.again(asked.run).state == "working"
+
+
+def test_a_start_that_waited_too_long_for_tmux_is_refused_with_the_reason(day):
+    day.run()
+    ready(day.real, "8")
+    with hanging(day):
+        asked = press_start(day.real, day.project)
+        assert asked.answer == ""
+        day.real.offset += start_requests.PATIENCE
+        look(day.real)
+    asked.refresh_from_db()
+    assert asked.answer == "seam_failed"
+    assert asked.text == (
+        "tmux did not say which sessions are alive. So nothing was started. Nothing was claimed. "
+        "Press Start again."
+    )
+    assert Notice.objects.filter(kind="start.refused", text=asked.text).count() == 1
+    look(day.real)
+    assert Run.objects.count() == 1
 
 
 def test_a_hanging_tmux_keeps_no_tick_busy_with_sessions_that_it_cannot_end(day):
@@ -132,11 +156,11 @@ def test_a_tmux_that_hangs_at_the_kill_is_asked_again_and_the_outcome_stands(day
         assert (run.outcome, run.settled_at) == ("stopped", None)
         assert "tried again at every tick" in run.warning
         # A hanging tmux keeps its session, and no process of the run.
-        assert processes.marked(reaper.marker(day.real.lab, run)) == []
+        assert processes.marked(run.marker(day.real.lab.paths)) == []
     look(day.real)
     run = day.again(run)
     assert run.settled_at is not None
-    assert processes.marked(reaper.marker(day.real.lab, run)) == []
+    assert processes.marked(run.marker(day.real.lab.paths)) == []
     assert Notice.objects.filter(run=run, kind="run.warned").count() == 1
 
 
@@ -160,7 +184,7 @@ def test_a_tmux_server_killed_with_all_sessions_is_told_as_it_is(day):
     assert (first.outcome, second.outcome) == ("died", "succeeded")
     assert "and there is no pull request" in first.reason
     assert (first.worktree_fate, second.worktree_fate) == ("kept", "kept")
-    assert processes.marked(reaper.marker(day.real.lab, first)) == []
+    assert processes.marked(first.marker(day.real.lab.paths)) == []
     ready(day.real, "9")
     assert press_start(day.real, day.project).answer == "started"
 

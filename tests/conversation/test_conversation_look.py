@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from runs.core.states import NoticeKind
 from tests import make
 from tests.conversation import long_talk
 from tests.conversation.conftest import TREE
@@ -20,6 +21,15 @@ def test_a_long_conversation_of_claude_code(open_page, operator, world, home, cl
     assert looks(page, "conversation-claude") == []
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
     assert looks(page, "conversation-claude-open") == []
+    rows.tell(world, "Started by anna (slot 1)", NoticeKind.RUN_STARTING, run=claude_run)
+    rows.tell(world, "Branch afk/7 created from ab12cd3", run=claude_run)
+    rows.tell(world, "agent started in session demo~1", NoticeKind.RUN_STARTED, run=claude_run)
+    for text in ("a small step", "commit ab12cd3 feat: parse levels", "another small step"):
+        rows.tell(world, text, run=claude_run)
+    page.get_by_role("link", name="Story", exact=True).click()
+    page.locator("#timeline").wait_for()
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+    assert looks(page, "story") == []
 
 
 def test_a_long_conversation_of_codex(open_page, operator, world, home, codex_run):
@@ -56,6 +66,6 @@ def test_without_javascript_everything_is_there_and_opens_by_the_keyboard(
     tool.focus()
     page.keyboard.press("Enter")
     page.locator("pre", has_text="1 failed, 41 passed").first.wait_for()
-    page.get_by_label("Search").fill("level breaks")
+    page.get_by_role("searchbox", name="Search").fill("level breaks")
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="1 message with").wait_for()

@@ -288,6 +288,13 @@ class TestSearch:
         talk_of(home, 3)
         assert "Nothing was found" in text(anna, claude_run, "search?q=sessionId")
 
+    def test_without_a_word_it_asks_for_one(self, anna, home, claude_run):
+        talk_of(home, 3)
+        shown = text(anna, claude_run, "search?q=")
+        assert "Search this conversation" in shown
+        assert "0 messages" not in shown
+        assert "Nothing was found" not in shown
+
     def test_a_secret_is_found_and_shown_by_nobody(self, anna, home, world, claude_run):
         world.lab = masked.lab(world.lab, Known({}))
         key = "sk-ant-Qw3rTy-0123456789"

@@ -19,9 +19,10 @@ from runs.core.ports import Lab, Sighting
 from runs.core.states import RunState
 from runs.dispatch import start_requests
 from runs.issues import acts as issues
-from runs.lifecycle import launch, observe
+from runs.lifecycle import launch
 from runs.models import Host, Project, Run, Settings, StartRequest
 from runs.people import setup, throttle
+from runs.transcript import screens
 from tests import make
 from tests.fakes import FakeSessions, World
 from tests.patience import PATIENCE
@@ -115,6 +116,7 @@ class SlowToken:
         self._token.unlink()
 
 
+@pytest.mark.every_case
 @pytest.mark.row("X-09", level="real")
 @pytest.mark.parametrize("names", [("anna", "anna"), ("anna", "bert")], ids=["same", "two"])
 def test_two_that_use_the_setup_link_at_once_make_one_account(
@@ -200,7 +202,7 @@ def test_a_start_that_loses_its_connection_is_brought_to_an_end_by_the_next_tick
 
     class Cut:
         def __getattr__(self, name: str) -> Any:
-            if name == "fetch":
+            if name == "fetch_default":
                 _cut_connections()
             return getattr(world.repos, name)
 
@@ -216,12 +218,13 @@ def test_a_start_that_loses_its_connection_is_brought_to_an_end_by_the_next_tick
 @pytest.mark.row("X-14", level="contract")
 def test_a_letter_0_on_a_screen_is_left_out(world: World) -> None:
     run = make.a_run(make.a_project())
-    line = observe.last_line("before\nall\0 done \0\n")
-    Run.objects.filter(pk=run.pk).update(last_line=line, last_words=observe.tidy("all\0 done"))
+    line = screens.last_line("before\nall\0 done \0\n")
+    Run.objects.filter(pk=run.pk).update(last_line=line, last_words=screens.tidy("all\0 done"))
     run.refresh_from_db()
     assert (run.last_line, run.last_words) == ("all done", "all done")
 
 
+@pytest.mark.every_case
 @pytest.mark.row("X-14", level="contract")
 @pytest.mark.parametrize("wanted", ["\0", "7\0", "\ud800", "x" * 500])
 def test_a_start_of_an_issue_that_cannot_be_is_refused(world: World, wanted: str) -> None:

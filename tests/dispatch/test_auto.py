@@ -15,13 +15,13 @@ from django.db import connection
 from runs import tick
 from runs.core.ports import SeamError
 from runs.core.states import Outcome, RunKind, RunState
-from runs.dispatch import acts as auto
 from runs.dispatch import explain, start_requests, why
 from runs.dispatch import rules as launching
 from runs.dispatch.eligibility import Candidate, Queue, Room, Want, Why
 from runs.dispatch.rules import Waiting
 from runs.lifecycle import launch, outcomes, stop
 from runs.models import Due, Notice, Project, Run, Settings, StartRequest, StartWait
+from runs.watch import switch as auto
 from tests import make
 from tests.fakes import START, World
 from tests.patience import PATIENCE
@@ -264,7 +264,7 @@ def test_only_kept_branches_start_nothing_however_often_it_is_looked(
     repo = project.repo(world.lab.paths)
     for key in "789":
         world.repos.heads.setdefault(repo, {})[f"afk/{key}"] = "f" * 40
-    for _ in range(100):
+    for _ in range(10):
         assert sweep(world).errors == []
     assert started() == []
     assert Project.objects.get().claimable == 0
@@ -349,7 +349,7 @@ def test_when_starts_of_several_issues_fail_the_project_waits(world: World) -> N
     assert [run.issue_key for run in Run.objects.order_by("pk")] == ["7", "8"]
     assert project.retry_at == world.clock.now + timedelta(minutes=1)
     texts = [one.text for one in explained(world, project)["9"].failed]
-    assert any("Starts of several issues failed in a row" in text for text in texts)
+    assert any("starts of several issues failed in a row" in text for text in texts)
 
 
 def test_what_a_person_stopped_while_it_started_is_left_to_people(world: World) -> None:
@@ -364,7 +364,7 @@ def test_what_a_person_stopped_while_it_started_is_left_to_people(world: World) 
         carry_out(world)
     assert [one.issue_key for one in Run.objects.order_by("pk")] == ["7", "8"]
     texts = [one.text for one in explained(world, project)["7"].failed]
-    assert "ben stopped its last start; it waits for a start by hand, or Reset." in texts
+    assert "ben stopped its last start; it waits until somebody starts it." in texts
     assert auto.reset(world.lab, project, by="anna")
     assert not StartWait.objects.exists()
     assert not auto.reset(world.lab, project, by="anna")
@@ -479,6 +479,7 @@ def test_the_pause_is_announced_once(world: World, project: Project) -> None:
         assert Notice.objects.filter(kind="auto.paused").count() == (number >= 3)
     told = Notice.objects.get(kind="auto.paused")
     assert "3 runs in a row failed" in told.text
+    assert told.text.endswith("then press Resume")  # which is what the button says
     assert told.issue_key == "3"
 
 
@@ -639,6 +640,7 @@ def a_crowd(projects: int, issues: int) -> None:
             )
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("size", [1, 12])
 def test_a_launch_pass_asks_the_database_as_often_for_one_project_as_for_twelve(
     world: World, size: int, django_assert_max_num_queries: Any

@@ -80,6 +80,20 @@ def test_an_open_pull_request_is_named_and_discard_is_not_advised(
     assert "Discard afk/8" in eight
 
 
+def test_one_reason_has_its_remedy_beside_it_and_several_have_a_line_of_their_own(
+    anna: Client, world: World, project: Project
+) -> None:
+    world.repos.heads.setdefault(project.repo(world.lab.paths), {})["afk/8"] = "f" * 40
+    page = text_of(anna.get(f"/projects/{project.pk}/waiting"))
+    eight = page.split('id="waiting-8"')[1].split('id="waiting-9"')[0]
+    assert (eight.count("data-why"), eight.count("To start it:")) == (2, 1)
+    anna.post(f"/projects/{project.pk}/auto", {"is_on": "on"})
+    page = text_of(anna.get(f"/projects/{project.pk}/waiting"))
+    eight = page.split('id="waiting-8"')[1].split('id="waiting-9"')[0]
+    assert (eight.count("data-why"), eight.count("Discard afk/8")) == (1, 1)
+    assert "To start it:" not in eight
+
+
 def test_with_labsites_own_tracker_its_page_names_the_pull_request_too_and_counts_agree(
     anna: Client, operator: User, world: World
 ) -> None:
@@ -156,7 +170,7 @@ def test_the_number_beside_start(anna: Client, project: Project, world: World) -
     assert hint() == "2"
     asked = world.tracker.calls.copy()
     tag = anna.get(f"/projects/{project.pk}/live", headers={"HX-Request": "true"})["HX-PTag"]
-    for _ in range(50):
+    for _ in range(5):
         page_of(anna, project)
     assert world.tracker.calls == asked
     world.dead_processes.add(world.lab.process)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -45,6 +45,9 @@ class AtOnce:
 
     def __init__(self, world: World) -> None:
         self._world = world
+
+    def on(self, host: str) -> Self:
+        return self
 
     def launch(self, run_id: int) -> None:
         launch.carry_out(self._world.lab, run_id)

@@ -32,7 +32,6 @@ def dead(world: World, project: Project, key: str = "7") -> Run:
     """A run that worked in a session of its own and ended without a pull request."""
     run = start(world, project, key)
     prints(world, run, x.claude_init(), x.claude_does("make"))
-    look(world)
     world.sessions.end(run.session, 1)
     look(world)
     run.refresh_from_db()

@@ -51,11 +51,9 @@ def delivered(world: World, project: Project) -> Run:
     """A run that opened pull request 8 and was tidied up."""
     run = start(world, project)
     prints(world, run, x.claude_init(), x.claude_result())
-    look(world)
     _commit(world, project, "first")
     world.tracker.add_pull("demo", "afk/7", created_at=world.clock(), number=8)
     world.sessions.end(run.session, 0)
-    look(world)
     look(world)
     run.refresh_from_db()
     assert (run.outcome, run.pull_number, run.settled_at is not None) == ("succeeded", 8, True)

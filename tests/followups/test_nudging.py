@@ -80,6 +80,7 @@ def test_a_second_end_without_a_pull_request_is_a_death_that_tells_that_it_was_a
     assert _told(run) == [TOLD]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("why", ["off", "status", "program", "delivered", "stopped"])
 def test_nobody_else_is_asked(world: World, project: Project, why: str) -> None:
     if why == "off":

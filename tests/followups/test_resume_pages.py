@@ -47,6 +47,7 @@ def test_the_page_of_a_run_that_died_offers_resume_and_says_what_it_does(
     assert rules.GO_ON in shown
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -68,13 +69,24 @@ def test_it_says_beforehand_that_the_worktree_is_made_again(
     assert "which is made again on afk/7" in text_of(anna.get(f"/runs/{run.pk}/"))
 
 
+def test_on_a_tab_that_shows_something_else_the_form_is_folded(anna: Client, run: Run) -> None:
+    story = text_of(anna.get(f"/runs/{run.pk}/"))
+    assert 'class="reveal titled"' not in story
+    assert story.index('id="steps"') < story.index('id="resume"') < story.index('id="timeline"')
+    for tab in ("changes", "checks", "terminal", "conversation", "prompt", "raw"):
+        for address in (f"/runs/{run.pk}/{tab}/", f"/runs/{run.pk}/{tab}/live"):
+            shown = text_of(anna.get(address))
+            assert '<details class="reveal titled">' in shown, address
+            assert "Tell the agent" in shown, address
+
+
 def test_resume_leads_to_the_new_run_and_both_pages_name_each_other(anna: Client, run: Run) -> None:
     answer = _press(anna, run, "Use the other parser.")
     made = Run.objects.get(continues=run)
     assert (answer.status_code, answer["Location"]) == (303, f"/runs/{made.pk}/")
     shown = text_of(anna.get(f"/runs/{made.pk}/"))
     assert f'goes on from <a class="link" href="/runs/{run.pk}/">' in shown
-    assert "Use the other parser." in shown
+    assert "Use the other parser." in text_of(anna.get(f"/runs/{made.pk}/prompt/"))
     before = text_of(anna.get(f"/runs/{run.pk}/"))
     assert f'was continued by <a class="link" href="/runs/{made.pk}/">' in before
     assert "keeps the issue claimed" not in before  # somebody works on it

@@ -89,6 +89,7 @@ def test_a_worker_that_is_killed_in_the_middle_goes_on_where_it_stopped(
     assert StartRequest.objects.filter(wanted_key="7", run__pk__gt=run.pk).count() == 1
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("why", ["cap", "closed", "held", "tracker"])
 def test_where_no_run_could_start_nothing_is_discarded(
     world: World, project: Project, run: Run, why: str

@@ -24,7 +24,7 @@ PAGES = [
     "/projects/{project}/",
     "/projects/{project}/waiting",
     "/projects/{project}/parked/",
-    "/runs/",
+    "/history/",
     "/runs/{run}/",
     "/audit/",
 ]

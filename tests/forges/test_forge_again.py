@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runs.kept import discard, sweep
+from runs import sweep
+from runs.kept import discard
 from runs.lifecycle.stop import stop
 from runs.models import Notice, Project, Run
 from runs.overview import board, digest
@@ -28,7 +29,14 @@ def ten_minutes_later(real: RealWorld, project: Project) -> None:
 
 
 @pytest.mark.row("LAB-77", level="real")
-@pytest.mark.parametrize("has_closed", [False, True], ids=["still open there", "closed there"])
+@pytest.mark.parametrize(
+    ("forge", "has_closed"),
+    [
+        pytest.param("github", False, id="still open there"),
+        pytest.param("gitea", True, id="closed there"),
+    ],
+    indirect=["forge"],
+)
 def test_discarded_with_an_open_pull_request_and_started_again_the_new_work_is_delivered(
     real: RealWorld, forge: Double, project: Project, has_closed: bool
 ) -> None:
@@ -83,6 +91,7 @@ def test_a_run_that_died_after_its_push_is_discarded_and_labctl_advises_a_push_t
     assert again(run).outcome == "succeeded"
 
 
+@pytest.mark.parametrize("forge", ["gitea"], indirect=True)
 def test_new_commits_beside_an_open_pull_request_are_missed_until_they_are_pushed(
     real: RealWorld, forge: Double, project: Project
 ) -> None:
@@ -138,6 +147,7 @@ def test_a_pull_request_that_was_closed_unmerged_needs_somebody_until_it_is_deci
     assert told(real) == []
 
 
+@pytest.mark.parametrize("forge", ["github"], indirect=True)
 def test_a_closed_pull_request_of_an_earlier_run_is_not_told_of_a_later_one(
     real: RealWorld, forge: Double, project: Project
 ) -> None:

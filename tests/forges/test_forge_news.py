@@ -6,10 +6,10 @@ import pytest
 from django.db.models import Q
 
 from runs import tick
-from runs.dispatch import acts as auto
 from runs.dispatch import explain
 from runs.forges import tracker_cache
 from runs.models import Project, WatchSession
+from runs.watch import switch as auto
 from tests import make
 from tests.fakes import World
 from tests.forge_hours import READY, Hours, gitea
@@ -70,7 +70,7 @@ def _beside_a_run(world: World) -> Hours:
     make.a_run(hours.project, "7", slot=2, outcome="died", fork_point="0" * 40)
     hours.live("9")
     hours.hook()
-    hours.passes(minutes=12)
+    hours.passes(15, minutes=12)
     return hours
 
 
@@ -86,16 +86,16 @@ def test_a_branch_that_was_squashed_into_the_base_is_collected_beside_a_run(worl
     repo = hours.project.repo(world.lab.paths)
     (tip,) = [one.tip for one in world.lab.repos.branches(repo, ("afk/7",))]
     hours.repo.pull("afk/7", "merged", sha=tip)
-    hours.until(lambda: not world.lab.repos.branches(repo, ("afk/7",)), most=11 * 60)
+    hours.until(lambda: not world.lab.repos.branches(repo, ("afk/7",)), most=11 * 60, step=30)
 
 
 def test_a_page_that_is_open_shows_a_new_ready_issue_within_a_minute(world: World) -> None:
     """With automatic work off and a webhook that tells of nothing now."""
     hours = gitea(world)
     hours.hook()
-    hours.passes(minutes=11)
+    hours.passes(15, minutes=11)
     hours.repo.issue("new", labels=[READY])
-    assert hours.passes(minutes=4).by["queue"] == 0
+    assert hours.passes(15, minutes=4).by["queue"] == 0
 
     def look() -> bool:
         if world.clock.now.second < 5:  # an open page says once a minute that it is there
@@ -108,7 +108,7 @@ def test_a_page_that_is_open_shows_a_new_ready_issue_within_a_minute(world: Worl
 def test_opening_a_page_asks_in_the_worker_unless_that_was_done_just_now(world: World) -> None:
     hours = gitea(world)
     hours.hook()
-    hours.passes(minutes=11)
+    hours.passes(15, minutes=11)
     hours.repo.issue("new", labels=[READY])
     asked = len(hours.forge.log)
     tracker_cache.look_at(world.lab, hours.project.pk)
@@ -204,7 +204,7 @@ def test_a_blocker_that_is_closed_in_another_repository_is_seen_at_the_ordinary_
     blocker = other.issue("first")
     hours.repo.issue("second", labels=[READY]).blocked_by.append((other, blocker))
     hours.hook()
-    hours.passes(minutes=5)
+    hours.passes(15, minutes=5)
     assert Project.objects.get().blocked == 1
     assert not world.queue.launches
     other.close(blocker)

@@ -20,17 +20,19 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 @pytest.mark.parametrize(
     ("case", "most"),
     [
-        ("idle", 3),
-        ("a pull request waits for its review", 42),
-        ("one active run", 68),
-        ("one active run, with a webhook", 8),
-        ("300 ready issues that wait for a person", 55),
+        ("idle", 2),
+        ("a pull request waits for its review", 21),
+        ("one active run", 34),
+        ("one active run, with a webhook", 4),
+        ("300 ready issues that wait for a person", 28),
     ],
 )
-def test_half_cost_costs_a_forge_no_more_than_this(world: World, case: str, most: int) -> None:
-    found = cost(world, case, before=12, minutes=30)
+def test_a_quarter_of_an_hour_costs_a_forge_no_more_than_this(
+    world: World, case: str, most: int
+) -> None:
+    found = cost(world, case, before=6, minutes=15)
     assert 0 < found.api <= most, found
-    assert found.git <= 6
+    assert found.git <= 4
 
 
 def test_starting_one_of_300_issues_asks_what_that_one_waits_for(world: World) -> None:
@@ -55,12 +57,12 @@ def test_a_project_that_used_up_its_budget_is_asked_less_until_an_hour_later(
     world: World,
 ) -> None:
     hours = gitea(world, is_auto=True)
-    first = hours.passes(15, minutes=10).api
+    first = hours.passes(30, minutes=10).api
     assert first > 7
     assert sum(quota.polls_of_last_hour(world.clock.now).values()) == first
     Asked.objects.update(calls=cadence_rules.BUDGET)
-    assert hours.passes(15, minutes=30).api <= 7
+    assert hours.passes(30, minutes=30).api <= 7
     assert hours.project.asked_why == cadence_rules.BY_BUDGET
-    hours.passes(15, minutes=25)
-    assert hours.passes(15, minutes=10).api > 7
+    hours.passes(30, minutes=25)
+    assert hours.passes(30, minutes=10).api > 7
     assert hours.project.asked_why == ""

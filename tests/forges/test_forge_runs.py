@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runs.kept import sweep
+from runs import sweep
 from runs.models import Project
 from runs.pulls import acts as pulls
 from tests.forges.forge_house import a_run, again, commit_and_push, forge, project, repo_of
@@ -67,7 +67,18 @@ WORST = {
 
 
 @pytest.mark.row("LAB-13", "LAB-15", level="real")
-@pytest.mark.parametrize("name", WORST)
+# Which answer is which error is shown of both adapters by tests/trackers/test_forge_faults.py.
+@pytest.mark.parametrize(
+    ("forge", "name"),
+    [
+        ("gitea", "down"),
+        ("github", "no access"),
+        ("gitea", "no repository"),
+        ("github", "half an answer"),
+        ("gitea", "a limit"),
+    ],
+    indirect=["forge"],
+)
 def test_a_forge_in_trouble_ends_no_run_and_what_it_says_afterwards_counts(
     real: RealWorld, forge: Double, project: Project, name: str
 ) -> None:

@@ -16,11 +16,11 @@ from django.test import Client
 from django.urls import reverse
 
 from runs import tick
+from runs.agents import orders
 from runs.forges import acts as forges
 from runs.forges import tracker_cache
 from runs.forges.trackers import Trackers
 from runs.issues import acts as issues
-from runs.lifecycle import orders
 from runs.models import Forge, Notice, Project, Run, Settings
 from tests import make
 from tests.fakes import START, World

@@ -57,6 +57,10 @@ def test_merging_is_not_offered_for_a_forge(world: World) -> None:
     card = tracker_card.of(world.lab, project, Settings.current())
     assert "merging" not in card.can
     assert "merging here" in card.cannot
+    own = make.a_project("own", tracker="builtin")
+    card = tracker_card.of(world.lab, own, Settings.current())
+    assert "merging" in card.can  # on the page of a pull request
+    assert "merging here" not in card.cannot
 
 
 @pytest.mark.django_db

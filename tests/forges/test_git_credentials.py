@@ -9,10 +9,11 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from runs.agents import orders
 from runs.core import tokens
 from runs.core.ports import SeamError
 from runs.forges import rules as forging
-from runs.lifecycle import launch, orders
+from runs.lifecycle import launch
 from runs.models import Forge, Project, Run, Settings
 from runs.projects import acts as projects
 from runs.projects import git_credentials, origin
@@ -100,7 +101,7 @@ def test_a_session_gets_no_token_and_may_ask_for_one(world: World, project: Proj
 
 def ask(client: Client, token: str, prompt: str) -> tuple[int, dict[str, Any]]:
     answer = client.post(
-        reverse("runs:agent-git-credential"),
+        reverse("runs:agent:git-credential"),
         json.dumps({"prompt": prompt}),
         content_type="application/json",
         headers={"Authorization": f"Bearer {token}"},

@@ -128,7 +128,7 @@ def test_the_page_asks_a_fixed_number_of_questions(
     for number in range(count):
         send(Client(), secret, b"%d" % number, delivery=f"d{number}")
     anna.get(PAGE)
-    with django_assert_num_queries(14):
+    with django_assert_num_queries(18):
         assert anna.get(PAGE).status_code == 200
 
 

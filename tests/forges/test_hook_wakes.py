@@ -64,9 +64,9 @@ def test_a_delivery_reaps_a_finished_run_within_a_second(real: RealWorld, worker
         began = time.monotonic()
         runs.append(start(real, project, str(7 + number)))
         starts.append(time.monotonic() - began)
-    # A start, with its own wait of half a second, is no less work: where that takes longer than the
+    # A start, with its own wait of half a second, is about as much work: where two take longer than the
     # budget, the machine is busy and not the wake-up late, without which it would be minutes.
-    budget = max(BUDGET_SECONDS, min(starts))
+    budget = max(BUDGET_SECONDS, 2 * min(starts))
     real.lab = dataclasses.replace(real.lab, bell=DatagramBell(real.paths))
     assert _deliver(secret, 0, event="ping") == "greeted"  # the first request loads every page
     took = []

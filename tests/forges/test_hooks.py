@@ -214,7 +214,9 @@ def test_an_unknown_project_and_a_wrong_signature_are_told_apart_by_nobody(
         ) as asked:
             answer = ask()
         told(answer, 403, "not_signed")
-        seen.add((answer.content, tuple(sorted(answer.headers.items())), len(asked)))
+        # Each request has a number of its own, whatever is asked.
+        heads = {name: value for name, value in answer.headers.items() if name != "X-Request-ID"}
+        seen.add((answer.content, tuple(sorted(heads.items())), len(asked)))
     assert len(seen) == 1
     assert not HookDelivery.objects.exists()
     assert world.bell.looks == []

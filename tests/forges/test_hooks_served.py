@@ -19,6 +19,8 @@ PREPARE = """
 from runs.core.states import ProjectState
 from runs.forges import acts as forges, hooks
 Settings.current()
+Project.objects.all().delete()
+Forge.objects.all().delete()
 forge = forges.add(lab, name="Ours", kind="gitea", web="https://git.example",
                    credential={"token": "t"}, by="anna")
 project = Project.objects.create(
@@ -26,6 +28,11 @@ project = Project.objects.create(
     tracker_root=f"{forge.pk}/lab/demo", state=ProjectState.READY, created_at=lab.now())
 result = hooks.make_secret(lab, project, by="anna")
 """
+
+
+@pytest.fixture(scope="module")
+def served(once_served: Served) -> Served:
+    return once_served
 
 
 @pytest.fixture
@@ -40,6 +47,7 @@ def bell(served: Served) -> Iterator[socket.socket]:
         box.bind(str(served.paths.worker_socket))
         box.settimeout(PATIENCE)
         yield box
+    served.paths.worker_socket.unlink()
 
 
 def post(served: Served, secret: str, body: bytes, delivery: str, *, whole: bool) -> Any:

@@ -56,9 +56,8 @@ def test_the_overview_makes_no_further_query_for_forges(
     anna: Client, shop: Project, django_assert_num_queries: Any
 ) -> None:
     anna.get("/")
-    with django_assert_num_queries(
-        6
-    ):  # session and user, then four: nothing to ask a built-in tracker
+    # Session and user, then five: nothing to ask a built-in tracker.
+    with django_assert_num_queries(7):
         anna.get("/")
 
 

@@ -327,7 +327,7 @@ def test_the_page_asks_a_fixed_number_of_questions(
             by="anna",
         )
     anna.get(PAGE)
-    with django_assert_num_queries(9):
+    with django_assert_num_queries(10):
         assert anna.get(PAGE).status_code == 200
 
 

@@ -349,13 +349,13 @@ def test_what_groups_need_costs_two_queries_and_without_any_none(
         a_wave(make.a_project(f"p{number}"), world.lab)
     world.clock.forward(minutes=6)
     anna.get("/")
-    with django_assert_num_queries(2 + 4):
+    with django_assert_num_queries(2 + 5):
         anna.get("/")
     for monitor in Monitor.objects.all():
         a_checkpoint(monitor, 2, decision=Decision.INVESTIGATE)
-    with django_assert_num_queries(2 + 6):
+    with django_assert_num_queries(2 + 7):
         shown = part(text_of(anna.get("/")), "needs-you")
-    assert shown.count("group wave") == count
+    assert shown.count("group wave") == min(count, 7)  # and one row for the worker
 
 
 def test_what_is_released_or_stopped_needs_nobody(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from django.db import transaction
 
+from runs.core.effects import RunStart
 from runs.core.ports import SeamError
 from runs.core.states import NoticeKind, Outcome
 from runs.groups import acts as groups
@@ -292,7 +293,7 @@ def test_a_task_of_an_issue_follows_its_runs(world: World, project: Project) -> 
     assert "timed out" in tasks.find(group, "6").note
     again = make.a_run(project, "6")
     with transaction.atomic():
-        issue_tasks.started(world.lab, again)
+        issue_tasks.started(world.lab, RunStart(again.pk, project.pk, again.issue_key))
     assert tasks.find(group, "6").owner == f"run-{again.pk}"
     assert outcomes.record(world.lab, again, Outcome.SUCCEEDED, "a pull request")
     assert _standing(group) == {"5": "completed", "6": "completed", "7": "pending"}

@@ -287,6 +287,7 @@ def test_polling_detects_in_half_an_interval_on_average(world: World) -> None:
     assert max(delays) <= 30 + OFFER
 
 
+@pytest.mark.every_case
 @pytest.mark.row("RUNE-32", level="contract")
 @pytest.mark.parametrize("decision", ["ADJUST", "ESCALATE", ""])
 def test_the_database_knows_three_decisions(world: World, decision: str) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
+from runs import sweep
+from runs.core.effects import RunEnd, RunStart
 from runs.core.ports import SeamError
 from runs.core.states import NoticeKind, Outcome
 from runs.groups import acts as groups
@@ -17,7 +19,6 @@ from runs.groups.fast_path import AllDone
 from runs.groups.signal_rules import Crash, Output, SentBack, Signal
 from runs.groups.tasks import NewTask
 from runs.groups.terms import TaskStatus
-from runs.kept import sweep
 from runs.models import Notice, Project, Task, TaskGroup, Worker
 from tests import make
 from tests.fake_signals import FakeFolder
@@ -134,10 +135,11 @@ def test_a_run_that_succeeds_leaves_the_signal_of_its_task(world, project, store
     new = [NewTask("Issue", key="5", issue_key="5"), NewTask("More")]
     with stored():
         group = groups.make(world.lab, project, "mixed", new=new, by="anna")
-        issue_tasks.started(world.lab, run)
+        issue_tasks.started(world.lab, RunStart(run.pk, project.pk, run.issue_key))
     assert there(world, group).inscription.tasks == ("1",)
     with stored():
-        issue_tasks.ended(world.lab, run, Outcome.SUCCEEDED)
+        end = RunEnd(run.pk, Outcome.SUCCEEDED, None, did_start=True, was_claimed=True)
+        issue_tasks.ended(world.lab, end)
     assert there(world, group).signals["5"].worker == f"run-{run.pk}"
 
 

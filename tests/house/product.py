@@ -132,10 +132,11 @@ class Product:
             with contextlib.suppress(OSError):
                 parent = int(stat.read_text().rpartition(")")[2].split()[1])
                 command = (stat.parent / "cmdline").read_bytes()
-                if parent == self.process.pid and (
-                    b"labsite.web" in command or b"run_huey" in command
-                ):
-                    name = "web" if b"labsite.web" in command else "worker"
+                part = re.match(
+                    rb"labsite (web|worker)|.*(labsite\.web|run_huey)", command, re.DOTALL
+                )
+                if parent == self.process.pid and part:
+                    name = "web" if b"web" in part[0] else "worker"
                     found.setdefault(name, []).append(int(stat.parent.name))
         return found
 
@@ -164,7 +165,9 @@ class Product:
         for pid in children:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        os.close(self.terminal)
+        if self.terminal >= 0:
+            os.close(self.terminal)
+            self.terminal = -1
 
 
 def _take_terminal(terminal: int) -> None:

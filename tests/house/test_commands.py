@@ -1,8 +1,8 @@
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +14,24 @@ from runs.core.paths import Paths
 from runs.management import state_files
 from runs.management.commands.tick import lines
 from runs.tick import Report
-from tests import databases
+from tests import databases, prepared
 from tests.fakes import World
-from tests.house.product import Product, lab
+from tests.house.product import ROOT, lab
 
 
-def test_a_script_makes_the_account_before_the_first_start(tmp_path: Path) -> None:
-    done = lab(
-        "manage",
-        "createsuperuser",
-        "--noinput",
-        state=tmp_path / "state",
-        DJANGO_SUPERUSER_USERNAME="anna",
-        DJANGO_SUPERUSER_EMAIL="anna@example.org",
-        DJANGO_SUPERUSER_PASSWORD="correct horse battery",
-    )
-    assert done.returncode == 0, done.stderr
-    rows = databases.ask(tmp_path / "state", "select username from auth_user")
-    assert rows == [("anna",)]
+def test_a_script_makes_an_account_and_a_token_before_the_first_start(tmp_path: Path) -> None:
+    """Its first command makes the folder and the tables."""
+    state = tmp_path / "state"
+    missing = lab("manage", "api_token", "anna", "--name", "script", state=state)
+    assert (missing.returncode, missing.stdout) == (1, "")
+    assert missing.stderr.splitlines()[-1].endswith("There is no user 'anna'. No token was made.")
+    assert "Traceback" not in missing.stderr
+    account = lab("manage", "createsuperuser", "--noinput", state=state, **prepared.OPERATOR)
+    assert account.returncode == 0, account.stderr
+    assert databases.ask(state, "select username from auth_user") == [("anna",)]
+    made = lab("manage", "api_token", "anna", "--name", "script", "--scope", "act", state=state)
+    assert made.returncode == 0, made.stderr
+    assert re.fullmatch(r"lab_[\w-]{43}\n", made.stdout)
 
 
 def test_a_wrong_setting_is_one_sentence_in_every_command(tmp_path: Path) -> None:
@@ -86,15 +86,16 @@ def test_a_tick_by_hand_beside_another_one_is_skipped(
 
 
 def test_the_demo_is_made_from_the_command_line_and_says_how_to_go_on(tables: Path) -> None:
+    (tables / "demo").write_text("in the way")
+    done = lab("demo", state=tables)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "demo" in done.stderr
+    (tables / "demo").unlink()
     first = lab("demo", state=tables)
     assert first.returncode == 0, first.stderr
     assert "./lab up" in first.stdout
     assert lab("demo", state=tables).stdout == first.stdout
-
-
-def test_the_demo_names_the_page_while_the_product_runs(start: Callable[..., Product]) -> None:
-    product = start()
-    assert f"{product.url}/projects/1/" in lab("demo", state=product.state).stdout
 
 
 def test_static_files_are_collected_once_and_again_when_one_is_missing(
@@ -113,6 +114,19 @@ def test_static_files_are_collected_once_and_again_when_one_is_missing(
     assert state_files.collect_static(paths)
     assert not state_files.collect_static(paths)
 
+    # All that our pages ask for, and of libraries with dozens of files no more than that.
+    collected = {*json.loads((tmp_path / "static" / state_files.MANIFEST).read_text())["paths"]}
+    asked = {
+        name
+        for folder in ("templates", "runs")
+        for path in (ROOT / folder).rglob("*.*")
+        if path.suffix in (".html", ".py", ".js")
+        for name in re.findall(r"""\bstatic(?: |\()['"]([^'"{]+)['"]""", path.read_text())
+    }
+    assert "lab.css" in asked
+    assert asked <= collected
+    assert len(collected) < 100
+
 
 def test_a_busy_database_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
     paths = Paths(tmp_path)
@@ -129,25 +143,3 @@ def test_a_database_that_cannot_be_prepared_is_one_sentence(used: Path) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("The database ")
     assert len(done.stderr.splitlines()) == 1
-
-
-def test_a_demo_that_cannot_be_made_says_why(used: Path) -> None:
-    (used / "demo").write_text("in the way")
-    done = lab("demo", state=used)
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    assert "demo" in done.stderr
-
-
-def test_a_script_makes_a_token_before_the_first_start(tables: Path) -> None:
-    state = tables
-    missing = lab("manage", "api_token", "anna", "--name", "script", state=state)
-    assert (missing.returncode, missing.stdout) == (1, "")
-    assert missing.stderr.splitlines()[-1].endswith("There is no user 'anna'. No token was made.")
-    assert "Traceback" not in missing.stderr
-    account = {"DJANGO_SUPERUSER_USERNAME": "anna", "DJANGO_SUPERUSER_EMAIL": "a@example.org"}
-    password = {"DJANGO_SUPERUSER_PASSWORD": "correct horse battery"}
-    lab("manage", "createsuperuser", "--noinput", state=state, **account, **password)
-    made = lab("manage", "api_token", "anna", "--name", "script", "--scope", "act", state=state)
-    assert made.returncode == 0, made.stderr
-    assert re.fullmatch(r"lab_[\w-]{43}\n", made.stdout)

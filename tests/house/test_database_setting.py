@@ -31,7 +31,7 @@ NAMES = ("USER", "PASSWORD", "HOST", "PORT", "NAME")
 def test_an_address_is_read_as_psql_reads_it(url: str, read: tuple[str, ...]) -> None:
     found = database.settings(url, FILE)
     assert tuple(found[name] for name in NAMES) == read
-    assert found["ENGINE"] == "django.db.backends.postgresql"
+    assert found["ENGINE"] == "labsite.engines.postgresql"
 
 
 def test_options_of_the_address_win_over_ours() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import select
@@ -16,9 +15,9 @@ import pytest
 
 from runs.agents.commands import task_text
 from runs.core.states import ProjectState
+from runs.demo import making as demo
 from runs.issues import acts as issues
 from runs.models import AgentProfile, Notice, Project
-from runs.projects import demo
 from tests.house.product import ROOT, until
 from tests.patience import PATIENCE
 from tests.real import RealWorld, git
@@ -210,7 +209,8 @@ def test_all_three_pieces_of_work_fit_together(workplace: Workplace) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations((1, 2, 3))), ids=str)
+# Each of them is the first once, and of any two each comes before the other.
+@pytest.mark.parametrize("order", [(1, 3, 2), (2, 1, 3), (3, 2, 1)], ids=str)
 def test_the_issues_are_done_in_any_order_with_a_merge_after_each(
     workplace: Workplace, order: tuple[int, ...]
 ) -> None:

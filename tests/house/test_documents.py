@@ -83,7 +83,7 @@ def test_the_operators_page_quotes_what_the_product_says() -> None:
 
 def test_decisions_are_numbered_without_a_gap() -> None:
     numbers = sorted(int(path.name[:4]) for path in (ROOT / "docs" / "decisions").glob("*.md"))
-    assert numbers == list(range(1, len(numbers) + 1))
+    assert numbers == [*range(1, len(numbers) + 1)]
 
 
 def test_no_document_names_a_path_of_a_machine_or_a_package_index() -> None:

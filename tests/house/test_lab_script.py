@@ -175,7 +175,7 @@ def test_tests_get_their_packages_and_never_the_operators_settings(clone: Clone)
     clone.tool("getconf", "#!/bin/sh\necho 2\n")
     done = clone.run("test", "-k", "some words", LAB_STATE_DIR="/home/op/state", LAB_HTTPS="1")
     assert done.returncode == 0, done.stderr
-    parallel = "-n 3 --dist loadfile --no-loadscope-reorder"
+    parallel = "-n 5 --dist loadfile --no-loadscope-reorder"
     assert done.stdout.splitlines() == [f"-m pytest {parallel} -k some words"]
     assert "requirements-test.txt" in clone.log.read_text()
 

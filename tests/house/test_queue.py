@@ -10,15 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from labsite.queue import SPARE, LabHuey, Looks, rooms
+from labsite.queue import OFFER_SECONDS, SPARE, LabHuey, Looks, OftenScheduler, rooms
+from labsite.redis_queue import RedisLabHuey
 from runs.core.ports import Steady
+from runs.remote.link import Link
 from tests.fakes import World
 from tests.patience import PATIENCE
 
 WORKERS = 4
 
 
-class Observed(LabHuey):
+class Counting:
     """It counts how often a worker found nothing to do and lay down to rest."""
 
     def __init__(self, *args, **kwargs):
@@ -34,11 +36,40 @@ class Observed(LabHuey):
             assert self.rested.acquire(timeout=PATIENCE)
 
 
+class Observed(Counting, LabHuey):
+    pass
+
+
+class ObservedOnRedis(Counting, RedisLabHuey):
+    pass
+
+
 @pytest.fixture
-def huey(tmp_path: Path):
-    made = Observed(
-        "test", filename=str(tmp_path / "queue.sqlite3"), immediate=False, results=False
-    )
+def kind(request: pytest.FixtureRequest) -> str:
+    """What the queue is kept in."""
+    return getattr(request, "param", "file")
+
+
+on_each = pytest.mark.parametrize("kind", ["file", "redis"], indirect=True)
+
+
+@pytest.fixture
+def same_queue(kind: str, tmp_path: Path, request: pytest.FixtureRequest):
+    """Makes the Huey of one more process on one queue."""
+
+    def make(of_file=LabHuey, on_redis=RedisLabHuey):
+        if kind == "file":
+            file = str(tmp_path / "queue.sqlite3")
+            return of_file("test", filename=file, immediate=False, results=False)
+        server = request.getfixturevalue("redis_server")
+        return on_redis(Link(server.url, "key", "here", tmp_path))
+
+    return make
+
+
+@pytest.fixture
+def huey(same_queue, tmp_path: Path):
+    made = same_queue(Observed, ObservedOnRedis)
     made.wake_path = tmp_path / "worker.sock"
     yield made
 
@@ -52,17 +83,81 @@ def consumer(huey):
     yield made
     made.stop_flag.set()
     huey.ring(everyone=True)
+    huey.put_off.ring(everyone=True)
     for _, thread in made.worker_threads:
         thread.join(PATIENCE)
         assert not thread.is_alive()
 
 
+@on_each
 def test_an_idle_worker_starts_at_once_although_it_polls_once_a_minute(huey, consumer):
     done = threading.Event()
     huey.verbs["mark"] = lambda number: done.set()
     huey.until_all_rest(WORKERS)
     huey.ask("mark", 1)
     assert done.wait(PATIENCE)
+
+
+@on_each
+def test_what_was_put_on_the_queue_without_a_ring_is_found_by_the_scheduler(huey, same_queue):
+    """As when the ring got lost, or the worker was killed while work was queued."""
+    done, late = threading.Event(), threading.Event()
+    other = same_queue()
+    huey.offer_seconds = 0.1
+    huey.verbs |= {"mark": lambda number: done.set(), "late": lambda number: late.set()}
+    consumer = huey.create_consumer(workers=2, initial_delay=60, max_delay=60, periodic=False)
+    for _, thread in consumer.worker_threads:
+        thread.start()
+    try:
+        huey.until_all_rest(2)
+        other.ask("mark", 1)
+        huey.ask("late", 1, delay=0.2)
+        consumer.scheduler.start()
+        assert done.wait(PATIENCE)
+        assert late.wait(PATIENCE)
+    finally:
+        consumer.stop_flag.set()
+        huey.ring(everyone=True)
+        huey.put_off.ring(everyone=True)
+        for thread in (consumer.scheduler, *(thread for _, thread in consumer.worker_threads)):
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+
+
+def test_free_memory_is_given_back_once_a_minute(tmp_path):
+    class Tidied(LabHuey):
+        times = 0
+
+        def give_back(self):
+            self.times += 1
+
+    huey = Tidied("test", filename=str(tmp_path / "queue.sqlite3"), immediate=False, results=False)
+    scheduler = OftenScheduler(huey, threading.Event(), 1, False)
+    for _ in range(25):
+        scheduler._offer(huey._get_timestamp())
+    assert huey.times * 60 == 24 * OFFER_SECONDS
+
+
+@on_each
+def test_one_ring_is_enough_for_all_that_is_queued(huey, consumer, same_queue):
+    """Rings that came together count once: whoever takes a task wakes the next."""
+    begun, go_on = threading.Semaphore(0), threading.Event()
+
+    def slow(number: int) -> None:
+        begun.release()
+        go_on.wait(PATIENCE)
+
+    huey.verbs["slow"] = slow
+    other = same_queue()
+    huey.until_all_rest(WORKERS)
+    for number in range(WORKERS):
+        other.ask("slow", number)
+    huey.ring()
+    try:
+        for _ in range(WORKERS):
+            assert begun.acquire(timeout=PATIENCE)
+    finally:
+        go_on.set()
 
 
 @pytest.mark.parametrize("verb", ["clone", "launch"])
@@ -131,7 +226,7 @@ def test_a_notifier_that_hangs_holds_up_one_worker_and_fills_no_queue(
         hang.set()
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4, 6, 12])
+@pytest.mark.parametrize("workers", [1, 2, 4, 6, 12, 13])
 def test_there_is_room_for_every_kind_of_work_and_workers_to_spare(workers):
     there = rooms(workers)
     made = {kind: room._value for kind, room in there.items()}
@@ -240,7 +335,7 @@ def test_only_the_worker_with_the_scheduler_hears_for_projects_and_each_hears_of
 ):
     """Two workers on one queue: what one puts there wakes the other, whoever has an idle thread."""
     first, more = tmp_path / "worker.sock", tmp_path / "more.sock"
-    huey.wake_path, huey.more_wake_path = first, more
+    huey.wake_path, huey.more_wake_path = first, lambda: more
     done, heard = threading.Event(), []
     huey.verbs["mark"] = lambda number: done.set()
     huey.on_wake = lambda text: (heard.append(text), huey.ring(everyone=True))
@@ -259,7 +354,7 @@ def test_only_the_worker_with_the_scheduler_hears_for_projects_and_each_hears_of
 
 def test_a_socket_that_somebody_removed_is_made_again(huey, consumer, tmp_path):
     path, heard = tmp_path / "more.sock", []
-    huey.more_wake_path = path
+    huey.more_wake_path = lambda: path
     huey.on_wake = heard.append
     consumer.hear_seconds = 0.05
     consumer.hear()

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
+from collections.abc import Iterator
 
 import pytest
+from django.urls import URLResolver, get_resolver
 
 from labsite import logs
 from labsite.redact import hide_secrets
@@ -38,6 +41,24 @@ def test_a_secret_is_hidden(text: str) -> None:
 
 def test_our_own_tokens_are_known_anywhere() -> None:
     assert hide_secrets(f"asked with {TOKEN}!") == "asked with lab_[hidden]!"
+
+
+def test_every_address_that_is_a_secret_is_hidden() -> None:
+    """Whatever has a token in its path: whoever reads the log could use it."""
+    found = [route for route in _routes(get_resolver()) if "token>" in route]
+    assert len(found) >= 3
+    for route in found:
+        address = "/" + re.sub(r"<[^>]+>", "7", re.sub(r"<[^>]*token>", "s3cret", route))
+        assert "s3cret" not in hide_secrets(f'"GET {address} HTTP/1.1" 200'), route
+
+
+def _routes(resolver: URLResolver, before: str = "") -> Iterator[str]:
+    for one in resolver.url_patterns:
+        route = before + str(one.pattern)
+        if isinstance(one, URLResolver):
+            yield from _routes(one, route)
+        else:
+            yield route
 
 
 @pytest.mark.parametrize(

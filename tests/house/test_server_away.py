@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,6 +17,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 FACTS = """
+from django.db import connections
+connections.close_all()
 result = {
     "tick": str(Host.objects.get().last_tick_at) if Host.objects.exists() else "",
     "error": "".join(Host.objects.values_list("last_error", flat=True)),
@@ -41,13 +42,12 @@ def server(installed: postgres.Server) -> Iterator[postgres.Server]:
     installed.stop()
 
 
-def _ask(state: Path, url: str, code: str) -> Any:
-    """What some code answers in a process of its own, with a connection of its own."""
-    hand = Served(state, LAB_DATABASE_URL=url)
-    try:
-        return hand.do(code)
-    finally:
-        hand.close()
+@pytest.fixture
+def hand(tmp_path: Path, server: postgres.Server) -> Iterator[Served]:
+    """A process of its own beside the product; each question is asked on a new connection."""
+    made = Served(tmp_path / "state", LAB_DATABASE_URL=server.url())
+    yield made
+    made.close()
 
 
 def test_a_database_that_is_not_there_is_one_sentence_without_the_password(
@@ -80,40 +80,38 @@ def test_text_that_could_not_hold_every_letter_is_refused(
 
 @pytest.mark.row("X-09", level="real")
 def test_a_start_waits_for_its_server_and_a_restart_of_it_is_survived_by_web_feed_and_worker(
-    server: postgres.Server, tmp_path: Path
+    server: postgres.Server, hand: Served, tmp_path: Path
 ) -> None:
-    state, url = tmp_path / "state", server.url()
     server.stop()
-    product = Product(state, LAB_DATABASE_URL=url)
+    product = Product(tmp_path / "state", LAB_DATABASE_URL=server.url())
     try:
         until(lambda: "does not answer yet" in product.log, told=lambda: product.log)
         server.start()
         product.wait_until_ready()
-        _ask(state, url, "Settings.current(); Settings.objects.update(tick_seconds=5)")
-        hand = Served(state, LAB_DATABASE_URL=url)
+        hand.do("Settings.current(); Settings.objects.update(tick_seconds=5)")
         cookie = hand.cookie()
-        hand.close()
         programs = product.children()
         port = int(product.url.rpartition(":")[2])
         with SocketClient(port, "overview", cookie).hello(0) as page:
-            until(lambda: _ask(state, url, FACTS)["tick"], told=lambda: product.log)
+            page.frame()  # from here on it is fed; one that is only being let in is closed
+            until(lambda: hand.do(FACTS)["tick"], told=lambda: product.log)
             server.stop()
             assert product.get("/readyz") == 503
             assert product.get("/healthz") == 200
             server.start()
             until(lambda: product.get("/readyz") == 200, told=lambda: product.log)
-            before = _ask(state, url, FACTS)["tick"]
-            _ask(state, url, "result = tell('the server is back')")
+            before = hand.do(FACTS)["tick"]
+            hand.do("result = tell('the server is back')")
             shown = ""
             while "the server is back" not in shown:
                 shown = page.frame()["content"]
             # A tick that the restart fell into may end after it, and tells of it until the next one.
-            until(lambda: _has_looked_well(state, url, before), told=lambda: product.log)
+            until(lambda: _has_looked_well(hand, before), told=lambda: product.log)
         assert product.children() == programs
     finally:
         product.close()
 
 
-def _has_looked_well(state: Path, url: str, before: Any) -> bool:
-    now = _ask(state, url, FACTS)
+def _has_looked_well(hand: Served, before: str) -> bool:
+    now = hand.do(FACTS)
     return bool(now["tick"] > before and now["error"] == "")

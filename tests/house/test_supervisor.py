@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from labsite import supervisor
-from labsite.supervisor import CALM_SECONDS, FIRST_DELAY, LONGEST_DELAY, next_delay
+from labsite.supervisor import (
+    CALM_SECONDS,
+    FIRST_DELAY,
+    LONGEST_DELAY,
+    Child,
+    Supervisor,
+    next_delay,
+)
 from tests.house.product import ROOT, is_gone, until
 from tests.patience import PATIENCE
 
@@ -112,3 +119,41 @@ def test_a_killed_supervisor_takes_its_child_along(tmp_path: Path) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         process.communicate()
+
+
+class Ended:
+    """A process that ends when it is asked to."""
+
+    pid = 1
+
+    def __init__(self) -> None:
+        self.status: int | None = None
+
+    def poll(self) -> int | None:
+        return self.status
+
+    def terminate(self) -> None:
+        self.status = 0
+
+    wait, kill = poll, terminate
+
+
+def test_workers_of_a_host_that_was_removed_end_together_and_wait_and_the_web_process_goes_on(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    why = ["Host a was removed."]
+    worker, second, web = (Child(name, [], obstacle=lambda: why[0]) for name in "abc")
+    web.obstacle = str
+    for child in (worker, second, web):
+        child.process = Ended()
+    watched = Supervisor([worker, second, web], {}, lambda: True, lambda: None)
+    worker.ask_to_end()
+    for _ in range(2):
+        watched.look_after()
+    assert (worker.process, second.process, web.is_gone()) == (None, None, False)
+    for child in (worker, second):
+        child.due = 0.0
+    for _ in range(2):
+        watched.look_after()
+    assert worker.is_held and second.is_held
+    assert capsys.readouterr().err.count(why[0]) == 2  # once a process

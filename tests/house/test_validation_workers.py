@@ -69,7 +69,7 @@ def _ends(used: Path, hand: Served, product: Product) -> dict[str, Any]:
 
 @pytest.mark.both_databases
 @pytest.mark.row("MALA-W-13", level="real")
-def test_a_killed_worker_costs_one_run_of_the_commands(
+def test_a_killed_worker_costs_one_run_of_the_commands_and_an_ended_product_none(
     used: Path, hand: Served, start: Callable[..., Product], tmp_path: Path
 ) -> None:
     product = start()
@@ -79,25 +79,18 @@ def test_a_killed_worker_costs_one_run_of_the_commands(
     first, second = _pids(used)
     assert is_gone(first)
     assert not is_gone(second)
+
+    product.press_ctrl_c()
+    product.wait()
+    assert is_gone(second)
+    found = hand.do(FACTS)
+    assert (found["state"], found["losses"]) == ("running", 1)
+
+    product = start()
+    until(lambda: len(_pids(used)) == 3, told=lambda: product.log)
     found = _ends(used, hand, product)
     assert (found["state"], found["losses"], found["count"]) == ("passed", 1, 1)
     assert [one["tail"] for one in found["results"]] == ["over\n"]
     assert not list(Paths(used).worktrees.glob("*.check-*"))
-    assert len(_pids(used)) == 2
-
-
-def test_a_product_that_is_ended_leaves_no_command_and_begins_it_anew(
-    used: Path, hand: Served, start: Callable[..., Product], tmp_path: Path
-) -> None:
-    product = start()
-    _begun(used, hand, product, tmp_path)
-    product.press_ctrl_c()
-    product.wait()
-    assert [is_gone(pid) for pid in _pids(used)] == [True]
-    found = hand.do(FACTS)
-    assert (found["state"], found["losses"]) == ("running", 0)
-    product = start()
-    until(lambda: len(_pids(used)) == 2, told=lambda: product.log)
-    found = _ends(used, hand, product)
-    assert (found["state"], found["losses"], found["count"]) == ("passed", 0, 1)
+    assert len(_pids(used)) == 3
     assert "Traceback" not in product.log

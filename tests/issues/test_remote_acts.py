@@ -10,6 +10,7 @@ from django.db import connection
 from runs.issues import acts as issues
 from runs.issues import remote
 from runs.models import Notice, Project, Run, Sent
+from runs.projects import sending
 from runs.pulls import acts as pulls
 from tests import make
 from tests.fakes import World
@@ -80,14 +81,14 @@ def test_the_same_words_wait_while_they_are_being_sent(
             Sent.objects.all().delete()
 
     world.lab = replace(world.lab, pause=pause)
-    with remote.alone(world.lab, project, "one"), remote.alone(world.lab, project, "one"):
+    with sending.alone(world.lab, project, "one"), sending.alone(world.lab, project, "one"):
         assert len(waited) == 3
     world.lab = replace(world.lab, pause=lambda seconds: None)
-    with remote.alone(world.lab, project, "two"):
-        with pytest.raises(Unreachable), remote.alone(world.lab, project, "two"):
+    with sending.alone(world.lab, project, "two"):
+        with pytest.raises(Unreachable), sending.alone(world.lab, project, "two"):
             pass
         world.clock.forward(minutes=2)  # who began must have died
-        with remote.alone(world.lab, project, "two"):
+        with sending.alone(world.lab, project, "two"):
             pass
 
 

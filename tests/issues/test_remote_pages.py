@@ -128,14 +128,14 @@ def test_who_may_only_look_is_told_that_first(vera: Client, world: World, projec
 def test_beads_have_no_pull_requests_and_no_tab_for_them(
     vera: Client, world: World, project: Project
 ) -> None:
-    assert ">Pull requests</a>" in text_of(vera.get("/projects/1/"))
+    assert 'id="tab-pulls"' in text_of(vera.get("/projects/1/"))
     beads(world)
     Project.objects.update(queue_seen=[["bd-a1b2", "Add retries", ""]])
     page = text_of(vera.get(ISSUES))
     assert '<span class="ref">#bd-a1b2</span>Add retries' in page
     assert "Open on" not in page
-    assert ">Pull requests</a>" not in page
-    assert ">Pull requests</a>" not in text_of(vera.get("/projects/1/"))
+    assert 'id="tab-pulls"' not in page
+    assert 'id="tab-pulls"' not in text_of(vera.get("/projects/1/"))
     assert "Beads has no pull requests." in text_of(vera.get(PULLS))
 
 
@@ -153,7 +153,7 @@ def test_the_page_asks_a_fixed_number_of_questions(
 ) -> None:
     Project.objects.update(queue_seen=[[str(n), "t", ""] for n in range(count)])
     vera.get(ISSUES)
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(12):
         assert vera.get(ISSUES).status_code == 200
 
 

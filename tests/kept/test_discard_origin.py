@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from runs import sweep
 from runs.core.ports import SeamError
 from runs.core.states import Outcome
-from runs.kept import discard, parked, sweep
+from runs.kept import discard, parked
 from runs.lifecycle.stop import stop
 from runs.models import Notice, Project, Rescue, Run
 from runs.pulls import acts as pulls

@@ -10,9 +10,8 @@ import pytest
 from django.test import Client
 
 from runs.core import budgets
-from runs.kept import counts, discard, parked
+from runs.kept import counts, discard, parked, removal
 from runs.models import Discarding, Notice, Parked, Project, Rescue
-from runs.projects import removal
 from tests import make
 from tests.fakes import FakeTree, World
 from tests.web.people import confirmed, text_of
@@ -167,8 +166,8 @@ def test_a_branch_that_is_not_managed_is_400(
 @pytest.mark.row("LAB-124", level="contract")
 def test_other_doors_stay_shut(anna: Client, vera: Client, world: World, at: str) -> None:
     assert anna.get(f"{at}discard").status_code == 405
-    assert anna.get("/projects/99/parked/").status_code == 404
-    assert _discard(anna, "/projects/99/parked/").status_code == 404
+    assert anna.get("/projects/987654321/parked/").status_code == 404
+    assert _discard(anna, "/projects/987654321/parked/").status_code == 404
     assert _discard(vera, at).status_code == 403
     assert "Discard" not in text_of(vera.get(at))
     assert len(Parked.objects.all()) == 2
@@ -204,7 +203,23 @@ def test_a_rescue_is_shown_restored_once_and_told(
     assert anna.post(f"{where}restore", headers=HTMX).status_code == 409
     assert Notice.objects.get(kind="work.restored").by == "anna"
     assert Project.objects.get().parked == 2
-    assert anna.get("/projects/99/rescues/1/").status_code == 404
+    assert anna.get("/projects/987654321/rescues/1/").status_code == 404
+
+
+def test_git_is_not_asked_again_for_what_was_told_of_another_project(
+    anna: Client, world: World, at: str
+) -> None:
+    sent = anna.get(f"{at}live", headers={"HX-Request": "true"})
+    assert 'id="parked-list"' in sent.content.decode()
+    other = make.a_project("other")
+    Notice.objects.create(at=world.clock.now, kind="project.added", project=other, text="was added")
+    counted = world.repos.counted
+    headers = {"HX-Request": "true", "HX-PTag": sent["HX-PTag"]}
+    frame = anna.get(f"{at}live", headers=headers)
+    assert frame["HX-PTag"] != sent["HX-PTag"]
+    assert 'id="nav-projects"' in frame.content.decode()
+    assert 'id="parked-list"' not in frame.content.decode()
+    assert world.repos.counted == counted
 
 
 def test_two_thousand_parked_branches_stay_one_page_each(
@@ -213,7 +228,7 @@ def test_two_thousand_parked_branches_stay_one_page_each(
     repo = project.repo(world.lab.paths)
     world.repos.heads[repo] = {f"afk/{n}": "a" * 40 for n in range(1, 2001)}
     counted = world.repos.counted
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(13):
         shown = text_of(anna.get(f"{at}list", {"page": "100"}))
     assert f"Page 100 of {2000 // parked.PAGE}" in shown
     assert world.repos.counted - counted == 2 * parked.PAGE

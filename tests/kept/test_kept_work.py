@@ -165,11 +165,11 @@ def test_the_launch_of_a_stopped_run_leaves_the_next_run_of_the_issue_alone(real
         def __getattr__(self, name):  # type: ignore[no-untyped-def]
             return getattr(real.repos, name)
 
-        def fetch(self, *args, **more) -> None:  # type: ignore[no-untyped-def]
+        def fetch_default(self, *args, **more) -> str:  # type: ignore[no-untyped-def]
             stop(real.lab, first, "anna")
             look(real)
             second.append(press_start(real, project).run)
-            real.repos.fetch(*args, **more)
+            return real.repos.fetch_default(*args, **more)
 
     launch.carry_out(replace(real.lab, repos=SlowFetch()), first.pk)
     look(real)
@@ -290,7 +290,7 @@ def test_an_unexpected_error_answers_the_start_at_once(real):
         def __getattr__(self, name):  # type: ignore[no-untyped-def]
             return getattr(real.repos, name)
 
-        def fetch(self, *args, **more) -> None:  # type: ignore[no-untyped-def]
+        def fetch_default(self, *args, **more) -> str:  # type: ignore[no-untyped-def]
             raise OSError(28, "No space left on device")
 
     asked = start_requests.request(real.lab, project, "anna")

@@ -56,7 +56,7 @@ def test_details_are_asked_for_at_each_opening_and_no_refresh_closes_them(
     Project.objects.update(warning="The tracker could not be read.")
     with page.expect_response("**/live"):
         page.evaluate("htmx.trigger('#live', 'lab:refresh')")
-    expect(page.locator("#project-state")).to_contain_text("could not be read")
+    expect(page.locator("#project-held-up")).to_contain_text("could not be read")
     expect(strip).to_have_attribute("open", "")
     expect(page.locator("#parked-list")).to_contain_text("dirty")
     page.locator("#parked summary").click()

@@ -10,11 +10,12 @@ from threading import Thread
 import pytest
 from django.db import connections
 
-from runs import tick
+from runs import sweep, tick
 from runs.core import naming
 from runs.core.ports import SeamError
+from runs.core.states import CompletionPolicy, Outcome
 from runs.dispatch import start_requests
-from runs.kept import counts, discard, disk, parked, restore, retention, sweep
+from runs.kept import counts, discard, disk, merged, parked, restore, retention
 from runs.lifecycle.stop import stop
 from runs.models import Host, Notice, Parked, Project, Rescue, Run, Settings, Term
 from tests.patience import PATIENCE
@@ -624,6 +625,41 @@ def test_a_repository_that_somebody_holds_is_not_waited_for_without_end(real):
     assert _heads(real, project) == ["afk/7"]
 
 
+@pytest.mark.parametrize("at_start", [False, True])
+def test_merged_work_behind_gates_claims_its_issue_until_that_is_closed(real, at_start):
+    """A merge closes no issue there: without the branch it would be started once more."""
+    project = real.project()
+    run = _stopped(real, project)
+    _commit(run), _merge(run)
+    project.policy = CompletionPolicy.GATES
+    project.save()
+    if at_start:
+        sweep.forget_reconciled(real.lab)
+        look(real)
+    _swept(real, project)
+    assert _heads(real, project) == ["afk/7"]
+    real.memory.close(project.tracker_root, "7")
+    _swept(real, project)
+    assert _heads(real, project) == []
+
+
+@pytest.mark.parametrize("outcome", [Outcome.NO_CHANGE, Outcome.OBSOLETE])
+def test_the_empty_branch_of_a_run_with_nothing_to_deliver_goes_with_its_closed_issue(
+    real, outcome
+):
+    project = real.project()
+    run = _stopped(real, project)
+    project.policy = CompletionPolicy.GATES
+    project.save()
+    Run.objects.filter(pk=run.pk).update(outcome=outcome)
+    _swept(real, project)
+    assert _heads(real, project) == ["afk/7"]
+    real.memory.close(project.tracker_root, "7")
+    Run.objects.filter(pk=run.pk).update(closed_at=real.lab.now())
+    _swept(real, project)
+    assert _heads(real, project) == []
+
+
 @pytest.mark.row("LAB-113", level="real")
 def test_a_sweep_never_takes_a_fresh_branch_for_the_merged_one_that_it_listed(real):
     """Listed as merged, then discarded and started anew: the new branch looks merged and clean."""
@@ -645,7 +681,7 @@ def test_a_sweep_never_takes_a_fresh_branch_for_the_merged_one_that_it_listed(re
                 fresh.append(press_start(real, project).run)
             return real.memory.pulls(heads)
 
-    sweep.collect(replace(real.lab, tracker_for=lambda kind: Late()), project)
+    merged.collect(replace(real.lab, tracker_for=lambda kind: Late()), project)
     assert Path(fresh[0].worktree).is_dir()
     assert _heads(real, project) == ["afk/7"]
 
@@ -762,5 +798,5 @@ def test_a_branch_that_a_live_agent_checks_out_while_it_is_swept_stays(real):
             git(tree, "checkout", "-q", "afk/7-fix")
             return real.memory.pulls(heads)
 
-    assert sweep.collect(replace(real.lab, tracker_for=lambda kind: Late()), project) == []
+    assert merged.collect(replace(real.lab, tracker_for=lambda kind: Late()), project) == []
     assert _heads(real, project) == ["afk/7", "afk/7-fix"]

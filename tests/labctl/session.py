@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-COMMAND = [sys.executable, "-I", "-S", str(ROOT / "labctl")]
+COMMAND = [sys.executable, "-I", "-S", str(ROOT / "labctl" / "__main__.py")]
 
 
 @dataclass

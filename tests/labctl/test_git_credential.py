@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from labsite import preflight
+from runs.agents import orders
 from runs.core import tokens
-from runs.lifecycle import orders
 from runs.machine.git import Git
 from runs.models import Forge, Settings
 from tests import make

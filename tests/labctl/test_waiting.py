@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from labctl import http_call
 from labctl.client import PATIENCE, Client, Failed
 from tests.labctl.session import COMMAND, Session
 from tests.ports import free_port
@@ -222,7 +223,71 @@ def test_wake_does_not_wait_for_a_full_mailbox(session: Session, box: socket.soc
     assert session.run("wake").code == 0
 
 
+@pytest.mark.parametrize(
+    ("raw", "found"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}more", (200, b"{}")),
+        (b"HTTP/1.0 404 No\nServer: x\n\n{}", (404, b"{}")),
+        (b"HTTP/1.1 100 Go on\r\n\r\nHTTP/1.1 201 OK\r\n\r\n{}", (201, b"{}")),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n1;a=b\r\n{\r\n1\r\n}\r\n0\r\nX: y\r\n\r\n",
+            (200, b"{}"),
+        ),
+        (b"HTTP/1.1 204 None\r\nContent-Length: 9\r\n\r\n", (204, b"")),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", None),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: -9\r\n\r\n{}", None),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n", None),
+        (b"HTTP/1.1 200 OK\r\nContent-Le", None),
+        (b"HTTP/1.1 OK\r\n\r\n", None),
+        (b"SSH-2.0-OpenSSH\r\n", None),
+        (b"x" * 100_000, None),
+        (b"HTTP/1.1 200 OK\r\n" + b"".join(b"X%d: y\r\n" % n for n in range(300)), None),
+        (b"", None),
+    ],
+)
+def test_an_answer_is_whole_or_none(raw: bytes, found: tuple[int, bytes] | None) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1_000_000)
+        theirs.sendall(raw)
+        theirs.shutdown(socket.SHUT_WR)
+        if found is None:
+            with pytest.raises(http_call.Broken):
+                http_call.read_answer(ours)
+        else:
+            assert http_call.read_answer(ours) == found
+
+
+@pytest.mark.parametrize(
+    ("url", "parts"),
+    [
+        ("http://127.0.0.1:8000", ("http", "127.0.0.1", 8000, "")),
+        ("https://lab.example/under/", ("https", "lab.example", 443, "/under")),
+        ("http://[::1]:81/", ("http", "::1", 81, "")),
+        ("http://[::1]", ("http", "::1", 80, "")),
+        ("http://me@lab.example", ("http", "lab.example", 80, "")),
+        ("", None),
+        ("lab.example:80", None),
+        ("ftp://lab.example", None),
+        ("http://", None),
+        ("http://lab.example:port", None),
+    ],
+)
+def test_an_address_is_read_or_refused(url: str, parts: tuple[object, ...] | None) -> None:
+    if parts is None:
+        with pytest.raises(ValueError, match=r"address|invalid literal"):
+            http_call.Address(url)
+    else:
+        made = http_call.Address(url)
+        assert (made.scheme, made.host, made.port, made.prefix) == parts
+
+
 # What it costs and stands on.
+
+SLOW = {
+    *("email", "hashlib", "http", "pathlib", "random", "runpy", "secrets", "selectors", "shutil"),
+    *("socket", "ssl", "subprocess", "typing", "urllib"),
+}
 
 
 def spent_by(*argv: str) -> float:
@@ -236,10 +301,11 @@ def spent_by(*argv: str) -> float:
 @pytest.mark.parametrize(
     ("arguments", "floor", "times"),
     [
-        (["wake", "--socket", "/nowhere", "demo"], "pass", 4),
-        (["issue", "list"], "import argparse, http.client, json", 2),
+        (["wake", "--socket", "/nowhere", "demo"], "pass", 2),
+        (["hook", "session"], "import json", 2),
+        (["issue", "list"], "import argparse, json", 2),
     ],
-    ids=["wake", "issue list"],
+    ids=["wake", "hook session", "issue list"],
 )
 def test_it_costs_few_times_what_python_itself_costs(
     arguments: list[str], floor: str, times: float
@@ -269,3 +335,46 @@ print(*({{name.partition(".")[0] for name in sys.modules}} - set(sys.stdlib_modu
     )
     assert set(done.stdout.split()) <= {"__main__", "labctl"}, done.stderr
     assert "labctl" in done.stdout
+
+
+def test_it_loads_no_module_that_takes_long(session: Session) -> None:
+    argv = [COMMAND[0], "-X", "importtime", *COMMAND[1:], "issue", "view"]
+    session.address.write_text(f"http://127.0.0.1:{free_port()}\n")
+    done = subprocess.Popen(argv, env=session.env, stderr=subprocess.PIPE, text=True)
+    with done:
+        assert done.stderr is not None
+        loaded = set()
+        for line in done.stderr:
+            if not line.startswith("import time:"):
+                break  # it was asked by now, and nobody answered
+            loaded.add(line.rpartition("|")[2].strip())
+        done.kill()
+    assert "labctl.http_call" in loaded
+    assert not SLOW & loaded
+    assert len(loaded) <= 70
+
+
+@pytest.mark.parametrize(
+    ("arguments", "most"),
+    [(["wake", "--socket", "/nowhere", "demo"], 15), (["hook", "session"], 45)],
+)
+def test_what_hooks_call_loads_next_to_nothing(arguments: list[str], most: int) -> None:
+    argv = [COMMAND[0], "-X", "importtime", *COMMAND[1:], *arguments]
+    done = subprocess.run(argv, env={}, input="", capture_output=True, text=True, check=True)
+
+    lines = done.stderr.splitlines()[1:]
+    loaded = [line.rpartition("|")[2].strip() for line in lines]
+    ours = loaded[loaded.index("__future__") :]  # before it what Python itself loads
+    assert not SLOW & {*ours}
+    assert len(ours) <= most
+
+
+def test_it_is_found_by_its_folder_too(session: Session, servers: list[Stub]) -> None:
+    servers.append(Stub((200, ISSUES)))
+    session.address.write_text(servers[0].url)
+
+    # As sessions of the version before call it.
+    argv = [*COMMAND[:-1], str(Path(COMMAND[-1]).parent), "issue", "list"]
+    done = subprocess.run(argv, env=session.env, capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "#1\tOne\n", "")

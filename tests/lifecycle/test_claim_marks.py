@@ -8,11 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from runs import tick
+from runs import sweep, tick
 from runs.core.states import Mirror
 from runs.dispatch import start_requests
 from runs.forges import mirror
-from runs.kept import sweep
 from runs.lifecycle import stop
 from runs.models import Notice, Project, Run, Settings, StartRequest
 from tests import make

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from runs import tick
+from runs import sweep, tick
 from runs.core.ports import SeamError
 from runs.core.states import NoticeKind
-from runs.dispatch import acts as auto
 from runs.dispatch import explain
 from runs.forges import mirror, tracker_cache
-from runs.kept import discard, sweep
+from runs.kept import discard, merged
 from runs.lifecycle import delivery
 from runs.models import Notice, Project, Run, WatchSession
+from runs.watch import switch as auto
 from tests.real import RealWorld, git
 from tests.world.stories import look, press_start
 
@@ -233,12 +233,12 @@ def test_a_merged_branch_stays_as_long_as_its_issue_is_open(
     git(checkout, "push", "-q", "origin", "main")
     real.repos.fetch(repo)
 
-    assert sweep.collect(real.lab, project) == []
+    assert merged.collect(real.lab, project) == []
     sweep.forget_reconciled(real.lab)
     look(real)
     assert real.repos.claims(repo, project.keys) == {KEY}
     real.beads().lose()
-    assert sweep.collect(real.lab, project) == [], "a tracker that does not answer frees nothing"
+    assert merged.collect(real.lab, project) == [], "a tracker that does not answer frees nothing"
 
 
 @pytest.mark.row("C-10", level="real")
@@ -258,7 +258,7 @@ def test_a_merged_branch_goes_when_its_issue_was_closed(
     assert tracker is not None
     tracker.close(project.tracker_root, KEY)
 
-    assert sweep.collect(real.lab, project) == [f"afk/{KEY}"]
+    assert merged.collect(real.lab, project) == [f"afk/{KEY}"]
 
 
 @pytest.mark.row("MALA-W-54", level="real")

@@ -17,6 +17,7 @@ def _refused(**changes):
         Run.objects.filter(pk=run.pk).update(**changes)
 
 
+@pytest.mark.every_case
 @pytest.mark.django_db
 @pytest.mark.row("LAB-28", level="contract")
 @pytest.mark.parametrize(

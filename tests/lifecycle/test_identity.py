@@ -6,6 +6,7 @@ import pytest
 
 from runs.lifecycle import stop
 from runs.models import Notice, Run
+from runs.stop_project import stop_project
 from tests.world.stories import look, ready, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -93,7 +94,7 @@ def test_a_project_never_owns_the_sessions_of_one_with_a_longer_name(real):
     foo, foobar = real.project("foo"), real.project("foobar")
     start(real, foo, "1")
     start(real, foobar, "1")
-    assert stop.stop_all(real.lab, foo, "anna") == 1
+    assert stop_project(real.lab, foo, "anna") == 1
     assert real.session_names() == ["foobar~2~afk-1"]
     look(real)
     assert Run.objects.active().get().project == foobar

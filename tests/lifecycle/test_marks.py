@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from runs.core import naming
-from runs.lifecycle import reaper
 from runs.lifecycle.stop import stop
 from runs.machine import processes
 from runs.models import Run
@@ -46,7 +45,7 @@ def test_a_session_that_borrows_the_mark_of_another_run_is_adopted_without_it(wo
     world.sessions.appear("demo~2~afk-8", "lab-abc")
     look(world)
     assert Run.objects.get(issue_key="8").mark == ""
-    assert reaper.marker(world.lab, run) == "lab-abc"
+    assert run.marker(world.lab.paths) == "lab-abc"
 
 
 @pytest.mark.django_db
@@ -54,4 +53,4 @@ def test_a_run_from_before_marks_were_stored_keeps_the_one_it_was_started_with(
     world: World,
 ) -> None:
     run = a_run(a_project())
-    assert reaper.marker(world.lab, run) == naming.marker(str(world.lab.paths.state), run.pk)
+    assert run.marker(world.lab.paths) == naming.marker(str(world.lab.paths.state), run.pk)

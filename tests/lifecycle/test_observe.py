@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runs.lifecycle import observe
+from runs.transcript import screens
 
 RULE = "─" * 60
 
@@ -30,4 +30,4 @@ RULE = "─" * 60
     ],
 )
 def test_the_last_line_that_says_something(screen, line):
-    assert observe.last_line(screen) == line
+    assert screens.last_line(screen) == line

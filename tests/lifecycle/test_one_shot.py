@@ -192,6 +192,7 @@ DEATHS = [
 ]  # fmt: skip
 
 
+@pytest.mark.every_case
 @pytest.mark.row("C-47", "LAB-24", level="contract")
 @pytest.mark.parametrize(("lines", "status", "reason", "state"), DEATHS)
 def test_an_end_without_a_pull_request_is_a_death_with_an_honest_reason(

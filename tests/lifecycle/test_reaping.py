@@ -12,12 +12,12 @@ from runs import tick
 from runs.core import lease
 from runs.core.ports import Steady
 from runs.core.states import Outcome
-from runs.dispatch import acts as auto
 from runs.dispatch import start_requests
 from runs.lifecycle import outcomes, reaper
 from runs.lifecycle.stop import stop
 from runs.machine import processes
 from runs.models import Host, Notice, Rescue, Run, Settings, Tick
+from runs.watch import switch as auto
 from tests import make
 from tests.fakes import START
 from tests.real import git
@@ -84,6 +84,40 @@ def test_the_changes_of_a_run_can_be_read_after_its_worktree_is_gone(real):
     assert [(c.path, c.kind, c.added) for c in changes.files] == [("work.txt", "A", 1)]
     assert "+work" in changes.patch
     assert not changes.is_cut
+
+
+@pytest.mark.row("LAB-46", level="real")
+def test_what_a_run_that_died_left_can_be_read_committed_or_not(real):
+    from runs.lifecycle import observe
+
+    run = start(real, real.project())
+    tree = Path(run.worktree)
+    (tree / "draft.txt").write_text("only a draft\n")
+    (tree / ".gitattributes").write_text("*.txt diff=mine\n")
+    git(tree, "config", "diff.mine.command", f"touch {real.paths.state}/ran; cat")
+    git(tree, "config", "diff.mine.textconv", f"touch {real.paths.state}/ran; cat")
+    while_it_runs = observe.changes(real.lab, run)
+    assert {c.path for c in while_it_runs.files} == {"draft.txt", ".gitattributes"}
+    (tree / "work.txt").write_text("work\n")
+    git(tree, "add", "work.txt")
+    git(tree, "commit", "-qm", "feat: work that no tick saw")
+    real.tmux("kill-session", "-t", run.session)
+    look(real)
+    run = _again(run)
+    assert (run.outcome, run.worktree_fate) == ("died", "kept")
+    left = observe.changes(real.lab, run)
+    assert [(c.path, c.added, c.is_open) for c in left.files] == [
+        ("work.txt", 1, False), (".gitattributes", 1, True), ("draft.txt", 1, True)
+    ]  # fmt: skip
+    assert "+only a draft" in left.patch
+    assert [one.subject for one in left.commits] == ["feat: work that no tick saw"]
+    assert not (real.paths.state / "ran").exists()
+    Run.objects.filter(pk=run.pk).update(worktree="/moved/away", head="")
+    left = observe.changes(real.lab, _again(run))
+    assert [(c.path, c.added) for c in left.files] == [("work.txt", 1)]
+    newer = {"outcome": "failed", "worktree": run.worktree, "branch": run.branch}
+    make.a_run(run.project, "7", slot=2, **newer)
+    assert observe.changes(real.lab, _again(run)).files == ()
 
 
 @pytest.mark.row("LAB-22", level="real")
@@ -254,6 +288,9 @@ def test_every_outcome_leaves_the_same_kind_of_record(world):
         assert reaper.settle(world.lab, run)
         told = Notice.objects.filter(run=run).order_by("pk").values_list("kind", "outcome")
         assert list(told) == [("run.ended", outcome), ("run.reaped", "")]
+        text = Notice.objects.get(run=run, kind="run.reaped").text
+        assert text.startswith("Cleaned up: ")
+        assert text.endswith(f"slot {number} is free")
 
 
 def test_only_the_first_of_two_outcomes_counts(world):
@@ -424,7 +461,7 @@ def test_a_killed_tick_is_completed_by_the_next(real):
 def test_nothing_of_a_run_survives_its_reap(real):
     script = ["sh", "-c", "setsid sleep 600 & sleep 601", "{prompt}"]
     run = start(real, real.project(argv=script))
-    marker = reaper.marker(real.lab, run)
+    marker = run.marker(real.lab.paths)
     real.until(lambda: len(processes.marked(marker)) >= 3)
     folder = real.paths.run_folder(run.pk)
     assert (folder / "token").exists()

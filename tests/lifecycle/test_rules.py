@@ -67,10 +67,11 @@ def test_the_end_of_an_interrupted_run_is_no_death(has_pull, alive, expected):
 @pytest.mark.row("C-03", level="pure")
 @pytest.mark.parametrize("outcome", list(Outcome))
 @pytest.mark.parametrize("dirty", [True, False, None])
-def test_only_a_clean_success_loses_its_worktree(outcome, dirty):
+def test_only_a_clean_good_end_loses_its_worktree(outcome, dirty):
     decision = teardown(outcome, dirty)
-    assert decision.remove is (outcome is Outcome.SUCCEEDED and dirty is False)
-    assert bool(decision.warning) is (outcome is Outcome.SUCCEEDED and dirty is not False)
+    is_clean_end = outcome in (Outcome.SUCCEEDED, Outcome.NO_CHANGE, Outcome.OBSOLETE)
+    assert decision.remove is (is_clean_end and dirty is False)
+    assert bool(decision.warning) is (is_clean_end and dirty is not False)
 
 
 @pytest.mark.row("LAB-106", "LAB-108", "LAB-109", level="pure")

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from django.db import connections
 
-from runs import tick
+from runs import sweep, tick
 from runs.dispatch import start_requests
-from runs.kept import sweep
 from runs.lifecycle import launch
 from runs.lifecycle.stop import stop
 from runs.models import AgentProfile, Notice, Parked, Project, Run, Settings, StartRequest
+from tests import programs
 from tests.real import git
 from tests.world.stories import look, press_start, ready, start
 
@@ -39,8 +39,16 @@ def test_start_takes_the_lowest_ready_issue_in_a_worktree_of_its_own(real):
     project = real.project()
     for key in ("9", "7", "12", "8"):
         ready(real, key)
-    run = press_start(real, project).run
+    with programs.started() as started:
+        run = press_start(real, project).run
     assert (run.issue_key, run.branch, run.state, run.slot) == ("7", "afk/7", "working", 1)
+    asked = [one for one in started if one != "git for-each-ref"]
+    # Both speak with origin and do it side by side.
+    assert sorted(asked[1:3]) == ["git fetch", "git ls-remote"]
+    assert [asked[0], *asked[3:]] == [
+        *("tmux list-panes", "git config", "git worktree", "tmux new-session", "tmux list-panes")
+    ]
+    assert len(started) <= 11, started
     assert real.session_names() == ["demo~1~afk-7"]
     assert git(Path(run.worktree), "branch", "--show-current") == "afk/7"
     assert git(Path(run.worktree), "rev-parse", "HEAD") == run.fork_point
@@ -228,7 +236,7 @@ def test_the_agent_gets_the_task_as_its_last_argument(real, title):
 
 @pytest.mark.row("LAB-128", level="real")
 def test_the_next_start_uses_the_choice_that_was_stored_last(real):
-    from runs.settings import agent_choice
+    from runs.accounts import choice as agent_choice
 
     project = real.project(argv=[*DUMPER, "--model", "{model}", "{prompt}"])
     profile = project.agent

@@ -11,8 +11,9 @@ import pytest
 from django.db import connections
 
 from runs import tick
-from runs.lifecycle.stop import stop, stop_all
+from runs.lifecycle.stop import stop
 from runs.models import Notice, Project, Run, Settings
+from runs.stop_project import stop_project
 from tests.real import git
 from tests.world.stories import look, press_start, start
 
@@ -112,7 +113,7 @@ def test_stop_all_is_neutral_for_every_run_of_one_project(real):
     for key in ("7", "8"):
         start(real, project, key)
     spared = start(real, other, "1")
-    assert stop_all(real.lab, project, "anna") == 2
+    assert stop_project(real.lab, project, "anna") == 2
     for _ in range(3):
         look(real)
     assert set(Run.objects.filter(project=project).values_list("outcome", flat=True)) == {"stopped"}

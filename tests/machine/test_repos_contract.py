@@ -54,6 +54,28 @@ def test_the_branch_is_the_claim(repos, tmp_path):
     assert not (tmp_path / "tree").exists()
 
 
+def test_a_ref_is_what_its_files_say_wherever_git_keeps_it(real, tmp_path):
+    repo, _, fork = _claimed(real, tmp_path)
+    mine, base, none = "refs/heads/afk/7", "refs/remotes/origin/main", "refs/heads/afk/70"
+    git(repo, "symbolic-ref", "refs/heads/also", mine)
+    git(repo, "branch", "afk/7-later", fork)
+    names = [mine, base, none, "refs/heads/also", "refs/heads/afk", "refs/heads/../HEAD", "HEAD"]
+
+    def said() -> list[str | None]:
+        return [real.repos.ref(repo, name) for name in names]
+
+    loose = [fork, fork, None, fork, None, None, None]
+    assert said() == [real.repos.tip(repo, name) for name in names] == loose
+    git(repo, "pack-refs", "--all")
+    assert not (repo / mine).exists()
+    assert said() == loose
+    git(repo, "update-ref", mine, git(repo, "commit-tree", "-m", "x", f"{fork}^{{tree}}").strip())
+    assert said()[0] == real.repos.tip(repo, mine) != fork
+    (repo / mine).write_text("no commit\n")
+    assert said()[0] is real.repos.tip(repo, mine) is None
+    assert real.repos.ref(tmp_path / "nowhere", mine) is None
+
+
 @pytest.mark.row("LAB-59", level="real")
 def test_a_second_claim_is_refused_and_makes_nothing(repos, tmp_path):
     seam, repo = repos
@@ -88,6 +110,95 @@ def test_a_worktree_is_made_again_on_its_branch_and_one_that_is_there_is_left_al
     with pytest.raises(SeamError):
         seam.add_again(repo, tmp_path / "other", "afk/8")
     assert not (tmp_path / "other").exists()
+
+
+def test_the_tree_of_a_clean_worktree_is_that_of_its_commit(repos, tmp_path):
+    seam, repo = repos
+    tree = tmp_path / "tree"
+    fork = seam.upstream(repo, "main")
+    seam.add_worktree(repo, tree, "afk/7", fork)
+    assert seam.worktree_tree(tree) == seam.tree_of(repo, fork)
+    assert len(seam.worktree_tree(tree)) == 40
+    with pytest.raises(SeamError):
+        seam.worktree_tree(tmp_path / "nowhere")
+
+
+def _objects(repo):
+    return sorted(path for path in (repo / "objects").rglob("*") if path.is_file())
+
+
+def test_the_tree_of_a_worktree_is_what_a_commit_of_everything_would_have(real, tmp_path):
+    repo, tree, fork = _claimed(real, tmp_path)
+    (tree / "staged.txt").write_text("staged\n")
+    git(tree, "add", "staged.txt")
+    (tree / "staged.txt").write_text("changed since\n")
+    (tree / "hello.txt").write_text("changed\n")
+    (tree / "new folder").mkdir()
+    (tree / "new folder" / "ü\n.txt").write_text("odd name\n")
+    (tree / ".gitignore").write_text("build/\n")
+    (tree / "build").mkdir()
+    (tree / "build" / "big.o").write_text("ignored")
+    before = (git(tree, "status", "--porcelain"), _objects(repo))
+    found = real.repos.worktree_tree(tree)
+    assert found not in ("", real.repos.tree_of(repo, fork))
+    assert (git(tree, "status", "--porcelain"), _objects(repo)) == before
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "feat: all of it")
+    assert real.repos.tree_of(repo, git(tree, "rev-parse", "HEAD")) == found
+    assert real.repos.worktree_tree(tree) == found
+    (tree / "build" / "big.o").write_text("ignored still")
+    assert real.repos.worktree_tree(tree) == found
+
+
+@pytest.mark.parametrize("how", ["unchanged", "left out", "exclude list", "sparse", "no index"])
+def test_no_trick_with_an_index_hides_a_file_from_the_tree_of_a_worktree(real, tmp_path, how):
+    repo, tree, fork = _claimed(real, tmp_path)
+    committed = real.repos.tree_of(repo, fork)
+    if how == "unchanged":
+        git(tree, "update-index", "--assume-unchanged", "hello.txt")
+    if how == "left out":
+        git(tree, "update-index", "--skip-worktree", "hello.txt")
+    if how == "exclude list":
+        (repo / "info").mkdir(exist_ok=True)
+        (repo / "info" / "exclude").write_text("*.txt\n")
+        (tree / "more.txt").write_text("more\n")
+    if how == "sparse":
+        git(tree, "sparse-checkout", "set", "--no-cone", "/nothing")
+        assert not (tree / "hello.txt").exists()
+        assert real.repos.worktree_tree(tree) == committed
+    if how == "no index":
+        (repo / "worktrees" / "tree" / "index").unlink()
+    (tree / "hello.txt").write_text("changed behind its back\n")
+    assert real.repos.worktree_tree(tree) != committed
+
+
+def test_an_unfinished_merge_and_a_repository_inside_have_a_tree_too(real, tmp_path):
+    repo, tree, fork = _claimed(real, tmp_path)
+    (tree / "hello.txt").write_text("mine\n")
+    git(tree, "commit", "-q", "-a", "-m", "mine")
+    git(tree, "checkout", "-q", "-b", "other", fork)
+    (tree / "hello.txt").write_text("theirs\n")
+    git(tree, "commit", "-q", "-a", "-m", "theirs")
+    subprocess.run(["git", "-C", str(tree), "merge", "-q", "afk/7"], capture_output=True)
+    assert "UU hello.txt" in git(tree, "status", "--porcelain")
+    assert real.repos.worktree_tree(tree)
+    git(tree, "merge", "--abort")
+    a_checkout(tree / "inner", tmp_path / "inner.git")
+    found = real.repos.worktree_tree(tree)
+    assert found != real.repos.tree_of(repo, "other")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "a link")
+    assert real.repos.tree_of(repo, git(tree, "rev-parse", "HEAD")) == found
+
+
+def test_a_worktree_without_its_link_is_not_taken_for_the_repository_around_it(real, tmp_path):
+    _, tree, _ = _claimed(real, tmp_path)
+    a_checkout(tmp_path / "around", tmp_path / "around.git")
+    moved = tmp_path / "around" / "tree"
+    tree.rename(moved)
+    (moved / ".git").unlink()
+    with pytest.raises(SeamError):
+        real.repos.worktree_tree(moved)
 
 
 def _slow_files(real, tmp_path, repo, tree):
@@ -329,6 +440,29 @@ def test_a_hanging_remote_fails_at_the_limit_with_a_sentence(real, tmp_path):
         real.repos.fetch(repo)
 
 
+def test_a_fetch_waits_for_a_worktree_that_is_being_made_beside_it(real, tmp_path):
+    """`git worktree add` first writes a HEAD that names nothing, and a fetch then refuses what came."""
+    repo, tree, _ = _claimed(real, tmp_path)
+    head = repo / "worktrees" / tree.name / "HEAD"
+    whole, made = head.read_text(), tmp_path / "made"
+    head.write_text("0" * 40 + "\n")
+    # At the second try it is made.
+    ssh = tmp_path / "ssh"
+    ssh.write_text(
+        "#!/bin/sh\n"
+        f"[ ! -e '{made}' ] || echo '{whole.strip()}' >'{head}'\n"
+        f": >'{made}'\n"
+        "for asked; do :; done\n"
+        'eval "exec $asked"\n'
+    )
+    ssh.chmod(0o755)
+    real.repos._git._env["GIT_SSH_COMMAND"] = str(ssh)
+    git(repo, "config", "remote.origin.url", f"ssh://nobody@example.invalid{tmp_path}/origin.git")
+    moved = _moved_main(real, tmp_path, repo)
+    assert made.exists()
+    assert real.repos.upstream(repo, "main") == moved
+
+
 @pytest.mark.row("X-05", level="real")
 def test_a_token_reaches_git_by_a_helper_and_is_hidden_in_its_answers(real, tmp_path):
     """A git that prints its arguments and what the helper answers stands in for a forge."""
@@ -485,3 +619,58 @@ def test_what_another_run_has_git_ignore_counts_all_the_same(real, tmp_path, whe
     (tree / "build").mkdir()
     (tree / "build" / "big.o").write_text("ignored")
     assert not real.repos.is_dirty(tree)
+
+
+def _moved_main(real, tmp_path, repo):  # type: ignore[no-untyped-def]
+    """origin has a commit more on main, which is fetched."""
+    checkout = tmp_path / "checkout"
+    (checkout / "new.txt").write_text("from main")
+    git(checkout, "add", "-A")
+    git(checkout, "commit", "-q", "-m", "feat: new")
+    git(checkout, "push", "-q", "origin", "main")
+    real.repos.fetch(repo)
+    return git(checkout, "rev-parse", "HEAD")
+
+
+@pytest.mark.row("RALPH-67", "RALPH-75", level="real")
+@pytest.mark.parametrize("how", ["clean", "dirty", "rebase"])
+def test_a_worktree_is_switched_to_a_new_branch_and_cleaned(real, tmp_path, how):
+    repo, tree, _ = _claimed(real, tmp_path)
+    fresh = _moved_main(real, tmp_path, repo)
+    (tree / ".gitignore").write_text("kept/\n")
+    (tree / "done.txt").write_text("done")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "feat: done")
+    done = git(tree, "rev-parse", "HEAD")
+    if how == "dirty":
+        (tree / "done.txt").write_text("changed")
+        (tree / "more").mkdir()
+        (tree / "more" / "new.txt").write_text("new")
+    elif how == "rebase":
+        (tree / "new.txt").write_text("in the way of main")
+        git(tree, "add", "-A")
+        git(tree, "commit", "-q", "-m", "feat: other")
+        done = git(tree, "rev-parse", "HEAD")
+        subprocess.run(["git", "-C", str(tree), "rebase", "-q", fresh], check=False)
+        assert "rebase in progress" in git(tree, "status")
+    assert real.repos.switch(tree, "afk/8", fresh, clean=True) is True
+    assert git(tree, "status", "--porcelain") == ""
+    assert "rebase in progress" not in git(tree, "status")
+    assert git(tree, "rev-parse", "HEAD") == fresh
+    assert real.repos.standing(repo, tree).branch == "afk/8"
+    assert git(tree, "rev-parse", "afk/7") == done, "the branch before is as it was"
+    assert real.repos.claims(repo) == {"7", "8"}
+
+
+@pytest.mark.row("RALPH-65", "RALPH-74", level="real")
+@pytest.mark.parametrize("is_in_the_way", [False, True])
+def test_without_cleaning_changes_are_carried_over(real, tmp_path, is_in_the_way):
+    repo, tree, _ = _claimed(real, tmp_path)
+    fresh = _moved_main(real, tmp_path, repo)
+    begun = git(tree, "rev-parse", "HEAD")
+    name = "new.txt" if is_in_the_way else "left.txt"
+    (tree / name).write_text("left over")
+    assert real.repos.switch(tree, "afk/8", fresh, clean=False) is not is_in_the_way
+    assert (tree / name).read_text() == "left over"
+    assert git(tree, "rev-parse", "HEAD") == (begun if is_in_the_way else fresh)
+    assert real.repos.standing(repo, tree).branch == "afk/8"

@@ -107,6 +107,21 @@ def test_a_text_and_a_digit_reach_the_session_that_is_meant_and_no_other(session
     assert told.read_text() == text.replace("\n", "|") + "|2the end"
 
 
+def test_a_note_that_takes_the_place_of_an_earlier_one_shows_a_text_too(real, tmp_path):
+    """A program that shows what is pasted as a note, and draws its screen anew for each."""
+    told = tmp_path / "told"
+    draws = (
+        "stty -echo; n=0; printf 'Ask?'; while read -r line; do n=$((n + 1)); "
+        """echo "$line" >> "$0"; printf '\\033[2J\\033[H[Pasted text #%s +3 lines]' $n; done"""
+    )
+    order = an_order(tmp_path, argv=["sh", "-c", draws, str(told)])
+    real.sessions.start(order)
+    until(lambda: "Ask?" in real.sessions.screens([order.session]).get(order.session, ""))
+    for _ in range(3):
+        real.sessions.say(order.session, order.marker, "first line\nlast line")
+    until(lambda: told.exists() and told.read_text().count("last line") == 3)
+
+
 @pytest.mark.parametrize("text", ["?", "👍"])
 def test_a_text_without_letters_is_sent_too(sessions, tmp_path, text):
     """Nothing of it can be looked for on the screen by its letters."""

@@ -14,10 +14,10 @@ from runs import tick
 from runs.core import lease, naming
 from runs.core.states import PersonState
 from runs.dispatch import start_requests
-from runs.lifecycle.stop import stop_all
 from runs.manual import acts as manual
 from runs.manual import endings as manual_ends
 from runs.models import AgentProfile, ManualSession, Notice, Project, Run, Settings
+from runs.stop_project import stop_project
 from tests import make
 from tests.fakes import START, World
 from tests.real import RealWorld, git
@@ -131,7 +131,7 @@ def test_stop_all_ends_them_with_the_runs_of_one_project_only(real: RealWorld) -
     project, other = real.project(), real.project("other")
     row, beside = opened(real, project), opened(real, other)
     run = start_run(real, project)
-    assert stop_all(real.lab, project, "anna") == 2
+    assert stop_project(real.lab, project, "anna") == 2
     assert real.session_names() == [beside.session]
     run.refresh_from_db()
     row.refresh_from_db()
@@ -181,6 +181,7 @@ def test_nothing_is_counted_while_a_tick_counts(world: World, project: Project) 
     assert lease.acquire(world.lab) is not None
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("why", ["long", "cloning", "one-shot", "tmux"])
 def test_a_start_that_cannot_be_says_why_and_leaves_nothing(
     world: World, project: Project, why: str
@@ -198,6 +199,7 @@ def test_a_start_that_cannot_be_says_why_and_leaves_nothing(
     assert not ManualSession.objects.exists()
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("why", ["fetch", "login", "spawn"])
 def test_a_start_that_fails_is_undone(world: World, project: Project, why: str) -> None:
     if why == "fetch":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
@@ -376,6 +377,20 @@ def test_a_watcher_that_cannot_be_told_is_told_of_once(world: World) -> None:
     for _ in range(2):
         pings.carry_out(world.lab, True)
     assert Notice.objects.filter(text__contains="reached again").count() == 1
+
+
+def test_what_was_sent_is_kept_as_long_as_the_setting_says(
+    world: World, project: Project, address: NoticeAddress
+) -> None:
+    """Also beside something new; what has to go goes in small steps, `runs.notices.pruning`."""
+    at = world.clock() - timedelta(days=45)
+    for state in ("failed", "waiting"):
+        Delivery.objects.create(
+            address=address, title=state, state=state, created_at=at, next_at=at
+        )
+    pauses(world, project)
+    post_notices(world.lab)
+    assert Delivery.objects.count() == 3
 
 
 def test_a_queue_that_does_not_take_a_ping_harms_no_tick(world: World) -> None:

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from runs.core.ports import Notifier, SeamError, UnfitAddress
+from runs.core.ports import SeamError, UnfitAddress
 from runs.notices.notifier import AppriseNotifier
+from runs.notices.rules import Notifier
 from tests.fakes import FakeNotifier
 from tests.patience import PATIENCE
 

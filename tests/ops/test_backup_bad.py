@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import tarfile
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from labsite.backup import form, load, save
+from labsite.backup import form, load, save, tables
 from labsite.backup.archive import Reader
 from labsite.backup.form import Unfit
 from labsite.database import chosen
@@ -303,3 +305,20 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_left(
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert "disk" in done.stderr
+
+
+def test_a_database_of_a_version_before_lacks_columns_and_is_moved_all_the_same(
+    tmp_path: Path,
+) -> None:
+    """What is moved is asked of the file: a column that came later is no error."""
+    saved = tmp_path / "saved.sqlite3"
+    with contextlib.closing(sqlite3.connect(saved, isolation_level=None)) as holder:
+        holder.execute("CREATE TABLE runs_run (worktree text)")
+        holder.execute("CREATE TABLE runs_host (name text)")
+        holder.execute("INSERT INTO runs_run VALUES ('/old/worktrees/1'), ('/older/worktrees/2')")
+    (tmp_path / "new").mkdir()
+    paths = Paths(tmp_path / "new")
+    tables.load(saved, tables.SQLITE, paths, "/old", "/new")
+    with contextlib.closing(sqlite3.connect(paths.database)) as holder:
+        found = [row[0] for row in holder.execute("SELECT worktree FROM runs_run ORDER BY rowid")]
+    assert found == ["/new/worktrees/1", "/older/worktrees/2"]

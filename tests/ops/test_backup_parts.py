@@ -479,6 +479,6 @@ def test_every_path_of_a_state_folder_is_either_saved_or_made_again() -> None:
         for name, value in vars(Paths).items()
         if isinstance(value, property) and name != "socket_folder"
     }
-    saved = {"secret.key", "demo", "runs", "validations"}
+    saved = {"secret.key", "demo", "runs", "validations", "gates"}
     assert {name for name in names if not places.is_left_out(name)} == saved
     assert names - saved <= places.ELSEWHERE | places.MADE_AGAIN

@@ -244,6 +244,14 @@ def test_worktrees_repositories_and_secrets() -> None:
     (line,) = product.unlinked(["demo-7"])
     assert "no worktrees of git any more" in line.seen and "demo-7" in line.seen
     assert product.worktrees(["/w/a"], ["/w/a", "/w/b"]).seen == "folders without a run: /w/b"
+    assert product.beside([]).status == OK
+    assert (
+        product.beside(["reviews/9-1"]).status,
+        "9-1" in product.beside(["reviews/9-1"]).seen,
+    ) == (
+        WARNING,
+        True,
+    )
     assert [line.status for line in product.repositories({}, 3)] == [OK]
     assert [line.status for line in product.repositories({"demo": "bad object"}, 3)] == [WRONG]
     assert (product.secrets(0).status, product.secrets(2).status) == (OK, WARNING)

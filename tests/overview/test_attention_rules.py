@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from runs.core.states import Trouble
+from runs.gates.level_rules import Level, Standing
 from runs.groups.stall_rules import Fate
 from runs.overview.attention_rules import (
-    AgentNeeds,
-    GroupNeeds,
     Need,
     NeedKind,
+    is_seen,
+    needs,
+    together,
+)
+from runs.overview.need_facts import (
+    AgentNeeds,
+    GroupNeeds,
+    HostNeeds,
     Picture,
     ProjectNeeds,
     PullNeeds,
@@ -20,15 +28,12 @@ from runs.overview.attention_rules import (
     WaitNeeds,
     WatchNeeds,
     WorkflowNeeds,
-    is_seen,
-    needs,
-    together,
 )
 
 NOW = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 
 
-def watched(code: int, reason: str, **more: bool) -> ProjectNeeds:
+def watched(code: int, reason: str, **more: Any) -> ProjectNeeds:
     return ProjectNeeds(1, "a", watch=WatchNeeds(5, code, reason, **more))
 
 
@@ -45,6 +50,11 @@ def told(**facts) -> list[tuple[NeedKind, str, str]]:
     [
         pytest.param({}, [], id="nothing"),
         pytest.param({"is_late": True}, [(NeedKind.LATE, "The worker", "is late")], id="late"),
+        pytest.param(
+            {"hosts": [HostNeeds(4, "gpu1", 2, "03:00 UTC", NOW)]},
+            [(NeedKind.HOST, "Host gpu1", "is silent since 03:00 UTC")],
+            id="silent host",
+        ),
         pytest.param(
             {"agents": [AgentNeeds(4, "Claude", Trouble.LIMIT, "resets 5am", "03:00", "05:01", 3)]},
             [(NeedKind.HELD, "Claude", "usage limit reached since 03:00, tried again at 05:01")],
@@ -125,6 +135,51 @@ def told(**facts) -> list[tuple[NeedKind, str, str]]:
             id="died",
         ),
         pytest.param(
+            {"runs": [RunNeeds(9, "a #7", "failed", reason="gate review: P1 x", attempts=3)]},
+            [(NeedKind.GATE, "a #7", "did not pass the review gate in 3 attempts")],
+            id="a gate that failed for the last time",
+        ),
+        pytest.param(
+            {"runs": [RunNeeds(9, "a #7", "failed", reason="gates: no progress", attempts=1)]},
+            [(NeedKind.GATE, "a #7", "did not pass the gates in 1 attempt")],
+            id="gates that could not be carried out",
+        ),
+        pytest.param(
+            {"runs": [RunNeeds(9, "a #7", "failed", reason="the branch is gone", attempts=1)]},
+            [(NeedKind.RUN, "a #7", "failed")],
+            id="failed for another reason after an attempt",
+        ),
+        pytest.param(
+            {
+                "runs": [
+                    RunNeeds(9, "a #7", "failed", True, reason="gate review: x", attempts=3),
+                    RunNeeds(8, "a #6", "failed", False, True, reason="gate review: x", attempts=3),
+                ]
+            },
+            [],
+            id="gates that failed and were seen, or whose issue was started again",
+        ),
+        pytest.param(
+            {"runs": [RunNeeds(9, "a #7", "succeeded", attempts=1, level=Level(Standing.FAILED))]},
+            [(NeedKind.LEVEL, "a #7", "passed its gates and failed the run level")],
+            id="a run level that failed",
+        ),
+        pytest.param(
+            {"runs": [RunNeeds(9, "a #7", "succeeded", attempts=1, level=Level(Standing.OVER))]},
+            [(NeedKind.LEVEL, "a #7", "passed its gates and was never proven at the run level")],
+            id="a session that ended before its run level",
+        ),
+        pytest.param(
+            {"runs": [RunNeeds(9, "a #7", "succeeded", True, level=Level(Standing.OVER))]},
+            [],
+            id="the same, which somebody has seen",
+        ),
+        pytest.param(
+            {"runs": [RunNeeds(9, "a #7", "succeeded", True, unclosed_since="03:00")]},
+            [(NeedKind.UNCLOSED, "a #7", "has an issue that could not be closed since 03:00")],
+            id="an issue that is not closed, though the run was seen",
+        ),
+        pytest.param(
             {"runs": [RunNeeds(9, "a #7", "failed", did_start=False)]},
             [(NeedKind.RUN, "a #7", "did not start")],
             id="did not start",
@@ -180,8 +235,8 @@ def test_what_holds_up_everything_comes_first_and_failures_before_reviews() -> N
     titles = [need.title for need in needs(picture)]
     assert titles == [
         "The worker",
-        "failed",
         "paused",
+        "failed",
         "warned",
         "third",
         "second",
@@ -283,3 +338,14 @@ def test_many_reviews_of_a_project_are_told_together_and_waits_never():
     alike = rows[-1][0].alike
     assert alike is not None
     assert (alike.title, alike.what.format(3)) == ("a", "3 pull requests wait for your review")
+
+
+def test_a_failed_watch_session_names_the_issue_that_was_made_of_it():
+    (need,) = needs(Picture(projects=[watched(1, "validation failed", follow_up="12")]))
+    assert need.why.endswith("Issue 12 was made of it; nothing was closed.")
+
+
+def test_what_an_agent_reads_as_code_a_person_reads_without_its_marks() -> None:
+    why = "gate evidence: run `labctl check tests` when everything is committed"
+    (need,) = needs(Picture(runs=[RunNeeds(9, "a #7", "failed", reason=why, attempts=1)]))
+    assert need.why == "Run labctl check tests when everything is committed."

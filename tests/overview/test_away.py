@@ -13,8 +13,9 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from runs.core.states import NoticeKind
-from runs.models import Checkpoint, Monitor, Project, Run, TaskGroup, Visit, WatchSession
+from runs.forges import tracker_health
+from runs.forges.fan_out import Silence
+from runs.models import Checkpoint, Monitor, Project, Run, TaskGroup, Visit
 from runs.overview import away
 from tests import make
 from tests.fakes import World
@@ -22,6 +23,7 @@ from tests.web import board_rows as rows
 from tests.web.people import text_of
 
 pytestmark = pytest.mark.django_db
+INDEXES = ("monitor_ended", "notice_outage", "run_ended")
 TITLE = "While you were away"
 START = datetime(2026, 7, 1, tzinfo=UTC)
 
@@ -61,11 +63,10 @@ def test_whoever_comes_back_is_told_what_ended_how(
     ended(project, world, "2", "succeeded", pull_number=4, cost_usd=Decimal("1.5"), tokens_in=2000)
     ended(project, world, "3", "died", issue_title="<b>bold</b>")
     ended(project, world, "4", "failed", started_at=None)
-    rows.tell(world, "paused after 3 failed runs", NoticeKind.AUTO_PAUSED, project=project)
     world.clock.forward(hours=2)
 
     html = page(anna)
-    card = html[html.index('id="away"') : html.index(">Dismiss<")]
+    card = html[html.index('id="away"') : html.index("Dismiss<")]
     for words in (
         "1 succeeded",
         "1 died",
@@ -74,44 +75,11 @@ def test_whoever_comes_back_is_told_what_ended_how(
     ):
         assert words in card, words
     assert "2 k tokens" in card
-    assert "paused after 3 failed runs" in card
-    assert f'href="/projects/{project.pk}/pulls/4/"' in card
-    assert "&lt;b&gt;bold" in card
-    assert "demo #1" not in card
-    assert "demo #4" not in card
+    assert 'href="/history/?since=2026-11-21"' in card
+    # What needs somebody stands in the list of what does, and there alone.
+    assert "demo #" not in card
+    assert 'id="need-run-' in html
     assert TITLE in page(anna)  # until it is put away
-
-
-def test_what_went_badly_is_shown_before_what_is_newer_and_went_well(
-    anna: Client, world: World, project: Project
-) -> None:
-    goes_away(anna, world, hours=2)
-    ended(project, world, "1", "timed_out")
-    for number in range(2, 12):
-        world.clock.forward(minutes=1)
-        ended(project, world, str(number), "succeeded")
-    ended(project, world, "12", "died")
-    html = page(anna)
-    card = html[html.index('id="away"') : html.index(">Dismiss<")]
-    assert re.findall(r"demo #(\d+)", card) == ["12", "1", "11", "10", "9", "8", "7", "6"]
-    assert "Show 4 more" in html
-
-
-def test_a_watch_session_that_failed_is_told_and_others_are_not(
-    anna: Client, world: World, project: Project
-) -> None:
-    goes_away(anna, world, hours=2)
-    for code, reason in ((0, "queue empty"), (130, "interrupted"), (1, "issues failed")):
-        now = world.clock.now
-        session = WatchSession.objects.create(
-            project=project, phase="ended", code=code, reason=reason, opened_at=now, ended_at=now
-        )
-    world.clock.forward(hours=2)
-    html = page(anna)
-    card = html[html.index('id="away"') : html.index(">Dismiss<")]
-    assert f"watch session {session.pk}: issues failed (exit code 1)" in card
-    assert f'href="/projects/{project.pk}/watch/{session.pk}/"' in card
-    assert card.count("(exit code") == 1
 
 
 def a_monitor(project: Project, name: str, state: str, at: datetime, **fields: Any) -> Monitor:
@@ -138,53 +106,29 @@ def investigates(monitor: Monitor, n: int, at: datetime, decision: str = "INVEST
     )
 
 
-def test_groups_that_ended_and_checkpoints_to_look_into_are_summed_up(
+def test_groups_that_ended_are_counted(
     anna: Client, world: World, project: Project, django_assert_num_queries: Any
 ) -> None:
     before = world.clock.now
     a_monitor(project, "old", "complete", before)
     goes_away(anna, world, hours=2)
     now = world.clock.now
+    for number in range(20):
+        a_monitor(project, f"more-{number}", "complete", now, completed=["1", "2"])
     a_monitor(project, "wave", "timed out", now, completed=["1"], incomplete=["2", "3", "4"])
-    a_monitor(project, "whole", "complete", now, completed=["1", "2"])
     a_monitor(project, "broken", "error", now, error="no such table")
     a_monitor(project, "left", "stopped", now, ended_by="ben")
     a_monitor(project, "again", "error", now)
-    again = a_monitor(project, "again", "running", now)
-    for n, decision in enumerate(("INVESTIGATE", "INVESTIGATE", "CONTINUE"), 1):
-        investigates(again, n, now, decision)
+    a_monitor(project, "again", "running", now)
     world.clock.forward(hours=2)
-
-    html = page(anna)
-    card = html[html.index('id="away"') : html.index(">Dismiss<")]
-    said = " ".join(re.sub(r"<[^>]+>", " ", card).split())
-    for words in (
-        "4 groups ended: 1 complete, 1 timed out, 1 failed, 1 stopped.",
-        "demo group wave: timed out, 1 of 4 tasks completed",
-        "demo group whole: complete, 2 of 2 tasks completed",
-        "demo group broken: its monitor failed: no such table",
-        "demo group left: its monitor was stopped by ben",
-        "demo group again: 2 checkpoints asked for a look",
-    ):
-        assert words in said, (words, said)
-    assert said.count("group again") == 1
-    assert "group old" not in said
-    assert "0 runs" not in said
-    assert f'href="/projects/{project.pk}/groups/{again.group_id}/"' in card
-
-    now = world.clock.now
-    for number in range(20):
-        a_monitor(project, f"more-{number}", "complete", now)
-        investigates(a_monitor(project, f"watched-{number}", "running", now), 1, now)
-    world.clock.forward(minutes=1)
-    # Session and user, the overview, what groups need somebody, the visit and what ended.
-    with django_assert_num_queries(2 + 5 + 2 + 1 + 7):
+    page(anna)  # begins the visit
+    # Session and user, the overview, what groups need somebody, the visit, what ended and outages.
+    with django_assert_num_queries(2 + 6 + 1 + 1 + 3):
         html = page(anna)
-    assert "24 groups ended: 21 complete" in html
-    card = html[html.index('id="away"') : html.index(">Dismiss<")]
-    places = [card.index(f"group {name}:") for name in ("broken", "wave", "more-19")]
-    assert places == sorted(places)
-    assert "18 more groups" in html
+    card = html[html.index('id="away"') : html.index("Dismiss<")]
+    said = " ".join(re.sub(r"<[^>]+>", " ", card).split())
+    assert "23 groups ended: 20 complete, 1 timed out, 1 failed, 1 stopped." in said
+    assert "0 runs" not in said
 
 
 @pytest.mark.row("LAB-132", level="contract")
@@ -319,16 +263,40 @@ def test_a_program_and_a_stranger_are_not_noted(world: World, operator: User) ->
 def test_what_ended_is_found_by_an_index(world: World, project: Project) -> None:
     with CaptureQueriesContext(connection) as asked:
         away.away(rows.ago(hours=2), rows.ago(hours=0))
-    assert len(asked.captured_queries) == 7
-    for query, index in zip(
-        asked.captured_queries,
-        (
-            *("run_ended", "run_ended", "notice_pause", "watch_ended"),
-            *("monitor_ended", "monitor_ended", "checkpoint_investigate"),
-        ),
-        strict=True,
-    ):
+    for query, index in zip(asked.captured_queries, INDEXES, strict=True):
         with connection.cursor() as cursor:
             cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}")
             plan = " | ".join(row[3] for row in cursor.fetchall())
         assert index in plan, plan
+
+
+@pytest.mark.row("C-46", level="contract")
+def test_an_outage_is_told_whoever_was_away_and_calls_for_nobody_until_it_lasts_long(
+    anna: Client, world: World, project: Project
+) -> None:
+    goes_away(anna, world, hours=1)
+    tracker_health.note(world.lab, project, Silence("it answered 502", passes=True))
+    project.refresh_from_db()
+    world.clock.forward(hours=2)
+    html = page(anna)
+    card = " ".join(re.sub(r"<[^>]+>", " ", html[html.index('id="away"') :]).split())
+    assert "demo gave no answer since 21 Nov 2026" in card
+    assert "and gives none yet. Starts wait. Nothing was lost." in card
+    assert "demo gives no answer since" in html.partition('id="up-next"')[2]
+    assert "need-project" not in html
+    world.clock.forward(hours=4)
+    assert "need-project" in page(anna)  # it is not one that passes by itself
+    tracker_health.note(world.lab, project, None)
+    make.a_run(project, "8", requested_at=world.clock.now)
+    after = page(anna)
+    assert "gives no answer since" not in after
+    assert "1 start waited." in " ".join(after.split())
+
+
+def test_what_somebody_has_to_do_about_a_tracker_is_never_a_calm_line(
+    anna: Client, world: World, project: Project
+) -> None:
+    tracker_health.note(world.lab, project, Silence("the token is not valid"))
+    html = page(anna)
+    assert "need-project" in html
+    assert "gives no answer since" not in html

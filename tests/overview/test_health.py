@@ -99,21 +99,24 @@ def test_the_age_of_the_last_tick_is_one_query(
     host = _ticked(world, "tmux did not answer")
     interval = Settings.current().tick_interval
     with django_assert_num_queries(1):
-        told = worker_health.last_tick(world.clock.forward(seconds=60), interval)
+        told = worker_health.last_tick(world.clock.forward(seconds=60), host.name, interval)
     assert (told.at, told.is_late, told.error) == (host.last_tick_at, False, "tmux did not answer")
-    assert worker_health.last_tick(world.clock.forward(seconds=1), interval).is_late
+    assert worker_health.last_tick(world.clock.forward(seconds=1), host.name, interval).is_late
 
 
 @pytest.mark.row("X-15", level="contract")
 def test_a_clock_set_back_gives_no_negative_age(world: World) -> None:
     _ticked(world)
-    told = worker_health.last_tick(world.clock.forward(hours=-1))
+    told = worker_health.last_tick(world.clock.forward(hours=-1), world.lab.host)
     assert told.age is not None
     assert told.age.total_seconds() == 0
     assert not told.is_late
 
 
-def test_with_two_hosts_the_one_that_ticked_longest_ago_counts(world: World) -> None:
+def test_of_several_hosts_its_own_counts_and_without_one_the_newest(world: World) -> None:
     first = _ticked(world)
-    Host.objects.create(name="other", last_tick_at=world.clock.forward(minutes=5))
-    assert worker_health.last_tick(world.clock.now).at == first.last_tick_at
+    later = world.clock.forward(minutes=5)
+    Host.objects.create(name="other", last_tick_at=later)
+    Host.objects.create(name="gone", last_tick_at=world.clock.now, removed_at=later)
+    assert worker_health.last_tick(later, first.name).at == first.last_tick_at
+    assert worker_health.last_tick(later, "web alone").at == later

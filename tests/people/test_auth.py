@@ -36,7 +36,7 @@ def _post(client: Client, token: str, name: str = "ada", password: str = GOOD, a
 def test_the_link_makes_the_operator_once_and_logs_in(client: Client, state: World) -> None:
     token = setup.link_token(state.lab.paths)
     assert token
-    page = client.get(reverse("runs:setup", args=[token]))
+    page = client.get(setup.link_path(token))
     assert page.status_code == 200
     assert b"This link works once." in page.content
     assert _post(client, token).url == "/"
@@ -123,6 +123,7 @@ def test_a_wrong_form_keeps_the_link_and_says_what_to_do(
     assert setup.is_open(state.lab.paths, token)
 
 
+@pytest.mark.every_case
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     "names", [("ada", "eve"), ("ada", "ada")], ids=["two people", "a double click"]

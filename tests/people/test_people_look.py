@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from runs.models import ApiToken, Passkey
 from runs.people import acts as people
-from runs.people import api_tokens, invites, stepup
+from runs.people import api_tokens, invites, setup, stepup
 from runs.people.roles import Role
 from tests import make
 from tests.fakes import START, World
@@ -45,9 +45,8 @@ def addresses(world: World, operator: User) -> dict[str, str]:
     )  # fmt: skip
     token = invites.link_token(world.lab, ines)
     return {
-        "people": "/people/", "add a person": "/people/new", "person": f"/people/{vera.pk}/",
-        "somebody out": f"/people/{out.pk}/", "account": "/account/", "password": "/account/password",
-        "make a token": "/account/tokens/new", "add a passkey": "/account/passkeys/new",
+        "people": "/people/", "person": f"/people/{vera.pk}/",
+        "somebody out": f"/people/{out.pk}/", "account": "/account/",
         "invite": f"/invite/{ines.pk}/{token}/", "dead invite": "/invite/1/x/",
     }  # fmt: skip
 
@@ -102,14 +101,19 @@ def test_every_page_on_people_is_accessible_and_fits(
 
 
 @pytest.mark.parametrize("width", [1440, 390])
-def test_the_login_page_with_passkeys_is_accessible_and_fits(
-    open_page: OpenPage, operator: User, addresses: dict[str, str], width: int
+def test_the_pages_before_somebody_is_logged_in_are_accessible_and_fit(
+    open_page: OpenPage, operator: User, addresses: dict[str, str], world: World, width: int
 ) -> None:
     page = open_page("/", operator, width=width)
     page.context.clear_cookies()
     page.goto("/login/")
     expect(page.get_by_role("button", name="Use a passkey")).to_be_visible()
     assert look(page, "login", "light", width) == []
+    User.objects.all().delete()
+    world.lab.paths.state.mkdir(parents=True, exist_ok=True)
+    page.goto(setup.link_path(setup.link_token(world.lab.paths) or ""))
+    expect(page.get_by_label("Name")).to_be_visible()
+    assert look(page, "setup", "light", width) + look(page, "setup", "dark", width) == []
 
 
 def test_on_a_phone_account_people_and_the_way_out_are_reached(

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from runs.forges import tracker_health
-from runs.kept import sweep
+from runs import sweep
 from runs.models import Notice
+from runs.projects import origin
 from tests import make
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -34,7 +34,7 @@ def test_a_repository_that_is_gone_is_said_once_and_so_is_its_return(real, caplo
     origin, away = Path(project.url), real.folder / "away"
     origin.rename(away)
 
-    with caplog.at_level(logging.WARNING, logger="runs.kept.sweep"):
+    with caplog.at_level(logging.WARNING, logger="runs.sweep"):
         _swept(real, project, times=3)
 
     assert [record.step for record in caplog.records] == ["freshen"]
@@ -58,7 +58,7 @@ def test_another_reason_is_told_again_and_each_sweep_asks_until_it_is_back(world
         world.clock.forward(minutes=10)
         asked.append(sweep.ask(world.lab))
         world.repos.broken_fetch = error
-        with caplog.at_level(logging.WARNING, logger="runs.kept.sweep"):
+        with caplog.at_level(logging.WARNING, logger="runs.sweep"):
             sweep.carry_out(world.lab, project.pk)
     assert asked == [0, 1, 1, 1]
     assert [record.error for record in caplog.records] == [
@@ -74,15 +74,15 @@ def test_another_reason_is_told_again_and_each_sweep_asks_until_it_is_back(world
 
 def test_numbers_in_an_error_are_no_news(world):
     project = make.a_project()
-    assert tracker_health.note_origin(world.lab, project, "refused after 3 ms")
-    assert not tracker_health.note_origin(world.lab, project, "refused after 11 ms")
-    assert tracker_health.note_origin(world.lab, project, "Repository not found")
+    assert origin.note(world.lab, project, "refused after 3 ms")
+    assert not origin.note(world.lab, project, "refused after 11 ms")
+    assert origin.note(world.lab, project, "Repository not found")
 
 
 def test_its_page_and_the_overview_say_it(world, client, operator):
     client.force_login(operator)
     project = make.a_project()
-    tracker_health.note_origin(world.lab, project, "Repository <not> found")
+    origin.note(world.lab, project, "Repository <not> found")
     said = "git could not read origin, so no run can start."
     page = client.get(f"/projects/{project.pk}/").content.decode()
     assert said in page

@@ -11,14 +11,13 @@ import pytest
 
 from runs.core.ports import SeamError
 from runs.core.states import ProjectState
+from runs.kept import removal as acts
+from runs.kept import removal_rules
+from runs.kept.removal_rules import Holdings
 from runs.lifecycle.stop import stop
 from runs.models import Notice, Project, Run, WatchSession
 from runs.overview import attention_rules
-from runs.overview.attention_rules import Picture, ProjectNeeds
-from runs.projects import acts as projects
-from runs.projects import removal as acts
-from runs.projects import removal_rules
-from runs.projects.removal_rules import Holdings
+from runs.overview.need_facts import Picture, ProjectNeeds
 from runs.watch import acts as watches
 from tests import make
 from tests.real import RealWorld, git
@@ -175,7 +174,7 @@ def test_a_project_in_use_is_not_removed_and_says_what_to_stop(real, project):
 def test_a_run_that_started_in_the_same_moment_is_waited_for(real, project):
     run = begin(real, project)
     Project.objects.update(state=ProjectState.REMOVING, clone_deadline=real.lab.now())
-    projects.carry_out(real.lab, project.pk)
+    acts.clone_or_remove(real.lab, project.pk)
     project.refresh_from_db()
     assert f"stop run {run.pk}" in project.clone_progress
     stop(real.lab, run, "anna")
@@ -199,7 +198,7 @@ def test_a_removal_that_was_killed_is_finished_and_loses_nothing(real, project, 
         else:
             cut.setattr(type(real.repos), at, killed)
         with pytest.raises(KeyboardInterrupt):
-            projects.carry_out(real.lab, project.pk)
+            acts.clone_or_remove(real.lab, project.pk)
     assert Project.objects.exists()
     carry_on(real)
     assert not Project.objects.exists()

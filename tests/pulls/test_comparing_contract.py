@@ -333,3 +333,23 @@ def test_a_worktree_in_the_middle_of_a_conflict_is_told(tree):
     )
     assert "hello.txt" in {c.path for c in repos.changes(folder, base)}
     assert "<<<<<<<" in repos.patch(folder, base, LIMIT)
+
+
+def test_the_texts_of_files_at_the_top_of_a_commit(house):
+    commit = house.commit({"pyproject.toml": "[tool.uv]\n", "uv.lock": "x" * 300, "app.py": "1\n"})
+    found = house.repos.texts(house.repo, commit, ["pyproject.toml", "uv.lock", "go.mod"], 100)
+    assert dict(found) == {"pyproject.toml": "[tool.uv]\n", "uv.lock": "x" * 100}
+    with pytest.raises(SeamError):
+        house.repos.texts(house.repo, "f" * 40, ["app.py"], 100)
+
+
+def test_a_link_and_a_folder_are_no_files(real, tmp_path):
+    folder = tmp_path / "checkout"
+    a_checkout(folder)
+    (folder / "Makefile").symlink_to("/etc/hostname")
+    (folder / "go.mod").mkdir()
+    (folder / "go.mod" / "x").write_text("x")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "chore: links")
+    head = git(folder, "rev-parse", "HEAD")
+    assert real.repos.texts(folder / ".git", head, ["Makefile", "go.mod"], 100) == {}

@@ -115,7 +115,7 @@ def test_who_may_and_how(anna: Client, vera: Client, review: Review) -> None:
     assert "fast-forward" in card(vera, review)
     assert vera.post(f"{review.at}merge").status_code == 403
     assert anna.get(f"{review.at}merge").status_code == 405
-    assert anna.post(f"/projects/{review.project.pk}/pulls/99/merge").status_code == 404
+    assert anna.post(f"/projects/{review.project.pk}/pulls/987654321/merge").status_code == 404
     assert review.pull.state == "open"
 
 

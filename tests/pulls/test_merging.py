@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
+from runs import sweep
 from runs.core.ports import SeamError
 from runs.core.states import NoticeKind
-from runs.kept import sweep
 from runs.machine.worktrees import GitWorktrees
 from runs.models import Notice, Project, Run
 from runs.pulls import acts as pulls

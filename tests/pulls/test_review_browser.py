@@ -126,7 +126,7 @@ def test_the_tree_is_filtered_and_leads_to_its_files(
     tree.get_by_role("link", name="greet.py").click()
     # `wait_for_function` looks but once: looking again needs `eval`, which the pages' policy forbids.
     top = "document.querySelector('#file-7 > summary').getBoundingClientRect().top"
-    until(lambda: page.evaluate(top) <= 8)
+    until(lambda: page.evaluate(top) < 9)
     page.keyboard.press("n")
     focused = "document.activeElement.closest('.file')?.id"
     assert page.evaluate(focused) == "file-8"
@@ -163,6 +163,11 @@ def test_copied_code_holds_neither_numbers_nor_signs(
     ]
 
 
+@pytest.fixture(scope="module")
+def served(once_served: Served) -> Served:
+    return once_served
+
+
 SETTING = """
 import pathlib, subprocess, tempfile
 from tests.repositories import a_checkout, git
@@ -173,9 +178,10 @@ work = a_checkout(folder / "work")
 (work / "hello.txt").write_text("hello\\nworld\\n")
 git(work, "commit", "-qam", "feat: world")
 head, base = git(work, "rev-parse", "HEAD"), git(work, "rev-parse", "HEAD~1")
+name = f"demo-{Project.objects.count() + 1}"
 project = Project.objects.create(
-    name="demo", slug="demo", source="/x", url="/x", state="ready", tracker="builtin",
-    tracker_root=store.create_root("demo"), default_branch="main", created_at=lab.now())
+    name=name, slug=name, source="/x", url="/x", state="ready", tracker="builtin",
+    tracker_root=store.create_root(name), default_branch="main", created_at=lab.now())
 repo = project.repo(lab.paths)
 repo.parent.mkdir(parents=True, exist_ok=True)
 git(folder, "clone", "-q", "--bare", str(work), str(repo))

@@ -16,7 +16,7 @@ from tests.patience import PATIENCE
 class Command:
     """A running `./lab watch` or `./lab wait`."""
 
-    def __init__(self, story, *argv: str) -> None:
+    def __init__(self, story, *argv: str, folder: Path | None = None) -> None:
         number = len(list(story.state.parent.glob("command-*.out")))
         self._out = story.state.parent / f"command-{number}.out"
         self._err = story.state.parent / f"command-{number}.err"
@@ -24,6 +24,7 @@ class Command:
             self.process = subprocess.Popen(
                 [str(LAB), *argv],
                 env=environment(story.state, **story.more),
+                cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
@@ -71,8 +72,8 @@ def started(story, name: str) -> Iterator[Callable[..., Command]]:
     """Starts commands of that name, and lets none outlive its test."""
     made: list[Command] = []
 
-    def go(*argv: str) -> Command:
-        made.append(Command(story, name, *argv))
+    def go(*argv: str, folder: Path | None = None) -> Command:
+        made.append(Command(story, name, *argv, folder=folder))
         return made[-1]
 
     yield go

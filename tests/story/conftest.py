@@ -18,6 +18,19 @@ from tests.house.product import Product, environment
 from tests.patience import BROWSER_PATIENCE
 from tests.story.shell import Shell
 
+# As a form's answer leaves it, which costs a whole password hash and two pages more.
+LOG_IN = """
+from django.contrib.auth.models import User
+from django.test import Client
+from runs.people import stepup
+from runs.wiring import lab
+client = Client()
+client.force_login(User.objects.get(username='anna'))
+session = client.session
+session[stepup.CONFIRMED] = lab().now().isoformat()
+session.save()
+print(client.cookies['lab_session'].value)
+"""
 PASSWORD = prepared.OPERATOR["DJANGO_SUPERUSER_PASSWORD"]
 
 
@@ -43,7 +56,7 @@ class Story:
     def shell(self, code: str) -> str:
         """What a few lines of Django print, run in another process on this state folder."""
         if self._shell is None:
-            self._shell = Shell(environment(self.state))
+            self._shell = Shell(environment(self.state, **self.more))
         return self._shell.run(code)
 
     def sessions(self) -> list[str]:
@@ -85,14 +98,17 @@ def story(with_anna: Path, tmp_path: Path) -> Iterator[Story]:
 
 @pytest.fixture
 def tab(browser: Browser, story: Story) -> Iterator[Callable[..., Page]]:
-    """Open a page as Anna, each time in a browser of its own."""
+    """Open a page as Anna, each time in a browser of its own; `by_hand` she types name and password."""
     contexts: list[BrowserContext] = []
 
-    def go(path: str = "/", *, signed_in: bool = True) -> Page:
+    def go(path: str = "/", *, signed_in: bool = True, by_hand: bool = False) -> Page:
         contexts.append(browser.new_context(viewport={"width": 1280, "height": 900}))
+        if signed_in and not by_hand:
+            cookie = {"name": "lab_session", "value": story.shell(LOG_IN), "url": story.url}
+            contexts[-1].add_cookies([cookie])
         page = contexts[-1].new_page()
         page.set_default_timeout(BROWSER_PATIENCE)
-        if signed_in:
+        if by_hand:
             page.goto(f"{story.url}/login/")
             page.fill("input[name=username]", "anna")
             page.fill("input[name=password]", PASSWORD)

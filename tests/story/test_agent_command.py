@@ -25,7 +25,13 @@ LEFT = (
     "from runs.models import *; print([(t.state, t.note) for t in AgentTrial.objects.all()],"
     " Run.objects.count(), Project.objects.count())"
 )
-WORKER = "from runs.models import AgentTrial; print(AgentTrial.objects.get().process)"
+WORKER = "from runs.models import AgentTrial; print(AgentTrial.objects.latest('pk').process)"
+LOGGED_OUT = """
+import sys
+from runs.models import AgentProfile
+AgentProfile.objects.create(name='Stranger', argv=[sys.executable, '-c', 'pass', '{prompt}'],
+                            login_command=[sys.executable, '-c', 'raise SystemExit(1)'])
+"""
 
 
 @pytest.fixture
@@ -70,9 +76,16 @@ def test_a_good_agent_ends_it_with_zero_and_a_bad_one_with_one_without_a_product
     assert story.shell(LEFT).endswith("0 0")
 
 
-def test_beside_a_running_product_its_worker_does_it_and_a_press_stops_it(story, agent):
+def test_beside_a_running_product_its_worker_does_it_to_an_end_in_words(story, agent, tab):
+    """Its version and whether it is logged in are asked for once somebody looks; a press stops a trial,
+    and so does the death of the worker."""
     made(story, "sleep 600")
+    story.shell(LOGGED_OUT)
     story.up()
+    card = tab("/settings/").locator(".agent").filter(has_text="Stranger")
+    expect(card).to_contain_text("Python 3.")
+    expect(card).to_contain_text("logged out")
+
     command = agent("try", "Scripted")
     command.says("Logged in")
     assert "No worker runs" not in command.err
@@ -81,25 +94,9 @@ def test_beside_a_running_product_its_worker_does_it_and_a_press_stops_it(story,
     assert "('stopped', 'Stopped by a person.')" in story.shell(LEFT)
     assert list((story.state / "trials").iterdir()) == []
 
-
-def test_a_trial_whose_worker_is_killed_ends_in_words(story, agent):
-    made(story, "sleep 600")
-    story.up()
     command = agent("try", "Scripted")
     command.says("Logged in")
     os.kill(int(story.shell(WORKER).split(":")[1]), signal.SIGKILL)
     assert command.ends() == 1
     assert "labsite was interrupted while it tried the agent." in command.out
     assert list((story.state / "trials").iterdir()) == []
-
-
-def test_whoever_looks_at_settings_has_the_worker_ask_for_version_and_login(story, tab):
-    story.shell(
-        "import sys; from runs.models import AgentProfile; AgentProfile.objects.create("
-        "name='Scripted', argv=[sys.executable, '-c', 'pass', '{prompt}'],"
-        " login_command=[sys.executable, '-c', 'raise SystemExit(1)'])"
-    )
-    story.up()
-    card = tab("/settings/").locator(".agent").filter(has_text="Scripted")
-    expect(card).to_contain_text("Python 3.")
-    expect(card).to_contain_text("logged out")

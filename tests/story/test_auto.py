@@ -30,7 +30,7 @@ ISSUES = """
 from runs.wiring import lab
 from runs.models import Project
 from runs.issues import acts as issues
-for title in ('Four', 'Five'):
+for title in ('Four', 'Five', 'Six'):
     issues.create(lab(), Project.objects.get(), title=title, labels=['ready-for-agent'], by='anna')
 """
 SESSIONS = "from runs.models import Run; print(*Run.objects.order_by('pk').values_list('session', flat=True))"
@@ -40,7 +40,7 @@ THREE = "1:ended:died 2:ended:died 3:ended:died"
 
 @pytest.mark.row("LAB-79", "LAB-80", "LAB-94", "LAB-95", "LAB-96", "LAB-97", level="browser")
 @pytest.mark.row("LAB-100", "LAB-103", "LAB-44", "X-18", level="browser")
-def test_automatic_work_goes_on_until_it_pauses_and_again_after_reset(story, tab):
+def test_automatic_work_goes_on_until_it_pauses_and_after_reset_and_off_it_says_why_not(story, tab):
     story.up()
     _make_demo(story)
     story.shell(ISSUES)
@@ -80,20 +80,17 @@ def test_automatic_work_goes_on_until_it_pauses_and_again_after_reset(story, tab
     told = "from runs.models import Notice; print(list(Notice.objects.filter(kind__in=('auto.changed', 'streak.reset')).order_by('pk').values_list('kind', 'by')))"
     assert story.shell(told) == "[('auto.changed', 'anna'), ('streak.reset', 'anna')]"
 
-
-@pytest.mark.row("LAB-79", level="browser")
-def test_the_reasons_lead_to_a_start_by_one_press(story, tab):
-    story.up()
-    _make_demo(story)
-    story.shell(AGENT.format(code=IDLE, launch=3600))
-    page = tab("/projects/1/")
-    page.locator("#why-not").click()
-    card = page.locator("#waiting-2")
-    expect(card).to_contain_text("Automatic work of this project is off.")
-    card.get_by_role("button", name="Start #2").click()
-    expect(page.locator("#banner")).to_contain_text("takes issue 2")
-    expect(page.locator("#waiting-2")).to_have_count(0)
-    until(lambda: story.sessions() == ["demo~1~afk-2"])
+    # Off again, each waiting issue says why, and one press starts it.
+    card.locator("#auto-switch").click()
+    expect(card.locator("#auto-switch")).to_have_text("Turn on automatic work")
     page.goto(f"{story.url}/projects/1/")
-    page.get_by_role("button", name=re.compile(r"Start.*#3")).click()
-    expect(page.locator("#banner")).to_contain_text("takes issue 3")
+    page.locator("#why-not").click()
+    waiting = page.locator("#waiting-5")
+    expect(waiting).to_contain_text("Automatic work of this project is off.")
+    waiting.get_by_role("button", name="Start #5").click()
+    expect(page.locator("#banner")).to_contain_text("takes issue 5")
+    expect(page.locator("#waiting-5")).to_have_count(0)
+    until(lambda: story.sessions() == ["demo~1~afk-auto-4", "demo~2~afk-5"])
+    page.goto(f"{story.url}/projects/1/")
+    page.get_by_role("button", name=re.compile(r"Start.*#6")).click()
+    expect(page.locator("#banner")).to_contain_text("takes issue 6")

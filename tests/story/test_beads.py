@@ -58,9 +58,10 @@ def test_an_issue_of_beads_becomes_a_finished_run(story, tab):
     story.shell(ASK)
 
     until(lambda: story.sessions() == ["demo~1~afk-bd-a1__2"])
-    page = tab("/runs/1/")
+    page = tab("/runs/1/terminal/")
     expect(page.locator("#terminal")).to_contain_text("Try thrice.")
     expect(page.locator("#terminal")).to_contain_text("Not done yet")
+    page.get_by_role("link", name="Story", exact=True).click()
     until(lambda: git(origin, "for-each-ref", "refs/heads/afk").endswith("afk/bd-a1.2"))
     expect(page.locator("#steps")).to_contain_text("1 committed")
     assert story.shell(RUNS) == "bd-a1.2:working:"

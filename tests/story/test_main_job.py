@@ -32,7 +32,7 @@ def _is_same_page(page) -> bool:  # type: ignore[no-untyped-def]
 
 def _make_demo(story) -> None:  # type: ignore[no-untyped-def]
     story.shell(
-        "from runs.wiring import lab; from runs.projects import demo; demo.make(lab(), 'anna')"
+        "from runs.wiring import lab; from runs.demo import making; making.make(lab(), 'anna')"
     )
     until(
         lambda: (
@@ -44,9 +44,20 @@ def _make_demo(story) -> None:  # type: ignore[no-untyped-def]
 
 @pytest.mark.row("X-18", "X-17", "X-16", "LAB-53", level="browser")
 @pytest.mark.row("LAB-21", "LAB-37", "LAB-38", "LAB-41", level="browser")
-def test_an_issue_becomes_a_finished_run_without_a_reload(story, tab):
+@pytest.mark.row("LAB-46", "LAB-52", "LAB-56", level="browser")
+def test_an_issue_becomes_a_finished_run_and_the_next_is_stopped_without_a_reload(
+    story, tab, tmp_path
+):
+    """And then an empty queue is a notice, and a wrong project an error at its field."""
     story.up()
-    page = tab("/")
+    _finishes(story, tab)
+    _stop_is_neutral_and_reaches_other_browsers_as_a_push(story, tab)
+    _an_empty_queue_is_a_notice(story, tab)
+    _a_wrong_project_is_an_error_at_its_field(story, tab, tmp_path)
+
+
+def _finishes(story, tab) -> None:  # type: ignore[no-untyped-def]
+    page = tab("/", by_hand=True)
     page.get_by_role("button", name=re.compile("demo", re.IGNORECASE)).first.click()
     page.wait_for_url("**/projects/*/")
     expect(page.get_by_role("heading", name="demo")).to_be_visible()
@@ -64,13 +75,13 @@ def test_an_issue_becomes_a_finished_run_without_a_reload(story, tab):
 
     watching = tab("/runs/1/")
     watching.evaluate(STAY)
-    terminal = watching.locator("#terminal")
+    terminal = tab("/runs/1/terminal/").locator("#terminal")
     expect(terminal).to_contain_text("labctl issue view 1")
     expect(watching.locator("#budget")).to_contain_text("of 45 min")
     go.touch()
     expect(watching.locator("main")).to_contain_text("succeeded")
     expect(watching.locator("#steps")).to_contain_text("slot free")
-    expect(watching.locator("#timeline")).to_contain_text("pull request 4 opened")
+    expect(watching.locator("#timeline")).to_contain_text("Pull request 4 opened")
     assert _is_same_page(watching)
 
     expect(page.locator("article.run")).to_have_count(0)
@@ -87,10 +98,7 @@ def test_an_issue_becomes_a_finished_run_without_a_reload(story, tab):
     expect(shown.locator("main")).to_contain_text("open")
 
 
-@pytest.mark.row("LAB-46", "LAB-52", "X-18", level="browser")
-def test_stop_is_neutral_and_reaches_other_browsers_as_a_push(story, tab):
-    story.up()
-    _make_demo(story)
+def _stop_is_neutral_and_reaches_other_browsers_as_a_push(story, tab) -> None:  # type: ignore[no-untyped-def]
     page = tab("/projects/1/")
     page.get_by_role("button", name="Start AFK run").first.click()
     expect(page.locator("article.run")).to_have_count(1)
@@ -98,38 +106,20 @@ def test_stop_is_neutral_and_reaches_other_browsers_as_a_push(story, tab):
     expect(other.locator("article.run")).to_have_count(1)
     expect(other.locator("#link-state")).to_have_text("live")
     other.route(re.compile(r"/live"), lambda route: route.abort())
-    until(lambda: story.sessions() == ["demo~1~afk-1"])
-    page.goto(f"{story.url}/runs/1/")
+    until(lambda: story.sessions() == ["demo~1~afk-2"])
+    page.goto(f"{story.url}/runs/2/")
     page.evaluate(STAY)
     press_twice(page.get_by_role("button", name="Stop", exact=True).first)
     expect(page.locator("main")).to_contain_text("stopped by anna")
     assert _is_same_page(page)
     expect(other.locator("article.run")).to_have_count(0)
     until(lambda: story.sessions() == [])
-    assert (story.paths.worktrees / "demo-1" / "splitbill.py").exists()
-    assert "afk/1" in git(story.paths.repos / "demo.git", "branch", "--list", "afk/1")
+    assert (story.paths.worktrees / "demo-2" / "splitbill.py").exists()
+    assert "afk/2" in git(story.paths.repos / "demo.git", "branch", "--list", "afk/2")
 
 
-@pytest.mark.row("X-18", level="browser")
-def test_a_project_is_added_in_the_browser_and_errors_stand_at_the_field(story, tab, tmp_path):
-    a_checkout(tmp_path / "shop", tmp_path / "shop-origin.git")
-    story.up()
-    page = tab("/projects/new")
-    page.locator("[name=source]").fill(str(tmp_path / "nowhere"))
-    page.get_by_role("button", name="Add project", exact=True).click()
-    expect(page.locator("main")).to_contain_text("There is no folder")
-    page.locator("[name=source]").fill(str(tmp_path / "shop"))
-    page.get_by_role("button", name="Add project", exact=True).click()
-    page.wait_for_url("**/projects/*/")
-    expect(page.get_by_role("heading", name="shop")).to_be_visible()
-    expect(page.locator("main")).to_contain_text("main")
-    until(lambda: (story.paths.repos / "shop.git" / "refs").is_dir())
-
-
-@pytest.mark.row("LAB-56", level="browser")
-def test_an_empty_queue_is_a_notice_with_and_without_javascript(story, tab, browser):
-    story.up()
-    _make_demo(story)
+def _an_empty_queue_is_a_notice(story, tab) -> None:  # type: ignore[no-untyped-def]
+    before = sorted(story.paths.worktrees.glob("*"))
     story.shell("from trackers.builtin.models import Issue; Issue.objects.update(is_open=False)")
     page = tab("/projects/1/")
     answers = []
@@ -143,4 +133,18 @@ def test_an_empty_queue_is_a_notice_with_and_without_javascript(story, tab, brow
     assert answers == [409]
     assert _is_same_page(page)
     assert story.sessions() == []
-    assert not list(Path(story.paths.worktrees).glob("*"))
+    assert sorted(story.paths.worktrees.glob("*")) == before
+
+
+def _a_wrong_project_is_an_error_at_its_field(story, tab, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    a_checkout(tmp_path / "shop", tmp_path / "shop-origin.git")
+    page = tab("/projects/new")
+    page.locator("[name=source]").fill(str(tmp_path / "nowhere"))
+    page.get_by_role("button", name="Add project", exact=True).click()
+    expect(page.locator("main")).to_contain_text("There is no folder")
+    page.locator("[name=source]").fill(str(tmp_path / "shop"))
+    page.get_by_role("button", name="Add project", exact=True).click()
+    page.wait_for_url("**/projects/*/")
+    expect(page.get_by_role("heading", name="shop")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("main")
+    until(lambda: (story.paths.repos / "shop.git" / "refs").is_dir())

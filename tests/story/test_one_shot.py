@@ -50,7 +50,8 @@ def test_a_rate_limit_comes_and_goes_while_the_worker_is_killed_and_the_cost_is_
     page = tab("/runs/1/")
     page.evaluate("window.stayed = true")
     expect(page.locator("#run-head")).to_contain_text("rate limited, goes on at")
-    expect(page.locator("#terminal")).to_contain_text("I look.")
+    terminal = tab("/runs/1/terminal/").locator("#terminal")
+    expect(terminal).to_contain_text("I look.")
     os.kill(story.product.children()["worker"], signal.SIGKILL)
     (folder / "on").touch()
     expect(page.locator("#run-head")).not_to_contain_text("rate limited")
@@ -61,6 +62,6 @@ def test_a_rate_limit_comes_and_goes_while_the_worker_is_killed_and_the_cost_is_
     (folder / "end").touch()
     until(lambda: story.shell(TOLD) == "finished 3 succeeded 0.001449 True")
     expect(page.locator("#agent-box")).to_contain_text("$0.0014")
-    expect(page.locator("#terminal")).to_contain_text("Done.")
+    expect(terminal).to_contain_text("Done.")
     assert story.sessions() == []
     assert page.evaluate("window.stayed === true")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 import pytest
@@ -59,7 +58,7 @@ def test_stopped_work_is_parked_discarded_requeued_and_brought_back(story, tab):
     page.locator("#parked summary").click()
     expect(page.locator("#parked-list")).to_contain_text(re.compile("afk/1-restored"))
 
-    (back / "model.bin").write_bytes(os.urandom(70_000_000))
+    (back / "model.bin").write_bytes(bytes(70_000_000))
     page.goto(f"{story.url}/projects/1/parked/")
     entry = page.locator("#parked-afk1-restored")
     press_twice(entry.get_by_role("button", name="Discard"))

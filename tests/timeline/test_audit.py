@@ -63,6 +63,7 @@ MERGED, CAP, CLOSED, STARTED = (
 )
 
 
+@pytest.mark.every_case
 @pytest.mark.row("X-11", level="contract")
 @pytest.mark.parametrize(
     ("query", "expected"),
@@ -96,6 +97,15 @@ def test_a_project_is_a_filter_and_nonsense_is_said(anna: Client, acts: Project)
     assert "since: Enter a valid date. It was left out." in html
     assert 'value="anna"' in html
     assert "Nobody did anything that fits" in text_of(anna.get("/audit/?by=zoe"))
+
+
+def test_a_kind_reads_as_words_and_is_asked_for_as_programs_know_it(
+    anna: Client, acts: Project
+) -> None:
+    html = text_of(anna.get("/audit/"))
+    assert '<option value="person.in">person logged in</option>' in html
+    assert '<option value="run.starting">run requested</option>' in html
+    assert '<option value="issue.changed">issue changed</option>' in html
 
 
 def test_an_empty_audit_says_what_will_be_there(anna: Client, world: World) -> None:

@@ -11,8 +11,9 @@ from runs.timeline import announce
 from tests.fakes import World
 from tests.make import a_project, a_run
 
-STEPS = {NoticeKind.RUN_STEP, NoticeKind.RUN_OUTPUT}
+STEPS = {NoticeKind.RUN_STEP, NoticeKind.RUN_OUTPUT, NoticeKind.GATE_STEP}
 STEPS |= {NoticeKind.VALIDATION_STEP, NoticeKind.WATCH_IDLE}
+STEPS |= {NoticeKind.LOOP_TURN, NoticeKind.LOOP_STEP}
 STEPS |= {NoticeKind.TASK_ADDED, NoticeKind.TASK_CLAIMED, NoticeKind.TASK_COMPLETED}
 STEPS |= {NoticeKind.TASK_HANDED_BACK, NoticeKind.MONITOR_PROGRESS, NoticeKind.MONITOR_WARNED}
 LOGINS = {NoticeKind.PERSON_IN, NoticeKind.PERSON_OUT}

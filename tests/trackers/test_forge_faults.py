@@ -28,8 +28,11 @@ from trackers.base import (
     best_pull,
 )
 
+# What goes wrong is met by the client and the adapter, and Forgejo's adapter is Gitea's.
+ADAPTERS = sorted({*FORGES} - {"forgejo"})
 
-@pytest.fixture(params=FORGES)
+
+@pytest.fixture(params=ADAPTERS)
 def world(request: pytest.FixtureRequest) -> Iterator[ForgeWorld]:
     made = FORGES[request.param]()
     yield made

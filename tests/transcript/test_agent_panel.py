@@ -176,10 +176,11 @@ def test_the_transcript_is_shown_after_the_end(open_page: OpenPage, operator: Us
     )
     world.sessions.end(run.session, 0)
     tick.tick(world.lab, force=True)
-    page = open_page(f"/runs/{run.pk}/", operator)
+    page = open_page(f"/runs/{run.pk}/terminal/", operator)
     terminal = page.locator("#terminal")
     expect(terminal).to_contain_text("transcript")
     expect(terminal).to_contain_text("▸ Bash: make test")
+    page.get_by_role("link", name="Story", exact=True).click()
     expect(page.locator("#agent-box")).to_contain_text("$0.0014")
     expect(page.locator("#run-head")).to_contain_text("the agent finished")
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -115,6 +118,34 @@ def test_both_outputs_come_in_their_order_while_the_command_runs(local, order, t
     found = local.run(check, look)
     assert (found.status, found.tail) == (0, "one\ntwo\nthree\n")
     assert "one\ntwo\n" in seen
+
+
+def test_standard_error_may_go_into_a_file_of_its_own(local, order) -> None:  # type: ignore[no-untyped-def]
+    """Both are heard, whichever is full; what is behind the end of the program is still there."""
+    code = (
+        "import sys\n"
+        "sys.stderr.write('e' * 300_000 + 'last error\\n'); sys.stderr.flush()\n"
+        "sys.stdout.write('o' * 300_000 + 'last word\\n')"
+    )
+    check = replace(order(python(code)), errors="0-1.err.txt")
+    found = local.run(check, always)
+    assert found.status == 0
+    assert (found.tail[-10:], found.error_tail[-11:]) == ("last word\n", "last error\n")
+    assert text_of(local, check) == "o" * 300_000 + "last word\n"
+    errors = local.output(check.folder, "0-1.err.txt", 0, 10_000_000)
+    assert errors.data.decode() == "e" * 300_000 + "last error\n"
+
+
+def test_a_command_is_given_a_file_and_variables_and_is_spared_others(order, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    local = LocalChecks({**os.environ, "FORGE_TOKEN": "t", "FORGE_URL": "u", "OTHER": "o"})
+    (tmp_path / "given").write_text("one\ntwo\n")
+    check = replace(
+        order(["sh", "-c", "cat; echo ${FORGE_TOKEN-none} ${FORGE_URL-none} $OTHER $ADDED"]),
+        given=tmp_path / "given",
+        env={"ADDED": "a", "FORGE_URL": "mine"},
+        without=("FORGE_",),
+    )
+    assert local.run(check, always).tail == "one\ntwo\nnone mine o a\n"
 
 
 def test_what_a_command_said_last_is_kept_however_long_this_machine_held_us_up(  # type: ignore[no-untyped-def]
@@ -248,3 +279,48 @@ def test_a_command_of_a_killed_worker_is_found_by_its_mark(local, order) -> None
     local.end(check.mark)
     assert processes.marked(check.mark) == []
     left.wait(PATIENCE)
+
+
+@pytest.fixture
+def left(tmp_path: Path):  # type: ignore[no-untyped-def]
+    """The file in which something that outlives its command writes its process id; ended later."""
+    yield tmp_path / "pid"
+    with contextlib.suppress(OSError, ValueError):
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
+@pytest.mark.row("MALA-V-04", level="real")
+def test_the_lock_of_a_command_is_not_held_by_what_escaped_it(local, order, left, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    daemon = f"env -i setsid -f sh -c 'echo $$ > {left}; exec sleep 679'"
+    line = f"{daemon}; while [ ! -s {left} ]; do sleep 0.05; done"
+    lock = tmp_path / "locks" / "mutex"
+    first = replace(order(["sh", "-c", line]), lock=lock)
+    assert local.run(first, always).status == 0
+    assert not is_gone(int(left.read_text()))
+    assert processes.lock_holders(lock) == []
+    again = local.run(replace(order(["true"], seconds=5), lock=lock), always)
+    assert (again.status, again.trouble) == (0, "")
+
+
+@pytest.mark.row("MALA-V-04", level="real")
+@pytest.mark.parametrize(("signed", "waits"), [(b"", 0.3), (b"1.5 mark 7\n", 1.5)])
+def test_a_lock_that_is_held_for_too_long_is_trouble_that_names_its_holder(
+    local, order, tmp_path, signed, waits
+) -> None:  # type: ignore[no-untyped-def]
+    """As of a worker that was killed, and a daemon of its command that carries no mark."""
+    lock = tmp_path / "mutex"
+    with lock.open("wb") as file:
+        file.write(signed)
+        file.flush()
+        fcntl.flock(file, fcntl.LOCK_EX)
+        holder = subprocess.Popen(["sleep", "678"], pass_fds=[file.fileno()])
+    try:
+        began = time.monotonic()
+        found = local.run(replace(order(["true"], seconds=0.3), lock=lock), always)
+        assert time.monotonic() - began >= waits
+        assert (found.status, found.is_given_up) == (None, False)
+        assert f"process {holder.pid} (sleep)" in found.trouble
+    finally:
+        holder.kill()
+        holder.wait()
+    assert local.run(replace(order(["true"]), lock=lock), always).status == 0

@@ -32,6 +32,7 @@ def a_fixer(row: Validation, **fields: Any) -> Fixer:
     )
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "fields",
     [
@@ -51,6 +52,7 @@ def test_a_validation_that_cannot_be_is_refused(fields: dict[str, Any]) -> None:
         a_validation(session, **fields)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "fields",
     [
@@ -64,6 +66,7 @@ def test_a_validation_that_runs_has_no_end(fields: dict[str, Any]) -> None:
         a_validation(session, **fields)
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "fields",
     [

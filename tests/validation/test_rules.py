@@ -214,3 +214,11 @@ def test_the_names_of_fixes_and_of_check_folders() -> None:
     assert not naming.is_fix("lab/fix-login-20261121-1200")
     assert naming.parse_session(naming.person_session("demo", "fix-31-2-20261121-1200")) is None
     assert naming.check_folder("demo", 3) == "demo.check-3"
+
+
+def test_a_long_command_hides_from_no_row_how_it_ended() -> None:
+    argv = ["sh", "-c", "make lint && make test || { echo 'it did not work'; exit 3; }; true"]
+    said = validating.why_failed(argv, Checked(3, 1.0))
+    assert said.startswith("sh -c 'make lint && ")
+    assert said.endswith("… failed with exit status 3")
+    assert len(said) <= 90

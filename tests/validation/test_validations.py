@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from django.db import connections, transaction
 
-from runs import tick
+from runs import sweep, tick
 from runs.core import naming
 from runs.core.states import Outcome, ValidationState, ValidationStep
-from runs.kept import retention, sweep
+from runs.kept import merged, retention
 from runs.machine import processes
 from runs.models import Fixer, Forge, Notice, Project, Run, Validation, WatchSession
 from runs.settings.acts import TuningRefused
@@ -111,7 +111,7 @@ class Desk:
             row.refresh_from_db()
             return not row.is_running
 
-        self.real.until(is_over, 60)
+        self.real.until(is_over)
         self.session.refresh_from_db()
         return row
 
@@ -357,7 +357,7 @@ def test_what_a_fixer_did_not_commit_is_kept(real: RealWorld) -> None:
     fix = Fixer.objects.get()
     assert (Path(fix.worktree) / "note.txt").read_text() == "x"
     assert "was kept" in fix.warning
-    sweep.collect(real.lab, desk.project)
+    merged.collect(real.lab, desk.project)
     assert Path(fix.worktree).exists()
 
 

@@ -364,7 +364,7 @@ def at(run: Run) -> str:
 @pytest.mark.parametrize("style", ["htmx", "form"])
 def test_the_page_offers_the_choices_and_sends_one(world, waiting, anna: Client, style):
     page = text_of(anna.get(f"/runs/{waiting.pk}/"))
-    form = page[page.index('id="answering"') : page.index('id="terminal"')]
+    form = page[page.index('id="answering"') : page.index('id="steps"')]
     assert "2. Yes, and don&#x27;t ask again for rm commands" in form
     assert "<textarea" not in form
     given = {**seen(waiting), "since": since(waiting).isoformat(), "choice": "1"}
@@ -386,7 +386,7 @@ def test_the_page_offers_the_choices_and_sends_one(world, waiting, anna: Client,
 
 def test_the_page_has_a_box_for_a_text_where_nothing_is_offered(world, idle, anna: Client):
     page = text_of(anna.get(f"/runs/{idle.pk}/"))
-    form = page[page.index('id="answering"') : page.index('id="terminal"')]
+    form = page[page.index('id="answering"') : page.index('id="steps"')]
     assert "<textarea" in form
     assert 'value="continue"' in form
     given = {"since": since(idle).isoformat(), "text": ["", "continue"]}

@@ -47,7 +47,7 @@ def test_a_permission_is_given_from_a_phone(
 def test_what_is_typed_stays_while_the_page_refreshes(
     open_page: OpenPage, operator: User, world: World, idle: Run
 ) -> None:
-    page = open_page(f"/runs/{idle.pk}/", operator, width=PHONE, clock=True)
+    page = open_page(f"/runs/{idle.pk}/terminal/", operator, width=PHONE, clock=True)
     page.get_by_label("Tell the agent").fill("Use the other client.")
     world.sessions.text[idle.session] = "news on its screen"
     page.clock.run_for(10_000)

@@ -8,8 +8,8 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from runs.accounts import resuming
 from runs.core.states import Outcome, Wait
+from runs.lifecycle import resuming
 from runs.models import Project, Run, Settings
 from runs.waits import rules
 from tests.api.program import Program

@@ -20,6 +20,7 @@ from tests.waits.crowd import refusals
 from tests.waits.test_answering import idle, since, waiting
 from tests.waits.test_stepper import hears, looked, project, run, shows, told
 from tests.web.people import hx, text_of
+from tests.world.stories import start
 
 pytestmark = pytest.mark.django_db(transaction=True)
 __all__ = ["idle", "project", "run", "waiting"]
@@ -74,6 +75,19 @@ def test_a_word_from_before_the_key_does_not_undo_it(world, run):
     acts.interrupt(world.lab, run, by="anna")
     looked(world, run, seconds=1)
     assert run.turn_interrupted_by == "anna"
+
+
+def test_the_first_word_told_just_after_the_key_is_the_one_that_was_stopped(world, project):
+    """A program shows that it works while its hook still runs, and a person presses at once."""
+    run = shows(world, start(world, project, "7"), "Working (esc to interrupt)")
+    acts.interrupt(world.lab, run, by="anna")
+    world.clock.forward(seconds=1)
+    hears(world, run, {"event": "UserPromptSubmit"})
+    looked(world, run, seconds=11)
+    assert (run.waits, run.turn_interrupted_by) == (Wait.IDLE, "anna")
+    hears(world, run, {"event": "UserPromptSubmit"})
+    looked(world, run, seconds=1)
+    assert (run.waits, run.turn_interrupted_at) == ("", None)
 
 
 def test_a_program_that_does_not_heed_the_key_is_not_taken_for_one_that_waits(world, run):
@@ -241,4 +255,4 @@ def test_the_api_says_why_it_sends_no_key(world: World, idle: Run, operator: Use
     denied(program.post(f"/runs/{idle.pk}/interrupt"), 409, "not_working")
     Run.objects.filter(pk=idle.pk).update(mode=AgentMode.ONE_SHOT)
     denied(program.post(f"/runs/{idle.pk}/interrupt"), 409, "no_keys")
-    denied(program.post("/runs/999/interrupt"), 404, "not_found")
+    denied(program.post("/runs/987654321/interrupt"), 404, "not_found")

@@ -12,10 +12,10 @@ from django.db import IntegrityError, connection, transaction
 from django.test import Client
 
 from runs import tick
-from runs.accounts import resuming
 from runs.core.states import NoticeKind, Outcome, Wait
 from runs.core.tick_context import TickContext
 from runs.dispatch import start_requests
+from runs.lifecycle import resuming
 from runs.models import Notice, Project, Run, Settings
 from runs.notices import rules as notice_rules
 from runs.waits import stepper
@@ -386,7 +386,7 @@ def test_pages_and_api_say_it_first(world, run, operator, client: Client):
     assert "Bash: rm -rf build. Answer it on its page." in needs
     assert "waits for you" in html[html.index(f'id="run-{run.pk}"') :]
     page = text_of(client.get(f"/runs/{run.pk}/"))
-    card = page[page.index('id="run-wait"') : page.index('id="terminal"')]
+    card = page[page.index('id="run-wait"') : page.index('id="steps"')]
     assert "Claude asks for a permission, since" in card
     assert "<code>Bash: rm -rf build</code>" in card
     assert "The budget goes on meanwhile." in card

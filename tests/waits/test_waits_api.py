@@ -142,4 +142,4 @@ def test_a_session_that_has_ended_gets_no_answer(world, idle, program):
 
 def test_a_run_that_is_not_there_is_not_found(world, project, program):
     given = {"since": "2026-11-21T12:00:00Z", "text": "go on"}
-    denied(program.post("/runs/999/answer", given), 404, "not_found")
+    denied(program.post("/runs/987654321/answer", given), 404, "not_found")

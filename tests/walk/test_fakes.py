@@ -17,13 +17,13 @@ from runs.models import Run, Settings
 from tests import emptying, make
 from tests.fakes import World
 from tests.walk import walk
-from tests.walk.walk import OFTEN, Walk
+from tests.walk.walk import OFTEN, TIMES, Walk
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CAP, PROJECTS, ISSUES = 2, 2, 3
-# What an order of events breaks rests on the rules; on PostgreSQL a part of the days is enough.
-DAYS = 10 if chosen() else 30
+# What an order of events breaks rests on the rules; on PostgreSQL a few of the days are enough.
+DAYS = (3 if chosen() else 16) * TIMES
 
 
 class FakeHands:

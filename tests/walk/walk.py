@@ -6,6 +6,7 @@ hold; `rest` lets everything come to a close. Rules are the product's; nothing h
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
@@ -13,18 +14,19 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from django.db import connection
 
-from runs import tick
+from runs import sweep, tick
 from runs.accounts import holds
 from runs.core.ports import Lab
 from runs.core.states import Trouble
-from runs.dispatch import acts as auto
 from runs.dispatch import start_requests
-from runs.kept import counts, owners, sweep
+from runs.kept import counts, owners
 from runs.kept.discard import DiscardRefused, discard
 from runs.kept.restore import RestoreRefused, restore
 from runs.lifecycle import launch
-from runs.lifecycle.stop import stop, stop_all
+from runs.lifecycle.stop import stop
 from runs.models import AgentProfile, Host, Project, Rescue, Run, Settings
+from runs.stop_project import stop_project
+from runs.watch import switch as auto
 from tests.walk import promises
 from tests.walk.outside import Fuse, Killed, mortal
 
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from tests.fakes import FakeQueue
 
 ANNA = "anna"
+# How much longer than in a run for one change the days are: a night has time for 2 or 10.
+TIMES = int(os.environ.get("WALK_TIMES", "1"))
 
 
 class Hands(Protocol):
@@ -118,7 +122,7 @@ class Walk:
             stop(self.lab, run, ANNA)
 
     def stop_all(self, which: int) -> None:
-        stop_all(self.lab, _one(Project.objects.all(), which), ANNA)
+        stop_project(self.lab, _one(Project.objects.all(), which), ANNA)
 
     def discard(self, which: int) -> None:
         project = _one(Project.objects.all(), which)

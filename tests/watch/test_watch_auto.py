@@ -8,9 +8,9 @@ import pytest
 from django.db import connection
 
 from runs.core.states import Outcome
-from runs.dispatch import acts as auto
 from runs.models import Notice, Project, Run, Settings, WatchSession
 from runs.watch import acts as watches
+from runs.watch import switch as auto
 from runs.watch.session import Request
 from tests.fakes import World
 from tests.watch.watch_day import WATCH, Day
@@ -175,13 +175,13 @@ def test_it_goes_on_by_itself_once_the_tracker_answers_and_asks_more_and_more_ra
     day.wait(180, every=5)
     assert day.session.needs_resume
     world.tracker.calls.clear()
-    day.wait(3600, every=15)
+    day.wait(3600, every=60)
     asked = world.tracker.calls["queues"]
     assert 5 <= asked <= 8  # after 1, 2, 4, 8, then every 15 minutes
     assert len(day.told("watch.failed")) == 1
     assert day.told("watch.poll_failed") == day.told("watch.poll_failed")[:3]
     world.tracker.heal()
-    day.wait(960, every=15)
+    day.wait(960, every=60)
     assert day.active == ["1"]
     assert WatchSession.objects.count() == 2
     assert not WatchSession.objects.filter(needs_resume=True).exists()

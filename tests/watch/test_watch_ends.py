@@ -9,6 +9,7 @@ import pytest
 from django.db import OperationalError
 
 from runs import tick
+from runs.core.effects import ValidationEnd
 from runs.core.ports import SeamError
 from runs.core.states import Outcome
 from runs.forges import cadence
@@ -105,6 +106,7 @@ def test_what_was_not_validated_yet_is_validated_at_the_end(world: World) -> Non
     assert day.validation_ends().end == (0, "limit reached")
 
 
+@pytest.mark.every_case
 @pytest.mark.row("MALA-W-66", level="contract")
 @pytest.mark.parametrize("way", ["queue empty", "limit reached", "interrupted", "poll failed"])
 def test_every_way_out_validates_what_was_completed(world: World, way: str) -> None:
@@ -327,8 +329,9 @@ def test_a_project_that_is_deleted_under_an_open_session_disturbs_nobody(
         ("other", "working")
     ]
     assert Run.objects.filter(project=other).count() == 1
-    session = WatchSession(pk=999, project=other)
-    assert not watches.validated(day.lab, session.pk, passed=True)
+    before = list(WatchSession.objects.values_list("pk", "version", "validation"))
+    watches.validation_ended(day.lab, ValidationEnd(9, 999, passed=True))
+    assert list(WatchSession.objects.values_list("pk", "version", "validation")) == before
 
 
 def test_a_worker_that_dies_between_the_step_and_its_act_validates_once(world: World) -> None:
@@ -358,6 +361,9 @@ def test_a_worker_that_dies_between_the_step_and_its_act_validates_once(world: W
 def replace_validate(world: World, act: Any) -> Any:
     class Queue:
         validate = staticmethod(act)
+
+        def on(self, host: str) -> Queue:
+            return self
 
         def __getattr__(self, name: str) -> Any:
             return getattr(world.queue, name)
@@ -427,6 +433,7 @@ def test_an_interrupt_that_tmux_refuses_is_followed_by_the_kill(world: World) ->
     assert (day.end, world.sessions.all) == ((130, "interrupted"), {})
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("size", [1, 40])
 def test_open_sessions_cost_a_tick_the_same_whatever_their_number(
     world: World, size: int, django_assert_max_num_queries: Any

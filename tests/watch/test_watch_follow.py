@@ -12,12 +12,12 @@ from django.db import OperationalError, connection, transaction
 from labsite.follow import Presses, follow
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
-from runs.dispatch import acts as auto
 from runs.lifecycle import stop
 from runs.models import Project, Run
 from runs.timeline import announce
 from runs.timeline.queries import PAGE
 from runs.watch import acts as watches
+from runs.watch import switch as auto
 from runs.watch.command import Command, HumanLines, JsonLines, State, Summary, Told
 from runs.watch.follower import CODE_GONE, Follower, step_of
 from runs.watch.session import Request
@@ -220,7 +220,7 @@ def test_a_paused_project_is_said_at_once_with_what_to_do(day: Day) -> None:
     out, machine = StringIO(), StringIO()
     follower = Follower.open("demo", BATCH, HumanLines(out))
     assert follower.news() is None  # nobody made a tick yet
-    said = "demo is paused: 3 runs in a row failed. Nothing starts until you press Reset"
+    said = "demo is paused: 3 runs in a row failed. Nothing starts until you press Resume"
     assert said in out.getvalue()
 
     again = Follower(day.session, JsonLines(machine), 0)

@@ -10,12 +10,12 @@ from django.db import transaction
 from django.test import Client
 
 from runs.core.states import NoticeKind, Outcome, ValidationState
-from runs.dispatch import acts as auto
 from runs.lifecycle import outcomes
 from runs.models import Notice, Project, Run, Validation, WatchSession
 from runs.timeline import announce
 from runs.watch import acts as watches
 from runs.watch import pages as watch_pages
+from runs.watch import switch as auto
 from runs.watch.session import Request, Terms
 from runs.web import fragments
 from tests import make
@@ -220,7 +220,7 @@ def test_the_list_says_how_each_ended(
 @pytest.mark.row("MALA-W-50", "MALA-W-51", level="contract")
 def test_a_button_names_only_what_is_at_work(anna: Client, day: Day) -> None:
     day.opens(WATCH)
-    over = "Nothing of it is at work, so it ends at once with 130."
+    over = "No run is active: it ends at once (exit code 130)."
     assert of_session(anna, day, "watch-act").count(over) == 2
     assert "Press again: end it" in text_of(anna.get(at(day, str(day.session.pk), "")))
     WatchSession.objects.update(validation="running")
@@ -245,7 +245,7 @@ def test_the_list_is_paged(anna: Client, day: Day) -> None:
 @pytest.mark.parametrize(
     ("name", "will", "asks"),
     [
-        ("drain", "Starts nothing new, waits for 2 active runs, validates, ends with 130.", ""),
+        ("drain", "Starts nothing new, waits for 2 active runs, validates, then ends (exit code 130).", ""),
         ("abort", "Interrupts 2 active runs; ten seconds are left to end.", "Press again: interrupt 2 runs"),
         ("kill", "Kills 2 active runs at once.", "Press again: kill 2 runs"),
     ],
@@ -283,7 +283,7 @@ def test_what_the_switch_opened_is_shown_and_its_buttons_say_that_they_turn_it_o
     auto.switch(day.lab, day.project, is_on=True, by="anna")
     card = part(page_of(anna, day), "project-watch")
     assert "started by automatic work" in card
-    assert "The switch is turned off too." in card
+    assert "Automatic work is turned off too." in card
     anna.post(at(day, str(day.session.pk), "drain"))
     assert Project.objects.get().is_auto is False
 
@@ -356,7 +356,7 @@ def test_a_running_validation_shows_its_commands(anna: Client, day: Day) -> None
     WatchSession.objects.update(phase="validating", validation="running")
     shown = of_session(anna, day, "watch-validations")
     assert "Validation 1 running after 2 completed" in shown
-    assert "make lint passed 1.5 s make test running" in shown
+    assert "make lint passed 1.5 s Output: all of make lint make test running" in shown
     assert "make docs waits" in shown
     live = at(day, str(day.session.pk), "live")
     for _ in range(2):
@@ -422,7 +422,7 @@ def test_sessions_of_other_projects_are_not_here(anna: Client, day: Day) -> None
     assert anna.get(f"{wrong}/").status_code == 404
     assert anna.get(f"{wrong}/live").status_code == 404
     assert anna.post(f"{wrong}/kill", {"sure": "yes"}).status_code == 404
-    assert anna.get("/projects/99/watch/").status_code == 404
+    assert anna.get("/projects/987654321/watch/").status_code == 404
     assert day.session.request == 0
 
 
@@ -448,6 +448,21 @@ def test_what_validations_run_is_set_with_errors_at_the_field(anna: Client, day:
     assert Project.objects.get().commands == project.commands
 
 
+@pytest.mark.row("MALA-V-53", level="contract")
+def test_with_gates_its_commands_are_those_of_the_page_checks(anna: Client, day: Day) -> None:
+    session = day.opens().session
+    places = [at(day, ""), at(day, str(session.pk), ""), f"/projects/{day.project.pk}/"]
+    checks, own = (
+        f'href="/projects/{day.project.pk}/{name}/"' for name in ("checks", "validation")
+    )
+    assert all(own in text_of(anna.get(place)) for place in places)
+    Project.objects.update(policy="gates")
+    assert all(own not in text_of(anna.get(place)) for place in places)
+    assert all(checks in text_of(anna.get(place)) for place in places)
+    said = words(text_of(anna.get(f"/projects/{day.project.pk}/validation/")))
+    assert "This project uses gates: its watch sessions run the commands of Checks" in said
+
+
 @pytest.mark.parametrize("count", [1, 20])
 def test_pages_on_sessions_cost_a_fixed_number_of_queries(
     anna: Client, world: World, count: int, django_assert_num_queries: Any
@@ -460,7 +475,7 @@ def test_pages_on_sessions_cost_a_fixed_number_of_queries(
             minutes=1, most_fixers=0, mark="m", began_at=START, state="passed", ended_at=START,
         )  # fmt: skip
     anna.get("/")
-    with django_assert_num_queries(17):
+    with django_assert_num_queries(16):
         anna.get(at(day, str(day.session.pk), ""))
     with django_assert_num_queries(10):
         anna.get(at(day, ""))
@@ -473,9 +488,9 @@ def test_the_project_page_costs_one_query_for_it_and_the_overview_none(
     assert watches.open_of(day.project) is not None
     anna.get("/")
     Project.objects.update(queue_asked_at=world.clock.now)  # else its page has it asked again
-    with django_assert_num_queries(2 + 9):
+    with django_assert_num_queries(2 + 13):
         page_of(anna, day)
-    with django_assert_num_queries(2 + 4):
+    with django_assert_num_queries(2 + 5):
         anna.get("/")
 
 
@@ -484,7 +499,7 @@ def test_the_overview_says_which_projects_are_watched_and_what_they_do(
     anna: Client, world: World
 ) -> None:
     day = Day(world)
-    assert '<section id="watching" class="card" aria-labelledby="watching-title" hidden>' in text_of(anna.get("/"))  # fmt: skip
+    assert "hidden" in text_of(anna.get("/")).partition('id="watching"')[2].partition(">")[0]
     day.opens(WATCH)
     shown = text_of(anna.get("/"))
     assert "hidden" not in shown.partition('id="watching"')[2].partition(">")[0]
@@ -591,7 +606,7 @@ def test_what_is_told_of_a_session_is_pushed_to_its_page(day: Day) -> None:
     assert "was opened" in regions["watch-entries"]
     assert "Drain" not in regions["watch-act"]
     assert "Drain" in (fragments.regions(topic, True) or {})["watch-act"]
-    assert fragments.regions("watch:99", True) is None
+    assert fragments.regions("watch:987654321", True) is None
 
 
 def test_a_session_that_is_held_up_says_by_what(anna: Client, day: Day) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from runs import tick
-from runs.lifecycle import reaper
 from runs.machine import processes
 from runs.models import Run, Validation, WatchSession
 from runs.validation import acts as validations
@@ -168,7 +167,7 @@ def test_who_ignores_the_interrupt_is_ended_with_all_its_processes(
     bench = Bench(real, STUBBORN, "1")
     bench.opens(Terms(is_watching=True))
     bench.until_said("ready")
-    mark = reaper.marker(real.lab, Run.objects.get())
+    mark = Run.objects.get().marker(real.lab.paths)
     watches.abort(bench.lab, bench.session, "anna")
     bench.look()
     assert len(processes.marked(mark)) >= 2

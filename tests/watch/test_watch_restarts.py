@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
@@ -72,7 +73,7 @@ def test_a_life_without_a_death_looks_at_the_clock_often_enough(world: World) ->
 
 
 @pytest.mark.row("MALA-W-13", level="contract")
-@pytest.mark.parametrize("dies_at", range(4, 164, 5))
+@pytest.mark.parametrize("dies_at", range(4, 164, int(os.environ.get("TEST_DEATHS_EVERY", "11"))))
 def test_no_counter_is_lost_and_no_validation_repeated(world: World, dies_at: int) -> None:
     life = Life(world, dies_at).work()
     day = life.day

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from runs.core.states import Outcome, ValidationState
-from runs.lifecycle import stop
 from runs.models import Fixer, Notice, Project, Run, Validation, WatchSession
+from runs.stop_project import stop_project
 from runs.validation import acts as validations
 from runs.validation import fixers, runner
 from runs.validation.command_rules import Checked
@@ -120,6 +120,7 @@ def test_a_session_in_which_nothing_completed_validates_nothing(world: World) ->
     assert (day.end, day.rows) == ((130, "interrupted"), [])
 
 
+@pytest.mark.every_case
 @pytest.mark.row("MALA-W-66", level="contract")
 @pytest.mark.parametrize(
     ("terms", "end"),
@@ -144,6 +145,7 @@ def test_every_way_out_validates_what_was_completed(
     assert day.rows == [(1, 1, "passed")]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("way", ["queue empty", "drained", "poll failure"])
 def test_a_failed_final_validation_outranks_every_other_end(world: World, way: str) -> None:
     day = CheckedDay(world, "1")
@@ -242,9 +244,9 @@ def test_stop_all_ends_the_agent_that_mends_a_validation_and_no_other_is_started
 ) -> None:
     day = fixing(world)
     other = make.a_project("other")
-    assert stop.stop_all(day.lab, other, "anna") == 0
-    assert stop.stop_all(day.lab, day.project, "anna") == 1
-    assert stop.stop_all(day.lab, day.project, "ben") == 0
+    assert stop_project(day.lab, other, "anna") == 0
+    assert stop_project(day.lab, day.project, "anna") == 1
+    assert stop_project(day.lab, day.project, "ben") == 0
     fixer = Fixer.objects.get()
     assert fixer.session not in world.sessions.all
     assert (fixer.end, fixer.settled_at) == ("was interrupted", day.lab.now())
@@ -280,7 +282,7 @@ def test_a_project_deleted_under_a_validation_ends_its_command(world: World) -> 
     world.checks.meanwhile = lambda check: gone(day)
     before = set(world.repos.trees)
     runner.carry_out(day.lab, world.queue.validations.pop())
-    assert [check.argv for check in world.checks.ran] == [["make", "check"]]
+    assert [list(check.argv) for check in world.checks.ran] == [["make", "check"]]
     assert set(world.repos.trees) == before  # the worktree of the commands is gone with them
     validations.tend(day.lab)
     assert day.tick().report.errors == []

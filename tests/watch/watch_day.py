@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import connection
+
 from runs import tick
+from runs.core.database import Compiled
 from runs.core.states import Outcome, ValidationState
 from runs.lifecycle import launch, outcomes
 from runs.models import (
@@ -29,6 +33,21 @@ from trackers.base import TrackerError
 
 WATCH = Terms(is_watching=True, every=10)
 BATCH = Terms()
+
+
+@functools.lru_cache
+def _stored_times(_vendor: str) -> list[Compiled]:
+    return [
+        Compiled(lambda now: Due.objects.filter(next_at__gt=now).values_list("next_at", flat=True)),
+        *(
+            Compiled(
+                lambda now, rows=rows: rows.filter(look_at__gt=now).values_list(
+                    "look_at", flat=True
+                )
+            )
+            for rows in (WatchSession.objects, Monitor.objects, Workflow.objects)
+        ),
+    ]
 
 
 class Day:
@@ -86,13 +105,8 @@ class Day:
 
     def _next_stored_time(self) -> datetime | None:
         now = self.world.clock.now
-        times = [
-            *Due.objects.filter(next_at__gt=now).values_list("next_at", flat=True),
-            *WatchSession.objects.filter(look_at__gt=now).values_list("look_at", flat=True),
-            *Monitor.objects.filter(look_at__gt=now).values_list("look_at", flat=True),
-            *Workflow.objects.filter(look_at__gt=now).values_list("look_at", flat=True),
-        ]
-        return min(times, default=None)
+        stored = _stored_times(connection.vendor)
+        return min((at for times in stored for at in times.rows(now)), default=None)
 
     def ends(self, *keys: str, outcome: Outcome = Outcome.SUCCEEDED) -> Day:
         """The runs of these issues come to their end; then there is a tick."""

@@ -90,7 +90,7 @@ def pages(project: Project) -> list[str]:
     """The pages that show a full board."""
     working, ended = Run.objects.filter(outcome="").first(), Run.objects.exclude(outcome="").first()
     found = [f"/runs/{run.pk}/" for run in (working, ended) if run is not None]
-    return ["/", f"/projects/{project.pk}/", "/runs/", "/settings/", *found]
+    return ["/", f"/projects/{project.pk}/", "/history/", "/settings/", *found]
 
 
 def actions(project: Project, run: Run) -> list[str]:

@@ -22,6 +22,8 @@ def tab(browser: Browser, served: Served) -> Iterator[Tab]:
     profiles: list[BrowserContext] = []
 
     def go(path: str = "/", cookie: str = "", **options: object) -> Page:
+        # A service worker asks for pages where `page.route` does not see it; tests of it allow it.
+        options = {"service_workers": "block", **options}
         profile = browser.new_context(viewport={"width": 1280, "height": 900}, **options)
         profiles.append(profile)
         if cookie:

@@ -35,7 +35,9 @@ def open_page(browser: Browser, page_server: Any) -> Iterator[OpenPage]:
         path: str, user: User, *, width: int = 1440, clock: bool = False, **options: Any
     ) -> Page:
         context = browser.new_context(
-            viewport={"width": width, "height": 900}, base_url=page_server.url, **options
+            viewport={"width": width, "height": 900},
+            base_url=page_server.url,
+            **{"service_workers": "block", **options},
         )
         contexts.append(context)
         client = Client()

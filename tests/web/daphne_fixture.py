@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
 from labsite import programs
 from runs.core.paths import Paths
@@ -26,13 +28,14 @@ from tests.patience import PATIENCE
 from tests.ports import free_port
 from tests.web.socket_client import SocketClient
 
-# For `Served.do`: a project with a working run, whose number is the result.
+# For `Served.do`: a new project with a working run, whose number is the result.
 PROJECT = """
 from datetime import UTC, datetime
-project = Project.objects.create(name="demo", slug="demo", state="ready", source="/x", tracker="memory",
+name = f"demo-{Project.objects.count() + 1}"
+project = Project.objects.create(name=name, slug=name, state="ready", source="/x", tracker="memory",
                                  tracker_root="demo", created_at=datetime.now(UTC))
 run = Run.objects.create(project=project, host="local", issue_key="7", issue_title="Seven", state="working",
-                         session="demo~1~afk-7", branch="afk/7", slot=1, requested_at=datetime.now(UTC),
+                         session=f"{name}~1~afk-7", branch="afk/7", slot=1, requested_at=datetime.now(UTC),
                          started_at=datetime.now(UTC))
 result = run.pk
 """
@@ -66,6 +69,12 @@ for line in sys.stdin:
     answers.write(json.dumps(answer, default=str) + "\\n")
     answers.flush()
 """
+
+
+@functools.cache
+def _password() -> str:
+    """Everybody's password as the product stores it, which takes a third of a second to make."""
+    return PBKDF2PasswordHasher().encode("correct horse battery", "of-these-tests")
 
 
 class Served:
@@ -165,7 +174,7 @@ from django.test import Client
 user, is_new = User.objects.get_or_create(
     username={name!r}, defaults={{"is_superuser": {superuser}, "is_staff": {superuser}}})
 if is_new:
-    user.set_password("correct horse battery")
+    user.password = {_password()!r}
     user.save()
 if {may_act}:
     user.user_permissions.add(Permission.objects.get(codename="act"))
@@ -206,20 +215,9 @@ result = client.cookies["lab_session"].value
 
 
 @pytest.fixture(scope="session")
-def prepared_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A state folder with migrated database and collected files, made once and copied."""
-    with tempfile.TemporaryDirectory(prefix="lab-prepared-") as folder:
-        prepared.copied(tmp_path_factory, Path(folder))
-        served = Served(Path(folder))
-        subprocess.run(
-            [sys.executable, "manage.py", "prepare"],
-            cwd=ROOT,
-            env=served.environment,
-            check=True,
-            capture_output=True,
-            timeout=PATIENCE,
-        )
-        yield Path(folder)
+def prepared_state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A state folder with migrated database and collected files, made once a run and copied."""
+    return prepared.collected(tmp_path_factory)
 
 
 @contextmanager
@@ -238,5 +236,22 @@ def serving(prepared_state: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def served(prepared_state: Path) -> Iterator[Served]:
+    with serving(prepared_state) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def once_served(prepared_state: Path) -> Iterator[Served]:
+    """One for the tests of a module that are at home with what the ones before left behind.
+
+    Starting it takes longer than most of them; a module takes it by a `served` of its own.
+    """
+    with serving(prepared_state) as made:
+        yield made
+
+
+@pytest.fixture
+def own_served(prepared_state: Path) -> Iterator[Served]:
+    """One for a test alone, in such a module."""
     with serving(prepared_state) as made:
         yield made

@@ -26,6 +26,7 @@ from runs.core.paths import Paths
 from runs.core.states import NoticeKind
 from runs.machine.bell import DatagramBell
 from runs.models import Notice
+from runs.overview.hiding_rules import Hidden
 from runs.web.feed import Feed, Watcher
 from runs.web.feed_reader import Reader
 from runs.web.sockets import SameOriginOnly, TopicSocket
@@ -40,13 +41,20 @@ class SomePages:
     def __init__(self) -> None:
         self.renders: list[tuple[str, bool]] = []
         self.gone: set[str] = set()
+        self.hidden: dict[int, tuple[Hidden, ...]] = {}
         self.broken = 0
+        self.untold = ("", "")
         self.meanwhile: Callable[[], object] | None = None
 
     def topics_of(self, notice: Notice) -> set[str]:
         return {"overview", notice.issue_key} if notice.issue_key else {"overview"}
 
-    def regions(self, topic: str, can_act: bool) -> Mapping[str, str] | None:
+    def hidden_of(self, person: int) -> tuple[Hidden, ...]:
+        return self.hidden.get(person, ())
+
+    def regions(
+        self, topic: str, can_act: bool, hidden: tuple[Hidden, ...] = ()
+    ) -> Mapping[str, str] | None:
         if topic in self.gone or not topic.startswith(("overview", "run:")):
             return None
         if self.broken:
@@ -58,7 +66,17 @@ class SomePages:
             act()
         texts = Notice.objects.order_by("-pk").values_list("text", flat=True)[:5]
         button = '<button id="stop">Stop</button>' if can_act else ""
-        return {"activity": f"<ul>{' '.join(texts)}</ul>", "actions": f"<p>{button}</p>"}
+        less = f"<i>{len(hidden)} hidden</i>" if hidden else ""
+        return {"activity": f"<ul>{' '.join(texts)}</ul>", "actions": f"<p>{button}{less}</p>"}
+
+    def pushed(
+        self, topic: str, can_act: bool, hidden: tuple[Hidden, ...]
+    ) -> tuple[Mapping[str, str], tuple[str, str]] | None:
+        found = self.regions(topic, can_act, hidden)
+        return None if found is None else (found, self.mark(topic))
+
+    def mark(self, topic: str) -> tuple[str, str]:
+        return self.untold
 
     def partials(self, regions: Mapping[str, str]) -> str:
         return "".join(
@@ -90,7 +108,7 @@ class House:
         self._open: list[WebsocketCommunicator] = []
 
     def _reader(self) -> Reader:
-        return Reader(self.pages, lambda: self.now)
+        return Reader(self.pages, lambda: self.now, marks_seconds=0)
 
     def person(self, name: str, *, superuser: bool = False, may: str = "") -> User:
         user = User.objects.create_user(name, password="long enough 1", is_superuser=superuser)
@@ -142,7 +160,7 @@ class House:
 
 async def happens(seen: Callable[[], object]) -> None:
     """Wait for what another task of this process does."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while not seen():
             await asyncio.sleep(0.02)
 

@@ -24,5 +24,15 @@ def page_server(live_server: Any) -> Iterator[Any]:
         # Other servers of this process, such as that of a scripted model, answer on.
         server = getattr(getattr(thread, "_target", None), "__self__", None)
         if server is live_server.thread.httpd:
-            thread.join(max(0.0, end - time.monotonic()))
+            _join(thread, end)
             assert not thread.is_alive(), "a request does not come to its end"
+
+
+def _join(thread: threading.Thread, end: float) -> None:
+    """Wait for a thread, also for one that is listed already and about to be started."""
+    while True:
+        try:
+            return thread.join(max(0.0, end - time.monotonic()))
+        except RuntimeError:
+            assert time.monotonic() < end, "a request does not begin"
+            time.sleep(0.001)

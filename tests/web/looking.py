@@ -18,11 +18,32 @@ TOO_WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] :
     && !e.closest(".term, .table-scroll, .code-scroll, .hide, .skip")).map(e => e.outerHTML.slice(0, 100))"""
 TOO_SMALL = """() => [...document.querySelectorAll("a.btn, button, select, input, summary, .nav.main a")]
   .filter(e => e.offsetParent && e.getBoundingClientRect().height < 43.5).map(e => e.outerHTML.slice(0, 100))"""
+# A column that is too narrow for a short word breaks it into letters.
+BROKEN = """() => [...document.querySelectorAll(".table td")].slice(0, 300).filter(cell => {
+    const words = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), range = document.createRange();
+    while (words.nextNode()) for (const found of words.currentNode.data.matchAll(/(?<!\\S)[^\\s/.-]{3,12}(?!\\S)/g)) {
+      range.setStart(words.currentNode, found.index);
+      range.setEnd(words.currentNode, found.index + found[0].length);
+      if (new Set([...range.getClientRects()].map(box => Math.round(box.top))).size > 1) return true;
+    }
+    return false; }).map(cell => cell.outerHTML.slice(0, 100))"""
 # A link in a row may be smaller than a button, and what cuts it off counts too.
 TOO_THIN = """() => [...document.querySelectorAll("main a:not(.btn, .prose a, .term a)")].filter(e => {
     const box = e.offsetParent?.closest(".hide") ? null : e.parentElement, own = e.getBoundingClientRect().height;
     const cut = box && getComputedStyle(box).overflowY !== "visible" ? box.clientHeight : own;
     return e.offsetParent && Math.min(own, cut) < 24; }).map(e => e.outerHTML.slice(0, 100))"""
+TAB_UNSEEN = """() => [...document.querySelectorAll(".tabs [aria-current]")].filter(tab => {
+    const bar = tab.parentElement.getBoundingClientRect(), own = tab.getBoundingClientRect();
+    return own.width < bar.width && (own.left < bar.left - 1 || own.right > bar.right + 1);
+  }).map(tab => tab.outerHTML.slice(0, 100))"""
+# With a finger a row of these lists is pressed anywhere.
+NOT_WHOLE = """() => document.querySelector("dialog[open]") ? [] : [...document.querySelectorAll(
+    ".run, .queue > li, .found > li, #history-rows tbody tr")].filter(row => {
+    const link = row.querySelector(".title > a, .what > a, td.wide > a"), box = row.getBoundingClientRect();
+    if (!link || !row.offsetParent || box.top < 0 || box.bottom > innerHeight - 80) return false;
+    const spots = [[box.left + 4, box.top + 4], [box.right - 4, box.bottom - 4]];
+    return spots.some(([x, y]) => !document.elementFromPoint(x, y)?.closest("a, button, label, input"));
+  }).map(row => row.outerHTML.slice(0, 100))"""
 
 
 AXE = Axe().axe_script
@@ -83,13 +104,22 @@ def look(
     found = page.evaluate(VIOLATIONS, [rules, is_narrower])
     wrong: list[object] = [(name, width, scheme, *one) for one in found]
     wrong += [(name, "too wide", one) for one in page.evaluate(TOO_WIDE)]
+    wrong += [(name, "word broken", one) for one in page.evaluate(BROKEN)]
     if width < 600:
         wrong += [(name, "too small", one) for one in page.evaluate(TOO_SMALL)]
         wrong += [(name, "too thin", one) for one in page.evaluate(TOO_THIN)]
-    if PICTURES:
-        path = Path(PICTURES) / f"{name.replace(' ', '-')}-{width}-{scheme}.png"
-        page.screenshot(path=path, full_page=True)
+        wrong += [(name, "not whole", one) for one in page.evaluate(NOT_WHOLE)]
+        wrong += [(name, "tab unseen", one) for one in page.evaluate(TAB_UNSEEN)]
+    picture(page, f"{name}-{scheme}")
     return wrong
+
+
+def picture(page: Page, name: str) -> None:
+    """Keep a picture of the whole page that is open, where somebody asked for pictures."""
+    if PICTURES:
+        width = (page.viewport_size or {"width": 0})["width"]
+        path = Path(PICTURES) / f"{name.replace(' ', '-')}-{width}.png"
+        page.screenshot(path=path, full_page=True)
 
 
 def looks(page: Page, name: str) -> list[object]:

@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import struct
+import time
 from typing import Any
 
 from tests.patience import PATIENCE
@@ -64,8 +65,9 @@ class SocketClient:
 
     def frame(self, seconds: float = PATIENCE) -> dict[str, Any]:
         """The next frame. Raises Closed, and TimeoutError when none comes."""
-        while True:
-            self._tcp.settimeout(seconds)
+        until = time.monotonic() + seconds  # whatever else comes: a silent socket answers pings
+        while (left := until - time.monotonic()) > 0:
+            self._tcp.settimeout(left)
             kind, body = self._read()
             if kind == TEXT:
                 return json.loads(body)
@@ -74,6 +76,7 @@ class SocketClient:
             if kind == CLOSE:
                 self.drop()
                 raise Closed(struct.unpack("!H", body[:2])[0])
+        raise TimeoutError
 
     def silence(self, seconds: float) -> bool:
         """Whether nothing comes for a while."""

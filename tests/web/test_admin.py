@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.contrib.admin import site
+from django.contrib.admin.checks import check_admin_app
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
@@ -14,8 +18,10 @@ from runs.models import (
     AgentProfile,
     Fixer,
     Host,
+    LoopTerms,
     Notice,
     Project,
+    Run,
     Settings,
     StartRequest,
     Tick,
@@ -27,6 +33,15 @@ from tests.fakes import World
 from tests.web.people import confirmed, text_of
 
 pytestmark = pytest.mark.django_db
+
+
+def test_every_class_of_the_admin_is_right() -> None:
+    """They are loaded with the addresses, which may be after Django's own look at them."""
+    import_module("labsite.urls")
+
+    assert Run in site._registry
+    assert check_admin_app(None) == []
+
 
 SETTINGS = {
     "tick_seconds": 30,
@@ -42,6 +57,9 @@ SETTINGS = {
     "sweep_minutes": 10,
     "rescue_days": 14,
     "output_days": 30,
+    "recording_mb": 20,
+    "fold_days": 7,
+    "delivery_days": 90,
     "people_percent": 40,
     "disk_quota_mb": 20480,
     "git_timeout_seconds": 60,
@@ -61,6 +79,9 @@ RANGES = [
     ("sweep_minutes", 1, 1440),
     ("rescue_days", 1, 365),
     ("output_days", 1, 3650),
+    ("recording_mb", 0, 1000),
+    ("fold_days", 1, 3650),
+    ("delivery_days", 1, 3650),
     ("people_percent", 0, 95),
     ("git_timeout_seconds", 1, 3600),
     ("nofile_limit", 0, 1048576),
@@ -111,6 +132,7 @@ def test_saving_without_a_change_tells_nothing(admin: Client) -> None:
     assert not Notice.objects.exists()
 
 
+@pytest.mark.every_case
 @pytest.mark.row("X-08", level="contract")
 @pytest.mark.parametrize(("field", "low", "high"), RANGES)
 def test_numbers_outside_their_range_are_refused_at_the_field(
@@ -219,6 +241,7 @@ def test_a_project_has_a_budget_of_its_own(admin: Client) -> None:
         "agent": "",
         "run_budget_minutes": 30,
         "ready_label": "ready-for-agent",
+        "policy": "pull_request",
         "parallel_runs": 1,
         "run_tokens_limit": "",
         "run_cost_limit": "",
@@ -234,6 +257,9 @@ def test_a_project_has_a_budget_of_its_own(admin: Client) -> None:
     assert told.project == project
     answer = admin.post(address, given | {"run_budget_minutes": 10081})
     assert list(_errors(answer)) == ["run_budget_minutes"]
+    LoopTerms.objects.create(project=project, is_on=True)
+    answer = admin.post(address, given | {"policy": "gates"})
+    assert list(_errors(answer)) == ["policy"]
 
 
 def test_saving_a_project_leaves_alone_what_the_worker_wrote_meanwhile(
@@ -254,6 +280,7 @@ def test_saving_a_project_leaves_alone_what_the_worker_wrote_meanwhile(
             "agent": "",
             "run_budget_minutes": 30,
             "ready_label": "ready-for-agent",
+            "policy": "pull_request",
             "parallel_runs": 1,
             "run_tokens_limit": "",
             "run_cost_limit": "",
@@ -280,6 +307,7 @@ def test_a_token_is_neither_shown_nor_taken_in_admin(admin: Client) -> None:
         {
             "run_budget_minutes": 5,
             "ready_label": "ready",
+            "policy": "pull_request",
             "parallel_runs": 1,
             "run_tokens_limit": "",
             "run_cost_limit": "",
@@ -305,6 +333,7 @@ def test_projects_are_not_added_or_removed_here(admin: Client) -> None:
 HISTORY = ["run", "notice", "tick", "host", "startrequest", "watchsession", "validation", "fixer"]
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize("model", HISTORY)
 def test_what_happened_can_be_read_and_not_changed(admin: Client, world: World, model: str) -> None:
     run = make.a_run(make.a_project())
@@ -381,3 +410,28 @@ def test_admin_pages_hold_nothing_that_the_policy_forbids(admin: Client) -> None
         assert "<script>" not in page
         assert " onclick=" not in page
         assert "admin.css" in page
+
+
+def test_a_profile_that_somebody_else_changed_meanwhile_is_not_overwritten(
+    admin: Client, world: World
+) -> None:
+    profile = make.an_agent()
+    address = reverse("admin:runs_agentprofile_change", args=[profile.pk])
+    form = admin.get(address).context["adminform"].form
+    given = {
+        name: "" if (value := form[name].value()) is None else value
+        for name in form.fields
+        if form[name].value() is not False
+    }
+    AgentProfile.objects.filter(pk=profile.pk).update(name="Theirs")
+    answer = admin.post(address, {**given, "name": "Mine"})
+    assert answer.status_code == 200
+    profile.refresh_from_db()
+    assert profile.name == "Theirs"
+    page = answer.content.decode()
+    assert re.findall(r'class="said">([^<]*)', page) == ["Mine", "Theirs"]
+    now = answer.context["adminform"].form
+    again = {**given, "name": "Mine", "seen": now["seen"].value()}
+    assert admin.post(address, {**again, "take-name": "mine"}).status_code == 302
+    profile.refresh_from_db()
+    assert profile.name == "Mine"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from labsite import programs
+from tests import databases
 from tests.patience import PATIENCE
 from tests.web.daphne_fixture import Served
 
@@ -20,6 +21,11 @@ from labsite.web import bounds
 bounds.MOST_SECONDS = 0.3
 runpy.run_module("labsite.web", run_name="__main__", alter_sys=True)
 """
+
+
+@pytest.fixture(scope="module")
+def served(once_served: Served) -> Served:
+    return once_served
 
 
 def _memory(pid: int) -> int:
@@ -68,14 +74,19 @@ def test_whatever_is_sent_all_the_same_costs_no_memory(served: Served, head: str
     assert _memory(served.web_pid) - before < 40_000_000
 
 
-def test_a_body_that_does_not_come_to_its_end_is_refused_after_a_while(served: Served) -> None:
-    served.stop()
+def test_a_body_that_does_not_come_to_its_end_is_refused_after_a_while(
+    prepared_state: Path, tmp_path: Path
+) -> None:
+    served = Served(databases.copy(prepared_state, tmp_path / "state"))
     hurried = [sys.executable, "-c", HURRIED, *programs.web_argv("127.0.0.1", served.port)[3:]]
-    served.start(hurried)
-    with socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE) as tcp:
-        tcp.sendall(f"{HEAD}Content-Length: 100\r\n\r\nusername=".encode())
-        assert _answer(tcp).startswith("HTTP/1.1 408 ")
-    assert served.is_up()
+    try:
+        served.start(hurried)
+        with socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE) as tcp:
+            tcp.sendall(f"{HEAD}Content-Length: 100\r\n\r\nusername=".encode())
+            assert _answer(tcp).startswith("HTTP/1.1 408 ")
+        assert served.is_up()
+    finally:
+        served.close()
 
 
 def test_a_form_of_three_megabytes_is_refused_in_the_words_of_a_page(served: Served) -> None:

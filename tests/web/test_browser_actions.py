@@ -12,8 +12,8 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from runs.core.states import AnswerCode, ProjectState
+from runs.kept import removal
 from runs.models import Project, Run, Settings, StartRequest
-from runs.projects import acts as projects
 from tests import make
 from tests.chromium import press_twice
 from tests.fakes import World
@@ -130,7 +130,7 @@ def test_a_failed_project_is_retried_and_removed_in_both_styles(
     expect(page.get_by_role("heading", level=1)).to_contain_text("Remove demo?")
     page.get_by_role("button", name="Remove project").click()
     expect(page.locator("#nav-projects")).to_contain_text("being removed")
-    projects.carry_out(world.lab, Project.objects.get().pk)
+    removal.carry_out(world.lab, Project.objects.get().pk)
     page.reload()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Welcome")
 
@@ -201,7 +201,7 @@ def test_an_error_without_words_of_its_own_gets_some(
     press_twice(page.locator("#stop"))
     expect(page.get_by_role("alert")).to_contain_text(text)
     expect(page.locator("main")).not_to_contain_text("Traceback")
-    expect(page.locator("#terminal")).to_be_visible()
+    expect(page.locator("#steps")).to_be_visible()
 
 
 def test_a_refresh_that_fails_says_so_quietly_and_goes_on(
@@ -216,7 +216,7 @@ def test_a_refresh_that_fails_says_so_quietly_and_goes_on(
 
 def test_the_attach_command_is_copied(open_page: OpenPage, operator: User, world: World) -> None:
     may = ["clipboard-read", "clipboard-write"]
-    page = open_page(_a_run(world), operator, permissions=may, clock=True)
+    page = open_page(f"{_a_run(world)}terminal/", operator, permissions=may, clock=True)
     page.get_by_role("button", name="Copy attach command").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     command = page.locator("#attach").inner_text()
@@ -266,7 +266,7 @@ def test_a_press_counts_although_the_page_moves_before_the_release(
     assert after is not None and after["y"] > before["y"] + 200
     page.mouse.up()
     if what == "link":
-        expect(page).to_have_url(re.compile(r"/runs/\?project=\d+$"))
+        expect(page).to_have_url(re.compile(r"/history/\?project=\d+$"))
     else:
         expect(target).to_have_text("Press again: stop")
 

@@ -1,4 +1,4 @@
-"""Every page, light and dark, desk and phone: axe finds nothing, nothing is cut, all is big enough to touch."""
+"""Pages full of odd things, light and dark, desk and phone: axe finds nothing, nothing is cut, all is big enough to touch."""
 
 from __future__ import annotations
 
@@ -124,11 +124,12 @@ def addresses(world: World, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> d
     Project.objects.filter(name="other-0").update(**{**fields, "streak": 0})
     return {
         "overview": "/", "project": f"/projects/{project.pk}/", "failed project": f"/projects/{failed.pk}/",
-        "cloning project": f"/projects/{cloning.pk}/", "live run": f"/runs/{live.pk}/", "starting run": f"/runs/{starting.pk}/",
+        "cloning project": f"/projects/{cloning.pk}/", "live run": f"/runs/{live.pk}/",
+        "terminal": f"/runs/{live.pk}/terminal/", "changes": f"/runs/{live.pk}/changes/", "prompt": f"/runs/{told.pk}/prompt/", "raw": f"/runs/{told.pk}/raw/", "starting run": f"/runs/{starting.pk}/",
         "waiting run": f"/runs/{waiting.pk}/", "run that told": f"/runs/{told.pk}/",
-        "dead run": f"/runs/{dead.pk}/", "runs": "/runs/", "add project": "/projects/new", "settings": "/settings/",
-        "not found": "/nowhere", "needs you": "/needs/", "issues": f"/projects/{project.pk}/issues/",
-        "why not": f"/projects/{project.pk}/waiting", "automatic": f"/projects/{project.pk + 1}/",
+        "dead run": f"/runs/{dead.pk}/", "history": "/history/?least=x",
+        "not found": "/nowhere", "needs you": "/needs/",
+        "automatic": f"/projects/{project.pk + 1}/",
         "api": "/api/",
         "parked": f"/projects/{project.pk}/parked/", "rescue": f"/projects/{project.pk}/rescues/{kept.pk}/",
     }  # fmt: skip

@@ -257,7 +257,7 @@ def test_refreshes_keep_open_what_was_unfolded_while_more_joins_it(
     page = open_page("/", operator, clock=True)
     counted = Counted(page)
     told = page.locator("#needs-you")
-    told.locator("summary").click()
+    told.get_by_text("Exit status 1.").click()
     expect(told.get_by_role("link", name="demo #2")).to_be_visible()
     late = make.a_run(project, "4", outcome="died", reason="exit status 1")
     rows.tell(world, "the session ended", NoticeKind.RUN_ENDED, run=late, outcome="died")
@@ -314,7 +314,7 @@ def test_the_terminal_follows_only_a_reader_at_its_end(
     session = a_live_run.session
     lines = [f"line {n}" for n in range(200)]
     world.sessions.text[session] = "\n".join(lines)
-    page = open_page(f"/runs/{a_live_run.pk}/", operator, clock=True)
+    page = open_page(f"/runs/{a_live_run.pk}/terminal/", operator, clock=True)
     counted = Counted(page)
     left = "(() => {const s = document.getElementById('screen'); return s.scrollHeight - s.clientHeight - s.scrollTop})()"
     assert page.evaluate(left) < 2

@@ -8,12 +8,19 @@ from typing import Any
 
 import pytest
 
-from runs.web.sockets import CHECK_SECONDS
+from runs.web.sockets import BROKEN, CHECK_SECONDS
 from tests import databases
 from tests.house.product import until as wait_until
 from tests.patience import PATIENCE, comes_within
 from tests.web.daphne_fixture import PROJECT, Served
 from tests.web.socket_client import Closed, Refused, SocketClient
+
+RUN_SQL = "from django.db import connection; connection.cursor().execute"
+
+
+@pytest.fixture(scope="module")
+def served(once_served: Served) -> Served:
+    return once_served
 
 
 @pytest.fixture
@@ -45,15 +52,6 @@ def test_what_another_process_writes_reaches_an_open_page_without_redis(
         comes_within(2, appears)
 
 
-@pytest.mark.row("X-06", level="real")
-def test_a_lost_ring_costs_no_more_than_the_safety_poll(served: Served, run: int) -> None:
-    with served.page(f"run:{run}", served.cookie()) as page:
-        wait_until(served.paths.feed_socket(served.web_pid).exists)
-        served.paths.feed_socket(served.web_pid).unlink()
-        served.do("tell('nobody rang', run=run)")
-        until("nobody rang", page)
-
-
 @pytest.mark.both_databases
 @pytest.mark.row("X-07", level="real")
 def test_a_page_that_comes_back_is_shown_the_three_events_it_missed(
@@ -74,44 +72,20 @@ def test_a_page_that_comes_back_is_shown_the_three_events_it_missed(
 
 @pytest.mark.both_databases
 @pytest.mark.row("X-07", level="real")
-def test_nothing_is_lost_while_the_web_process_is_killed_and_restarted(
-    served: Served, run: int
-) -> None:
-    cookie = served.cookie()
-    last = 0
-    told = 0
-    for life in range(3):
-        with served.page(f"run:{run}", cookie, last) as page:
-            told = served.do(f"result = tell('while alive {life}', run=run)")
-            last = until(f"while alive {life}", page)[-1]["id"]
-            served.kill()
-            with pytest.raises(Closed):
-                while True:
-                    page.frame()
-        told = served.do(f"result = tell('while dead {life}', run=run)")
-        served.start()
-        with served.page(f"run:{run}", cookie, last) as page:
-            frames = until(f"while dead {life}", page)
-            last = frames[-1]["id"]
-    assert last == told
-    assert len(list(served.paths.feed.iterdir())) <= 1
-
-
-@pytest.mark.both_databases
-@pytest.mark.row("X-07", level="real")
 def test_a_burst_of_two_thousand_events_ends_in_the_last_one_without_repeats(
     served: Served, run: int
 ) -> None:
     cookie = served.cookie()
     pages = [served.page(f"run:{run}", cookie) for _ in range(5)]
     last: list[int] = []
-    with ThreadPoolExecutor(1) as other:
-        writing = other.submit(
+    # All at the same time: the server drops a page that answers none of its pings for half a minute.
+    with ThreadPoolExecutor(1 + len(pages)) as others:
+        writing = others.submit(
             served.do,
             "for n in range(2000): tell(f'event {n:04}', run=run)\nresult = tell('the end', run=run)",
         )
-        for page in pages:
-            frames = until("the end", page)
+        read = others.map(lambda page: until("the end", page), pages)
+        for page, frames in zip(pages, read, strict=True):
             ids = [frame["id"] for frame in frames]
             assert ids == sorted(set(ids))
             assert len({frame["content"] for frame in frames}) == len(frames)
@@ -151,20 +125,13 @@ def test_a_socket_without_login_is_closed_with_4401(served: Served) -> None:
         assert closed.value.code == 4401
 
 
-@pytest.mark.row("X-10", level="real")
-def test_a_tab_that_logs_out_gets_no_further_frame(served: Served, run: int) -> None:
-    leaving, staying = served.cookie(), served.cookie("bob")
-    with served.page("overview", leaving) as gone, served.page("overview", staying) as page:
-        page.silence(0.5)
-        served.do(
-            f"from django.contrib.sessions.models import Session\nSession.objects.filter(pk={leaving!r}).delete()"
-        )
-        served.do("tell('for bob only', run=run)")
-        until("for bob only", page)
-        with pytest.raises(Closed) as closed:
-            while True:
-                assert "for bob only" not in gone.frame()["content"]
-        assert closed.value.code == 4401
+@pytest.mark.row("X-09", level="real")
+def test_a_socket_that_fails_is_closed_so_that_its_page_opens_another(own_served: Served) -> None:
+    cookie = own_served.cookie()
+    own_served.do(f"{RUN_SQL}('ALTER TABLE django_session RENAME TO away')")
+    with pytest.raises(Closed) as closed:
+        own_served.page("overview", cookie).frame()
+    assert closed.value.code == BROKEN
 
 
 @pytest.mark.row("X-10", level="real")
@@ -211,8 +178,86 @@ people.{call}
 
 def test_the_page_of_a_run_that_is_not_there_is_closed_with_4404(served: Served) -> None:
     with pytest.raises(Closed) as closed:
-        served.page("run:999", served.cookie()).frame()
+        served.page("run:987654321", served.cookie()).frame()
     assert closed.value.code == 4404
+
+
+@pytest.mark.row("X-05", level="real")
+def test_a_tracker_token_is_in_no_page_no_push_and_no_log(served: Served, run: int) -> None:
+    cookie = served.cookie()
+    project = served.do(f"result = project = Run.objects.get(pk={run}).project_id")
+    served.do(
+        "Project.objects.update(token='ghp_very-secret', warning='cannot read'); tell('seen', run=run)"
+    )
+    kept = served.do("result = str(Project.objects.get(pk=project).token)")
+    assert kept == "ghp_very-secret"
+    texts = [
+        served.get(path, cookie)[1]
+        for path in (
+            "/",
+            f"/projects/{project}/",
+            f"/runs/{run}/",
+            "/settings/",
+            f"/admin/runs/project/{project}/change/",
+        )
+    ]
+    for topic in ("overview", f"project:{project}", f"run:{run}"):
+        with served.page(topic, cookie, None) as page:
+            texts.append(page.frame()["content"])
+    assert all("very-secret" not in text for text in [*texts, served.log()])
+    stored = databases.ask(served.state, "select token from runs_project")
+    assert stored
+    assert "very-secret" not in str(stored)
+
+
+@pytest.mark.row("X-10", level="real")
+def test_a_tab_that_logs_out_gets_no_further_frame(served: Served, run: int) -> None:
+    leaving, staying = served.cookie(), served.cookie("bob")
+    with served.page("overview", leaving) as gone, served.page("overview", staying) as page:
+        page.silence(0.5)
+        served.do(
+            f"from django.contrib.sessions.models import Session\nSession.objects.filter(pk={leaving!r}).delete()"
+        )
+        served.do("tell('for bob only', run=run)")
+        until("for bob only", page)
+        with pytest.raises(Closed) as closed:
+            while True:
+                assert "for bob only" not in gone.frame()["content"]
+        assert closed.value.code == 4401
+
+
+@pytest.mark.row("X-06", level="real")
+def test_a_lost_ring_costs_no_more_than_the_safety_poll(served: Served, run: int) -> None:
+    with served.page(f"run:{run}", served.cookie()) as page:
+        wait_until(served.paths.feed_socket(served.web_pid).exists)
+        served.paths.feed_socket(served.web_pid).unlink()
+        served.do("tell('nobody rang', run=run)")
+        until("nobody rang", page)
+
+
+@pytest.mark.both_databases
+@pytest.mark.row("X-07", level="real")
+def test_nothing_is_lost_while_the_web_process_is_killed_and_restarted(
+    served: Served, run: int
+) -> None:
+    cookie = served.cookie()
+    last = 0
+    told = 0
+    for life in range(2):
+        with served.page(f"run:{run}", cookie, last) as page:
+            told = served.do(f"result = tell('while alive {life}', run=run)")
+            last = until(f"while alive {life}", page)[-1]["id"]
+            served.kill()
+            with pytest.raises(Closed):
+                while True:
+                    page.frame()
+        told = served.do(f"result = tell('while dead {life}', run=run)")
+        served.start()
+        with served.page(f"run:{run}", cookie, last) as page:
+            frames = until(f"while dead {life}", page)
+            last = frames[-1]["id"]
+    assert last == told
+    assert len(list(served.paths.feed.iterdir())) <= 1
 
 
 def test_a_web_process_ends_calmly_with_pages_open(served: Served) -> None:
@@ -222,29 +267,3 @@ def test_a_web_process_ends_calmly_with_pages_open(served: Served) -> None:
     assert "took too long to shut down" not in served.log()
     assert "Traceback" not in served.log()
     assert "was never retrieved" not in served.log()
-
-
-@pytest.mark.row("X-05", level="real")
-def test_a_tracker_token_is_in_no_page_no_push_and_no_log(served: Served, run: int) -> None:
-    cookie = served.cookie()
-    served.do(
-        "Project.objects.update(token='ghp_very-secret', warning='cannot read'); tell('seen', run=run)"
-    )
-    assert served.do("result = str(Project.objects.get().token)") == "ghp_very-secret"
-    texts = [
-        served.get(path, cookie)[1]
-        for path in (
-            "/",
-            "/projects/1/",
-            f"/runs/{run}/",
-            "/settings/",
-            "/admin/runs/project/1/change/",
-        )
-    ]
-    for topic in ("overview", "project:1", f"run:{run}"):
-        with served.page(topic, cookie, None) as page:
-            texts.append(page.frame()["content"])
-    assert all("very-secret" not in text for text in [*texts, served.log()])
-    stored = databases.ask(served.state, "select token from runs_project")
-    assert len(stored) == 1
-    assert "very-secret" not in str(stored)

@@ -134,7 +134,7 @@ result = Project.objects.create(name="late", slug="late", state="cloning", sourc
     page = tab("/", served.cookie())
     at = f"/projects/{project}"
     expected = {
-        "/runs/": "Seventy",
+        "/history/": "1 run started or ended",
         "/audit/": "the news is here",
         "/people/": "newcomer",
         "/settings/": "17 min",
@@ -164,7 +164,7 @@ result = Project.objects.create(name="late", slug="late", state="cloning", sourc
     for path, field in typed.items():
         expect(pages[path].locator(field)).to_have_value("12")
     expect(pages["/settings/"].locator("[name=effort]")).to_have_value(chosen[0])
-    focused = "document.activeElement.textContent"
+    focused = "document.activeElement.textContent.trim()"
     assert pages[f"/projects/{late}/"].evaluate(focused) == "Issues"
 
 

@@ -64,17 +64,17 @@ def test_every_action_wants_post_and_every_page_get(anna: Client, world: World) 
     run = Run.objects.filter(outcome="").get()
     for action in rows.actions(project, run):
         assert anna.get(action).status_code == 405, action
-    for page in ["/", f"/projects/{project.pk}/", f"/runs/{run.pk}/", "/runs/", "/live"]:
+    for page in ["/", f"/projects/{project.pk}/", f"/runs/{run.pk}/", "/history/", "/live"]:
         assert anna.post(page).status_code == 405, page
 
 
 @pytest.mark.row("LAB-65", level="contract")
 def test_an_action_on_what_is_not_there_is_404(anna: Client, world: World) -> None:
     for action in (
-        "/projects/99/start",
-        "/projects/99/stop-all",
-        "/projects/99/retry",
-        "/runs/99/stop",
+        "/projects/987654321/start",
+        "/projects/987654321/stop-all",
+        "/projects/987654321/retry",
+        "/runs/987654321/stop",
     ):
         assert anna.post(action).status_code == 404, action
 
@@ -112,7 +112,7 @@ def test_a_title_is_only_ever_text(anna: Client, world: World, title: str) -> No
         f"/projects/{project.pk}/",
         f"/runs/{live.pk}/",
         f"/runs/{dead.pk}/",
-        "/runs/",
+        "/history/",
     ]:
         html = text_of(anna.get(page))
         assert "<script>alert" not in html, page

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from runs.core.states import NoticeKind
 from runs.models import Notice, Project, Run
 from runs.overview import queries
+from runs.run_pages import tabs
 from runs.web import fragments
 from tests import make
 from tests.fakes import World
@@ -22,6 +23,14 @@ from tests.web.people import text_of
 pytestmark = pytest.mark.django_db
 
 AUTH = 2  # session and user
+TABS = {
+    "terminal": tabs.TERMINAL,
+    "changes": tabs.CHANGES,
+    "prompt": tabs.PROMPT,
+    "raw": tabs.RAW,
+    "conversation": tabs.TALK,
+    "checks": tabs.CHECKS,
+}
 
 
 @pytest.mark.row("LAB-130", level="contract")
@@ -57,6 +66,41 @@ def test_a_changed_page_refreshes_with_its_parts_and_a_new_tag(anna: Client, wor
         assert targets == pushed - inner | set(asked)
 
 
+@pytest.mark.row("LAB-130", level="contract")
+def test_a_look_of_the_worker_changes_its_age_and_nothing_else_of_a_quiet_page(
+    world: World,
+) -> None:
+    """What an idle page costs: one small part for each look, where all of it was sent before."""
+    project = rows.a_tracked_project()
+    rows.a_tick(world)
+    for topic in ("overview", "needs", "chrome", "settings", f"project:{project.pk}"):
+        before = fragments.pushed(topic, True)
+        world.clock.forward(seconds=30)
+        rows.a_tick(world)
+        after = fragments.pushed(topic, True)
+        assert before is not None
+        assert after is not None
+        assert after[1] == fragments.mark(topic)
+        assert (after[1].rows, after[1].looked != before[1].looked) == (before[1].rows, True)
+        changed = {name for name, html in after[0].items() if before[0][name] != html}
+        times = {"activity", "settings", "turns"}  # they show moments of their own
+        assert changed - times == {"tick-age"}
+        assert len(after[0]["tick-age"]) < 200
+
+
+def test_only_what_a_page_of_ours_asked_for_is_compressed(anna: Client, world: World) -> None:
+    rows.full_board(world, 2)
+    takes = {"Accept-Encoding": "gzip"}
+    asked = anna.get("/live", headers={**takes, "HX-Request": "true"})
+    assert asked["Content-Encoding"] == "gzip"
+    whole = anna.get("/live", headers=takes)
+    assert "Content-Encoding" not in whole.headers
+    assert len(asked.content) < len(whole.content) / 3
+    for site, is_ours in (("same-origin", True), ("cross-site", False), ("same-site", False)):
+        page = anna.get("/", headers={**takes, "Sec-Fetch-Site": site})
+        assert ("Content-Encoding" in page.headers) is is_ours
+
+
 def test_every_region_is_an_element_of_its_page_with_that_id(anna: Client, world: World) -> None:
     project = rows.full_board(world, 1)
     run = Run.objects.filter(outcome="").get()
@@ -64,8 +108,8 @@ def test_every_region_is_an_element_of_its_page_with_that_id(anna: Client, world
         ("/", "overview"),
         (f"/projects/{project.pk}/", f"project:{project.pk}"),
         (f"/runs/{run.pk}/", f"run:{run.pk}"),
+        *((f"/runs/{run.pk}/{at}/", f"{tab}:{run.pk}") for at, tab in TABS.items()),
         ("/settings/", "settings"),
-        ("/runs/", "runs"),
         ("/audit/", "audit"),
         (f"/projects/{project.pk}/watch/", f"watches:{project.pk}"),
     ):
@@ -80,7 +124,28 @@ def test_every_region_is_an_element_of_its_page_with_that_id(anna: Client, world
 def test_a_push_about_a_live_run_asks_neither_tmux_nor_git(world: World) -> None:
     run = make.a_run(rows.a_tracked_project(), "7", worktree="/nowhere", fork_point="abc")
     world.sessions.broken = "tmux must not be asked"
-    assert "terminal" not in (fragments.regions(f"run:{run.pk}", True) or {})
+    for tab in tabs.ALL:
+        assert "run-head" in (fragments.regions(f"{tab}:{run.pk}", True) or {})
+    assert world.repos.asked == []
+
+
+def test_each_tab_of_a_run_has_its_address_its_mark_and_the_acts(
+    anna: Client, world: World
+) -> None:
+    run = make.a_run(rows.a_tracked_project(), "7")
+    world.live(run)
+    for at, tab in {"": tabs.STORY, **{f"{at}/": tab for at, tab in TABS.items()}}.items():
+        page = text_of(anna.get(f"/runs/{run.pk}/{at}"))
+        named = re.findall(r'<a href="([^"]+)" aria-current="page">', page.partition('"tabs"')[2])
+        assert named == [f"/runs/{run.pk}/{at}"]
+        assert f'hx-ws:connect="/ws/{tab}:{run.pk}"' in page
+        assert page.count('id="stop"') == 1
+        own = [
+            one
+            for one in ("steps", "terminal", "changes", "prompt", "raw")
+            if f'id="{one}"' in page
+        ]
+        assert own == {"": ["steps"], "conversation/": [], "checks/": []}.get(at, [at[:-1]])
 
 
 def test_pushed_parts_hold_no_form_and_no_token(world: World) -> None:
@@ -88,8 +153,8 @@ def test_pushed_parts_hold_no_form_and_no_token(world: World) -> None:
     for topic in (
         "overview",
         f"project:{project.pk}",
-        f"run:{Run.objects.filter(outcome='').first().pk}",
-        *("settings", "runs", "audit", f"watches:{project.pk}"),
+        *(f"{tab}:{Run.objects.filter(outcome='').first().pk}" for tab in tabs.ALL),
+        *("settings", "audit", f"watches:{project.pk}"),
     ):
         html = "".join((fragments.regions(topic, True) or {}).values())
         assert "<form" not in html
@@ -97,8 +162,8 @@ def test_pushed_parts_hold_no_form_and_no_token(world: World) -> None:
 
 
 def test_what_is_gone_has_no_regions(world: World) -> None:
-    assert fragments.regions("project:99", True) is None
-    assert fragments.regions("run:99", True) is None
+    assert fragments.regions("project:987654321", True) is None
+    assert fragments.regions("run:987654321", True) is None
     assert fragments.regions("nonsense", True) is None
 
 
@@ -107,8 +172,9 @@ def test_a_notice_concerns_the_pages_that_show_it(world: World) -> None:
     run = make.a_run(project, "7")
     rows.tell(world, "first output", run=run)
     assert fragments.topics_of(Notice.objects.get()) == {
-        *("overview", "needs", "chrome", "settings", "runs"),
-        *(f"project:{project.pk}", f"issues:{project.pk}", f"run:{run.pk}", f"talk:{run.pk}"),
+        *("overview", "needs", "chrome", "settings"),
+        *(f"project:{project.pk}", f"issues:{project.pk}"),
+        *(f"{tab}:{run.pk}" for tab in tabs.ALL),
     }
 
 
@@ -137,16 +203,23 @@ def test_pages_cost_a_fixed_number_of_queries(
     assert run is not None
     assert ended is not None
     costs = {
-        "/": 5,
-        "/needs/": 4,
+        # Of these one: what she has hidden.
+        "/": 6,
+        "/needs/": 5,
         # Of these one: is what was heard of its tracker old? One: its watch session; one: its groups.
-        f"/projects/{project.pk}/": 10,
-        f"/runs/{run.pk}/": 6,
+        # Three: its plots. One: its head.
+        f"/projects/{project.pk}/": 14,
+        # Of these two: its timeline.
+        f"/runs/{run.pk}/": 7,
         # Of these three: who went on with it, what came after it, and is it being discarded?
-        f"/runs/{ended.pk}/": 9,
-        "/runs/": 5,
+        f"/runs/{ended.pk}/": 10,
+        **{f"/runs/{run.pk}/{tab}/": 5 for tab in ("terminal", "changes")},
+        **{f"/runs/{run.pk}/{tab}/": 6 for tab in ("prompt", "raw")},
+        **{f"/runs/{ended.pk}/{tab}/": 8 for tab in ("terminal", "changes")},
+        **{f"/runs/{ended.pk}/{tab}/": 9 for tab in ("prompt", "raw")},
         "/projects/new": 4,
-        "/settings/": 7,
+        # Of these one: what new projects begin with.
+        "/settings/": 8,
     }
     anna.get("/")  # notes that she is here, for the next minutes
     anna.get(f"/runs/{ended.pk}/")  # notes that somebody has opened it, once
@@ -157,7 +230,8 @@ def test_pages_cost_a_fixed_number_of_queries(
 
 @pytest.mark.row("LAB-130", level="contract")
 @pytest.mark.parametrize(
-    "page", ["/runs/", "/audit/", "/people/", "/projects/{}/parked/", "/projects/{}/waiting"]
+    "page",
+    ["/audit/", "/people/", "/history/night", "/projects/{}/parked/", "/projects/{}/waiting"],
 )
 def test_a_list_refreshes_with_304_until_something_is_told(
     anna: Client, world: World, page: str
@@ -190,7 +264,7 @@ def test_what_asks_git_or_a_tracker_is_not_asked_by_each_tick(anna: Client, worl
         answer = anna.get(live, headers={"HX-Request": "true", "HX-PTag": tag})
         assert answer.status_code == 200
         targets = re.findall(r'hx-target="#([\w-]+)"', text_of(answer))
-        assert set(targets) == set(fragments.CHROME)
+        assert set(targets) == set(fragments.regions(f"issues:{project.pk}", True) or {})
 
 
 def test_the_reasons_are_not_asked_for_again_by_a_run_of_another_project(

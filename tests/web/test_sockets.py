@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from asgiref.sync import sync_to_async
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.test import Client
 
 from runs.core.states import NoticeKind
-from runs.models import Project, Run
+from runs.models import Looking, NoticeAddress, Project, Run
 from runs.web.feed import GONE, LOGGED_OUT
 from runs.web.sockets import is_same_origin, last_seen
 from tests import make
@@ -86,6 +87,18 @@ async def test_a_tab_that_logged_out_gets_no_further_frame(house: House, cookie:
     await in_thread(house.tell)("not for you")
     assert await closing(page) == LOGGED_OUT
     assert "not for you" in (await frame(other))["content"]
+
+
+async def test_a_tab_that_logs_out_while_its_page_is_rendered_gets_no_further_frame(
+    house: House, cookie: str
+) -> None:
+    page = await house.page(cookie)
+    await asyncio.sleep(0.2)
+    client = Client()
+    client.cookies[settings.SESSION_COOKIE_NAME] = cookie
+    house.pages.meanwhile = client.session.flush
+    await in_thread(house.tell)("not for you")
+    assert await closing(page) == LOGGED_OUT
 
 
 async def test_a_quiet_tab_that_logged_out_is_closed_by_the_regular_check(house: House) -> None:
@@ -225,6 +238,24 @@ async def test_a_first_message_is_understood_or_means_nothing() -> None:
     assert [last_seen(text) for text in ("", "12", "null", '{"last": "12"}', '{"last": 1.5}')] == [
         None
     ] * 5
+
+
+async def test_who_closes_one_of_two_tabs_still_looks_at_the_other(
+    house: House, cookie: str, world: World
+) -> None:
+    run = await in_thread(lambda: make.a_run(make.a_project()))()
+    user = await in_thread(lambda: User.objects.get())()
+    device = {"name": "phone", "url": "json://x", "created_at": world.clock.now}
+    await in_thread(lambda: NoticeAddress.objects.create(user=user, **device))()
+    await in_thread(house.tell)("seen", f"run:{run.pk}")
+    looking = in_thread(lambda: [one.topic for one in Looking.objects.all()])
+    pages = [await house.page(cookie, topic=f"run:{run.pk}") for _ in "ab"]
+    for page in pages:
+        await frame(page)
+    await pages[0].disconnect()
+    assert await looking() == [f"run:{run.pk}"]
+    await pages[1].disconnect()
+    assert await looking() == []
 
 
 async def test_an_open_page_has_the_tracker_of_its_project_asked(

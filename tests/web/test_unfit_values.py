@@ -36,8 +36,8 @@ def shop(world: World) -> Project:
     return made
 
 
+@pytest.mark.every_case
 @pytest.mark.row("X-14", level="contract")
-@pytest.mark.parametrize("value", ["%00", "a%00b", "%ED%A0%80", HUGE, "9" * 400])
 @pytest.mark.parametrize(
     "address",
     [
@@ -47,24 +47,23 @@ def shop(world: World) -> Project:
         "/projects/{shop}/issues/{value}/",
         "/projects/{shop}/pulls/{value}/",
         "/projects/{value}/",
-        "/runs/?outcome={value}",
-        "/runs/?project={value}",
-        "/runs/?page={value}",
+        "/history/?outcome={value}",
+        "/history/?project={value}",
+        "/history/?at={value}",
         "/runs/{value}/",
         "/admin/runs/run/?q={value}",
         "/admin/runs/project/{value}/change/",
         "/login/?next={value}",
     ],
 )
-def test_no_address_makes_a_mistake_of_ours(
-    door: Client, shop: Project, address: str, value: str
-) -> None:
-    answer = door.get(address.format(shop=shop.pk, value=value))
-    assert answer.status_code < 500
+def test_no_address_makes_a_mistake_of_ours(door: Client, shop: Project, address: str) -> None:
+    for value in ("%00", "a%00b", "%ED%A0%80", HUGE, "9" * 400):
+        answer = door.get(address.format(shop=shop.pk, value=value))
+        assert answer.status_code < 500, value
 
 
+@pytest.mark.every_case
 @pytest.mark.row("X-14", level="contract")
-@pytest.mark.parametrize("value", ["\0", "a\0b", HUGE, "9" * 400])
 @pytest.mark.parametrize(
     ("address", "fields"),
     [
@@ -78,10 +77,11 @@ def test_no_address_makes_a_mistake_of_ours(
     ],
 )
 def test_no_form_makes_a_mistake_of_ours(
-    door: Client, shop: Project, address: str, fields: tuple[str, ...], value: str
+    door: Client, shop: Project, address: str, fields: tuple[str, ...]
 ) -> None:
-    sent = dict.fromkeys(fields, value)
-    assert door.post(address.format(shop=shop.pk), sent).status_code < 500
+    for value in ("\0", "a\0b", HUGE, "9" * 400):
+        sent = dict.fromkeys(fields, value)
+        assert door.post(address.format(shop=shop.pk), sent).status_code < 500, value
 
 
 def test_what_only_the_database_refuses_is_a_bad_request() -> None:

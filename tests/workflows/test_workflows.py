@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, transaction
 
-from runs import tick
-from runs.core import clock, lease
+from runs import clock, tick
+from runs.core import lease
 from runs.groups import monitors
 from runs.groups.terms import MonitorState, TaskStatus
 from runs.models import Monitor, Notice, Task, TaskGroup, Workflow, WorkflowPhase
@@ -347,6 +347,7 @@ def test_what_does_not_fit_is_refused_by_its_field(world: World, change, field) 
     assert not Notice.objects.exists()
 
 
+@pytest.mark.every_case
 @pytest.mark.parametrize(
     "change",
     [

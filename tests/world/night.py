@@ -1,8 +1,9 @@
-"""A night of twenty issues with nobody there, replayed on a moved clock: what agents do, and when."""
+"""Nights with nobody there, replayed on a moved clock: what agents do, and when."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import Enum
@@ -45,25 +46,23 @@ class Plan:
     after: timedelta = timedelta(minutes=15)
 
 
-PLANS: dict[str, list[Plan]] = {
-    "billing": [
-        *[Plan(Fate.DELIVERS)] * 3,
-        Plan(Fate.STOPS),
-        *[Plan(Fate.DELIVERS)] * 2,
-        Plan(Fate.ASKS, timedelta(minutes=10)),
-        Plan(Fate.DELIVERS),
-    ],
-    "docs-site": [Plan(Fate.DELIVERS)] + [Plan(Fate.DIES)] * 3 + [Plan(Fate.DELIVERS)] * 2,
-    "gateway": [
-        Plan(Fate.DELIVERS),
-        Plan(Fate.HANGS),
-        Plan(Fate.IS_TURNED_AWAY),
-        Plan(Fate.DELIVERS),
-        Plan(Fate.DELIVERS),
-        Plan(Fate.DELIVERS),
-    ],
+Plans = Mapping[str, Sequence[Plan]]
+LATER = timedelta(hours=7, minutes=30)
+D, X, T = Plan(Fate.DELIVERS), Plan(Fate.DIES), Plan(Fate.HANGS)
+QUIET: Plans = {"billing": [D] * 4, "docs-site": [D] * 2}
+ASKED: Plans = {
+    "storefront": [D, Plan(Fate.ASKS, timedelta(hours=3, minutes=40)), D],
+    "docs-site": [D] * 2,
 }
-BUDGETS = {"billing": 240}  # minutes
+OUTAGE: Plans = {"billing": [Plan(Fate.DELIVERS, timedelta(hours=2))] * 6, "docs-site": [X, D, D]}
+BUSY: Plans = {
+    "billing": [X, D, X, D, X, D, X, D, X, D, D, D],
+    "docs-site": [D, X, X, X, D],
+    "gateway": [D, Plan(Fate.IS_TURNED_AWAY), D, D, D, D, D],
+    "search": [D, T, D, X, D, T, D, Plan(Fate.ASKS)],
+    "storefront": [D, X, D, X, D, D, X, D, D, D, Plan(Fate.DELIVERS, LATER)],
+}
+BUDGETS = {"billing": 240, "search": 60, "storefront": 600}  # minutes
 CAPS = {"gateway": 5}  # US dollars a day
 TITLES = (
     "Retry when the service answers 503",
@@ -77,31 +76,51 @@ TITLES = (
 )
 
 
+@dataclass(frozen=True)
+class Outage:
+    """When the forge gives no answer, counted from the evening on."""
+
+    begin: timedelta
+    end: timedelta
+
+    def at(self, world: World, passed: timedelta) -> None:
+        """Have it fail, or answer again."""
+        if self.begin <= passed < self.end:
+            world.tracker.fail()
+        else:
+            world.tracker.heal()
+
+
 class Night:
-    """Three projects on automatic work; `pass_until` lets hours pass, five minutes a look."""
+    """Projects on automatic work; `pass_until` lets hours pass, `step` a look."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, plans: Plans, step: timedelta = STEP) -> None:
         self.world = world
+        self.step = step
+        self.plans = plans
         self.turned_away: set[int] = set()
+        self.delivered: set[int] = set()
         world.tracker.abilities -= {Ability.LOCAL}
-        Settings.objects.filter(pk=Settings.current().pk).update(session_cap=4)
-        self.projects = {name: self._project(name, plans) for name, plans in PLANS.items()}
+        Settings.objects.filter(pk=Settings.current().pk).update(session_cap=5)
+        self.projects = {name: self._project(name, its) for name, its in plans.items()}
 
-    def pass_until(self, length: timedelta) -> None:
-        """Let so much time pass."""
-        until = self.world.clock.now + length
-        while self.world.clock.now < until:
-            self.world.clock.forward(seconds=STEP.total_seconds())
+    def pass_until(self, length: timedelta, outage: Outage | None = None) -> None:
+        """Let so much time pass, in some of which the forge may give no answer."""
+        begun = self.world.clock.now
+        while self.world.clock.now < begun + length:
+            self.world.clock.forward(seconds=self.step.total_seconds())
+            if outage is not None:
+                outage.at(self.world, self.world.clock.now - begun)
             for run in Run.objects.working().select_related("project"):
                 self._act(run)
             report = tick.tick(self.world.lab)
-            assert report.errors == []
+            assert outage is not None or report.errors == []
             while self.world.queue.launches:
                 launch.carry_out(self.world.lab, self.world.queue.launches.pop(0))
             while self.world.queue.refreshes:
                 tracker_cache.refresh(self.world.lab, self.world.queue.refreshes.pop(0))
 
-    def _project(self, name: str, plans: list[Plan]) -> Project:
+    def _project(self, name: str, plans: Sequence[Plan]) -> Project:
         self.world.tracker.add_root(name)
         if name == "gateway":
             agent = make.an_agent(
@@ -125,7 +144,7 @@ class Night:
         return made
 
     def _act(self, run: Run) -> None:
-        plan = PLANS[run.project.name][int(run.issue_key) - 1]
+        plan = self.plans[run.project.name][int(run.issue_key) - 1]
         now = self.world.clock.now
         begun = run.resumed_at or run.started_at or now
         if run.began_at is None and not run.is_one_shot:
@@ -162,9 +181,10 @@ class Night:
                 x.claude_init(), x.claude_does("make"), x.claude_result(total_cost_usd=1.6)
             )
             self.world.sessions.end(run.session, 0)
-        self.world.tracker.add_pull(
-            run.project.tracker_root, run.branch, created_at=self.world.clock.now
-        )
+        if run.pk not in self.delivered:  # of which labsite may not hear at once
+            self.delivered.add(run.pk)
+            root, now = run.project.tracker_root, self.world.clock.now
+            self.world.tracker.add_pull(root, run.branch, created_at=now)
 
     def _is_turned_away(self, run: Run) -> None:
         self.turned_away.add(run.pk)

@@ -6,7 +6,6 @@ timeline entry are one. The root's row is the counter of numbers: two writers ne
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection
 from dataclasses import asdict
 from datetime import datetime
@@ -64,34 +63,29 @@ class Changed(Exception):
     """An issue was changed by somebody else since it was read."""
 
 
-def version(title: str, body: str) -> str:
-    """A tag of what an issue says; another one once title or body has changed."""
-    return hashlib.sha256(f"{len(title)} {title}{body}".encode()).hexdigest()[:20]
-
-
 def edit_issue(
     root: str,
     number: int,
     *,
     title: str | None = None,
     body: str | None = None,
-    seen: str = "",
+    was: tuple[str, str] | None = None,
     at: datetime,
 ) -> str | None:
     """Replace title, body or both; None keeps what is there. Raises NotFound.
 
-    With `seen`, the version that was read, it raises Changed when there is another one.
+    With `was`, the title and body that were read, it raises Changed when there are others.
     Returns the title as it is now, or None when nothing changed.
     """
     with transaction.atomic():
         issue = _issue(root, number)
-        if seen and seen != version(issue.title, issue.body):
+        if was is not None and was != (issue.title, issue.body):
             raise Changed
         new = issue.title if title is None else title, issue.body if body is None else body
         if (issue.title, issue.body) == new:
             return None
         rows = Issue.objects.filter(pk=issue.pk)
-        if seen:
+        if was is not None:
             rows = rows.filter(title=issue.title, body=issue.body)
         if not rows.update(title=new[0], body=new[1], updated_at=at):
             raise Changed

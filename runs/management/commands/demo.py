@@ -8,8 +8,8 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand
 
 from runs.core.ports import SeamError
+from runs.demo import making as demo
 from runs.management.address import address_of_running
-from runs.projects import demo
 from runs.projects.acts import ProjectRefused
 from runs.wiring import lab
 

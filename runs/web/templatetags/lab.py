@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from runs import wiring
-from runs.forges import tracker_card
+from runs.gates import check_words
 from runs.groups import card as group_card
 from runs.lifecycle import rows as run_rows
-from runs.models import Notice, Project
+from runs.models import Notice, Run
 from runs.overview.board import RunRow
+from runs.projects import frame as frames
 from runs.timeline import notice_rows
+from runs.timeline.notice_rows import Row
+from runs.validation import command_rules
 from runs.web import code, words
 from runs.web import markdown as markdown_text
-from trackers.base import Ability
 
 register = template.Library()
 
@@ -32,6 +36,18 @@ def markdown(text: str) -> SafeString:
 def visible(text: str) -> SafeString:
     """A name or a line out of a repository; what could deceive the reader is shown by its number."""
     return code.visible(str(text or ""))
+
+
+@register.filter
+def code_words(text: str) -> SafeString:
+    """A sentence of ours as `visible` shows it, with what stands in backticks as code."""
+    return code.sentence(str(text or ""))
+
+
+@register.filter
+def visible_lines(text: str) -> SafeString:
+    """Text of several lines that a program wrote, each as `visible` shows it."""
+    return SafeString("\n".join(code.visible(line) for line in str(text or "").splitlines()))
 
 
 @register.filter
@@ -57,6 +73,30 @@ def outcome_words(outcome: str) -> str:
 
 
 @register.filter
+def run_state(run: Run) -> str:
+    """Where an active run stands: "working", "checking (attempt 2): clean room"."""
+    return check_words.state(run)
+
+
+@register.filter
+def closing(run: Run) -> check_words.Closing | None:
+    """What becomes of the issue of a run whose gates passed."""
+    return check_words.closing(run)
+
+
+@register.filter
+def took(seconds: float | None) -> str:
+    """How long something took: 1.5 s, 12 min."""
+    return words.took(seconds)
+
+
+@register.filter
+def percent(share: float) -> str:
+    """A percentage to two places: 85, 81.25."""
+    return f"{round(share, 2):g}"
+
+
+@register.filter
 def monitor_tone(state: str) -> str:
     """The colour class of how a monitor of a task group stands."""
     return group_card.tone(state)
@@ -75,9 +115,22 @@ def one_line(text: str, length: int = 160) -> str:
 
 
 @register.filter
-def can_have_pulls(project: Project) -> bool:
-    """Whether its tracker knows pull requests, as far as that can be told."""
-    return not tracker_card.lacks(wiring.lab(), project, Ability.PULLS)
+def command_line(argv: Sequence[str]) -> str:
+    """An argument list as a person would type it."""
+    return command_rules.shown(argv)
+
+
+@register.inclusion_tag("projects/_frame.html", takes_context=True)
+def project_frame_here(context: template.Context) -> dict[str, Any]:
+    """Name, state and tabs of the project that the page is below; nothing on other pages."""
+    chrome, request = context.get("chrome"), context.get("request")
+    frame = frames.of(chrome.board, chrome.project_id) if chrome and request else None
+    if frame is None or request is None:
+        return {}
+    current = frames.current(request)
+    tabs = frame.tabs(current)
+    shown: dict[Any, Any] = context.flatten()
+    return shown | {"frame": frame, "current_tab": current, "project_tabs": tabs}
 
 
 @register.simple_tag(takes_context=True)
@@ -87,9 +140,14 @@ def notice_line(
     bare: bool = False,
     near: bool = False,
     times: int = 1,
+    since: datetime | None = None,
 ) -> SafeString:
-    """The line of a timeline entry; `bare` on the page of its own run, `near` on its session's."""
-    return notice_rows.html(notice, _now(context), bare, near, times)
+    """The line of a timeline entry; `bare` on the page of its own run, `near` on its session's.
+
+    `times`: so often in a row, the first time at `since`.
+    """
+    now = _now(context)
+    return notice_rows.html(notice, now, bare=bare, near=near, row=Row(times, since))
 
 
 @register.simple_tag(takes_context=True)
@@ -125,6 +183,15 @@ def clock(when: datetime | None) -> SafeString | str:
     return format_html(
         '<time datetime="{}" data-clock>{}</time>', words.iso(when), words.clock(when)
     )
+
+
+@register.simple_tag
+def hour(when: datetime | None) -> SafeString | str:
+    """A time of day without seconds, such as below a plot; the browser shows it in its own zone."""
+    if when is None:
+        return ""
+    text = f"{when.astimezone(UTC):%H:%M}"
+    return format_html('<time datetime="{}" data-hour>{}</time>', words.iso(when), text)
 
 
 @register.simple_tag

@@ -1,0 +1,1 @@
+"""Django's database engines, with the one difference of `labsite.engines.columns`."""

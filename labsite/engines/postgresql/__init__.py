@@ -1,0 +1,1 @@
+"""PostgreSQL; Django finds `base` in a package of this name."""

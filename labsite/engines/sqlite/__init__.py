@@ -1,0 +1,1 @@
+"""SQLite; Django finds `base` in a package of this name."""

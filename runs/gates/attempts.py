@@ -1,0 +1,69 @@
+"""Attempts as rows: how one is made, what was decided in it, what follows from that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runs.core import tokens
+from runs.core.ports import Lab
+from runs.core.states import Gate
+from runs.gates import rules
+from runs.gates.rules import Decision, Next, Step
+from runs.models import Attempt, Run
+from runs.validation import specs
+from runs.validation.spec_models import limits_of, terms_of
+from runs.validation.specs import Scope, Switch
+
+
+def new(lab: Lab, run: Run) -> Attempt:
+    """The next attempt of a run, not stored yet; what it is about is fixed by the evidence gate."""
+    before = Attempt.objects.filter(run=run).order_by("-number").first()
+    terms = terms_of(run.project, run.watch.switches if run.watch is not None else None)
+    spec = specs.to_json(specs.effective(terms, Scope.PER_ISSUE))
+    limits = limits_of(run.project)
+    return Attempt(
+        run=run,
+        project=run.project,
+        host=lab.host,
+        number=before.number + 1 if before is not None else 1,
+        claim=run.claim,
+        rationale=run.claim_reason,
+        evidence_from=before.evidence_from if before is not None else {},
+        spec={
+            **spec,
+            "off": sorted(terms.disabled),
+            "lacking": list(specs.lacking(terms, Scope.PER_ISSUE)),
+            "keep_worktrees": terms.worktrees.keep_on_failure,
+            "most_gate": limits.max_gate_attempts,
+            "most_review": limits.max_review_attempts,
+        },
+        mark=tokens.new_mark(),
+        began_at=lab.now(),
+    )
+
+
+def off(attempt: Attempt) -> set[Gate]:
+    """The gates that were turned off when an attempt began."""
+    return {Gate.REVIEW} if Switch.REVIEW in attempt.spec.get("off", ()) else set()
+
+
+def decisions(attempt: Attempt) -> tuple[Decision, ...]:
+    """What the gates said in an attempt, in their order."""
+    return tuple(rules.decision(one) for one in attempt.decisions)
+
+
+def failures(attempts: Sequence[Attempt]) -> tuple[int, int]:
+    """How many of these attempts failed at a gate, and how many at the review."""
+    made = [rules.is_gate_failure(decisions(one)) for one in attempts]
+    return sum(made), len(made) - sum(made)
+
+
+def step_of(attempt: Attempt) -> Step:
+    """What an ended attempt came to, as it was stored with it."""
+    stored = attempt.step
+    return Step(Next(stored.get("next", Next.FAIL)), tuple(stored.get("reasons", ())))
+
+
+def to_json(step: Step) -> dict[str, object]:
+    """As `step_of` reads it."""
+    return {"next": step.next.value, "reasons": list(step.reasons)}

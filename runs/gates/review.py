@@ -1,0 +1,318 @@
+"""The third gate: reviewers who did not write the work agree with it.
+
+One after the other is asked. What a predecessor that died had heard is kept: the commit is the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+
+from runs.accounts import hold_rules, logins
+from runs.core.ports import Lab
+from runs.core.states import Gate, NoticeKind, Trouble
+from runs.gates import review_publishing
+from runs.gates.hold import Hold, Lost
+from runs.gates.rules import Decision
+from runs.models import AgentProfile, Attempt, Review, Reviewer
+from runs.reviewers import programs, prompt, rules, workplace
+from runs.reviewers.programs import Answer, Kind, Papers, Printed
+from runs.reviewers.rules import ReviewState, Vote
+from runs.reviewers.workplace import Material
+from runs.spending import day_rules
+from runs.spending.day_rules import Used
+from runs.timeline import announce
+from runs.validation import specs
+from runs.validation.command_rules import Check
+from runs.validation.spec_models import CheckTerms
+from runs.validation.specs import Switch, Switches
+
+logger = logging.getLogger(__name__)
+
+ANSWER_BYTES = 1_000_000
+ASKS = 2
+AGENT_FOR_PEOPLE = "it is an interactive program; a reviewer has to end by itself"
+INSIDE = "its program is named by a path inside the work that it reviews"
+
+
+def judge(lab: Lab, hold: Hold) -> Decision:
+    """Ask every reviewer of the project. Raises Lost, SeamError.
+
+    Findings become comments and, where wanted, an issue before the decision is given: whoever is
+    called again after a killed worker finds them there.
+    """
+    project = hold.run.project
+    terms = CheckTerms.objects.filter(project=project).first() or CheckTerms(project=project)
+    if Switch.REVIEW in _disabled(hold, terms):
+        return Decision(Gate.REVIEW, True, ("review is turned off",), is_skipped=True)
+    if workplace.tidy(lab, hold.attempt):
+        _tell(lab, hold, "review: the copy of a reviewer that was interrupted was removed")
+    rows = Reviewer.objects.filter(project=project, is_on=True).select_related("profile")
+    asking = _Asking(lab, hold, timedelta(minutes=terms.review_minutes))
+    votes = [asking.vote_of(one) for one in rows]
+    decision = rules.decide(votes, skips_without_reviewers=terms.skip_without_reviewers)
+    if decision.is_skipped:
+        text = f"review skipped: {decision.reasons[0]}"
+        before = hold.attempt.warning
+        hold.store(warning=before if text in before else f"{before} {text}".strip())
+        _tell(lab, hold, text)
+    review_publishing.publish(
+        lab, hold, votes, tracks_low=terms.track_low_findings and decision.passed
+    )
+    return decision
+
+
+def _disabled(hold: Hold, terms: CheckTerms) -> frozenset[Switch]:
+    watch = hold.run.watch
+    own = Switches.stored(watch.switches) if watch is not None else Switches()
+    return specs.over(terms.terms(()), own).disabled
+
+
+def _tell(lab: Lab, hold: Hold, text: str) -> None:
+    with transaction.atomic():
+        announce.tell(lab, NoticeKind.GATE_STEP, text, run=hold.run)
+
+
+@dataclass(slots=True)
+class _Asking:
+    """Asks the reviewers of one attempt. The material is gathered when somebody is asked."""
+
+    lab: Lab
+    hold: Hold
+    limit: timedelta
+    _material: Material | None = None
+
+    def vote_of(self, reviewer: Reviewer) -> Vote:
+        """How one reviewer votes; asked only if nobody has heard it yet. Raises Lost, SeamError."""
+        attempt = self.hold.attempt
+        row = Review.objects.filter(attempt=attempt, reviewer=reviewer.name).first()
+        if row is not None and row.state != ReviewState.RUNNING:
+            return _vote(row)
+        away = unavailable(self.lab, reviewer)
+        row = self._begin(reviewer, row, is_told=not away)
+        try:
+            answer = Answer(why=away, is_unavailable=True) if away else self._ask(reviewer, row)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self._drop(row)
+            raise
+        return self._end(row, answer)
+
+    def _begin(self, reviewer: Reviewer, before: Review | None, *, is_told: bool) -> Review:
+        """A new row, with what was used by the program that nobody heard to its end."""
+        attempt, lab = self.hold.attempt, self.lab
+        if not self.hold.goes_on():
+            raise Lost
+        spent: dict[str, Any] = {}
+        with transaction.atomic():
+            if before is not None:
+                spent = {"spent_days": before.spent_days, "spent_on": before.spent_on}
+                before.delete()
+                text = f"{reviewer.name} is asked again: the process that heard it has ended"
+                announce.tell(lab, NoticeKind.GATE_STEP, text, run=self.hold.run)
+            made = Review.objects.create(
+                attempt=attempt,
+                reviewer=reviewer.name,
+                state=ReviewState.RUNNING,
+                began_at=lab.now(),
+                **spent,
+            )
+            if is_told:
+                text = f"{reviewer.name} reviews commit {attempt.commit[:12]}"
+                announce.tell(lab, NoticeKind.GATE_STEP, text, run=self.hold.run)
+        return made
+
+    def _drop(self, row: Review) -> None:
+        """Nobody has heard it: a row that says it runs would do so for ever.
+
+        What it used counts, so that such a row waits to be asked again, or for the attempt's end.
+        """
+        if row.used == Used():
+            row.delete()
+
+    def _ask(self, reviewer: Reviewer, row: Review) -> Answer:
+        """Ask, and once more where what came was no answer."""
+        lab, attempt = self.lab, self.hold.attempt
+        if self._material is None:
+            self._material = workplace.gather(lab, attempt)
+        material = self._material
+        papers = workplace.papers(lab, attempt, reviewer, material)
+        answer, left = Answer(why="it was not asked"), self.limit
+        with workplace.copy(lab, attempt, reviewer) as root:
+            for number in range(1, ASKS + 1):
+                row.log_name = _log(reviewer, number)
+                self._write(row, log_name=row.log_name)
+                found, took = self._ask_once(reviewer, papers, number, left, answer.why)
+                code = workplace.code_of(root, found.findings or (), material.changed)
+                answer = programs.held_against(found, code, str(root))
+                row.seconds += took.total_seconds()
+                self._count(row, found.used)
+                left -= took
+                if not answer.may_ask_again or left <= timedelta(0):
+                    break
+        return answer
+
+    def _count(self, row: Review, used: Used) -> None:
+        """Add what was told to have been used, which counts for its day also when it is cut short."""
+        if used == Used():
+            return
+        now, on = day_rules.more(row.used, used), day_rules.day_of(self.lab.now())
+        row.spent_days = day_rules.noted([], Used(), now, on)
+        row.spent_on = day_rules.newest(row.spent_days)
+        self._write(row, spent_days=row.spent_days, spent_on=row.spent_on)
+
+    def _write(self, row: Review, **changed: Any) -> None:
+        """In the middle of a review: what was asked already costs money, and waits for the database."""
+        self.hold.patiently(lambda: Review.objects.filter(pk=row.pk).update(**changed))
+
+    def _ask_once(
+        self, reviewer: Reviewer, papers: Papers, number: int, limit: timedelta, before: str
+    ) -> tuple[Answer, timedelta]:
+        lab, attempt = self.lab, self.hold.attempt
+        assert self._material is not None  # noqa: S101
+        profile = reviewer.profile
+        kind = programs.kind_of(profile.argv) if profile is not None else Kind.OTHER
+        words = prompt.text(
+            self._material.matter,
+            papers.review,
+            reviewer.instructions,
+            has_schema=programs.has_schema(kind),
+            again=before if number > 1 else "",
+        )
+        given = workplace.write_prompt(papers, words)
+        argv = reviewer.command
+        if profile is not None:
+            chosen = (reviewer.model, reviewer.effort)
+            argv = programs.agent_argv(profile.argv, papers, words, *chosen)
+        check = Check(
+            argv=argv,
+            cwd=workplace.worktree(lab, attempt, reviewer),
+            folder=attempt.folder(lab.paths),
+            name=_log(reviewer, number),
+            mark=attempt.mark,
+            limit=limit,
+            errors=_errors(reviewer, number),
+            given=given,
+            env={
+                **programs.own_path(argv),
+                **programs.environment(papers, profile.env if profile is not None else {}),
+            },
+            without=programs.NOT_GIVEN,
+        )
+        done = lab.checks.run(check, self.hold.goes_on)
+        if done.is_given_up:
+            raise Lost
+        took = timedelta(seconds=done.seconds)
+        if done.trouble:
+            why = f"its program could not be started: {done.trouble}"
+            return Answer(why=why, is_unavailable=True), took
+        said = lab.checks.output(check.folder, check.name, -ANSWER_BYTES, ANSWER_BYTES)
+        data = said.data if said is not None else b""
+        printed = Printed(
+            done.status,
+            data,
+            said is None or said.size <= len(data),
+            done.signal,
+            done.is_over_time,
+        )
+        output = programs.output_of(kind, profile.output if profile is not None else "")
+        return programs.answer(printed, output, papers.review, lab.now()), took
+
+    def _end(self, row: Review, answer: Answer) -> Vote:
+        """Store how a review ended, while the attempt is ours. Raises Lost."""
+        if not self.hold.goes_on():
+            self._drop(row)
+            raise Lost
+        findings = answer.findings or ()
+        state = rules.state_of(findings)
+        if answer.findings is None:
+            state = ReviewState.UNAVAILABLE if answer.is_unavailable else ReviewState.ERROR
+        changed: dict[str, Any] = {
+            "state": state,
+            "reason": self.lab.mask(answer.why)[:1000],
+            "findings": [self._masked(one.to_json()) for one in findings],
+            "seconds": round(row.seconds, 2),
+            "ended_at": self.lab.now(),
+        }
+        text = _told(row.reviewer, state, changed["findings"], changed["reason"])
+
+        def keep() -> None:
+            with transaction.atomic():
+                Review.objects.filter(pk=row.pk).update(**changed)
+                announce.tell(self.lab, NoticeKind.GATE_STEP, text, run=self.hold.run)
+
+        self.hold.patiently(keep)
+        for name, value in changed.items():
+            setattr(row, name, value)
+        return _vote(row)
+
+    def _masked(self, stored: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: self.lab.mask(value) if isinstance(value, str) else value
+            for name, value in stored.items()
+        }
+
+
+def unavailable(lab: Lab, reviewer: Reviewer) -> str:
+    """Why a reviewer cannot be asked now, known without asking it; empty when nothing is known."""
+    profile = reviewer.profile
+    if profile is None:
+        return _program(lab, reviewer.command, {})
+    is_known = programs.kind_of(profile.argv) is not Kind.OTHER
+    if profile.mode == AgentProfile.Mode.INTERACTIVE and not is_known:
+        return AGENT_FOR_PEOPLE
+    if hold_rules.is_held(profile.hold, profile.held_until, lab.now()):
+        return f"{profile.name}: {hold_rules.words(Trouble(profile.hold))}"
+    missing = _program(lab, profile.argv, profile.env)
+    if missing:
+        return missing
+    return f"{profile.name} is not logged in" if logins.ask(lab, profile) is False else ""
+
+
+def _program(lab: Lab, argv: Sequence[str], env: dict[str, str]) -> str:
+    """Why its program is none to be started. One inside the work would be of the author's making."""
+    program = argv[0] if argv else ""
+    found = lab.programs.find(program, env) if program else ""
+    if found is None or programs.is_inside(argv):
+        return f"{INSIDE}: {' '.join(argv[:3])[:200]}"
+    return "" if found else f"{program or 'its program'} is not installed on this machine"
+
+
+def _log(reviewer: Reviewer, number: int) -> str:
+    return f"review-{reviewer.pk}-{number}.txt"
+
+
+def _errors(reviewer: Reviewer, number: int) -> str:
+    return f"review-{reviewer.pk}-{number}.err.txt"
+
+
+def _vote(row: Review) -> Vote:
+    findings = tuple(rules.finding(one) for one in row.findings)
+    return Vote(row.reviewer, ReviewState(row.state), findings, row.reason)
+
+
+def _told(reviewer: str, state: ReviewState, findings: Sequence[Any], reason: str) -> str:
+    if state is ReviewState.UNAVAILABLE:
+        return f"{reviewer} is not available and has no vote: {reason}"
+    if state is ReviewState.ERROR:
+        return f"{reviewer} gave no answer: {reason}"
+    urgent = sum(one["priority"] <= rules.BLOCKING for one in findings)
+    count = len(findings)
+    many = f"{count} finding{'' if count == 1 else 's'}, {urgent} of them P0 or P1"
+    return f"{reviewer} {state}: {many if findings else 'no findings'}"
+
+
+def settle(lab: Lab, attempt: Attempt) -> None:
+    """End and remove what the review of an ended attempt left, and say which was cut short.
+
+    Raises SeamError when something is left.
+    """
+    workplace.tidy(lab, attempt)
+    rows = Review.objects.filter(attempt=attempt, state=ReviewState.RUNNING)
+    rows.update(state=ReviewState.ERROR, reason="it was cut short", ended_at=lab.now())

@@ -1,0 +1,130 @@
+"""Which of the worker's periodic work has something to do: asked every few seconds by one statement.
+
+What it leaves out would have found nothing. It may be wrong the other way, and what is due by no
+row (a program that was installed, a folder that was left behind) is due once a minute.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import DatabaseError, InterfaceError, connection
+from django.db.models import BooleanField, Exists, ExpressionWrapper, Q, QuerySet
+
+from runs import schedule, sweep
+from runs.accounts import holds, logins
+from runs.agents import trial
+from runs.conversation import keeping
+from runs.core import database
+from runs.core.database import kept
+from runs.core.ports import Lab
+from runs.gates import closing
+from runs.hosts import silence
+from runs.models import (
+    Attempt,
+    CheckRun,
+    Discarding,
+    Due,
+    Host,
+    ManualSession,
+    Monitor,
+    Run,
+    Validation,
+    WatchSession,
+    Workflow,
+)
+from runs.notices import deliveries
+from runs.watch import auto_dispatch
+
+logger = logging.getLogger(__name__)
+
+TICK, POST, TEND, KEEP = "tick", "post", "tend", "keep"
+ALL = frozenset({TICK, POST, TEND, KEEP})
+AT_LEAST_SECONDS = 60.0
+
+
+class Offers:
+    """What is due, as one worker's scheduler asks it. It keeps its connection to the database."""
+
+    def __init__(self) -> None:
+        self._offered: dict[str, float] = {}
+
+    def due(self, lab: Lab) -> frozenset[str]:
+        """What to offer now. Never raises: without an answer everything is due, and meets the trouble."""
+        now = lab.steady().seconds
+        late = {name for name in ALL if self._is_late(name, now)}
+        if late:
+            database.drop_connection()  # a server that went away, or a file that was put in its place
+        try:
+            found = self._ask(lab) | late
+        except (DatabaseError, InterfaceError) as error:
+            logger.warning("what is due could not be asked", extra={"error": str(error)})
+            database.drop_connection()
+            found = ALL
+        self._offered |= dict.fromkeys(found, now)
+        return frozenset(found)
+
+    def _is_late(self, name: str, now: float) -> bool:
+        before = self._offered.get(name)
+        return before is None or not 0 <= now - before < AT_LEAST_SECONDS
+
+    def _ask(self, lab: Lab) -> frozenset[str]:
+        row = _question(lab.host).first(lab.now())
+        if row is None:  # before the first tick of this host
+            return ALL
+        return frozenset(name for name, is_due in zip(sorted(ALL), row, strict=True) if is_due)
+
+
+@kept
+def _question(now: datetime, host: str) -> QuerySet[Host, Any]:
+    columns: Mapping[str, Q] = {
+        TICK: _tick(host, now),
+        POST: deliveries.has_work(now),
+        TEND: _tend(host, now),
+        KEEP: Q(Exists(keeping.waiting(host, now))),
+    }
+    found = {
+        f"has_{name}": ExpressionWrapper(columns[name], output_field=BooleanField())
+        for name in sorted(columns)
+    }
+    return Host.objects.filter(name=host).annotate(**found).values_list(*found)
+
+
+def _tick(host: str, now: datetime) -> Q:
+    """As `schedule.due` decides, without what only a settings row would tell."""
+    stored = Due.objects.filter(host__name=host)
+    late = stored.filter(next_at__lte=now)
+    return (
+        ~Q(Exists(stored.filter(activity=schedule.LOOK)))
+        | ~Q(Exists(stored.filter(activity=sweep.RECONCILE)))
+        | Q(Exists(late.filter(activity__in=(schedule.LOOK, sweep.SWEEP))))
+        | Q(Exists(late.filter(activity=schedule.GLANCE)))
+        & Q(Exists(Run.objects.working().filter(host=host)))
+        | Q(Exists(Monitor.objects.due(host, now)))
+        | Q(Exists(Workflow.objects.due(host, now)))
+        | Q(Exists(holds.due(now)))
+        | Q(Exists(WatchSession.objects.due(now)))
+        | Q(Exists(late.filter(activity=schedule.FILL))) & Q(Exists(auto_dispatch.wishing(now)))
+    )
+
+
+def _tend(host: str, now: datetime) -> Q:
+    open_rows = (
+        ManualSession.objects.filter(host=host, settled_at=None),
+        Validation.objects.filter(host=host, settled_at=None),
+        Attempt.objects.filter(host=host, settled_at=None),
+        closing.waiting(host, now),
+        CheckRun.objects.filter(host=host, is_running=True),
+        logins.waiting(),
+        logins.logged_out(now),
+        trial.waiting(),
+        Discarding.objects.filter(error=""),
+    )
+    found = Q(Exists(open_rows[0]))
+    for rows in open_rows[1:]:
+        found |= Q(Exists(rows))
+    # With a database in a file there is no other host.
+    return found | silence.has_news(host) if connection.vendor == "postgresql" else found

@@ -1,0 +1,214 @@
+"""Commands that an agent has labsite run in its worktree: asked for, followed, called off, found again."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from datetime import timedelta
+
+from django.db import IntegrityError, transaction
+
+from runs.core import budgets, tokens
+from runs.core.ports import Lab, Output, SeamError
+from runs.core.refusal import ActRefused
+from runs.core.states import NoticeKind, RunState
+from runs.models import CheckRun, Run
+from runs.on_request import claims
+from runs.timeline import announce
+from runs.validation.specs import Command
+
+logger = logging.getLogger(__name__)
+
+STALE = timedelta(minutes=10)
+# What a check that runs has as its trouble once its process was lost.
+BEGUN_AGAIN = "labsite was ended while the commands ran; they are run again"
+CALLED_OFF = "it was called off (labctl check --stop)"
+RUN_OVER = "its run has ended"
+GATES_AT_WORK = "labsite checks the work itself now, and no proof is needed meanwhile"
+# What this process works on; a row that names it and is not among these was let go without a word.
+_AT_WORK: set[tuple[str, int]] = set()
+_AGENT_WORKS = (RunState.STARTING, RunState.WORKING)
+
+
+class CheckRefused(ActRefused):
+    """Nothing is run; the text says why."""
+
+
+def chosen(commands: Sequence[Command], names: Sequence[str]) -> list[Command]:
+    """The commands of these names, in the project's order; all without names. Raises CheckRefused."""
+    known = {one.name for one in commands}
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        text = f"There is no command {', '.join(one[:60] for one in unknown)} in this project. "
+        text += (
+            f"Its commands: {', '.join(one.name for one in commands) or 'none'}. Nothing was run."
+        )
+        raise CheckRefused(text, code="unknown_command")
+    if not commands:
+        text = "This project has no commands that could be run. Nothing was run."
+        raise CheckRefused(text, code="no_commands")
+    return [one for one in commands if not names or one.name in names]
+
+
+def begin(lab: Lab, run: Run, names: Sequence[str], by: str) -> CheckRun:
+    """Have commands of the project run in the worktree of a run; the worker carries it out.
+
+    Asked again for the same while they run, it is the same. Raises CheckRefused.
+    """
+    if run.state not in _AGENT_WORKS:
+        raise CheckRefused(_not_now(run), code="not_working")
+    if not run.worktree:
+        text = "This run has no worktree that labsite made, so nothing can be run in it."
+        raise CheckRefused(text, code="no_worktree")
+    commands = chosen(claims.spec_of(run).commands, names)
+    wanted = json.loads(json.dumps([asdict(one) for one in commands]))
+    row = _create(lab, run, wanted, by) or running(run) or _create(lab, run, wanted, by)
+    if row is None or row.commands != wanted:
+        text = (
+            "Commands of this run are being run already. Wait until they have ended, or call "
+            "them off: labctl check --stop"
+        )
+        raise CheckRefused(text, code="busy")
+    return row
+
+
+def running(run: Run) -> CheckRun | None:
+    """What is being run, or waits for the worker."""
+    return CheckRun.objects.filter(run=run, is_running=True).first()
+
+
+def stop(lab: Lab, run: Run, by: str) -> bool:
+    """The agent calls its commands off; False when nothing runs."""
+    row = running(run)
+    if row is None or not close(lab, row, CALLED_OFF):
+        return False
+    if run.host == lab.host:
+        try:
+            lab.checks.end(row.mark)
+        except SeamError as error:  # whoever runs it ends it within a second
+            logger.warning("a command was not ended yet", extra={"error": str(error)})
+    return True
+
+
+def printed(lab: Lab, row: CheckRun, number: int, start: int, limit: int) -> Output | None:
+    """What the command of this number, from 0 on, printed from byte `start` on, without secrets."""
+    if not 0 <= number < len(row.results) or not row.results[number]["name"]:
+        return None
+    name = str(row.results[number]["name"])
+    return lab.checks.output(row.folder(lab.paths), name, start, limit)
+
+
+def close(lab: Lab, row: CheckRun, trouble: str = "", *, runner: str = "", tree: str = "") -> bool:
+    """End a check if nobody has, and if `runner` has it still; True when this call did."""
+    mine = CheckRun.objects.filter(pk=row.pk, is_running=True)
+    with transaction.atomic():
+        won = (mine.filter(runner=runner) if runner else mine).update(
+            is_running=False, trouble=trouble, tree=tree, ended_at=lab.now()
+        )
+        if won:
+            row.refresh_from_db()
+            announce.tell(lab, NoticeKind.GATE_STEP, f"labctl check: {told(row)}", run=row.run)
+    return bool(won)
+
+
+def told(row: CheckRun) -> str:
+    """How an ended check went, in words."""
+    if row.trouble:
+        return f"not carried out: {row.trouble}"
+    failed = [one["command"] for one in row.results if is_failure(one)]
+    names = ", ".join(str(one["command"]) for one in row.results)
+    return f"{', '.join(failed)} failed" if failed else f"{names} passed"
+
+
+def is_failure(result: dict[str, object]) -> bool:
+    """Whether a command failed that may not."""
+    return result["status"] != 0 and not result["allow_fail"] and not result["skipped"]
+
+
+@contextlib.contextmanager
+def at_work(lab: Lab, row_id: int) -> Iterator[bool]:
+    """Note that this thread works on a check; False when another of this process does."""
+    key = (str(lab.paths.state), row_id)
+    is_alone = key not in _AT_WORK
+    _AT_WORK.add(key)
+    try:
+        yield is_alone
+    finally:
+        if is_alone:
+            _AT_WORK.discard(key)
+
+
+def tend(lab: Lab) -> None:
+    """Find again what nobody works on; what lost its process is begun again once."""
+    rows = CheckRun.objects.filter(host=lab.host, is_running=True)
+    for row in rows.select_related("run__project"):
+        try:
+            _tend_one(lab, row)
+        except Exception:
+            logger.exception("a check was left for the next look", extra={"check": row.pk})
+
+
+def _tend_one(lab: Lab, row: CheckRun) -> None:
+    why = _why_over(row.run)
+    if why:
+        if close(lab, row, why):
+            lab.checks.end(row.mark)
+    elif not row.runner:
+        lab.queue.on(row.host).check_run(row.pk)
+    elif not _is_worked_on(lab, row):
+        _recover(lab, row)
+
+
+def _why_over(run: Run) -> str:
+    """Why nothing is to be run any more for a run; empty while its agent works."""
+    if run.outcome or run.state == RunState.HELD:
+        return RUN_OVER
+    # What has not ended by now is no evidence, and commands of the gates would wait for it.
+    return GATES_AT_WORK if run.state == RunState.CHECKING else ""
+
+
+def _recover(lab: Lab, row: CheckRun) -> None:
+    """One whose process is gone is begun again once; one that a living one let go, each time."""
+    if row.trouble and lab.is_process_alive(row.runner) is not True:
+        if close(lab, row, "labsite was ended twice while the commands ran; run it again"):
+            lab.checks.end(row.mark)
+        return
+    mine = CheckRun.objects.filter(pk=row.pk, is_running=True, runner=row.runner)
+    if mine.update(runner="", trouble=BEGUN_AGAIN):
+        lab.queue.on(row.host).check_run(row.pk)
+
+
+def _is_worked_on(lab: Lab, row: CheckRun) -> bool:
+    if row.runner == lab.process:
+        return (str(lab.paths.state), row.pk) in _AT_WORK
+    is_alive = lab.is_process_alive(row.runner) is not False
+    return is_alive and budgets.age(lab.now(), row.beat_at) < STALE
+
+
+def _create(lab: Lab, run: Run, wanted: list[dict[str, object]], by: str) -> CheckRun | None:
+    """None when one runs, which the database decides."""
+    try:
+        with transaction.atomic():
+            row = CheckRun.objects.create(
+                run=run,
+                host=run.host,
+                commands=wanted,
+                mark=tokens.new_mark(),
+                asked_at=lab.now(),
+            )
+            names = ", ".join(str(one["name"]) for one in wanted)
+            text = f"labctl check: {names} asked for"
+            announce.tell(lab, NoticeKind.GATE_STEP, text, run=run, by=by)
+            transaction.on_commit(lambda: lab.queue.on(row.host).check_run(row.pk), robust=True)
+    except IntegrityError:
+        return None
+    return row
+
+
+def _not_now(run: Run) -> str:
+    if run.state == RunState.CHECKING:
+        return f"{claims.being_checked(run)}. Nothing was run."
+    return "The session of this run is over, so nothing is run in its worktree."

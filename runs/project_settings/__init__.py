@@ -1,0 +1,1 @@
+"""The settings of a project, on pages of our own."""

@@ -1,0 +1,1 @@
+"""The page of a run: its tabs, and what happened told as a story."""

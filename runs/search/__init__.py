@@ -1,0 +1,1 @@
+"""Search, the palette and the sheet of keyboard shortcuts."""

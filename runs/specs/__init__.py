@@ -1,0 +1,1 @@
+"""What a project proves and how: completion policy, commands, switches, reviewers; its page *Checks*."""

@@ -1,0 +1,1 @@
+"""What Prometheus reads of labsite: who may, which figures, and their text format."""

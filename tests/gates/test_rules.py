@@ -1,0 +1,186 @@
+"""The gate chain, a row for each rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from runs.core.states import Claim, Gate
+from runs.gates import rules
+from runs.gates.rules import AttemptFacts, Decision, Next, Resolution, Step, Tip
+
+OK = {gate: Decision(gate, True) for gate in Gate}
+BAD = {gate: Decision(gate, False, (f"{gate.value} is bad",)) for gate in Gate}
+PASSED = (OK[Gate.EVIDENCE], OK[Gate.CLEAN_ROOM], OK[Gate.REVIEW])
+FRESH = AttemptFacts(Claim.DONE)
+PROVEN = replace(FRESH, decisions=PASSED, tip=Tip.SAME, is_clean=True)
+
+
+@pytest.mark.row("MALA-V-20", "MALA-V-21", level="pure")
+@pytest.mark.parametrize(
+    ("decisions", "wanted"),
+    [
+        ((), Next.EVIDENCE),
+        ((OK[Gate.EVIDENCE],), Next.CLEAN_ROOM),
+        ((OK[Gate.EVIDENCE], OK[Gate.CLEAN_ROOM]), Next.REVIEW),
+        (PASSED, Next.LOOK),
+        ((BAD[Gate.EVIDENCE],), Next.TELL),
+        ((OK[Gate.EVIDENCE], BAD[Gate.CLEAN_ROOM]), Next.TELL),
+        ((OK[Gate.EVIDENCE], OK[Gate.CLEAN_ROOM], BAD[Gate.REVIEW]), Next.TELL),
+    ],
+)
+def test_the_gates_are_asked_in_their_order_and_the_first_that_fails_ends_the_attempt(
+    decisions: tuple[Decision, ...], wanted: Next
+) -> None:
+    assert rules.next_step(replace(FRESH, decisions=decisions)).next is wanted
+
+
+def test_a_skipped_gate_counts_as_passed() -> None:
+    skipped = Decision(Gate.REVIEW, True, ("turned off",), is_skipped=True)
+    facts = replace(PROVEN, decisions=(*PASSED[:2], skipped))
+    assert rules.next_step(facts).next is Next.ACCEPT
+
+
+@pytest.mark.row("MALA-V-87", "C-37", level="pure")
+@pytest.mark.parametrize(("before", "wanted"), [(0, Next.TELL), (1, Next.TELL), (2, Next.FAIL)])
+@pytest.mark.parametrize("gate", [Gate.EVIDENCE, Gate.CLEAN_ROOM])
+def test_three_attempts_in_all_at_the_gates(gate: Gate, before: int, wanted: Next) -> None:
+    facts = replace(FRESH, decisions=(BAD[gate],), gate_failures=before, review_failures=9)
+    found = rules.next_step(facts)
+    assert found.next is wanted
+    assert found.reasons[0] == f"{gate.value} is bad"
+    if wanted is Next.FAIL:
+        where = "it was the last of 3 attempts at evidence and clean room"
+        assert found.reasons[-1] == where
+
+
+@pytest.mark.row("MALA-V-88", "C-37", level="pure")
+@pytest.mark.parametrize(("before", "wanted"), [(0, Next.TELL), (1, Next.TELL), (2, Next.FAIL)])
+def test_three_attempts_in_all_at_the_review(before: int, wanted: Next) -> None:
+    facts = replace(FRESH, decisions=(BAD[Gate.REVIEW],), review_failures=before, gate_failures=9)
+    found = rules.next_step(facts)
+    assert found.next is wanted
+    if wanted is Next.FAIL:
+        assert found.reasons[-1] == "it was the last of 3 attempts at the review"
+
+
+@pytest.mark.row("MALA-V-94", level="pure")
+def test_what_no_agent_can_mend_fails_at_once() -> None:
+    bad = replace(BAD[Gate.CLEAN_ROOM], is_retryable=False)
+    found = rules.next_step(replace(FRESH, decisions=(OK[Gate.EVIDENCE], bad)))
+    assert found == Step(Next.FAIL, ("clean_room is bad",))
+
+
+@pytest.mark.row("MALA-V-91", level="pure")
+@pytest.mark.parametrize(
+    ("progress", "wanted"), [(True, Next.TELL), (False, Next.FAIL), (None, Next.WAIT)]
+)
+def test_without_progress_the_attempts_end_early(progress: bool | None, wanted: Next) -> None:
+    facts = replace(FRESH, decisions=(BAD[Gate.EVIDENCE],), has_progress=progress)
+    found = rules.next_step(facts)
+    assert found.next is wanted
+    assert (rules.NO_PROGRESS in found.reasons) is (wanted is Next.FAIL)
+
+
+@pytest.mark.row("C-08", level="pure")
+@pytest.mark.parametrize(
+    ("told", "wanted"), [(True, Next.TELL), (False, Next.FAIL), (None, Next.WAIT)]
+)
+def test_a_session_that_cannot_be_told_fails_the_run_with_that_sentence(
+    told: bool | None, wanted: Next
+) -> None:
+    facts = replace(FRESH, decisions=(BAD[Gate.REVIEW],), can_be_told=told)
+    found = rules.next_step(facts)
+    assert found.next is wanted
+    assert (rules.NOT_TOLD in found.reasons) is (wanted is Next.FAIL)
+
+
+def test_a_dead_session_whose_work_passes_is_accepted() -> None:
+    assert rules.next_step(replace(PROVEN, can_be_told=False)).next is Next.ACCEPT
+
+
+@pytest.mark.row("MALA-V-82", level="pure")
+@pytest.mark.parametrize(
+    ("clean", "needed", "wanted"),
+    [
+        (True, True, Next.ACCEPT),
+        (False, True, Next.TELL),
+        (None, True, Next.WAIT),
+        (False, False, Next.ACCEPT),
+    ],
+)
+def test_the_tree_is_clean_before_acceptance(
+    clean: bool | None, needed: bool, wanted: Next
+) -> None:
+    facts = replace(PROVEN, is_clean=clean, require_clean=needed)
+    assert rules.next_step(facts).next is wanted
+
+
+@pytest.mark.parametrize(
+    ("tip", "wanted"), [(Tip.SAME, Next.ACCEPT), (Tip.MOVED, Next.ANEW), (Tip.GONE, Next.TELL)]
+)
+def test_what_is_accepted_is_what_was_proven(tip: Tip, wanted: Next) -> None:
+    assert rules.next_step(replace(PROVEN, tip=tip)).next is wanted
+
+
+def test_a_branch_that_moves_all_the_time_uses_the_attempts_up() -> None:
+    found = rules.next_step(replace(PROVEN, tip=Tip.MOVED, gate_failures=2))
+    assert found.next is Next.FAIL
+
+
+@pytest.mark.row("MALA-V-34", "MALA-V-92", level="pure")
+@pytest.mark.parametrize("resolution", [Resolution.NO_CHANGE, Resolution.OBSOLETE])
+@pytest.mark.parametrize("tip", list(Tip))
+def test_what_needs_no_commit_skips_clean_room_and_review(resolution: Resolution, tip: Tip) -> None:
+    gates = (Gate.CLEAN_ROOM, Gate.REVIEW)
+    made = [rules.skipped(resolution, (), gate) for gate in gates]
+    assert all(one is not None and one.is_skipped and one.passed for one in made)
+    assert rules.skipped(resolution, (), Gate.EVIDENCE) is None
+    facts = replace(PROVEN, claim=Claim(resolution.value), tip=tip)
+    # A commit that came meanwhile would be left behind.
+    wanted = Next.ANEW if tip is Tip.MOVED else Next.ACCEPT
+    assert rules.next_step(facts).next is wanted
+
+
+@pytest.mark.row("MALA-V-66", level="pure")
+def test_a_gate_that_is_off_is_skipped() -> None:
+    off = {Gate.REVIEW}
+    assert rules.skipped(Resolution.SUCCESS, off, Gate.CLEAN_ROOM) is None
+    found = rules.skipped(Resolution.SUCCESS, off, Gate.REVIEW)
+    assert found is not None and found.is_skipped
+
+
+@pytest.mark.row("MALA-V-86", level="pure")
+def test_the_agent_is_told_the_reasons_and_the_number_of_the_attempt() -> None:
+    step = Step(Next.TELL, ("ruff failed with exit status 1", "pytest failed"))
+    said = rules.message(step, Gate.CLEAN_ROOM, 1, 2)
+    assert said.startswith("labsite checked your work (attempt 1) and it did not pass: clean room.")
+    assert "- ruff failed with exit status 1\n- pytest failed\n" in said
+    assert "You have 2 more attempts at evidence and clean room." in said
+
+
+@pytest.mark.row("MALA-V-88", level="pure")
+def test_the_agent_is_told_what_is_left_of_the_attempts_where_it_failed() -> None:
+    """Attempt 5 may be the second of three that failed at the review."""
+    said = rules.message(Step(Next.TELL, ("P1",)), Gate.REVIEW, 5, 1)
+    assert "(attempt 5)" in said and "You have 1 more attempt at the review." in said
+
+
+def test_no_message_ends_as_another_did_since_a_screen_may_show_both() -> None:
+    step = Step(Next.TELL, ("no commit",))
+    ends = {rules.message(step, Gate.EVIDENCE, number, 2)[-14:] for number in range(1, 30)}
+    assert len(ends) == 29
+
+
+def test_a_decision_is_read_as_it_was_stored() -> None:
+    one = Decision(Gate.REVIEW, False, ("P1",), is_retryable=False)
+    assert rules.decision({**one.to_json(), "at": "later"}) == one
+
+
+def test_what_is_typed_to_an_agent_presses_no_key() -> None:
+    """A reason may quote what an agent ran, letters of a terminal included."""
+    step = Step(Next.TELL, ("its last run, `a\x1b[201~\x03\rb`, failed.\n\tThe end:\n\x07x\x9b0m",))
+    text = rules.message(step, Gate.EVIDENCE, 1, 2)
+    assert all(one.isprintable() or one in "\n\t" for one in text)
+    assert "`a[201~b`, failed.\n\tThe end:\nx0m\n" in text
