@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import shutil
 import signal
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ from tests.chromium import browser, chromium
 from tests.fakes import World
 from tests.real import RealWorld
 from tests.redis_server import redis_installed, redis_server
-from tests.statements import Recorder
 from tests.web.browser_fixture import tab
 from tests.web.browsing import open_page
 from tests.web.daphne_fixture import once_served, own_served, prepared_state, served
@@ -75,6 +75,13 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 
 
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Make the tables that all processes copy while they collect, so that no test waits for them."""
+    if not chosen():
+        factory = config._tmp_path_factory
+        threading.Thread(target=prepared.migrated, args=(factory,), daemon=True).start()
+
+
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
@@ -89,41 +96,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="only tests that depend on the database; of those that start programs the marked ones",
     )
-    parser.addoption(
-        "--record",
-        metavar="FOLDER",
-        help="write down there what each test that depends on the database asks it",
-    )
-
-
-RECORDER = pytest.StashKey[Recorder]()
-RECORDED = pytest.StashKey[set[str]]()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     items[:] = _in_order(items)
-    if config.getoption("--record"):
-        config.stash[RECORDER] = Recorder()
-        config.stash[RECORDED] = {item.nodeid for item in _database_bound(items)}
     if config.getoption("--database-bound"):
         chosen = _database_bound(items)
         config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
         items[:] = chosen
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    if item.nodeid not in item.config.stash.get(RECORDED, ()):
-        return (yield)
-    is_kept = any(item.get_closest_marker(name) for name in (BOTH, EVERY_CASE))
-    with item.config.stash[RECORDER].recording(item.nodeid, is_kept=is_kept):
-        return (yield)
-
-
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    recorder = session.config.stash.get(RECORDER, None)
-    if recorder is not None:
-        recorder.write(Path(session.config.getoption("--record")))
 
 
 def _in_order(items: Sequence[pytest.Item]) -> list[pytest.Item]:

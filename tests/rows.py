@@ -1,4 +1,4 @@
-"""Which requirement is shown where: `./lab test --rows`.
+"""Which requirement is shown where: `./lab test --rows`; with `--check` only what is wrong with that.
 
 Reads the rows from docs/rows.md and the marks from a collection of all tests; runs none.
 """
@@ -132,7 +132,12 @@ def collect(*arguments: str) -> Marks:
     return marks
 
 
-def main() -> int:
+def main(argv: Sequence[str]) -> int:
+    """Print what is shown where.
+
+    Returns:
+        0; with `--check` 1 when a row is shown nowhere, or not at the level that is asked.
+    """
     rows, partly = read(PAGE.read_text(encoding="utf-8"))
     try:
         marks = collect(str(ROOT / "tests"))
@@ -140,9 +145,13 @@ def main() -> int:
         print(error)
         print("The tests could not be collected, so nothing can be said about the rows.")
         return 1
+    if "--check" in argv:
+        wrong = problems(rows, partly, marks)
+        print("\n".join(wrong or [f"All tests were collected; {len(rows)} rows are shown."]))
+        return 1 if wrong else 0
     print("\n".join(report(rows, partly, marks)))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

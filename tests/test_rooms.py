@@ -10,6 +10,11 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.quick("asks git for the files of the tree, in milliseconds"),
+]
+
 ROOT = Path(__file__).resolve().parent.parent
 RUNS = ROOT / "runs"
 LONG, MOST_LONG, LONGEST = 500, 0, 800  # a whole job has at most so many lines

@@ -552,6 +552,7 @@ def test_sweep_and_discard_leave_a_held_run_its_branch(world, project):
     assert Path(run.worktree).is_dir()
 
 
+@pytest.mark.long
 def test_a_limit_in_the_night_costs_no_issue_and_work_goes_on_after_the_reset(world, project):
     """Automatic work on five issues, one at a time, and a limit that begins with the second."""
     for key in "12345":

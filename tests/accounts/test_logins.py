@@ -178,6 +178,7 @@ def test_a_wrong_code_is_refused_and_the_link_stays(world: World, profile: Agent
     assert world.sessions.typed == []
 
 
+@pytest.mark.postgres
 def test_two_people_share_one_log_in_and_one_of_two_codes_is_typed(
     world: World, profile: AgentProfile
 ) -> None:

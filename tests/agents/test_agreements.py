@@ -30,6 +30,7 @@ def _approve(home: Path, tree: str) -> None:
     claude_files.approve(Path(tree), {"HOME": str(home)})
 
 
+@pytest.mark.real
 def test_the_repository_of_a_worktree_is_trusted_as_the_program_knows_it(tmp_path):
     checkout = a_checkout(tmp_path / "checkout", tmp_path / "bare.git")
     for repo, place in ((checkout, "one"), (tmp_path / "bare.git", "two")):

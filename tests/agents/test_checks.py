@@ -152,7 +152,7 @@ def test_what_codex_reports_of_its_credentials(text: str, answer: bool | None) -
     assert check_rules.has_credentials(text) is answer
 
 
-@pytest.fixture(params=["fake", "real"])
+@pytest.fixture(params=["fake", pytest.param("real", marks=pytest.mark.real)])
 def programs(request: pytest.FixtureRequest, tmp_path: Path) -> FakePrograms | AgentPrograms:
     if request.param == "fake":
         fake = FakePrograms()
@@ -205,6 +205,7 @@ def test_a_program_is_looked_for_where_a_session_looks_and_not_where_labsite_doe
     assert programs.find("of-mine", {"PATH": str(mine)}) == str(mine / "of-mine")
 
 
+@pytest.mark.real
 def test_a_program_is_asked_in_an_empty_folder_without_our_secrets(tmp_path: Path) -> None:
     environ = {**os.environ, "LAB_SECRET_KEY": "s3cret"}
     an_executable(tmp_path, "tell", "#!/bin/sh\npwd; ls -A; env\n")

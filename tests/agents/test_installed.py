@@ -24,6 +24,7 @@ def test_a_machine_without_npm_is_said(monkeypatch, tmp_path):
         installed.folder()
 
 
+@pytest.mark.real
 def test_a_registry_that_cannot_be_reached_is_said_and_not_asked_again_at_once(
     monkeypatch, tmp_path
 ):

@@ -197,6 +197,7 @@ def test_a_record_that_the_agent_wrote_itself_shows_none(guarded: World) -> None
     assert "it is [hidden]" in str(found["last_words"])
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("printed", [KEY, KEY.replace("-", "%2D"), f"{KEY[:9]}\n  {KEY[9:]}"])
 def test_commands_of_validations_keep_none(guarded: World, tmp_path: Path, printed: str) -> None:
     make.an_agent(env={"API_KEY": KEY})

@@ -177,6 +177,7 @@ def profile(db: None) -> AgentProfile:
     return make.an_agent()
 
 
+@pytest.mark.postgres
 def test_a_second_press_gets_the_trial_that_is_open(world: World, profile: AgentProfile) -> None:
     first = trial.ask(world.lab, profile, "anna")
     assert trial.ask(world.lab, profile, "bob") == first
@@ -185,6 +186,7 @@ def test_a_second_press_gets_the_trial_that_is_open(world: World, profile: Agent
     assert trial.ask(world.lab, other, "bob") != first
 
 
+@pytest.mark.postgres
 @pytest.mark.every_case
 @pytest.mark.parametrize(
     "wrong",

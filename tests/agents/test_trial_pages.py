@@ -38,6 +38,7 @@ def profile(world: World) -> AgentProfile:
     return made
 
 
+@pytest.mark.postgres
 def test_the_cost_is_said_before_and_nothing_starts_by_looking(
     anna: Client, world: World, profile: AgentProfile
 ) -> None:

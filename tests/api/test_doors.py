@@ -134,6 +134,7 @@ def all_refuse(
     return answers
 
 
+@pytest.mark.long
 @pytest.mark.row("X-10", level="contract")
 def test_an_anonymous_program_is_told_how_to_ask(world: World, filled: Project) -> None:
     answers = all_refuse(Program(), filled, operations(), 401, "no_token")
@@ -155,6 +156,7 @@ def test_a_token_that_may_look_changes_nothing_and_is_told_why(
     assert all("may look" in answer.json()["text"] for answer in answers)
 
 
+@pytest.mark.long
 @pytest.mark.row("X-10", level="contract")
 def test_a_token_never_allows_more_than_its_owner(
     world: World, filled: Project, viewer: User

@@ -46,7 +46,7 @@ from tests.fakes import World
 from trackers.base import NewPull
 from trackers.builtin import store
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.long]
 
 # The edges come on top. What a server's database adds shows with few.
 EXAMPLES = 2

@@ -112,6 +112,7 @@ def test_an_attempt_is_told_in_the_names_of_the_rows(program: Program, run: Run)
     denied(program.get(f"/runs/{run.pk}/attempts/2"), 404, "not_found")
 
 
+@pytest.mark.long
 def test_attempts_come_in_pages(program: Program, run: Run) -> None:
     for number in (1, 2, 3):
         attempted(run, number)

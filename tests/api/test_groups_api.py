@@ -34,6 +34,7 @@ def group(program: Program, project: Project) -> str:
     return f"{at(project)}/{made.json()['id']}"
 
 
+@pytest.mark.long
 @pytest.mark.row("RUNE-75", level="contract")
 def test_a_group_is_made_listed_shown_and_closed(
     program: Program, project: Project, group: str
@@ -87,6 +88,7 @@ def test_lists_ask_the_same_number_of_questions_whatever_their_length(
             program.get(address)
 
 
+@pytest.mark.postgres
 def test_a_second_open_group_of_a_name_is_refused(
     program: Program, project: Project, group: str
 ) -> None:
@@ -137,6 +139,7 @@ def test_a_group_of_issues_names_what_is_not_open(
     denied(program.post(f"{one}/tasks/1/release", {}), 409, "follows_run")
 
 
+@pytest.mark.postgres
 @pytest.mark.row("RUNE-01", "RUNE-02", "RUNE-03", "RUNE-34", level="contract")
 def test_a_monitor_is_started_shown_and_stopped(program: Program, group: str) -> None:
     given = {

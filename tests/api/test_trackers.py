@@ -184,6 +184,7 @@ def test_a_project_is_added_on_a_forge(program: Program, world: World, there: Fo
     assert set(said["fields"]) == {"forge"}
 
 
+@pytest.mark.postgres
 def test_deliveries_are_listed_a_page_at_a_time(
     program: Program, looking: Program, world: World, project: Project, there: Forge
 ) -> None:

@@ -90,6 +90,7 @@ def test_wrong_numbers_are_refused_before_anything_is_made(
     assert not WatchSession.objects.exists()
 
 
+@pytest.mark.postgres
 @pytest.mark.row("MALA-W-12", level="contract")
 def test_a_second_session_is_refused_and_named(program: Program, day: Day) -> None:
     day.opens(WATCH)

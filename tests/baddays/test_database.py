@@ -111,6 +111,7 @@ def test_a_server_that_only_reads_is_one_that_cannot_be_used() -> None:
         raise UniqueViolation("duplicate key")
 
 
+@pytest.mark.real
 @on_sqlite
 def test_a_locked_database_makes_a_tick_blind_and_the_next_one_goes_on(world):
     world.tracker.add_root("demo")
@@ -129,6 +130,7 @@ def test_a_locked_database_makes_a_tick_blind_and_the_next_one_goes_on(world):
     assert Notice.objects.filter(kind="run.ended").count() == 1
 
 
+@pytest.mark.real
 @on_sqlite
 def test_a_lock_in_the_middle_of_a_tick_loses_no_outcome(world):
     """Taken while the tracker is asked; the lease cannot be given back either.
@@ -162,6 +164,7 @@ def test_a_lock_in_the_middle_of_a_tick_loses_no_outcome(world):
     assert run.outcome == "succeeded"
 
 
+@pytest.mark.real
 @on_sqlite
 def test_pages_are_read_through_a_lock_and_a_click_is_told_to_come_again(world, operator):
     project = make.a_project(agent=make.an_agent())
@@ -207,6 +210,7 @@ def test_a_start_that_could_not_be_stored_keeps_its_agent(day):
     assert day.real.session_names() == [run.session]
 
 
+@pytest.mark.real
 @on_sqlite
 def test_seconds_of_a_real_lock_are_waited_out_and_ten_would_be(world):
     """With the patience that the product really has: the click takes long, and it counts."""

@@ -180,6 +180,7 @@ def test_a_product_on_a_full_disk_loses_no_run_and_goes_on(story: Story, tmp_pat
             story.product = None
 
 
+@pytest.mark.real
 def test_the_small_disk_is_really_full(disk: Disk) -> None:
     """Else the others would show nothing."""
     disk.fill()

@@ -246,6 +246,7 @@ def _number() -> int:
     return Host.objects.get_or_create(name="local")[0].lease_number
 
 
+@pytest.mark.postgres
 def test_a_monitor_that_is_started_while_the_last_one_ends_waits_for_no_one_that_waits(
     world: World,
 ) -> None:

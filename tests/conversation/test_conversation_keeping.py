@@ -42,6 +42,7 @@ def html(client: Any, run: Run, query: str = "") -> str:
     return client.get(f"/runs/{run.pk}/conversation/{query}").content.decode()
 
 
+@pytest.mark.long
 def test_it_is_there_when_the_program_has_deleted_its_own(anna, home, world, claude_run):
     long_talk.write_claude(home, TREE)
     run = end(world, claude_run)

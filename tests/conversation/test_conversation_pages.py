@@ -440,6 +440,7 @@ def ended(run: Run) -> None:
 
 
 class TestBadDays:
+    @pytest.mark.long
     def test_of_a_settled_run_every_message_is_there_however_long(
         self, anna, home, looking, claude_run
     ):
@@ -463,6 +464,7 @@ class TestBadDays:
             cursor = piece["next"]
         assert seen == [f"N{n}" for n in every]
 
+    @pytest.mark.long
     def test_a_live_record_goes_on_behind_a_line_of_a_hundred_megabytes(
         self, anna, home, claude_run
     ):

@@ -383,6 +383,7 @@ TYPES = [
 ]
 
 
+@pytest.mark.long
 @given(JSON, st.sampled_from(TYPES), st.sampled_from(TYPES), st.sampled_from(READERS))
 def test_nothing_that_an_agent_writes_raises_or_gets_lost(
     inner: Any, one: str, two: str, of: Any

@@ -59,6 +59,7 @@ def test_rows_are_those_that_django_makes_and_are_read_anew(django_assert_num_qu
     assert Run.objects.filter(pk=runs[0].pk).get().pk == runs[0].pk
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_another_thread_asks_by_its_own_connection() -> None:
     make.a_project()

@@ -30,7 +30,7 @@ from trackers import registry
 from trackers.builtin import store
 from trackers.builtin.models import IssueComment
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres]
 on_server = pytest.mark.skipif(
     connection.vendor != "postgresql", reason="SQLite has no server that ends connections"
 )

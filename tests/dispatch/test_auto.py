@@ -568,6 +568,7 @@ def test_two_projects_may_share_one_tracker_under_different_labels(world: World)
     }
 
 
+@pytest.mark.postgres
 @pytest.mark.row("LAB-90", "LAB-58", level="contract")
 def test_two_sweeps_at_once_make_one_run(world: World, project: Project) -> None:
     go = threading.Barrier(4)
@@ -594,6 +595,7 @@ def test_a_failure_is_added_to_what_is_stored_and_not_to_what_was_read_before(
     assert Project.objects.get().streak == 3
 
 
+@pytest.mark.postgres
 @pytest.mark.row("LAB-99", "X-09", level="real")
 def test_twenty_failures_at_once_are_counted_one_by_one(world: World, project: Project) -> None:
     runs = [make.a_run(project, str(number), slot=number) for number in range(1, 21)]
@@ -640,6 +642,7 @@ def a_crowd(projects: int, issues: int) -> None:
             )
 
 
+@pytest.mark.long
 @pytest.mark.every_case
 @pytest.mark.parametrize("size", [1, 12])
 def test_a_launch_pass_asks_the_database_as_often_for_one_project_as_for_twelve(

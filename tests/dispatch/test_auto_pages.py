@@ -80,6 +80,7 @@ def test_an_open_pull_request_is_named_and_discard_is_not_advised(
     assert "Discard afk/8" in eight
 
 
+@pytest.mark.long
 def test_one_reason_has_its_remedy_beside_it_and_several_have_a_line_of_their_own(
     anna: Client, world: World, project: Project
 ) -> None:
@@ -94,6 +95,7 @@ def test_one_reason_has_its_remedy_beside_it_and_several_have_a_line_of_their_ow
     assert "To start it:" not in eight
 
 
+@pytest.mark.long
 def test_with_labsites_own_tracker_its_page_names_the_pull_request_too_and_counts_agree(
     anna: Client, operator: User, world: World
 ) -> None:
@@ -156,6 +158,7 @@ def test_a_project_that_cannot_be_driven_is_refused_in_words(anna: Client, world
         assert "has not been cloned yet. Nothing was changed." in text_of(answer)
 
 
+@pytest.mark.long
 @pytest.mark.row("LAB-101", "LAB-102", "LAB-103", "LAB-105", level="contract")
 def test_the_number_beside_start(anna: Client, project: Project, world: World) -> None:
     def hint() -> str:

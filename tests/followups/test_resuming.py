@@ -175,6 +175,7 @@ def test_too_long_a_text_is_refused_at_its_field(world, project):
     assert refused.value.field == "text"
 
 
+@pytest.mark.postgres
 def test_pressed_twice_or_by_two_people_it_makes_one_run(world, project):
     before = dead(world, project)
     first = acts.resume(world.lab, before, TEXT, by="anna")

@@ -77,6 +77,7 @@ def test_what_cannot_be_kept_is_refused_at_its_field(
     assert (refused.value.field, Forge.objects.count()) == (field, 0)
 
 
+@pytest.mark.postgres
 def test_a_name_is_used_once(world: World) -> None:
     an_account(world)
     with pytest.raises(forges.ForgeRefused):

@@ -69,6 +69,7 @@ def _pass_by(world: World) -> None:
 
 # What is counted in ten minutes are calls over HTTP. That a poll is claimed once, which rests on the
 # database, is shown on both by tests/watch/test_watch_ends.py.
+@pytest.mark.long
 @pytest.mark.any_database
 @pytest.mark.row("MALA-W-76", "LAB-12", level="contract")
 def test_ten_idle_minutes_cost_one_conditional_call_a_project_and_interval(
@@ -91,6 +92,7 @@ def test_ten_idle_minutes_cost_one_conditional_call_a_project_and_interval(
     forge.check()
 
 
+@pytest.mark.long
 @pytest.mark.any_database
 @pytest.mark.row("MALA-W-76", level="contract")
 def test_nothing_is_asked_where_webhooks_work_and_nothing_is_live(
@@ -139,6 +141,7 @@ def test_three_live_runs_are_one_list_of_all_states_and_each_is_judged_by_its_ow
     forge.check()
 
 
+@pytest.mark.long
 @pytest.mark.row("LAB-48", "LAB-12", level="contract")
 def test_a_stopped_run_is_asked_about_no_more(world: World, forge: Double) -> None:
     Project.objects.update(is_auto=False)
@@ -152,6 +155,7 @@ def test_a_stopped_run_is_asked_about_no_more(world: World, forge: Double) -> No
     assert Run.objects.get().outcome == "stopped"
 
 
+@pytest.mark.long
 @pytest.mark.row("LAB-13", level="contract")
 def test_the_project_whose_list_fails_is_left_alone_and_the_other_is_reaped(
     world: World, forge: Double

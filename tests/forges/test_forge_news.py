@@ -74,6 +74,7 @@ def _beside_a_run(world: World) -> Hours:
     return hours
 
 
+@pytest.mark.long
 def test_a_pull_request_of_a_kept_branch_is_seen_beside_a_run(world: World) -> None:
     hours = _beside_a_run(world)
     hours.repo.pull("afk/7")
@@ -81,6 +82,7 @@ def test_a_pull_request_of_a_kept_branch_is_seen_beside_a_run(world: World) -> N
     hours.until(lambda: bool(hours.project.pulls_seen), most=60)
 
 
+@pytest.mark.long
 def test_a_branch_that_was_squashed_into_the_base_is_collected_beside_a_run(world: World) -> None:
     hours = _beside_a_run(world)
     repo = hours.project.repo(world.lab.paths)
@@ -89,6 +91,7 @@ def test_a_branch_that_was_squashed_into_the_base_is_collected_beside_a_run(worl
     hours.until(lambda: not world.lab.repos.branches(repo, ("afk/7",)), most=11 * 60, step=30)
 
 
+@pytest.mark.long
 def test_a_page_that_is_open_shows_a_new_ready_issue_within_a_minute(world: World) -> None:
     """With automatic work off and a webhook that tells of nothing now."""
     hours = gitea(world)

@@ -59,6 +59,7 @@ def _client(forge: GitHub, world: World) -> Client:
     return client
 
 
+@pytest.mark.long
 @pytest.mark.row("MALA-W-76", level="contract")
 def test_polling_slows_then_stops_and_a_person_is_still_served(world: World, forge: GitHub) -> None:
     Project.objects.update(trusted="nobody")  # so that it is polled and nothing starts

@@ -33,6 +33,7 @@ def admin(anna: Client, world: World) -> Client:
     return confirmed(anna)
 
 
+@pytest.mark.postgres
 @pytest.mark.row("X-05", level="contract")
 def test_an_account_goes_in_and_its_token_never_comes_out(
     admin: Client, world: World, caplog: pytest.LogCaptureFixture

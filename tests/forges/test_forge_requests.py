@@ -17,6 +17,7 @@ from tests.forge_hours import READY, cost, gitea
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("case", "most"),
     [
@@ -53,6 +54,7 @@ def test_starting_one_of_300_issues_asks_what_that_one_waits_for(world: World) -
     assert len(hours.forge.calls("/dependencies")) == 2
 
 
+@pytest.mark.long
 def test_a_project_that_used_up_its_budget_is_asked_less_until_an_hour_later(
     world: World,
 ) -> None:

@@ -95,6 +95,7 @@ def test_a_project_without_a_forge_shows_no_webhook(anna: Client, world: World) 
     assert "/hooks/" not in page
 
 
+@pytest.mark.postgres
 def test_the_last_twenty_deliveries_are_shown_with_what_they_did(
     anna: Client, world: World, project: Project
 ) -> None:

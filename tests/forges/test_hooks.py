@@ -136,6 +136,7 @@ def test_a_ping_is_heard_and_wakes_nobody(forge: Client, world: World, secret: s
     assert HookDelivery.objects.count() == 2
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("again", "delivery"),
@@ -177,6 +178,7 @@ def test_the_same_delivery_to_another_project_is_another_one(
     told(send(forge, hooks.make_secret(world.lab, other, by="anna"), key="other"), 200, "woke")
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_of_two_at_the_same_time_one_wakes(world: World, secret: str) -> None:
     ready, codes = threading.Barrier(4), []
@@ -255,6 +257,7 @@ def test_wrong_ones_are_counted_by_address_and_never_shut_the_door_for_right_one
     assert Tries.objects.count() == 1
 
 
+@pytest.mark.long
 def test_wrong_ones_never_keep_people_from_logging_in(
     forge: Client, world: World, secret: str
 ) -> None:

@@ -191,6 +191,7 @@ def test_what_comes_while_a_tracker_is_asked_wakes_once_more(
     assert not cadence.is_due(world.lab, Settings.current(), again, is_live=False)
 
 
+@pytest.mark.long
 def test_roots_are_asked_side_by_side_and_the_slow_one_is_late_alone(
     world: World, far: MemoryTracker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

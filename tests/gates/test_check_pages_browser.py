@@ -46,6 +46,7 @@ with transaction.atomic():
 """
 
 
+@pytest.mark.quick("gates in a real browser")
 @pytest.mark.row("X-18", "MALA-V-19", level="browser")
 def test_gates_are_followed_on_the_open_page_without_a_reload(served: Served, tab: Tab) -> None:
     run = served.do(BEGIN)

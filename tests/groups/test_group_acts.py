@@ -155,6 +155,7 @@ def test_a_person_completes_and_gives_back(
     assert "Nothing was changed" in text_of(again)
 
 
+@pytest.mark.postgres
 @pytest.mark.row("RUNE-01", "RUNE-06", level="contract")
 def test_a_monitor_is_started_by_one_press_or_with_options(
     anna: Client, world: World, project: Project
@@ -260,6 +261,7 @@ def test_an_option_that_does_not_fit_is_said_at_its_field(
     assert not Monitor.objects.exists()
 
 
+@pytest.mark.postgres
 def test_a_group_that_is_watched_or_closed_is_refused_in_words(
     anna: Client, world: World, project: Project
 ) -> None:

@@ -108,6 +108,7 @@ def a_desk(world: World) -> tuple[Project, TaskGroup]:
     return project, a_wave(project, world.lab)
 
 
+@pytest.mark.quick("a task group in a real browser")
 @pytest.mark.django_db(transaction=True)
 def test_a_group_is_made_watched_and_settled(
     open_page: OpenPage, operator: User, world: World

@@ -342,6 +342,7 @@ def test_an_entry_of_a_group_leads_to_its_page(
     assert f'<a href="{at(group)}"><b>demo</b></a>' in text_of(anna.get("/"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [1, 30])
 def test_pages_on_groups_cost_a_fixed_number_of_queries(
     anna: Client, world: World, project: Project, count: int, django_assert_num_queries: Any

@@ -23,7 +23,7 @@ from tests import make
 from tests.fakes import World
 from trackers.base import NotFound
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres]
 
 CLAIMERS, TASKS = 50, 20
 
@@ -57,6 +57,7 @@ def a_group(world: World, project: Project, count: int) -> TaskGroup:
     return groups.make(world.lab, project, "shared", new=new, by="anna")
 
 
+@pytest.mark.long
 @pytest.mark.row("RUNE-41", level="contract")
 def test_fifty_claimers_take_each_of_twenty_tasks_once(world: World, project: Project) -> None:
     group = a_group(world, project, TASKS)

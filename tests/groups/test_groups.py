@@ -96,6 +96,7 @@ def test_everything_wrong_with_a_group_is_told_at_once(world: World, project: Pr
     assert set(refused.value.fields) == {"name", "preset", "workers", "output_dir"}
 
 
+@pytest.mark.postgres
 def test_of_one_name_one_group_is_open(world: World, group: TaskGroup, project: Project) -> None:
     with pytest.raises(NameTaken):
         groups.make(world.lab, project, "review-7", by="anna")

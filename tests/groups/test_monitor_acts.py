@@ -118,6 +118,7 @@ def test_a_group_that_is_closed_or_gone_is_not_watched(world: World) -> None:
         monitors.start(world.lab, group, by="anna")
 
 
+@pytest.mark.postgres
 def test_of_two_monitors_of_a_group_the_second_is_refused_and_names_the_first(
     world: World,
 ) -> None:

@@ -124,6 +124,7 @@ def test_the_timeout_counts_signals_and_lists_once(world: World) -> None:
     assert told(NoticeKind.MONITOR_WARNED) == ["Work: Timeout after 1 min. 2/3 signals received."]
 
 
+@pytest.mark.long
 @pytest.mark.row("RUNE-82", "C-22", level="contract")
 def test_stalls_releases_and_checkpoints_are_told_on_the_fast_path_too(world: World) -> None:
     monitor = a_watched(world, 4, fast=True)
@@ -261,6 +262,7 @@ def test_a_check_that_another_tick_counted_or_that_ended_is_told_once(world: Wor
     assert list(rows.values_list("checks", flat=True)) == [3, 2]
 
 
+@pytest.mark.long
 @pytest.mark.any_database
 @pytest.mark.row("RUNE-63", "RUNE-83", level="contract")
 def test_without_events_signals_detect_within_one_check(world: World) -> None:

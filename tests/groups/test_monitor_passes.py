@@ -266,6 +266,7 @@ def test_an_end_is_looked_at_no_more(world: World) -> None:
     assert told() == before
 
 
+@pytest.mark.long
 @pytest.mark.any_database
 @pytest.mark.row("RUNE-83", level="contract")
 def test_polling_detects_in_half_an_interval_on_average(world: World) -> None:
@@ -287,6 +288,7 @@ def test_polling_detects_in_half_an_interval_on_average(world: World) -> None:
     assert max(delays) <= 30 + OFFER
 
 
+@pytest.mark.postgres
 @pytest.mark.every_case
 @pytest.mark.row("RUNE-32", level="contract")
 @pytest.mark.parametrize("decision", ["ADJUST", "ESCALATE", ""])

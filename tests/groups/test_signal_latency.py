@@ -23,6 +23,8 @@ from tests import make
 from tests.labctl.session import Session
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.real
+
 SAMPLES, WITHIN = 60, 1.0
 
 

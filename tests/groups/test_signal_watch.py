@@ -64,6 +64,7 @@ def begin(heard: Heard, paths: Paths) -> None:
         threading.Event().wait(0.02)
 
 
+@pytest.mark.real
 def test_a_signal_is_heard_of_in_old_groups_and_in_new_ones(paths, heard):
     old, new = paths.signals("demo", "old"), paths.signals("other", "new")
     SIGNALS.prepare(old, 2, AGREED)
@@ -78,6 +79,8 @@ def test_a_signal_is_heard_of_in_old_groups_and_in_new_ones(paths, heard):
         pass
 
 
+# Python asks ldconfig for the C library when it is the first to watch files.
+@pytest.mark.real
 def test_after_everything_was_removed_it_goes_on(paths, heard):
     SIGNALS.prepare(paths.signals("demo", "old"), 1, AGREED)
     begin(heard, paths)
@@ -167,6 +170,7 @@ sys.exit(not heard.is_set())
 """
 
 
+@pytest.mark.real
 def test_a_folder_that_nobody_may_read_keeps_no_other_project_unheard() -> None:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)

@@ -20,7 +20,7 @@ from runs.models import Run
 from tests import make
 from tests.fakes import START, World
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 NOW = START + timedelta(days=10)
 
@@ -52,6 +52,7 @@ def runs(world: World) -> list[Run]:
     ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.every_case
 @pytest.mark.parametrize(
     ("sort", "expected"),

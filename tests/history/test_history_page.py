@@ -33,6 +33,7 @@ def titles(client: Client, query: str = "") -> list[str]:
     return re.findall(r"</span> (T-\w+)</a>", text_of(client.get(f"/history/{query}")))
 
 
+@pytest.mark.long
 def test_it_shows_narrows_sorts_and_pages(anna: Client, world: World) -> None:
     one, two = rows.a_tracked_project("one"), rows.a_tracked_project("two")
     for number in range(finding.PAGE + 10):
@@ -75,6 +76,7 @@ def test_empty_lists_say_what_to_do(anna: Client, world: World) -> None:
     assert "Show all runs" in text_of(anna.get("/history/?text=nothing"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [1, 40])
 def test_it_costs_a_fixed_number_of_queries(
     anna: Client, world: World, count: int, django_assert_num_queries: Any
@@ -115,6 +117,7 @@ def test_a_page_that_is_read_does_not_move_and_tells_of_news(anna: Client, world
     assert titles(anna) == ["T-new", "T-live"]
 
 
+@pytest.mark.long
 def test_programs_ask_with_the_same_filters(world: World, operator: Any) -> None:
     project = make.a_project()
     for number in range(3):

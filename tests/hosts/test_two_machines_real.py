@@ -34,6 +34,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield made
 
 
+@pytest.mark.real
 @pytest.mark.row("X-06", "X-09", "LAB-37", "LAB-41", "C-61", level="real")
 def test_the_main_job_is_done_on_both_machines_at_once(site: Site) -> None:
     keys = [site.issue() for _ in range(4)]
@@ -57,6 +58,7 @@ def test_the_main_job_is_done_on_both_machines_at_once(site: Site) -> None:
         assert (status, "succeeded" in page) == (200, True)
 
 
+@pytest.mark.real
 @pytest.mark.row("LAB-46", "LAB-49", "LAB-50", level="real")
 def test_a_run_elsewhere_is_seen_and_stopped_through_this_web_process(site: Site) -> None:
     near, key = site.pair()
@@ -78,6 +80,7 @@ def test_a_run_elsewhere_is_seen_and_stopped_through_this_web_process(site: Site
     site.finish(near)
 
 
+@pytest.mark.long
 @pytest.mark.row("RUNE-02", "RUNE-24", level="real")
 def test_a_group_whose_runs_are_on_both_machines_is_completed_once(site: Site) -> None:
     before = site.facts()["counts"]
@@ -98,6 +101,7 @@ def test_a_group_whose_runs_are_on_both_machines_is_completed_once(site: Site) -
     assert (status, "2 of 2" in page) == (200, True)
 
 
+@pytest.mark.long
 @pytest.mark.row("MALA-W-01", level="real")
 def test_a_watch_session_starts_on_both_machines_and_validates_once(site: Site) -> None:
     site.do("Project.objects.update(parallel_runs=2, checks='test -e hello.txt')")
@@ -115,6 +119,7 @@ def test_a_watch_session_starts_on_both_machines_and_validates_once(site: Site) 
     assert [facts["ended"].count(key) for key in keys] == [1, 1]
 
 
+@pytest.mark.real
 def test_a_join_token_works_once_and_a_name_belongs_to_one_machine(
     site: Site, tmp_path: Path
 ) -> None:
@@ -128,6 +133,7 @@ def test_a_join_token_works_once_and_a_name_belongs_to_one_machine(
     assert "Another machine works as host two" in taken.stderr
 
 
+@pytest.mark.real
 @pytest.mark.row("X-13", level="real")
 def test_a_drained_machine_finishes_what_it_has_though_its_worker_is_killed(site: Site) -> None:
     near, far = site.pair()
@@ -147,6 +153,7 @@ def test_a_drained_machine_finishes_what_it_has_though_its_worker_is_killed(site
     assert site.two.lab("host", "resume", "one").returncode == 0
 
 
+@pytest.mark.real
 @pytest.mark.row("X-09", "LAB-135", level="real")
 def test_a_machine_that_stands_still_is_unknown_and_is_settled_once_when_it_is_back(
     site: Site,
@@ -194,6 +201,7 @@ def test_a_machine_that_stands_still_is_unknown_and_is_settled_once_when_it_is_b
     assert [facts["claims"].count(key) for key in (done, died, stopped, goes_on)] == [1] * 4
 
 
+@pytest.mark.real
 @pytest.mark.row("X-09", "X-13", level="real")
 def test_a_database_that_restarts_and_then_only_reads_loses_nothing(site: Site) -> None:
     near, far = site.pair()

@@ -5,7 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.house.product import ROOT
+
+pytestmark = pytest.mark.real
 
 
 def test_every_bench_can_be_started() -> None:

@@ -19,6 +19,7 @@ from tests.fakes import World
 from tests.house.product import ROOT, lab
 
 
+@pytest.mark.real
 def test_a_script_makes_an_account_and_a_token_before_the_first_start(tmp_path: Path) -> None:
     """Its first command makes the folder and the tables."""
     state = tmp_path / "state"
@@ -34,12 +35,14 @@ def test_a_script_makes_an_account_and_a_token_before_the_first_start(tmp_path: 
     assert re.fullmatch(r"lab_[\w-]{43}\n", made.stdout)
 
 
+@pytest.mark.real
 def test_a_wrong_setting_is_one_sentence_in_every_command(tmp_path: Path) -> None:
     done = lab("manage", "tick", state=tmp_path / "state", LAB_PORT="none")
     assert done.returncode == 1
     assert done.stderr.splitlines() == ["LAB_PORT is 'none'; use a whole number from 1 to 65535."]
 
 
+@pytest.mark.real
 def test_one_tick_in_the_foreground_says_what_it_did(tables: Path) -> None:
     done = lab("manage", "tick", state=tables)
     assert done.returncode == 0, done.stderr
@@ -85,6 +88,7 @@ def test_a_tick_by_hand_beside_another_one_is_skipped(
     assert "skipped" in capsys.readouterr().out
 
 
+@pytest.mark.real
 def test_the_demo_is_made_from_the_command_line_and_says_how_to_go_on(tables: Path) -> None:
     (tables / "demo").write_text("in the way")
     done = lab("demo", state=tables)

@@ -74,6 +74,7 @@ def test_without_an_address_it_is_sqlite_with_immediate_transactions() -> None:
     assert found["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
 
 
+@pytest.mark.real
 def test_every_command_refuses_a_wrong_address_in_one_sentence(tmp_path: Path) -> None:
     more: dict[str, Any] = {"LAB_DATABASE_URL": "postgres://u:very@secret@h/n"}
     for command in (("up", "--port", "0"), ("manage", "tick")):

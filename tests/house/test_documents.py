@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
-import sys
 
 import pytest
 
@@ -43,6 +41,8 @@ def test_every_link_and_path_of_the_readme_exists() -> None:
         assert (ROOT / target).exists(), target
 
 
+@pytest.mark.quick("one call of the usage, in milliseconds")
+@pytest.mark.real
 def test_the_operators_page_names_only_what_there_is() -> None:
     """Variables, commands of `lab`, commands of Django, links."""
     page = (ROOT / "docs" / "operating.md").read_text()
@@ -90,35 +90,6 @@ def test_no_document_names_a_path_of_a_machine_or_a_package_index() -> None:
     for path in [ROOT / "README.md", ROOT / "constraints.txt", *(ROOT / "docs").rglob("*.md")]:
         text = path.read_text()
         assert not re.search(r"/(?:root|home/(?!me)|work|tmp)/|index-url|find-links", text), path
-
-
-def _marks(session: pytest.Session) -> Marks:
-    """The marks of all tests: of this run when it has them all, else collected by another process."""
-    if not session.config.option.keyword and not session.config.option.markexpr:
-        files = {item.path for item in session.items}
-        if files >= set((ROOT / "tests").rglob("test_*.py")):
-            marks = Marks()
-            marks.pytest_collection_finish(session)
-            return marks
-    code = "import json; from tests.rows import collect, ROOT; m = collect(str(ROOT / 'tests')); print(json.dumps([m.shown, m.wrong]))"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 0, done.stderr
-    shown, wrong = json.loads(done.stdout.splitlines()[-1])
-    return Marks({row: [tuple(test) for test in tests] for row, tests in shown.items()}, wrong)
-
-
-def test_every_row_is_shown_at_the_level_that_its_evidence_asks_for(
-    request: pytest.FixtureRequest,
-) -> None:
-    rows, partly = read(PAGE.read_text())
-    assert problems(rows, partly, _marks(request.session)) == []
 
 
 def test_the_page_lists_the_rows_of_the_issue() -> None:

@@ -45,6 +45,7 @@ def test_a_path_with_other_letters_is_taken(tmp_path: Path, name: str) -> None:
     assert (tmp_path / name / "runs").is_dir()
 
 
+@pytest.mark.real
 def test_up_and_manage_refuse_an_odd_path_in_one_sentence(tmp_path: Path) -> None:
     for argv in (("up", "--port", "0"), ("manage", "check")):
         refused = lab(*argv, state=tmp_path / "a#{pid}b")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -12,6 +13,11 @@ import pytest
 
 from tests.house.product import LAB, ROOT, lab
 from tests.patience import PATIENCE
+
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.quick("the door of every command, shown in milliseconds"),
+]
 
 GOOD_PYTHON = '#!/bin/sh\ncase "$*" in *version_info\\[:2\\]*) echo 3.12;; esac\n'
 SAYS_WHAT_IT_GOT = (
@@ -177,6 +183,16 @@ def test_tests_get_their_packages_and_never_the_operators_settings(clone: Clone)
     assert done.returncode == 0, done.stderr
     parallel = "-n 5 --dist loadfile --no-loadscope-reorder"
     assert done.stdout.splitlines() == [f"-m pytest {parallel} -k some words"]
+
+
+@pytest.mark.parametrize("words", ["", "--long", "--long --part 2/4", "--long --touched"])
+def test_without_names_of_tests_a_suite_runs(clone: Clone, words: str) -> None:
+    _with_uv(clone)
+    for name in ("git", "tmux", "chromium"):
+        clone.tool(name, "#!/bin/sh\n")
+    done = clone.run("test", *words.split())
+    (said,) = done.stdout.splitlines()
+    assert re.fullmatch(r"-m tests\.run_suite --cores \d+ ?(.*)", said)[1] == words
     assert "requirements-test.txt" in clone.log.read_text()
 
 

@@ -22,6 +22,7 @@ print(gc.isenabled(), gc.get_freeze_count() > 50_000, len(gc.get_objects()), "re
 """
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     "loading",
     [
@@ -105,6 +106,7 @@ def test_the_web_process_loads_the_api_once_a_program_asks_and_nothing_that_it_n
     assert asked == ["/api/v1/openapi.json", "True"]
 
 
+@pytest.mark.real
 def test_a_web_server_at_rest_is_not_woken_for_a_log_that_nobody_reads() -> None:
     script = (
         "from labsite.web import bounds\n"
@@ -122,6 +124,7 @@ def test_a_web_server_at_rest_is_not_woken_for_a_log_that_nobody_reads() -> None
     assert done.stdout == "0\n"
 
 
+@pytest.mark.real
 def test_optional_packages_are_left_out_of_one_import_and_there_again_afterwards() -> None:
     script = (
         "import sys\n"
@@ -141,6 +144,7 @@ def test_optional_packages_are_left_out_of_one_import_and_there_again_afterwards
     assert done.stdout.split("\n") == ["left out", "wave True", ""]
 
 
+@pytest.mark.real
 def test_methods_of_a_dataclass_that_are_made_later_are_those_it_always_has() -> None:
     script = (
         "import copy\n"

@@ -23,7 +23,10 @@ from tests import prepared
 from tests.house.product import lab
 from tests.web.daphne_fixture import Served
 
-pytestmark = pytest.mark.skipif(bool(chosen()), reason="the dumps are SQLite's")
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(bool(chosen()), reason="the dumps are SQLite's"),
+]
 
 DUMPS = Path(__file__).parent / "older"
 KEY = {"LAB_SECRET_KEY": "older-folder-key"}
@@ -96,6 +99,7 @@ def _schema(state: Path) -> dict[str, list[str]]:
         }
 
 
+@pytest.mark.real
 def test_each_row_is_as_it_was(older: Older) -> None:
     assert older.done.returncode == 0, older.done.stderr
     after = _rows(older.state)

@@ -50,7 +50,9 @@ def kind(request: pytest.FixtureRequest) -> str:
     return getattr(request, "param", "file")
 
 
-on_each = pytest.mark.parametrize("kind", ["file", "redis"], indirect=True)
+on_each = pytest.mark.parametrize(
+    "kind", ["file", pytest.param("redis", marks=pytest.mark.real)], indirect=True
+)
 
 
 @pytest.fixture

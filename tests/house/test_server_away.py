@@ -12,9 +12,12 @@ from tests.house.product import Product, lab, until
 from tests.web.daphne_fixture import Served
 from tests.web.socket_client import SocketClient
 
-pytestmark = pytest.mark.skipif(
-    postgres.programs() is None, reason="PostgreSQL's server programs are not installed"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        postgres.programs() is None, reason="PostgreSQL's server programs are not installed"
+    ),
+    pytest.mark.real,
+]
 
 FACTS = """
 from django.db import connections

@@ -43,6 +43,7 @@ def test_a_childs_end_is_told_in_words() -> None:
     assert supervisor.how_it_ended(-9) == "was ended by SIGKILL"
 
 
+@pytest.mark.real
 def test_the_supervisor_does_not_import_django() -> None:
     code = "import sys; sys.argv = ['manage.py', 'up', '--help']; import manage, labsite.supervisor; print([m for m in sys.modules if m.split('.')[0] in ('django', 'huey', 'channels')])"
     done = subprocess.run(
@@ -82,6 +83,7 @@ def _line(process: subprocess.Popen[str]) -> str:
     return process.stdout.readline().strip()
 
 
+@pytest.mark.real
 def test_a_second_ctrl_c_ends_a_stubborn_child_at_once(tmp_path: Path) -> None:
     process = _supervise(tmp_path, STUBBORN)
     said = {_line(process), _line(process)}
@@ -96,6 +98,7 @@ def test_a_second_ctrl_c_ends_a_stubborn_child_at_once(tmp_path: Path) -> None:
     process.communicate()
 
 
+@pytest.mark.real
 def test_a_child_that_crashes_again_and_again_is_started_ever_later(tmp_path: Path) -> None:
     process = _supervise(tmp_path, "raise SystemExit(3)")
     assert process.stderr is not None
@@ -108,6 +111,7 @@ def test_a_child_that_crashes_again_and_again_is_started_ever_later(tmp_path: Pa
     ]
 
 
+@pytest.mark.real
 def test_a_killed_supervisor_takes_its_child_along(tmp_path: Path) -> None:
     process = _supervise(tmp_path, "import time; time.sleep(600)")
     pid = int(_line(process))

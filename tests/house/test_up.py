@@ -178,6 +178,7 @@ def _refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
         assert word in done.stderr
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("missing", ["git", "tmux"])
 def test_a_missing_program_is_one_sentence(tmp_path: Path, missing: str) -> None:
     tools = tmp_path / "tools"
@@ -219,6 +220,7 @@ def test_a_queue_that_somebody_else_holds_is_one_sentence(used: Path) -> None:
         _refused(lab("up", "--port", "0", state=used), str(queue), "locked", "then start again")
 
 
+@pytest.mark.real
 def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -228,11 +230,13 @@ def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
         _refused(lab("up", state=tmp_path / "state", LAB_PORT=port), port, "--port")
 
 
+@pytest.mark.real
 def test_a_state_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     _refused(lab("up", state=tmp_path / "file" / "state"), "LAB_STATE_DIR")
 
 
+@pytest.mark.real
 def test_a_host_that_is_not_this_machine_is_one_sentence(tmp_path: Path) -> None:
     _refused(
         lab("up", "--port", "0", "--host", "192.0.2.1", state=tmp_path / "state"),
@@ -241,6 +245,7 @@ def test_a_host_that_is_not_this_machine_is_one_sentence(tmp_path: Path) -> None
     )
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("name", "value"), [("LAB_PORT", "many"), ("LAB_PORT", "70000"), ("LAB_HTTPS", "perhaps")]
 )
@@ -268,6 +273,7 @@ def test_behind_tls_the_agents_command_is_not_sent_to_another_address_and_all_en
     until(lambda: all(is_gone(pid) for pid in children.values()))
 
 
+@pytest.mark.real
 def test_a_setting_that_makes_the_product_quietly_wrong_stops_the_start(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong_settings.py"
     wrong.write_text("from labsite.settings import *\nHUEY.immediate = True\n")
@@ -298,6 +304,7 @@ def test_web_and_worker_of_one_folder_can_be_started_apart(start: Start, used: P
 APART = {"LAB_DATABASE_URL": "", "LAB_REDIS_URL": "", "LAB_WEB_URL": ""}
 
 
+@pytest.mark.real
 @pytest.mark.any_database
 @pytest.mark.parametrize(
     ("argv", "more", "words"),

@@ -130,6 +130,7 @@ def test_long_lists_have_pages_that_keep_the_filter(
     assert 'href="?label=bug"' in second
 
 
+@pytest.mark.long
 def test_an_empty_list_says_what_to_do(anna: Client, vera: Client, at: str) -> None:
     assert "Write an issue" in main(anna.get(at))
     assert "ready-for-agent" in main(anna.get(at))
@@ -144,6 +145,7 @@ def test_a_running_issue_leads_to_its_run(anna: Client, project: Project, at: st
     assert f'href="/runs/{run.pk}/"' in main(anna.get(at))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [1, 50])
 def test_lists_cost_the_same_for_one_row_and_for_fifty(
     anna: Client, project: Project, at: str, rows: int, django_assert_num_queries: Any
@@ -157,6 +159,7 @@ def test_lists_cost_the_same_for_one_row_and_for_fifty(
         assert main(anna.get(at)).count('class="pill live"') == rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [1, 50])
 def test_one_issue_costs_the_same_for_one_comment_and_for_fifty(
     anna: Client, project: Project, at: str, rows: int, django_assert_num_queries: Any
@@ -222,6 +225,7 @@ def test_an_unknown_label_is_refused_at_its_field(anna: Client, at: str) -> None
     assert "There is no label “nope” in this project." in html
 
 
+@pytest.mark.long
 @pytest.mark.row("X-14", level="contract")
 def test_hostile_text_is_shown_as_text_everywhere(anna: Client, project: Project, at: str) -> None:
     Label.objects.create(root_id=int(project.tracker_root), name=EVIL[:60])
@@ -245,6 +249,7 @@ def test_hostile_text_is_shown_as_text_everywhere(anna: Client, project: Project
     assert Issue.objects.get().title == EVIL
 
 
+@pytest.mark.long
 @pytest.mark.row("X-14", level="contract")
 def test_a_title_of_ten_thousand_letters_does_not_break_a_page(anna: Client, at: str) -> None:
     title = ("<b>" + "word " * 2000)[:10_000].strip()

@@ -70,6 +70,7 @@ def test_a_comment_is_written_once_in_the_name_of_who_wrote_it(
     assert not Sent.objects.exists()
 
 
+@pytest.mark.postgres
 def test_the_same_words_wait_while_they_are_being_sent(
     world: World, far: Far, project: Project
 ) -> None:

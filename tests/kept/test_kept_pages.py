@@ -100,6 +100,7 @@ def test_one_fact_that_cannot_be_read_blanks_only_itself(
     assert "2 unpushed" in shown
 
 
+@pytest.mark.long
 @pytest.mark.row("LAB-122", level="contract")
 def test_a_list_that_fails_is_an_error_and_an_empty_one_says_so(
     anna: Client, world: World, project: Project, at: str
@@ -115,6 +116,7 @@ def test_a_list_that_fails_is_an_error_and_an_empty_one_says_so(
     assert "Nothing is parked" in text_of(anna.get(at))
 
 
+@pytest.mark.long
 @pytest.mark.row("LAB-117", "LAB-116", level="contract")
 def test_pages_show_the_stored_number_and_never_ask_git(
     anna: Client, world: World, project: Project

@@ -206,6 +206,7 @@ def test_the_token_dies_with_the_run(session: Session, desk: Desk) -> None:
     assert not IssueComment.objects.exists()
 
 
+@pytest.mark.real
 def test_outside_a_session_it_says_so(tmp_path: Path) -> None:
     session = Session(tmp_path / "s")
     (Path(session.env["LAB_RUN_FOLDER"]) / "token").unlink()

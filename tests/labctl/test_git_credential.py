@@ -41,6 +41,7 @@ def git_in(session: Session, env: Mapping[str, str], settings: str = "") -> Cred
     return ask
 
 
+@pytest.mark.real
 @pytest.mark.row("X-05", level="real")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(

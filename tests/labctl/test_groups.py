@@ -119,6 +119,7 @@ def sent(agent: Client, address: str, **content: Any) -> Any:
     return agent.post(f"/agent/groups{address}", json.dumps(content), "application/json")
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db
 def test_a_request_that_is_sent_again_changes_nothing_more(agent: Client, run: Run) -> None:
     new = {"name": "g", "tasks": [{"subject": "one"}]}

@@ -86,6 +86,7 @@ def test_a_completed_task_leaves_its_signal_and_asks_for_a_look(folder, call, tm
     assert names(folder) == [".expected", "1.done", "inscription.json"]
 
 
+@pytest.mark.real
 @pytest.mark.row("RUNE-66", "RUNE-67", "RUNE-78", level="real")
 def test_the_command_leaves_the_sentinel_with_the_last_task(folder, tmp_path):
     session = Session(tmp_path / "s", more={"LAB_SIGNALS": str(folder.parent)})
@@ -97,6 +98,7 @@ def test_the_command_leaves_the_sentinel_with_the_last_task(folder, tmp_path):
     assert [s.task for s in SIGNALS.done(folder)] == ["1", "2", "3"]
 
 
+@pytest.mark.real
 @pytest.mark.row("RUNE-78", "RUNE-67", level="real")
 def test_twenty_programs_that_complete_at_once_leave_twenty_signals_and_one_sentinel(tmp_path):
     folder = Paths(tmp_path).signals("demo", "reviewers")
@@ -376,6 +378,7 @@ with opened(sys.argv[1]) as at:
 """
 
 
+@pytest.mark.real
 @pytest.mark.row("RUNE-81", level="real")
 def test_a_writer_that_crashed_is_told_from_one_that_never_ran(folder):
     env = {**os.environ, "LAB_SIGNALS": str(folder.parent)}

@@ -13,6 +13,8 @@ import pytest
 from tests.labctl.session import Said, Session
 from tests.patience import PATIENCE
 
+pytestmark = [pytest.mark.real, pytest.mark.quick("an agent's own hooks, shown in milliseconds")]
+
 STOP = {
     "session_id": "6b8c8d47",
     "transcript_path": "/home/anna/.claude/projects/demo/6b8c8d47.jsonl",

@@ -19,6 +19,8 @@ from labctl.client import PATIENCE, Client, Failed
 from tests.labctl.session import COMMAND, Session
 from tests.ports import free_port
 
+pytestmark = pytest.mark.real
+
 ISSUES = {"issues": [{"key": "1", "title": "One", "labels": []}]}
 
 

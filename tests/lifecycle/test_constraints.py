@@ -10,6 +10,8 @@ from runs.models import Run, Settings
 from tests import make
 from tests.fakes import START
 
+pytestmark = pytest.mark.postgres
+
 
 def _refused(**changes):
     run = make.a_run(make.a_project())

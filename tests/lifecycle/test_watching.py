@@ -194,6 +194,7 @@ def test_ticks_during_a_slow_one_are_skipped_and_one_after_its_lease_reaps_alone
     assert run.outcome == "succeeded"
 
 
+@pytest.mark.postgres
 @pytest.mark.row("LAB-17", level="contract")
 def test_two_ticks_never_overlap_even_in_four_threads(world):
     for key in ("1", "2", "3"):

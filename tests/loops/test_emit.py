@@ -13,6 +13,8 @@ from labctl import loop_events
 from runs.loops import events
 from tests.labctl.session import Session
 
+pytestmark = [pytest.mark.real, pytest.mark.quick("an agent's own command, shown in milliseconds")]
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:

@@ -75,6 +75,7 @@ def test_a_loop_with_a_prompt_of_its_own_idles_until_a_person_writes(world):
     assert "one more thing" in desk.step(1, 1).content["prompt"]
 
 
+@pytest.mark.postgres
 @pytest.mark.row("C-50", level="contract")
 def test_whoever_asks_while_another_one_is_answered_is_told_of_the_issue_that_was_taken(world):
     """The first question is answered, and its issue begun, while the second is on its way."""

@@ -55,6 +55,7 @@ with transaction.atomic():
 """
 
 
+@pytest.mark.quick("a loop in a real browser")
 @pytest.mark.row("X-18", "RALPH-79", "RALPH-83", level="browser")
 def test_turns_come_in_and_guidance_goes_out_on_the_open_page(served: Served, tab: Tab) -> None:
     run = served.do(BEGIN)

@@ -20,6 +20,8 @@ from tests.loops.playing import END, Runner, turn
 from tests.patience import PATIENCE
 from tests.ports import free_port
 
+pytestmark = pytest.mark.real
+
 NAME = "demo~1~afk-7"
 STUBBORN = "trap '' TERM INT HUP; echo $$ > $HERE/begun; while :; do sleep 0.05; done"
 STRAY = (

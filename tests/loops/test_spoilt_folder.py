@@ -25,6 +25,7 @@ def runner(tmp_path: Path) -> Iterator[Runner]:
     made.close()
 
 
+@pytest.mark.real
 def test_of_two_runners_in_one_folder_the_second_ends_and_touches_nothing(runner):
     agent = "touch $HERE/begun; until [ -e $HERE/go ]; do sleep 0.02; done"
     site = runner.play(turn(1, agent))
@@ -40,6 +41,7 @@ def test_of_two_runners_in_one_folder_the_second_ends_and_touches_nothing(runner
     assert [(one["exit_code"], one["trouble"]) for one in site.results] == [(0, "")]
 
 
+@pytest.mark.real
 def test_a_runner_that_replaced_itself_still_has_its_loop(runner):
     agent = "touch $HERE/begun; until [ -e $HERE/go ]; do sleep 0.02; done"
     runner.play({"do": "restart", "generation": 2}, turn(1, agent, generation=2))
@@ -72,6 +74,7 @@ def test_a_result_that_labsite_would_refuse_for_ever_is_none(tmp_path, said):
     assert LoopFolder(str(tmp_path)).newest() == (0, None)
 
 
+@pytest.mark.real
 def test_a_note_of_what_runs_without_its_time_makes_no_turn_of_decades(runner):
     (runner.loop / "1-1").mkdir(parents=True)
     (runner.loop / "1-1" / "output").write_text("half")
@@ -81,6 +84,7 @@ def test_a_note_of_what_runs_without_its_time_makes_no_turn_of_decades(runner):
     assert [one["seconds"] for one in site.results] == [0.0]
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
 def test_nothing_in_the_way_holds_up_the_end_of_a_long_output(tmp_path, make):
     make(tmp_path / "output.part")
@@ -111,6 +115,7 @@ def test_an_output_that_does_not_go_onto_the_disk_twice_leaves_nothing_beside_it
     assert [one.name for one in tmp_path.iterdir()] == ["output"]
 
 
+@pytest.mark.real
 def test_an_event_of_which_only_a_part_went_onto_the_disk_is_not_told_and_spoils_no_other(tmp_path):
     file = tmp_path / "events.jsonl"
     script = (

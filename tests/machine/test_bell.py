@@ -34,6 +34,10 @@ class HeardBell:
         self.looks.append(project)
 
 
+# They start a server, or try to reach one.
+REDIS = [pytest.param(kind, marks=pytest.mark.real) for kind in ("redis", "redis that is away")]
+
+
 @pytest.fixture
 def paths() -> Iterator[Paths]:
     with tempfile.TemporaryDirectory(prefix="lab-bell-") as folder:
@@ -42,7 +46,7 @@ def paths() -> Iterator[Paths]:
         yield made
 
 
-@pytest.fixture(params=["fake", "datagrams", "redis", "redis that is away"])
+@pytest.fixture(params=["fake", "datagrams", *REDIS])
 def bell(request: pytest.FixtureRequest, paths: Paths) -> Bell:
     if request.param == "fake":
         return HeardBell()
@@ -53,7 +57,7 @@ def bell(request: pytest.FixtureRequest, paths: Paths) -> Bell:
     return RedisBell(paths, _link(f"unix://{paths.state}/nobody.sock", paths, "here"))
 
 
-@pytest.fixture(params=["datagrams", "redis", "redis that is away"])
+@pytest.fixture(params=["datagrams", *REDIS])
 def real(request: pytest.FixtureRequest, paths: Paths) -> DatagramBell:
     """On the machine itself each rings alike, whatever becomes of Redis."""
     if request.param == "datagrams":

@@ -15,6 +15,8 @@ from tests.fakes import FakeRepos
 from tests.pulls.test_comparing_contract import RealHistory
 from tests.real import git
 
+pytestmark = [pytest.mark.real, pytest.mark.quick("contract of the fake and the real git")]
+
 PRIDE = {"app.py": "one\ntwo\nthree\n", "old.txt": "gone\n"}
 
 

@@ -15,6 +15,8 @@ from tests.house.product import until
 from tests.late_watch import LateWatch
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.real
+
 
 def _python(code: str) -> list[str]:
     return [sys.executable, "-c", code]

@@ -14,6 +14,8 @@ from runs.pulls import patches
 from tests.fakes import FakeRepos
 from tests.real import a_checkout, git
 
+pytestmark = [pytest.mark.real, pytest.mark.quick("contract of the fake and the real git")]
+
 
 @pytest.fixture(params=["fake", pytest.param("real", id="git")])
 def repos(request, tmp_path):

@@ -11,6 +11,8 @@ from runs.core.ports import SeamError, Taken
 from tests.fakes import FakeRepos
 from tests.real import a_checkout, git
 
+pytestmark = [pytest.mark.real, pytest.mark.quick("contract of the fake and the real git")]
+
 REF = f"{RESCUES}20261121T120000-ab12-afk-7"
 
 

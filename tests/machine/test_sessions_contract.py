@@ -22,6 +22,8 @@ from tests.fakes import FakeClock, FakeSessions
 from tests.house.product import until
 from tests.patience import PATIENCE
 
+pytestmark = [pytest.mark.real, pytest.mark.quick("contract of the fake and the real tmux")]
+
 IDLE = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 

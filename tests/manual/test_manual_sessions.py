@@ -264,6 +264,7 @@ def test_a_session_that_could_not_be_ended_is_ended_later(world: World, project:
     assert row.settled_at is not None
 
 
+@pytest.mark.postgres
 def test_the_database_refuses_two_of_one_label_and_an_end_without_moment(project: Project) -> None:
     facts = {
         "project": project,

@@ -283,6 +283,7 @@ def test_a_kill_between_writing_and_asking_loses_nothing(
     assert len(titles(world)) == 1
 
 
+@pytest.mark.postgres
 def test_the_database_refuses_a_second_delivery_and_a_sending_that_nobody_sends(
     world: World, project: Project, address: NoticeAddress
 ) -> None:
@@ -314,6 +315,7 @@ def test_the_address_is_encrypted_and_in_no_text(
     assert "token77" not in kept + repr(NoticeAddress.objects.get().url)
 
 
+@pytest.mark.postgres
 @pytest.mark.parametrize(
     ("name", "url", "field"),
     [

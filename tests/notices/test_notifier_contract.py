@@ -69,7 +69,7 @@ def listener() -> Iterator[Listener]:
     made.close()
 
 
-@pytest.fixture(params=["fake", pytest.param("real", id="apprise")])
+@pytest.fixture(params=["fake", pytest.param("real", id="apprise", marks=pytest.mark.real)])
 def notifier(request: pytest.FixtureRequest) -> Notifier:
     return FakeNotifier() if request.param == "fake" else AppriseNotifier(os.environ, PATIENCE)
 
@@ -124,6 +124,7 @@ def test_a_refusal_is_told_without_the_address(real: Notifier, listener: Listene
             assert part not in str(error.value)
 
 
+@pytest.mark.long
 def test_a_service_that_drips_is_given_up_and_leaves_no_process(listener: Listener) -> None:
     listener.status = 0
     quick = AppriseNotifier(os.environ, 3.0)

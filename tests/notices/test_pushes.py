@@ -190,6 +190,7 @@ def test_answers_of_a_service_are_what_they_are(service: PushService, browser: B
         notifier.push(replace(_push(browser, inside=True), p256dh="x"))
 
 
+@pytest.mark.postgres
 def test_of_two_devices_of_one_name_the_second_is_refused_also_at_the_same_moment(
     world: World, operator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,8 @@ from tests.house.product import LAB, environment, lab
 from tests.ops.test_backup_parts import House, house
 from tests.patience import PATIENCE
 
+pytestmark = pytest.mark.real
+
 __all__ = ["house"]
 
 

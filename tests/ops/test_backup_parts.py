@@ -19,6 +19,8 @@ from labsite.doctor.lines import Status
 from runs.core.paths import Paths
 from tests.repositories import git
 
+pytestmark = pytest.mark.real
+
 
 class House:
     """A state folder made by hand: one project, one worktree with work in every state."""

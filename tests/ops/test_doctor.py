@@ -79,6 +79,7 @@ def test_beside_a_live_product_it_is_harmless_and_knows_it(start: Callable[..., 
     assert "answers nothing" in _lines(_doctor(product.state)[1], "wrong")["port"]
 
 
+@pytest.mark.real
 def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     code, checks = _doctor(tmp_path / "none")
     assert code == 0
@@ -86,6 +87,7 @@ def test_a_folder_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.real
 def test_an_empty_folder_stays_empty(tmp_path: Path) -> None:
     code, checks = _doctor(tmp_path)
     assert code == 1 or _lines(checks, "wrong") == {}
@@ -241,6 +243,7 @@ def test_django_that_cannot_start_is_one_line(used: Path, tmp_path: Path) -> Non
     assert "queue" in _lines(checks, "ok")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("argv", [["--yaml"], ["now"]])
 def test_a_wrong_call_is_status_two(tmp_path: Path, argv: list[str]) -> None:
     done = lab("doctor", *argv, state=tmp_path)

@@ -41,6 +41,7 @@ def test_a_missing_bd_is_told_with_the_projects_that_need_it(
     assert line.seen.startswith("demo, web: The command bd is not installed")
 
 
+@pytest.mark.real
 def test_a_bd_that_is_not_understood_is_told(place: Beads, monkeypatch: pytest.MonkeyPatch) -> None:
     make.a_project(tracker="beads", tracker_root=place.root)
     monkeypatch.setenv("PATH", environ(os.environ)["PATH"])

@@ -315,6 +315,7 @@ def test_people_get_a_line_each_and_a_closing_sentence() -> None:
     assert as_text([ok("a", "x")]).endswith("All 1 checks are fine.")
 
 
+@pytest.mark.long
 def test_a_check_that_fails_or_hangs_keeps_no_other_from_being_told() -> None:
     never = threading.Event()
 

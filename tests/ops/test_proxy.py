@@ -250,6 +250,7 @@ def _streams_at_once(site: Site) -> None:
     stream.close()
 
 
+@pytest.mark.real
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd-analyze here")
 def test_systemd_understands_the_units(tmp_path: Path) -> None:
     units = re.findall(r"```ini\n(.*?)```", PAGE, re.DOTALL)

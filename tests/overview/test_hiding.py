@@ -173,6 +173,7 @@ def test_the_same_press_twice_is_one_and_a_later_one_counts(
     assert anna.get("/needs/hide").status_code == 405
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_presses_at_the_same_moment_leave_one_row(world: World, project: Project) -> None:
     user = make.a_user("anna")

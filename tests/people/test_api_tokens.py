@@ -48,6 +48,7 @@ def test_a_person_has_one_living_token_of_a_name_whoever_asks(world: World) -> N
     assert ApiToken.objects.filter(user=anna, revoked_at=None).count() == 1
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_two_who_make_a_token_of_a_name_at_the_same_time_make_one(world: World) -> None:
     anna = a_user()

@@ -123,6 +123,7 @@ def test_a_wrong_form_keeps_the_link_and_says_what_to_do(
     assert setup.is_open(state.lab.paths, token)
 
 
+@pytest.mark.postgres
 @pytest.mark.every_case
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(

@@ -255,6 +255,7 @@ def test_a_removed_passkey_and_one_of_a_deactivated_person_open_nothing(
     assert Notice.objects.latest("pk").text == "passkey laptop removed"
 
 
+@pytest.mark.postgres
 def test_a_passkey_belongs_to_one_person_once(device: Device, operator: User) -> None:
     eve = make.a_user("eve", operator=False)
     for browser in (Browser(operator), Browser(eve)):

@@ -173,6 +173,7 @@ def test_the_last_admin_stays_one(
     act(world, operator.pk)
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_two_admins_who_demote_each_other_leave_one(world: World) -> None:
     ada, eve = make.a_user("ada"), make.a_user("eve")
@@ -234,6 +235,7 @@ def test_a_link_ends_after_three_days_with_a_newer_one_and_with_its_person(
         people.forget_password(world.lab, eve.pk, by="anna")
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_two_who_use_a_link_at_the_same_time_set_one_password(world: World) -> None:
     eve = people.add(world.lab, "eve", Role.VIEWER, by="anna")

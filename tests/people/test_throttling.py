@@ -109,6 +109,7 @@ def test_rows_hold_no_name_and_no_address_and_go_when_they_say_nothing(world: Wo
     assert Tries.objects.count() == 1
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_a_crowd_at_once_gets_no_more_tries_than_one_after_the_other(world: World) -> None:
     barrier = threading.Barrier(12)

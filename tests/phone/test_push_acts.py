@@ -87,6 +87,7 @@ def test_a_push_of_a_question_offers_what_is_plain(
     assert all(len(token) > 40 and token not in stored for token in tokens)
 
 
+@pytest.mark.long
 def test_a_press_answers_the_agent_without_a_log_in_and_once(
     client: Client, world: World, links: dict[str, str], waiting: Run
 ) -> None:
@@ -230,6 +231,7 @@ def test_a_device_answers_by_its_receipt(
     assert "seen" in text_of(client.get("/account/notices/"))
 
 
+@pytest.mark.postgres
 def test_many_presses_at_once_do_it_once(world: World, links: dict[str, str], waiting: Run) -> None:
     token, done = links["allow"].split("/")[-2], []
     gate = threading.Barrier(4)

@@ -179,6 +179,7 @@ def test_what_is_no_setting_is_refused(world: World) -> None:
     assert Settings.current() is not None
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_of_two_who_save_at_once_one_is_told(world: World) -> None:
     project = rows.a_tracked_project()

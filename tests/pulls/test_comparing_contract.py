@@ -14,6 +14,8 @@ from tests.fakes import FakeRepos
 from tests.patience import PATIENCE
 from tests.real import a_checkout, git
 
+pytestmark = [pytest.mark.real, pytest.mark.quick("contract of the fake and the real git")]
+
 LIMIT = 100_000
 PRIDE = {"app.py": "one\ntwo\nthree\n", "old.txt": "gone\n", "same.txt": "same\n"}
 

@@ -32,6 +32,7 @@ def review(world: World) -> Review:
     return made
 
 
+@pytest.mark.quick("review and merge on a phone")
 @pytest.mark.parametrize("scripts", [True, False], ids=["with scripts", "without scripts"])
 def test_from_review_to_merge_on_a_phone(
     open_page: OpenPage, operator: User, review: Review, scripts: bool

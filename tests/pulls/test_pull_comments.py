@@ -140,6 +140,7 @@ def test_another_tracker_and_an_unknown_pull_request_are_refused(desk: Desk) -> 
     assert pulls.comments(other, 1) == ()
 
 
+@pytest.mark.postgres
 @pytest.mark.every_case
 @pytest.mark.parametrize(
     "fields",

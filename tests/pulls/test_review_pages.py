@@ -313,6 +313,7 @@ def test_strangers_and_viewers(client: Client, vera: Client, review: Review) -> 
     assert PullComment.objects.count() == 1
 
 
+@pytest.mark.long
 def test_wrong_methods_and_unknown_things(anna: Client, review: Review) -> None:
     assert anna.get(review.at + "comment").status_code == 405
     for page in ("commits", "files", "files/1"):

@@ -32,6 +32,7 @@ pytestmark = [
     pytest.mark.skipif(
         shutil.which("redis-server") is None, reason="Redis (redis-server) is not installed"
     ),
+    pytest.mark.real,
 ]
 
 IN_A_ROW, TRIES = 7, 60

@@ -136,6 +136,7 @@ def test_a_record_that_is_written_anew_or_has_a_new_secret_is_read_from_its_begi
     assert edited(lab, claude_run) == ["f7.py"]
 
 
+@pytest.mark.long
 def test_of_thousands_of_edits_the_newest_are_kept_and_the_number_of_the_others(
     home: Any, world: World, claude_run: Run
 ) -> None:
@@ -174,6 +175,7 @@ def test_a_step_is_one_press_away_and_all_of_them_on_a_page(anna: Client, world:
     assert "a small &lt;step&gt;" in text_of(anna.get(f"/runs/{run.pk}/timeline/"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [1, 10_000])
 def test_a_long_run_costs_as_many_queries_and_bounded_reading(
     anna: Client,

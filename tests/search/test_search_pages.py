@@ -94,6 +94,7 @@ def test_numbers_projects_and_other_words_find(house: Project) -> None:
     assert found("a_d") == []
 
 
+@pytest.mark.long
 def test_what_somebody_may_not_see_or_do_is_not_found(
     house: Project, client: Client, viewer: User
 ) -> None:
@@ -114,6 +115,7 @@ def _url(page: str, ids: tuple[int, ...]) -> str:
     return reverse(f"runs:{page}", args=ids)
 
 
+@pytest.mark.long
 def test_every_page_that_search_knows_is_there(
     house: Project, client: Client, operator: User
 ) -> None:
@@ -200,6 +202,7 @@ def test_odd_words_are_only_words(client: Client, operator: User, world: World, 
     assert 'value="<b>' not in text_of(page)
 
 
+@pytest.mark.long
 def test_the_sheet_lists_every_key_that_leads_somewhere(
     house: Project, client: Client, operator: User
 ) -> None:

@@ -118,6 +118,7 @@ def filled(world: World) -> Project:
     return project
 
 
+@pytest.mark.long
 @settings(
     max_examples=40,
     deadline=None,

@@ -44,6 +44,7 @@ def made(story, script: str, mode: str = "one_shot") -> None:
     story.shell(MADE.format(script=script, mode=mode))
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("argv", [[], ["try"], ["look", "x"], ["try", "x", "--fast"]])
 def test_wrong_arguments_end_it_with_two_before_anything_was_made(tmp_path, argv):
     refuses(tmp_path / "state", "agent", *argv, says="usage: ./lab agent")

@@ -29,6 +29,7 @@ def loop(story) -> Iterator[Callable[..., Command]]:
         yield go
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("argv", "text"),
     [

@@ -42,6 +42,7 @@ def _make_demo(story) -> None:  # type: ignore[no-untyped-def]
     )
 
 
+@pytest.mark.quick("the main job: demo issue to a finished run in a real browser")
 @pytest.mark.row("X-18", "X-17", "X-16", "LAB-53", level="browser")
 @pytest.mark.row("LAB-21", "LAB-37", "LAB-38", "LAB-41", level="browser")
 @pytest.mark.row("LAB-46", "LAB-52", "LAB-56", level="browser")

@@ -13,9 +13,12 @@ from tests.house.product import Product, until
 from tests.real import a_checkout, git
 from tests.story.conftest import Story
 
-pytestmark = pytest.mark.skipif(
-    postgres.programs() is None, reason="PostgreSQL's server programs are not installed"
-)
+pytestmark = [
+    pytest.mark.skipif(
+        postgres.programs() is None, reason="PostgreSQL's server programs are not installed"
+    ),
+    pytest.mark.real,
+]
 
 AGENT = """
 echo 'hello again' >> hello.txt

@@ -44,6 +44,7 @@ def validate(story) -> Iterator[Callable[..., Command]]:
         yield go
 
 
+@pytest.mark.real
 @pytest.mark.row("MALA-V-68", "MALA-V-69", "MALA-V-71", level="real")
 @pytest.mark.parametrize(
     ("argv", "text"),

@@ -48,6 +48,7 @@ def wait(story) -> Iterator[Callable[..., Command]]:
         yield go
 
 
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("argv", "text"),
     [

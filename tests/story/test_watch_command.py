@@ -90,6 +90,7 @@ def sessions(story, name: str) -> list[str]:
     return [one for one in story.sessions() if one.startswith(f"{name}~")]
 
 
+@pytest.mark.real
 @pytest.mark.row("MALA-W-40", "MALA-W-41", "MALA-W-42", "MALA-W-43", "MALA-W-69", level="real")
 @pytest.mark.parametrize(
     ("argv", "text"),
@@ -164,6 +165,7 @@ def test_it_works_off_what_is_ready_with_a_worker_of_its_own_and_exits_with_noug
     until(lambda: not alive(story))
 
 
+@pytest.mark.real
 @pytest.mark.row("MALA-W-72", "C-44", level="real")
 def test_a_failed_issue_is_code_one_with_its_own_reason(running, beside):
     set_up(running, "failing", WORK, "print here; sleep 12; exit 3")
@@ -175,6 +177,7 @@ def test_a_failed_issue_is_code_one_with_its_own_reason(running, beside):
     assert "2 completed: 1 passed, 1 failed" in command.out
 
 
+@pytest.mark.real
 @pytest.mark.row("MALA-W-68", "MALA-W-35", level="real")
 def test_a_failed_validation_is_code_one(running, beside):
     set_up(running, "wrong", WORK, checks="false", fix_attempts=0)
@@ -185,6 +188,7 @@ def test_a_failed_validation_is_code_one(running, beside):
     assert "1: validation failed" in command.out
 
 
+@pytest.mark.real
 @pytest.mark.row("MALA-W-71", "MALA-W-46", "MALA-W-53", level="real")
 @pytest.mark.row("MALA-W-70", "MALA-W-57", level="real")
 def test_ctrl_c_while_idle_ends_it_at_once_with_130_and_three_failed_polls_with_three(
@@ -226,6 +230,7 @@ def test_ctrl_c_while_it_works_waits_for_the_run_and_its_validation(story, watch
     assert "started again" not in command.err  # Ctrl-C reached the command alone
 
 
+@pytest.mark.real
 @pytest.mark.row("MALA-W-47", level="real")
 def test_ctrl_c_during_a_validation_lets_it_come_to_its_end(running, beside):
     set_up(running, "slow", WORK, checks="sleep 6")
@@ -238,6 +243,7 @@ def test_ctrl_c_during_a_validation_lets_it_come_to_its_end(running, beside):
     assert "validated  passed" in command.out
 
 
+@pytest.mark.real
 @pytest.mark.row("MALA-W-50", level="real")
 def test_ctrl_c_twice_interrupts_the_runs(running, beside):
     set_up(running, "twice", IDLE)
@@ -253,6 +259,7 @@ def test_ctrl_c_twice_interrupts_the_runs(running, beside):
     assert sessions(running, "twice") == []
 
 
+@pytest.mark.real
 @pytest.mark.row("MALA-W-51", level="real")
 def test_ctrl_c_three_times_kills_an_agent_that_does_not_listen(running, beside):
     set_up(running, "thrice", WORK)
@@ -268,6 +275,7 @@ def test_ctrl_c_three_times_kills_an_agent_that_does_not_listen(running, beside)
     assert sessions(running, "thrice") == []
 
 
+@pytest.mark.real
 def test_with_a_running_product_it_starts_nothing_and_killing_it_ends_no_session(running, beside):
     set_up(running, "stays")
     command = beside("stays", "--watch")

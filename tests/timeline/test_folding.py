@@ -20,6 +20,8 @@ from runs.timeline.folding import Folding
 from tests import make
 from tests.fakes import World
 
+pytestmark = pytest.mark.postgres
+
 OLD = timedelta(days=8)
 AT = datetime(2026, 11, 1, tzinfo=UTC)
 

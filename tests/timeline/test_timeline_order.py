@@ -20,7 +20,7 @@ from tests import make
 from tests.fakes import START
 from tests.patience import PATIENCE
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgres]
 on_server = pytest.mark.skipif(
     connection.vendor != "postgresql",
     reason="SQLite has one writer at a time, so entries cannot overtake each other",

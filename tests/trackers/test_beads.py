@@ -27,6 +27,8 @@ from trackers.beads.adapter import BeadsTracker
 from trackers.beads.command import Ended
 from trackers.keys import KeyRule, is_key, rule_of
 
+pytestmark = pytest.mark.real
+
 AT = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 LABEL = "ready-for-agent"
 

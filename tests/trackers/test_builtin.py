@@ -38,6 +38,7 @@ def test_issues_and_pull_requests_share_one_row_of_numbers(root: str) -> None:
     assert an_issue(other) == 1
 
 
+@pytest.mark.postgres
 def test_a_refused_pull_request_uses_up_no_number(root: str) -> None:
     store.create_pull(root, A_PULL, at=AT)
     with pytest.raises(Refused):
@@ -120,6 +121,7 @@ def test_an_edit_keeps_number_state_and_comments(root: str) -> None:
     assert issue.comments.get().body == "keep me"
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_many_writers_at_once_get_numbers_without_gap_or_clash() -> None:
     root = store.create_root("demo")
@@ -153,6 +155,7 @@ def test_many_writers_at_once_get_numbers_without_gap_or_clash() -> None:
     assert sorted(used) == list(range(1, 31))
 
 
+@pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_two_agents_that_ask_at_once_get_one_open_pull_request() -> None:
     root = store.create_root("demo")

@@ -299,6 +299,7 @@ def test_a_new_pull_request_is_open_and_listed(pulled: World) -> None:
     )
 
 
+@pytest.mark.postgres
 @pytest.mark.row("LAB-35", level="contract")
 def test_a_branch_has_one_open_pull_request_and_any_number_of_ended_ones(pulled: World) -> None:
     world = pulled

@@ -131,6 +131,7 @@ def test_a_server_behind_another_name_links_to_that_name(gitea: Gitea) -> None:
     assert first.links["next"]["url"].startswith("https://inside.test:3000/api/v1/repos/")
 
 
+@pytest.mark.real
 @pytest.mark.parametrize("style", STYLES)
 def test_merges_are_made_in_the_repository_behind_it(style: str, tmp_path: Path) -> None:
     forge: Double = STYLES[style]()

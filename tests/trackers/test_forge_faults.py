@@ -263,6 +263,7 @@ def test_a_long_list_is_read_to_its_end_although_a_proxy_drops_headers(
     assert len(world.tracker.queues({root: READY})[root] or ()) == 231
 
 
+@pytest.mark.long
 @pytest.mark.row("X-03", level="contract")
 def test_a_server_that_gives_small_pages_is_read_to_its_end(world: ForgeWorld) -> None:
     """None while a long history is still being read, and never an answer that lacks some."""
@@ -351,6 +352,7 @@ def test_a_redirect_to_another_place_is_not_followed(world: ForgeWorld) -> None:
 # Secrets.
 
 
+@pytest.mark.long
 @pytest.mark.row("X-05", level="contract")
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_token_is_in_no_error_and_in_no_log(

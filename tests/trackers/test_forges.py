@@ -294,6 +294,7 @@ def test_what_changes_behind_the_first_page_is_noticed(stand: Stand) -> None:
     assert heads(stand.pulls("afk/7")) == [("afk/7", "merged")]
 
 
+@pytest.mark.long
 def test_more_change_than_is_read_back_is_still_exact(stand: Stand) -> None:
     ours = stand.repo.pull("afk/7")
     for number in range(120):

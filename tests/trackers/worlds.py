@@ -255,7 +255,5 @@ WORLDS = {
 }
 # Only the built-in tracker keeps its things in the database; the others' are in memory, files and
 # forges, so that they show nothing more on PostgreSQL.
-EACH = [
-    pytest.param(name, marks=[] if name == "builtin" else pytest.mark.any_database)
-    for name in WORLDS
-]
+_MARKS = {"builtin": [], "beads": [pytest.mark.any_database, pytest.mark.real]}
+EACH = [pytest.param(name, marks=_MARKS.get(name, [pytest.mark.any_database])) for name in WORLDS]

@@ -308,6 +308,7 @@ _ANY_LINE = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.long
 @settings(max_examples=200, deadline=None)
 @given(
     kind=st.sampled_from([CLAUDE, CODEX]),

@@ -26,6 +26,8 @@ from tests.house.product import is_gone, until
 from tests.late_watch import LateWatch
 from tests.patience import PATIENCE
 
+pytestmark = [pytest.mark.real, pytest.mark.quick("contract of the fake and the real processes")]
+
 MARK = "validation-of-a-test"
 
 

@@ -11,7 +11,7 @@ from runs.models import Fixer, Validation, WatchSession
 from tests import make
 from tests.fakes import START
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.postgres]
 
 
 def a_session() -> WatchSession:

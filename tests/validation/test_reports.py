@@ -188,6 +188,7 @@ def test_an_encoding_that_no_parser_reads_is_no_report(encoding: str) -> None:
             read(raw)
 
 
+@pytest.mark.long
 def test_a_report_that_names_places_without_end_is_read_in_little_time() -> None:
     """A file is looked for below each source once: the two multiplied would take hours."""
     sources = b"".join(b"<source>/s%d</source>" % n for n in range(20_000))
@@ -212,6 +213,7 @@ def test_a_junit_report_that_is_none_says_so() -> None:
             reports.read_junit(data)
 
 
+@pytest.mark.long
 def test_a_large_report_is_read_in_little_memory() -> None:
     line = b'<line number="1" hits="1"/>'
     data = b"<coverage><packages><class filename='a'><lines>" + line * 100_000

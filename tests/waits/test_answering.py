@@ -157,6 +157,7 @@ def test_a_choice_is_pressed_once_and_told_with_the_persons_name(world, waiting)
     assert len(world.sessions.typed) == 1
 
 
+@pytest.mark.postgres
 def test_of_many_people_who_press_at_once_one_is_let_through(world, waiting):
     def press(mine: Run, name: str) -> None:
         acts.choose(world.lab, mine, 1, **seen(waiting), by=name)

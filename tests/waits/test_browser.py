@@ -34,6 +34,7 @@ def test_a_wait_for_a_word_is_accessible_and_fits(
     assert looks(open_page(f"/runs/{idle.pk}/", operator), "waits text") == []
 
 
+@pytest.mark.quick("an answer given on a phone")
 def test_a_permission_is_given_from_a_phone(
     open_page: OpenPage, operator: User, world: World, waiting: Run
 ) -> None:

@@ -44,6 +44,7 @@ def test_the_key_is_pressed_once_and_told_with_the_persons_name(world, run):
     assert len(world.sessions.typed) == 1
 
 
+@pytest.mark.postgres
 def test_of_many_people_who_press_at_once_one_is_let_through(world, run):
     def press(mine: Run, name: str) -> None:
         acts.interrupt(world.lab, mine, by=name)

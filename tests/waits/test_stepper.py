@@ -290,6 +290,7 @@ def test_an_agent_that_is_started_again_waits_for_nothing_of_before(run):
     assert [forgotten[name] for name in ("waits_at", "asked_at", "screen_at")] == [None] * 3
 
 
+@pytest.mark.postgres
 def test_a_wait_without_a_time_is_refused_by_the_database(run):
     with pytest.raises(IntegrityError), transaction.atomic():
         Run.objects.filter(pk=run.pk).update(waits=Wait.IDLE, waits_at=None)
@@ -306,6 +307,7 @@ def test_a_tick_that_lost_the_race_tells_nothing(world, run):
     assert told(NoticeKind.RUN_WAITS) == []
 
 
+@pytest.mark.postgres
 def test_a_tracker_that_blocks_delays_no_need(world, run):
     """It is told before anything outside is asked, and the next one before anything is started."""
     hears(world, run, BASH)

@@ -96,6 +96,7 @@ steps = some.lists(
 )
 
 
+@pytest.mark.long
 @hypothesis.settings(max_examples=DAYS, derandomize=True, deadline=None)
 @hypothesis.given(steps=steps)
 def test_no_order_of_events_breaks_a_promise(

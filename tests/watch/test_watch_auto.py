@@ -54,6 +54,7 @@ def test_the_switch_s_session_polls_at_the_launch_interval_and_others_at_theirs(
     assert day.wait(10).polls == heard + 2
 
 
+@pytest.mark.long
 @pytest.mark.row("C-28", level="contract")
 def test_an_idle_switch_tells_nothing_but_its_page(world: World) -> None:
     day = Day(world)

@@ -56,6 +56,7 @@ def test_an_idle_notice_is_pushed_to_the_open_page(served: Served, tab: Tab) -> 
     assert page.complaints == []
 
 
+@pytest.mark.quick("a watch session in a real browser")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.row("MALA-W-40", "MALA-W-51", level="browser")
 def test_a_session_is_opened_and_killed_without_a_reload(

@@ -31,6 +31,7 @@ EVERY_2 = Terms(is_watching=True, every=2)
 # Validations.
 
 
+@pytest.mark.long
 @pytest.mark.row("MALA-W-29", "MALA-W-30", "MALA-W-33", "MALA-W-63", level="contract")
 def test_the_tenth_completion_is_validated_and_not_the_ninth(world: World) -> None:
     keys = [str(number) for number in range(1, 13)]
@@ -52,6 +53,7 @@ def stop_and_drain(day: Day, key: str) -> None:
     day.ends(key, outcome=Outcome.STOPPED)
 
 
+@pytest.mark.long
 @pytest.mark.row("MALA-W-31", "MALA-W-32", level="contract")
 def test_a_validation_waits_for_active_runs_and_nothing_starts_meanwhile(world: World) -> None:
     day = Day(world, *"123456", parallel=3, **CHECKED).opens(EVERY_2)

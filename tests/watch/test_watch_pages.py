@@ -54,6 +54,7 @@ def of_session(client: Client, day: Day, name: str) -> str:
     return part(text_of(client.get(at(day, str(day.session.pk), ""))), name)
 
 
+@pytest.mark.long
 @pytest.mark.row("MALA-W-03", "MALA-W-29", "MALA-W-73", level="contract")
 @pytest.mark.parametrize("is_htmx", [True, False])
 def test_a_session_is_opened_by_the_form_and_shown_on_the_card(
@@ -118,6 +119,7 @@ def test_empty_numbers_mean_no_limit_and_one_validation_at_the_end(anna: Client,
     assert "When nothing is ready ends" in card
 
 
+@pytest.mark.postgres
 @pytest.mark.row("MALA-W-12", level="contract")
 def test_a_second_start_is_refused_and_leads_to_the_open_session(anna: Client, day: Day) -> None:
     day.opens()
@@ -463,6 +465,7 @@ def test_with_gates_its_commands_are_those_of_the_page_checks(anna: Client, day:
     assert "This project uses gates: its watch sessions run the commands of Checks" in said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [1, 20])
 def test_pages_on_sessions_cost_a_fixed_number_of_queries(
     anna: Client, world: World, count: int, django_assert_num_queries: Any
@@ -566,6 +569,7 @@ def test_a_session_shows_its_own_timeline_and_no_other(anna: Client, day: Day) -
     assert "#1 " not in other
 
 
+@pytest.mark.long
 @pytest.mark.row("MALA-W-73", level="contract")
 def test_what_is_older_of_a_session_is_reached(anna: Client, day: Day) -> None:
     day.opens(WATCH)

@@ -136,6 +136,7 @@ def test_what_was_worked_on_is_not_taken_again_although_its_branch_is_gone(
     assert day.started == ["1", "1"]
 
 
+@pytest.mark.postgres
 @pytest.mark.row("MALA-W-12", level="contract")
 def test_one_open_session_a_project_however_many_ask_at_once(world: World) -> None:
     day = Day(world)
@@ -334,6 +335,7 @@ def test_a_lost_claim_is_nothing_and_its_issue_may_be_taken_again(world: World) 
     assert day.active == ["1"]
 
 
+@pytest.mark.long
 def test_twenty_runs_that_end_at_once_are_counted_one_by_one(world: World) -> None:
     day = Day(world).opens()
     runs = [
@@ -518,6 +520,7 @@ def test_two_projects_know_nothing_of_each_other(world: World) -> None:
     assert Run.objects.active().filter(project=other).count() == 1
 
 
+@pytest.mark.postgres
 def test_ended_is_told_apart_by_the_database(world: World) -> None:
     day = Day(world).opens()
     rows = WatchSession.objects.filter(pk=day.session.pk)

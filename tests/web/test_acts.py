@@ -438,6 +438,7 @@ def test_the_switch_and_the_reset_are_told(stage: Stage) -> None:
     assert told == dict.fromkeys(kinds, "anna")
 
 
+@pytest.mark.long
 def test_the_walk_knows_every_door_that_changes_something(stage: Stage) -> None:
     """A new door fails here until it is walked above, or is said to be no act."""
     doors = set()

@@ -160,6 +160,7 @@ def test_a_project_is_added_in_both_styles(
     expect(page.locator("#project-head")).to_contain_text("cloning")
 
 
+@pytest.mark.quick("Stop in a real browser")
 @pytest.mark.row("LAB-46", level="browser")
 def test_stop_in_a_list_shows_the_outcome_without_a_reload(
     open_page: OpenPage, operator: User, world: World

@@ -131,6 +131,7 @@ def _breaches(ask: Callable[[str, str], str]) -> list[str]:
     return [f"{address} ({name}): {wrong}" for address, name, wrong in found if wrong]
 
 
+@pytest.mark.long
 @pytest.mark.row("X-10", level="contract")
 def test_a_post_without_login_is_turned_away_and_has_no_effect(
     world: World, things: dict[str, int]
@@ -159,6 +160,7 @@ def test_a_page_is_read_by_people_who_logged_in(client: Client, world: World) ->
     assert _breaches(ask) == []
 
 
+@pytest.mark.long
 @pytest.mark.row("X-10", level="contract")
 def test_a_post_of_somebody_who_may_only_look_has_no_effect(
     client: Client, world: World, viewer: User, things: dict[str, int]
@@ -181,6 +183,7 @@ def test_a_post_of_somebody_who_may_only_look_has_no_effect(
     assert Run.objects.active().exists()
 
 
+@pytest.mark.long
 @pytest.mark.row("X-10", level="contract")
 def test_a_post_without_csrf_token_has_no_effect(
     world: World, operator: User, things: dict[str, int]

@@ -18,7 +18,7 @@ from tests.patience import PATIENCE
 from tests.web.feed_house import House, cookie, frame, happens, house, in_thread, until
 
 __all__ = ["cookie", "house"]
-pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True), pytest.mark.postgres]
 
 
 async def until_it_rests() -> None:
@@ -44,6 +44,7 @@ async def test_a_notice_reaches_an_open_page_at_once(house: House, cookie: str) 
         assert f'<hx-partial hx-target="#activity"><ul>{text}' in got["content"]
 
 
+@pytest.mark.long
 @pytest.mark.row("X-06", level="contract")
 async def test_a_lost_ring_costs_some_seconds_and_nothing_else(house: House, cookie: str) -> None:
     page = await house.page(cookie)
@@ -153,6 +154,7 @@ async def test_a_tailer_that_is_stopped_as_it_is_rung_ends(
     assert caplog.records == []
 
 
+@pytest.mark.long
 async def test_fifty_sockets_cost_one_render_for_each_change_and_audience(
     house: House, cookie: str
 ) -> None:
@@ -169,6 +171,7 @@ async def test_fifty_sockets_cost_one_render_for_each_change_and_audience(
     assert sorted(house.pages.renders) == [("overview", False), ("overview", True)]
 
 
+@pytest.mark.long
 async def test_what_one_person_hides_is_pushed_to_them_alone_and_back_by_time(
     house: House, cookie: str
 ) -> None:
@@ -206,6 +209,7 @@ async def test_nobody_watching_a_page_means_it_is_not_rendered(house: House, coo
     assert house.pages.renders == []
 
 
+@pytest.mark.long
 @pytest.mark.row("X-07", level="contract")
 async def test_a_burst_of_two_thousand_entries_is_shown_once_and_to_its_end(
     house: House, cookie: str
@@ -244,6 +248,7 @@ async def test_a_slow_socket_holds_one_page_and_not_a_queue(house: House, cookie
     assert got == {"id": 999, "content": "state 999same"}
 
 
+@pytest.mark.long
 async def test_a_page_that_fails_to_render_is_tried_again(house: House, cookie: str) -> None:
     page = await house.page(cookie)
     await asyncio.sleep(0.2)
@@ -267,6 +272,7 @@ async def test_the_last_socket_stops_the_tailer_and_tidies_its_file(
     assert "after a rest" in (await frame(again))["content"]
 
 
+@pytest.mark.long
 async def test_the_feed_goes_on_when_its_socket_cannot_be_made(house: House, cookie: str) -> None:
     house.paths.feed.rmdir()
     page = await house.page(cookie)

@@ -39,6 +39,7 @@ def _hears_only_pushes(page: Page) -> None:
     page.route("**/live", lambda route: route.fulfill(status=304))
 
 
+@pytest.mark.quick("a push on an open page")
 @pytest.mark.row("X-06", level="browser")
 def test_what_the_worker_writes_appears_without_a_reload(
     served: Served, tab: Tab, run: int

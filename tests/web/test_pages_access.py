@@ -33,6 +33,7 @@ def test_a_stranger_is_sent_to_the_login_and_nothing_happens(client: Client, wor
     assert run.is_active
 
 
+@pytest.mark.long
 @pytest.mark.row("X-10", level="contract")
 def test_who_may_only_look_sees_no_buttons_and_cannot_act(vera: Client, world: World) -> None:
     project = rows.full_board(world, 1)
@@ -79,6 +80,7 @@ def test_an_action_on_what_is_not_there_is_404(anna: Client, world: World) -> No
         assert anna.post(action).status_code == 404, action
 
 
+@pytest.mark.long
 @pytest.mark.row("X-14", level="contract")
 @pytest.mark.parametrize(
     "title",

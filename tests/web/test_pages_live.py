@@ -101,6 +101,7 @@ def test_only_what_a_page_of_ours_asked_for_is_compressed(anna: Client, world: W
         assert ("Content-Encoding" in page.headers) is is_ours
 
 
+@pytest.mark.long
 def test_every_region_is_an_element_of_its_page_with_that_id(anna: Client, world: World) -> None:
     project = rows.full_board(world, 1)
     run = Run.objects.filter(outcome="").get()
@@ -193,6 +194,7 @@ def test_no_query_of_the_overview_reads_through_all_runs(world: World) -> None:
     assert [step for step in plans if step == "SCAN runs_run"] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("count", [1, 50])
 def test_pages_cost_a_fixed_number_of_queries(
     anna: Client, world: World, count: int, django_assert_num_queries: Any

@@ -21,7 +21,7 @@ from tests.fakes import World
 from tests.web.feed_house import House, closing, cookie, frame, house, in_thread
 
 __all__ = ["cookie", "house"]
-pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True), pytest.mark.postgres]
 
 
 @pytest.mark.parametrize(

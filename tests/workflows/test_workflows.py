@@ -347,6 +347,7 @@ def test_what_does_not_fit_is_refused_by_its_field(world: World, change, field) 
     assert not Notice.objects.exists()
 
 
+@pytest.mark.postgres
 @pytest.mark.every_case
 @pytest.mark.parametrize(
     "change",

@@ -288,6 +288,7 @@ BODIES = st.one_of(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(
     answers=st.lists(

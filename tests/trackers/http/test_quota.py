@@ -190,6 +190,7 @@ def test_a_pace_is_only_slower_where_something_is_known():
     assert meter.pace(*ME, clock.now(), normal, 20) == normal
 
 
+@pytest.mark.long
 def test_accounts_that_come_and_go_do_not_pile_up():
     meter, clock = a_meter()
     for number in range(5 * MOST_ACCOUNTS):
