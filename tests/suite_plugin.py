@@ -15,6 +15,8 @@ from tests.suites import TestFacts
 
 ROOT = Path(__file__).resolve().parent.parent
 NEED, SUITE = pytest.StashKey[str](), pytest.StashKey[str]()
+# Python itself looks for a C library by these, once in a process: whose test that is is chance.
+OF_PYTHON = ("ldconfig", "gcc", "cc", "ld", "objdump")
 REASON_LENGTH = 400  # characters of a failure's reason that a report shows
 
 
@@ -98,8 +100,9 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """Fail a test that starts a program without saying so: it would slow every change unseen."""
     if item.stash.get(NEED, suites.REAL) in (suites.REAL, suites.BROWSER):
         return (yield)
-    with programs.started() as found:
+    with programs.started() as started:
         result = yield
+    found = [program for program in started if Path(program.split()[0]).name not in OF_PYTHON]
     if found:
         pytest.fail(f"starts {', '.join(sorted({*found}))}: mark it real", pytrace=False)
     return result

@@ -79,8 +79,6 @@ def test_a_signal_is_heard_of_in_old_groups_and_in_new_ones(paths, heard):
         pass
 
 
-# Python asks ldconfig for the C library when it is the first to watch files.
-@pytest.mark.real
 def test_after_everything_was_removed_it_goes_on(paths, heard):
     SIGNALS.prepare(paths.signals("demo", "old"), 1, AGREED)
     begin(heard, paths)

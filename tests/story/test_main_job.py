@@ -42,6 +42,8 @@ def _make_demo(story) -> None:  # type: ignore[no-untyped-def]
     )
 
 
+# Half a minute alone; the first story of a run also prepares the folder that all of them copy.
+@pytest.mark.timeout(150)
 @pytest.mark.quick("the main job: demo issue to a finished run in a real browser")
 @pytest.mark.row("X-18", "X-17", "X-16", "LAB-53", level="browser")
 @pytest.mark.row("LAB-21", "LAB-37", "LAB-38", "LAB-41", level="browser")
