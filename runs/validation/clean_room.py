@@ -21,8 +21,9 @@ from typing import Any
 
 from runs.core.ports import Lab, SeamError
 from runs.models import Project
-from runs.validation import command_rules, e2e, reports, rules, specs
+from runs.validation import command_rules, e2e, executed_tests, reports, rules, specs
 from runs.validation.command_rules import Check, Checked
+from runs.validation.executed_tests import MOST_BYTES, ExecutedTests
 from runs.validation.report_files import CoverageGate, ReportFile
 from runs.validation.reports import UnfitReport
 from runs.validation.rooms import ByHand, Journal, Lost, NoWorktree, Result, Room
@@ -81,6 +82,7 @@ def _carry_out(lab: Lab, room: Room, spec: Spec, journal: Journal, found: Result
         files.begin(command)
         result = _run(lab, room, command, found, journal)
         why = rules.why_failed(command.argv, result) or files.why_not(command)
+        why = why or _describe_no_tests(lab, room, command, found.results[-1])
         if why and not command.allow_fail:
             found.failures.append(why)
             found.is_fixable = not result.trouble
@@ -214,6 +216,28 @@ def _run(lab: Lab, room: Room, command: Command, found: Result, journal: Journal
     found.checked.append(result)
     journal.note(found.results)
     return result
+
+
+def _describe_no_tests(lab: Lab, room: Room, command: Command, entry: Mapping[str, Any]) -> str:
+    """Say why a test command that passed proves nothing; empty where a test ran, or nobody can tell.
+
+    Its own report counts, else the summaries that it printed. Commands of a project without gates
+    have no kind of their own, so that nobody knows which of them are to run tests.
+    """
+    if room.is_plain or command.kind is not Kind.TEST:
+        return ""
+    tests = entry.get("tests")
+    if tests is not None:
+        executed = tests["passed"] + len(tests["failed"])
+        count: ExecutedTests | None = ExecutedTests(executed, tests["total"] - executed)
+    else:
+        printed = lab.checks.output(room.folder, entry["name"], -MOST_BYTES, MOST_BYTES)
+        if printed is None:
+            return ""
+        text = printed.data.decode("utf-8", "replace")
+        count = executed_tests.count_tests(text, is_whole=printed.size <= MOST_BYTES)
+    why = executed_tests.describe_no_tests(count)
+    return why and f"{command_rules.shown(command.argv)[:200]} {why}"
 
 
 def _entry(lab: Lab, room: Room, command: Command, number: int) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from runs.machine import processes
 from runs.models import Attempt, Notice, Run
 from runs.validation import command_runner, specs
 from runs.validation.rooms import NoWorktree
-from runs.validation.specs import Coverage, Kind, WorktreePlan
+from runs.validation.specs import Command, Coverage, Kind, WorktreePlan
 from tests.gates.rooms import Claimed, command, sh
 from tests.house.product import is_gone
 from tests.patience import PATIENCE
@@ -129,6 +129,35 @@ def test_an_allowed_failure_alone_passes(real: RealWorld) -> None:
     decision, attempt = judged(claimed)
     assert decision.passed
     assert attempt.results[0]["status"] == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "said"),
+    [
+        pytest.param("echo 'collected 0 items'; echo 'no tests ran in 0.01s'", Kind.TEST, "passed, but no test ran", id="none"),
+        pytest.param("echo '3 skipped in 0.01s'", Kind.TEST, "passed, but no test ran: 3 skipped", id="skipped"),
+        pytest.param("echo '3 skipped in 0.01s'", Kind.LINT, "", id="no test command"),
+        pytest.param("echo '1 passed, 3 skipped in 0.01s'", Kind.TEST, "", id="one ran"),
+        pytest.param("head -c 1100000 /dev/zero | tr '\\0' x; echo; echo 'no tests ran in 0.01s'", Kind.TEST, "", id="of the end alone nobody can tell"),
+    ],
+)  # fmt: skip
+def test_a_test_command_that_passes_without_a_test_proves_nothing(
+    real: RealWorld, line: str, kind: Kind, said: str
+) -> None:
+    claimed = Claimed(real, sh("tests", line, kind), require_pytest_for_code_changes=False)
+    decision, _ = judged(claimed)
+    assert (decision.passed, decision.is_retryable) == (not said, True)
+    assert [reason.partition("' ")[2] for reason in decision.reasons] == ([said] if said else [])
+
+
+def test_a_report_tells_that_no_test_ran_whatever_was_printed(real: RealWorld) -> None:
+    report = '<testsuite><testcase name="a"><skipped/></testcase></testsuite>'
+    line = f"echo '{report}' > r.xml; echo '5 passed in 0.01s'"
+    tests = Command("tests", ("sh", "-c", line, "--junitxml=r.xml"), Kind.TEST)
+    decision, _ = judged(Claimed(real, tests))
+    assert [
+        reason.endswith("passed, but no test ran: 1 skipped") for reason in decision.reasons
+    ] == [True]
 
 
 @pytest.mark.row("MALA-V-38", level="real")
