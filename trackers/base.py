@@ -132,7 +132,10 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """One pull request: enough to match it to a branch and to show it."""
+    """One pull request: enough to match it to a branch and to show it.
+
+    `is_draft`: its author says that it is not ready for review, so that it is opened, not delivered.
+    """
 
     number: int
     head: str
@@ -145,6 +148,7 @@ class Pull:
     is_fork: bool = False
     created_at: datetime | None = None
     merge_commit: str = ""
+    is_draft: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "title", plain.line(self.title))

@@ -33,9 +33,9 @@ def text(*, key: str, branch: str, evidence: str = "") -> str:
     """What it is told, in its own session."""
     deliver = (
         f"push it (`git push origin {branch}`) and open the pull request now: `labctl pr create`, "
-        f"with `Closes #{key}` in its description"
+        f"with `Closes #{key}` in its description; mark one that is a draft as ready for review"
     )
-    missing = f"there is no pull request of `{branch}`"
+    missing = f"there is no pull request of `{branch}` that is ready for review"
     if evidence:
         missing = "labsite has not seen a delivery"
         deliver = (

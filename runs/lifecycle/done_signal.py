@@ -38,13 +38,20 @@ class Signal:
 
 
 def of_pulls(lab: Lab, run: Run, pulls: Sequence[Pull] | None) -> Signal:
-    """A pull request of the run's branch that counts and was opened, or moved, by this run."""
+    """Find a pull request of the run's branch that counts and was opened, or moved, by this run.
+
+    A draft is opened, not delivered: it counts once it has left draft.
+    """
     if pulls is None:
         return Signal(None)
     mine = [one for one in pulls if one.head == run.branch and counts(one) and not one.is_fork]
     found, is_known = _of_this_run(lab, run, mine)
-    pull = best_pull(found, run.branch)
+    pull = best_pull([one for one in found if not one.is_draft], run.branch)
     if pull is None:
+        draft = best_pull(found, run.branch)
+        if draft is not None and is_known:
+            missing = f"no pull request that is ready for review: {draft.number} is a draft"
+            return Signal(False, missing=missing)
         return Signal(False if is_known else None)
     return _found(pull, f"pull request {pull.number} is {pull.state}")
 

@@ -37,6 +37,29 @@ def test_what_was_there_before_the_run_began_is_not_its_delivery(
 
 
 @pytest.mark.parametrize(
+    ("drafts", "is_done", "missing"),
+    [
+        pytest.param([True], False, "no pull request that is ready for review: 3 is a draft", id="a draft"),
+        pytest.param([False], True, "no pull request", id="one that has left draft"),
+        pytest.param([True, False], True, "no pull request", id="another one that is ready"),
+        pytest.param([], False, "no pull request", id="none"),
+    ],
+)  # fmt: skip
+def test_a_draft_is_opened_and_not_delivered(
+    world: World, drafts: list[bool], is_done: bool, missing: str
+) -> None:
+    run = Run(project=Project(tracker="github", slug="demo"), branch="afk/7", requested_at=START)
+    pulls = [
+        Pull(3 + at, "afk/7", PullState.OPEN, created_at=START, is_draft=is_draft)
+        for at, is_draft in enumerate(drafts)
+    ]
+
+    found = done_signal.of_pulls(world.lab, run, pulls)
+
+    assert (found.is_done, found.missing) == (is_done, missing)
+
+
+@pytest.mark.parametrize(
     ("facts", "is_ours"),
     [
         pytest.param((None, False, False), True, id="a tracker that tells no time"),

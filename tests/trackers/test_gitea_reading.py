@@ -181,6 +181,24 @@ def test_merged_is_told_by_the_flag(entry: Any, state: PullState, commit: str) -
     assert (pull.state, pull.merge_commit, pull.is_fork) == (state, commit, False)
 
 
+@pytest.mark.parametrize(
+    ("entry", "is_draft"),
+    [
+        pytest.param(PULL | {"draft": True}, True, id="told"),
+        pytest.param(PULL | {"title": "WIP: Add retries"}, True, id="by its title"),
+        pytest.param(PULL | {"title": "[wip] Add retries"}, True, id="by the other prefix"),
+        pytest.param(PULL | {"title": "Wipe the cache"}, False, id="another word"),
+        pytest.param(PULL, False, id="ready"),
+        pytest.param(MERGED | {"title": "WIP: Add retries"}, False, id="merged"),
+    ],
+)
+def test_a_draft_is_told_by_the_flag_or_by_its_title(entry: Any, is_draft: bool) -> None:
+    pull = gitea_reading.pull(entry)
+
+    assert pull is not None
+    assert pull.is_draft is is_draft
+
+
 @pytest.mark.row("LAB-29", level="pure")
 @pytest.mark.parametrize(
     ("label", "ref", "head"),

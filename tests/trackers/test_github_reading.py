@@ -101,6 +101,24 @@ def test_merged_is_told_by_the_time_of_merging(entry: Any, state: PullState, com
     assert pull.created_at == datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
+@pytest.mark.parametrize(
+    ("entry", "is_draft"),
+    [
+        pytest.param(PULL | {"draft": True}, True, id="draft"),
+        pytest.param(PULL | {"draft": False}, False, id="ready"),
+        pytest.param(PULL, False, id="not told"),
+        pytest.param(PULL | {"draft": "true"}, False, id="a word"),
+        pytest.param(MERGED | {"draft": True}, False, id="merged"),
+        pytest.param(PULL | {"title": "WIP: one"}, False, id="a title says nothing here"),
+    ],
+)
+def test_a_draft_is_told_while_it_is_open(entry: Any, is_draft: bool) -> None:
+    pull = github_reading.pull(entry)
+
+    assert pull is not None
+    assert pull.is_draft is is_draft
+
+
 @pytest.mark.row("LAB-34", level="pure")
 @pytest.mark.parametrize(
     "entry",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +19,8 @@ _STATUSES = {
     "error": CheckState.FAILED,
     "pending": CheckState.RUNNING,
 }
+# WORK_IN_PROGRESS_PREFIXES of app.ini, in its default.
+DRAFT_PREFIXES = ("wip:", "[wip]")
 _GITEA = re.compile(r"(?:.*\+gitea-)?v?(\d{1,4})\.(\d{1,4})")
 
 
@@ -86,7 +89,12 @@ def pull(entry: Any) -> Pull | None:
     `head.label` still has the branch's name. One that was pushed for review without a branch
     (AGit) has no name there, and is no branch of ours.
     """
-    return reading.pull(entry, _branch(entry), _state(entry))
+    found = reading.pull(entry, _branch(entry), _state(entry))
+    if found is None or found.state is not PullState.OPEN:
+        return found
+    # Versions that send no `draft` tell it by the title alone, as the default of their setting.
+    is_draft = found.is_draft or found.title.casefold().startswith(DRAFT_PREFIXES)
+    return replace(found, is_draft=is_draft)
 
 
 def blocker(entry: Any, repository: str) -> str | None:

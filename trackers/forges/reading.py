@@ -199,6 +199,7 @@ def pull(entry: Any, head: str, state: PullState | None) -> Pull | None:
         is_fork=is_fork(value(entry, "head"), value(entry, "base")),
         created_at=moment(entry, "created_at"),
         merge_commit=text(entry, "merge_commit_sha") if state is PullState.MERGED else "",
+        is_draft=value(entry, "draft") is True and state is PullState.OPEN,
     )
 
 
