@@ -6,6 +6,7 @@ from runs.agents.models import AgentProfile, AgentTrial, LoginAttempt
 from runs.conversation.models import RecordToKeep
 from runs.core.host import Due, Host, Tick
 from runs.dispatch.models import StartRequest, StartWait
+from runs.followups.models import PullChecks
 from runs.forges.hook_models import HookDelivery
 from runs.forges.models import Asked, Forge, Quota, QuotaHour
 from runs.gates.models import Attempt, CheckRun, Review, Reviewer
@@ -85,6 +86,7 @@ __all__ = [
     "Parked",
     "Passkey",
     "Project",
+    "PullChecks",
     "PushAct",
     "PushKeys",
     "Quota",

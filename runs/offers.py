@@ -31,6 +31,7 @@ from runs.models import (
     Host,
     ManualSession,
     Monitor,
+    PullChecks,
     Run,
     Validation,
     WatchSession,
@@ -122,6 +123,7 @@ def _tend(host: str, now: datetime) -> Q:
         logins.logged_out(now),
         trial.waiting(),
         Discarding.objects.filter(error=""),
+        PullChecks.objects.due(host, now),
     )
     found = Q(Exists(open_rows[0]))
     for rows in open_rows[1:]:

@@ -21,6 +21,7 @@ from runs.agents import checks, trial
 from runs.conversation import keeping
 from runs.core import lease, naming
 from runs.core.ports import Lab
+from runs.followups import red_checks
 from runs.forges import mirror, quota, tracker_cache
 from runs.gates import closing as gates_closing
 from runs.gates import runner as gates_runner
@@ -140,6 +141,7 @@ def tend() -> None:
     checks.sweep(lab())
     trial.sweep(lab())
     discard_progress.tend(lab())
+    red_checks.request_looks(lab())
 
 
 @db_periodic_task(_is_due(offers.KEEP), expires=OFFER_SECONDS)
@@ -260,13 +262,14 @@ def refresh(project_id: int) -> None:
 
 @close_db
 def mirror_run(run_id: int) -> None:
-    """Write on the tracker how a run stands. Shares the room of the notices."""
+    """Write on the tracker how a run stands, and read its checks there. Shares the room of the notices."""
     _long("mirror", run_id, _mirror)
 
 
 def _mirror(lab: Lab, run_id: int) -> None:
     mirror.carry_out(lab, run_id)
     issue_of_loop.write_ends(lab, run_id)
+    red_checks.look(lab, run_id)
 
 
 def _long(verb: str, number: int, carry_out: Callable[[Lab, int], None]) -> None:

@@ -22,6 +22,7 @@ from runs.agents.trial_server import TrialDesks
 from runs.core import database
 from runs.core.effects import Effects
 from runs.core.ports import Lab, Steady
+from runs.followups import red_checks
 from runs.forges.bd import BdCommand
 from runs.forges.trackers import Trackers
 from runs.gates import closing as gates_closing
@@ -56,6 +57,7 @@ EFFECTS = Effects(
         watch_acts.run_ended,
         gates_closing.run_ended,
         loop_beginning.ended,
+        red_checks.watch_delivery,
     ),
     validation_ended=(watch_acts.validation_ended, gates_closing.validation_ended),
     project_changed=(watch_acts.project_changed,),

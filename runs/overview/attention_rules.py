@@ -305,6 +305,11 @@ def _of_pull(pull: PullNeeds) -> Need:
         what, why = "was closed without merging", f"Its issue stays claimed. {pull.title}"
         ident = f"need-closed-{pull.project}-{pull.number}"
         return Need(NeedKind.CLOSED, ident, "warn", title, what, why, about, facts=_facts(why))
+    if pull.red:
+        what, facts = "has failed checks", _facts(pull.red)
+        return Need(
+            NeedKind.PULL, ident, "bad", title, what, pull.red, about, pull.url, facts=facts
+        )
     alike = Alike(pull.project, pull.name, "{} pull requests wait for your review")
     why, url, facts = pull.title, pull.url, _facts(pull.title)
     return Need(

@@ -125,7 +125,8 @@ class ProjectNeeds:
 class PullNeeds:
     """An open pull request, or one that was closed unmerged while its issue stays claimed.
 
-    `url` is where it is reviewed, empty for our own pages.
+    `url` is where it is reviewed, empty for our own pages. `red`: which of its checks failed, where
+    labsite does not send them back to the agent any more.
     """
 
     project: int
@@ -134,6 +135,7 @@ class PullNeeds:
     title: str
     url: str = ""
     is_closed: bool = False
+    red: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,9 @@ from django.db.models.functions import Cast, Concat
 from runs.core import naming
 from runs.core.states import ProjectState, TrackerKind
 from runs.dispatch import blocking
+from runs.followups.red_check_rules import WatchState, name_checks
 from runs.kept.models import Parked
-from runs.models import Project
+from runs.models import Project, PullChecks
 from runs.overview.need_facts import PullNeeds
 from trackers.base import PullState
 from trackers.builtin.models import Issue, PullRequest
@@ -89,8 +90,12 @@ def of_trackers(
     if heard:
         ready = sorted([*ready, *heard], key=_number)
     if with_pulls:
+        red = _describe_red_checks(elsewhere)
         pulls += [
-            PullNeeds(one.pk, one.name, int(number), str(title), str(url))
+            PullNeeds(
+                *(one.pk, one.name, int(number), str(title), str(url)),
+                red=red.get((one.pk, int(number)), ""),
+            )
             for one in elsewhere
             for number, _, title, url in one.pulls_seen
         ]
@@ -100,6 +105,25 @@ def of_trackers(
             for number, _, title, url in one.pulls_closed
         ]
     return ready, pulls
+
+
+def _describe_red_checks(projects: Sequence[Project]) -> Mapping[tuple[int, int], str]:
+    """By project and number, why the checks of a pull request need a person.
+
+    One query; none where no project sends red checks back.
+    """
+    some = [one.pk for one in projects if one.sends_back_red_checks and one.pulls_seen]
+    if not some:
+        return {}
+    rows = PullChecks.objects.filter(state=WatchState.RED, run__project__in=some)
+    newest_last = rows.order_by("run_id").values_list(
+        "run__project_id", "run__pull_number", "failed", "reason"
+    )
+    return {
+        (project, number): f"{name_checks(failed)} failed; {reason.rstrip('.')}."
+        for project, number, failed, reason in newest_last
+        if number is not None
+    }
 
 
 def _number(ready: Ready) -> int:

@@ -175,6 +175,22 @@ class Project(Seen, QuickRows):
     disk_bytes = models.BigIntegerField(null=True, blank=True, editable=False)
     disk_warned = models.BooleanField(default=False, editable=False)
     swept_at = models.DateTimeField(null=True, blank=True, editable=False)
+    sends_back_red_checks = models.BooleanField(
+        "red checks go back to the agent",
+        default=False,
+        db_default=False,
+        help_text=(
+            "When checks of the forge fail on a delivered pull request, its agent is told and mends "
+            "it on the same branch, at most three times."
+        ),
+    )
+    no_checks_minutes = models.PositiveIntegerField(
+        "no checks after (minutes)",
+        default=30,
+        db_default=30,
+        validators=[MinValueValidator(1), MaxValueValidator(1440)],
+        help_text="A pull request on which nothing has run for so long is said to have no checks.",
+    )
     is_badge_public = models.BooleanField(
         "public badge",
         default=False,
@@ -311,6 +327,11 @@ class Project(Seen, QuickRows):
         if self.run_budget_minutes:
             return timedelta(minutes=self.run_budget_minutes)
         return settings.run_budget
+
+    @property
+    def no_checks_after(self) -> timedelta:
+        """For how long a pull request without checks may have some that are yet to begin."""
+        return timedelta(minutes=self.no_checks_minutes)
 
     @property
     def poll_interval(self) -> timedelta | None:

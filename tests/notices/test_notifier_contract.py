@@ -124,7 +124,7 @@ def test_a_refusal_is_told_without_the_address(real: Notifier, listener: Listene
             assert part not in str(error.value)
 
 
-@pytest.mark.long
+@pytest.mark.real
 def test_a_service_that_drips_is_given_up_and_leaves_no_process(listener: Listener) -> None:
     listener.status = 0
     quick = AppriseNotifier(os.environ, 3.0)
