@@ -49,6 +49,12 @@ def create(lab: Lab, run: Run, *, title: str, body: str = "", base: str = "", by
     if standing is None:
         new = _request(lab, run, title, body, base, by)
         standing = _open(lab, tracker, run, new)
+    elif standing.is_draft:
+        raise PullRefused(
+            f"Pull request {standing.number} of {run.branch} is a draft, which does not count as "
+            "delivered. Mark it as ready for review on its forge, then run this again.",
+            field="head",
+        )
     else:
         standing = _take_over(lab, tracker, run, standing, by or run.agent)
     _look_after_commit(lab, run.project)

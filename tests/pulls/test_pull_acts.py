@@ -239,6 +239,15 @@ def test_a_race_that_another_tracker_refuses_gives_the_standing_one(world: World
 
 
 @pytest.mark.django_db
+def test_a_draft_is_not_taken_for_a_delivery(world: World) -> None:
+    world.tracker.add_root("demo")
+    run = make.a_run(make.a_project(), fork_point="f" * 40)
+    world.tracker.add_pull("demo", "afk/7", number=3, is_draft=True)
+    with pytest.raises(PullRefused, match="Pull request 3 of afk/7 is a draft"):
+        pulls.create(world.lab, run, title="t", by="agent")
+
+
+@pytest.mark.django_db
 def test_closing_what_is_not_there_is_not_found(world: World) -> None:
     from trackers.builtin import store
 

@@ -399,6 +399,15 @@ def read_pull(entry: Mapping[str, Any]) -> Pull | None:
     state, head, number = entry.get("state"), entry.get("head"), entry.get("number")
     if state not in list(PullState) or not isinstance(head, str) or not isinstance(number, int):
         return None
-    known = ("title", "base", "body", "head_commit", "is_fork", "created_at", "merge_commit")
+    known = (
+        "title",
+        "base",
+        "body",
+        "head_commit",
+        "is_fork",
+        "is_draft",
+        "created_at",
+        "merge_commit",
+    )
     more = {name: entry[name] for name in known if name in entry}
     return Pull(number=number, head=head, state=PullState(state), **more)
