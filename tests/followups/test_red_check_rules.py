@@ -60,6 +60,7 @@ def test_the_first_rule_that_holds_decides(change: dict[str, object], step: Step
     [
         (WAIT, (GOOD, RUNS), MINUTE, rules.SOON),
         (WAIT, (), MINUTE, rules.LATER),
+        (WAIT, (GOOD,), MINUTE, rules.LATER),
         (WAIT, None, MINUTE, rules.LATER),
         (end(WatchState.PASSED), (GOOD,), MINUTE, None),
         (end(WatchState.OVER), (RUNS,), MINUTE, None),
@@ -88,4 +89,6 @@ def test_many_long_names_are_cut() -> None:
     failed = [Check("n" * 900, CheckState.FAILED)] * 30
     assert len(rules.write_message(8, "a" * 40, failed, 1)) < 2000
     assert rules.name_checks(["n" * 900] * 12).endswith("n and 2 more")
+    assert "more" not in rules.name_checks(["n"] * 10)
+    assert "more" not in rules.write_message(8, "a" * 40, failed[:10], 1)
     assert rules.name_checks(["a", "b"]) == "a, b"

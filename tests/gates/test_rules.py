@@ -65,6 +65,28 @@ def test_three_attempts_in_all_at_the_review(before: int, wanted: Next) -> None:
         assert found.reasons[-1] == "it was the last of 3 attempts at the review"
 
 
+@pytest.mark.parametrize(
+    ("gate", "wanted"), [(Gate.CLEAN_ROOM, Next.FAIL), (Gate.REVIEW, Next.TELL)]
+)
+def test_reviews_and_the_other_gates_have_a_limit_of_their_own(gate: Gate, wanted: Next) -> None:
+    facts = replace(FRESH, decisions=(BAD[gate],), most_gate=1, most_review=2)
+    assert rules.next_step(facts).next is wanted
+
+
+@pytest.mark.parametrize(
+    ("decisions", "is_counted"),
+    [
+        pytest.param((BAD[Gate.CLEAN_ROOM],), True, id="a gate"),
+        pytest.param((*PASSED[:2], BAD[Gate.REVIEW]), False, id="the review"),
+        pytest.param(PASSED, True, id="no gate: the branch moved"),
+    ],
+)
+def test_which_limit_a_failed_attempt_counts_against(
+    decisions: tuple[Decision, ...], is_counted: bool
+) -> None:
+    assert rules.is_gate_failure(decisions) is is_counted
+
+
 @pytest.mark.row("MALA-V-94", level="pure")
 def test_what_no_agent_can_mend_fails_at_once() -> None:
     bad = replace(BAD[Gate.CLEAN_ROOM], is_retryable=False)

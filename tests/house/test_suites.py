@@ -81,6 +81,29 @@ def test_a_change_touches_its_rooms_and_the_stories(changed: str, folders: set[s
     assert suites.find_touched_folders(changed.split()) == folders
 
 
+@pytest.mark.parametrize("text", ["1/4", "4/4", "1/1"])
+def test_a_part_is_a_number_of_so_many(text: str) -> None:
+    assert "{}/{}".format(*suites.parse_part(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("need", "suite", "is_on_server", "seconds"),
+    [
+        ("pure", "quick", False, 10),
+        ("database", "quick", False, 10),
+        ("database", "quick", True, 60),
+        ("real", "quick", False, 60),
+        ("browser", "quick", True, 60),
+        ("pure", "long", False, 600),
+        ("browser", "long", True, 600),
+    ],
+)
+def test_a_test_has_a_limit_by_its_need_and_suite(
+    need: str, suite: str, is_on_server: bool, seconds: int
+) -> None:
+    assert suites.find_limit(need, suite, is_on_server=is_on_server) == seconds
+
+
 @pytest.mark.parametrize("text", ["", "3", "0/4", "5/4", "a/b", "1/"])
 def test_a_part_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="written like 2/4"):
