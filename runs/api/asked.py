@@ -177,10 +177,14 @@ class NewPullComment(Given):
 
 
 class MergeGiven(Given):
-    """What was looked at. When the branch or its target is another by now, nothing is merged."""
+    """What was looked at. When the branch or its target is another by now, nothing is merged.
+
+    `checks`: the state of the checks in spite of which it is merged; empty for none.
+    """
 
     head: Annotated[str, Field(max_length=64, pattern=NO_NUL)] = ""
     into: Annotated[str, Field(max_length=200, pattern=NO_NUL)] = ""
+    checks: Literal["", "failed", "missing", "running"] = ""
 
 
 class LabelsGiven(Given):

@@ -23,6 +23,7 @@ from runs.dispatch.eligibility import Change, Queue
 from runs.dispatch.rules import Waiting
 from runs.models import AgentProfile, Notice, Project, Run, Settings
 from runs.pulls import schemas as pull_schemas
+from runs.pulls.proof_rules import Proof
 from runs.pulls.rules import MergeFacts, verdict
 from runs.settings.acts import NUMBERS
 from runs.waits.acts import Form
@@ -185,7 +186,7 @@ def pull(row: PullRequest) -> pull_schemas.Pull:
     )
 
 
-def mergeable(facts: MergeFacts) -> pull_schemas.Mergeable:
+def mergeable(facts: MergeFacts, proof: Proof) -> pull_schemas.Mergeable:
     said = verdict(facts)
     return pull_schemas.Mergeable(
         can_merge=said.can_merge,
@@ -194,6 +195,7 @@ def mergeable(facts: MergeFacts) -> pull_schemas.Mergeable:
         files=list(said.files),
         head=facts.head_tip,
         into=facts.into,
+        checks=pull_schemas.Proof(state=proof.state, text=proof.text),
     )
 
 

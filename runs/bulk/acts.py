@@ -16,7 +16,7 @@ from runs.followups import rules as followup_rules
 from runs.kept import discard as kept_discard
 from runs.models import Discarding, Project, Run
 from runs.overview import attention
-from runs.pulls import mergeable, merging, rules
+from runs.pulls import mergeable, merging, proofs, rules
 from trackers.base import TrackerError
 from trackers.builtin.models import PullRequest
 
@@ -151,13 +151,23 @@ def _foresee_merge(lab: Lab, item: Item) -> Forecast:
         return Forecast(False, NO_PULL)
     found = mergeable.facts_of(lab, item.project, pull)
     said = rules.verdict(found)
-    return Forecast(said.can_merge, said.text, found.head_tip or "")
+    head = found.head_tip or ""
+    proof = proofs.load_proof(item.project, pull.head, found.head_tip)
+    if not said.can_merge or not proof.state.needs_consent:
+        return Forecast(said.can_merge, said.text, head)
+    # Who reads the forecast and presses has been asked.
+    text = f"{proof.text} {said.text}"
+    if item.project.merges_only_passed:
+        return Forecast(False, f"{proof.text} This project merges only what its checks passed.")
+    return Forecast(True, text, f"{head}:{proof.state}")
 
 
 def _merge(lab: Lab, item: Item, seen: str, by: str) -> str:
     if item.number is None or not _is_kept_here(item.project):
         raise BulkRefused(NO_PULL)
-    done = merging.merge(lab, item.project, item.number, by=by, head=seen)
+    head, _, checks = seen.partition(":")
+    wanted = merging.Seen(head, checks=checks)
+    done = merging.merge(lab, item.project, item.number, by=by, seen=wanted)
     closed = "".join(f" Issue {one} is closed." for one in done.closed)
     return f"Pull request {item.number} was merged into {done.into}.{closed}"
 

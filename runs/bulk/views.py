@@ -117,7 +117,7 @@ def _question(
 def _done(
     request: HttpRequest, act: Act, keys: Sequence[str], items: Mapping[str, Item]
 ) -> dict[str, object]:
-    seen = {key: request.POST.get(f"{SEEN}{key}", "")[:64] for key in keys}
+    seen = {key: request.POST.get(f"{SEEN}{key}", "")[:100] for key in keys}
     results = acts.carry_out(lab(), act, keys, items, seen, username(request))
     lines = [
         Line(one.key, items[one.key].label, _url(items[one.key]), result=one)

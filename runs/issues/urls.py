@@ -27,6 +27,7 @@ pull_patterns = [
     path("<int:number>/live", pulls.pull_live, name="pull-live"),
     path("<int:number>/close", pulls.pull_close, name="pull-close"),
     path("<int:number>/merge", pulls.pull_merge, name="pull-merge"),
+    path("<int:number>/check", pulls.pull_check, name="pull-check"),
     path("<int:number>/comment", review_views.pull_comment, name="pull-comment"),
     path("<int:number>/frame", review_views.pull_frame_live, name="pull-frame-live"),
     path("<int:number>/commits", review_views.pull_commits, name="pull-commits"),

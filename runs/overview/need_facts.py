@@ -126,7 +126,7 @@ class PullNeeds:
     """An open pull request, or one that was closed unmerged while its issue stays claimed.
 
     `url` is where it is reviewed, empty for our own pages. `red`: which of its checks failed, where
-    labsite does not send them back to the agent any more.
+    labsite does not send them back to the agent any more; or how the project's own failed.
     """
 
     project: int

@@ -29,6 +29,7 @@ from runs.followups.red_check_rules import WatchState, name_checks
 from runs.kept.models import Parked
 from runs.models import Project, PullChecks
 from runs.overview.need_facts import PullNeeds
+from runs.pulls import proofs
 from trackers.base import PullState
 from trackers.builtin.models import Issue, PullRequest
 
@@ -160,10 +161,15 @@ def _of_builtin(
         )
         for _, root, number, title, _, pull, text in mine
     ]
-    pulls = [
-        PullNeeds(by_root[root].pk, by_root[root].name, number, title[:SHOWN_TITLE])
-        for place, root, number, title, *_ in reversed(listed)
+    opened = [
+        (by_root[root], number, title[:SHOWN_TITLE], branch)
+        for place, root, number, title, *_, branch in reversed(listed)
         if not place
+    ]
+    failed = proofs.load_failures([(project, branch) for project, _, _, branch in opened])
+    pulls = [
+        PullNeeds(project.pk, project.name, number, title, red=failed.get((project.pk, branch), ""))
+        for project, number, title, branch in opened
     ]
     return ready, pulls
 
@@ -199,13 +205,13 @@ def _ready(by_root: Mapping[int, Project]) -> QuerySet[Any, Any]:
 
 
 def _open(roots: Collection[int]) -> QuerySet[Any, Any]:
-    """The newest open pull requests, in the columns of ready issues."""
+    """The newest open pull requests, in the columns of ready issues; `text` is their branch."""
     rows = PullRequest.objects.filter(state=PullState.OPEN, root__in=roots)
     newest = PullRequest.objects.filter(pk__in=rows.order_by("-created_at").values("pk")[:MOST])
     shown = newest.annotate(
         place=Value(0),
         label=Value("", CharField()),
         pull=Value(None, PositiveIntegerField()),
-        text=Value("", TextField()),
+        text=Cast(F("head"), TextField()),
     )
     return shown.order_by().values_list(*COLUMNS)

@@ -178,7 +178,7 @@ def _stop(lab: Lab, about: Mapping[str, Any], by: str) -> Done:
 
 def _merge(lab: Lab, about: Mapping[str, Any], by: str) -> Done:
     project = Project.objects.get(pk=about["project"])
-    done = merging.merge(lab, project, about["number"], by=by, head=about["head"])
+    done = merging.merge(lab, project, about["number"], by=by, seen=merging.Seen(about["head"]))
     return Done(True, f"Merged into {done.into}.")
 
 

@@ -191,6 +191,15 @@ class Project(Seen, QuickRows):
         validators=[MinValueValidator(1), MaxValueValidator(1440)],
         help_text="A pull request on which nothing has run for so long is said to have no checks.",
     )
+    merges_only_passed = models.BooleanField(
+        "merge only what passed",
+        default=False,
+        db_default=False,
+        help_text=(
+            "A pull request of the built-in tracker is merged only when the project's checks have "
+            "passed on its newest commit. Off: whoever merges is told and asked."
+        ),
+    )
     is_badge_public = models.BooleanField(
         "public badge",
         default=False,

@@ -12,7 +12,7 @@ from runs.api.asked import Number, ProjectId
 from runs.api.router import Router
 from runs.issues.acts import root_of
 from runs.projects.api import project_of
-from runs.pulls import acts, comments, mergeable, merging, schemas
+from runs.pulls import acts, comments, mergeable, merging, proofs, schemas
 from runs.web.access import username
 from runs.web.refusals import Denied
 from runs.wiring import lab
@@ -67,7 +67,8 @@ def pull_mergeable(
     """What the merge button would say, by origin as it was last fetched."""
     project = project_of(project_id)
     pull = queries.pull(root_of(project), number)
-    return showing.mergeable(mergeable.facts_of(lab(), project, pull))
+    facts = mergeable.facts_of(lab(), project, pull)
+    return showing.mergeable(facts, proofs.load_proof(project, pull.head, facts.head_tip))
 
 
 @router.post(
@@ -79,11 +80,13 @@ def pull_merge(
     """Move the base forward, or give it a merge commit; close the issues that are named.
 
     409 says why not (`conflict`, `head_gone`, `head_moved`, `protected`, `busy`, `merged`, …), and
-    then nothing was changed. 502: origin did not answer; ask again.
+    then nothing was changed. `checks_failed`, `checks_missing`, `checks_running`: send that state as
+    `checks` to merge all the same, where the project allows it. 502: origin did not answer; ask again.
     """
     project = project_of(project_id)
     by = username(request)
-    done = merging.merge(lab(), project, number, by=by, head=given.head, into=given.into)
+    seen = merging.Seen(given.head, given.into, given.checks)
+    done = merging.merge(lab(), project, number, by=by, seen=seen)
     pull = showing.pull(queries.pull(project.tracker_root, number))
     return schemas.MergeDone(pull=pull, closed_issues=list(done.closed))
 

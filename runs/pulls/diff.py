@@ -182,3 +182,41 @@ def _about(change: Change) -> list[str]:
 def _submodule(change: Change) -> str:
     old, new = (i[:12] if i.strip("0") else "nothing" for i in (change.old_id, change.new_id))
     return f"A submodule: from {old} to {new}."
+
+
+@dataclass
+class Folder:
+    """A folder with what lies in it. Folders that hold only one folder share a line with it."""
+
+    name: str = ""
+    folders: dict[str, Folder] = field(default_factory=dict)
+    files: list[tuple[str, FileDiff]] = field(default_factory=list)
+
+    @property
+    def label(self) -> str:
+        return code.plain(self.name)
+
+    @property
+    def children(self) -> list[Folder]:
+        return list(self.folders.values())
+
+
+def build_tree(files: Sequence[FileDiff]) -> Folder:
+    """Build the tree of changed files, in their order."""
+    root = Folder()
+    for file in files:
+        *path, name = file.change.path.split("/")
+        at = root
+        for part in path:
+            at = at.folders.setdefault(part, Folder(part))
+        at.files.append((code.plain(name), file))
+    return _join_chains(root, is_root=True)
+
+
+def _join_chains(folder: Folder, *, is_root: bool = False) -> Folder:
+    """Return the same with chains of single folders joined. As deep as a path is long: git bounds it."""
+    while not is_root and len(folder.folders) == 1 and not folder.files:
+        only = next(iter(folder.folders.values()))
+        folder = Folder(f"{folder.name}/{only.name}", only.folders, only.files)
+    folder.folders = {name: _join_chains(one) for name, one in folder.folders.items()}
+    return folder

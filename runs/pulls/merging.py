@@ -21,7 +21,7 @@ from runs.core.states import NoticeKind
 from runs.issues.acts import root_of
 from runs.models import Project
 from runs.projects import git_credentials, origin
-from runs.pulls import mergeable, rules
+from runs.pulls import mergeable, proof_rules, proofs, rules
 from runs.pulls.rules import MergeCommit, MergeFacts, MergeKind, Way
 from runs.timeline import announce
 from trackers.base import PullState
@@ -42,6 +42,21 @@ class MergeRefused(ActRefused):
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """What the person who merges had before them; empty where nothing was.
+
+    `checks`: the state of the checks in spite of which it is to be merged.
+    """
+
+    head: str = ""
+    into: str = ""
+    checks: str = ""
+
+
+NOTHING_SEEN = Seen()
+
+
+@dataclass(frozen=True, slots=True)
 class Merged:
     """What a merge did."""
 
@@ -51,12 +66,11 @@ class Merged:
     closed: Sequence[int]
 
 
-def merge(
-    lab: Lab, project: Project, number: int, *, by: str, head: str = "", into: str = ""
-) -> Merged:
+def merge(lab: Lab, project: Project, number: int, *, by: str, seen: Seen = NOTHING_SEEN) -> Merged:
     """Merge an open pull request: the base moves forward, or gets a merge commit.
 
-    `head` and `into` are what the person saw: when they are others by now, nothing is merged.
+    When head or target are others by now than those `seen`, or the checks are not as good as they
+    were, nothing is merged.
     Exactly one of several that merge at once succeeds. Raises MergeRefused, NotFound, Refused,
     and SeamError when origin could not be asked.
     """
@@ -70,7 +84,8 @@ def merge(
             raise _was_merged(queries.pull(root, number))
         pull = queries.pull(root, number)
         facts = mergeable.facts_of(lab, project, pull)
-        _check(facts, pull, head, into)
+        _check(facts, pull, seen)
+        _check_proof(project, facts, seen)
         try:
             return _merge(lab, project, pull, facts, by)
         except Moved:
@@ -128,7 +143,7 @@ def interrupted(now: datetime) -> QuerySet[PullRequest]:
     return rows.filter(merge_at__isnull=False, merge_at__lt=now - mergeable.LAPSE)
 
 
-def _check(facts: MergeFacts, pull: PullRequest, head: str, into: str) -> None:
+def _check(facts: MergeFacts, pull: PullRequest, seen: Seen) -> None:
     """Raises MergeRefused unless it can be merged, as the person saw it."""
     said = rules.verdict(facts)
     if said.kind is MergeKind.MERGED:
@@ -138,15 +153,29 @@ def _check(facts: MergeFacts, pull: PullRequest, head: str, into: str) -> None:
         raise MergeRefused(
             f"{said.text}{files} Nothing was changed.", code=said.kind.value, files=said.files
         )
-    if head and head != facts.head_tip:
+    if seen.head and seen.head != facts.head_tip:
         text = (
             f"New commits have come to {facts.head} since you looked. Nothing was merged. "
             "Look at them, then merge."
         )
         raise MergeRefused(text, code="head_moved")
-    if into and into != facts.into:
+    if seen.into and seen.into != facts.into:
         text = f"It would go into {facts.into} now. Nothing was merged. Look again, then merge."
         raise MergeRefused(text, code="base_moved")
+
+
+def _check_proof(project: Project, facts: MergeFacts, seen: Seen) -> None:
+    """Raises MergeRefused unless its checks passed, or the person merges in spite of how they are.
+
+    What is in the base already cannot be kept out of it any more.
+    """
+    if facts.joined is not None and facts.joined.way is Way.HELD:
+        return
+    proof = proofs.load_proof(project, facts.head, facts.head_tip)
+    only_passed = project.merges_only_passed
+    text = proof_rules.explain_refusal(proof, seen.checks, only_passed=only_passed)
+    if text:
+        raise MergeRefused(text, code=f"checks_{proof.state}")
 
 
 def _was_merged(pull: PullRequest) -> MergeRefused:

@@ -10,12 +10,14 @@ from django.urls import reverse
 
 from runs.core import naming
 from runs.core.history_ports import Commit
+from runs.core.ports import SeamError
 from runs.followups import pages as follow_up_pages
 from runs.issues import pages as issue_pages
 from runs.issues.pages import Context
 from runs.models import Project, Run
-from runs.pulls import comparing, merge_box
+from runs.pulls import comparing, merge_box, proofs
 from runs.pulls.comparing import Comparison
+from runs.pulls.proof_rules import Proof
 from runs.web import code
 from runs.wiring import lab
 from trackers.base import PullState, Side
@@ -48,8 +50,10 @@ def pull_list(project: Project, chosen: issue_pages.Filter) -> Context:
     root = project.tracker_root
     page = queries.pulls(root, is_open=chosen.state == "open", page=chosen.page)
     runs = _runs_of(project, page.rows)
+    proofs_by_branch = _load_proofs(project, page.rows) if chosen.state == "open" else {}
     for row in page.rows:
         row.run = runs.get(row.head)  # type: ignore[attr-defined]
+        row.proof = proofs_by_branch.get(row.head)  # type: ignore[attr-defined]
         row.tone = tone(row)  # type: ignore[attr-defined]
     return {
         "project": project,
@@ -146,6 +150,16 @@ def place(
             letter = "O" if comment.side == Side.OLD else "L"
             at = reverse("runs:pull-files", args=[project.pk, pull.number])
             said.where = f"{at}?file={number}#f{number}-{letter}{comment.line}"
+
+
+def _load_proofs(project: Project, pulls: Sequence[PullRequest]) -> Mapping[str, Proof]:
+    """Load what the checks say of the heads of pull requests, as origin was fetched last."""
+    refs = {pull.head: f"refs/remotes/origin/{pull.head}" for pull in pulls}
+    try:
+        tips = lab().repos.tips(project.repo(lab().paths), list(refs.values())) if refs else {}
+    except SeamError:
+        tips = {}  # what git could not tell is no reason to show no list
+    return proofs.load_proofs(project, {head: tips.get(ref) for head, ref in refs.items()})
 
 
 def _runs_of(project: Project, pulls: Sequence[PullRequest]) -> Mapping[str, Run]:

@@ -17,7 +17,7 @@ from runs.core.history_ports import Change
 from runs.core.ports import SeamError
 from runs.issues.pages import Context
 from runs.models import Project
-from runs.pulls import comparing, diff, file_tree, pages, patches
+from runs.pulls import comparing, diff, pages, patches
 from runs.pulls.comparing import Comparison
 from runs.pulls.diff import FileDiff
 from runs.web import code
@@ -96,7 +96,7 @@ def files(project: Project, number: int, wish: Wish) -> Context:
         "wish": wish,
         "choices": _choices(comparison, wish),
         "files": shown,
-        "tree": file_tree.of(shown),
+        "tree": diff.build_tree(shown),
         "total": len(comparison.files),
         "found": len(chosen),
         "earlier": wish.address(page=wish.page - 1) if wish.page > 1 else "",

@@ -8,6 +8,7 @@ from datetime import datetime
 from pydantic import BaseModel
 
 from runs.api.schemas import Comment
+from runs.pulls.proof_rules import ProofState
 from runs.pulls.rules import MergeKind
 from trackers.base import Check, CheckState, PullState
 from trackers.base import Pull as Told
@@ -36,6 +37,13 @@ class Pull(PullRow):
     merge_commit: str
 
 
+class Proof(BaseModel):
+    """What the project's own checks say of the head."""
+
+    state: ProofState
+    text: str
+
+
 class Mergeable(BaseModel):
     """Whether a pull request can be merged, by origin as labsite last saw it.
 
@@ -48,6 +56,7 @@ class Mergeable(BaseModel):
     files: list[str]
     head: str | None
     into: str
+    checks: Proof
 
 
 class MergeDone(BaseModel):

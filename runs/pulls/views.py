@@ -10,12 +10,16 @@ from runs.core.ports import SeamError
 from runs.issues import pages as issue_pages
 from runs.models import Project
 from runs.pulls import acts, merging, pages
-from runs.pulls.merging import MergeRefused
+from runs.pulls.merging import MergeRefused, Seen
+from runs.validation import acts as validation_acts
+from runs.validation.acts import CheckRefused
 from runs.web import addresses, answers, live
 from runs.web.access import act, look, username
 from runs.web.live import Live
+from runs.web.refusals import status_of
 from runs.wiring import lab
 from trackers.base import Refused, TrackerError
+from trackers.builtin import queries
 
 
 @require_GET
@@ -82,9 +86,9 @@ def pull_merge(request: HttpRequest, project_id: int, number: int) -> HttpRespon
     """Merge it, if it is still what the reader saw."""
     project = issue_pages.project_of(project_id)
     back = reverse("runs:pull", args=[project.pk, number])
-    seen = {name: request.GET.get(name, "") for name in ("head", "into")}
+    seen = Seen(**{name: request.GET.get(name, "") for name in ("head", "into", "checks")})
     try:
-        done = merging.merge(lab(), project, number, by=username(request), **seen)
+        done = merging.merge(lab(), project, number, by=username(request), seen=seen)
     except MergeRefused as error:
         return _not_merged(request, project, number, error.text, 409)
     except SeamError as error:
@@ -96,6 +100,22 @@ def pull_merge(request: HttpRequest, project_id: int, number: int) -> HttpRespon
     closed = "".join(f" Issue {one} is closed." for one in done.closed)
     text = f"Pull request {number} was merged into {done.into}.{closed}"
     return _acted(request, project, number, text)
+
+
+@require_POST
+@act
+def pull_check(request: HttpRequest, project_id: int, number: int) -> HttpResponse:
+    """Run the project's commands on what it delivers."""
+    project = issue_pages.project_of(project_id)
+    back = reverse("runs:pull", args=[project.pk, number])
+    try:
+        pull = queries.pull(project.tracker_root, number)
+        validation_acts.check_delivery(lab(), project, pull.head, username(request))
+    except CheckRefused as refused:
+        return answers.failed(request, refused.text, status_of(refused), back)
+    except TrackerError as error:
+        raise Http404(str(error)) from error
+    return _acted(request, project, number, "The project's checks have begun on it.")
 
 
 def _not_merged(

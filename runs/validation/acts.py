@@ -13,7 +13,8 @@ from django.db.models import Max
 
 from runs.core import lease, tokens
 from runs.core.ports import Lab, Output, SeamError
-from runs.core.states import NoticeKind, ValidationState, ValidationStep
+from runs.core.refusal import ActRefused
+from runs.core.states import NoticeKind, Outcome, ProjectState, ValidationState, ValidationStep
 from runs.hosts import facts
 from runs.models import Project, Run, Validation, WatchSession
 from runs.validation import endings, fixers, rules, run_level
@@ -22,6 +23,10 @@ from runs.validation.rules import Verdict
 logger = logging.getLogger(__name__)
 
 MOST_LOSSES = 2
+
+
+class CheckRefused(ActRefused):
+    """Nothing was begun; the text says why."""
 
 
 def begin(lab: Lab, session: WatchSession) -> Validation:
@@ -62,6 +67,29 @@ def begin_again_for_run(lab: Lab, run: Run, by: str) -> Validation:
     last = run.validations.aggregate(last=Max("number"))["last"] or 0
     fields = {"run": run, "number": last + 1, "count": 1}
     return _asked(lab, _store(lab, run.project, fields, f"for issue {run.issue_key}", by=by))
+
+
+def check_delivery(lab: Lab, project: Project, branch: str, by: str) -> Validation:
+    """Begin to run the project's commands on what a branch delivers; the validation at work, if one is.
+
+    Safe to repeat and to race. Raises CheckRefused.
+    """
+    with transaction.atomic():
+        Project.objects.hold(project.pk)
+        rows = Run.objects.filter(project=project, branch=branch, outcome=Outcome.SUCCEEDED)
+        run = rows.select_related("project").order_by("-pk").first()
+        if run is None:
+            raise CheckRefused(f"No run delivered {branch}. Nothing was begun.", code="no_run")
+        newest = run.validations.order_by("-number").first()
+        if newest is not None and newest.is_running:
+            return newest
+        if run.project.state != ProjectState.READY:
+            text = f"{ProjectState(run.project.state).not_ready} Nothing was begun."
+            raise CheckRefused(text, code="not_ready")
+        if run.project.has_gates or not run.project.commands:
+            text = "This project has no validation commands, or uses gates. Nothing was begun."
+            raise CheckRefused(text, code="no_commands")
+        return begin_again_for_run(lab, run, by=by)
 
 
 def _asked(lab: Lab, row: Validation) -> Validation:

@@ -58,7 +58,7 @@ class Review(Desk):
 
     def merge(self, by: str = "anna", **more: str) -> Merged:
         project = Project.objects.get(pk=self.project.pk)
-        return merging.merge(self.lab, project, self.number, by=by, **more)
+        return merging.merge(self.lab, project, self.number, by=by, seen=merging.Seen(**more))
 
     def refused(self, code: str, says: str, **more: str) -> MergeRefused:
         """It was refused with this code and these words, and nothing was changed."""
