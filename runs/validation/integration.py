@@ -67,6 +67,18 @@ def put_together(lab: Lab, row: Validation, fix: Fixer | None = None) -> Togethe
     return made
 
 
+def leave_out(lab: Lab, row: Validation, made: Together, name: str) -> Together | None:
+    """Put the same work together without one delivery, or without any for an empty name.
+
+    None where the rest does not fit together. Raises SeamError.
+    """
+    repo = row.project.repo(lab.paths)
+    rest = Together(made.base, made.base)
+    pieces = [one for one in made.merged if name and one.name != name]
+    fits = all(_add(lab, repo, row, rest, piece) for piece in pieces)
+    return rest if fits else None
+
+
 def _accepted(row: Validation) -> Sequence[Run]:
     """What a session has delivered, or the one run that a validation is about."""
     runs = Run.objects.filter(outcome=Outcome.SUCCEEDED)

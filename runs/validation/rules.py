@@ -91,6 +91,53 @@ def after(found: Verdict, attempts: int, most: int) -> Next:
     return Next.FIX if is_failed and found.is_fixable and attempts < most else Next.END
 
 
+MOST_TRIALS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What failed was run again without one delivery; without any where `without` is empty.
+
+    `passed` is None where that could not be tried.
+    """
+
+    without: str
+    passed: bool | None
+
+
+def list_trials(names: Sequence[str]) -> list[str]:
+    """Return what to leave out, one after the other: everything, then the newest deliveries first.
+
+    Args:
+        names: the deliveries in the order in which they were accepted; a single one needs no trial.
+    """
+    return ["", *list(reversed(names))[:MOST_TRIALS]] if len(names) > 1 else []
+
+
+def name_suspects(trials: Sequence[Trial]) -> tuple[str, ...] | None:
+    """Return the deliveries without which what failed passes; None where that was not found out.
+
+    Where it fails without any of them, none is a suspect.
+    """
+    base = next((one.passed for one in trials if not one.without), None)
+    if base is not True:
+        return None if base is None else ()
+    return tuple(one.without for one in trials if one.without and one.passed)
+
+
+def describe_suspects(trials: Sequence[Trial], base: str) -> str:
+    """Describe what leaving out showed, as the end of a sentence; empty where nothing is known."""
+    suspects = name_suspects(trials)
+    if suspects is None:
+        return ""
+    if any(not one.without and one.passed is False for one in trials):
+        return f"it fails on {base} alone too, so none of them is suspected"
+    if suspects:
+        return f"without {' or without '.join(suspects)} it passes"
+    count = sum(one.passed is False for one in trials)
+    return f"leaving out one of {count} deliveries mends nothing" if count else ""
+
+
 @dataclass(frozen=True, slots=True)
 class FixFacts:
     """What is seen of a fixer. None: could not tell. `is_done`: a commit says that it is finished."""

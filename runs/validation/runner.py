@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -31,7 +31,7 @@ from runs.validation import (
     run_level,
     specs,
 )
-from runs.validation.clean_room import Lost, Result, Room
+from runs.validation.clean_room import ByHand, Lost, Result, Room
 from runs.validation.command_rules import Checked
 from runs.validation.integration import Together
 from runs.validation.rules import Next, Verdict
@@ -42,6 +42,7 @@ logger = logging.getLogger(__name__)
 BEAT_EVERY = timedelta(seconds=15)
 AGAIN_AFTER = timedelta(seconds=60)
 MOST_TROUBLES = 5
+FIRST_TRIAL = 100  # output of trials lies beside that of the attempts, of which there are fewer
 WAITS = "the database does not answer, and what a validation found waits for it"
 
 
@@ -136,6 +137,8 @@ def _check(lab: Lab, row: Validation, beat: _Beat) -> Verdict:
         journal = _Journal(lab, row, beat)
         made = clean_room.run(lab, _room(lab, row, together), spec, journal)
     found = _verdict(row, together, made)
+    if row.session_id is not None and fix is None:
+        found = _suspect(lab, row, beat, together, made, found)
     if row.spec is not None and not together.conflict:
         beat.patiently(lambda: _keep(lab, row, made))
     if fix is None and found.state is ValidationState.FAILED:
@@ -154,6 +157,69 @@ def _verdict(row: Validation, together: Together, made: Result) -> Verdict:
     if made.e2e is not None:
         told.append("the end-to-end run passed")
     return rules.proven(made.failures, len(made.checked), told, made.is_fixable)
+
+
+def _suspect(
+    lab: Lab, row: Validation, beat: _Beat, together: Together, made: Result, found: Verdict
+) -> Verdict:
+    """Find out which deliveries break it: run what failed again without each, a bounded number of times.
+
+    The commands are those up to the one that failed, since earlier ones may install what it needs.
+    No further trial begins once they took as long together as the failed command may take. Nothing
+    is tried where a person wants the worktree of the failure kept.
+    """
+    is_kept = made.artifacts.get("worktree_state") == clean_room.KEPT
+    has_failed = bool(made.checked) and rules.why_failed(made.commands[-1].argv, made.checked[-1])
+    names = rules.list_trials([one.name for one in together.merged])
+    if found.state is not ValidationState.FAILED or not has_failed or is_kept or not names:
+        return found
+    text = f"validation {row.number} fails: {found.reason}. It is tried without each delivery"
+    with transaction.atomic():
+        _tell(lab, row, text)
+    until = lab.now() + timedelta(minutes=made.commands[-1].minutes)
+    trials = []
+    for number, name in enumerate(names, start=1):
+        if lab.now() >= until:
+            break
+        passed = _try_without(lab, row, beat, together, made.commands, (number, name))
+        trials.append(rules.Trial(name, passed))
+        if not name and passed is not True:
+            break
+    suspects = rules.name_suspects(trials)
+    if suspects is not None:
+        made.artifacts["suspects"] = list(suspects)
+        if row.spec is None:
+            beat.patiently(lambda: _keep_suspects(lab, row, list(suspects)))
+    said = rules.describe_suspects(trials, row.project.default_branch)
+    return replace(found, reason=f"{found.reason}; {said}" if said else found.reason)
+
+
+def _keep_suspects(lab: Lab, row: Validation, suspects: list[str]) -> None:
+    row.artifacts = {**row.artifacts, "suspects": suspects}
+    if not _ours(lab, row).update(artifacts=row.artifacts):
+        raise Lost
+
+
+def _try_without(
+    lab: Lab,
+    row: Validation,
+    beat: _Beat,
+    together: Together,
+    commands: Sequence[Command],
+    trial: tuple[int, str],
+) -> bool | None:
+    """Run commands without one delivery; None where that could not be tried. Raises Lost."""
+    number, name = trial
+    try:
+        rest = integration.leave_out(lab, row, together, name)
+        if rest is None:
+            return None
+        room = replace(_room(lab, row, rest), attempt=FIRST_TRIAL + number, keep_on_failure=False)
+        spec = Spec(tuple(commands), False, False, Coverage(False), E2E(False), Scope.RUN_LEVEL)
+        return clean_room.run(lab, room, spec, ByHand(beat)).passed
+    except SeamError as error:
+        logger.info("a trial was left out", extra={"error": str(error)})
+        return None
 
 
 def _keep(lab: Lab, row: Validation, made: Result) -> None:

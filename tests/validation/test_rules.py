@@ -222,3 +222,64 @@ def test_a_long_command_hides_from_no_row_how_it_ended() -> None:
     assert said.startswith("sh -c 'make lint && ")
     assert said.endswith("… failed with exit status 3")
     assert len(said) <= 90
+
+
+def trials(*tried: tuple[str, bool | None]) -> list[validating.Trial]:
+    return [validating.Trial(without, passed) for without, passed in tried]
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        pytest.param([], [], id="nothing was delivered"),
+        pytest.param(["a"], [], id="a single one needs no trial"),
+        pytest.param(["a", "b"], ["", "b", "a"], id="everything first, then the newest"),
+        pytest.param(list("abcdef"), ["", "f", "e", "d", "c", "b"], id="bounded"),
+    ],
+)
+def test_what_is_left_out_one_after_the_other(names: list[str], wanted: list[str]) -> None:
+    assert validating.list_trials(names) == wanted
+
+
+@pytest.mark.parametrize(
+    ("tried", "suspects", "said"),
+    [
+        pytest.param([], None, "", id="nothing was tried"),
+        pytest.param([("", None)], None, "", id="the base could not be tried"),
+        pytest.param([("", None), ("b", True)], None, "", id="without the base nothing counts"),
+        pytest.param(
+            [("", False)],
+            (),
+            "it fails on main alone too, so none of them is suspected",
+            id="the base fails",
+        ),
+        pytest.param(
+            [("", True), ("b", True), ("a", False)], ("b",), "without b it passes", id="one"
+        ),
+        pytest.param(
+            [("", True), ("b", True), ("a", True)],
+            ("b", "a"),
+            "without b or without a it passes",
+            id="together",
+        ),
+        pytest.param(
+            [("", True), ("b", False), ("a", False)],
+            (),
+            "leaving out one of 2 deliveries mends nothing",
+            id="none alone",
+        ),
+        pytest.param(
+            [("", True), ("b", None), ("a", False)],
+            (),
+            "leaving out one of 1 deliveries mends nothing",
+            id="one could not be tried",
+        ),
+        pytest.param([("", True), ("b", None)], (), "", id="no trial came to an end"),
+        pytest.param([("", True)], (), "", id="no time was left"),
+    ],
+)
+def test_who_is_suspected(
+    tried: list[tuple[str, bool | None]], suspects: tuple[str, ...] | None, said: str
+) -> None:
+    assert validating.name_suspects(trials(*tried)) == suspects
+    assert validating.describe_suspects(trials(*tried), "main") == said

@@ -18,6 +18,7 @@ from runs.core.states import Outcome, ValidationState, ValidationStep
 from runs.kept import merged, retention
 from runs.machine import processes
 from runs.models import Fixer, Forge, Notice, Project, Run, Validation, WatchSession
+from runs.pulls import proofs
 from runs.settings.acts import TuningRefused
 from runs.validation import acts as validations
 from runs.validation import command_settings, fixers, runner
@@ -234,6 +235,49 @@ def test_the_first_command_that_fails_ends_it(real: RealWorld) -> None:
     assert row.reason.endswith("failed with exit status 4")
     assert (row.state, desk.session.validation) == ("failed", "failed")
     assert not worktree(real.lab, row).exists()
+
+
+@pytest.mark.parametrize(
+    ("commands", "said", "suspects"),
+    [
+        ("sh -c 'test ! -e bad.txt'", "without issue 8 it passes", ["issue 8"]),
+        (
+            "sh -c 'test ! -e bad.txt || test ! -e a.txt'",
+            "without issue 8 or without issue 7 it passes",
+            ["issue 8", "issue 7"],
+        ),
+        ("sh -c 'test -e none.txt'", "it fails on main alone too, so none of them is", []),
+    ],
+    ids=["one breaks it", "two break it together", "the base is broken"],
+)
+def test_a_failure_names_the_deliveries_that_it_suspects(
+    real: RealWorld, commands: str, said: str, suspects: list[str]
+) -> None:
+    desk = Desk(real, commands, fix_attempts=0)
+    desk.accept("7", {"a.txt": "seven\n"})
+    desk.accept("8", {"bad.txt": "eight\n"})
+    row = desk.validate()
+    assert (row.state, row.artifacts["suspects"]) == ("failed", suspects)
+    assert said in row.reason
+    assert len(row.results) == 1
+    assert not worktree(real.lab, row).exists()
+    states = proofs.load_proofs(desk.project, {one["branch"]: one["tip"] for one in row.merged})
+    found = {branch for branch, proof in states.items() if proof.state == "failed"}
+    assert found == ({f"afk/{name[-1]}" for name in suspects} or {"afk/7", "afk/8"})
+
+
+def test_a_worker_that_ends_between_the_trials_leaves_nothing(real: RealWorld) -> None:
+    desk = Desk(real, "sh -c 'test ! -e bad.txt'", fix_attempts=0)
+    desk.accept("7", {"a.txt": "seven\n"})
+    desk.accept("8", {"bad.txt": "eight\n"})
+    row = desk.begin()
+    is_stopping = lambda: any("without each delivery" in one for one in desk.told())  # noqa: E731
+    runner.carry_out(real.lab, real.queue.validations.pop(0), is_stopping)
+    row.refresh_from_db()
+    assert (row.state, row.runner) == ("running", "")
+    assert not worktree(real.lab, row).exists()
+    desk.mended(row)
+    assert row.artifacts["suspects"] == ["issue 8"]
 
 
 def test_a_missing_program_fails_it_without_a_fixer(real: RealWorld) -> None:
