@@ -333,6 +333,7 @@ class NoticeKind(StrEnum):
     GATE_STEP = "gate.step"
     GATE_PASSED = "gate.passed"
     GATE_FAILED = "gate.failed"
+    CHECKS_CHANGED = "checks.changed"
     ISSUE_CLOSED = "issue.closed"
     LOOP_TURN = "loop.turn"
     LOOP_STEP = "loop.step"

@@ -189,7 +189,7 @@ class Match:
 
 def match(expected: Sequence[str], ran: Sequence[str], kind: Kind) -> Match | None:
     """How a command that was run stands to an expected one; None when it is another one."""
-    wanted, given = _canonical(expected), _canonical(ran)
+    wanted, given = canonical(expected), canonical(ran)
     if not wanted or not given or wanted[0] != given[0]:
         return None
     used, missing = _found(wanted[1:], given[1:])
@@ -211,7 +211,7 @@ def word(argv: Sequence[str]) -> str:
     line = script(argv)
     if line is not None:
         return (line.split() or [""])[0]
-    found = _canonical(argv)
+    found = canonical(argv)
     return posixpath.basename(found[0]) if found else ""
 
 
@@ -224,8 +224,8 @@ def script(argv: Sequence[str]) -> str | None:
     return " ".join(argv[-1].split()) if is_line else None
 
 
-def _canonical(argv: Sequence[str]) -> tuple[str, ...]:
-    """A command by the name of its program, without what only starts it."""
+def canonical(argv: Sequence[str]) -> tuple[str, ...]:
+    """Return a command by the name of its program, without what only starts it."""
     words = [one for one in argv if one != "--"]
     while words:
         words[0] = _program(words[0])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from runs.core import tokens
 from runs.core.ports import Lab
 from runs.core.states import Gate
-from runs.gates import rules
+from runs.gates import check_files, rules
 from runs.gates.rules import Decision, Next, Step
 from runs.models import Attempt, Run
 from runs.validation import specs
@@ -21,6 +21,7 @@ def new(lab: Lab, run: Run) -> Attempt:
     terms = terms_of(run.project, run.watch.switches if run.watch is not None else None)
     spec = specs.to_json(specs.effective(terms, Scope.PER_ISSUE))
     limits = limits_of(run.project)
+    reviewers = run.project.reviewers.filter(is_on=True).values_list("command", flat=True)
     return Attempt(
         run=run,
         project=run.project,
@@ -32,6 +33,7 @@ def new(lab: Lab, run: Run) -> Attempt:
         spec={
             **spec,
             "off": sorted(terms.disabled),
+            "guarded": check_files.guarded(terms, reviewers),
             "lacking": list(specs.lacking(terms, Scope.PER_ISSUE)),
             "keep_worktrees": terms.worktrees.keep_on_failure,
             "most_gate": limits.max_gate_attempts,

@@ -16,7 +16,8 @@ from django.urls import reverse
 from runs.core.ports import Lab, Output, SeamError
 from runs.core.recent import Recent
 from runs.core.states import AttemptState, Gate, TrackerKind
-from runs.gates import check_run_rows, check_words, levels, review_publishing, rules
+from runs.gates import check_files, check_run_rows, check_words, levels, review_publishing, rules
+from runs.gates.check_file_rules import Part
 from runs.lifecycle import observe
 from runs.models import Attempt, Fixer, Review, Run, Validation
 from runs.pulls import diff
@@ -123,6 +124,20 @@ class FindingRow:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckFileRow:
+    """A changed file that belongs to the checks. `url` leads to it in the run's diff."""
+
+    path: str
+    part: Part
+    why: str
+    url: str
+
+    @property
+    def tone(self) -> str:
+        return "warn" if self.part is Part.REMOVED_TEST else ""
+
+
+@dataclass(frozen=True, slots=True)
 class ReviewRow:
     """One reviewer of an attempt, with findings, the gravest first."""
 
@@ -155,6 +170,7 @@ class Shown:
     files: Sequence[Mapping[str, str]]
     more_files: int
     worktree: str
+    check_files: Sequence[CheckFileRow] = ()
 
     @property
     def row(self) -> Attempt:
@@ -345,6 +361,7 @@ def _shown(lab: Lab, run: Run, card: AttemptCard) -> Shown:
         files[:FILES],
         max(0, len(files) - FILES),
         kept.get("worktree_path") or "" if kept.get("worktree_state") == "kept" else "",
+        [_check_file(run, one) for one in (row.context or {}).get(check_files.KEY) or ()],
     )
 
 
@@ -391,11 +408,20 @@ def _review(run: Run, attempt: Attempt, row: Review) -> ReviewRow:
 def _finding(run: Run, stored: Mapping[str, Any]) -> FindingRow:
     priority = min(3, max(0, int(stored.get("priority", 3))))
     path, number = str(stored.get("path") or ""), stored.get("line")
-    query = {"path": path} | ({"line": number} if number else {})
-    url = f"{reverse('runs:run-check-line', args=[run.pk])}?{urlencode(query)}" if path else ""
+    url = _place_url(run, path, number) if path else ""
     where = f"{path}:{number}" if path and number else path
     title, body = str(stored.get("title") or ""), str(stored.get("body") or "")
     return FindingRow(priority, _PRIORITIES[priority], where, url, title, body)
+
+
+def _check_file(run: Run, stored: Mapping[str, Any]) -> CheckFileRow:
+    path = str(stored["path"])
+    return CheckFileRow(path, Part(stored["part"]), str(stored["why"]), _place_url(run, path))
+
+
+def _place_url(run: Run, path: str, number: int | None = None) -> str:
+    query = {"path": path} | ({"line": number} if number else {})
+    return f"{reverse('runs:run-check-line', args=[run.pk])}?{urlencode(query)}"
 
 
 def _levels(watch: int | None, run_id: int) -> Any:

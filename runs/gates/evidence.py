@@ -12,19 +12,22 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from django.db import transaction
+
 from runs.core import naming
 from runs.core.history_ports import EMPTY_TREE, Commit
 from runs.core.ports import Lab, SeamError
-from runs.core.states import Claim
+from runs.core.states import Claim, NoticeKind
 from runs.evidence import command_match, records, shown_commands
 from runs.evidence.records import Seen
-from runs.gates import evidence_rules, file_kinds
+from runs.gates import check_files, evidence_rules, file_kinds
 from runs.gates.evidence_rules import Branch, Check, Facts, Judgement, Made, has_progress
 from runs.gates.hold import Hold, Lost
 from runs.gates.rules import Decision
 from runs.lifecycle import delivery_rules
 from runs.lifecycle.delivery_rules import Said
 from runs.models import Attempt, CheckRun, Run
+from runs.timeline import announce
 from runs.validation import specs
 from trackers.keys import evidence_of
 
@@ -58,17 +61,25 @@ def judge(lab: Lab, hold: Hold) -> Decision:
         lab.pause(PAUSE)
         _goes_on(hold)
     end = {"places": records.to_json(seen.places), "checks": last_check}
-    hold.store(
+    of_checks = check_files.find(lab, attempt, base, found.commit) if found.commit else []
+    context = _context(lab, hold.run, found, facts, seen)
+    columns = {
         **_columns(lab, hold, found, facts),
-        base=base,
-        context=_context(lab, hold.run, found, facts, seen),
-        evidence_from={
+        "base": base,
+        "context": {**context, check_files.KEY: check_files.kept(lab, of_checks)},
+        "evidence_from": {
             "number": attempt.number,
             "from": begun,
             "end": end,
             "files": _files(lab, hold.run),
         },
-    )
+    }
+    is_first = check_files.KEY not in attempt.context
+    with transaction.atomic():
+        hold.store(**columns)
+        if of_checks and is_first:
+            text = f"attempt {attempt.number}: {check_files.told(of_checks)}"
+            announce.tell(lab, NoticeKind.CHECKS_CHANGED, text, run=hold.run)
     reasons = tuple(lab.mask(one) for one in found.decision.reasons)
     return Decision(found.decision.gate, found.decision.passed, reasons)
 

@@ -111,6 +111,7 @@ _ALWAYS: Mapping[str, tuple[str, str, Leads]] = {
     NoticeKind.RUN_REENTERED: ("Back to the agent", "live", Leads.CONVERSATION),
     NoticeKind.GATE_PASSED: ("Checks passed", "good", Leads.CHECKS),
     NoticeKind.GATE_FAILED: ("Checks failed", "bad", Leads.CHECKS),
+    NoticeKind.CHECKS_CHANGED: ("Changed its checks", "warn", Leads.CHECKS),
     NoticeKind.LOOP_GUIDED: ("Guidance", "", Leads.NOWHERE),
     NoticeKind.PULL_OPENED: ("Pull request", "good", Leads.PULL),
     NoticeKind.PULL_MERGED: ("Merged", "good", Leads.PULL),

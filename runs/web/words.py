@@ -58,6 +58,7 @@ _KIND_TONES = {
     NoticeKind.RUN_REENTERED: "live",
     NoticeKind.GATE_PASSED: "good",
     NoticeKind.GATE_FAILED: "bad",
+    NoticeKind.CHECKS_CHANGED: "warn",
     NoticeKind.ISSUE_CLOSED: "good",
     NoticeKind.VALIDATION_PASSED: "good",
     NoticeKind.VALIDATION_FAILED: "bad",

@@ -71,6 +71,33 @@ def test_attempts_stand_side_by_side_newest_first_with_what_each_gate_said(
     assert "Review not run" in older
 
 
+CHANGED_CHECKS = [
+    {
+        **{"path": "tests/test_old.py", "part": "removed_test", "old_path": ""},
+        "why": "A test file was deleted.",
+    },
+    {
+        **{"path": "Makefile", "part": "command", "old_path": ""},
+        "why": "`make <test>` reads it.",
+    },
+]
+
+
+def test_what_the_work_changes_of_its_checks_is_shown_with_a_way_into_the_diff(
+    anna: Client, project: Project
+) -> None:
+    run = attempts.checking(project)
+    attempts.running(run, 1, context={"check_files": CHANGED_CHECKS})
+    html = text_of(anna.get(f"/runs/{run.pk}/checks/"))
+    found = section(html, "check-files")
+    assert "Changes to the checks 2 files" in found
+    assert "tests/test_old.py test removed A test file was deleted." in found
+    assert "Makefile run by a check make &lt;test&gt; reads it." in found
+    assert f'href="/runs/{run.pk}/checks/line?path=Makefile"' in html
+    attempts.an_attempt(run, 2, state=AttemptState.PASSED)
+    assert 'id="check-files"' not in text_of(anna.get(f"/runs/{run.pk}/checks/?attempt=2"))
+
+
 @pytest.mark.row("MALA-V-12", level="contract")
 def test_gates_that_were_skipped_say_so_and_the_resolution_has_its_rationale(
     anna: Client, project: Project

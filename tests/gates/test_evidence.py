@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from runs.core.ports import SeamError
-from runs.core.states import AgentMode, Claim, OutputKind
+from runs.core.states import AgentMode, Claim, NoticeKind, OutputKind
 from runs.gates import evidence
 from runs.gates.hold import Lost
-from runs.models import Attempt, Run
+from runs.models import Attempt, Notice, Run
 from runs.validation.specs import Command, Kind
 from tests.conversation import long_talk
 from tests.gates.claimed_run import CHECK, ClaimedRun
@@ -53,7 +53,26 @@ def test_a_commit_and_a_command_that_passed_are_kept_with_the_attempt(done):
             {"path": "notes.md", "label": "docs"},
         ],
         "scope": "per_issue",
+        "check_files": [],
     }
+
+
+def test_what_it_changes_of_the_checks_is_kept_with_the_attempt_and_told_once(done):
+    texts = {"check.sh": "exit 0\n", "pyproject.toml": "[tool.ruff]\n", "setup.cfg": "[metadata]\n"}
+    done.commit("feat: greet (#7)", **texts)
+    hold = done.hold()
+    for _ in range(2):  # a worker that died goes on from the beginning of the gate
+        evidence.judge(done.lab, hold)
+        hold.attempt.refresh_from_db()
+    found = {one["path"]: (one["part"], one["why"]) for one in done.attempt.context["check_files"]}
+    settings = "ruff reads it, and [tool.ruff] changed, and `./check.sh` may run ruff. It is new."
+    assert found == {
+        "check.sh": ("command", "Named in the command `./check.sh`. It is new."),
+        "pyproject.toml": ("configuration", settings),
+    }
+    [told] = Notice.objects.filter(kind=NoticeKind.CHECKS_CHANGED)
+    expected = "attempt 1: it changes 2 files of the checks themselves: check.sh, pyproject.toml"
+    assert told.text.endswith(expected)
 
 
 @pytest.mark.row("MALA-V-25", level="real")
