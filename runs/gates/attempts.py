@@ -33,7 +33,7 @@ def new(lab: Lab, run: Run) -> Attempt:
         spec={
             **spec,
             "off": sorted(terms.disabled),
-            "guarded": check_files.guarded(terms, reviewers),
+            "guarded": check_files.list_guarded_commands(terms, reviewers),
             "lacking": list(specs.lacking(terms, Scope.PER_ISSUE)),
             "keep_worktrees": terms.worktrees.keep_on_failure,
             "most_gate": limits.max_gate_attempts,

@@ -117,7 +117,7 @@ class CheckFile:
         return asdict(self)
 
 
-def find(
+def find_check_files(
     checks: Checks, changed: Collection[Changed], texts: Mapping[str, Texts]
 ) -> list[CheckFile]:
     """Return those of the changed files that belong to the checks, removed tests first.
@@ -136,7 +136,7 @@ def find(
 _ORDER = (Part.REMOVED_TEST, Part.COMMAND, Part.CONFIGURATION, Part.CI)
 
 
-def wanted_texts(changed: Collection[Changed]) -> list[str]:
+def list_wanted_texts(changed: Collection[Changed]) -> list[str]:
     """Return the changed files at the top whose content tells whether they belong to the checks."""
     return sorted({one.path for one in changed if settings_sections.can_read(one.path)})
 
@@ -228,7 +228,7 @@ class _Guard:
         texts = self._texts.get(path)
         if texts is None:
             return " (which of its sections changed is not known)"
-        found = settings_sections.changed(path, texts.before, texts.after, sections)
+        found = settings_sections.list_changed_sections(path, texts.before, texts.after, sections)
         if found is None:
             return " (it could not be read, so nobody can tell which of its sections changed)"
         return f", and {', '.join(found)} changed" if found else None

@@ -19,7 +19,7 @@ MOST_KEPT, MOST_TOLD = 200, 5
 MOST_BYTES = 500_000  # of a file of settings
 
 
-def guarded(terms: Terms, reviewers: Iterable[Sequence[str]]) -> list[dict[str, Any]]:
+def list_guarded_commands(terms: Terms, reviewers: Iterable[Sequence[str]]) -> list[dict[str, Any]]:
     """Return the commands that prove the work of a project at any gate, as an attempt stores them.
 
     Args:
@@ -32,22 +32,22 @@ def guarded(terms: Terms, reviewers: Iterable[Sequence[str]]) -> list[dict[str, 
     return [{"argv": list(argv), "prepares": is_deps} for argv, is_deps in dict.fromkeys(lines)]
 
 
-def find(lab: Lab, attempt: Attempt, base: str, commit: str) -> list[CheckFile]:
+def find_check_files(lab: Lab, attempt: Attempt, base: str, commit: str) -> list[CheckFile]:
     """Return what the commits from `base` to `commit` change of the checks. Raises SeamError."""
     repo = attempt.project.repo(lab.paths)
     listed = lab.repos.changes(repo, base, commit)
     changed = [Changed(one.path, one.kind, one.old_path) for one in listed]
-    texts = _texts(lab, repo, (base, commit), check_file_rules.wanted_texts(changed))
-    return check_file_rules.find(_checks(attempt), changed, texts)
+    texts = _texts(lab, repo, (base, commit), check_file_rules.list_wanted_texts(changed))
+    return check_file_rules.find_check_files(_checks(attempt), changed, texts)
 
 
-def kept(lab: Lab, found: Sequence[CheckFile]) -> list[dict[str, str]]:
+def serialize_check_files(lab: Lab, found: Sequence[CheckFile]) -> list[dict[str, str]]:
     """Return what is stored of them; of very many the first ones."""
     stored = [one.to_json() for one in found[:MOST_KEPT]]
     return [{**one, "why": lab.mask(one["why"])} for one in stored]
 
 
-def told(found: Sequence[CheckFile]) -> str:
+def describe_check_files(found: Sequence[CheckFile]) -> str:
     """Return the sentence of the timeline. It holds no command, in which a secret may stand."""
     names = [writing.one_line(one.path, 100) for one in found[:MOST_TOLD]]
     more = len(found) - len(names)

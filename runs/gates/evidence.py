@@ -61,12 +61,14 @@ def judge(lab: Lab, hold: Hold) -> Decision:
         lab.pause(PAUSE)
         _goes_on(hold)
     end = {"places": records.to_json(seen.places), "checks": last_check}
-    of_checks = check_files.find(lab, attempt, base, found.commit) if found.commit else []
+    of_checks = (
+        check_files.find_check_files(lab, attempt, base, found.commit) if found.commit else []
+    )
     context = _context(lab, hold.run, found, facts, seen)
     columns = {
         **_columns(lab, hold, found, facts),
         "base": base,
-        "context": {**context, check_files.KEY: check_files.kept(lab, of_checks)},
+        "context": {**context, check_files.KEY: check_files.serialize_check_files(lab, of_checks)},
         "evidence_from": {
             "number": attempt.number,
             "from": begun,
@@ -78,7 +80,7 @@ def judge(lab: Lab, hold: Hold) -> Decision:
     with transaction.atomic():
         hold.store(**columns)
         if of_checks and is_first:
-            text = f"attempt {attempt.number}: {check_files.told(of_checks)}"
+            text = f"attempt {attempt.number}: {check_files.describe_check_files(of_checks)}"
             announce.tell(lab, NoticeKind.CHECKS_CHANGED, text, run=hold.run)
     reasons = tuple(lab.mask(one) for one in found.decision.reasons)
     return Decision(found.decision.gate, found.decision.passed, reasons)

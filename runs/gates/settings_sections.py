@@ -22,7 +22,9 @@ def can_read(path: str) -> bool:
     return path.casefold() in _SHARED
 
 
-def changed(path: str, before: str, after: str, sections: Sequence[str]) -> list[str] | None:
+def list_changed_sections(
+    path: str, before: str, after: str, sections: Sequence[str]
+) -> list[str] | None:
     """Return which of these sections differ, as a person would write them; None: could not tell.
 
     Args:

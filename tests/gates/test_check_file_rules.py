@@ -7,7 +7,15 @@ import time
 
 import pytest
 
-from runs.gates.check_file_rules import Changed, CheckFile, Checks, Guarded, Part, Texts, find
+from runs.gates.check_file_rules import (
+    Changed,
+    CheckFile,
+    Checks,
+    Guarded,
+    Part,
+    Texts,
+    find_check_files,
+)
 
 pytestmark = pytest.mark.pure
 
@@ -25,7 +33,7 @@ def checks(*lines: str, **more: object) -> Checks:
 
 def marks(line: str, *changed: Changed, **texts: Texts) -> list[CheckFile]:
     named = {name.replace("__", "."): text for name, text in texts.items()}
-    return find(checks(line), changed, named)
+    return find_check_files(checks(line), changed, named)
 
 
 @pytest.mark.parametrize(
@@ -189,24 +197,26 @@ PYPROJECT = Texts(
 def test_a_file_that_holds_much_counts_where_what_a_checker_reads_has_changed(
     line, path, texts, why
 ):
-    found = find(checks(line), [Changed(path)], {path: texts} if texts else {})
+    found = find_check_files(checks(line), [Changed(path)], {path: texts} if texts else {})
     assert len(found) == bool(why)
     assert all(why in one.why for one in found)
 
 
 def test_what_measures_coverage_counts_without_being_named_in_a_command():
     plain, measured = checks("./test"), checks("ruff check", measures_coverage=True)
-    assert find(checks("ruff check"), [Changed(".coveragerc")], {}) == []
-    assert [one.part for one in find(plain, [Changed(".coveragerc")], {})] == [CONFIGURATION]
-    [found] = find(measured, [Changed(".coveragerc", "A")], {})
+    assert find_check_files(checks("ruff check"), [Changed(".coveragerc")], {}) == []
+    assert [one.part for one in find_check_files(plain, [Changed(".coveragerc")], {})] == [
+        CONFIGURATION
+    ]
+    [found] = find_check_files(measured, [Changed(".coveragerc", "A")], {})
     assert found.why == "Coverage is measured by it. It is new."
-    [report] = find(checks(report="./coverage.xml"), [Changed("coverage.xml", "A")], {})
+    [report] = find_check_files(checks(report="./coverage.xml"), [Changed("coverage.xml", "A")], {})
     assert "a test command should write it" in report.why
 
 
 def test_what_only_prepares_checks_nothing_and_its_script_is_named_all_the_same():
     both = Checks((Guarded(("./install.sh",), prepares=True), Guarded(("pytest",))))
-    found = find(both, [Changed("install.sh"), Changed("mypy.ini")], {})
+    found = find_check_files(both, [Changed("install.sh"), Changed("mypy.ini")], {})
     assert [one.path for one in found] == ["install.sh"]
 
 
@@ -219,17 +229,17 @@ def test_a_renamed_file_counts_by_its_old_name_too():
 
 def test_removed_tests_come_first_and_each_file_once():
     changed = [Changed("pytest.ini"), Changed(".gitlab-ci.yml"), Changed("tests/test_a.py", "D")]
-    found = find(checks("./run", "pytest", "pytest pytest.ini"), changed, {})
+    found = find_check_files(checks("./run", "pytest", "pytest pytest.ini"), changed, {})
     assert [one.part for one in found] == [REMOVED, COMMAND, CI]
 
 
 def test_without_commands_ci_and_removed_tests_still_count():
     changed = [Changed("Makefile"), Changed("Jenkinsfile"), Changed("test_a.py", "D")]
-    assert [one.part for one in find(Checks(), changed, {})] == [REMOVED, CI]
+    assert [one.part for one in find_check_files(Checks(), changed, {})] == [REMOVED, CI]
 
 
 def test_ten_thousand_files_take_no_time():
     changed = [Changed(f"src/deep/er/module_{n}.py") for n in range(10_000)]
     began = time.process_time()
-    assert find(checks("make", "./x", "npm test", "pytest"), changed, {}) == []
+    assert find_check_files(checks("make", "./x", "npm test", "pytest"), changed, {}) == []
     assert time.process_time() - began < 4
