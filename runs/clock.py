@@ -11,7 +11,7 @@ from runs.core import budgets, lease
 from runs.core.budgets import ClockReading
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
-from runs.models import Attempt, CheckRun, Fixer, Host, Loop, Monitor, Rescue, Run, Validation
+from runs.models import Attempt, CheckRun, Fixer, Host, Job, Loop, Monitor, Rescue, Run, Validation
 from runs.timeline import announce
 from runs.workflows import stepper as workflow_stepper
 
@@ -76,7 +76,9 @@ def _set(lab: Lab, moved: timedelta) -> None:
     attempts = Attempt.objects.running().filter(host=lab.host)
     attempts.update(not_before=F("not_before") + moved, beat_at=F("beat_at") + moved)
     asked = CheckRun.objects.filter(host=lab.host, is_running=True)
-    asked.update(asked_at=F("asked_at") + moved, beat_at=F("beat_at") + moved)
+    asked.update(asked_at=F("asked_at") + moved)
+    jobs = Job.objects.unfinished().filter(host=lab.host)
+    jobs.update(**{name: F(name) + moved for name in ("not_before", "beat_at", "deadline")})
     fixers = Fixer.objects.filter(host=lab.host, end="")
     fixers.update(asked_at=F("asked_at") + moved, started_at=F("started_at") + moved)
     checks = Validation.objects.running().filter(host=lab.host)

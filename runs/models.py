@@ -13,6 +13,7 @@ from runs.gates.models import Attempt, CheckRun, Review, Reviewer
 from runs.groups.models import Checkpoint, Monitor, MonitorPreset, Task, TaskGroup, Worker
 from runs.hosts.models import HostInvite
 from runs.issues.models import Sent
+from runs.jobs.models import Job
 from runs.kept.models import Discarding, Parked, Rescue, Term
 from runs.lifecycle.models import Run
 from runs.loops.models import (
@@ -66,6 +67,7 @@ __all__ = [
     "HookDelivery",
     "Host",
     "HostInvite",
+    "Job",
     "LoginAttempt",
     "Looking",
     "Loop",

@@ -25,10 +25,10 @@ from runs.gates import closing
 from runs.hosts import silence
 from runs.models import (
     Attempt,
-    CheckRun,
     Discarding,
     Due,
     Host,
+    Job,
     ManualSession,
     Monitor,
     PullChecks,
@@ -118,7 +118,7 @@ def _tend(host: str, now: datetime) -> Q:
         Validation.objects.filter(host=host, settled_at=None),
         Attempt.objects.filter(host=host, settled_at=None),
         closing.waiting(host, now),
-        CheckRun.objects.filter(host=host, is_running=True),
+        Job.objects.unfinished().filter(host=host),
         logins.waiting(),
         logins.logged_out(now),
         trial.waiting(),

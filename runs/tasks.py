@@ -27,6 +27,7 @@ from runs.gates import closing as gates_closing
 from runs.gates import runner as gates_runner
 from runs.groups.signal_watch import SignalPoll
 from runs.hosts import silence
+from runs.jobs import recovery
 from runs.kept import discard as discard_progress
 from runs.kept import removal
 from runs.lifecycle import launch as run_launch
@@ -35,12 +36,11 @@ from runs.manual import acts as manual
 from runs.notices import deliveries, pings, pruning
 from runs.offers import Offers
 from runs.on_request import check_runner
-from runs.on_request import checks as agent_checks
 from runs.overview import morning
 from runs.timeline.folding import Folding
 from runs.validation import acts as validation_acts
 from runs.validation import fixers, runner
-from runs.wiring import database_time, lab
+from runs.wiring import JOB_HANDLERS, database_time, lab
 
 logger = logging.getLogger(__name__)
 
@@ -136,7 +136,7 @@ def tend() -> None:
     validation_acts.tend(lab())
     gates_runner.tend(lab())
     gates_closing.tend(lab())
-    agent_checks.tend(lab())
+    recovery.recover_jobs(lab(), JOB_HANDLERS)
     logins.sweep(lab())
     checks.sweep(lab())
     trial.sweep(lab())

@@ -39,6 +39,7 @@ from runs.machine.tmux import TmuxSessions
 from runs.machine.worktrees import GitWorktrees
 from runs.models import Host, Run, Settings
 from runs.notices.notifier import AppriseNotifier
+from runs.on_request import checks
 from runs.phone import acts as phone_acts
 from runs.secrets import masked
 from runs.secrets.known import Known
@@ -64,6 +65,9 @@ EFFECTS = Effects(
     issue_taken=(issue_of_loop.taken,),
     push_offers=phone_acts.offers,
 )
+
+# Who knows what to do with each kind of job that is found again.
+JOB_HANDLERS = (checks.HANDLER,)
 
 
 def lab() -> Lab:

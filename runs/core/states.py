@@ -157,6 +157,13 @@ class AttemptState(StrEnum):
     CANCELLED = "cancelled"
 
 
+class JobKind(StrEnum):
+    """What a job is about: of which table its subject is a row."""
+
+    ATTEMPT = "attempt"
+    CHECK_RUN = "check_run"
+
+
 class LoopState(StrEnum):
     """Where a loop stands: a turn was ordered, none is, nothing is to be done, or it is over."""
 

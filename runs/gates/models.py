@@ -200,6 +200,7 @@ class CheckRun(models.Model):
     is_running = models.BooleanField(default=True)
     trouble = models.TextField(blank=True, default="")
     mark = models.CharField(max_length=64, editable=False)
+    # Known to workers of the version before alone, since its job says it now. The next version drops them.
     runner = models.CharField(max_length=200, blank=True, default="")
     beat_at = models.DateTimeField(null=True, blank=True)
     asked_at = models.DateTimeField()

@@ -76,7 +76,7 @@ def _row(row: CheckRun) -> dict[str, Any]:
         "id": row.pk,
         "commands": [str(one["name"]) for one in row.commands],
         "is_running": row.is_running,
-        "has_begun": bool(row.runner or row.results),
+        "has_begun": checks.has_begun(row),
         "trouble": row.trouble,
         "tree": row.tree,
         "results": [_result(one) for one in row.results],

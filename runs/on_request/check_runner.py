@@ -1,7 +1,6 @@
 """Carries out `labctl check`: one command after another in the agent's own worktree.
 
-Guarded by the row, as a validation is: whoever is no longer its runner, or finds it or its run
-ended, ends its command and leaves.
+Whoever does not hold its job any more, or finds it or its run ended, ends its command and leaves.
 """
 
 from __future__ import annotations
@@ -10,15 +9,18 @@ import contextlib
 import logging
 from collections.abc import Callable
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from django.db import InterfaceError, OperationalError
+from django.db import transaction
 
 from runs.core import database
+from runs.core.database import NO_DATABASE
 from runs.core.ports import Lab, SeamError
-from runs.core.states import RunState
+from runs.core.states import JobKind, RunState
+from runs.jobs import runner as jobs
+from runs.jobs.runner import HeldJob, LostError
 from runs.models import CheckRun
 from runs.on_request import checks
 from runs.telemetry import log_context
@@ -27,13 +29,6 @@ from runs.validation.command_rules import Check, Checked
 from runs.validation.specs import Command, Kind
 
 logger = logging.getLogger(__name__)
-
-BEAT_EVERY = timedelta(seconds=15)
-NO_DATABASE = (OperationalError, InterfaceError)
-
-
-class Lost(Exception):
-    """The check is not ours to go on with: somebody ended it, or this process ends."""
 
 
 def _never() -> bool:
@@ -45,29 +40,30 @@ def carry_out(lab: Lab, check_id: int, is_stopping: Callable[[], bool] = _never)
 
     Once this process `is_stopping` the command is ended and the check let go, as if not begun.
     """
-    with checks.at_work(lab, check_id) as is_alone:
-        if is_alone:
-            _carry_out(lab, check_id, is_stopping)
+    with transaction.atomic():
+        job = jobs.claim(lab, JobKind.CHECK_RUN, check_id)
+        if job is None:
+            return
+        row = CheckRun.objects.select_related("run__project").get(pk=check_id)
+    rows = CheckRun.objects.filter(pk=check_id, is_running=True)
+    with (
+        HeldJob(lab, checks.CHECK_RUNS, job, rows, is_stopping) as held,
+        log_context.about(**log_context.of(row.run)),
+    ):
+        held.wanted = rows.filter(run__outcome="").exclude(
+            run__state__in=(RunState.HELD, RunState.CHECKING)
+        )
+        _go_through(lab, row, held)
 
 
-def _carry_out(lab: Lab, check_id: int, is_stopping: Callable[[], bool]) -> None:
-    waiting = CheckRun.objects.filter(pk=check_id, host=lab.host, is_running=True, runner="")
-    if not waiting.update(runner=lab.process, beat_at=lab.now()):
-        return
-    row = CheckRun.objects.select_related("run__project").get(pk=check_id)
-    with log_context.about(**log_context.of(row.run)):
-        _go_through(lab, row, is_stopping)
-
-
-def _go_through(lab: Lab, row: CheckRun, is_stopping: Callable[[], bool]) -> None:
-    beat = _Beat(lab, row, is_stopping)
+def _go_through(lab: Lab, row: CheckRun, held: HeldJob) -> None:
     try:
         lab.checks.end(row.mark)  # what a killed predecessor left running
-        tree = _run_all(lab, row, beat)
-        checks.close(lab, row, runner=lab.process, tree=tree)
+        tree = _run_all(lab, row, held)
+        _close(lab, row, held, tree=tree)
     except SeamError as error:
-        checks.close(lab, row, str(error), runner=lab.process)
-    except Lost:
+        _close(lab, row, held, str(error))
+    except LostError:
         logger.info("a check was taken away", extra={"check": row.pk})
     except NO_DATABASE as error:
         logger.warning("a check was not stored", extra={"error": str(error)})
@@ -75,12 +71,18 @@ def _go_through(lab: Lab, row: CheckRun, is_stopping: Callable[[], bool]) -> Non
     except Exception as error:
         logger.exception("a check failed by a mistake of ours")
         mistake = f"labsite made a mistake ({type(error).__name__}); it is in the log"
-        checks.close(lab, row, mistake, runner=lab.process)
+        _close(lab, row, held, mistake)
     with contextlib.suppress(*NO_DATABASE):
-        beat.mine().update(runner="")
+        held.release()
 
 
-def _run_all(lab: Lab, row: CheckRun, beat: _Beat) -> str:
+def _close(lab: Lab, row: CheckRun, held: HeldJob, trouble: str = "", tree: str = "") -> None:
+    """End the check unless somebody else has it, or has ended it."""
+    with contextlib.suppress(LostError), held.guard():
+        checks.close(lab, row, trouble, tree=tree)
+
+
+def _run_all(lab: Lab, row: CheckRun, held: HeldJob) -> str:
     """Every command, whatever the others gave: an agent wants to know all that fails at once.
 
     The tree of the files, if it was the same before and after each; empty otherwise.
@@ -96,16 +98,16 @@ def _run_all(lab: Lab, row: CheckRun, beat: _Beat) -> str:
         row.results.append(_begun(lab, command, len(row.results) + 1))
         if not is_prepared:
             row.results[-1] |= {"is_running": False, "skipped": "the dependencies failed"}
-            beat.store(results=row.results)
+            held.store(results=row.results)
             continue
-        beat.store(results=row.results)
-        found = lab.checks.run(_check(lab, row, command, place), beat)
+        held.store(results=row.results)
+        found = lab.checks.run(_check(lab, row, command, place), held.is_held)
         if found.is_given_up:
-            raise Lost
+            raise LostError
         trees.append(_tree(lab, place))
         tree = trees[-1] if trees[-1] == trees[-2] else ""
         row.results[-1] |= {**_stored(found), "is_running": False, "tree": tree}
-        beat.store(results=row.results)
+        held.store(results=row.results)
         if command.kind is Kind.DEPS and checks.is_failure(row.results[-1]):
             is_prepared = False
     return trees[0] if len(set(trees)) == 1 else ""
@@ -152,38 +154,3 @@ def _tree(lab: Lab, place: Path) -> str:
     except SeamError as error:
         logger.info("the tree of a worktree could not be told", extra={"error": str(error)})
         return ""
-
-
-class _Beat:
-    """Whether a check is still ours to work on; says now and then that we do."""
-
-    def __init__(self, lab: Lab, row: CheckRun, is_stopping: Callable[[], bool]) -> None:
-        self._lab = lab
-        self._row = row
-        self._is_stopping = is_stopping
-        self._next: datetime = lab.now() + BEAT_EVERY
-
-    def __call__(self) -> bool:
-        """A database that does not answer has not taken it away."""
-        if self._is_stopping():
-            return False
-        try:
-            rows = self.mine().filter(run__outcome="")
-            rows = rows.exclude(run__state__in=(RunState.HELD, RunState.CHECKING))
-            if self._lab.now() < self._next:
-                return bool(rows.exists())
-            self._next = self._lab.now() + BEAT_EVERY
-            return bool(rows.exists() and self.mine().update(beat_at=self._lab.now()))
-        except NO_DATABASE:
-            database.renew_connection()
-            return True
-
-    def store(self, **columns: object) -> None:
-        """Write columns of the check. Raises Lost."""
-        if not self.mine().update(**columns):
-            raise Lost
-
-    def mine(self) -> Any:
-        """The check, as long as it runs and this process works on it."""
-        rows = CheckRun.objects.filter(pk=self._row.pk, is_running=True)
-        return rows.filter(runner=self._lab.process)

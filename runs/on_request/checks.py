@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
 
-from runs.core import budgets, tokens
+from runs.core import tokens
 from runs.core.ports import Lab, Output, SeamError
 from runs.core.refusal import ActRefused
-from runs.core.states import NoticeKind, RunState
-from runs.models import CheckRun, Run
+from runs.core.states import JobKind, NoticeKind, RunState
+from runs.jobs import runner as jobs
+from runs.jobs.recovery import Handler
+from runs.jobs.rules import Limits
+from runs.jobs.runner import JobSpec
+from runs.models import CheckRun, Job, Run
 from runs.on_request import claims
 from runs.timeline import announce
 from runs.validation.specs import Command
 
 logger = logging.getLogger(__name__)
 
-STALE = timedelta(minutes=10)
+CHECK_RUNS = JobSpec(
+    JobKind.CHECK_RUN,
+    lambda queue, number: queue.check_run(number),
+    limits=Limits(most_losses=2, forgives_living=True, time_to_leave=timedelta(0)),
+)
 # What a check that runs has as its trouble once its process was lost.
 BEGUN_AGAIN = "labsite was ended while the commands ran; they are run again"
 CALLED_OFF = "it was called off (labctl check --stop)"
 RUN_OVER = "its run has ended"
 GATES_AT_WORK = "labsite checks the work itself now, and no proof is needed meanwhile"
-# What this process works on; a row that names it and is not among these was let go without a word.
-_AT_WORK: set[tuple[str, int]] = set()
 _AGENT_WORKS = (RunState.STARTING, RunState.WORKING)
 
 
@@ -101,17 +106,23 @@ def printed(lab: Lab, row: CheckRun, number: int, start: int, limit: int) -> Out
     return lab.checks.output(row.folder(lab.paths), name, start, limit)
 
 
-def close(lab: Lab, row: CheckRun, trouble: str = "", *, runner: str = "", tree: str = "") -> bool:
-    """End a check if nobody has, and if `runner` has it still; True when this call did."""
-    mine = CheckRun.objects.filter(pk=row.pk, is_running=True)
+def close(lab: Lab, row: CheckRun, trouble: str = "", *, tree: str = "") -> bool:
+    """End a check, and its job, if nobody has; True when this call did."""
     with transaction.atomic():
-        won = (mine.filter(runner=runner) if runner else mine).update(
+        jobs.finish(lab, JobKind.CHECK_RUN, row.pk)
+        won = CheckRun.objects.filter(pk=row.pk, is_running=True).update(
             is_running=False, trouble=trouble, tree=tree, ended_at=lab.now()
         )
         if won:
             row.refresh_from_db()
             announce.tell(lab, NoticeKind.GATE_STEP, f"labctl check: {told(row)}", run=row.run)
     return bool(won)
+
+
+def has_begun(row: CheckRun) -> bool:
+    """Whether a worker has taken it."""
+    taken = Job.objects.unfinished().of(JobKind.CHECK_RUN, row.pk).exclude(owner="")
+    return bool(row.results) or (row.is_running and taken.exists())
 
 
 def told(row: CheckRun) -> str:
@@ -128,38 +139,30 @@ def is_failure(result: dict[str, object]) -> bool:
     return result["status"] != 0 and not result["allow_fail"] and not result["skipped"]
 
 
-@contextlib.contextmanager
-def at_work(lab: Lab, row_id: int) -> Iterator[bool]:
-    """Note that this thread works on a check; False when another of this process does."""
-    key = (str(lab.paths.state), row_id)
-    is_alone = key not in _AT_WORK
-    _AT_WORK.add(key)
-    try:
-        yield is_alone
-    finally:
-        if is_alone:
-            _AT_WORK.discard(key)
+def _read(numbers: Sequence[int]) -> Mapping[int, CheckRun]:
+    return CheckRun.objects.select_related("run__project").in_bulk(numbers)
 
 
-def tend(lab: Lab) -> None:
-    """Find again what nobody works on; what lost its process is begun again once."""
-    rows = CheckRun.objects.filter(host=lab.host, is_running=True)
-    for row in rows.select_related("run__project"):
-        try:
-            _tend_one(lab, row)
-        except Exception:
-            logger.exception("a check was left for the next look", extra={"check": row.pk})
-
-
-def _tend_one(lab: Lab, row: CheckRun) -> None:
+def _close_if_over(lab: Lab, row: CheckRun, _is_worked_on: bool) -> bool:
     why = _why_over(row.run)
-    if why:
-        if close(lab, row, why):
-            lab.checks.end(row.mark)
-    elif not row.runner:
-        lab.queue.on(row.host).check_run(row.pk)
-    elif not _is_worked_on(lab, row):
-        _recover(lab, row)
+    if row.is_running and not why:
+        return False
+    if close(lab, row, why):
+        lab.checks.end(row.mark)
+    return True
+
+
+def _tell_loss(_lab: Lab, row: CheckRun) -> None:
+    CheckRun.objects.filter(pk=row.pk, is_running=True).update(trouble=BEGUN_AGAIN)
+
+
+def _give_up(lab: Lab, row: CheckRun, _job: Job) -> None:
+    if close(lab, row, "labsite was ended twice while the commands ran; run it again"):
+        transaction.on_commit(lambda: lab.checks.end(row.mark), robust=True)
+
+
+# One whose process is gone is begun again once; one that a living one let go, each time.
+HANDLER = Handler(CHECK_RUNS, _read, _close_if_over, _tell_loss, _give_up)
 
 
 def _why_over(run: Run) -> str:
@@ -168,24 +171,6 @@ def _why_over(run: Run) -> str:
         return RUN_OVER
     # What has not ended by now is no evidence, and commands of the gates would wait for it.
     return GATES_AT_WORK if run.state == RunState.CHECKING else ""
-
-
-def _recover(lab: Lab, row: CheckRun) -> None:
-    """One whose process is gone is begun again once; one that a living one let go, each time."""
-    if row.trouble and lab.is_process_alive(row.runner) is not True:
-        if close(lab, row, "labsite was ended twice while the commands ran; run it again"):
-            lab.checks.end(row.mark)
-        return
-    mine = CheckRun.objects.filter(pk=row.pk, is_running=True, runner=row.runner)
-    if mine.update(runner="", trouble=BEGUN_AGAIN):
-        lab.queue.on(row.host).check_run(row.pk)
-
-
-def _is_worked_on(lab: Lab, row: CheckRun) -> bool:
-    if row.runner == lab.process:
-        return (str(lab.paths.state), row.pk) in _AT_WORK
-    is_alive = lab.is_process_alive(row.runner) is not False
-    return is_alive and budgets.age(lab.now(), row.beat_at) < STALE
 
 
 def _create(lab: Lab, run: Run, wanted: list[dict[str, object]], by: str) -> CheckRun | None:
@@ -202,7 +187,7 @@ def _create(lab: Lab, run: Run, wanted: list[dict[str, object]], by: str) -> Che
             names = ", ".join(str(one["name"]) for one in wanted)
             text = f"labctl check: {names} asked for"
             announce.tell(lab, NoticeKind.GATE_STEP, text, run=run, by=by)
-            transaction.on_commit(lambda: lab.queue.on(row.host).check_run(row.pk), robust=True)
+            jobs.request(lab, CHECK_RUNS, row.pk, host=row.host, project=run.project_id)
     except IntegrityError:
         return None
     return row

@@ -23,6 +23,7 @@ from runs.core import lease
 from runs.core.ports import Lab
 from runs.core.states import Outcome, RunState
 from runs.hosts import acts as hosts_acts
+from runs.jobs import runner as jobs
 from runs.kept import discard, removal
 from runs.lifecycle import launch, stop
 from runs.machine import processes
@@ -46,7 +47,7 @@ from runs.models import (
     Validation,
 )
 from runs.notices import addresses, deliveries, pushes
-from runs.on_request import check_runner
+from runs.on_request import check_runner, checks
 from runs.projects import cloning
 from runs.validation import fixers
 from runs.validation import runner as validation_runner
@@ -252,10 +253,11 @@ def test_work_that_stands_on_the_queue_of_the_wrong_host_is_not_carried_out_ther
     fixer = Fixer.objects.create(project=project, host="a", validation=row, asked_at=now, **fixed)
     fixers.carry_out(b, fixer.pk)
     check = CheckRun.objects.create(run=run, host="a", asked_at=now, mark="c")
+    job = jobs.request(world.lab, checks.CHECK_RUNS, check.pk, host="a")
     check_runner.carry_out(b, check.pk)
-    for one in (run, driven, row, fixer, check):
+    for one in (run, driven, row, fixer, check, job):
         one.refresh_from_db()
-    taken = [run.launcher, driven.launcher, row.runner, fixer.launcher, check.runner]
+    taken = [run.launcher, driven.launcher, row.runner, fixer.launcher, job.owner]
     assert taken == [""] * 5
     assert (run.state, driven.state, row.state) == ("starting", "starting", "running")
     assert (fixer.end, check.is_running) == ("", True)

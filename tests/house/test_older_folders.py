@@ -153,6 +153,7 @@ def test_no_migration_does_to_a_new_folder_what_making_it_leaves_out() -> None:
         "took",
         "name_host",
         "clean",
+        "move_to_jobs",
     }
     assert steps == {"keep_order", "add"} | of_django | of_old_rows
 

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from runs.core.ports import SeamError
+from runs.core.ports import Lab, SeamError
 from runs.core.states import RunState
+from runs.jobs.recovery import recover_jobs
 from runs.lifecycle import stop as run_stop
 from runs.machine import processes
-from runs.models import CheckRun, Run
+from runs.models import CheckRun, Job, Run
 from runs.on_request import check_runner, checks
 from runs.on_request.checks import BEGUN_AGAIN, CheckRefused
 from tests.house.product import is_gone
@@ -49,16 +50,24 @@ def pids(desk: CheckDesk) -> list[int]:
 def left_by_a_killed_worker(desk: CheckDesk, row: CheckRun) -> None:
     """What stands when a worker was killed while a command ran: its row, and its process."""
     desk.real.queue.check_runs.clear()
-    CheckRun.objects.filter(pk=row.pk).update(runner=GONE, beat_at=desk.real.lab.now())
+    Job.objects.filter(subject=row.pk).update(owner=GONE, beat_at=desk.real.lab.now())
+
+
+def owner(row: CheckRun) -> str:
+    return Job.objects.get(subject=row.pk).owner
+
+
+def recover(lab: Lab) -> None:
+    recover_jobs(lab, [checks.HANDLER])
 
 
 @pytest.mark.row("X-16", level="real")
 def test_a_worker_that_ends_lets_go_and_the_next_one_begins_anew(desk: CheckDesk) -> None:
     row = begun(desk)
     found = desk.work(is_stopping=lambda: bool(pids(desk)))
-    assert (found.is_running, found.runner, found.trouble) == (True, "", "")
+    assert (found.is_running, owner(row), found.trouble) == (True, "", "")
     assert is_gone(pids(desk)[0])
-    checks.tend(desk.real.lab)
+    recover(desk.real.lab)
     assert desk.real.queue.check_runs == [row.pk]
     desk.project.check_commands.update(argv=["false"])  # what was asked for stays what is run
     assert found.commands[0]["argv"] == ["sh", "-c", SLEEPS]
@@ -74,12 +83,12 @@ def test_a_killed_worker_costs_one_run_of_the_commands_and_the_second_ends_it(
     left_by_a_killed_worker(desk, row)
     thread.join(PATIENCE)
     lab = desk.real.lab
-    checks.tend(lab)
+    recover(lab)
     row.refresh_from_db()
-    assert (row.is_running, row.runner, row.trouble) == (True, "", BEGUN_AGAIN)
+    assert (row.is_running, owner(row), row.trouble) == (True, "", BEGUN_AGAIN)
     assert desk.real.queue.check_runs == [row.pk]
     left_by_a_killed_worker(desk, row)
-    checks.tend(lab)
+    recover(lab)
     row.refresh_from_db()
     assert (row.is_running, row.trouble) == (
         False,
@@ -96,7 +105,7 @@ def test_what_a_killed_worker_left_running_is_ended_before_it_is_begun_again(
     row = begun(desk)
     left_by_a_killed_worker(desk, row)
     left = subprocess.Popen(["sleep", "600"], env={**os.environ, processes.MARKER: row.mark})
-    checks.tend(desk.real.lab)
+    recover(desk.real.lab)
     found = desk.work()
     assert left.wait(PATIENCE) < 0
     assert (found.is_running, found.trouble, found.results[0]["status"]) == (False, "", 0)
@@ -106,8 +115,8 @@ def test_one_that_a_living_process_lost_sight_of_is_only_begun_again(desk: Check
     row = begun(desk)
     for _ in range(3):
         desk.real.queue.check_runs.clear()
-        CheckRun.objects.filter(pk=row.pk).update(runner=desk.real.lab.process)
-        checks.tend(desk.real.lab)
+        Job.objects.update(owner=desk.real.lab.process, beat_at=desk.real.lab.now())
+        recover(desk.real.lab)
         assert desk.real.queue.check_runs == [row.pk]
     row.refresh_from_db()
     assert row.is_running
@@ -122,7 +131,7 @@ def test_stop_ends_what_runs_for_the_agent_and_its_worker_notes_it(desk: CheckDe
     assert run_stop.stop(desk.real.lab, run, "anna")
     assert is_gone(pids(desk)[0]), "when Stop returns, not a second later"
     thread.join(PATIENCE)
-    checks.tend(desk.real.lab)
+    recover(desk.real.lab)
     row = CheckRun.objects.get()
     assert not row.is_running
     assert row.trouble == "its run has ended" or row.results[0]["signal"]
@@ -136,7 +145,7 @@ def test_a_run_that_was_ended_elsewhere_ends_its_commands_within_a_second(desk: 
     Run.objects.filter(pk=desk.run.pk).update(state=RunState.HELD, held_at=now)
     thread.join(PATIENCE)
     assert is_gone(pids(desk)[0])
-    checks.tend(desk.real.lab)
+    recover(desk.real.lab)
     row = CheckRun.objects.get()
     assert (row.is_running, row.trouble) == (False, "its run has ended")
 
@@ -149,7 +158,7 @@ def test_what_runs_when_the_gates_begin_is_ended_and_says_why(desk: CheckDesk) -
     Run.objects.filter(pk=desk.run.pk).update(state=RunState.CHECKING, checking_at=now)
     thread.join(PATIENCE)
     assert is_gone(pids(desk)[0])
-    checks.tend(desk.real.lab)
+    recover(desk.real.lab)
     row = CheckRun.objects.get()
     assert (row.is_running, row.trouble) == (False, checks.GATES_AT_WORK)
     desk.run.refresh_from_db()

@@ -1,0 +1,1 @@
+"""Long work as one durable job: claimed, watched, tried again, recovered."""
