@@ -9,7 +9,10 @@ from runs.core.ports import Lab
 from runs.core.states import Gate
 from runs.gates import check_files, rules
 from runs.gates.rules import Decision, Next, Step
-from runs.models import Attempt, Run
+from runs.models import Attempt, Review, Run
+from runs.reviewers import rules as review_rules
+from runs.reviewers.round_rules import Round
+from runs.reviewers.rules import Finding, ReviewState
 from runs.validation import specs
 from runs.validation.spec_models import limits_of, terms_of
 from runs.validation.specs import Scope, Switch
@@ -52,6 +55,23 @@ def off(attempt: Attempt) -> set[Gate]:
 def decisions(attempt: Attempt) -> tuple[Decision, ...]:
     """What the gates said in an attempt, in their order."""
     return tuple(rules.decision(one) for one in attempt.decisions)
+
+
+def rounds(run: Run) -> list[Round]:
+    """What each review of a run found, the oldest first. One query."""
+    rows = Review.objects.filter(attempt__run=run, state=ReviewState.FAILED)
+    found: dict[int, list[Finding]] = {}
+    for number, stored in rows.order_by("attempt__number", "pk").values_list(
+        "attempt__number", "findings"
+    ):
+        found.setdefault(number, []).extend(review_rules.finding(one) for one in stored)
+    return [Round(one) for one in found.values()]
+
+
+def describe_unreviewed(attempt: Attempt) -> str:
+    """What has to stand behind "passed" where nobody reviewed the work, or not all of it."""
+    words = rules.find_unreviewed(decisions(attempt)).words
+    return f", {words}" if words else ""
 
 
 def failures(attempts: Sequence[Attempt]) -> tuple[int, int]:

@@ -82,8 +82,12 @@ class AttemptCard:
     is_shown: bool
 
     @property
+    def state(self) -> str:
+        return check_words.attempt(self.row)
+
+    @property
     def tone(self) -> str:
-        return check_words.TONES.get(self.row.state, "")
+        return check_words.attempt_tone(self.row)
 
     @property
     def seconds(self) -> float | None:
@@ -142,14 +146,18 @@ class ReviewRow:
     """One reviewer of an attempt, with findings, the gravest first."""
 
     row: Review
-    tone: str
+    state: str
     findings: Sequence[FindingRow]
     more: int
     log: str
 
     @property
+    def tone(self) -> str:
+        return check_words.TONES.get(self.state, "")
+
+    @property
     def is_running(self) -> bool:
-        return self.row.state == "running"
+        return self.state == "running"
 
     @property
     def used(self) -> str:
@@ -217,9 +225,9 @@ def line(run: Run) -> Line | None:
     if row is None:
         return None
     reason = f": {row.reason}" if row.reason else ""
-    tone = check_words.TONES.get(row.state, "")
+    tone, state = check_words.attempt_tone(row), check_words.attempt(row)
     closing = check_words.closing(run, levels.of([run]).get(run.pk))
-    return Line(tone, row.state, f"Attempt {row.number}{reason}", closing)
+    return Line(tone, state, f"Attempt {row.number}{reason}", closing)
 
 
 def of(lab: Lab, run: Run, number: int | None = None) -> dict[str, Any]:
@@ -329,10 +337,12 @@ def steps(row: Attempt) -> list[GateStep]:
 
 def _decided(gate: Gate, stored: Mapping[str, Any], since: datetime) -> GateStep:
     at = _moment(stored)
-    state = "skipped" if stored["is_skipped"] else "passed" if stored["passed"] else "failed"
+    made = rules.decision(stored)
+    word = "skipped" if made.is_skipped else "passed" if made.passed else "failed"
+    state = made.unreviewed.words or word
     seconds = max(0.0, (at - since).total_seconds()) if at else None
-    is_final = state == "failed" and not stored["is_retryable"]
-    return GateStep(gate, state, None, seconds, tuple(stored["reasons"]), is_final)
+    is_final = not made.passed and not made.is_retryable
+    return GateStep(gate, state, None, seconds, made.reasons, is_final)
 
 
 def _moment(stored: Mapping[str, Any]) -> datetime | None:
@@ -398,7 +408,7 @@ def _review(run: Run, attempt: Attempt, row: Review) -> ReviewRow:
     at = reverse("runs:run-check-output", args=[run.pk, attempt.number, row.log_name or "-"])
     return ReviewRow(
         row,
-        check_words.TONES.get(row.state, ""),
+        check_words.review(row),
         [_finding(run, one) for one in found[:FINDINGS]],
         max(0, len(found) - FINDINGS),
         at if row.log_name else "",

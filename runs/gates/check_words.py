@@ -9,10 +9,13 @@ from django.db.models import CharField
 from django.db.models.expressions import RawSQL
 
 from runs.core.states import AttemptState, Gate, GateTurn
-from runs.gates import levels
+from runs.gates import attempts, levels, rules
 from runs.gates.level_rules import Level
-from runs.models import Attempt, Run
+from runs.gates.rules import Unreviewed
+from runs.models import Attempt, Review, Run
+from runs.reviewers.rules import ReviewState
 
+NOT_REVIEWED = Unreviewed.ALL.words
 TONES = {
     "running": "info",
     "passed": "good",
@@ -22,8 +25,35 @@ TONES = {
     "cancelled": "",
     "waiting": "",
     "not run": "",
-    "unavailable": "warn",
+    NOT_REVIEWED: "warn",
+    Unreviewed.PART.words: "warn",
 }
+# A reviewer that could not be asked and one that gave no answer: nobody has approved anything.
+_REVIEWS = {ReviewState.UNAVAILABLE: NOT_REVIEWED, ReviewState.ERROR: NOT_REVIEWED}
+
+
+def review(row: Review) -> str:
+    """How one reviewer's review stands."""
+    state = ReviewState(row.state)
+    if row.is_waiting:
+        return "waiting"
+    if state is ReviewState.PASSED and row.reason:
+        return Unreviewed.PART.words
+    return _REVIEWS.get(state, state.value)
+
+
+def attempt(row: Attempt) -> str:
+    """How an attempt stands; one that passed without a review says so in place of it."""
+    unreviewed = (
+        rules.find_unreviewed(attempts.decisions(row)) if row.state == AttemptState.PASSED else None
+    )
+    return f"passed, {unreviewed.words}" if unreviewed else row.state
+
+
+def attempt_tone(row: Attempt) -> str:
+    """Its colour: never that of what passed where nobody reviewed all of it."""
+    state = attempt(row)
+    return TONES.get(state, "warn" if state.startswith("passed, ") else "")
 
 
 def gate_at() -> RawSQL:

@@ -12,7 +12,7 @@ from runs.core.ports import Lab
 from runs.core.states import RunState
 from runs.models import Attempt
 
-__all__ = ["NO_DATABASE", "Hold", "Lost"]
+__all__ = ["NO_DATABASE", "Hold", "Lost", "PostponedError"]
 
 BEAT_EVERY = timedelta(seconds=15)
 WAITS = "the database does not answer, and what a gate said waits for it"
@@ -20,6 +20,17 @@ WAITS = "the database does not answer, and what a gate said waits for it"
 
 class Lost(Exception):
     """The attempt is not ours to go on with: it was ended or taken over, or this process ends."""
+
+
+class PostponedError(Exception):
+    """A gate cannot be asked before a time that is known; neither the work nor the machine is at fault.
+
+    Its text is for a person. `is_new`: nobody has been told yet.
+    """
+
+    def __init__(self, why: str, at: datetime, *, is_new: bool) -> None:
+        super().__init__(why)
+        self.at, self.is_new = at, is_new
 
 
 class Hold:

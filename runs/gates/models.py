@@ -180,6 +180,11 @@ class Review(models.Model):
         return f"{self.reviewer}: {self.state}"
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether it is asked later; the reason says when. One that is asked now has no reason yet."""
+        return self.state == "running" and bool(self.reason)
+
+    @property
     def used(self) -> Used:
         """Tokens and money, as far as its program told them."""
         return next(iter(day_rules.read(self.spent_days).values()), Used())

@@ -8,24 +8,24 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 from django.db import transaction
 
-from runs.accounts import hold_rules, logins
+from runs.accounts import holds, logins
 from runs.core.ports import Lab
 from runs.core.states import Gate, NoticeKind, Trouble
 from runs.gates import review_publishing
-from runs.gates.hold import Hold, Lost
+from runs.gates.hold import Hold, Lost, PostponedError
 from runs.gates.rules import Decision
-from runs.models import AgentProfile, Attempt, Review, Reviewer
+from runs.models import AgentProfile, Attempt, Review, Reviewer, Run, Settings
 from runs.reviewers import programs, prompt, rules, workplace
 from runs.reviewers.programs import Answer, Kind, Papers, Printed
 from runs.reviewers.rules import ReviewState, Vote
 from runs.reviewers.workplace import Material
-from runs.spending import day_rules
+from runs.spending import day_rules, gathering, limit_rules
 from runs.spending.day_rules import Used
 from runs.timeline import announce
 from runs.validation import specs
@@ -37,12 +37,13 @@ logger = logging.getLogger(__name__)
 
 ANSWER_BYTES = 1_000_000
 ASKS = 2
+LONGEST_WAIT = timedelta(hours=24)  # since the attempt began, for a reviewer whose account is held
 AGENT_FOR_PEOPLE = "it is an interactive program; a reviewer has to end by itself"
 INSIDE = "its program is named by a path inside the work that it reviews"
 
 
 def judge(lab: Lab, hold: Hold) -> Decision:
-    """Ask every reviewer of the project. Raises Lost, SeamError.
+    """Ask every reviewer of the project. Raises Lost, SeamError, and PostponedError while all are away.
 
     Findings become comments and, where wanted, an issue before the decision is given: whoever is
     called again after a killed worker finds them there.
@@ -56,9 +57,16 @@ def judge(lab: Lab, hold: Hold) -> Decision:
     rows = Reviewer.objects.filter(project=project, is_on=True).select_related("profile")
     asking = _Asking(lab, hold, timedelta(minutes=terms.review_minutes))
     votes = [asking.vote_of(one) for one in rows]
-    decision = rules.decide(votes, skips_without_reviewers=terms.skip_without_reviewers)
+    skips = terms.skip_without_reviewers
+    latest = hold.attempt.began_at + LONGEST_WAIT
+    at = rules.wait_until(votes, latest, skips_without_reviewers=skips)
+    if at is not None:
+        why = "; ".join(one.reason for one in votes if one.until is not None)
+        raise PostponedError(f"not reviewed yet: {why}", at, is_new=asking.has_told)
+    _end_waiting(lab, hold.attempt)
+    decision = rules.decide(votes, skips_without_reviewers=skips)
     if decision.is_skipped:
-        text = f"review skipped: {decision.reasons[0]}"
+        text = f"{decision.unreviewed.words}: {decision.reasons[0]}"
         before = hold.attempt.warning
         hold.store(warning=before if text in before else f"{before} {text}".strip())
         _tell(lab, hold, text)
@@ -86,6 +94,7 @@ class _Asking:
     lab: Lab
     hold: Hold
     limit: timedelta
+    has_told: bool = False
     _material: Material | None = None
 
     def vote_of(self, reviewer: Reviewer) -> Vote:
@@ -94,15 +103,21 @@ class _Asking:
         row = Review.objects.filter(attempt=attempt, reviewer=reviewer.name).first()
         if row is not None and row.state != ReviewState.RUNNING:
             return _vote(row)
-        away = unavailable(self.lab, reviewer)
-        row = self._begin(reviewer, row, is_told=not away)
+        away = unavailable(self.lab, reviewer, self.hold.run)
+        if row is not None and away is not None and row.reason == away.reason:
+            return Vote(row.reviewer, ReviewState.UNAVAILABLE, (), row.reason, away.until)
+        row = self._begin(reviewer, row, is_told=away is None)
         try:
-            answer = Answer(why=away, is_unavailable=True) if away else self._ask(reviewer, row)
+            if away is None:
+                answer = self._ask(reviewer, row)
+                away = _hold_account(self.lab, reviewer, answer)
+            if away is not None:
+                answer = Answer(why=away.reason, is_unavailable=True)
         except BaseException:
             with contextlib.suppress(Exception):
                 self._drop(row)
             raise
-        return self._end(row, answer)
+        return self._end(row, answer, away.until if away is not None else None)
 
     def _begin(self, reviewer: Reviewer, before: Review | None, *, is_told: bool) -> Review:
         """A new row, with what was used by the program that nobody heard to its end."""
@@ -114,6 +129,7 @@ class _Asking:
             if before is not None:
                 spent = {"spent_days": before.spent_days, "spent_on": before.spent_on}
                 before.delete()
+            if before is not None and not before.is_waiting:
                 text = f"{reviewer.name} is asked again: the process that heard it has ended"
                 announce.tell(lab, NoticeKind.GATE_STEP, text, run=self.hold.run)
             made = Review.objects.create(
@@ -156,7 +172,10 @@ class _Asking:
                 left -= took
                 if not answer.may_ask_again or left <= timedelta(0):
                     break
-        return answer
+        if answer.findings is None:
+            return answer
+        part = prompt.left_unread(material.matter, is_whole_file=reviewer.profile is None)
+        return replace(answer, why=part)
 
     def _count(self, row: Review, used: Used) -> None:
         """Add what was told to have been used, which counts for its day also when it is cut short."""
@@ -224,8 +243,11 @@ class _Asking:
         output = programs.output_of(kind, profile.output if profile is not None else "")
         return programs.answer(printed, output, papers.review, lab.now()), took
 
-    def _end(self, row: Review, answer: Answer) -> Vote:
-        """Store how a review ended, while the attempt is ours. Raises Lost."""
+    def _end(self, row: Review, answer: Answer, until: datetime | None) -> Vote:
+        """Store how a review ended, while the attempt is ours. Raises Lost.
+
+        One that can be asked at a known time has not ended before the gate decides without it.
+        """
         if not self.hold.goes_on():
             self._drop(row)
             raise Lost
@@ -240,6 +262,9 @@ class _Asking:
             "seconds": round(row.seconds, 2),
             "ended_at": self.lab.now(),
         }
+        if until is not None:
+            changed |= {"state": ReviewState.RUNNING, "ended_at": None}
+            self.has_told = True
         text = _told(row.reviewer, state, changed["findings"], changed["reason"])
 
         def keep() -> None:
@@ -250,7 +275,7 @@ class _Asking:
         self.hold.patiently(keep)
         for name, value in changed.items():
             setattr(row, name, value)
-        return _vote(row)
+        return replace(_vote(row), state=state, until=until)
 
     def _masked(self, stored: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -259,20 +284,66 @@ class _Asking:
         }
 
 
-def unavailable(lab: Lab, reviewer: Reviewer) -> str:
-    """Why a reviewer cannot be asked now, known without asking it; empty when nothing is known."""
+@dataclass(frozen=True, slots=True)
+class Away:
+    """Why a reviewer cannot be asked now, and when it can; None where nobody knows."""
+
+    reason: str
+    until: datetime | None = None
+
+
+def unavailable(lab: Lab, reviewer: Reviewer, run: Run) -> Away | None:
+    """Why a reviewer cannot be asked now, known without asking it; None when nothing is known."""
     profile = reviewer.profile
     if profile is None:
-        return _program(lab, reviewer.command, {})
+        missing = _program(lab, reviewer.command, {})
+        return Away(missing) if missing else None
     is_known = programs.kind_of(profile.argv) is not Kind.OTHER
     if profile.mode == AgentProfile.Mode.INTERACTIVE and not is_known:
-        return AGENT_FOR_PEOPLE
-    if hold_rules.is_held(profile.hold, profile.held_until, lab.now()):
-        return f"{profile.name}: {hold_rules.words(Trouble(profile.hold))}"
+        return Away(AGENT_FOR_PEOPLE)
     missing = _program(lab, profile.argv, profile.env)
     if missing:
-        return missing
-    return f"{profile.name} is not logged in" if logins.ask(lab, profile) is False else ""
+        return Away(missing)
+    waits = _held(lab, profile) or _limited(lab, run)
+    if waits is None and logins.ask(lab, profile) is False:
+        return Away(f"{profile.name} is not logged in")
+    return waits
+
+
+def _held(lab: Lab, profile: AgentProfile) -> Away | None:
+    """The hold of its account as it is now: a run or another reviewer may have met it meanwhile."""
+    with contextlib.suppress(AgentProfile.DoesNotExist):
+        profile.refresh_from_db(fields=holds.COLUMNS)
+    why = holds.words(profile, lab.now())
+    return Away(why, profile.held_until) if why else None
+
+
+def _hold_account(lab: Lab, reviewer: Reviewer, answer: Answer) -> Away | None:
+    """Hold the account that its service turned away, for runs too; None where nothing is held.
+
+    A model that the reviewer alone is to use is no trouble of the account.
+    """
+    profile, refused = reviewer.profile, answer.refused
+    if profile is None or refused is None:
+        return None
+    if refused.trouble is Trouble.MODEL and reviewer.model:
+        return None
+    holds.hold_start(lab, profile, refused)
+    return _held(lab, profile)
+
+
+def _limited(lab: Lab, run: Run) -> Away | None:
+    """The limit of tokens or money that keeps an agent from being asked: of the run, or of the day."""
+    now = lab.now()
+    found = gathering.spending(Settings.current(), [run.project], now)
+    meter = limit_rules.reached(found.of_run(run, gathering.of_reviews(run)))
+    if meter is None:
+        return None
+    why = f"the limit of {meter.limit.words} is reached"
+    if not meter.limit.is_of_day:
+        return Away(f"{why}: {meter.numbers}")
+    day_ends = datetime.combine(day_rules.day_of(now) + timedelta(days=1), time(), UTC)
+    return Away(f"{why}; it can be asked {limit_rules.AGAIN}", day_ends)
 
 
 def _program(lab: Lab, argv: Sequence[str], env: dict[str, str]) -> str:
@@ -308,11 +379,18 @@ def _told(reviewer: str, state: ReviewState, findings: Sequence[Any], reason: st
     return f"{reviewer} {state}: {many if findings else 'no findings'}"
 
 
+def _end_waiting(lab: Lab, attempt: Attempt) -> None:
+    """Who is waited for no longer was not available; the reason stays."""
+    rows = Review.objects.filter(attempt=attempt, state=ReviewState.RUNNING).exclude(reason="")
+    rows.update(state=ReviewState.UNAVAILABLE, ended_at=lab.now())
+
+
 def settle(lab: Lab, attempt: Attempt) -> None:
     """End and remove what the review of an ended attempt left, and say which was cut short.
 
     Raises SeamError when something is left.
     """
     workplace.tidy(lab, attempt)
+    _end_waiting(lab, attempt)
     rows = Review.objects.filter(attempt=attempt, state=ReviewState.RUNNING)
     rows.update(state=ReviewState.ERROR, reason="it was cut short", ended_at=lab.now())

@@ -25,15 +25,39 @@ class Resolution(StrEnum):
     OBSOLETE = "obsolete"
 
 
+class Unreviewed(StrEnum):
+    """How much of the work no reviewer has judged, whatever the decision is."""
+
+    NOTHING = ""
+    PART = "part"
+    ALL = "all"
+
+    @property
+    def words(self) -> str:
+        """As pages and the timeline say it; empty where there is nothing to say."""
+        return _UNREVIEWED[self]
+
+
+_UNREVIEWED = {
+    Unreviewed.NOTHING: "",
+    Unreviewed.PART: "not reviewed in full",
+    Unreviewed.ALL: "not reviewed",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What one gate said. With `is_retryable` the agent may mend it; *skipped* counts as passed."""
+    """What one gate said. With `is_retryable` the agent may mend it; *skipped* counts as passed.
+
+    `unreviewed` is said by the review alone: what passed without one must not read as approved.
+    """
 
     gate: Gate
     passed: bool
     reasons: tuple[str, ...] = ()
     is_retryable: bool = True
     is_skipped: bool = False
+    unreviewed: Unreviewed = Unreviewed.NOTHING
 
     def to_json(self) -> dict[str, Any]:
         """As it is stored with its attempt."""
@@ -48,6 +72,7 @@ def decision(stored: Mapping[str, Any]) -> Decision:
         tuple(stored["reasons"]),
         bool(stored["is_retryable"]),
         bool(stored["is_skipped"]),
+        Unreviewed(stored.get("unreviewed", "")),
     )
 
 
@@ -66,7 +91,8 @@ class AttemptFacts:
     `gate_failures` and `review_failures` are those of this run's attempts, this one left out.
     `can_be_told`: its agent has a session that can be told what failed. `has_progress`: the commit,
     the files or the evidence differ from the attempt before; True for the first one. `tip` and
-    `is_clean` are looked at before acceptance alone.
+    `is_clean` are looked at before acceptance alone. `goes_in_circles`: why another round of the
+    review would not help; empty while it may.
     """
 
     claim: Claim
@@ -80,6 +106,7 @@ class AttemptFacts:
     tip: Tip | None = None
     is_clean: bool | None = None
     require_clean: bool = True
+    goes_in_circles: str = ""
 
 
 class Next(StrEnum):
@@ -129,11 +156,16 @@ def failed(decisions: Sequence[Decision]) -> Decision | None:
 
 
 def _after_failure(facts: AttemptFacts, bad: Decision) -> Step:
-    """Tell the agent, or give up: what no agent can mend, the last attempt, no progress, no session."""
+    """Tell the agent, or give up.
+
+    That is for what no agent can mend, a review in circles, the last attempt, no progress, no session.
+    """
     why = bad.reasons or (f"{bad.gate.words} failed",)
     if not bad.is_retryable:
         return Step(Next.FAIL, why)
     is_review = bad.gate is Gate.REVIEW
+    if is_review and facts.goes_in_circles:
+        return Step(Next.FAIL, (*why, facts.goes_in_circles))
     before = facts.review_failures if is_review else facts.gate_failures
     most = facts.most_review if is_review else facts.most_gate
     if before + 1 >= most:
@@ -174,6 +206,12 @@ def _before_acceptance(facts: AttemptFacts) -> Step:
         )
         return _after_failure(facts, Decision(Gate.CLEAN_ROOM, False, (why,)))
     return Step(Next.ACCEPT)
+
+
+def find_unreviewed(decisions: Sequence[Decision]) -> Unreviewed:
+    """How much of the work no reviewer has judged, by what the gates said."""
+    found = (one.unreviewed for one in decisions if one.unreviewed)
+    return next(found, Unreviewed.NOTHING)
 
 
 def is_gate_failure(decisions: Sequence[Decision]) -> bool:

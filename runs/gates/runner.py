@@ -20,9 +20,10 @@ from runs.core import budgets, writing
 from runs.core.ports import Lab, SeamError
 from runs.core.states import AttemptState, Claim, Gate, GateTurn, NoticeKind
 from runs.gates import attempts, clean_room, evidence, reentry, review, rules
-from runs.gates.hold import NO_DATABASE, Hold, Lost
+from runs.gates.hold import NO_DATABASE, Hold, Lost, PostponedError
 from runs.gates.rules import AttemptFacts, Decision, Next, Resolution, Step, Tip
 from runs.models import Attempt, Run
+from runs.reviewers import round_rules
 from runs.telemetry import log_context
 from runs.timeline import announce
 
@@ -82,6 +83,8 @@ def _go_through(lab: Lab, hold: Hold, judges: Judges) -> None:
         _chain(lab, hold, judges)
     except Lost:
         logger.info("attempt was taken away", extra={"attempt": hold.attempt.pk})
+    except PostponedError as error:
+        _look_later(lab, hold, error)
     except SeamError as error:
         _trouble(lab, hold, str(error))
     except NO_DATABASE as error:
@@ -138,9 +141,10 @@ def _keep(lab: Lab, hold: Hold, made: Decision) -> None:
     """Store what a gate said, with its time, and tell it."""
     kept = [*hold.attempt.decisions, {**made.to_json(), "at": lab.now().isoformat()}]
     word = "is skipped" if made.is_skipped else "passed" if made.passed else "failed"
+    what = made.unreviewed.words or f"{made.gate.words} {word}"
     why = f": {writing.one_line(made.reasons[0], 300)}" if made.reasons else ""
     kind = NoticeKind.GATE_STEP if made.passed else NoticeKind.GATE_FAILED
-    text = f"{made.gate.words} {word} (attempt {hold.attempt.number}){why}"
+    text = f"{what} (attempt {hold.attempt.number}){why}"
 
     def write() -> None:
         with transaction.atomic():
@@ -172,6 +176,7 @@ def _facts(lab: Lab, hold: Hold) -> AttemptFacts:
         tip=tip_of(lab, run, attempt) if is_over else None,
         is_clean=is_clean(lab, run) if is_over else None,
         require_clean=bool(attempt.spec.get("require_clean_git", True)),
+        goes_in_circles=round_rules.describe_circle(attempts.rounds(run)) if has_failed else "",
     )
 
 
@@ -207,7 +212,7 @@ def _end(lab: Lab, hold: Hold, step: Step, state: AttemptState) -> None:
         hold.store(state=state, step=attempts.to_json(step), reason=reason, ended_at=lab.now())
         Run.objects.checking().filter(pk=run.pk).update(gate_turn=GateTurn.DECIDED)
         if state is AttemptState.PASSED:
-            text = f"all gates passed (attempt {attempt.number})"
+            text = f"all gates passed (attempt {attempt.number}){attempts.describe_unreviewed(attempt)}"
             announce.tell(lab, NoticeKind.GATE_PASSED, text, run=run)
         slug = run.project.slug
         transaction.on_commit(lambda: lab.bell.look(slug), robust=True)
@@ -226,6 +231,20 @@ def _trouble(lab: Lab, hold: Hold, why: str) -> None:
     """What the machine could not tell is asked again, after a growing wait; it ends nothing."""
     with contextlib.suppress(Lost, *NO_DATABASE):
         hold.patiently(lambda: _try_again(lab, hold, why))
+
+
+def _look_later(lab: Lab, hold: Hold, wait: PostponedError) -> None:
+    """Ask again at its time, and before now and then: what is waited for may be put right by a person."""
+
+    def write() -> None:
+        with transaction.atomic():
+            hold.store(not_before=min(wait.at, lab.now() + LONGEST_WAIT))
+            if wait.is_new:
+                text = f"attempt {hold.attempt.number} waits: {lab.mask(str(wait))}"
+                announce.tell(lab, NoticeKind.GATE_STEP, text, run=hold.run)
+
+    with contextlib.suppress(Lost, *NO_DATABASE):
+        hold.patiently(write)
 
 
 def _try_again(lab: Lab, hold: Hold, why: str, wait: timedelta | None = None) -> None:

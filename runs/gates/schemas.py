@@ -19,13 +19,17 @@ FORMAT = "labsite.checks/1"
 
 
 class GateDecision(BaseModel):
-    """What one gate said; one that was *skipped* has passed."""
+    """What one gate said; one that was *skipped* has passed.
+
+    `unreviewed`: `all` or `part` of the work, where the review passed or failed without an answer.
+    """
 
     gate: str
     passed: bool
     reasons: list[str]
     retryable: bool
     skipped: bool
+    unreviewed: str
 
 
 class CommandResult(BaseModel):
@@ -238,6 +242,7 @@ def _decision(one: Mapping[str, Any]) -> GateDecision:
         reasons=list(one["reasons"]),
         retryable=one["is_retryable"],
         skipped=one["is_skipped"],
+        unreviewed=one.get("unreviewed", ""),
     )
 
 

@@ -105,6 +105,7 @@ def _accept(tick: TickContext, run: Run, attempt: Attempt) -> bool:
     outcome = OUTCOMES[Resolution(attempt.resolution or Resolution.SUCCESS)]
     if outcome is Outcome.SUCCEEDED:
         reason = f"the gates passed on commit {attempt.commit[:7]} (attempt {attempt.number})"
+        reason += attempts.describe_unreviewed(attempt)
         seen: dict[str, object] = {"accepted_commit": attempt.commit}
     else:
         reason = f"{attempt.rationale.rstrip('.')} (its agent; nothing had to be committed)"
@@ -118,7 +119,9 @@ def _accept(tick: TickContext, run: Run, attempt: Attempt) -> bool:
 
 def _fail(tick: TickContext, run: Run, attempt: Attempt, step: Step) -> bool:
     failed = rules.failed(attempts.decisions(attempt))
-    gate = f"gate {failed.gate.words.lower()}" if failed is not None else "gates"
+    gate = "gates"
+    if failed is not None:
+        gate = failed.unreviewed.words or f"gate {failed.gate.words.lower()}"
     if attempt.state == AttemptState.ERROR:
         gate = "gates"
     reason = f"{gate}: {'; '.join(step.reasons)}"[: rules.REASON_CHARACTERS]

@@ -165,7 +165,7 @@ class RunNeeds:
     @property
     def is_stopped_at_gate(self) -> bool:
         """Whether a gate failed for the last time."""
-        is_gate = self.reason.startswith(("gate ", "gates: "))
+        is_gate = self.reason.startswith(("gate ", "gates: ", "not reviewed"))
         return bool(self.attempts) and self.outcome == Outcome.FAILED and is_gate
 
 

@@ -17,6 +17,7 @@ from pathlib import PurePath
 from typing import Any
 
 from runs.accounts import hold_rules
+from runs.accounts.refusal_rules import Refused
 from runs.agents import commands
 from runs.core import lenient_json
 from runs.core.states import OutputKind, Trouble
@@ -258,14 +259,15 @@ class Printed:
 class Answer:
     """What came of asking once: findings, or why there are none.
 
-    With `is_unavailable` the program or its account could not be asked; `may_ask_again`: another
-    try may give an answer. `failure`: how its program failed although it answered. `used`: the
+    With `is_unavailable` the program or its account could not be asked; `refused` says for how
+    long its service turned the account away. `may_ask_again`: another try may give an answer. `failure`: how its program failed although it answered. `used`: the
     tokens and money that its program told.
     """
 
     findings: tuple[Finding, ...] | None = None
     why: str = ""
     is_unavailable: bool = False
+    refused: Refused | None = None
     may_ask_again: bool = False
     failure: str = ""
     used: Used = NOTHING_TOLD
@@ -287,7 +289,7 @@ def _report(printed: Printed, output: str, now: datetime) -> Report:
 def _answer(printed: Printed, output: str, review: str, report: Report) -> Answer:
     refused = _refused(printed, output, report)
     if refused:
-        return Answer(why=refused, is_unavailable=True)
+        return Answer(why=refused, is_unavailable=True, refused=_turned_away(report))
     if printed.is_over_time:
         return Answer(why="it did not end within its time")
     if output == OutputKind.PLAIN and printed.status in _UNAVAILABLE:
@@ -328,6 +330,13 @@ def _refused(printed: Printed, output: str, report: Report) -> str:
     if printed.is_over_time and not report.has_result and report.agent_state.is_waiting:
         return f"its service did not answer in time: {report.agent_note}"[:300]
     return ""
+
+
+def _turned_away(report: Report) -> Refused | None:
+    """What holds its account, for runs too; None where its program only did not end in time."""
+    if not report.is_error:
+        return None
+    return Refused(report.trouble, report.agent_note, report.agent_until)
 
 
 def _findings(printed: Printed, output: str, review: str) -> tuple[Finding, ...]:

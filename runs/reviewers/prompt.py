@@ -19,6 +19,8 @@ from trackers.base import Issue
 DIFF_BYTES = 120_000
 ISSUE_CHARACTERS = 40_000
 SHOWN_FILES = 200
+CUT = "… left out for its length …"
+NOT_IN_FULL = "not reviewed in full"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ def issue_text(issue: Issue) -> str:
     if len(text) <= ISSUE_CHARACTERS:
         return text
     half = ISSUE_CHARACTERS // 2
-    return f"{text[:half]}\n\n… left out for its length …\n\n{text[-half:]}"
+    return f"{text[:half]}\n\n{CUT}\n\n{text[-half:]}"
 
 
 def shown(matter: Matter) -> tuple[str, int]:
@@ -59,6 +61,24 @@ def shown(matter: Matter) -> tuple[str, int]:
     end = cut.rfind("\ndiff --git ")
     kept = cut[: end + 1] if end > 0 else cut
     return kept, len(raw) - len(kept.encode())
+
+
+def left_unread(matter: Matter, *, is_whole_file: bool) -> str:
+    """What of the work was not put before a reviewer, in a sentence; empty where all of it was.
+
+    `is_whole_file`: it is a command, which reads the file with the diff instead of the prompt. That
+    a reviewer can open the changed files itself does not tell that it did.
+    """
+    diff = matter.diff if is_whole_file else shown(matter)[0]
+    is_cut = len(diff) < len(matter.diff)
+    total = len(matter.files)
+    given = min(sum(line.startswith("diff --git ") for line in diff.split("\n")), total)
+    if given < total:
+        return f"{NOT_IN_FULL}: {total - given} of {total} changed files did not fit into its diff"
+    if is_cut:
+        left = len(matter.diff.encode()) - len(diff.encode())
+        return f"{NOT_IN_FULL}: {left:,} bytes of the diff did not fit"
+    return f"{NOT_IN_FULL}: the issue was cut for its length" if CUT in matter.issue else ""
 
 
 def visible(text: str) -> str:

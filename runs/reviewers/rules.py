@@ -10,12 +10,13 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from runs.core import writing
 from runs.core.states import Gate
-from runs.gates.rules import Decision
+from runs.gates.rules import Decision, Unreviewed
 from trackers import plain
 
 MOST_FINDINGS = 100
@@ -73,7 +74,7 @@ class ReviewState(StrEnum):
     """How one reviewer's review stands.
 
     *Unavailable*: it could not be asked, for a reason that the work has no part in. *Error*: it was
-    asked and gave no answer.
+    asked and gave no answer. People read both as *not reviewed*, with the reason.
     """
 
     RUNNING = "running"
@@ -128,12 +129,19 @@ def finding(stored: Mapping[str, Any]) -> Finding:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """How one reviewer's review ended. `reason`: why it could not be asked, or gave no answer."""
+    """How one reviewer's review ended.
+
+    `reason`: why it could not be asked or gave no answer; of one that answered, what of the work
+    was not put before it.
+
+    `until`: when one that is away can be asked; None where nobody knows.
+    """
 
     reviewer: str
     state: ReviewState
     findings: tuple[Finding, ...] = ()
     reason: str = ""
+    until: datetime | None = None
 
 
 def read(text: str, review: str) -> tuple[Finding, ...]:
@@ -310,19 +318,45 @@ def decide(votes: Sequence[Vote], *, skips_without_reviewers: bool) -> Decision:
     if blocking:
         return Decision(Gate.REVIEW, False, bounded([*blocking, *silent]))
     if silent:
-        return Decision(Gate.REVIEW, False, bounded(silent), is_retryable=False)
+        return _not_reviewed(silent, is_skipped=False)
     notes = [f"{one.reviewer} was not available: {one.reason}" for one in absent]
-    return Decision(Gate.REVIEW, True, bounded(notes))
+    answered = [one for one in votes if one.state is ReviewState.PASSED]
+    partial = [f"{one.reviewer}: {one.reason}" for one in answered if one.reason]
+    is_partial = len(partial) == len(answered)
+    unreviewed = Unreviewed.PART if is_partial else Unreviewed.NOTHING
+    return Decision(Gate.REVIEW, True, bounded([*partial, *notes]), unreviewed=unreviewed)
+
+
+def wait_until(
+    votes: Sequence[Vote], latest: datetime, *, skips_without_reviewers: bool
+) -> datetime | None:
+    """When to ask again because all are away and one will be back by `latest`; None: decide now.
+
+    Who would only be one more voice is not waited for, nor anybody where a review may be missing.
+    """
+    if skips_without_reviewers or any(one.state is not ReviewState.UNAVAILABLE for one in votes):
+        return None
+    first = min((one.until for one in votes if one.until is not None), default=None)
+    return None if first is None or first > latest else first
 
 
 def _without(absent: Sequence[Vote], *, is_skipped: bool) -> Decision:
     """None is available, or there is none at all."""
     why = "; ".join(f"{one.reviewer}: {one.reason}" for one in absent)
     text = f"{NONE_AVAILABLE} ({why})" if why else f"{NONE_AVAILABLE}: none is set up"
-    reasons = bounded([text])
-    if is_skipped:
-        return Decision(Gate.REVIEW, True, reasons, is_skipped=True)
-    return Decision(Gate.REVIEW, False, reasons, is_retryable=False)
+    return _not_reviewed([text], is_skipped=is_skipped)
+
+
+def _not_reviewed(reasons: Sequence[str], *, is_skipped: bool) -> Decision:
+    """Nobody agreed and nobody objected: no agent can mend that."""
+    return Decision(
+        Gate.REVIEW,
+        passed=is_skipped,
+        reasons=bounded(reasons),
+        is_retryable=is_skipped,
+        is_skipped=is_skipped,
+        unreviewed=Unreviewed.ALL,
+    )
 
 
 def _blocking(votes: Sequence[Vote]) -> list[tuple[Vote, Finding]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -12,6 +13,8 @@ from runs.spending import day_rules, limit_rules
 from runs.spending.day_rules import Sum, Used
 from runs.spending.limit_rules import Meter, Terms
 
+NOTHING = Used()
+
 
 @dataclass(frozen=True, slots=True)
 class Spending:
@@ -21,9 +24,12 @@ class Spending:
     day: date
     sums: Mapping[int, Sum] = field(default_factory=dict)
 
-    def of_run(self, run: Run) -> tuple[Meter, ...]:
-        """The limits that are set for a run, whose project is loaded."""
-        return self._meters(run.project, run.used)
+    def of_run(self, run: Run, beside: Used = NOTHING) -> tuple[Meter, ...]:
+        """The limits that are set for a run, whose project is loaded.
+
+        `beside`: what was used for it by others than its agent.
+        """
+        return self._meters(run.project, day_rules.more(run.used, beside))
 
     def of_project(self, project: Project) -> tuple[Meter, ...]:
         """Those of a day alone."""
@@ -75,6 +81,12 @@ def of_day(day: date) -> Mapping[int, Sum]:
     reviews = Review.objects.filter(spent_on__gte=day)
     of_reviews = reviews.values_list("attempt__project_id", "spent_days")
     return day_rules.summed(runs.order_by().union(of_reviews.order_by(), all=True), day)
+
+
+def of_reviews(run: Run) -> Used:
+    """What the reviewers of a run used, in all its attempts. One query."""
+    rows = Review.objects.filter(attempt__run=run, spent_on__isnull=False)
+    return functools.reduce(day_rules.more, (one.used for one in rows), NOTHING)
 
 
 def of_loaded(runs: Sequence[Run], day: date) -> Sum:

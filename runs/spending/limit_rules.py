@@ -18,6 +18,7 @@ from runs.spending.day_rules import Sum, Used
 NEAR = Decimal("0.8")
 _TELL_TOKENS = ("claude", "codex")
 UNTIL = "until 00:00 UTC"
+AGAIN = "from 00:00 UTC on"
 
 
 class Limit(StrEnum):

@@ -87,6 +87,7 @@ def test_an_attempt_is_told_in_the_names_of_the_rows(program: Program, run: Run)
         "reasons": ["pytest failed"],
         "retryable": True,
         "skipped": False,
+        "unreviewed": "",
     }
     room = told["validation"]
     assert (room["passed"], room["failures"], room["duration_seconds"]) == (

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from runs.core.states import AttemptState, Claim, Gate
-from runs.gates.rules import Decision
+from runs.gates.rules import Decision, Unreviewed
 from runs.models import Attempt, Project, Review, Run
 from runs.validation import specs
 from runs.validation.specs import Command, Kind, Scope, Terms
@@ -34,9 +34,10 @@ def said(
     passed: bool = True,
     skipped: bool = False,
     retryable: bool = True,
+    unreviewed: Unreviewed = Unreviewed.NOTHING,
 ) -> dict[str, Any]:
     """A decision as it is stored, so many seconds after the start."""
-    made = Decision(gate, passed, reasons, retryable, skipped)
+    made = Decision(gate, passed, reasons, retryable, skipped, unreviewed)
     return {**made.to_json(), "at": after(at).isoformat()}
 
 
@@ -186,6 +187,17 @@ def passed(run: Run, number: int = 3, **fields: Any) -> Attempt:
     row.decisions = [*row.decisions[:2], said(Gate.REVIEW, at=110)]
     row.save()
     row.reviews.filter(reviewer="sceptic").update(state="passed", findings=[], reason="")
+    return row
+
+
+def make_unreviewed(run: Run, number: int = 1, **fields: Any) -> Attempt:
+    """All gates pass, and the only reviewer gave no answer that counts."""
+    row = passed(run, number, **fields)
+    why = "no reviewer available (elsewhere: codex is not installed)"
+    skipped = said(Gate.REVIEW, why, at=110, skipped=True, unreviewed=Unreviewed.ALL)
+    row.decisions = [*row.decisions[:2], skipped]
+    row.save()
+    row.reviews.exclude(reviewer="elsewhere").delete()
     return row
 
 

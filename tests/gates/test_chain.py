@@ -33,7 +33,8 @@ from runs.gates.hold import Hold, Lost
 from runs.gates.rules import Decision, Resolution
 from runs.gates.runner import Judges
 from runs.lifecycle import checking, launch, outcomes, stop
-from runs.models import AgentProfile, Attempt, CheckTerms, Notice, Project, Run, Validation
+from runs.models import AgentProfile, Attempt, CheckTerms, Notice, Project, Review, Run, Validation
+from runs.reviewers import rules as review_rules
 from runs.validation.specs import Switch
 from tests import make
 from tests.fakes import World
@@ -574,6 +575,55 @@ def test_the_end_of_the_turn_that_said_done_is_no_new_word(world, run):
     hears(world, run, {"event": "Stop"})
     look(world)
     assert Attempt.objects.count() == 2
+
+
+def finds(title: str) -> Judge:
+    """A reviewer finds this one thing."""
+
+    def judge(lab: object, hold: Hold) -> Decision:
+        finding = review_rules.Finding(1, "sum.py", 2, title, "")
+        Review.objects.create(
+            attempt=hold.attempt,
+            reviewer="eyes",
+            state="failed",
+            findings=[finding.to_json()],
+            began_at=lab.now(),  # type: ignore[attr-defined]
+        )
+        vote = review_rules.Vote("eyes", review_rules.ReviewState.FAILED, (finding,))
+        return review_rules.decide([vote], skips_without_reviewers=False)
+
+    return judge
+
+
+def test_the_same_finding_twice_goes_to_a_person_before_the_attempts_are_used_up(world, run):
+    is_done(world, run)
+    checked(world, run, {Gate.REVIEW: finds("Leaves one out")})
+    assert (run.state, run.outcome) == (RunState.WORKING, "")
+    world.repos.refs[f"refs/heads/{run.branch}"] = "d" * 40
+    look(world)
+    is_done(world, run)
+    checked(world, run, {Gate.REVIEW: finds("Leaves one out")})
+    assert (run.outcome, run.attempts) == (Outcome.FAILED, 2)
+    assert run.reason.endswith(
+        "“Leaves one out” in sum.py was found again after its agent was told: a person has to decide"
+    )
+
+
+@pytest.mark.row("MALA-V-49", "C-43", level="contract")
+@pytest.mark.parametrize("is_skipped", [True, False])
+def test_work_that_nobody_reviewed_is_called_so_however_it_ends(world, run, is_skipped):
+    is_done(world, run)
+    decision = review_rules.decide([], skips_without_reviewers=is_skipped)
+    checked(world, run, {Gate.REVIEW: lambda lab, hold: decision})
+    said = told(NoticeKind.GATE_STEP if is_skipped else NoticeKind.GATE_FAILED)[-1]
+    assert said == "not reviewed (attempt 1): no reviewer available: none is set up"
+    if is_skipped:
+        assert told(NoticeKind.GATE_PASSED) == ["all gates passed (attempt 1), not reviewed"]
+        assert run.outcome == Outcome.SUCCEEDED
+        assert run.reason.endswith("(attempt 1), not reviewed")
+    else:
+        assert run.outcome == Outcome.FAILED
+        assert run.reason == "not reviewed: no reviewer available: none is set up"
 
 
 def test_what_changes_before_a_late_tick_accepts_is_checked_anew(world, run):

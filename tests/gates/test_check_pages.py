@@ -231,12 +231,35 @@ def test_reviewers_stand_with_their_findings_the_gravest_first(
     html = shown(anna, run)
     review = section(html, "review")
     assert review.index("P1 Retries forever on 401") < review.index("P2 Says three, does two")
-    assert "elsewhere unavailable" in review
+    assert "elsewhere not reviewed" in review
     assert "&lt;b&gt;bad&lt;/b&gt;" in html
     assert "<b>bad</b>" not in html
     assert "\x1b" not in html
     assert "checks/line?path=src%2Fbilling%2Fretry.py&amp;line=2" in html
     assert f'href="/runs/{run.pk}/checks/1/output/reader.txt"' in html
+
+
+@pytest.mark.row("MALA-V-49", "C-43", level="contract")
+def test_what_nobody_reviewed_is_shown_as_not_reviewed_and_never_green(
+    anna: Client, project: Project
+) -> None:
+    run = make.a_run(project, outcome=Outcome.SUCCEEDED)
+    row = attempts.make_unreviewed(run)
+    row.reviews.create(
+        reviewer="silent", state="error", reason="it printed nothing", began_at=row.began_at
+    )
+    html = shown(anna, run)
+    assert "Review not reviewed" in section(html, "review")
+    assert "elsewhere not reviewed" in section(html, "review")
+    assert "silent not reviewed" in section(html, "review")
+    card = section(html, "check-attempts")
+    assert "Attempt 1 passed, not reviewed" in card
+    assert "Review not reviewed" in card
+    (step,) = [one for one in check_pages.steps(row) if one.gate is Gate.REVIEW]
+    assert (step.state, step.tone) == ("not reviewed", "warn")
+    line = check_pages.line(run)
+    assert line is not None
+    assert (line.state, line.tone) == ("passed, not reviewed", "warn")
 
 
 def test_a_finding_leads_to_its_line_in_the_diff_else_to_its_file_else_to_the_diff(

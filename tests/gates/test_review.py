@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 from django.db import connections
 
+from runs.accounts import hold_rules
 from runs.core.ports import SeamError
 from runs.core.states import Gate
 from runs.gates import review, review_publishing
@@ -90,7 +91,7 @@ def test_who_is_not_there_has_no_vote_and_nobody_at_all_is_no_agreement(desk: De
     found = desk.judge()
     assert (found.passed, found.is_skipped) == (True, True)
     desk.attempt.refresh_from_db()
-    assert desk.attempt.warning.startswith("review skipped: no reviewer available")
+    assert desk.attempt.warning.startswith("not reviewed: no reviewer available")
 
 
 @pytest.mark.row("MALA-V-49", level="real")
@@ -523,9 +524,12 @@ def test_an_agent_whose_account_is_held_or_logged_out_is_not_started(desk: Desk)
     screen = make.an_agent("Screen", argv=["true", "{prompt}"])
     for profile in (held, out, screen):
         desk.reviewer(profile.name, command=[], profile=profile)
-    assert not desk.judge().passed
+    CheckTerms.objects.update(skip_without_reviewers=True)
+    assert desk.judge().is_skipped
+    assert {one.state for one in desk.reviews().values()} == {"unavailable"}
+    at = hold_rules.clock(now + timedelta(hours=1), now)
     assert {name: one.reason for name, one in desk.reviews().items()} == {
-        "Held": "Held: usage limit reached",
+        "Held": f"Held: usage limit reached. It is tried again at {at}.",
         "Out": "Out is not logged in",
         "Screen": review.AGENT_FOR_PEOPLE,
     }

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from runs.core.states import Claim, Gate
 from runs.gates import rules
-from runs.gates.rules import AttemptFacts, Decision, Next, Resolution, Step, Tip
+from runs.gates.rules import AttemptFacts, Decision, Next, Resolution, Step, Tip, Unreviewed
 
 OK = {gate: Decision(gate, True) for gate in Gate}
 BAD = {gate: Decision(gate, False, (f"{gate.value} is bad",)) for gate in Gate}
@@ -105,6 +106,21 @@ def test_without_progress_the_attempts_end_early(progress: bool | None, wanted: 
     assert (rules.NO_PROGRESS in found.reasons) is (wanted is Next.FAIL)
 
 
+@pytest.mark.parametrize(
+    ("gate", "wanted"), [(Gate.REVIEW, Next.FAIL), (Gate.CLEAN_ROOM, Next.TELL)]
+)
+def test_a_review_that_goes_in_circles_ends_before_its_attempts_do(
+    gate: Gate, wanted: Next
+) -> None:
+    found = rules.next_step(
+        replace(FRESH, decisions=(BAD[gate],), goes_in_circles="it is back", has_progress=None)
+        if gate is Gate.REVIEW
+        else replace(FRESH, decisions=(BAD[gate],), goes_in_circles="it is back")
+    )
+    assert found.next is wanted
+    assert ("it is back" in found.reasons) is (wanted is Next.FAIL)
+
+
 @pytest.mark.row("C-08", level="pure")
 @pytest.mark.parametrize(
     ("told", "wanted"), [(True, Next.TELL), (False, Next.FAIL), (None, Next.WAIT)]
@@ -196,8 +212,12 @@ def test_no_message_ends_as_another_did_since_a_screen_may_show_both() -> None:
 
 
 def test_a_decision_is_read_as_it_was_stored() -> None:
-    one = Decision(Gate.REVIEW, False, ("P1",), is_retryable=False)
-    assert rules.decision({**one.to_json(), "at": "later"}) == one
+    one = Decision(Gate.REVIEW, False, ("P1",), is_retryable=False, unreviewed=Unreviewed.ALL)
+    stored = json.loads(json.dumps({**one.to_json(), "at": "later"}))
+    assert rules.decision(stored) == one
+    assert rules.find_unreviewed((*PASSED[:2], one)) is Unreviewed.ALL
+    del stored["unreviewed"]  # of an older version
+    assert rules.find_unreviewed((*PASSED[:2], rules.decision(stored))) is Unreviewed.NOTHING
 
 
 def test_what_is_typed_to_an_agent_presses_no_key() -> None:

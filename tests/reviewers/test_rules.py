@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from runs.core.states import Gate, OutputKind
+from runs.accounts.refusal_rules import Refused
+from runs.core.states import Gate, OutputKind, Trouble
 from runs.reviewers import programs, prompt, rules
 from runs.reviewers.programs import Answer, Papers, Printed
 from runs.reviewers.prompt import Matter
@@ -63,6 +65,11 @@ def test_an_answer_is_read(text: str) -> None:
         ("[]", "text instead of"),
         ("[" * 100_000, "text instead of"),
         ('{"findings": ' + "[" * 100_000, "text instead of"),
+        ('{"findings": [', "text instead of"),
+        ("review skipped", "text instead of"),
+        ("null", "text instead of"),
+        ("{}", "no list of findings"),
+        ('{"findings": null}', "no list of findings"),
         ('{"verdict": "pass"}', "no list of findings"),
         ('{"findings": "none"}', "no list of findings"),
         (answered("all good"), "finding 1 lacks"),
@@ -246,6 +253,45 @@ def test_all_who_could_be_asked_have_to_pass(votes, skips, wanted) -> None:  # t
     found = rules.decide(votes, skips_without_reviewers=skips)
     assert found.gate is Gate.REVIEW
     assert (found.passed, found.is_retryable, found.is_skipped) == wanted
+    # What nobody judged is never an unqualified yes, whether it is skipped or fails.
+    is_unreviewed = found.is_skipped or not (found.passed or found.is_retryable)
+    assert found.unreviewed.words == ("not reviewed" if is_unreviewed else "")
+
+
+SOON, LATE = NOW + timedelta(hours=1), NOW + timedelta(hours=30)
+LATEST = NOW + timedelta(hours=24)
+
+
+@pytest.mark.row("MALA-V-49", level="pure")
+@pytest.mark.parametrize(
+    ("votes", "skips", "wanted"),
+    [
+        ([replace(AWAY, until=SOON)], False, SOON),
+        ([replace(AWAY, until=LATEST)], False, LATEST),
+        ([replace(AWAY, until=LATE)], False, None),
+        ([replace(AWAY, until=LATE), replace(AWAY, until=SOON), AWAY], False, SOON),
+        ([replace(AWAY, until=SOON)], True, None),
+        ([replace(AWAY, until=SOON), vote("a")], False, None),
+        ([replace(AWAY, until=SOON), vote("a", HIGH)], False, None),
+        ([replace(AWAY, until=SOON), SILENT], False, None),
+        ([AWAY], False, None),
+        ([], False, None),
+    ],
+    ids=[
+        "its account is held",
+        "to the last moment",
+        "for too long",
+        "whoever is back first",
+        "a review may be missing",
+        "another one agreed",
+        "another one did not",
+        "another one was silent",
+        "nobody knows for how long",
+        "none is set up",
+    ],
+)
+def test_a_review_is_waited_for_while_all_are_away_and_one_comes_back(votes, skips, wanted) -> None:  # type: ignore[no-untyped-def]
+    assert rules.wait_until(votes, LATEST, skips_without_reviewers=skips) == wanted
 
 
 @pytest.mark.row("MALA-V-19", "MALA-V-48", "C-43", level="pure")
@@ -350,7 +396,11 @@ FOUND = (Finding(1, "a.py", 3, "t", "b"),)
         (
             Printed(1, claude(is_error=True, api_error_status=401, result="Invalid API key")),
             OutputKind.CLAUDE,
-            Answer(why="not logged in: Invalid API key", is_unavailable=True),
+            Answer(
+                why="not logged in: Invalid API key",
+                is_unavailable=True,
+                refused=Refused(Trouble.LOGIN, "Invalid API key"),
+            ),
         ),
         (
             Printed(0, b"approved"),
@@ -379,6 +429,7 @@ FOUND = (Finding(1, "a.py", 3, "t", "b"),)
             Answer(
                 why="usage limit reached: unexpected status 429 Too Many Requests",
                 is_unavailable=True,
+                refused=Refused(Trouble.LIMIT, "unexpected status 429 Too Many Requests"),
             ),
         ),
     ],
@@ -527,6 +578,55 @@ def test_a_diff_that_does_not_fit_is_cut_between_files_and_says_so() -> None:
     text = prompt.text(matter, ID, "", has_schema=True, again="")
     assert "bytes of the diff did not fit" in text
     assert "and 300 more" in text
+
+
+def diff_of(*sizes: int) -> str:
+    return "".join(
+        f"diff --git a/{n} b/{n}\n+{'x' * size}\n+diff --git is a line of it\n"
+        for n, size in enumerate(sizes)
+    )
+
+
+@pytest.mark.parametrize(
+    ("files", "diff", "issue", "is_command", "wanted"),
+    [
+        (2, diff_of(9, 9), "Sum", False, ""),
+        (3, diff_of(9, 90_000, 90_000), "Sum", False, "1 of 3 changed files did not fit"),
+        (3, diff_of(9, 90_000, 90_000), "Sum", True, ""),
+        (4, diff_of(9, 9), "Sum", True, "2 of 4 changed files did not fit"),
+        (2, "", "Sum", False, "2 of 2 changed files did not fit"),
+        (1, diff_of(130_000), "Sum", False, "bytes of the diff did not fit"),
+        (0, "", "Sum", False, ""),
+        (1, diff_of(9), f"a {prompt.CUT} b", True, "the issue was cut"),
+    ],
+)
+def test_what_was_not_put_before_a_reviewer_is_said(files, diff, issue, is_command, wanted) -> None:  # type: ignore[no-untyped-def]
+    matter = Matter("c", "b", issue, [str(n) for n in range(files)], diff)
+    said = prompt.left_unread(matter, is_whole_file=is_command)
+    assert bool(said) is bool(wanted)
+    assert wanted in said
+    assert said.startswith("not reviewed in full: ") or not said
+
+
+PARTLY = Vote("a", ReviewState.PASSED, (), "not reviewed in full: 1 of 3 changed files")
+
+
+@pytest.mark.parametrize(
+    ("votes", "words"),
+    [
+        ([PARTLY], "not reviewed in full"),
+        ([PARTLY, AWAY], "not reviewed in full"),
+        ([PARTLY, vote("b")], ""),
+        ([vote("b")], ""),
+        ([PARTLY, vote("b", HIGH)], ""),
+        ([PARTLY, SILENT], "not reviewed"),
+    ],
+)
+def test_a_pass_on_a_part_is_qualified_unless_somebody_was_given_all(votes, words) -> None:  # type: ignore[no-untyped-def]
+    found = rules.decide(votes, skips_without_reviewers=False)
+    assert found.unreviewed.words == words
+    if found.passed and PARTLY in votes:
+        assert found.reasons[0] == f"a: {PARTLY.reason}"
 
 
 def test_what_hides_in_a_diff_is_seen() -> None:

@@ -1,0 +1,71 @@
+"""Whether a review converges, a row for each course."""
+
+from __future__ import annotations
+
+import pytest
+
+from runs.reviewers import round_rules
+from runs.reviewers.round_rules import Course, Round
+from runs.reviewers.rules import Finding
+
+
+def found(*names: str) -> Round:
+    """Findings by name: "a" is one of a file of its own, "low" blocks nothing."""
+    return Round(
+        [Finding(2 if name == "low" else 1, f"{name}.py", 3, f"Wrong {name}", "") for name in names]
+    )
+
+
+@pytest.mark.parametrize(
+    ("rounds", "wanted"),
+    [
+        ([], Course.NEW),
+        ([found("a")], Course.NEW),
+        ([found("a"), found("b")], Course.NEW),
+        ([found("a"), found("a")], Course.REPEATED),
+        ([found("a"), found("a", "b")], Course.REPEATED),
+        ([found("a", "b"), found("a")], Course.NEW),
+        ([found("a", "b"), found("a"), found("a")], Course.REPEATED),
+        ([found("a"), found("b"), found("a")], Course.FLIPPING),
+        ([found("a"), found("b"), found("c"), found("a", "d")], Course.FLIPPING),
+        ([found("a", "b"), found("b"), found("a", "c")], Course.FLIPPING),
+        ([found("a"), found("b"), found("c")], Course.NEW),
+        ([found("a", "b"), found("a", "c"), found("a", "d")], Course.NEW),
+        ([found("low"), found("low")], Course.NEW),
+        ([found(), found("a")], Course.NEW),
+        ([found("a"), found()], Course.NEW),
+        ([found("a"), found(), found("a")], Course.FLIPPING),
+    ],
+)
+def test_rounds_are_classified(rounds: list[Round], wanted: Course) -> None:
+    assert round_rules.classify_rounds(rounds) is wanted
+    assert bool(round_rules.describe_circle(rounds)) is (wanted is not Course.NEW)
+
+
+@pytest.mark.parametrize(
+    ("other", "is_same"),
+    [
+        (Finding(0, "a.py", 9, "WRONG  a", "Said otherwise."), True),
+        (Finding(1, "b.py", 3, "Wrong a", ""), False),
+        (Finding(1, "a.py", 3, "Wrong b", ""), False),
+    ],
+)
+def test_what_was_found_is_the_same_by_file_and_title(other: Finding, is_same: bool) -> None:
+    rounds = [found("a"), Round([other])]
+    assert (round_rules.classify_rounds(rounds) is Course.REPEATED) is is_same
+
+
+def test_the_sentence_names_what_came_again() -> None:
+    said = round_rules.describe_circle([found("a"), found("b", "a")])
+    assert said == (
+        "“Wrong a” in a.py was found again after its agent was told: a person has to decide"
+    )
+    said = round_rules.describe_circle([found("a", "b"), found("b"), found("b", "a", "c")])
+    assert said.startswith("“Wrong b” in b.py was found again"), "b was never mended"
+    said = round_rules.describe_circle([found("a"), found("b"), found("a")])
+    assert said == (
+        "“Wrong a” in a.py is back after it was mended, so the review goes in circles: "
+        "a person has to decide"
+    )
+    nowhere = Round([Finding(0, "", None, "Wrong", "")])
+    assert round_rules.describe_circle([nowhere, nowhere]).startswith("“Wrong” was found again")
