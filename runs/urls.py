@@ -115,6 +115,8 @@ run_patterns: list[URLPattern | URLResolver] = [
     path("<int:run_id>/checks/", check_views.checks, name="run-checks"),
     path("<int:run_id>/checks/live", check_views.checks_live, name="run-checks-live"),
     path("<int:run_id>/checks/prove", check_views.prove, name="run-prove"),
+    path("<int:run_id>/checks/accept", check_views.accept, name="run-accept"),
+    path("<int:run_id>/checks/send-back", check_views.send_back, name="run-send-back"),
     path("<int:run_id>/checks/line", check_views.line, name="run-check-line"),
     path(
         "<int:run_id>/checks/<int:number>/output/<str:name>",

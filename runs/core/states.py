@@ -138,13 +138,15 @@ class Gate(StrEnum):
 class GateTurn(StrEnum):
     """What the next tick does with a run that is *checking*; empty: an attempt is at work.
 
-    *Telling*: its agent is being told what failed, or was when a process died over it.
+    *Telling*: its agent is being told what failed, or was when a process died over it. *Asking*: all
+    gates passed, and a person has to say whether it is accepted.
     """
 
     NONE = ""
     BEGIN = "begin"
     DECIDED = "decided"
     TELLING = "telling"
+    ASKING = "asking"
 
 
 class AttemptState(StrEnum):

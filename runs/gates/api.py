@@ -10,11 +10,12 @@ from ninja import Query
 from pydantic import BaseModel, Field
 
 from runs.api import replies, showing
-from runs.api.asked import BIGGEST_NUMBER, NO_NUL, Paging, RunId
+from runs.api.asked import BIGGEST_NUMBER, NO_NUL, Given, Number, Paging, RunId
 from runs.api.router import Router
-from runs.gates import schemas
+from runs.gates import acceptance, schemas
 from runs.lifecycle.api import run_of
 from runs.models import Attempt, Validation
+from runs.web.access import username
 from runs.wiring import lab
 from trackers.base import NotFound
 
@@ -52,6 +53,45 @@ def attempt_list(
     paths = lab().paths
     items = [schemas.attempt(paths, one) for one in page]
     return schemas.GateAttempts(items=items, next=cursor)
+
+
+class SeenAttempt(Given):
+    """`commit`: the full id of the commit that was looked at."""
+
+    commit: str = Field(max_length=64, pattern=NO_NUL)
+
+
+class SentBack(SeenAttempt):
+    """`text`: what its agent has to change."""
+
+    text: str = Field(max_length=acceptance.MOST_CHARACTERS, pattern=NO_NUL)
+
+
+@router.post(
+    "/{int:run_id}/attempts/{int:number}/accept",
+    response=replies.given(schemas.GateAttempt),
+    summary="Accept work that changes the checks",
+)
+def attempt_accept(
+    request: HttpRequest, run_id: RunId, number: Number, given: SeenAttempt
+) -> schemas.GateAttempt:
+    """409 `not_asked` where this attempt and commit wait for nobody."""
+    acceptance.accept(lab(), run_of(run_id), number, given.commit, username(request))
+    return schemas.attempt(lab().paths, _attempts(run_id).get(number=number))
+
+
+@router.post(
+    "/{int:run_id}/attempts/{int:number}/send-back",
+    response=replies.given(schemas.GateAttempt),
+    summary="Send work that changes the checks back",
+)
+def attempt_send_back(
+    request: HttpRequest, run_id: RunId, number: Number, given: SentBack
+) -> schemas.GateAttempt:
+    """Tell its agent what has to change, as after a review that did not agree."""
+    run, by = run_of(run_id), username(request)
+    acceptance.send_back(lab(), run, number, given.commit, given.text, by)
+    return schemas.attempt(lab().paths, _attempts(run_id).get(number=number))
 
 
 @router.get(

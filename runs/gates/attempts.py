@@ -39,6 +39,7 @@ def new(lab: Lab, run: Run) -> Attempt:
             "guarded": check_files.list_guarded_commands(terms, reviewers),
             "lacking": list(specs.lacking(terms, Scope.PER_ISSUE)),
             "keep_worktrees": terms.worktrees.keep_on_failure,
+            "person_for_check_changes": limits.person_for_check_changes,
             "most_gate": limits.max_gate_attempts,
             "most_review": limits.max_review_attempts,
         },
@@ -72,6 +73,15 @@ def describe_unreviewed(attempt: Attempt) -> str:
     """What has to stand behind "passed" where nobody reviewed the work, or not all of it."""
     words = rules.find_unreviewed(decisions(attempt)).words
     return f", {words}" if words else ""
+
+
+def find_person_reason(attempt: Attempt) -> str:
+    """Return why a person has to look before an attempt is accepted; empty where nobody has to."""
+    files = attempt.context.get(check_files.KEY) or ()
+    if not files or not attempt.spec.get("person_for_check_changes"):
+        return ""
+    count = f"{len(files)} file{'' if len(files) == 1 else 's'}"
+    return f"it changes {count} of the checks that are to prove it"
 
 
 def failures(attempts: Sequence[Attempt]) -> tuple[int, int]:

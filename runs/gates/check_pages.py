@@ -16,7 +16,15 @@ from django.urls import reverse
 from runs.core.ports import Lab, Output, SeamError
 from runs.core.recent import Recent
 from runs.core.states import AttemptState, Gate, TrackerKind
-from runs.gates import check_files, check_run_rows, check_words, levels, review_publishing, rules
+from runs.gates import (
+    acceptance,
+    check_files,
+    check_run_rows,
+    check_words,
+    levels,
+    review_publishing,
+    rules,
+)
 from runs.gates.check_file_rules import Part
 from runs.lifecycle import observe
 from runs.models import Attempt, Fixer, Review, Run, Validation
@@ -248,6 +256,7 @@ def of(lab: Lab, run: Run, number: int | None = None) -> dict[str, Any]:
         "older": cards[BESIDE:],
         "shown": _shown(lab, run, next(card for card in cards if card.is_shown)) if rows else None,
         "level": _level(lab, run),
+        "asking": acceptance.find_asking(run),
         "check_runs": check_run_rows.of(run.pk, chosen.tree if chosen else ""),
         "stands": stands,
         "closing": check_words.closing(run, stands),

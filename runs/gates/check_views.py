@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -9,7 +12,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
 from runs.core.ports import SeamError
-from runs.gates import check_pages, levels
+from runs.gates import acceptance, check_pages, levels
 from runs.models import Attempt, Project, Run, Validation
 from runs.overview import attention
 from runs.web import addresses, answers, fragments, live
@@ -55,6 +58,38 @@ def prove(request: HttpRequest, run_id: int) -> HttpResponse:
         return answers.failed(request, refused.text, status_of(refused), back)
     text = f"The run level of issue {run.issue_key} has begun. Its issue is closed when it passes."
     return answers.done(request, _regions(request, run_id), back, text)
+
+
+@require_POST
+@act
+def accept(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Accept work that changes the checks themselves, as the person saw it."""
+    return _answered(request, run_id, acceptance.accept, "It is accepted.")
+
+
+@require_POST
+@act
+def send_back(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Send such work back to its agent with what has to change."""
+    text = request.POST.get("text", "")
+    give = partial(acceptance.send_back, text=text)
+    return _answered(request, run_id, give, "It was sent back to its agent.")
+
+
+def _answered(
+    request: HttpRequest, run_id: int, give: Callable[..., None], said: str
+) -> HttpResponse:
+    run = get_object_or_404(Run.objects.select_related("project"), pk=run_id)
+    back = reverse("runs:run-checks", args=[run_id])
+    sent = request.POST.get("number", "")
+    number = int(sent) if sent.isascii() and sent.isdigit() and len(sent) <= NUMBER_LETTERS else 0
+    commit = request.POST.get("commit", "")[:64]
+    try:
+        give(wiring.lab(), run, number, commit, by=username(request))
+    except acceptance.AcceptanceRefused as refused:
+        status = 422 if refused.fields else 409
+        return answers.failed(request, refused.text, status, back, "warning")
+    return answers.done(request, _regions(request, run_id), back, said)
 
 
 @require_POST

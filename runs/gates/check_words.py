@@ -78,6 +78,8 @@ def where(run: Run) -> str:
     gate = str(getattr(run, "gate_at", None) or "")
     if gate:
         return f"{said}: {Gate(gate).words.lower()}"
+    if run.gate_turn == GateTurn.ASKING:
+        return f"{said}: waits for a person"
     return f"{said}: about to begin" if begins else said
 
 

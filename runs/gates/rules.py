@@ -92,7 +92,8 @@ class AttemptFacts:
     `can_be_told`: its agent has a session that can be told what failed. `has_progress`: the commit,
     the files or the evidence differ from the attempt before; True for the first one. `tip` and
     `is_clean` are looked at before acceptance alone. `goes_in_circles`: why another round of the
-    review would not help; empty while it may.
+    review would not help; empty while it may. `needs_person`: why a person has to look before it is
+    accepted; empty where nobody has to.
     """
 
     claim: Claim
@@ -107,6 +108,7 @@ class AttemptFacts:
     is_clean: bool | None = None
     require_clean: bool = True
     goes_in_circles: str = ""
+    needs_person: str = ""
 
 
 class Next(StrEnum):
@@ -117,6 +119,7 @@ class Next(StrEnum):
     REVIEW = Gate.REVIEW.value
     LOOK = "look"  # at the branch and the worktree, before acceptance
     ACCEPT = "accept"
+    ASK = "ask"  # a person whether to accept it
     ANEW = "anew"  # another attempt at once: the branch has moved
     TELL = "tell"  # the agent, in its session; another attempt when it is done
     FAIL = "fail"
@@ -205,6 +208,8 @@ def _before_acceptance(facts: AttemptFacts) -> Step:
             "or remove what does not belong there"
         )
         return _after_failure(facts, Decision(Gate.CLEAN_ROOM, False, (why,)))
+    if facts.needs_person:
+        return Step(Next.ASK, (facts.needs_person,))
     return Step(Next.ACCEPT)
 
 

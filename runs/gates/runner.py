@@ -176,6 +176,7 @@ def _facts(lab: Lab, hold: Hold) -> AttemptFacts:
         tip=tip_of(lab, run, attempt) if is_over else None,
         is_clean=is_clean(lab, run) if is_over else None,
         require_clean=bool(attempt.spec.get("require_clean_git", True)),
+        needs_person=attempts.find_person_reason(attempt),
         goes_in_circles=round_rules.describe_circle(attempts.rounds(run)) if has_failed else "",
     )
 
@@ -210,10 +211,13 @@ def _end(lab: Lab, hold: Hold, step: Step, state: AttemptState) -> None:
     reason = "; ".join(step.reasons)[: rules.REASON_CHARACTERS]
     with transaction.atomic():
         hold.store(state=state, step=attempts.to_json(step), reason=reason, ended_at=lab.now())
-        Run.objects.checking().filter(pk=run.pk).update(gate_turn=GateTurn.DECIDED)
+        turn = GateTurn.ASKING if step.next is Next.ASK else GateTurn.DECIDED
+        Run.objects.checking().filter(pk=run.pk).update(gate_turn=turn)
         if state is AttemptState.PASSED:
             text = f"all gates passed (attempt {attempt.number}){attempts.describe_unreviewed(attempt)}"
             announce.tell(lab, NoticeKind.GATE_PASSED, text, run=run)
+        if step.next is Next.ASK:
+            announce.tell(lab, NoticeKind.RUN_WAITS, f"it waits for a person: {reason}", run=run)
         slug = run.project.slug
         transaction.on_commit(lambda: lab.bell.look(slug), robust=True)
 

@@ -33,7 +33,7 @@ def look(tick: TickContext, runs: Sequence[Run]) -> list[Run]:
     """Take each checking run one step on; those that this call ended. Raises lease.Lost."""
     ended = []
     for run in runs:
-        if run.outcome or not run.gate_turn:
+        if run.outcome or run.gate_turn in (GateTurn.NONE, GateTurn.ASKING):
             continue
         tick.keep_lease()
         with tick.going_on(f"the gates of run {run.pk} were left for later", **log_context.of(run)):

@@ -62,6 +62,7 @@ class NeedKind(IntEnum):
     CLOSED = 18
     PULL = 19
     PARKED = 20
+    ACCEPTANCE = 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +150,11 @@ def together(found: Sequence[Need]) -> list[tuple[Need, ...]]:
 
 def _of_wait(run: WaitNeeds) -> Need:
     said = f"{run.note.rstrip('.')}. " if run.note else ""
-    what, why = f"{run.what} since {run.since}", f"{said}{run.advice} Its budget goes on."
+    budget = "rests" if run.is_at_gates else "goes on"
+    what, why = f"{run.what} since {run.since}", f"{said}{run.advice} Its budget {budget}."
     ident, facts = f"need-wait-{run.id}", _facts(run.what, run.at)
-    return Need(NeedKind.WAITS, ident, "bad", run.title, what, why, (run.id,), facts=facts)
+    kind = NeedKind.ACCEPTANCE if run.is_at_gates else NeedKind.WAITS
+    return Need(kind, ident, "bad", run.title, what, why, (run.id,), facts=facts)
 
 
 def _late(picture: Picture) -> Iterator[Need]:
@@ -424,3 +427,4 @@ _OVER = frozenset({NeedKind.WATCH, NeedKind.RUN, NeedKind.GATE, NeedKind.LEVEL, 
 # All kinds about runs share a place, so that runs stay newest first.
 _OF_RUNS = (NeedKind.GATE, NeedKind.LEVEL, NeedKind.UNCLOSED, NeedKind.UNTIDY)
 _PLACES = {kind: kind for kind in NeedKind} | dict.fromkeys(_OF_RUNS, NeedKind.RUN)
+_PLACES[NeedKind.ACCEPTANCE] = NeedKind.WAITS

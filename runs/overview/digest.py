@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from runs.accounts import held, hold_rules
 from runs.bulk import rules as bulk_rules
-from runs.core.states import Outcome, Trouble, Wait
+from runs.core.states import GateTurn, Outcome, Trouble, Wait
 from runs.gates import levels
 from runs.gates.level_rules import Level
 from runs.groups import needs as group_needs
@@ -39,6 +39,7 @@ CLOSED_WITHIN = timedelta(minutes=5)
 
 _ACTIONS = {
     NeedKind.WAITS: ("runs:run", "Answer"),
+    NeedKind.ACCEPTANCE: ("runs:run-checks", "Look"),
     NeedKind.LATE: ("runs:settings", "Open settings"),
     NeedKind.HOST: ("runs:host-give-up", "Give up its runs"),
     NeedKind.HELD: ("runs:agent-try-again", "Try again now"),
@@ -226,7 +227,10 @@ def _found(picture: Board) -> list[Need]:
         Picture(
             is_late=picture.facts.is_late,
             late_since=picture.facts.last_tick_at,
-            waits=[_wait(run, now) for run in picture.active if run.is_waiting],
+            waits=[
+                *(_wait(run, now) for run in picture.active if run.is_waiting),
+                *(_ask(run, now) for run in picture.active if run.gate_turn == GateTurn.ASKING),
+            ],
             hosts=[
                 HostNeeds(
                     one.id, one.name, one.runs, hold_rules.clock(one.seen_at, now), one.seen_at
@@ -288,6 +292,16 @@ def _wait(run: Run, now: datetime) -> WaitNeeds:
     if run.answered_at is not None:
         advice = f"{run.answered_by} has answered; it has not gone on yet."
     return WaitNeeds(run.pk, title, what, since, run.waits_note, advice, run.waits_at)
+
+
+def _ask(run: Run, now: datetime) -> WaitNeeds:
+    since, title = (
+        hold_rules.clock(run.checking_at or now, now),
+        f"{run.project.name} #{run.issue_key}",
+    )
+    advice = "It changes the checks themselves. Accept it or send it back, on its page Checks."
+    what = "passed its gates and waits for you"
+    return WaitNeeds(run.pk, title, what, since, "", advice, run.checking_at, is_at_gates=True)
 
 
 def _run(run: Run, now: datetime, level: Level | None) -> RunNeeds:

@@ -52,7 +52,10 @@ class LimitNeeds:
 
 @dataclass(frozen=True, slots=True)
 class WaitNeeds:
-    """A working run whose agent waits for a person: for what, since when, and what it said."""
+    """A run that waits for a person: for what, since when, and what its agent said.
+
+    `is_at_gates`: its gates passed, and a person says whether it is accepted; its budget rests.
+    """
 
     id: int
     title: str
@@ -61,6 +64,7 @@ class WaitNeeds:
     note: str = ""
     advice: str = ""
     at: datetime | None = None
+    is_at_gates: bool = False
 
 
 @dataclass(frozen=True, slots=True)

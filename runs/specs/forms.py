@@ -139,6 +139,9 @@ class TermsForm(EditForm):
     track_low_findings = forms.BooleanField(
         label="Open one issue for findings of P2 and P3", required=False
     )
+    person_for_check_changes = forms.BooleanField(
+        label="A person must look when a change touches the checks themselves", required=False
+    )
     keep_worktrees = forms.BooleanField(
         label="Keep the clean worktree after a failure", required=False
     )

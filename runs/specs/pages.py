@@ -164,6 +164,7 @@ def _chain(
         row.skip_without_reviewers,
         row.track_low_findings,
         project.fix_attempts,
+        row.person_for_check_changes,
     )
 
 

@@ -82,6 +82,7 @@ class TermsGiven(Given):
     review_minutes: ReviewMinutes | None = None
     skip_without_reviewers: Flag | None = None
     track_low_findings: Flag | None = None
+    person_for_check_changes: Flag | None = None
 
 
 class ReviewerGiven(Given):

@@ -34,6 +34,7 @@ TERM_NAMES = {
     "review_minutes": "time limit of a review",
     "skip_without_reviewers": "skip the review without reviewers",
     "track_low_findings": "open an issue for P2 and P3",
+    "person_for_check_changes": "a person looks at changes to the checks",
 }
 TERMS = tuple(TERM_NAMES)
 REVIEWER = ("name", "is_on", "profile_id", "model", "effort", "command", "instructions")

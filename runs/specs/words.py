@@ -25,6 +25,7 @@ class Chain:
     skip_without_reviewers: bool = False
     track_low_findings: bool = False
     most_fixers: int = 0
+    person_for_check_changes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +36,27 @@ class Sentence:
     text: str
 
 
+_PERSON = "What changes the checks themselves waits for a person, who accepts it or sends it back."
+
+
 def per_issue(chain: Chain) -> list[Sentence]:
     """What happens with the work on one issue once its agent says that it is done."""
     if chain.policy is CompletionPolicy.PULL_REQUEST:
         return [Sentence("Pull request", _PULL_REQUEST)]
-    terms, off = chain.terms, chain.terms.disabled
+    terms = chain.terms
     spec = specs.effective(terms, Scope.PER_ISSUE)
     return [
         Sentence("Evidence", _evidence(spec)),
         Sentence("Clean room", " ".join([_clean_room(spec), *_kept(terms)])),
         Sentence("Review", _review(chain)),
         Sentence("When one of them fails", _failed(chain)),
-        Sentence("When all have passed", _accepted(terms, off)),
+        Sentence("When all have passed", _end_issue(chain)),
     ]
+
+
+def _end_issue(chain: Chain) -> str:
+    said = _accepted(chain.terms, chain.terms.disabled)
+    return f"{_PERSON} {said}" if chain.person_for_check_changes else said
 
 
 def per_session(chain: Chain) -> list[Sentence]:

@@ -48,6 +48,11 @@ class TermsColumns(models.Model):
     track_low_findings = models.BooleanField(
         default=False, help_text="Findings P2 and P3 become one tracking issue."
     )
+    person_for_check_changes = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="What changes the checks themselves waits for a person before it is accepted.",
+    )
     review_minutes = models.PositiveIntegerField(
         default=20, validators=[MinValueValidator(1), MaxValueValidator(240)]
     )
