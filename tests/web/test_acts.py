@@ -69,6 +69,9 @@ NO_ACTS = {
 RALPH = {"settings": "max_iterations: 7", "sure": "yes"}
 # They need a device, an agent's own login, or a stranger's link: shown by the tests of their files.
 ELSEWHERE = {
+    "pull-check": "test_proofs.py",
+    "run-accept": "test_acceptance.py",
+    "run-send-back": "test_acceptance.py",
     "push-act": "test_push_acts.py",
     "bulk-runs": "test_bulk.py",
     "bulk-pulls": "test_bulk.py",
