@@ -11,7 +11,7 @@ from runs.conversation import urls as conversation_urls
 from runs.dispatch import views as dispatch_views
 from runs.followups import views as follow_up_views
 from runs.forges import urls as forge_urls
-from runs.gates import check_views
+from runs.gate_pages import check_views
 from runs.groups import urls as group_urls
 from runs.history import urls as history_urls
 from runs.hosts import urls as host_urls

@@ -22,7 +22,6 @@ LONG, MOST_LONG, LONGEST = 500, 0, 800  # a whole job has at most so many lines
 MOST_FILES = {
     "core": 22,
     "forges": 29,
-    "gates": 34,
     "groups": 35,
     "lifecycle": 23,
     "loops": 21,

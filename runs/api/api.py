@@ -21,7 +21,7 @@ from runs.api.gate import Gate, StrictJson
 from runs.conversation import api as conversation_api
 from runs.followups import api as follow_ups
 from runs.forges import api as tracker_api
-from runs.gates import api as gates_api
+from runs.gate_pages import api as gates_api
 from runs.groups import api as groups_api
 from runs.groups import monitors_api
 from runs.history import api as history_api

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from runs.changed_files import check_files
 from runs.core import tokens
 from runs.core.ports import Lab
 from runs.core.states import Gate
-from runs.gates import check_files, rules
+from runs.gates import rules
 from runs.gates.rules import Decision, Next, Step
 from runs.models import Attempt, Review, Run
 from runs.reviewers import rules as review_rules

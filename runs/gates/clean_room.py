@@ -9,10 +9,10 @@ from typing import Any
 
 from django.db import transaction
 
+from runs.changed_files.file_kinds import FileKind
 from runs.core.ports import Lab
 from runs.core.states import Gate, NoticeKind
 from runs.gates import hold as holds
-from runs.gates.file_kinds import FileKind
 from runs.gates.hold import Hold
 from runs.gates.rules import Decision
 from runs.models import Attempt

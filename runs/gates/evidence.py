@@ -14,13 +14,14 @@ from typing import Any
 
 from django.db import transaction
 
+from runs.changed_files import check_files, file_kinds
 from runs.core import naming
 from runs.core.history_ports import EMPTY_TREE, Commit
 from runs.core.ports import Lab, SeamError
 from runs.core.states import Claim, NoticeKind
 from runs.evidence import command_match, records, shown_commands
 from runs.evidence.records import Seen
-from runs.gates import check_files, evidence_rules, file_kinds
+from runs.gates import evidence_rules
 from runs.gates.evidence_rules import Branch, Check, Facts, Judgement, Made, has_progress
 from runs.gates.hold import Hold, Lost
 from runs.gates.rules import Decision

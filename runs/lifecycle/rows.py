@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from runs.accounts import held
 from runs.core.states import Wait
-from runs.gates import check_words
+from runs.gate_pages import check_words
 from runs.models import Run
 from runs.overview.board import RunRow
 from runs.transcript import panel

@@ -8,7 +8,8 @@ from typing import Literal
 
 from runs.core.budgets import Spent
 from runs.core.states import Outcome, RunState, WorktreeFate
-from runs.gates import check_words, levels
+from runs.gate_pages import check_words
+from runs.gates import levels
 from runs.models import Run
 from runs.web import words
 from trackers.keys import KeyRule

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from runs.changed_files import file_kinds
 from runs.core import naming
 from runs.core.paths import Paths
 from runs.core.ports import Lab, SeamError
 from runs.core.refusal import ActRefused
 from runs.core.states import ProjectState
-from runs.gates import file_kinds
 from runs.models import Project
 from runs.on_request.wish import Lines, Subject, Wish
 from runs.projects import acts as projects

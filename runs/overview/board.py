@@ -34,7 +34,7 @@ from runs.core.database import Compiled
 from runs.core.ports import Lab
 from runs.core.states import PersonState, ProjectState, RunState, TrackerKind
 from runs.dispatch.eligibility import UNTRUSTED
-from runs.gates import check_words
+from runs.gate_pages import check_words
 from runs.groups import needs as group_needs
 from runs.hosts import queries as host_queries
 from runs.hosts.queries import SilentHost

@@ -17,7 +17,7 @@ from runs.core.states import ProjectState, TrackerKind, WorktreeFate
 from runs.dispatch import why
 from runs.forges import tracker_card
 from runs.forges.tracker_card import Card
-from runs.gates import check_words
+from runs.gate_pages import check_words
 from runs.groups import card as group_card
 from runs.groups.card import GroupCard
 from runs.history import pages as history

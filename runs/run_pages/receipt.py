@@ -12,7 +12,7 @@ from django.template.loader import render_to_string
 
 from runs.core.ports import Lab
 from runs.evidence import records as evidence
-from runs.gates import check_pages
+from runs.gate_pages import check_pages
 from runs.lifecycle import observe
 from runs.models import Attempt, Notice, Run
 from runs.run_pages import receipt_shapes as shapes

@@ -13,7 +13,7 @@ from typing import Any
 from runs.core.ports import Lab
 from runs.core.states import RUN_PAGES, Outcome, Wait, WorktreeFate
 from runs.followups import pages as follow_up_pages
-from runs.gates import check_pages, check_words
+from runs.gate_pages import check_pages, check_words
 from runs.lifecycle import observe, steps
 from runs.lifecycle.observe import Screen
 from runs.loop_pages import run_card

@@ -21,7 +21,7 @@ from runs.core.states import (
     ValidationState,
 )
 from runs.forges import mirror
-from runs.gates import check_pages
+from runs.gate_pages import check_pages
 from runs.models import Attempt, CheckRun, Notice, Project, Run, Validation
 from runs.timeline import announce
 from runs.web import fragments

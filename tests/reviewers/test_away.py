@@ -11,7 +11,8 @@ import pytest
 
 from runs.accounts import holds
 from runs.core.states import AttemptState, Gate, NoticeKind
-from runs.gates import check_words, review, runner
+from runs.gate_pages import check_words
+from runs.gates import review, runner
 from runs.gates.hold import PostponedError
 from runs.gates.runner import Judges
 from runs.models import AgentProfile, Attempt, CheckTerms, Notice, Reviewer

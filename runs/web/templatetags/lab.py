@@ -11,7 +11,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from runs import wiring
-from runs.gates import check_words
+from runs.gate_pages import check_words
 from runs.groups import card as group_card
 from runs.lifecycle import rows as run_rows
 from runs.models import Notice, Run

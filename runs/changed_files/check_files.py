@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from runs.changed_files import check_file_rules
+from runs.changed_files.check_file_rules import Changed, CheckFile, Checks, Guarded, Part, Texts
 from runs.core import writing
 from runs.core.ports import Lab, SeamError
-from runs.gates import check_file_rules
-from runs.gates.check_file_rules import Changed, CheckFile, Checks, Guarded, Part, Texts
 from runs.models import Attempt
 from runs.validation import specs
 from runs.validation.specs import Command, Kind, Scope, Terms

@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field
 from runs.api import replies, showing
 from runs.api.asked import BIGGEST_NUMBER, NO_NUL, Given, Number, Paging, RunId
 from runs.api.router import Router
-from runs.gates import acceptance, schemas
+from runs.gate_pages import schemas
+from runs.gates import acceptance
 from runs.lifecycle.api import run_of
 from runs.models import Attempt, Validation
 from runs.web.access import username

@@ -13,19 +13,13 @@ from django.db.models import Q
 from django.http import Http404
 from django.urls import reverse
 
+from runs.changed_files import check_files
+from runs.changed_files.check_file_rules import Part
 from runs.core.ports import Lab, Output, SeamError
 from runs.core.recent import Recent
 from runs.core.states import AttemptState, Gate, TrackerKind
-from runs.gates import (
-    acceptance,
-    check_files,
-    check_run_rows,
-    check_words,
-    levels,
-    review_publishing,
-    rules,
-)
-from runs.gates.check_file_rules import Part
+from runs.gate_pages import check_run_rows, check_words
+from runs.gates import acceptance, levels, review_publishing, rules
 from runs.lifecycle import observe
 from runs.models import Attempt, Fixer, Review, Run, Validation
 from runs.pulls import diff

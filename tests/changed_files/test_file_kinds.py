@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runs.gates import file_kinds
-from runs.gates.file_kinds import FileKind
+from runs.changed_files import file_kinds
+from runs.changed_files.file_kinds import FileKind
 
 
 @pytest.mark.row("MALA-V-84", level="pure")

@@ -18,10 +18,10 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
+from runs.changed_files import check_tools, settings_sections
+from runs.changed_files.check_tools import OF_CHECKERS, TOOLS, Tool
 from runs.core import writing
 from runs.evidence import command_match, shell_lines
-from runs.gates import check_tools, settings_sections
-from runs.gates.check_tools import OF_CHECKERS, TOOLS, Tool
 
 SHOWN = 80  # letters of a command in a sentence
 _HOW = {"A": " It is new.", "D": " It was deleted.", "R": " It was renamed."}

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from runs.gates.check_file_rules import (
+from runs.changed_files.check_file_rules import (
     Changed,
     CheckFile,
     Checks,

@@ -12,7 +12,8 @@ from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
 from runs.core.ports import SeamError
-from runs.gates import acceptance, check_pages, levels
+from runs.gate_pages import check_pages
+from runs.gates import acceptance, levels
 from runs.models import Attempt, Project, Run, Validation
 from runs.overview import attention
 from runs.web import addresses, answers, fragments, live
