@@ -19,6 +19,7 @@ from runs.accounts import held
 from runs.accounts.held import Hold
 from runs.agents import pages as agent_pages
 from runs.core.states import TrackerKind
+from runs.dispatch import provable
 from runs.forges import tracker_card
 from runs.models import Project, TaskGroup, WatchSession
 from runs.overview.board import Board
@@ -129,7 +130,11 @@ def of_route(route: str) -> str:
 
 
 def of(picture: Board, project_id: int | None) -> Frame | None:
-    """The frame of a project; None where there is none. One query, and one where a limit of a day is set."""
+    """The frame of a project; None where there is none.
+
+    One query, one more where a
+    limit of a day is set, two or three more where gates prove its work.
+    """
     project = picture.by_id.get(project_id or 0)
     if project is None:
         return None
@@ -222,6 +227,7 @@ def _facts(
         missing_agent=agent_pages.missing(picture, project),
         logged_out_agent=agent_pages.logged_out(picture, project),
         limit=spending_pages.hold_of(picture, project),
+        checks=provable.lacking(project),
     )
 
 

@@ -18,11 +18,12 @@ class Kind(StrEnum):
 
 
 class Remedy(StrEnum):
-    """What a person can press for it."""
+    """What a person can do about it."""
 
     RESET = "reset"
     RESUME = "resume"
     TRY_AGAIN = "try again"
+    SET_CHECKS = "set checks"
     NONE = ""
 
 
@@ -44,6 +45,7 @@ class Facts:
     missing_agent: str = ""
     logged_out_agent: str = ""
     limit: str = ""
+    checks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,4 +102,6 @@ def _blocked(facts: Facts) -> list[tuple[str, Remedy]]:
         found.append((facts.hold, Remedy.TRY_AGAIN))
     if facts.limit:
         found.append((facts.limit, Remedy.NONE))
+    if facts.checks:
+        found.append((facts.checks, Remedy.SET_CHECKS))
     return found

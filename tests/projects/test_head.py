@@ -67,6 +67,11 @@ FINE = {"state": ProjectState.READY.value, "is_auto": True, "streak": 0, "is_str
             ],
             id="held, over its limit",
         ),
+        pytest.param(
+            {"checks": "No test command measures coverage."},
+            [(Kind.BLOCKED, Remedy.SET_CHECKS, None, "", "measures coverage")],
+            id="gates that prove nothing",
+        ),
         pytest.param({"state": "cloning", "has_tracker": False}, [], id="not cloned"),
     ],
 )

@@ -136,6 +136,8 @@ def test_a_missing_test_command_is_a_configuration_error_before_anything_runs(
 ) -> None:
     Project.objects.update(policy="gates")
     assert "Configuration error. No command of the kind test" in page.text()
+    head = said(page.client.get(reverse("runs:project-runs", args=[page.project.pk])))
+    assert "Blocked. No command of the kind test" in head
     page.add(world, Command("pytest", ("pytest",), Kind.TEST))
     assert "Configuration error. No test command per issue measures coverage" in page.text()
     CheckCommand.objects.update(coverage_args=["--cov"])
@@ -316,7 +318,7 @@ def test_the_specs_of_both_scopes_are_shown_and_told_as_json(page: Page, world: 
     page.add(world)
     page.add(world, Command("full", ("./full",), Kind.E2E))
     shown = page.text()
-    assert "Per issue 1 commands" in shown
+    assert "Per issue 1 command" in shown
     assert "Run level 2 commands" in shown
     for scope, names in (("per_issue", ["pytest"]), ("run_level", ["pytest", "full"])):
         told = page.get("spec-json", scope).json()
