@@ -32,7 +32,9 @@ _CERTAIN: tuple[tuple[Trouble, re.Pattern[str]], ...] = (
         Trouble.MODEL,
         re.compile(
             r"not have access to (?:this |the |that )?model|issue with the selected model"
-            r"|model_not_found|\bmodel\b.{1,80}(?:does not exist|is not supported)|^\W*(?:API Error: 404 )?model: \S+$",
+            r"|model_not_found|\bmodel\b.{1,80}(?:does not exist|is not supported|\b(?:is|was|has been|are) "
+            r"(?:deprecated|retired|decommissioned|discontinued|(?:not|no longer) (?:available|supported)))"
+            r"|^\W*(?:API Error: 404 )?model: \S+$",
             re.IGNORECASE,
         ),
     ),

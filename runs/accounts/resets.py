@@ -1,12 +1,13 @@
 """When a limit resets, out of the words of the program that was turned away by it. Pure.
 
-A time of day without a date is the next one; a zone stands in brackets, or it is the machine's.
+A time of day without a date is the next one. A zone follows it (`(Europe/Berlin)`, `(UTC+2)`, `GMT`), or
+it is the machine's. A whole moment (ISO 8601) without a zone is in UTC, as in the answers of services.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo
 
 from runs.core import lenient_json
@@ -15,9 +16,16 @@ _EPOCH = re.compile(r"limit reached\|(\d{9,13})")
 _AT = re.compile(
     r"(?:\bresets?(?: at| on)?|\btry again at|\bat|\buntil) "
     r"(?:(?P<month>[A-Z][a-z]{2})[a-z]* (?P<day>\d{1,2})(?:st|nd|rd|th)?,? (?:(?P<year>20\d\d),? )?(?:at )?)?"
-    r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))? ?(?P<half>[ap]m)?\b(?: \((?P<zone>[A-Za-z_/+-]+)\))?",
+    r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))? ?(?P<half>[ap]m)?\b"
+    r"(?: \((?P<zone>[A-Za-z][\w/+:-]*)\)| (?P<bare>(?:UTC|GMT)(?:[+-]\d[\d:]*)?)\b)?",
     re.IGNORECASE,
 )
+_ISO = re.compile(
+    r"(?:\bresets?(?: at| on)?|\btry again at|\bat|\buntil) "
+    r"(20\d\d-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:?\d\d)?)(?![\d:])",
+    re.IGNORECASE,
+)
+_OFFSET = re.compile(r"(?:UTC|GMT)([+-])(\d{1,2})(?::?(\d\d))?", re.IGNORECASE)
 _IN = re.compile(
     r"(?:try again in|resets? in|retry after) "
     r"((?:\d+(?:\.\d+)? ?(?:ms|milliseconds?|s|sec|seconds?|m|min|minutes?|h|hours?|d|days?)\b[ ,]*)+)",
@@ -44,6 +52,9 @@ def told(words: str, now: datetime, zone: tzinfo = UTC) -> datetime | None:
     length = _IN.search(words)
     if length:
         return _later(now, length[1])
+    whole = _ISO.search(words)
+    if whole:
+        return _whole_moment(whole[1])
     named = _AT.search(words)
     return _moment(named, now, zone) if named and (named["half"] or named["minute"]) else None
 
@@ -57,9 +68,30 @@ def _later(now: datetime, words: str) -> datetime | None:
         return None
 
 
+def _whole_moment(words: str) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(words.upper())
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _find_zone(name: str) -> tzinfo:
+    """Return the zone of a name or of a distance from UTC. Raises ValueError, KeyError, OSError.
+
+    `UTC+2` lies east of Greenwich as people write it; `Etc/GMT+5` west of it, as POSIX has it.
+    """
+    distance = _OFFSET.fullmatch(name)
+    if distance is None:
+        return ZoneInfo(name)
+    length = timedelta(hours=int(distance[2]), minutes=int(distance[3] or 0))
+    return timezone(-length if distance[1] == "-" else length)
+
+
 def _moment(named: re.Match[str], now: datetime, zone: tzinfo) -> datetime | None:
     try:
-        there = now.astimezone(ZoneInfo(named["zone"]) if named["zone"] else zone)
+        name = named["zone"] or named["bare"]
+        there = now.astimezone(_find_zone(name) if name else zone)
         hour = int(named["hour"])
         if named["half"]:
             hour = hour % 12 + (12 if named["half"].lower() == "pm" else 0)

@@ -16,6 +16,15 @@ from runs.core.ports import SeamError
 
 _OWN_PREFIXES = ("LAB_", "DJANGO_", "HUEY_")
 _OWN_NAMES = frozenset({"VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "TMUX", "TMUX_PANE"})
+# What an agent sets for the programs that it starts. Where labsite was started by one, a session with
+# them would take itself for a part of that agent's: Claude Code refuses to start, or reports to it.
+_AGENT_NAMES = frozenset(
+    {
+        *("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID"),
+        *("CLAUDE_CODE_SESSION_ACCESS_TOKEN", "CLAUDE_PROJECT_DIR", "CLAUDE_ENV_FILE"),
+        *("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID"),
+    }
+)
 KEPT_BYTES = 4000
 PIECE = 65536
 ERR_BYTES = 65536
@@ -134,11 +143,11 @@ def words(argv: Sequence[str], done: Finished) -> str:
 
 
 def scrubbed(environ: Mapping[str, str], own_bin: Path | None = None) -> dict[str, str]:
-    """An environment without the product's own settings and secrets, for agents and their tmux."""
+    """Return an environment for agents and their tmux: nothing of the product's, nor of an agent around it."""
     kept = {
         name: value
         for name, value in environ.items()
-        if not name.startswith(_OWN_PREFIXES) and name not in _OWN_NAMES
+        if not name.startswith(_OWN_PREFIXES) and name not in _OWN_NAMES | _AGENT_NAMES
     }
     venv = environ.get("VIRTUAL_ENV", "")
     parts = [part for part in kept.get("PATH", os.defpath).split(os.pathsep) if part]
