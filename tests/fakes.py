@@ -207,6 +207,7 @@ class FakeRepos(FakeHistory, FakeKept):
         self.trees: dict[Path, FakeTree] = {}
         self.half_made: set[Path] = set()
         self.urls: dict[str, str] = {}
+        self.named: str | None = "Anna <anna@example.com>"
         self.origins: dict[str, dict[str, str]] = {}
         self.broken_fetch = ""
         self.no_push = ""
@@ -224,6 +225,9 @@ class FakeRepos(FakeHistory, FakeKept):
 
     def create_origin(self, origin: Path, source: Path) -> None:
         self._branches(origin)
+
+    def committer(self, repo: Path) -> str | None:
+        return self.named
 
     def fetch(self, repo, token="", progress=None, timeout=None, url="origin") -> None:  # type: ignore[no-untyped-def]
         self.fetches += 1

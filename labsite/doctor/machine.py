@@ -65,6 +65,14 @@ def git() -> Iterator[Line]:
     yield rules.program("git", _version("git", "--version"), rules.OLDEST_GIT)
 
 
+def committer() -> Iterator[Line]:
+    if shutil.which("git") is not None:
+        argv = ["git", "-C", "/", "var", "GIT_COMMITTER_IDENT"]
+        done = shell.run(argv, timeout=ASK_SECONDS, limit=1000)
+        named = done.stdout.rpartition(">")[0] + ">" if done.status == 0 else None
+        yield rules.committer(named)
+
+
 def tmux() -> Iterator[Line]:
     yield rules.program("tmux", _version("tmux", "-V"), rules.OLDEST_TMUX)
 

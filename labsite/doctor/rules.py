@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from labsite.doctor.lines import Line, ok, warning, wrong
+from runs.core.naming import COMMITTER, COMMITTER_ADDRESS
 
 GIB = 1024**3
 LOW_BYTES, NO_BYTES = GIB, 100 * 1024**2
@@ -41,6 +42,17 @@ def program(name: str, said: str | None, oldest: tuple[int, int]) -> Line:
     if version < oldest:
         return wrong(name, f"{said}, and labsite needs {wanted} or newer", install)
     return ok(name, said)
+
+
+def committer(found: str | None) -> Line:
+    """Return who commits in agents' worktrees; `found` is what git says, None when it knows nobody."""
+    if found:
+        return ok("committer", f"agents commit as {found}")
+    return ok(
+        "committer",
+        f"agents commit as {COMMITTER} <{COMMITTER_ADDRESS}>, since git knows no name for this user; "
+        "git config --global user.name and user.email set one",
+    )
 
 
 @dataclass(frozen=True, slots=True)

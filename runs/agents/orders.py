@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from runs.accounts import hold_rules
 from runs.agents import claude_settings, commands
-from runs.core import tokens
+from runs.core import naming, tokens
 from runs.core.ports import Lab, Order, SeamError
 from runs.followups import nudge_rules
 from runs.followups import rules as followups
@@ -180,7 +180,21 @@ def _session_env(lab: Lab, run: Run, folder: Path) -> dict[str, str]:
         "LAB_BRANCH": run.branch,
         "GIT_TERMINAL_PROMPT": "0",
         **_git_env(lab, run),
+        **_committer_env(lab, run),
     }
+
+
+def _committer_env(lab: Lab, run: Run) -> dict[str, str]:
+    """Return a name for commits where git has none, as for a fresh user of a service.
+
+    An agent's profile may set another, and the name of the user's own git is left to git.
+    """
+    try:
+        is_known = lab.repos.committer(run.project.repo(lab.paths)) is not None
+    except SeamError as error:
+        logger.warning("who commits in run %s could not be told: %s", run.pk, error)
+        is_known = True
+    return {} if is_known else dict(naming.COMMITTER_ENV)
 
 
 def _git_env(lab: Lab, run: Run) -> dict[str, str]:

@@ -31,6 +31,15 @@ _BRANCH = re.compile(r"(?:afk|lab)/[^\x00-\x20\x7f~^:?*\[\\]{1,190}")
 _CHECK = re.compile(r"check-[0-9]+", re.ASCII)
 _FIX = re.compile(r"lab/fix-[0-9]+-[0-9]+-[0-9]{8}-[0-9]{4}", re.ASCII)
 
+# Who commits what labsite writes itself, and what agents write where git knows no name.
+COMMITTER, COMMITTER_ADDRESS = "labsite", "labsite@localhost"
+COMMITTER_ENV = {
+    "GIT_AUTHOR_NAME": COMMITTER,
+    "GIT_AUTHOR_EMAIL": COMMITTER_ADDRESS,
+    "GIT_COMMITTER_NAME": COMMITTER,
+    "GIT_COMMITTER_EMAIL": COMMITTER_ADDRESS,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class RunName:

@@ -342,6 +342,12 @@ class Repos(History, Keeping, Merging, Protocol):
     def fetch_default(self, repo: Path, token: str = "", url: str = "origin") -> str:
         """`fetch`, and the default branch of origin, asked at the same time. Raises SeamError."""
 
+    def committer(self, repo: Path) -> str | None:
+        """Return who git names in new commits, as `Name <address>`; None when it knows nobody.
+
+        Raises SeamError when git could not be asked.
+        """
+
     def remote_url(self, path: Path) -> str | None:
         """The URL of a checkout's `origin`, or None when it has none. Raises SeamError."""
 

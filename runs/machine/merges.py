@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from runs.core import naming
 from runs.core.ports import Moved, Rejected, SeamError
 from runs.machine import shell
 from runs.machine.git import QUICK, Git, failed
@@ -25,7 +26,6 @@ _REJECTED = re.compile(r"^!\t[^\t]*\t\[(remote )?rejected\] ?(.*)$", re.MULTILIN
 # What git says when the branch has gone elsewhere meanwhile; anything else is origin's own no.
 _MOVED = ("stale info", "fetch first", "non-fast-forward", "cannot lock ref", "failed to update")
 _SHA256 = "[core]\nrepositoryformatversion=1\n[extensions]\nobjectformat=sha256\n"
-_PRODUCT = {"GIT_COMMITTER_NAME": "labsite", "GIT_COMMITTER_EMAIL": "labsite@localhost"}
 
 
 class GitMerges:
@@ -51,16 +51,17 @@ class GitMerges:
             message = folder / "message"
             message.write_text(wanted.message, encoding="utf-8")
             when = f"{int(wanted.at.timestamp())} +0000"
-            who = wanted.author if any(c.isalnum() for c in wanted.author) else "labsite"
+            who = wanted.author if any(c.isalnum() for c in wanted.author) else naming.COMMITTER
             more = {
                 "GIT_AUTHOR_NAME": who,
-                "GIT_AUTHOR_EMAIL": "labsite@localhost",
                 "GIT_AUTHOR_DATE": when,
                 "GIT_COMMITTER_DATE": when,
             }
             above = [word for parent in wanted.parents for word in ("-p", parent)]
             argv = ("commit-tree", "--no-gpg-sign", *above, "-F", str(message), wanted.tree)
-            done = self._git(folder, *argv, timeout=QUICK, env={**env, **_PRODUCT, **more})
+            done = self._git(
+                folder, *argv, timeout=QUICK, env={**env, **naming.COMMITTER_ENV, **more}
+            )
         if done.status != 0:
             raise failed("commit-tree", done)
         return done.stdout.strip()

@@ -77,16 +77,11 @@ class GitRepos:
         """Whoever the machine's git user is, the first commit is the product's."""
         self._git.ask(folder, "init", "-q", "--initial-branch=main", timeout=QUICK)
         self._git.ask(folder, "add", "--all", timeout=QUICK)
-        who = (
-            "-c",
-            "user.name=labsite",
-            "-c",
-            "user.email=labsite@localhost",
-            "-c",
-            "commit.gpgsign=false",
-        )
         even = ("--allow-empty",) if is_empty else ()
-        self._git.ask(folder, *who, "commit", "-q", *even, "-m", message, timeout=QUICK)
+        argv = ("-c", "commit.gpgsign=false", "commit", "-q", *even, "-m", message)
+        done = self._git(folder, *argv, timeout=QUICK, env=naming.COMMITTER_ENV)
+        if done.status != 0:
+            raise failed("commit", done)
 
     def refill(self, origin: Path, source: Path) -> str:
         """Fast-forwards only: what the operator rewrote is reported and not forced."""
@@ -128,6 +123,10 @@ class GitRepos:
             asked = beside.submit(self._git, repo, *_WHICH, "--", url, "HEAD", token=token)
             self.fetch(repo, token, url=url)
             return self._default_of(repo, asked.result(), token)
+
+    def committer(self, repo: Path) -> str | None:
+        done = self._git(repo, "var", "GIT_COMMITTER_IDENT", timeout=QUICK)
+        return done.stdout.rpartition(">")[0] + ">" if done.status == 0 else None
 
     def probe(self, url: str, token: str = "") -> str:
         text = self._git.ask(

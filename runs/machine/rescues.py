@@ -12,13 +12,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from runs.core import naming
 from runs.core.kept_ports import RESCUES, Snapshot
 from runs.core.ports import SeamError, Taken
 from runs.machine import shell
 from runs.machine.git import QUICK, Git, failed
 from runs.machine.snapshots import LONG, GitSnapshots
 
-_WHO = ("-c", "user.name=labsite", "-c", "user.email=labsite@localhost")
 _FORMAT = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents:body)%01"
 
 
@@ -115,7 +115,11 @@ class GitRescues(GitSnapshots):
             given.write_text(message)
             ends = [word for parent in parents for word in ("-p", parent)]
             done: shell.Finished = self._git(
-                repo, *_WHO, "commit-tree", tree, *ends, timeout=QUICK, given=given
+                repo,
+                *("commit-tree", tree, *ends),
+                timeout=QUICK,
+                given=given,
+                env=naming.COMMITTER_ENV,
             )
         if done.status != 0:
             raise failed("commit-tree", done)

@@ -676,3 +676,15 @@ def test_without_cleaning_changes_are_carried_over(real, tmp_path, is_in_the_way
     assert (tree / name).read_text() == "left over"
     assert git(tree, "rev-parse", "HEAD") == (begun if is_in_the_way else fresh)
     assert real.repos.standing(repo, tree).branch == "afk/8"
+
+
+def test_git_says_who_commits_or_that_it_knows_nobody(real, tmp_path):
+    repo, _, _ = _claimed(real, tmp_path)
+    names = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL")
+    for name in (*names, "EMAIL"):
+        real.repos._git._env.pop(name, None)
+    git(repo, "config", "user.useConfigOnly", "true")  # no guess from the name of this machine
+    assert real.repos.committer(repo) is None
+    git(repo, "config", "user.name", "Anna > Bert")
+    git(repo, "config", "user.email", "anna@example.com")
+    assert real.repos.committer(repo) == "Anna  Bert <anna@example.com>"

@@ -36,6 +36,19 @@ GIB = rules.GIB
 
 
 @pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ("Anna <a@b>", "as Anna <a@b>"),
+        (None, "labsite <labsite@localhost>, since git knows no name"),
+    ],
+)
+def test_the_doctor_says_who_commits(found: str | None, said: str) -> None:
+    line = rules.committer(found)
+    assert line.status is Status.OK
+    assert said in line.seen
+
+
+@pytest.mark.parametrize(
     ("free", "inodes", "status"),
     [
         pytest.param(50 * GIB, 10**6, OK, id="room"),
