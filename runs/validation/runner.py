@@ -166,7 +166,7 @@ def _suspect(
 
     The commands are those up to the one that failed, since earlier ones may install what it needs.
     No further trial begins once they took as long together as the failed command may take. Nothing
-    is tried where a person wants the worktree of the failure kept.
+    is tried where a person wants the worktree of the failure kept. Raises Lost.
     """
     is_kept = made.artifacts.get("worktree_state") == clean_room.KEPT
     has_failed = bool(made.checked) and rules.why_failed(made.commands[-1].argv, made.checked[-1])
@@ -181,6 +181,9 @@ def _suspect(
     for number, name in enumerate(names, start=1):
         if lab.now() >= until:
             break
+        # A command may end before anybody asks in its middle.
+        if not beat():
+            raise Lost
         passed = _try_without(lab, row, beat, together, made.commands, (number, name))
         trials.append(rules.Trial(name, passed))
         if not name and passed is not True:
