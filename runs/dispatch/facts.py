@@ -310,10 +310,12 @@ def _held(_now: datetime, host: str) -> QuerySet[Run, Any]:
     names = ("project_id", "issue_key", "kind", "outcome")
     # Each part by its own index: as one condition, every run that ever was would be read.
     accepted = Run.objects.filter(outcome__in=PROVEN, attempts__gte=1, closed_at=None)
+    validating = Validation.objects.running()
     parts = (
         accepted.filter(TO_TELL, close_asked_at__isnull=False),
         accepted.filter(close_asked_at=None, watch__in=WatchSession.objects.filter(ended_at=None)),
-        accepted.filter(close_asked_at=None, pk__in=Validation.objects.running().values("run")),
+        accepted.filter(close_asked_at=None, pk__in=validating.values("run")),
+        accepted.filter(close_asked_at=None, watch__in=validating.values("session")),
     )
     rows = Run.objects.active().order_by().values_list(*names)
     away = Run.objects.exclude(outcome="").filter(settled_at=None).exclude(host=host)

@@ -21,7 +21,7 @@ PROVEN = (Outcome.SUCCEEDED, Outcome.NO_CHANGE, Outcome.OBSOLETE)
 AT_ONCE = 50
 _COLUMNS = (
     *("run", "session", "state", "reason", "follow_up_key", "began_at", "left_out"),
-    "number",
+    "pk",
 )
 
 
@@ -70,7 +70,8 @@ def of(runs: Sequence[Run]) -> Mapping[int, Level]:
             of_session[row[1]] = row
     for run in asked:
         session = sessions.get(run.watch_id or 0)
-        row = own.get(run.pk) or _covering(run, of_session.get(run.watch_id or 0))
+        both = (own.get(run.pk), _covering(run, of_session.get(run.watch_id or 0)))
+        row = max((one for one in both if one is not None), key=lambda one: one[-1], default=None)
         found[run.pk] = level_rules.level(_facts(run, session, row))
     return found
 
@@ -166,5 +167,5 @@ def _why_not(run: Run) -> str:
             "choose gates on its page Checks again."
         )
     if of([run])[run.pk].standing is Standing.COMES:
-        return f"Watch session {run.watch_id} is open and validates it. Nothing was begun."
+        return f"Watch session {run.watch_id} validates it. Nothing was begun."
     return ""

@@ -250,13 +250,14 @@ def _of_watch(project: ProjectNeeds, watch: WatchNeeds) -> Iterator[Need]:
         why = "Nothing starts by itself until you press Resume. What runs goes on."
         what = "is stopped: tracker unreachable"
         yield _need(NeedKind.STALLED, project, "bad", what, why, watch.id)
-    elif watch.code in watch_rules.FAILED and not watch.is_seen:
+    elif watch.code in watch_rules.FAILED and not watch.is_seen and not watch.is_mended:
         what = f"watch session {watch.id}: {watch.reason} (exit code {watch.code})"
         ident, about = f"need-watch-{project.id}", (project.id, watch.id)
         why = _WATCH_WHY.get(watch.reason, "")
         if watch.follow_up:
             why = f"{why} Issue {watch.follow_up} was made of it; nothing was closed."
-        facts = _facts(watch.id, watch.code)
+        # Whoever dismissed the first failure has not seen that of a repeat.
+        facts = _facts(watch.id, watch.code, *([] if watch.repeat is None else [watch.repeat]))
         yield Need(NeedKind.WATCH, ident, "bad", project.name, what, why, about, facts=facts)
 
 

@@ -72,7 +72,8 @@ class WatchNeeds:
     """The newest watch session of a project, which has ended.
 
     `is_stalled`: Resume goes on. `is_seen`: somebody opened it long enough ago, or dismissed it.
-    `follow_up`: the issue that was made of its failed run level.
+    `follow_up`: the issue that was made of its failed run level. `repeat`: the number of its newest
+    validation where a person asked for it, and `is_mended` whether that one is at work or has passed.
     """
 
     id: int
@@ -81,6 +82,8 @@ class WatchNeeds:
     is_seen: bool = False
     is_stalled: bool = False
     follow_up: str = ""
+    repeat: int | None = None
+    is_mended: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from runs.core.states import NoticeKind, Outcome, ProjectState, ValidationState,
 from runs.hosts import facts
 from runs.models import Project, Run, Validation, WatchSession
 from runs.validation import endings, fixers, rules, run_level
-from runs.validation.rules import Verdict
+from runs.validation.rules import RepeatFacts, Verdict
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +41,38 @@ def begin(lab: Lab, session: WatchSession) -> Validation:
     if row is None:
         number = (session.validations.aggregate(last=Max("number"))["last"] or 0) + 1
         fields = {"session": session, "number": number, "count": session.completed}
+        fields["host"] = lab.host
         row = _store(lab, session.project, fields, f"with {session.completed} completed")
     return _asked(lab, row)
+
+
+def validate_again(lab: Lab, session: WatchSession, by: str) -> Validation:
+    """Begin another validation of an ended session whose newest one failed; the one at work, if one is.
+
+    No agent mends what it finds. When it passes, the issues are closed that wait for it. Safe to
+    repeat and to race. Raises CheckRefused.
+    """
+    with transaction.atomic():
+        Project.objects.hold(session.project_id)
+        session = WatchSession.objects.select_related("project").get(pk=session.pk)
+        newest = latest(session)
+        if newest is not None and newest.is_running and not session.is_open:
+            return newest
+        project = session.project
+        state = ProjectState(project.state)
+        why = rules.refuse_repeat(
+            RepeatFacts(
+                session.is_open,
+                ValidationState(newest.state) if newest else None,
+                "" if state is ProjectState.READY else state.not_ready,
+                project.has_gates or bool(project.commands),
+            )
+        )
+        if newest is None or why:
+            raise CheckRefused(why, code="nothing_to_validate")
+        fields = {"session": session, "number": newest.number + 1, "count": session.completed}
+        fields["host"] = facts.carrier(lab, project, newest.host)
+        return _asked(lab, _store(lab, project, fields, "again", by=by))
 
 
 def begin_for_run(lab: Lab, run: Run) -> Validation:
@@ -53,7 +83,7 @@ def begin_for_run(lab: Lab, run: Run) -> Validation:
     """
     row = run.validations.select_related("project", "run").order_by("-number").first()
     if row is None:
-        fields = {"run": run, "number": 1, "count": 1}
+        fields = {"run": run, "number": 1, "count": 1, "host": _host_of(lab, run)}
         row = _store(lab, run.project, fields, f"for issue {run.issue_key}")
     return _asked(lab, row)
 
@@ -65,7 +95,7 @@ def begin_again_for_run(lab: Lab, run: Run, by: str) -> Validation:
     a second one.
     """
     last = run.validations.aggregate(last=Max("number"))["last"] or 0
-    fields = {"run": run, "number": last + 1, "count": 1}
+    fields = {"run": run, "number": last + 1, "count": 1, "host": _host_of(lab, run)}
     return _asked(lab, _store(lab, run.project, fields, f"for issue {run.issue_key}", by=by))
 
 
@@ -90,6 +120,11 @@ def check_delivery(lab: Lab, project: Project, branch: str, by: str) -> Validati
             text = "This project has no validation commands, or uses gates. Nothing was begun."
             raise CheckRefused(text, code="no_commands")
         return begin_again_for_run(lab, run, by=by)
+
+
+def _host_of(lab: Lab, run: Run) -> str:
+    """What a run left is on its own host."""
+    return facts.carrier(lab, run.project, run.host)
 
 
 def _asked(lab: Lab, row: Validation) -> Validation:
@@ -206,14 +241,13 @@ def _store(
     with transaction.atomic():
         row = Validation.objects.create(
             project=project,
-            # What a run left is on its own host.
-            host=facts.carrier(lab, project, fields["run"].host) if "run" in fields else lab.host,
             state=nothing.state if nothing else ValidationState.RUNNING,
             reason=nothing.reason if nothing else "",
             commands=commands,
             spec=spec,
             minutes=project.check_minutes,
-            most_fixers=project.fix_attempts if "session" in fields else 0,
+            most_fixers=project.fix_attempts if "session" in fields and not by else 0,
+            asked_by=by,
             mark=tokens.new_mark(),
             began_at=now,
             ended_at=now if nothing else None,

@@ -50,6 +50,13 @@ class Validation(models.Model):
     )
     number = models.PositiveIntegerField()
     count = models.PositiveIntegerField(help_text="Completions of the session when it began.")
+    asked_by = models.CharField(
+        max_length=150,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The person who asked for it again; empty: labsite began it by itself.",
+    )
     host = models.CharField(max_length=100)
     state = models.CharField(
         max_length=20,
@@ -102,7 +109,11 @@ class Validation(models.Model):
         ordering = ["-id"]
         constraints = [
             models.UniqueConstraint(name="validation_number_once", fields=["session", "number"]),
-            models.UniqueConstraint(name="validation_count_once", fields=["session", "count"]),
+            models.UniqueConstraint(
+                name="validation_count_once",
+                fields=["session", "count"],
+                condition=Q(asked_by=""),
+            ),
             models.UniqueConstraint(
                 name="validation_one_running", fields=["session"], condition=_OPEN
             ),

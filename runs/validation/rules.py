@@ -91,6 +91,38 @@ def after(found: Verdict, attempts: int, most: int) -> Next:
     return Next.FIX if is_failed and found.is_fixable and attempts < most else Next.END
 
 
+@dataclass(frozen=True, slots=True)
+class RepeatFacts:
+    """What decides whether the validation of a watch session may be repeated.
+
+    `newest` is None where it never validated. `not_ready`: why its project cannot be worked on,
+    empty where it can. `has_commands`: whether there is anything to run.
+    """
+
+    is_open: bool
+    newest: ValidationState | None
+    not_ready: str
+    has_commands: bool
+
+
+def can_repeat(is_open: bool, newest: ValidationState | None) -> bool:
+    """Return whether a session has ended without a validation that passed, though one began."""
+    return not is_open and newest in (ValidationState.FAILED, ValidationState.CANCELLED)
+
+
+def refuse_repeat(facts: RepeatFacts) -> str:
+    """Return why a session is not validated again; empty where it may be."""
+    if facts.is_open:
+        return "This session is open and validates by itself. Nothing was begun."
+    if not can_repeat(facts.is_open, facts.newest):
+        return "The validation of this session did not fail. Nothing was begun."
+    if facts.not_ready:
+        return f"{facts.not_ready} Nothing was begun."
+    if not facts.has_commands:
+        return "This project has no validation commands any more. Nothing was begun."
+    return ""
+
+
 MOST_TRIALS = 5
 
 

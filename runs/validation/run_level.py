@@ -85,6 +85,11 @@ def follow_up(lab: Lab, row: Validation) -> bool:
         return True
     if not _claim(lab, row):
         return False
+    known = _key_of_earlier(row)
+    if known:
+        with transaction.atomic():
+            _note(lab, row, known, "is about the same as")
+        return True
     try:
         _write(lab, row)
     except (Unreachable, RateLimited) as error:
@@ -95,6 +100,17 @@ def follow_up(lab: Lab, row: Validation) -> bool:
     finally:
         quota.settle(lab)
     return True
+
+
+def _key_of_earlier(row: Validation) -> str:
+    """Return the issue about an earlier failure of the session that a person had repeated; else ""."""
+    if not row.asked_by or row.session_id is None:
+        return ""
+    rows = Validation.objects.filter(session=row.session_id, number__lt=row.number)
+    found = (
+        rows.exclude(follow_up_key="").order_by("-number").values_list("follow_up_key", flat=True)
+    )
+    return found.first() or ""
 
 
 def _claim(lab: Lab, row: Validation) -> bool:
@@ -127,11 +143,11 @@ def _is_free(row: Validation) -> bool:
     return Validation.objects.filter(pk=row.pk, follow_up_key="").exists()
 
 
-def _note(lab: Lab, row: Validation, key: str) -> None:
+def _note(lab: Lab, row: Validation, key: str, verb: str = "was written about") -> None:
     rows = Validation.objects.filter(pk=row.pk, follow_up_key="")
     if rows.update(follow_up_key=key, not_before=None):
         row.follow_up_key = key
-        _tell(lab, row, f"issue {key} was written about the failure of validation {row.number}")
+        _tell(lab, row, f"issue {key} {verb} the failure of validation {row.number}")
 
 
 def _later(lab: Lab, row: Validation, why: str) -> None:

@@ -29,7 +29,8 @@ class FixerShown(BaseModel):
 
 
 class ValidationShown(BaseModel):
-    """`state` *nothing to check* counts as passed and proves nothing."""
+    """`state` *nothing to check* counts as passed and proves nothing. `asked_by` is empty but for one
+    that a person asked for after the session had ended."""
 
     number: int
     count: int
@@ -38,6 +39,7 @@ class ValidationShown(BaseModel):
     reason: str
     commit: str
     attempt: int
+    asked_by: str
     results: list[Command]
     fixers: list[FixerShown]
     began_at: datetime
@@ -52,7 +54,7 @@ class Validations(BaseModel):
 def validation(row: Validation) -> ValidationShown:
     """A validation whose fixers were read with it."""
     names = ("attempt", "argv", "is_running", "status", "seconds", "tail")
-    same = ("number", "count", "state", "step", "reason", "commit", "attempt")
+    same = ("number", "count", "state", "step", "reason", "commit", "attempt", "asked_by")
     times = ("began_at", "ended_at")
     return ValidationShown(
         **{name: getattr(row, name) for name in (*same, *times)},

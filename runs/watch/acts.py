@@ -238,6 +238,9 @@ def validation_ended(lab: Lab, end: ValidationEnd) -> None:
     if end.watch_id is None:
         return
     answer = {True: Validation.PASSED, False: Validation.FAILED, None: Validation.NONE}[end.passed]
+    if end.passed is False:
+        # One that a person asked for again failed too: nobody has seen that yet.
+        WatchSession.objects.filter(pk=end.watch_id).exclude(ended_at=None).update(seen_until=None)
     rows = WatchSession.objects.open().filter(pk=end.watch_id, validation=Validation.RUNNING)
     rows.update(validation=answer, look_at=None, version=F("version") + 1)
 

@@ -16,7 +16,8 @@ from runs.api.asked import BIGGEST_NUMBER, WHOLE, Given, Paging, ProjectId, RunI
 from runs.api.router import Router
 from runs.models import Run, WatchSession
 from runs.projects.api import project_of
-from runs.validation.schemas import Validations, validation
+from runs.validation import acts as validations
+from runs.validation.schemas import Validations, ValidationShown, validation
 from runs.validation.specs import Switch, Switches
 from runs.watch import acts
 from runs.watch.session import EVERY, LIMIT, Terms, WrongTerms, read_terms
@@ -183,6 +184,19 @@ def watch_abort(request: HttpRequest, project_id: ProjectId, session_id: RunId) 
 def watch_kill(request: HttpRequest, project_id: ProjectId, session_id: RunId) -> Watch:
     """End what runs at once. Worktrees and branches are kept."""
     return _ask(request, project_id, session_id, Asked.KILL)
+
+
+@router.post(
+    "/{int:project_id}/watch/{int:session_id}/validate",
+    response=replies.act(ValidationShown),
+    summary="Validate an ended watch session again",
+)
+def watch_validate(
+    request: HttpRequest, project_id: ProjectId, session_id: RunId
+) -> ValidationShown:
+    """Begin another validation where the last one failed; the one at work, if one is."""
+    row = _session_of(project_id, session_id)
+    return validation(validations.validate_again(lab(), row, username(request)))
 
 
 def _terms(given: NewWatch) -> Terms:

@@ -10,10 +10,12 @@ from typing import Any
 from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
+from runs.core.states import ValidationState
 from runs.dispatch import scope
 from runs.models import Fixer, Project, Settings, WatchSession
 from runs.models import Validation as Checked
 from runs.overview.board import RunRow
+from runs.validation.rules import can_repeat
 from runs.watch import rules, summaries
 from runs.watch.session import Phase, Poll, Request, Validation
 from runs.web import addresses
@@ -61,7 +63,20 @@ class WatchCard:
         """The colour of its mark; one that ended is calm unless something is wrong."""
         if self.session.is_open:
             return summaries.tone(self.session.phase)
-        return "bad" if self.session.code in rules.FAILED else ""
+        return "bad" if self.session.code in rules.FAILED and not self.is_mended else ""
+
+    @property
+    def is_mended(self) -> bool:
+        """Whether its validation failed and, repeated by a person, is at work or has passed."""
+        is_repeat = bool(self.session.last_validation_asked_by)
+        state = self.session.last_validation_state if is_repeat else None
+        return rules.is_mended(self.session.reason, state)
+
+    @property
+    def can_repeat(self) -> bool:
+        """Whether its newest validation may be repeated."""
+        state = self.session.last_validation_state
+        return can_repeat(self.is_open, ValidationState(state) if state else None)
 
     @property
     def url(self) -> str:
@@ -87,7 +102,10 @@ class WatchCard:
     @property
     def end(self) -> str:
         """Code and reason in words."""
-        return end_words(self.session)
+        said = end_words(self.session)
+        if self.session.is_open or not self.session.last_validation_asked_by:
+            return said
+        return f"{said}, validated again: {self.session.last_validation_state}"
 
     @property
     def last_validation(self) -> str:
@@ -153,6 +171,7 @@ def with_facts(rows: QuerySet[WatchSession]) -> QuerySet[Any]:
     found: QuerySet[Any] = scope.with_active(rows).annotate(
         last_validation_state=Subquery(newest.values("state")[:1]),
         last_validation_count=Subquery(newest.values("count")[:1]),
+        last_validation_asked_by=Subquery(newest.values("asked_by")[:1]),
     )
     return found
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from runs.core import budgets
-from runs.core.states import GOOD, NEUTRAL, Outcome
+from runs.core.states import GOOD, NEUTRAL, Outcome, ValidationState
 from runs.watch.session import (
     Do,
     Facts,
@@ -112,6 +112,12 @@ def exit_code(session: Session) -> tuple[int, Reason]:
     if session.stopped:
         return 130, Reason.INTERRUPTED
     return 0, session.ending or Reason.QUEUE_EMPTY
+
+
+def is_mended(reason: str, repeat: ValidationState | str | None) -> bool:
+    """Return whether a session whose validation failed needs nobody: a repeat passed or is at work."""
+    good = (ValidationState.PASSED, ValidationState.RUNNING)
+    return reason == Reason.VALIDATION_FAILED and repeat in good
 
 
 def resume_wait(retries: int) -> timedelta:

@@ -12,6 +12,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from runs.models import Project, Validation, WatchSession
 from runs.overview import attention_rules
 from runs.overview.need_facts import WatchNeeds
+from runs.watch import rules
 from runs.watch.session import Phase
 from runs.web import addresses
 
@@ -74,7 +75,12 @@ def with_last(rows: QuerySet[Project]) -> QuerySet[Project]:
         last_watch_seen=Subquery(newest.values("seen_until")[:1]),
         last_watch_stalled=Subquery(newest.values("needs_resume")[:1]),
     )
-    return found.annotate(last_watch_follow_up=Subquery(level.values("follow_up_key")[:1]))
+    repeat = level.exclude(asked_by="")
+    return found.annotate(
+        last_watch_follow_up=Subquery(level.values("follow_up_key")[:1]),
+        last_watch_repeat=Subquery(repeat.values("number")[:1]),
+        last_watch_repeat_state=Subquery(repeat.values("state")[:1]),
+    )
 
 
 def lines(projects: Iterable[Project]) -> list[Watched]:
@@ -105,4 +111,6 @@ def needs(project: Project, now: datetime) -> WatchNeeds | None:
         attention_rules.is_seen(known.last_watch_seen, now),
         is_stalled=known.last_watch_stalled and project.is_auto,
         follow_up=known.last_watch_follow_up or "",
+        repeat=known.last_watch_repeat,
+        is_mended=rules.is_mended(known.last_watch_reason, known.last_watch_repeat_state),
     )

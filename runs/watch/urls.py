@@ -15,6 +15,7 @@ watch_patterns = [
     path("watch/<int:session_id>/drain", views.drain, name="watch-drain"),
     path("watch/<int:session_id>/abort", views.abort, name="watch-abort"),
     path("watch/<int:session_id>/kill", views.kill, name="watch-kill"),
+    path("watch/<int:session_id>/validate", views.validate, name="watch-validate"),
     path("validation/", views.checks, name="checks"),
 ]
 urlpatterns = [path("projects/<int:project_id>/", include(watch_patterns))]

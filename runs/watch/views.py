@@ -13,10 +13,12 @@ from django.urls.exceptions import Resolver404
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from runs import wiring
+from runs.core.states import ValidationState
 from runs.issues.pages import read_filter
 from runs.models import Project, WatchSession
 from runs.overview import attention
 from runs.settings.acts import TuningRefused
+from runs.validation import acts as validations
 from runs.validation import command_settings
 from runs.watch import acts, pages
 from runs.watch.forms import ChecksForm, WatchForm
@@ -25,7 +27,7 @@ from runs.watch.session import Request
 from runs.web import access, answers, fragments, live
 from runs.web.access import act, look, username
 from runs.web.live import Live
-from runs.web.refusals import at_fields
+from runs.web.refusals import at_fields, status_of
 
 LIST = {**fragments.WATCHES, "watch-start": "watch/_new"}
 OPENED = "A watch session was opened. It takes ready issues from now on."
@@ -83,7 +85,7 @@ def session_live(request: HttpRequest, project_id: int, session_id: int) -> Http
     """Its live parts; the output of a running command is asked each time."""
     project = pages.project_of(project_id)
     row = pages.session_of(project, session_id)
-    seen = None if row.validation == "running" else pages.seen(row)
+    seen = None if row.last_validation_state == ValidationState.RUNNING else pages.seen(row)
     return live.refresh(request, _session(project, session_id, Chosen.read(request.GET), seen))
 
 
@@ -106,6 +108,22 @@ def abort(request: HttpRequest, project_id: int, session_id: int) -> HttpRespons
 def kill(request: HttpRequest, project_id: int, session_id: int) -> HttpResponse:
     """End what runs at once; without the second press the question is a page."""
     return _ask(request, project_id, session_id, Request.KILL)
+
+
+@require_POST
+@act
+def validate(request: HttpRequest, project_id: int, session_id: int) -> HttpResponse:
+    """Validate an ended session again."""
+    project = pages.project_of(project_id)
+    row = pages.session_of(project, session_id)
+    back = reverse("runs:watch-session", args=[project_id, session_id])
+    try:
+        begun = validations.validate_again(wiring.lab(), row, username(request))
+    except validations.CheckRefused as refused:
+        return answers.failed(request, refused.text, status_of(refused), back)
+    is_htmx = answers.is_htmx(request)
+    regions = live.regions(request, _session(project, session_id)) if is_htmx else {}
+    return answers.done(request, regions, back, f"Started validation {begun.number}.")
 
 
 @require_POST

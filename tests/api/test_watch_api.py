@@ -10,6 +10,7 @@ from runs.models import Notice, Project, Validation, WatchSession
 from runs.watch import switch as auto
 from tests.api.program import Program, denied
 from tests.fakes import START, World
+from tests.watch.test_validate_again import FailedDay
 from tests.watch.watch_day import WATCH, Day
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -146,3 +147,19 @@ def test_validations_are_told_in_pages(program: Program, day: Day) -> None:
     assert ([one["number"] for one in first["items"]], first["next"]) == ([3, 2], 2)
     rest = program.get(f"{address}?limit=2&cursor={first['next']}").json()
     assert ([one["number"] for one in rest["items"]], rest["next"]) == ([1], None)
+
+
+@pytest.mark.row("C-54", level="contract")
+def test_a_program_has_an_ended_session_validated_again(program: Program, world: World) -> None:
+    day = FailedDay(world)
+    address = f"{at(day)}/{day.session.pk}/validate"
+    told = program.post(address).json()
+    assert (told["number"], told["state"], told["asked_by"]) == (2, "running", "anna")
+    assert program.post(address).json()["number"] == 2
+    day.passes().validates()
+    denied(program.post(address), 409, "nothing_to_validate")
+    listed = program.get(f"{at(day)}/{day.session.pk}/validations").json()["items"]
+    assert [(one["state"], one["asked_by"]) for one in listed] == [
+        ("passed", "anna"),
+        ("failed", ""),
+    ]

@@ -94,6 +94,67 @@ def test_a_level_that_failed_is_run_anew_each_time_that_it_is_asked_for(real: Re
     assert run.close_asked_at is not None
 
 
+def failed_session(desk: Left, row: Validation) -> WatchSession:
+    WatchSession.objects.filter(pk=desk.session.pk).update(
+        reason=Reason.VALIDATION_FAILED, phase=Phase.ENDED, code=1, ended_at=desk.lab.now(),
+        validation="",
+    )  # fmt: skip
+    assert row.state == ValidationState.FAILED
+    desk.session.refresh_from_db()
+    return desk.session
+
+
+@pytest.mark.row("C-54", "MALA-V-54", level="real")
+def test_a_session_that_is_validated_again_and_passes_has_its_issues_closed(
+    real: RealWorld,
+) -> None:
+    desk = Left(real, "tests: test -e ready")
+    runs = [desk.proven("7", {"a.txt": "x"}), desk.proven("8", {"b.txt": "x"})]
+    session = failed_session(desk, desk.validate())
+    assert [desk.level(run) for run in runs] == [Standing.FAILED] * 2
+    assert desk.prove(runs[0]).state == ValidationState.FAILED
+    row = validations.validate_again(desk.lab, session, "anna")
+    assert [desk.level(run) for run in runs] == [Standing.COMES] * 2
+    with pytest.raises(levels.ProveRefused, match="validates it"):
+        levels.prove(real.lab, runs[0], "anna")
+    desk.work()
+    assert [desk.level(run) for run in runs] == [Standing.FAILED] * 2
+    assert len(desk.issues()) == 2  # one of the session, one of the run that was proven alone
+    row.refresh_from_db()
+    assert row.follow_up_key == session.validations.get(number=1).follow_up_key
+    desk.push("main", {"ready": "x"})
+    third = validations.validate_again(desk.lab, session, "anna")
+    desk.work()
+    third.refresh_from_db()
+    assert third.state == ValidationState.PASSED
+    for run in runs:
+        run.refresh_from_db()
+        assert run.close_asked_at is not None
+
+
+def test_a_session_that_four_ask_for_at_once_is_validated_once(real: RealWorld) -> None:
+    desk = Left(real, "tests: false")
+    desk.proven("7", {"a.txt": "x"})
+    session = failed_session(desk, desk.validate())
+    begun: list[int] = []
+    gate = threading.Barrier(4)
+
+    def press() -> None:
+        gate.wait()
+        try:
+            begun.append(validations.validate_again(real.lab, session, "anna").pk)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=press) for _ in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert (len(begun), len(set(begun))) == (4, 1)
+    assert session.validations.count() == 2
+
+
 def test_asked_twice_at_once_it_runs_once(real: RealWorld) -> None:
     desk = Left(real, "tests: true")
     run = desk.left("7", {"a.txt": "x"})
@@ -134,7 +195,7 @@ def _unaccepted(run: Run) -> None:
     ("meanwhile", "said"),
     [
         (_gates_off, "no gates any more"),
-        (_reopened, "is open and validates it"),
+        (_reopened, "validates it"),
         (_unaccepted, "did not accept this run"),
     ],
 )

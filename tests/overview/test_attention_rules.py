@@ -104,6 +104,16 @@ def told(**facts) -> list[tuple[NeedKind, str, str]]:
             id="a watch session that failed and was seen",
         ),
         pytest.param(
+            {"projects": [watched(1, "validation failed", repeat=2, is_mended=True)]},
+            [],
+            id="a watch session whose validation passed or is at work again",
+        ),
+        pytest.param(
+            {"projects": [watched(1, "validation failed", repeat=2)]},
+            [(NeedKind.WATCH, "a", "watch session 5: validation failed (exit code 1)")],
+            id="a watch session whose validation failed again",
+        ),
+        pytest.param(
             {"projects": [watched(3, "poll failed", is_seen=True, is_stalled=True)]},
             [(NeedKind.STALLED, "a", "is stopped: tracker unreachable")],
             id="the switch waits for Resume, for as long as it takes",

@@ -283,3 +283,29 @@ def test_who_is_suspected(
 ) -> None:
     assert validating.name_suspects(trials(*tried)) == suspects
     assert validating.describe_suspects(trials(*tried), "main") == said
+
+
+@pytest.mark.row("C-54", level="pure")
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        pytest.param((False, State.FAILED, "", True), "", id="failed"),
+        pytest.param((False, State.CANCELLED, "", True), "", id="called off"),
+        pytest.param((True, State.FAILED, "", True), "This session is open", id="open"),
+        pytest.param((False, State.PASSED, "", True), "did not fail", id="passed"),
+        pytest.param((False, State.NOTHING, "", True), "did not fail", id="proved nothing"),
+        pytest.param((False, State.RUNNING, "", True), "did not fail", id="at work"),
+        pytest.param((False, None, "", True), "did not fail", id="never validated"),
+        pytest.param((False, State.FAILED, "Being removed.", True), "Being removed.", id="removed"),
+        pytest.param((False, State.FAILED, "", False), "no validation commands", id="no commands"),
+    ],
+)
+def test_an_ended_session_is_validated_again_where_its_last_validation_did_not_pass(
+    facts: tuple[bool, State | None, str, bool], why: str
+) -> None:
+    said = validating.refuse_repeat(validating.RepeatFacts(*facts))
+    assert (why in said) if why else said == ""
+    assert said == "" or said.endswith("Nothing was begun.")
+    is_open, newest, not_ready, has_commands = facts
+    if not not_ready and has_commands:  # what its page can tell
+        assert validating.can_repeat(is_open, newest) == (said == "")

@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 from runs.models import Validation, WatchSession
 from runs.watch.session import Terms
 from tests.fakes import START, World
+from tests.watch.test_validate_again import FailedDay
 from tests.watch.test_watch_pages import a_result
 from tests.watch.watch_day import Day
 from tests.web.browser_fixture import Tab
@@ -126,4 +127,22 @@ def test_every_page_on_watch_sessions_is_accessible_and_fits(
     }.items():
         page.goto(address)
         wrong += looks(page, name)
+    ended = {"phase": "ended", "code": 1, "reason": "validation failed", "ended_at": START}
+    WatchSession.objects.update(**ended)
+    page.goto(f"{home}watch/{day.session.pk}/")
+    wrong += looks(page, "watch-session-failed")
     assert wrong == []
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.row("C-54", level="browser")
+def test_a_failed_session_is_validated_again_without_scripts(
+    open_page: OpenPage, operator: User, world: World
+) -> None:
+    day = FailedDay(world)
+    address = f"/projects/{day.project.pk}/watch/{day.session.pk}/"
+    page = open_page(address, operator, java_script_enabled=False)
+    page.get_by_role("button", name="Validate again").click()
+    expect(page.locator("#banner")).to_contain_text("Started validation 2.")
+    expect(page.locator("#watch-validations")).to_contain_text("asked for by anna")
+    assert page.get_by_role("button", name="Validate again").count() == 0

@@ -190,6 +190,19 @@ class Stage:
         Notice.objects.all().delete()
         self.of_project(f"watch-{what}", {"sure": "yes"}, session.pk)
 
+    def validate_watch(self) -> None:
+        session = self.watch()
+        Project.objects.update(checks="make check")
+        ended = {"phase": "ended", "code": 1, "reason": "validation failed"}
+        WatchSession.objects.update(ended_at=self.world.clock.now, **ended)
+        now = self.world.clock.now
+        failed = {"number": 1, "count": 0, "state": "failed", "minutes": 30, "most_fixers": 0}
+        session.validations.create(
+            project=self.project, host="local", mark="m", began_at=now, ended_at=now, **failed
+        )
+        Notice.objects.all().delete()
+        self.of_project("watch-validate", {}, session.pk)
+
     def of_group(self, name: str, data: Mapping[str, Any] | None = None) -> None:
         """An act on a group whose one task is fa-1's."""
         group = make.a_group(self.project)
@@ -327,6 +340,7 @@ ACTS: dict[str, Callable[[Stage], object]] = {
     "monitor-start": lambda s: s.of_group("monitor-start", {"quick": "yes"}),
     "monitor-stop": lambda s: s.of_group("monitor-stop"),
     "watches": lambda s: s.of_project("watches", {"is_watching": "on"}),
+    "watch-validate": lambda s: s.validate_watch(),
     "watch-drain": lambda s: s.ask_watch("drain"),
     "watch-abort": lambda s: s.ask_watch("abort"),
     "watch-kill": lambda s: s.ask_watch("kill"),
