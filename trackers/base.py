@@ -19,6 +19,7 @@ __all__ = [
     "Ability",
     "BaseTracker",
     "Check",
+    "CheckOutput",
     "CheckState",
     "Comment",
     "Finding",
@@ -188,11 +189,29 @@ class CheckState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check that a forge ran on a commit; `url` is where its log is."""
+    """One check that a forge ran on a commit; `url` is where its log is.
+
+    `summary` is what the forge says of it in words, `run_id` its number where a forge numbers them.
+    """
 
     name: str
     state: CheckState
     url: str = ""
+    summary: str = field(default="", compare=False)
+    run_id: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckOutput:
+    """What a check printed. `log` is None where it could not be read, and `why` says so.
+
+    `summary`: what the forge itself says of the check, where there is no log. All of it was written
+    by others.
+    """
+
+    log: str | None = None
+    why: str = ""
+    summary: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +316,12 @@ class Tracker(Protocol):
     def checks(self, root: str, commit: str) -> Sequence[Check]:
         """The results of the forge's own checks of a commit; needs Ability.CHECKS."""
 
+    def check_output(self, root: str, commit: str, check: Check) -> CheckOutput:
+        """Read what one of these checks of a commit printed; needs Ability.CHECKS.
+
+        A log that cannot be read is no error.
+        """
+
     def set_hook(self, root: str, address: str, secret: str) -> None:
         """Have changes delivered to an address, signed with a secret; an earlier one with the same
         address goes. Raises Refused."""
@@ -362,6 +387,9 @@ class BaseTracker:
         raise _cannot(Ability.CREATE_PULL)
 
     def checks(self, root: str, commit: str) -> Sequence[Check]:
+        raise _cannot(Ability.CHECKS)
+
+    def check_output(self, root: str, commit: str, check: Check) -> CheckOutput:
         raise _cannot(Ability.CHECKS)
 
     def set_hook(self, root: str, address: str, secret: str) -> None:

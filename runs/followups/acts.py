@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -46,11 +46,14 @@ def resume(
     return _ask(lab, run, said, by, wants_changes=False, loop_options=dict(loop_options or {}))
 
 
-def request_changes(lab: Lab, run: Run, text: str, *, by: str) -> StartRequest:
+def request_changes(
+    lab: Lab, run: Run, text: str, *, by: str, read_output: Callable[[], str] = str
+) -> StartRequest:
     """Ask for a run that changes the open pull request of this one.
 
     Its agent is told the text, and what was commented on the pull request since it last went on.
-    Raises FollowUpRefused, TrackerError.
+    The same text of the same person is asked for once, whatever `read_output` gives to be told
+    below it; that is called only where it is asked for. Raises FollowUpRefused, TrackerError.
     """
     said = _said(text)
     before = _same(run, by, wants_changes=True, follow_up__contains=said)
@@ -60,7 +63,8 @@ def request_changes(lab: Lab, run: Run, text: str, *, by: str) -> StartRequest:
     # Which pull request is open the tracker knows: somebody may have opened another one by hand.
     found = facts.asked(lab, run)
     _check(found)
-    told = review.told(lab, run, found.pull or 0, said)
+    output = readable(read_output())
+    told = review.told(lab, run, found.pull or 0, f"{said}\n\n{output}" if output else said)
     if not told:
         raise FollowUpRefused(rules.NO_CHANGES, code="invalid", field="text")
     return _ask(lab, run, told, by, wants_changes=True, loop_options={})

@@ -21,7 +21,7 @@ from runs.followups.acts import FollowUpRefused
 from runs.followups.red_check_rules import Act, CheckFacts, Step, WatchState
 from runs.models import PullChecks, Run, StartRequest
 from runs.timeline import announce
-from trackers.base import Ability, Check, Pull, TrackerError
+from trackers.base import Ability, Check, CheckOutput, Pull, TrackerError
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +117,9 @@ def _send_back(
         told = f"{told} ({round_number} of {rules.MOST_ROUNDS})"
     row.state, row.next_at = WatchState.WATCHED, lab.now() + rules.LATER
     try:
-        acts.request_changes(lab, row.run, text, by=BY)
+        acts.request_changes(
+            lab, row.run, text, by=BY, read_output=lambda: _read_output(lab, row.run, pull, failed)
+        )
         row.failed = names
     except TrackerError as error:
         logger.info("checks were not sent back", extra={"error": str(error)})
@@ -129,6 +131,25 @@ def _send_back(
             row.failed, row.reason = names, str(refused)[:500]
             told = _describe(row)
     _store(lab, row, told)
+
+
+def _read_output(lab: Lab, run: Run, pull: Pull, failed: Sequence[Check]) -> str:
+    """Read the ends of the logs of failed checks, as the agent is told them, without secrets."""
+    tracker = lab.tracker_for(run.project.tracker)
+    outputs = []
+    for check in failed[: rules.READ_LOGS]:
+        found = CheckOutput(why="the tracker is gone")
+        try:
+            if tracker is not None:
+                root = run.project.tracker_root
+                found = tracker.check_output(root, pull.head_commit, check)
+        except TrackerError as error:
+            found = CheckOutput(why=str(error))
+        # Whole texts are masked, since a secret may lie where one is cut.
+        log = None if found.log is None else lab.mask(rules.clean_output(found.log))
+        summary = lab.mask(rules.clean_output(found.summary))
+        outputs.append((check, CheckOutput(log, lab.mask(found.why), summary)))
+    return rules.write_outputs(outputs, len(failed) - len(outputs))
 
 
 def _store(lab: Lab, row: PullChecks, text: str) -> None:

@@ -8,8 +8,9 @@ from datetime import timedelta
 import pytest
 
 from runs.followups import red_check_rules as rules
+from runs.followups import rules as follow_up_rules
 from runs.followups.red_check_rules import Act, CheckFacts, Step, WatchState
-from trackers.base import Check, CheckState, PullState
+from trackers.base import Check, CheckOutput, CheckState, PullState
 
 GOOD = Check("lint", CheckState.PASSED)
 BAD = Check("unit", CheckState.FAILED, "https://forge/unit")
@@ -92,3 +93,91 @@ def test_many_long_names_are_cut() -> None:
     assert "more" not in rules.name_checks(["n"] * 10)
     assert "more" not in rules.write_message(8, "a" * 40, failed[:10], 1)
     assert rules.name_checks(["a", "b"]) == "a, b"
+
+
+@pytest.mark.parametrize(
+    ("printed", "cleaned"),
+    [
+        pytest.param("a\nb\n", "a\nb", id="plain"),
+        pytest.param(
+            "\x1b[31mred\x1b[0m\x1b[K \x1b]0;title\x07x", "red x", id="colours and a title"
+        ),
+        pytest.param("1 %\r50 %\r100 %\r\nok\r\n", "100 %\nok", id="printed over"),
+        pytest.param("a\x00b\x08\u202ec\td", "abc\td", id="control and turning characters"),
+        pytest.param("\ufeff2026-11-27T08:00:00.1234567Z E  assert", "E  assert", id="a time"),
+        pytest.param("at 2026-11-27T08:00:00Z E", "at 2026-11-27T08:00:00Z E", id="a time within"),
+        pytest.param("", "", id="nothing"),
+    ],
+)
+def test_output_is_cleaned_before_an_agent_reads_it(printed: str, cleaned: str) -> None:
+    assert rules.clean_output(printed) == cleaned
+
+
+LINES = [f"line {number}" for number in range(100)]
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "cut"),
+    [
+        pytest.param("\n".join(LINES), 8_000, "\n".join(LINES[40:]), id="the last sixty lines"),
+        pytest.param("ab\ncd\nef", 5, "cd\nef", id="as many whole lines as fit"),
+        pytest.param("ab\ncd\nef", 4, "ef", id="not one that is cut"),
+        pytest.param("x" * 30 + "end", 7, "xxxxend", id="the end of one long line"),
+        pytest.param("E  bad\n##[error]exit 1\nPost job\nbye", 99, "E  bad\n##[error]exit 1", id="no cleaning up"),
+        pytest.param("##[error]a\nb\n##[error]c\nd", 99, "##[error]a\nb\n##[error]c", id="the last error"),
+        pytest.param("", 9, "", id="nothing"),
+    ],
+)  # fmt: skip
+def test_the_end_of_what_a_check_printed_is_told(text: str, most: int, cut: str) -> None:
+    assert rules.cut_output(text, most) == cut
+
+
+LINT = Check("lint", CheckState.FAILED)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "unread", "told"),
+    [
+        pytest.param([], 0, [], id="none"),
+        pytest.param(
+            [(BAD, CheckOutput("E  bad\nexit 1"))], 0,
+            ["The end of the log of “unit”:\n| E  bad\n| exit 1"], id="a log",
+        ),
+        pytest.param([(BAD, CheckOutput(""))], 0, ["The log of “unit” is empty."], id="an empty log"),
+        pytest.param(
+            [(BAD, CheckOutput(None, "away.\nFor long"))], 0,
+            ["The log of “unit” could not be read (away. For long). Its page: https://forge/unit"],
+            id="a log that could not be read",
+        ),
+        pytest.param(
+            [(LINT, CheckOutput(None, "", "2 errors"))], 2,
+            [
+                "The log of “lint” could not be read. The forge says of it:\n| 2 errors",
+                "2 more failed. Their logs are not shown here.",
+            ],
+            id="what the forge says, and more of them",
+        ),
+    ],
+)  # fmt: skip
+def test_what_failed_checks_printed_is_marked_as_output(
+    outputs: list[tuple[Check, CheckOutput]], unread: int, told: list[str]
+) -> None:
+    note = [rules.OUTPUT_NOTE] if told else []
+    assert rules.write_outputs(outputs, unread) == "\n\n".join([*note, *told])
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+def test_long_output_of_many_checks_has_an_end(number: int) -> None:
+    long = "\n".join("x" * 199 for _ in range(60))
+    outputs = [(BAD, CheckOutput(long))] * (number - 1) + [(LINT, CheckOutput("short"))]
+    told = rules.write_outputs(outputs)
+    assert len(told) < rules.ALL_CHARACTERS + 2_000
+    assert told.count("The end of the log") == number
+    assert told.endswith("| short")
+    assert all(line.startswith("| ") for line in told.split("\n") if "xxx" in line)
+
+
+def test_the_request_stays_below_what_a_person_may_write() -> None:
+    failed = [Check("n" * 500, CheckState.FAILED, f"https://forge/{'u' * 190}")] * 30
+    text = rules.write_message(12345678, "a" * 64, failed, 3)
+    assert len(text) <= follow_up_rules.TEXT_CHARACTERS

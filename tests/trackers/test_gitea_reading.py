@@ -231,7 +231,7 @@ def test_the_newest_status_of_each_name_counts() -> None:
         None,
     ]
 
-    assert [(check.name, check.state) for check in gitea_reading.checks(told)] == [
+    assert [(check.name, check.state) for check in gitea_reading.checks(told, "")] == [
         ("docs", CheckState.PASSED),
         ("lint", CheckState.RUNNING),
         ("new", CheckState.RUNNING),

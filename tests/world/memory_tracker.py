@@ -15,6 +15,7 @@ from trackers.base import (
     Ability,
     BaseTracker,
     Check,
+    CheckOutput,
     Comment,
     Finding,
     Issue,
@@ -217,6 +218,14 @@ class MemoryTracker(BaseTracker):
         self._needs(Ability.CHECKS)
         return self._shelf(root).checks.get(commit, ())
 
+    def check_output(self, root: str, commit: str, check: Check) -> CheckOutput:
+        """What a test set for a check of this name; no log otherwise."""
+        self._count("check_output")
+        found = self._shelf(root).outputs.get(check.name, CheckOutput(why="there is no log"))
+        if isinstance(found, TrackerError):
+            raise found
+        return found
+
     def set_hook(self, root: str, address: str, secret: str) -> None:
         """Keep the one hook of an address. Raises Refused."""
         self._count("set_hook")
@@ -320,6 +329,7 @@ class Shelf:
     labels: set[str] = field(default_factory=set)
     blockers: dict[str, tuple[str, ...]] = field(default_factory=dict)
     checks: dict[str, tuple[Check, ...]] = field(default_factory=dict)
+    outputs: dict[str, CheckOutput | TrackerError] = field(default_factory=dict)
     working: set[str] = field(default_factory=set)
     hooks: dict[str, str] = field(default_factory=dict)
     next_number: int = 1

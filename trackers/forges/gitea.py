@@ -9,6 +9,7 @@ from typing import Any
 from trackers.account import Account, Purpose
 from trackers.base import (
     Check,
+    CheckOutput,
     Comment,
     Finding,
     Issue,
@@ -17,7 +18,14 @@ from trackers.base import (
     Refused,
     TrackerError,
 )
-from trackers.forges import connection_test, gitea_queue, gitea_reading, pulls, reading
+from trackers.forges import (
+    check_outputs,
+    connection_test,
+    gitea_queue,
+    gitea_reading,
+    pulls,
+    reading,
+)
 from trackers.forges.blockers import Hint, TrackerWithBlockers
 from trackers.forges.repository import GITEA, Need, RepositoryClient, is_commit, number_of
 from trackers.forges.tracker import LABEL_COLOUR, in_parallel
@@ -101,7 +109,11 @@ class GiteaTracker(TrackerWithBlockers):
         entries = repo.every(
             "commits", commit, "statuses", purpose=Purpose.READ, need=Need.READ_CHECKS
         )
-        return gitea_reading.checks(entries)
+        return gitea_reading.checks(entries, repo.account.api)
+
+    def check_output(self, root: str, commit: str, check: Check) -> CheckOutput:
+        """Read the log of its job, or the description of its status."""
+        return check_outputs.read_from_gitea(self._repo(root), commit, check)
 
     def examine(self, root: str, label: str) -> Sequence[Finding]:
         """Try what labsite needs of this root, in words. Never raises."""

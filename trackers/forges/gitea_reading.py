@@ -38,8 +38,11 @@ def _state(entry: Any) -> PullState | None:
     return {"open": PullState.OPEN, "closed": PullState.CLOSED}.get(state)
 
 
-def checks(entries: Iterable[Any]) -> list[Check]:
-    """The newest status of each context, by name. An unknown word counts as running."""
+def checks(entries: Iterable[Any], api: str) -> list[Check]:
+    """The newest status of each context, by name. An unknown word counts as running.
+
+    Gitea's own jobs link to a path of the server that `api` is on.
+    """
     newest: dict[str, tuple[int, Check]] = {}
     for entry in entries:
         name, state = reading.text(entry, "context"), reading.text(entry, "status")
@@ -47,7 +50,8 @@ def checks(entries: Iterable[Any]) -> list[Check]:
         if not name or not state or newest.get(name, (-1,))[0] > known:
             continue
         found = _STATUSES.get(state, CheckState.RUNNING)
-        newest[name] = (known, Check(name, found, reading.address(entry, "target_url")))
+        link = reading.address_at(entry, api, "target_url")
+        newest[name] = (known, Check(name, found, link, reading.text(entry, "description")))
     return [check for _, (_, check) in sorted(newest.items())]
 
 

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from trackers.account import Account, Purpose
-from trackers.base import Check, Comment, Finding, Issue, NotFound, Pull, Refused
-from trackers.forges import connection_test, github_reading, pulls, reading
+from trackers.base import Check, CheckOutput, Comment, Finding, Issue, NotFound, Pull, Refused
+from trackers.forges import check_outputs, connection_test, github_reading, pulls, reading
 from trackers.forges.blockers import Hint, TrackerWithBlockers
 from trackers.forges.github_app import AppTokens
 from trackers.forges.pulls import Heads
@@ -100,6 +100,10 @@ class GitHubTracker(TrackerWithBlockers):
             )
             found += reading.every(entries, read)
         return sorted(found, key=lambda check: check.name)
+
+    def check_output(self, root: str, commit: str, check: Check) -> CheckOutput:
+        """Read the end of its job's log, or what its check run says."""
+        return check_outputs.read_from_github(self._repo(root), check)
 
     def examine(self, root: str, label: str) -> Sequence[Finding]:
         """Try what labsite needs of this root, in words. Never raises."""

@@ -43,7 +43,9 @@ def check_run(entry: Any) -> Check | None:
     elif status == "completed" and conclusion in _BAD:
         state = CheckState.FAILED
     url = reading.address(entry, "html_url") or reading.address(entry, "details_url")
-    return Check(name, state, url)
+    told = (reading.text(entry, "output", part) for part in ("title", "summary", "text"))
+    summary = "\n".join(filter(None, told))
+    return Check(name, state, url, summary, reading.number(entry, "id") or 0)
 
 
 def status(entry: Any) -> Check | None:
@@ -52,7 +54,8 @@ def status(entry: Any) -> Check | None:
     if not name or not state:
         return None
     found = _STATUSES.get(state, CheckState.RUNNING)
-    return Check(name, found, reading.address(entry, "target_url"))
+    link, said = reading.address(entry, "target_url"), reading.text(entry, "description")
+    return Check(name, found, link, said)
 
 
 def place(entry: Any) -> str:

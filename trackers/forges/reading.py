@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 from trackers.base import Comment, Issue, Pull, PullState
 
@@ -43,6 +43,14 @@ def address(entry: Any, *names: str) -> str:
     except ValueError:
         is_fit = False
     return found if is_fit and found.isprintable() and " " not in found else ""
+
+
+def address_at(entry: Any, server: str, *names: str) -> str:
+    """The same where a path alone stands for one on the server that an address is of."""
+    found = text(entry, *names)
+    if not found.startswith("/") or found.startswith("//"):
+        return address(entry, *names)
+    return address({"whole": urljoin(server, found)}, "whole")
 
 
 def number(entry: Any, *names: str) -> int | None:

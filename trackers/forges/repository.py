@@ -81,6 +81,7 @@ class Need(StrEnum):
     READ_PULLS = "read pull requests"
     WRITE_PULLS = "open pull requests"
     READ_CHECKS = "read checks"
+    READ_LOGS = "read the logs of checks"
     MERGE = "merge pull requests"
     HOOKS = "set webhooks up"
 
@@ -110,6 +111,7 @@ GITHUB = Dialect(
         Need.READ_PULLS: "“Pull requests: read”",
         Need.WRITE_PULLS: "“Pull requests: read and write”",
         Need.READ_CHECKS: "“Checks: read” and “Commit statuses: read”",
+        Need.READ_LOGS: "“Actions: read”",
         Need.MERGE: "“Contents: read and write”",
         Need.HOOKS: "“Webhooks: read and write” and the role of an admin",
     },
@@ -128,6 +130,7 @@ GITEA = Dialect(
         Need.READ_PULLS: "“read:repository”",
         Need.WRITE_PULLS: "“write:repository”",
         Need.READ_CHECKS: "“read:repository”",
+        Need.READ_LOGS: "“read:repository”",
         Need.MERGE: "“write:repository”",
         Need.HOOKS: "“write:repository” and the role of an admin",
     },
@@ -180,6 +183,22 @@ class RepositoryClient:
         if answer.status in (404, 410) and parts:
             self._explain_missing(answer, parts, purpose, need)
         return answer.data
+
+    def text(
+        self, *parts: str | int, purpose: Purpose, need: Need, hosts: Collection[str] = ()
+    ) -> str:
+        """Read a resource that is plain text; `hosts` as in `Client.text`. Raises NotFound."""
+        try:
+            return self.client.text(
+                self.account,
+                self.repository.path(*parts),
+                purpose=purpose,
+                headers=self.dialect.headers,
+                scheme=self.dialect.scheme,
+                hosts=hosts,
+            )
+        except Refused as error:
+            raise self._refused(error, need) from error
 
     def send(
         self,

@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 
 from trackers.account import Account, Purpose
-from trackers.errors import NotUnderstood, RateLimited, Refused, TrackerError, Unreachable
+from trackers.errors import NotFound, NotUnderstood, RateLimited, Refused, TrackerError, Unreachable
 from trackers.http import body, rules
 from trackers.http.cache import KEPT_HEADERS, AnswerCache, CachedAnswer
 from trackers.http.host_limits import HostLimits
@@ -93,6 +93,46 @@ class Client:
         """
         request = Request.of(account, method, path, params, json, headers, scheme)
         return self._answer(request, purpose, expect, retry)
+
+    def text(
+        self,
+        account: Account,
+        path: str,
+        *,
+        purpose: Purpose,
+        headers: Mapping[str, str] | None = None,
+        scheme: str = "Bearer",
+        hosts: Collection[str] = (),
+    ) -> str:
+        """Read a body that is plain text, of any size below the limit; nothing is cached.
+
+        Sent on, it is read where the forge keeps its files: at the same origin, or without the token
+        at a host whose name ends with one of `hosts`. Raises as `call`.
+        """
+        purpose = purpose.now
+        request = Request.of(account, "GET", path, None, None, headers, scheme)
+        deadline = self._steady() + rules.seconds(purpose)
+        for _ in range(rules.MOST_MOVES + 1):
+            response = self._with_retries(request, purpose, None, deadline, retry=True)
+            if self._judge(request, response, (200,)) is Meaning.FINE:
+                if response.headers.get("content-type", "").startswith("text/html"):
+                    raise NotUnderstood(_unreadable(request, response))
+                return response.body.decode("utf-8", "replace")
+            location = response.headers.get("location", "")
+            stored = request.handed_over(location, hosts)
+            if stored is not None:
+                return self._stored(stored, deadline)
+            request = request.moved(location)
+        raise NotUnderstood(f"{request.place} sends on once too often.")
+
+    def _stored(self, request: Request, deadline: float) -> str:
+        """Read a file from the forge's store, which says nothing of the account or its quota."""
+        response = self._sender.send(request, {}, deadline)
+        if isinstance(response, Trouble):
+            raise rules.trouble(response, request.url.host)
+        if response.status != 200:
+            raise NotFound(f"{request.url.host} answered {response.status}.")
+        return response.body.decode("utf-8", "replace")
 
     def pages(
         self,

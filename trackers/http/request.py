@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_text
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
@@ -105,6 +105,22 @@ class Request:
                 "place than the one that was set up."
             )
         return replace(self, url=url)
+
+    def handed_over(self, location: str, hosts: Collection[str]) -> Request | None:
+        """Return the request for a redirect to a file store of the forge, without credentials.
+
+        None where the address is of another host than these (each the end of a name, with its dot),
+        or not over TLS.
+        """
+        url = self._joined(location)
+        if (
+            url.scheme != "https"
+            or not url.host.endswith(tuple(hosts))
+            or is_same_origin(url, self.url)
+        ):
+            return None
+        headers = httpx.Headers({"Accept-Encoding": "gzip", "User-Agent": AGENT})
+        return replace(self, url=url, headers=headers)
 
     def next_page(self, then: Next) -> Request:
         """The next page of a list.

@@ -142,6 +142,7 @@ KEPT: dict[str, list[str] | tuple[str, ...]] = {
         "details_url",
         "started_at",
         "completed_at",
+        "output",
     ],
     "combined-commit-status": ("state", "sha", "total_count", "statuses"),
     "simple-commit-status": ("id", "state", "context", "target_url", "description"),

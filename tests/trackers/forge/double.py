@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx
 
+from tests.trackers.forge import actions
 from tests.trackers.forge.asking import Asked, Dropped, Logged, Refusal, Told
 from tests.trackers.forge.facts import Facts, Operation
 from tests.trackers.forge.faults import Faults
@@ -64,6 +65,7 @@ class Double(Shelf):
     most_per_page: int
     usual_per_page: int
     page_size: str
+    has_actions = True  # whether its API tells of jobs
     max_items = 0  # what a server gives at most when that is less than it is documented to
     nullable: frozenset[str] = frozenset()
     rules: Mapping[str, Rule]
@@ -259,7 +261,10 @@ class Double(Shelf):
         return path
 
     def special(self, asked: Asked, path: str) -> Told | None:
-        """Answers outside the description: webhooks of a repository, for its admins (from memory)."""
+        """Answers outside the description: jobs and their logs; webhooks, for admins (from memory)."""
+        of_job = actions.answer(self, asked, path)
+        if of_job is not None:
+            return of_job
         found = re.fullmatch(r"/repos/([^/]+/[^/]+)/hooks(?:/(\d+))?", path)
         repo = self.find_repo(found[1]) if found else None
         if found is None or repo is None:

@@ -26,6 +26,7 @@ from tests.trackers.forge.state import Token
 SCOPES_SINCE = (1, 20)
 LABEL_NAMES_SINCE = (1, 21)
 DEPENDENCIES_SINCE = (1, 20)
+ACTIONS_SINCE = (1, 25)
 
 ANYBODY = ("version",)
 REPOSITORY = (
@@ -55,6 +56,7 @@ class Gitea(Double):
         self.version = f"11.0.1+gitea-{version}" if forgejo else version
         self.at_least = tuple(int(part) for part in version.split(".")[:2])
         self.etags = etags
+        self.has_actions = not forgejo and self.at_least >= ACTIONS_SINCE
         self.max_items = max_items  # MAX_RESPONSE_ITEMS, which an admin may set lower
         self.is_closed = is_closed  # nothing without signing in
         self.public_url = ""  # what the server thinks it is called, when that is wrong

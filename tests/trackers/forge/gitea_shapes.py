@@ -211,7 +211,7 @@ def status(one: Check, at: str | None) -> dict[str, Any]:
         "status": one.state,
         "context": one.name,
         "target_url": one.url,
-        "description": "",
+        "description": one.summary,
         "created_at": at,
         "updated_at": at,
     }

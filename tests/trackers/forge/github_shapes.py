@@ -229,6 +229,13 @@ def check_run(one: Check, commit: str, at: str | None) -> dict[str, Any]:
         "details_url": one.url or None,
         "started_at": at,
         "completed_at": None if is_running else at,
+        "output": {
+            "title": None,
+            "summary": one.summary or None,
+            "text": None,
+            "annotations_count": 0,
+            "annotations_url": f"https://github.test/check-runs/{one.id}/annotations",
+        },
     }
 
 
@@ -238,7 +245,7 @@ def status(one: Check) -> dict[str, Any]:
         "state": one.state,
         "context": one.name,
         "target_url": one.url or None,
-        "description": None,
+        "description": one.summary or None,
     }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from tests.trackers.forge.actions import Job
 from tests.trackers.forge.state import (
     SHA,
     Check,
@@ -41,6 +42,8 @@ class Repo:
     labels: list[Label] = field(default_factory=list)
     roles: dict[str, str] = field(default_factory=dict)
     checks: dict[str, list[Check]] = field(default_factory=dict)
+    jobs: list[Job] = field(default_factory=list)
+    notes: list[dict[str, Any]] = field(default_factory=list)
     # Where a branch stands, None when it is not there; without it every branch is there, at SHA.
     tip: Callable[[str], str | None] | None = None
     # What a merge does to the repository behind it; returns the merge commit.
@@ -181,8 +184,9 @@ class Repo:
         url: str = "",
         conclusion: str | None = None,
         is_run: bool = False,
+        summary: str = "",
     ) -> None:
         """A check reports; the newest of a name counts."""
         self.checks.setdefault(commit, []).append(
-            Check(self.forge.next_id(), name, state, url, is_run, conclusion)
+            Check(self.forge.next_id(), name, state, url, is_run, conclusion, summary)
         )

@@ -129,3 +129,4 @@ class Check:
     url: str = ""
     is_run: bool = False
     conclusion: str | None = None
+    summary: str = ""

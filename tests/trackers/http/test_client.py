@@ -324,3 +324,65 @@ def test_whatever_a_server_says_ends_as_an_answer_or_as_one_of_our_errors(
                     assert isinstance(page, list)
             except TrackerError as error:
                 assert str(error).isprintable()
+
+
+def read(client: Client, *hosts: str) -> str:
+    path = "/repos/o/r/actions/jobs/1/logs"
+    return client.text(HERE, path, purpose=Purpose.READ, hosts=hosts)
+
+
+def sent_on(to: str) -> httpx.Response:
+    return httpx.Response(302, headers={"location": to})
+
+
+STORE = "https://results1.store.example/log?sig=secret"
+
+
+def test_a_text_is_read_as_it_is() -> None:
+    assert read(a_client(Forge(httpx.Response(200, content=b"a\xff\n[1")))) == "a\ufffd\n[1"
+
+
+def test_a_text_in_the_store_of_the_forge_is_read_without_the_token() -> None:
+    forge = Forge(sent_on(STORE), httpx.Response(200, text="log"))
+    assert read(a_client(forge), ".store.example") == "log"
+    first, second = forge.asked
+    assert first.headers["authorization"] == f"Bearer {TOKEN}"
+    assert (str(second.url), second.headers.get("authorization")) == (STORE, None)
+    assert TOKEN not in repr(second.headers)
+
+
+@pytest.mark.parametrize(
+    ("to", "hosts"),
+    [
+        pytest.param(STORE, (), id="no store is known"),
+        pytest.param(STORE.replace("https", "http"), (".store.example",), id="without TLS"),
+        pytest.param("https://evilstore.example/x", (".store.example",), id="another name"),
+        pytest.param("https://store.example.evil/x", (".store.example",), id="another domain"),
+    ],
+)
+def test_a_text_that_lies_elsewhere_is_refused(to: str, hosts: tuple[str, ...]) -> None:
+    forge = Forge(sent_on(to), httpx.Response(200, text="log"))
+    with pytest.raises(Refused, match="does not send a token"):
+        read(a_client(forge), *hosts)
+    assert len(forge.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("replies", "error"),
+    [
+        pytest.param([said(404)], NotFound, id="gone"),
+        pytest.param([sent_on(STORE), httpx.Response(404, text="x")], NotFound, id="gone there"),
+        pytest.param([sent_on(STORE), httpx.Response(403)], NotFound, id="too late there"),
+        pytest.param([sent_on(STORE), httpx.ConnectError("no")], Unreachable, id="store is away"),
+        pytest.param([sent_on("/a")], NotUnderstood, id="in a circle"),
+        pytest.param([said(403, "no")], Refused, id="no access"),
+        pytest.param([httpx.Response(200, html="<html>Log in")], NotUnderstood, id="a web page"),
+    ],
+)
+def test_each_text_that_cannot_be_read_has_its_error(
+    replies: list[httpx.Response | Exception], error: type[TrackerError]
+) -> None:
+    with pytest.raises(error) as caught:
+        read(a_client(Forge(*replies)), ".store.example")
+    assert type(caught.value) is error
+    assert "sig=" not in str(caught.value)
