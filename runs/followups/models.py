@@ -13,8 +13,11 @@ _LOOKED_AT = (WatchState.WATCHED, WatchState.RED)
 
 class PullChecksQuerySet(models.QuerySet["PullChecks"]):
     def due(self, host: str, now: object) -> PullChecksQuerySet:
-        """Those that are to be looked at now; a follow-up starts where the run's work is."""
-        return self.filter(next_at__lte=now, run__host=host)
+        """Those that are to be looked at now; a follow-up starts where the run's work is.
+
+        Not before the run is cleaned up: until then nobody can go on with it.
+        """
+        return self.filter(next_at__lte=now, run__host=host, run__settled_at__isnull=False)
 
     def looked_at(self) -> PullChecksQuerySet:
         """Those that a look may change."""

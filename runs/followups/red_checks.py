@@ -54,7 +54,7 @@ def request_looks(lab: Lab) -> None:
 
 def look(lab: Lab, run_id: int) -> None:
     """Look at the checks of one run's pull request, and do what follows. Safe to repeat."""
-    watched = PullChecks.objects.looked_at().filter(run=run_id)
+    watched = PullChecks.objects.looked_at().filter(run=run_id, run__settled_at__isnull=False)
     row = watched.select_related("run__project", "run__profile").first()
     tracker = None if row is None else lab.tracker_for(row.run.project.tracker)
     if row is None or tracker is None or Ability.CHECKS not in tracker.abilities:

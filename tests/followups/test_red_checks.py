@@ -257,3 +257,17 @@ def test_a_log_that_is_longer_at_the_next_look_asks_for_no_second_run(
     red_checks.look(world.lab, delivered.pk)
     assert "| first" in _told(delivered)
     assert world.tracker.calls["check_output"] == 1
+
+
+def test_nobody_looks_before_the_run_is_cleaned_up(world: World, delivered: Run) -> None:
+    """Until then nobody can go on with it, which would leave its red checks to a person."""
+    _checks(world, RED)
+    settled_at = delivered.settled_at
+    Run.objects.filter(pk=delivered.pk).update(settled_at=None)
+    red_checks.request_looks(world.lab)
+    assert world.queue.mirrors == []
+    red_checks.look(world.lab, delivered.pk)  # its issue's mirror is written at that moment
+    assert PullChecks.objects.get(run=delivered).state == WatchState.WATCHED
+    Run.objects.filter(pk=delivered.pk).update(settled_at=settled_at or world.clock())
+    _look(world, delivered)
+    assert len(_follow_ups()) == 1
