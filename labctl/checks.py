@@ -151,7 +151,8 @@ def _summary(row: Mapping[str, Any]) -> str:
 
 def _how(one: Mapping[str, Any]) -> str:
     """How a command ended."""
-    allowed = " (allowed to fail)" if one["allow_fail"] and one["status"] != 0 else ""
+    is_red = one["status"] != 0 or one.get("no_tests")
+    allowed = " (allowed to fail)" if one["allow_fail"] and is_red else ""
     if one["skipped"]:
         return f"not run: {show.line(one['skipped'])}"
     if one["trouble"]:
@@ -160,6 +161,8 @@ def _how(one: Mapping[str, Any]) -> str:
         return f"ended after {one['seconds']:.0f} s, which is its limit{allowed}"
     if one["signal"]:
         return f"ended by signal {one['signal']}{allowed}"
+    if one.get("no_tests"):
+        return f"{show.line(one['no_tests'])}, so it counts as failed{allowed}"
     word = "passed" if one["status"] == 0 else f"failed with exit status {one['status']}"
     return f"{word} after {one['seconds']:.1f} s{allowed}"
 

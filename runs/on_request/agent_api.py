@@ -88,6 +88,7 @@ def _result(one: dict[str, Any]) -> dict[str, Any]:
     return {
         **{name: one[name] for name in (*same, "allow_fail", "skipped")},
         "argv": lab().mask(shown(one["argv"])),
+        "no_tests": one.get("no_tests") or "",
         "is_failure": not one["is_running"] and checks.is_failure(one),
     }
 

@@ -24,8 +24,9 @@ from runs.jobs.runner import HeldJob, LostError
 from runs.models import CheckRun
 from runs.on_request import checks
 from runs.telemetry import log_context
-from runs.validation import specs
+from runs.validation import clean_room, reports, specs
 from runs.validation.command_rules import Check, Checked
+from runs.validation.report_files import ReportFile
 from runs.validation.specs import Command, Kind
 
 logger = logging.getLogger(__name__)
@@ -101,16 +102,26 @@ def _run_all(lab: Lab, row: CheckRun, held: HeldJob) -> str:
             held.store(results=row.results)
             continue
         held.store(results=row.results)
+        junit = ReportFile(lab, place, reports.junit_path(command.argv))
         found = lab.checks.run(_check(lab, row, command, place), held.is_held)
         if found.is_given_up:
             raise LostError
         trees.append(_tree(lab, place))
         tree = trees[-1] if trees[-1] == trees[-2] else ""
         row.results[-1] |= {**_stored(found), "is_running": False, "tree": tree}
+        if command.kind is Kind.TEST and found.status == 0:
+            row.results[-1] |= _find_tests(lab, row, junit)
         held.store(results=row.results)
         if command.kind is Kind.DEPS and checks.is_failure(row.results[-1]):
             is_prepared = False
     return trees[0] if len(set(trees)) == 1 else ""
+
+
+def _find_tests(lab: Lab, row: CheckRun, junit: ReportFile) -> dict[str, Any]:
+    """Return what is known of the tests of the command that passed, as the clean room sees it."""
+    known = clean_room.read_tests(lab, junit)
+    entry = {**row.results[-1], **known}
+    return {**known, "no_tests": clean_room.describe_no_tests(lab, row.folder(lab.paths), entry)}
 
 
 def _check(lab: Lab, row: CheckRun, command: Command, place: Path) -> Check:
@@ -136,7 +147,7 @@ def _begun(lab: Lab, command: Command, number: int) -> dict[str, Any]:
         **{"attempt": 1, "name": f"{number}.txt", "argv": list(command.argv), "is_running": True},
         **{"command": command.name, "kind": command.kind.value, "allow_fail": command.allow_fail},
         **{"stdout": f"{number}.out.txt", "stderr": f"{number}.err.txt", "tests": None},
-        **{"skipped": "", "tree": "", "began_at": lab.now().isoformat()},
+        **{"skipped": "", "no_tests": "", "tree": "", "began_at": lab.now().isoformat()},
     }
 
 

@@ -129,14 +129,17 @@ def told(row: CheckRun) -> str:
     """How an ended check went, in words."""
     if row.trouble:
         return f"not carried out: {row.trouble}"
-    failed = [one["command"] for one in row.results if is_failure(one)]
+    failed = [one for one in row.results if is_failure(one)]
+    empty = [f"{one['command']} {one['no_tests']}" for one in failed if one.get("no_tests")]
+    red = ", ".join(str(one["command"]) for one in failed if not one.get("no_tests"))
     names = ", ".join(str(one["command"]) for one in row.results)
-    return f"{', '.join(failed)} failed" if failed else f"{names} passed"
+    return "; ".join([*([f"{red} failed"] if red else []), *empty]) or f"{names} passed"
 
 
 def is_failure(result: dict[str, object]) -> bool:
-    """Whether a command failed that may not."""
-    return result["status"] != 0 and not result["allow_fail"] and not result["skipped"]
+    """Whether a command failed that may not. One that is to run tests and ran none has failed."""
+    is_red = result["status"] != 0 or bool(result.get("no_tests"))
+    return is_red and not result["allow_fail"] and not result["skipped"]
 
 
 def _read(numbers: Sequence[int]) -> Mapping[int, CheckRun]:

@@ -16,7 +16,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import timedelta
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from runs.core.ports import Lab, SeamError
@@ -211,7 +211,7 @@ def _run(lab: Lab, room: Room, command: Command, found: Result, journal: Journal
         raise Lost
     found.results[-1] = {**entry, **_stored(result, room.is_plain), "is_running": False}
     if not room.is_plain and not result.trouble:
-        found.results[-1] |= _tests(lab, junit)
+        found.results[-1] |= read_tests(lab, junit)
     found.commands.append(command)
     found.checked.append(result)
     journal.note(found.results)
@@ -221,23 +221,36 @@ def _run(lab: Lab, room: Room, command: Command, found: Result, journal: Journal
 def _describe_no_tests(lab: Lab, room: Room, command: Command, entry: Mapping[str, Any]) -> str:
     """Say why a test command that passed proves nothing; empty where a test ran, or nobody can tell.
 
-    Its own report counts, else the summaries that it printed. Commands of a project without gates
-    have no kind of their own, so that nobody knows which of them are to run tests.
+    Commands of a project without gates have no kind of their own, so that nobody knows which of
+    them are to run tests.
     """
     if room.is_plain or command.kind is not Kind.TEST:
         return ""
+    why = describe_no_tests(lab, room.folder, entry)
+    return why and f"{command_rules.shown(command.argv)[:200]} {why}"
+
+
+def describe_no_tests(lab: Lab, folder: Path, entry: Mapping[str, Any]) -> str:
+    """Return that no test ran though a test command passed; empty where one did, or nobody can tell.
+
+    Its own report counts, else the summaries that it printed.
+
+    Args:
+        lab: what is asked for the output.
+        folder: where the output of its commands lies.
+        entry: the result of the command, with the file that it printed to.
+    """
     tests = entry.get("tests")
     if tests is not None:
         executed = tests["passed"] + len(tests["failed"])
         count: ExecutedTests | None = ExecutedTests(executed, tests["total"] - executed)
     else:
-        printed = lab.checks.output(room.folder, entry["name"], -MOST_BYTES, MOST_BYTES)
+        printed = lab.checks.output(folder, entry["name"], -MOST_BYTES, MOST_BYTES)
         if printed is None:
             return ""
         text = printed.data.decode("utf-8", "replace")
         count = executed_tests.count_tests(text, is_whole=printed.size <= MOST_BYTES)
-    why = executed_tests.describe_no_tests(count)
-    return why and f"{command_rules.shown(command.argv)[:200]} {why}"
+    return executed_tests.describe_no_tests(count)
 
 
 def _entry(lab: Lab, room: Room, command: Command, number: int) -> dict[str, Any]:
@@ -307,7 +320,7 @@ def _secrets(project: Project) -> list[str]:
     return [one for one in (project.git_token, *known) if one]
 
 
-def _tests(lab: Lab, junit: ReportFile) -> dict[str, Any]:
+def read_tests(lab: Lab, junit: ReportFile) -> dict[str, Any]:
     """What a command's own report says of its tests, or why that cannot be told."""
     if not junit.name:
         return {}

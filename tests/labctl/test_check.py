@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+from runs.gates import check_run_rows, evidence
 from runs.models import CheckRun, Notice, Run
+from runs.on_request import checks
 from runs.validation.specs import Kind
 from tests.labctl.session import Said, Session
 from tests.on_request.check_desk import CheckDesk
@@ -91,6 +93,48 @@ def test_a_failure_that_is_allowed_is_told_and_fails_nothing(
     assert said.code == 0
     assert "style: failed with exit status 1 after" in said.out
     assert "(allowed to fail)" in said.out
+
+
+@pytest.mark.row("MALA-V-25", level="real")
+def test_a_test_command_that_ran_no_test_has_failed(session: Session, desk: CheckDesk) -> None:
+    """As the clean room would say: an agent hears it before it says that it is done."""
+    desk.command("filtered", "echo 'no tests ran in 0.01s'")
+    desk.command("skipped", "echo '3 skipped in 0.02s'", allow_fail=True)
+    desk.command("fine", "echo '2 passed, 1 skipped in 0.02s'")
+    desk.command("style", "echo 'no tests ran in 0.01s'", Kind.LINT)
+    said = checked(desk, session)
+    assert said.code == 1
+    assert "  filtered: passed, but no test ran, so it counts as failed\n" in said.out
+    skipped = "passed, but no test ran: 3 skipped, so it counts as failed (allowed to fail)"
+    assert f"  skipped: {skipped}\n" in said.out
+    assert "  fine: passed after" in said.out
+    assert "  style: passed after" in said.out
+    row = CheckRun.objects.get()
+    text = "labctl check: filtered passed, but no test ran"
+    assert Notice.objects.filter(text=text, run=desk.run).count() == 1
+    commands = {
+        one.name: (one.state, one.tone) for one in check_run_rows.of(desk.run.pk, "")[0].commands
+    }
+    assert commands["filtered"] == ("passed, but no test ran", "bad")
+    assert commands["skipped"] == ("passed, but no test ran: 3 skipped (allowed)", "warn")
+    proven = {one.command: one for one in evidence._checks(desk.run, 0)[0]}
+    assert proven["filtered"].trouble == "no test ran"
+    assert proven["fine"].trouble == ""
+    # A row of a version that did not look has no word on it.
+    row.results = [{k: v for k, v in one.items() if k != "no_tests"} for one in row.results]
+    assert checks.told(row) == "style, filtered, skipped, fine passed"
+
+
+def test_a_report_of_its_own_counts_before_what_was_printed(
+    session: Session, desk: CheckDesk
+) -> None:
+    report = '<testsuite tests="1" failures="0" errors="0"><testcase name="a"/></testsuite>'
+    desk.command("tests", "")
+    script = f"echo 'no tests ran in 0.01s'; echo '{report}' > junit.xml"
+    argv = ["sh", "-c", script, "--junitxml=junit.xml"]
+    desk.project.check_commands.filter(name="tests").update(argv=argv)
+    said = checked(desk, session)
+    assert (said.code, CheckRun.objects.get().results[0]["tests"]["passed"]) == (0, 1)
 
 
 def test_without_its_dependencies_nothing_else_is_run(session: Session, desk: CheckDesk) -> None:
