@@ -12,6 +12,7 @@ from django.db import connection
 from django.test import Client
 
 from runs.core.states import CompletionPolicy, NoticeKind, Outcome, ValidationState
+from runs.dispatch import facts as dispatch_facts
 from runs.gates import levels
 from runs.gates.level_rules import Standing
 from runs.models import Notice, Project, Run, Validation, WatchSession
@@ -104,6 +105,11 @@ def failed_session(desk: Left, row: Validation) -> WatchSession:
     return desk.session
 
 
+def held_keys(desk: Left) -> set[str]:
+    keys, _, _ = dispatch_facts._active(desk.lab, [desk.project])
+    return keys[desk.project.pk]
+
+
 @pytest.mark.row("C-54", "MALA-V-54", level="real")
 def test_a_session_that_is_validated_again_and_passes_has_its_issues_closed(
     real: RealWorld,
@@ -113,7 +119,9 @@ def test_a_session_that_is_validated_again_and_passes_has_its_issues_closed(
     session = failed_session(desk, desk.validate())
     assert [desk.level(run) for run in runs] == [Standing.FAILED] * 2
     assert desk.prove(runs[0]).state == ValidationState.FAILED
+    assert held_keys(desk) == set()
     row = validations.validate_again(desk.lab, session, "anna")
+    assert held_keys(desk) == {"7", "8"}  # no other run of them is started meanwhile
     assert [desk.level(run) for run in runs] == [Standing.COMES] * 2
     with pytest.raises(levels.ProveRefused, match="validates it"):
         levels.prove(real.lab, runs[0], "anna")
