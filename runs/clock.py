@@ -11,7 +11,7 @@ from runs.core import budgets, lease
 from runs.core.budgets import ClockReading
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
-from runs.models import Attempt, CheckRun, Fixer, Host, Job, Loop, Monitor, Rescue, Run, Validation
+from runs.models import CheckRun, Fixer, Host, Job, Loop, Monitor, Rescue, Run, Validation
 from runs.timeline import announce
 from runs.workflows import stepper as workflow_stepper
 
@@ -73,8 +73,6 @@ def _set(lab: Lab, moved: timedelta) -> None:
     runs.update(launch_deadline=F("launch_deadline") + moved)
     told = Run.objects.filter(host=lab.host, tracker_retry_at__isnull=False)
     told.update(tracker_retry_at=F("tracker_retry_at") + moved)
-    attempts = Attempt.objects.running().filter(host=lab.host)
-    attempts.update(not_before=F("not_before") + moved, beat_at=F("beat_at") + moved)
     asked = CheckRun.objects.filter(host=lab.host, is_running=True)
     asked.update(asked_at=F("asked_at") + moved)
     jobs = Job.objects.unfinished().filter(host=lab.host)

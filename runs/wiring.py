@@ -26,6 +26,7 @@ from runs.followups import red_checks
 from runs.forges.bd import BdCommand
 from runs.forges.trackers import Trackers
 from runs.gates import closing as gates_closing
+from runs.gates import runner as gates_runner
 from runs.groups import issue_tasks
 from runs.groups.signal_files import SignalFolders
 from runs.hosts.this_machine import ThisMachine
@@ -67,7 +68,7 @@ EFFECTS = Effects(
 )
 
 # Who knows what to do with each kind of job that is found again.
-JOB_HANDLERS = (checks.HANDLER,)
+JOB_HANDLERS = (gates_runner.HANDLER, checks.HANDLER)
 
 
 def lab() -> Lab:

@@ -238,7 +238,9 @@ def of(lab: Lab, run: Run, number: int | None = None) -> dict[str, Any]:
     Six queries, two fewer without an attempt; one more the first time that an attempt is shown,
     two while the run waits for its run level. Raises Http404.
     """
-    rows = list(Attempt.objects.filter(run=run).defer(*_LONG).order_by("-number")[:MOST])
+    rows = list(
+        Attempt.objects.filter(run=run).defer(*_LONG).with_retries().order_by("-number")[:MOST]
+    )
     chosen = next((row for row in rows if number in (None, row.number)), None)
     if number is not None and chosen is None:
         raise Http404("This run has no such attempt.")

@@ -12,9 +12,9 @@ from django.db import transaction
 from runs.changed_files.file_kinds import FileKind
 from runs.core.ports import Lab
 from runs.core.states import Gate, NoticeKind
-from runs.gates import hold as holds
 from runs.gates.hold import Hold
 from runs.gates.rules import Decision
+from runs.jobs.runner import LostError
 from runs.models import Attempt
 from runs.timeline import announce
 from runs.validation import clean_room, rules, specs
@@ -35,7 +35,7 @@ def judge(lab: Lab, hold: Hold) -> Decision:
     """Run the commands of an attempt on its commit; the decision, which the caller stores.
 
     May be called again from its beginning: what a predecessor left is ended and removed, and said.
-    Raises hold.Lost, SeamError.
+    Raises LostError, SeamError.
     """
     attempt = hold.attempt
     lacking = attempt.spec.get("lacking") or ()
@@ -63,11 +63,11 @@ def judge(lab: Lab, hold: Hold) -> Decision:
     try:
         found = clean_room.run(lab, room, spec, _Journal(lab, hold))
     except clean_room.Lost as error:
-        raise holds.Lost from error
+        raise LostError from error
     except NoWorktree as error:
         return _refused(f"the clean worktree could not be made: {error}")
     proven = {"results": found.results, "coverage": found.coverage, "artifacts": found.artifacts}
-    hold.patiently(lambda: hold.store(**proven))
+    hold.persist(lambda: hold.store(**proven))
     return Decision(Gate.CLEAN_ROOM, found.passed, reasons(found))
 
 
@@ -171,10 +171,10 @@ class _Journal:
     def __init__(self, lab: Lab, hold: Hold) -> None:
         self._lab = lab
         self._hold = hold
-        self.goes_on: Callable[[], bool] = hold.goes_on
+        self.goes_on: Callable[[], bool] = hold.is_held
 
     def note(self, results: Sequence[Mapping[str, Any]], text: str = "") -> None:
-        self._hold.patiently(lambda: self._note(results, text))
+        self._hold.persist(lambda: self._note(results, text))
 
     def _note(self, results: Sequence[Mapping[str, Any]], text: str) -> None:
         hold = self._hold

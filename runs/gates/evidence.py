@@ -23,8 +23,9 @@ from runs.evidence import command_match, records, shown_commands
 from runs.evidence.records import Seen
 from runs.gates import evidence_rules
 from runs.gates.evidence_rules import Branch, Check, Facts, Judgement, Made, has_progress
-from runs.gates.hold import Hold, Lost
+from runs.gates.hold import Hold
 from runs.gates.rules import Decision
+from runs.jobs.runner import LostError
 from runs.lifecycle import delivery_rules
 from runs.lifecycle.delivery_rules import Said
 from runs.models import Attempt, CheckRun, Run
@@ -46,7 +47,7 @@ PAUSE, PAUSES = 0.5, 6
 def judge(lab: Lab, hold: Hold) -> Decision:
     """Look at the commit and the evidence of an attempt, and store both. Safe to call twice.
 
-    Raises SeamError where git could not be asked, Lost when the attempt is not ours any more.
+    Raises SeamError where git could not be asked, LostError when the attempt is not ours any more.
     """
     attempt = hold.attempt
     begun, spec = _begun(attempt), specs.from_json(attempt.spec)
@@ -54,13 +55,13 @@ def judge(lab: Lab, hold: Hold) -> Decision:
     places = records.from_json(begun.get("places"))
     words = tuple(dict.fromkeys(command_match.word(one.argv) for one in spec.commands))
     for left in range(PAUSES, -1, -1):
-        seen = records.read(lab, hold.run, places, words, lambda: _goes_on(hold))
+        seen = records.read(lab, hold.run, places, words, lambda: _keep_hold(hold))
         facts, base = _facts(lab, hold, seen, checks)
         found = evidence_rules.judge(spec, facts)
         if found.decision.passed or not left or not _is_fresh(lab, seen):
             break
         lab.pause(PAUSE)
-        _goes_on(hold)
+        _keep_hold(hold)
     end = {"places": records.to_json(seen.places), "checks": last_check}
     of_checks = (
         check_files.find_check_files(lab, attempt, base, found.commit) if found.commit else []
@@ -87,9 +88,9 @@ def judge(lab: Lab, hold: Hold) -> Decision:
     return Decision(found.decision.gate, found.decision.passed, reasons)
 
 
-def _goes_on(hold: Hold) -> None:
-    if not hold.goes_on():
-        raise Lost
+def _keep_hold(hold: Hold) -> None:
+    if not hold.is_held():
+        raise LostError
 
 
 def _begun(attempt: Attempt) -> Mapping[str, Any]:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 from django.core.validators import MinValueValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
 
 from runs.agents.models import EFFORT_CHARACTERS, MODEL_CHARACTERS, AgentProfile
 from runs.core.paths import Paths
-from runs.core.states import AttemptState, Claim, Gate
+from runs.core.states import AttemptState, Claim, Gate, JobKind
+from runs.jobs.models import Job
 from runs.lifecycle.models import Run
 from runs.projects.models import Project
 from runs.spending import day_rules
@@ -59,6 +61,14 @@ class AttemptQuerySet(models.QuerySet["Attempt"]):
         """Those that nobody has ended."""
         return self.filter(_OPEN)
 
+    def with_retries(self) -> AttemptQuerySet:
+        """Add `retries` and `restarts`: how often a gate was asked again, and its worker was gone."""
+        job = Job.objects.of(JobKind.ATTEMPT, OuterRef("pk")).order_by("-pk")
+        return self.annotate(
+            retries=Coalesce(Subquery(job.values("troubles")[:1]), "troubles"),
+            restarts=Coalesce(Subquery(job.values("losses")[:1]), "losses"),
+        )
+
 
 class Attempt(models.Model):
     """One pass of a run's work through evidence, clean room and review.
@@ -103,6 +113,8 @@ class Attempt(models.Model):
     )
     reason = models.TextField(blank=True, default="")
     mark = models.CharField(max_length=64, editable=False)
+    # Up to `troubles` known to workers of the version before alone, since its job says it now. The
+    # next version drops them.
     runner = models.CharField(max_length=200, blank=True, default="")
     beat_at = models.DateTimeField(null=True, blank=True)
     not_before = models.DateTimeField(null=True, blank=True)

@@ -18,8 +18,9 @@ from runs.accounts import holds, logins
 from runs.core.ports import Lab
 from runs.core.states import Gate, NoticeKind, Trouble
 from runs.gates import review_publishing
-from runs.gates.hold import Hold, Lost, PostponedError
+from runs.gates.hold import Hold, PostponedError
 from runs.gates.rules import Decision
+from runs.jobs.runner import LostError
 from runs.models import AgentProfile, Attempt, Review, Reviewer, Run, Settings
 from runs.reviewers import programs, prompt, rules, workplace
 from runs.reviewers.programs import Answer, Kind, Papers, Printed
@@ -43,7 +44,7 @@ INSIDE = "its program is named by a path inside the work that it reviews"
 
 
 def judge(lab: Lab, hold: Hold) -> Decision:
-    """Ask every reviewer of the project. Raises Lost, SeamError, and PostponedError while all are away.
+    """Ask every reviewer of the project. Raises LostError, SeamError, and PostponedError while all are away.
 
     Findings become comments and, where wanted, an issue before the decision is given: whoever is
     called again after a killed worker finds them there.
@@ -98,7 +99,7 @@ class _Asking:
     _material: Material | None = None
 
     def vote_of(self, reviewer: Reviewer) -> Vote:
-        """How one reviewer votes; asked only if nobody has heard it yet. Raises Lost, SeamError."""
+        """How one reviewer votes; asked only if nobody has heard it yet. Raises LostError, SeamError."""
         attempt = self.hold.attempt
         row = Review.objects.filter(attempt=attempt, reviewer=reviewer.name).first()
         if row is not None and row.state != ReviewState.RUNNING:
@@ -122,8 +123,8 @@ class _Asking:
     def _begin(self, reviewer: Reviewer, before: Review | None, *, is_told: bool) -> Review:
         """A new row, with what was used by the program that nobody heard to its end."""
         attempt, lab = self.hold.attempt, self.lab
-        if not self.hold.goes_on():
-            raise Lost
+        if not self.hold.is_held():
+            raise LostError
         spent: dict[str, Any] = {}
         with transaction.atomic():
             if before is not None:
@@ -188,7 +189,7 @@ class _Asking:
 
     def _write(self, row: Review, **changed: Any) -> None:
         """In the middle of a review: what was asked already costs money, and waits for the database."""
-        self.hold.patiently(lambda: Review.objects.filter(pk=row.pk).update(**changed))
+        self.hold.persist(lambda: Review.objects.filter(pk=row.pk).update(**changed))
 
     def _ask_once(
         self, reviewer: Reviewer, papers: Papers, number: int, limit: timedelta, before: str
@@ -224,9 +225,9 @@ class _Asking:
             },
             without=programs.NOT_GIVEN,
         )
-        done = lab.checks.run(check, self.hold.goes_on)
+        done = lab.checks.run(check, self.hold.is_held)
         if done.is_given_up:
-            raise Lost
+            raise LostError
         took = timedelta(seconds=done.seconds)
         if done.trouble:
             why = f"its program could not be started: {done.trouble}"
@@ -244,13 +245,13 @@ class _Asking:
         return programs.answer(printed, output, papers.review, lab.now()), took
 
     def _end(self, row: Review, answer: Answer, until: datetime | None) -> Vote:
-        """Store how a review ended, while the attempt is ours. Raises Lost.
+        """Store how a review ended, while the attempt is ours. Raises LostError.
 
         One that can be asked at a known time has not ended before the gate decides without it.
         """
-        if not self.hold.goes_on():
+        if not self.hold.is_held():
             self._drop(row)
-            raise Lost
+            raise LostError
         findings = answer.findings or ()
         state = rules.state_of(findings)
         if answer.findings is None:
@@ -272,7 +273,7 @@ class _Asking:
                 Review.objects.filter(pk=row.pk).update(**changed)
                 announce.tell(self.lab, NoticeKind.GATE_STEP, text, run=self.hold.run)
 
-        self.hold.patiently(keep)
+        self.hold.persist(keep)
         for name, value in changed.items():
             setattr(row, name, value)
         return replace(_vote(row), state=state, until=until)

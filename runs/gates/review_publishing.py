@@ -34,7 +34,7 @@ _TROUBLE = (ActRefused, TrackerError, SeamError, writing.WrongText)
 
 
 def publish(lab: Lab, hold: Hold, votes: Sequence[Vote], *, tracks_low: bool) -> None:
-    """Write what was found where people look for it. Raises Lost."""
+    """Write what was found where people look for it. Raises LostError."""
     try:
         _comment(lab, hold, votes)
     except _TROUBLE as error:

@@ -9,51 +9,38 @@ import contextlib
 import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef
 
-from runs.core import budgets, writing
+from runs.core import writing
+from runs.core.database import NO_DATABASE
 from runs.core.ports import Lab, SeamError
-from runs.core.states import AttemptState, Claim, Gate, GateTurn, NoticeKind
+from runs.core.states import AttemptState, Claim, Gate, GateTurn, JobKind, NoticeKind
 from runs.gates import attempts, clean_room, evidence, reentry, review, rules
-from runs.gates.hold import NO_DATABASE, Hold, Lost, PostponedError
+from runs.gates.hold import ATTEMPTS, Hold, PostponedError
 from runs.gates.rules import AttemptFacts, Decision, Next, Resolution, Step, Tip
-from runs.models import Attempt, Run
+from runs.jobs import runner as jobs
+from runs.jobs.recovery import Handler
+from runs.jobs.runner import LostError
+from runs.models import Attempt, Job, Run
 from runs.reviewers import round_rules
 from runs.telemetry import log_context
 from runs.timeline import announce
 
 logger = logging.getLogger(__name__)
 
-AGAIN_AFTER = timedelta(seconds=30)
-STALE = timedelta(minutes=10)
-LONGEST_WAIT = timedelta(minutes=10)
 TOLD_AT = 5  # then people with a notice for warnings are told
-MOST_LOSSES = 3
 
 Judge = Callable[[Lab, Hold], Decision]
-
-
-@dataclass(frozen=True, slots=True)
-class Judges:
-    """Who asks each gate, and what removes what an ended attempt left on the machine."""
-
-    of: Mapping[Gate, Judge]
-    settle: Sequence[Callable[[Lab, Attempt], None]] = ()
-
-
-JUDGES = Judges(
-    {
-        Gate.EVIDENCE: evidence.judge,
-        Gate.CLEAN_ROOM: clean_room.judge,
-        Gate.REVIEW: review.judge,
-    },
-    (clean_room.settle, review.settle),
-)
+JUDGES: Mapping[Gate, Judge] = {
+    Gate.EVIDENCE: evidence.judge,
+    Gate.CLEAN_ROOM: clean_room.judge,
+    Gate.REVIEW: review.judge,
+}
 _FAILED = {Next.FAIL, Next.TELL}
 
 
@@ -65,60 +52,64 @@ def carry_out(
     lab: Lab,
     attempt_id: int,
     is_stopping: Callable[[], bool] = _never,
-    judges: Judges = JUDGES,
+    judges: Mapping[Gate, Judge] = JUDGES,
 ) -> None:
     """Take an attempt that waits for it through its gates. Safe to call twice.
 
     Never raises for what the outside does.
     """
-    attempt = _take(lab, attempt_id)
-    if attempt is None:
+    hold = _claim(lab, attempt_id, is_stopping)
+    if hold is None:
         return
-    with log_context.about(**log_context.of(attempt.run)):
-        _go_through(lab, Hold(lab, attempt, is_stopping), judges)
+    with hold, log_context.about(**log_context.of(hold.run)):
+        _go_through(lab, hold, judges)
 
 
-def _go_through(lab: Lab, hold: Hold, judges: Judges) -> None:
+@transaction.atomic
+def _claim(lab: Lab, attempt_id: int, is_stopping: Callable[[], bool]) -> Hold | None:
+    job = jobs.claim(lab, JobKind.ATTEMPT, attempt_id)
+    if job is None:
+        return None
+    found = Attempt.objects.select_related("run__project__agent", "run__project__forge")
+    attempt = found.select_related("project", "run__profile").get(pk=attempt_id)
+    return Hold(lab, attempt, job, is_stopping)
+
+
+def _go_through(lab: Lab, hold: Hold, judges: Mapping[Gate, Judge]) -> None:
     try:
         _chain(lab, hold, judges)
-    except Lost:
+    except LostError:
         logger.info("attempt was taken away", extra={"attempt": hold.attempt.pk})
     except PostponedError as error:
         _look_later(lab, hold, error)
     except SeamError as error:
-        _trouble(lab, hold, str(error))
+        _try_again(lab, hold, str(error))
     except NO_DATABASE as error:
         logger.warning("attempt was not stored", extra={"error": str(error)})
-        _without_database(lab, hold)
+        # It has been waited for, so that the gate begins anew at once for the first time.
+        gate = Gate(hold.attempt.gate).words.lower()
+        why = f"the database did not answer in the middle of {gate}, which begins anew"
+        _try_again(lab, hold, why, None if hold.job.troubles else timedelta(0))
     except Exception as error:
         logger.exception("attempt failed by a mistake of ours")
         mistake = f"labsite made a mistake ({type(error).__name__}); it is in the log"
-        with contextlib.suppress(Lost, *NO_DATABASE):
+        with contextlib.suppress(LostError, *NO_DATABASE):
             _end(lab, hold, Step(Next.FAIL, (mistake,)), AttemptState.ERROR)
     with contextlib.suppress(*NO_DATABASE):
-        hold.patiently(lambda: _give_back(lab, hold, judges))
+        hold.persist(lambda: _let_go(lab, hold))
 
 
-@transaction.atomic
-def _take(lab: Lab, attempt_id: int) -> Attempt | None:
-    """An attempt that nobody works on, from now on ours; None if somebody else has it, or it waits."""
-    free = Q(not_before=None) | Q(not_before__lte=lab.now())
-    rows = Attempt.objects.running().filter(free, pk=attempt_id, runner="", host=lab.host)
-    if not rows.update(runner=lab.process, beat_at=lab.now()):
-        return None
-    found = Attempt.objects.select_related("run__project__agent", "run__project__forge")
-    return found.select_related("project", "run__profile").get(pk=attempt_id)
+def _let_go(lab: Lab, hold: Hold) -> None:
+    hold.release()
+    for attempt in _read([hold.attempt.pk]).values():
+        _close_if_over(lab, attempt, False)
 
 
-def _give_back(lab: Lab, hold: Hold, judges: Judges) -> None:
-    mine = Attempt.objects.filter(pk=hold.attempt.pk, runner=lab.process)
-    mine.filter(losses=hold.attempt.losses).update(runner="")
-    _close_if_over(lab, hold.attempt, judges)
-
-
-def _chain(lab: Lab, hold: Hold, judges: Judges) -> None:
-    """Gate after gate until the rule says what the attempt came to. Raises Lost, SeamError."""
+def _chain(lab: Lab, hold: Hold, judges: Mapping[Gate, Judge]) -> None:
+    """Gate after gate until the rule says what the attempt came to. Raises LostError, SeamError."""
     attempt = hold.attempt
+    if not hold.is_held():  # its run was ended before it was begun
+        raise LostError
     while True:
         step = rules.next_step(_facts(lab, hold))
         if step.next.value in set(Gate):
@@ -126,14 +117,14 @@ def _chain(lab: Lab, hold: Hold, judges: Judges) -> None:
             if attempt.gate != gate:
                 hold.store(gate=gate)
             made = rules.skipped(attempt.resolution, attempts.off(attempt), gate)
-            _keep(lab, hold, made or judges.of[gate](lab, hold))
+            _keep(lab, hold, made or judges[gate](lab, hold))
         elif step.next in (Next.WAIT, Next.LOOK):
             raise SeamError("what has to be known before the next step could not be told")
         else:
             state = AttemptState.FAILED if step.next in _FAILED else AttemptState.PASSED
             if step.next is Next.ANEW:
                 state = AttemptState.CANCELLED
-            hold.patiently(functools.partial(_end, lab, hold, step, state))
+            hold.persist(functools.partial(_end, lab, hold, step, state))
             return
 
 
@@ -148,10 +139,11 @@ def _keep(lab: Lab, hold: Hold, made: Decision) -> None:
 
     def write() -> None:
         with transaction.atomic():
-            hold.store(decisions=kept, troubles=0)
+            hold.store(decisions=kept)
+            hold.note_progress()
             announce.tell(lab, kind, text, run=hold.run)
 
-    hold.patiently(write)
+    hold.persist(write)
 
 
 def _facts(lab: Lab, hold: Hold) -> AttemptFacts:
@@ -206,35 +198,31 @@ def is_clean(lab: Lab, run: Run) -> bool:
 
 
 def _end(lab: Lab, hold: Hold, step: Step, state: AttemptState) -> None:
-    """End the attempt with what follows from it; the next tick does that. Raises Lost."""
+    """End the attempt with what follows from it; the next tick does that. Raises LostError."""
     attempt, run = hold.attempt, hold.run
-    reason = "; ".join(step.reasons)[: rules.REASON_CHARACTERS]
     with transaction.atomic():
-        hold.store(state=state, step=attempts.to_json(step), reason=reason, ended_at=lab.now())
-        turn = GateTurn.ASKING if step.next is Next.ASK else GateTurn.DECIDED
-        Run.objects.checking().filter(pk=run.pk).update(gate_turn=turn)
+        hold.store(**_ended(lab, step, state))
+        _wake_tick(lab, run, GateTurn.ASKING if step.next is Next.ASK else GateTurn.DECIDED)
         if state is AttemptState.PASSED:
             text = f"all gates passed (attempt {attempt.number}){attempts.describe_unreviewed(attempt)}"
             announce.tell(lab, NoticeKind.GATE_PASSED, text, run=run)
         if step.next is Next.ASK:
-            announce.tell(lab, NoticeKind.RUN_WAITS, f"it waits for a person: {reason}", run=run)
-        slug = run.project.slug
-        transaction.on_commit(lambda: lab.bell.look(slug), robust=True)
+            text = f"it waits for a person: {attempt.reason}"
+            announce.tell(lab, NoticeKind.RUN_WAITS, text, run=run)
 
 
-def _without_database(lab: Lab, hold: Hold) -> None:
-    """Its gate begins anew: at once for the first time, since the database has been waited for."""
-    gate = Gate(hold.attempt.gate).words.lower()
-    why = f"the database did not answer in the middle of {gate}, which begins anew"
-    wait = None if hold.attempt.troubles else timedelta(0)
-    with contextlib.suppress(Lost, *NO_DATABASE):
-        hold.patiently(lambda: _try_again(lab, hold, why, wait))
+def _ended(lab: Lab, step: Step, state: AttemptState) -> dict[str, Any]:
+    """Return the columns of an attempt that came to this step."""
+    reason = "; ".join(step.reasons)[: rules.REASON_CHARACTERS]
+    stored = attempts.to_json(step)
+    return {"state": state, "step": stored, "reason": reason, "ended_at": lab.now()}
 
 
-def _trouble(lab: Lab, hold: Hold, why: str) -> None:
-    """What the machine could not tell is asked again, after a growing wait; it ends nothing."""
-    with contextlib.suppress(Lost, *NO_DATABASE):
-        hold.patiently(lambda: _try_again(lab, hold, why))
+def _wake_tick(lab: Lab, run: Run, turn: GateTurn) -> None:
+    """Have the next tick, which comes at once, do what follows."""
+    Run.objects.checking().filter(pk=run.pk).update(gate_turn=turn)
+    slug = run.project.slug
+    transaction.on_commit(lambda: lab.bell.look(slug), robust=True)
 
 
 def _look_later(lab: Lab, hold: Hold, wait: PostponedError) -> None:
@@ -242,105 +230,84 @@ def _look_later(lab: Lab, hold: Hold, wait: PostponedError) -> None:
 
     def write() -> None:
         with transaction.atomic():
-            hold.store(not_before=min(wait.at, lab.now() + LONGEST_WAIT))
+            hold.wait_until(min(wait.at, lab.now() + ATTEMPTS.limits.longest_wait))
             if wait.is_new:
                 text = f"attempt {hold.attempt.number} waits: {lab.mask(str(wait))}"
                 announce.tell(lab, NoticeKind.GATE_STEP, text, run=hold.run)
 
-    with contextlib.suppress(Lost, *NO_DATABASE):
-        hold.patiently(write)
+    with contextlib.suppress(LostError, *NO_DATABASE):
+        hold.persist(write)
 
 
 def _try_again(lab: Lab, hold: Hold, why: str, wait: timedelta | None = None) -> None:
-    troubles = hold.attempt.troubles + 1
-    if wait is None:
-        wait = min(AGAIN_AFTER * (1 << min(troubles - 1, 10)), LONGEST_WAIT)
-    with transaction.atomic():
-        hold.store(troubles=troubles, not_before=lab.now() + wait)
-        seconds = int(wait.total_seconds())
-        text = f"attempt {hold.attempt.number} is tried again in {seconds} s: {lab.mask(why)}"
-        kind = NoticeKind.RUN_WARNED if troubles == TOLD_AT else NoticeKind.GATE_STEP
-        announce.tell(lab, kind, text, run=hold.run)
+    """Ask again after a wait, by default a growing one, what could not be told; that ends nothing."""
+
+    def write() -> None:
+        with transaction.atomic():
+            seconds = int(hold.put_off(wait).total_seconds())
+            text = f"attempt {hold.attempt.number} is tried again in {seconds} s: {lab.mask(why)}"
+            is_told = hold.job.troubles == TOLD_AT
+            kind = NoticeKind.RUN_WARNED if is_told else NoticeKind.GATE_STEP
+            announce.tell(lab, kind, text, run=hold.run)
+
+    with contextlib.suppress(LostError, *NO_DATABASE):
+        hold.persist(write)
 
 
-def tend(lab: Lab, judges: Judges = JUDGES) -> None:
-    """Go on with attempts that nobody works on, and tidy up those whose run was ended."""
-    rows = Attempt.objects.filter(host=lab.host, settled_at=None).select_related(
-        "run__project", "project"
-    )
-    for attempt in rows:
-        if _is_worked_on(lab, attempt):
-            continue
-        if attempt.is_running and attempt.runner:
-            _lost(lab, attempt)
-        elif attempt.is_running and not attempt.run.outcome:
-            if attempt.not_before is None or attempt.not_before <= lab.now():
-                lab.queue.on(attempt.host).check(attempt.pk)
-        else:
-            _close_if_over(lab, attempt, judges)
+def _read(numbers: Sequence[int]) -> Mapping[int, Attempt]:
+    return Attempt.objects.select_related("run__project", "project").in_bulk(numbers)
 
 
-def _is_worked_on(lab: Lab, attempt: Attempt) -> bool:
-    if not attempt.runner:
+def _close_if_over(lab: Lab, attempt: Attempt, is_worked_on: bool) -> bool:
+    """Tidy up what an attempt left once it or its run is over, and finish its job."""
+    if is_worked_on or (attempt.is_running and not attempt.run.outcome):
         return False
-    is_alive = lab.is_process_alive(attempt.runner) is not False
-    return is_alive and budgets.age(lab.now(), attempt.beat_at) < STALE
-
-
-def _lost(lab: Lab, attempt: Attempt) -> None:
-    """The process that worked on it is gone: its gate is asked anew, some times at most."""
-    losses = attempt.losses + 1
-    rows = Attempt.objects.running().filter(pk=attempt.pk, runner=attempt.runner)
-    gate = Gate(attempt.gate).words.lower()
-    if losses >= MOST_LOSSES:
-        why = f"the worker was gone {losses} times in the middle of {gate}"
-        _give_up(lab, attempt, Step(Next.FAIL, (why,)))
-        return
-    # One that was only silent has to leave first: it removes what its successor would work in.
-    is_dead = lab.is_process_alive(attempt.runner) is False
-    not_before = attempt.not_before if is_dead else lab.now() + AGAIN_AFTER
-    with transaction.atomic():
-        if rows.update(runner="", losses=losses, not_before=not_before):
-            text = f"the worker was gone: {gate} of attempt {attempt.number} begins anew"
-            announce.tell(lab, NoticeKind.GATE_STEP, text, run=attempt.run)
-            if is_dead:
-                again = lambda: lab.queue.on(attempt.host).check(attempt.pk)  # noqa: E731
-                transaction.on_commit(again, robust=True)
-
-
-def _give_up(lab: Lab, attempt: Attempt, step: Step) -> None:
-    with transaction.atomic():
-        rows = Attempt.objects.running().filter(pk=attempt.pk, runner=attempt.runner)
-        won = rows.update(
-            state=AttemptState.ERROR,
-            step=attempts.to_json(step),
-            reason="; ".join(step.reasons),
-            ended_at=lab.now(),
-            runner="",
-        )
-        if won:
-            Run.objects.checking().filter(pk=attempt.run_id).update(gate_turn=GateTurn.DECIDED)
-            slug = attempt.run.project.slug
-            transaction.on_commit(lambda: lab.bell.look(slug), robust=True)
-
-
-def _close_if_over(lab: Lab, attempt: Attempt, judges: Judges) -> None:
-    """End what an attempt left once it or its run is over; tried again by `tend` where it fails."""
-    attempt.refresh_from_db()
-    run = Run.objects.only("outcome").get(pk=attempt.run_id)
-    if attempt.is_running and not run.outcome:
-        return
+    rows = Attempt.objects.filter(pk=attempt.pk)
     why = "its run was ended meanwhile"
-    Attempt.objects.running().filter(pk=attempt.pk).update(
-        state=AttemptState.CANCELLED, reason=why, ended_at=lab.now()
-    )
+    rows.running().update(state=AttemptState.CANCELLED, reason=why, ended_at=lab.now())
     try:
         lab.checks.end(attempt.mark)
-        for settle in judges.settle:
-            settle(lab, attempt)
+        clean_room.settle(lab, attempt)
+        review.settle(lab, attempt)
     except SeamError as error:
         text = f"What an attempt left could not be tidied up yet: {lab.mask(str(error))}."
-        Attempt.objects.filter(pk=attempt.pk).update(warning=text)
-        return
-    rows = Attempt.objects.filter(pk=attempt.pk, settled_at=None)
-    rows.update(settled_at=lab.now(), warning="", runner="")
+        rows.update(warning=text)
+        return True
+    with transaction.atomic():
+        rows.filter(settled_at=None).update(settled_at=lab.now(), warning="")
+        jobs.finish(lab, JobKind.ATTEMPT, attempt.pk)
+    return True
+
+
+def _tell_loss(lab: Lab, attempt: Attempt) -> None:
+    gate = Gate(attempt.gate).words.lower()
+    text = f"the worker was gone: {gate} of attempt {attempt.number} begins anew"
+    announce.tell(lab, NoticeKind.GATE_STEP, text, run=attempt.run)
+
+
+def _give_up(lab: Lab, attempt: Attempt, job: Job) -> None:
+    gate = Gate(attempt.gate).words.lower()
+    why = f"the worker was gone {job.losses} times in the middle of {gate}"
+    columns = _ended(lab, Step(Next.FAIL, (why,)), AttemptState.ERROR)
+    if Attempt.objects.running().filter(pk=attempt.pk).update(**columns):
+        _wake_tick(lab, attempt.run, GateTurn.DECIDED)
+
+
+HANDLER = Handler(ATTEMPTS, _read, _close_if_over, _tell_loss, _give_up)
+
+
+def request_missing_jobs(lab: Lab) -> None:
+    """Request jobs for attempts that a worker of the version before began, as it left them."""
+    has_job = Job.objects.unfinished().of(JobKind.ATTEMPT, OuterRef("pk"))
+    rows = Attempt.objects.filter(~Exists(has_job), host=lab.host, settled_at=None)
+    for one in rows:
+        with transaction.atomic():
+            job = jobs.request(lab, ATTEMPTS, one.pk, host=one.host, project=one.project_id)
+            is_taken = bool(one.runner and one.beat_at)
+            Job.objects.filter(pk=job.pk, token=0).update(
+                owner=one.runner if is_taken else "",
+                beat_at=one.beat_at if is_taken else None,
+                not_before=one.not_before,
+                losses=one.losses,
+                troubles=one.troubles,
+            )

@@ -14,7 +14,9 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from runs.core.states import AttemptState, GateTurn, NoticeKind, Outcome, RunState
 from runs.core.tick_context import TickContext
 from runs.gates import attempts, closing, reentry, rules, runner
+from runs.gates.hold import ATTEMPTS
 from runs.gates.rules import Next, Resolution, Step, Tip
+from runs.jobs import runner as jobs
 from runs.lifecycle import outcomes
 from runs.models import Attempt, Host, Run
 from runs.telemetry import log_context
@@ -78,7 +80,7 @@ def _begin(tick: TickContext, run: Run) -> None:
         made.save()
         text = f"attempt {made.number} at the gates begins"
         announce.tell(lab, NoticeKind.GATE_STEP, text, run=run)
-        transaction.on_commit(lambda: lab.queue.on(made.host).check(made.pk), robust=True)
+        jobs.request(lab, ATTEMPTS, made.pk, host=made.host, project=run.project_id)
 
 
 def _again(tick: TickContext, run: Run, step: Step) -> None:

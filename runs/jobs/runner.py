@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Self
 
 from django.db import IntegrityError, transaction
@@ -184,6 +184,10 @@ class HeldJob:
         self._update(troubles=troubles, not_before=self._lab.now() + wait)
         return wait
 
+    def wait_until(self, at: datetime) -> None:
+        """Wait with the next try, which is no trouble. Raises LostError."""
+        self._update(not_before=at)
+
     def note_progress(self) -> None:
         """Count troubles anew from here. Raises LostError."""
         if self.job.troubles:
@@ -195,10 +199,11 @@ class HeldJob:
 
     def finish(self) -> None:
         """Finish the job. Raises LostError."""
-        self._update(finished_at=self._lab.now(), owner="", beat_at=None)
+        if not self._mine().update(finished_at=self._lab.now(), owner="", beat_at=None):
+            raise LostError
 
     def _update(self, **columns: Any) -> None:
-        if not self._mine().update(**columns):
+        if not self._mine().filter(Exists(self.rows)).update(**columns):
             raise LostError
         for name, value in columns.items():
             setattr(self.job, name, value)

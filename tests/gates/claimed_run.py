@@ -20,6 +20,7 @@ from runs.validation import specs
 from runs.validation.specs import Command, Coverage, Kind, Scope, Terms
 from tests import make
 from tests.conversation.long_talk import SESSION, Claude
+from tests.gates.rooms import take_over
 from tests.real import RealWorld, git
 from tests.world import agent_homes as homes
 
@@ -143,10 +144,9 @@ class ClaimedRun:
             evidence_from=last.evidence_from if last else {},
             spec=specs.to_json(specs.effective(self.terms, Scope.PER_ISSUE)),
             mark=tokens.new_mark(),
-            runner=self.lab.process,
             began_at=self.lab.now(),
         )
-        return Hold(self.lab, attempt, lambda: False)
+        return take_over(self.lab, attempt)
 
     def judge(self, claim: Claim = Claim.DONE, rationale: str = "") -> Decision:
         """Gate 1 of the next attempt."""

@@ -15,6 +15,7 @@ from runs.issues import acts as issues
 from runs.machine import processes
 from runs.models import Attempt, CheckTerms, Notice, Review, Reviewer
 from tests import make
+from tests.gates.rooms import take_over
 from tests.real import RealWorld, git
 from trackers.base import NewPull
 from trackers.builtin import store
@@ -79,7 +80,6 @@ class Desk:
             commit=commit,
             base=base,
             mark=f"gates-of-a-test-{os.getpid()}-{self.run.pk}-{number}",
-            runner=self.lab.process,
             began_at=self.lab.now(),
         )
 
@@ -91,7 +91,7 @@ class Desk:
 
     def hold(self, is_stopping: Any = lambda: False) -> Hold:
         rows = Attempt.objects.select_related("run__project", "run__watch")
-        return Hold(self.lab, rows.get(pk=self.attempt.pk), is_stopping)
+        return take_over(self.lab, rows.get(pk=self.attempt.pk), is_stopping)
 
     def judge(self) -> Decision:
         return review.judge(self.lab, self.hold())

@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from django.db import transaction
+
 from runs.core import tokens
-from runs.core.states import Claim, RunState
-from runs.gates.hold import Hold
-from runs.models import Attempt, Run
+from runs.core.ports import Lab
+from runs.core.states import Claim, JobKind, RunState
+from runs.gates.hold import ATTEMPTS, Hold
+from runs.jobs import runner as jobs
+from runs.models import Attempt, Job, Run
 from runs.validation import specs
 from runs.validation.specs import Command, Coverage, Kind, Scope, Terms
 from tests import make
@@ -22,6 +26,16 @@ def command(name: str, *argv: str, kind: Kind = Kind.TEST, **more: Any) -> Comma
 def sh(name: str, line: str, kind: Kind = Kind.TEST, **more: Any) -> Command:
     """A command that a shell reads, as a person writes it for labsite."""
     return Command(name, ("sh", "-c", line), kind, **more)
+
+
+def take_over(lab: Lab, attempt: Attempt, is_stopping: Any = lambda: False) -> Hold:
+    """Request the job of an attempt and claim it, also from whoever has it."""
+    with transaction.atomic():
+        job = jobs.request(lab, ATTEMPTS, attempt.pk, host=attempt.host)
+    Job.objects.filter(pk=job.pk).update(owner="", beat_at=None)
+    claimed = jobs.claim(lab, JobKind.ATTEMPT, attempt.pk)
+    assert claimed is not None
+    return Hold(lab, attempt, claimed, is_stopping)
 
 
 class Claimed:
@@ -75,8 +89,7 @@ class Claimed:
             base=self.base,
             spec={**spec, "keep_worktrees": keep},
             mark=tokens.new_mark(),
-            runner=self.lab.process,
             began_at=self.lab.now(),
             **fields,
         )
-        return Hold(self.lab, attempt, lambda: False)
+        return take_over(self.lab, attempt)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from runs.core.states import CompletionPolicy, Gate, JobKind, Outcome, ValidationState
+from runs.core.states import CompletionPolicy, Gate, Outcome, ValidationState
 from runs.gates import closing
 from runs.kept import removal, teardown_rules
 from runs.models import Attempt, CheckRun, CheckTerms, Job, Project, Run, Validation
@@ -58,24 +58,18 @@ def test_a_clock_that_is_set_moves_what_the_gates_count(world, run):
     chain.is_done(world, run)
     look(world)
     now, soon = world.clock.now, world.clock.now + timedelta(seconds=30)
-    Attempt.objects.update(not_before=soon, beat_at=now)
     Run.objects.update(gate_told_at=now, tracker_retry_at=soon)
     CheckRun.objects.create(run=run, host=world.lab.host, mark="m", asked_at=now)
-    Job.objects.create(
-        **{"kind": JobKind.CHECK_RUN, "subject": 1, "host": world.lab.host, "owner": "boot:2:2"},
-        **{"requested_at": now, "beat_at": now, "not_before": soon, "deadline": soon},
-    )
+    Job.objects.update(owner="boot:2:2", beat_at=now, not_before=soon, deadline=soon)
     run.refresh_from_db()
     used = run.age(now)
     moved = timedelta(hours=8)
     world.clock.jump(hours=8)
     look(world)
     run.refresh_from_db()
-    attempt, check = Attempt.objects.get(), CheckRun.objects.get()
     assert run.age(now + moved) == used
     assert (run.gate_told_at, run.tracker_retry_at) == (now + moved, soon + moved)
-    assert (attempt.not_before, attempt.beat_at) == (soon + moved, now + moved)
-    assert check.asked_at == now + moved
+    assert CheckRun.objects.get().asked_at == now + moved
     job = Job.objects.get()
     assert (job.beat_at, job.not_before, job.deadline) == (
         now + moved,

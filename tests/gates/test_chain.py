@@ -29,11 +29,22 @@ from runs.core.states import (
 )
 from runs.forges.mirror_rules import FOLLOW_UP
 from runs.gates import closing, rules, runner
-from runs.gates.hold import Hold, Lost
+from runs.gates.hold import Hold
 from runs.gates.rules import Decision, Resolution
-from runs.gates.runner import Judges
+from runs.jobs.recovery import recover_jobs
+from runs.jobs.runner import LostError
 from runs.lifecycle import checking, launch, outcomes, stop
-from runs.models import AgentProfile, Attempt, CheckTerms, Notice, Project, Review, Run, Validation
+from runs.models import (
+    AgentProfile,
+    Attempt,
+    CheckTerms,
+    Job,
+    Notice,
+    Project,
+    Review,
+    Run,
+    Validation,
+)
 from runs.reviewers import rules as review_rules
 from runs.validation.specs import Switch
 from tests import make
@@ -118,7 +129,13 @@ def checked(world: World, run: Run, judges: dict[Gate, Judge] | None = None) -> 
 
 def carry_out(world: World, attempt: Attempt, judges: dict[Gate, Judge]) -> None:
     """The worker takes an attempt through its gates."""
-    runner.carry_out(world.lab, attempt.pk, judges=Judges({**PASSING, **judges}))
+    runner.carry_out(world.lab, attempt.pk, judges={**PASSING, **judges})
+
+
+def recover(world: World) -> Job:
+    """The job of the one attempt, after a look at what nobody works on."""
+    recover_jobs(world.lab, [runner.HANDLER])
+    return Job.objects.get()
 
 
 def is_done(world: World, run: Run) -> None:
@@ -282,14 +299,24 @@ def test_stop_works_at_once_while_checking(world, run):
 
     def stopped(lab: object, hold: Hold) -> Decision:
         stop.stop(world.lab, Run.objects.get(pk=run.pk), "anna")
-        assert not hold.goes_on()
-        raise Lost
+        assert not hold.is_held()
+        raise LostError
 
     carry_out(world, attempt, {Gate.CLEAN_ROOM: stopped})
     run.refresh_from_db()
     attempt.refresh_from_db()
     assert (run.outcome, attempt.state) == (Outcome.STOPPED, AttemptState.CANCELLED)
     assert attempt.settled_at is not None
+
+
+def test_a_run_that_is_stopped_before_its_attempt_begins_is_asked_nothing(world, run):
+    is_done(world, run)
+    look(world)
+    stop.stop(world.lab, Run.objects.get(pk=run.pk), "anna")
+    runner.carry_out(world.lab, Attempt.objects.get().pk, judges={})
+    attempt = Attempt.objects.get()
+    assert (attempt.state, attempt.decisions) == (AttemptState.CANCELLED, [])
+    assert attempt.settled_at is not None and Job.objects.get().finished_at is not None
 
 
 @pytest.mark.row("MALA-V-34", "MALA-V-92", "MALA-W-26", level="contract")
@@ -324,12 +351,9 @@ def test_a_worker_that_dies_goes_on_at_the_same_attempt_and_says_so(world, run):
 
     with pytest.raises(Killed):
         carry_out(world, attempt, {Gate.CLEAN_ROOM: dies})
-    attempt.refresh_from_db()
-    assert (attempt.state, attempt.runner) == (AttemptState.RUNNING, world.lab.process)
-    world.dead_processes.add(attempt.runner)
-    runner.tend(world.lab, Judges(PASSING))
-    attempt.refresh_from_db()
-    assert attempt.runner == ""
+    assert Job.objects.get().owner == world.lab.process
+    world.dead_processes.add(world.lab.process)
+    assert recover(world).owner == ""
     assert "the worker was gone: clean room of attempt 1 begins anew" in told(NoticeKind.GATE_STEP)
     asked = []
 
@@ -344,27 +368,42 @@ def test_a_worker_that_dies_goes_on_at_the_same_attempt_and_says_so(world, run):
 
 
 @pytest.mark.row("MALA-V-99", level="contract")
-def test_whoever_was_silent_and_lives_has_time_to_leave_before_another_begins(world, run):
-    """It removes the clean worktree when it sees that the attempt is not its own any more."""
+def test_whoever_was_silent_and_lives_stores_nothing_once_another_goes_on(world, run):
+    """It has time to leave first: it removes the clean worktree when it sees that it lost the attempt."""
     is_done(world, run)
     look(world)
     attempt = Attempt.objects.get(run=run)
-    Attempt.objects.update(runner=world.lab.process, beat_at=world.clock.now)
-    world.clock.forward(minutes=11)
-    before = list(world.queue.attempts)
-    runner.tend(world.lab, Judges(PASSING))
-    attempt.refresh_from_db()
-    assert (attempt.runner, attempt.losses) == ("", 1)
-    runner.tend(world.lab, Judges(PASSING))
-    carry_out(world, attempt, {})
-    attempt.refresh_from_db()
-    assert (world.queue.attempts, attempt.state) == (before, AttemptState.RUNNING)
-    world.clock.forward(seconds=31)
-    runner.tend(world.lab, Judges(PASSING))
-    assert world.queue.attempts == [*before, attempt.pk]
-    carry_out(world, attempt, {})
+    other = replace(world.lab, process="boot:2:2")
+
+    def silent(lab: object, hold: Hold) -> Decision:
+        runner.carry_out(other, attempt.pk, judges={})  # it is ours still
+        world.clock.forward(minutes=11)
+        assert recover(world).losses == 1
+        runner.carry_out(other, attempt.pk, judges={})
+        world.clock.forward(seconds=31)
+        runner.carry_out(other, attempt.pk, judges=PASSING)
+        assert not hold.is_held()
+        return Decision(Gate.CLEAN_ROOM, False, ("it is too late",))
+
+    carry_out(world, attempt, {Gate.CLEAN_ROOM: silent})
     attempt.refresh_from_db()
     assert attempt.state == AttemptState.PASSED
+    assert [one["passed"] for one in attempt.decisions] == [True, True, True]
+    assert not told(NoticeKind.GATE_FAILED)
+
+
+def test_a_gate_in_which_three_workers_die_is_a_mistake_of_ours(world, run):
+    is_done(world, run)
+    look(world)
+    Job.objects.update(owner="boot:1:1", beat_at=world.clock.now, losses=2)
+    world.dead_processes.add("boot:1:1")
+    recover(world)
+    assert recover(world).finished_at is not None
+    look(world)
+    run.refresh_from_db()
+    assert (run.outcome, run.note_asked_at) == (Outcome.FAILED, None)
+    assert run.reason == "gates: the worker was gone 3 times in the middle of evidence"
+    assert Attempt.objects.get().settled_at is not None
 
 
 class Away:
@@ -404,15 +443,15 @@ def test_a_database_that_is_away_at_the_end_of_a_step_loses_nothing(
         return made
 
     with connection.execute_wrapper(away):
-        runner.carry_out(away.lab, attempt.pk, judges=Judges({**PASSING, gate: loses}))
-    attempt.refresh_from_db()
-    assert (attempt.runner, attempt.losses) == ("", 0)  # given back
+        runner.carry_out(away.lab, attempt.pk, judges={**PASSING, gate: loses})
+    job = Job.objects.get()
+    assert (job.owner, job.losses) == ("", 0)  # given back
     if again:
         text = (
             f"the database did not answer in the middle of {gate.words.lower()}, which begins anew"
         )
         assert told(NoticeKind.GATE_STEP)[-1] == f"attempt 1 is tried again in 0 s: {text}"
-        runner.tend(world.lab, Judges(PASSING))
+        recover(world)
         assert world.queue.attempts[-1] == attempt.pk
         carry_out(world, attempt, {gate: loses})
     look(world)
@@ -436,8 +475,7 @@ def test_a_database_that_is_away_when_an_attempt_is_taken_leaves_it_free(world, 
 
     with connection.execute_wrapper(Taken(world)), pytest.raises(OperationalError):
         carry_out(world, attempt, {})
-    attempt.refresh_from_db()
-    assert (attempt.state, attempt.runner) == (AttemptState.RUNNING, "")
+    assert Job.objects.get().owner == ""
     assert checked(world, run).state == AttemptState.PASSED
 
 
@@ -468,8 +506,8 @@ def test_what_the_machine_could_not_tell_is_asked_again_and_costs_no_attempt(wor
         raise SeamError("git hung")
 
     carry_out(world, attempt, {Gate.CLEAN_ROOM: silent})
-    attempt.refresh_from_db()
-    assert (attempt.state, attempt.runner, attempt.troubles) == (AttemptState.RUNNING, "", 1)
+    job = Job.objects.get()
+    assert (job.finished_at, job.owner, job.troubles) == (None, "", 1)
     assert told(NoticeKind.GATE_STEP)[-1] == "attempt 1 is tried again in 30 s: git hung"
     carry_out(world, attempt, {})
     assert Attempt.objects.get().state == AttemptState.RUNNING  # not before its time

@@ -22,7 +22,7 @@ from runs.core.states import (
 )
 from runs.forges import mirror
 from runs.gate_pages import check_pages
-from runs.models import Attempt, CheckRun, Notice, Project, Run, Validation
+from runs.models import Attempt, CheckRun, Job, Notice, Project, Run, Validation
 from runs.timeline import announce
 from runs.web import fragments
 from tests import make
@@ -117,6 +117,18 @@ def test_gates_that_were_skipped_say_so_and_the_resolution_has_its_rationale(
     assert "Clean room skipped the issue needs no commit" in chain
     assert "Review skipped" in chain
     assert "Resolution no change already fixed by 4f2c9e1" in words(html)
+
+
+def test_how_often_it_was_tried_is_what_its_job_says_or_before_jobs_its_row(
+    anna: Client, project: Project
+) -> None:
+    run = make.a_run(project, outcome=Outcome.STOPPED)
+    job = {"kind": "attempt", "host": "local", "requested_at": START, "finished_at": START}
+    for number in (1, 2):
+        row = attempts.an_attempt(run, number, state=AttemptState.PASSED, losses=1, troubles=2)
+    Job.objects.create(subject=row.pk, losses=3, troubles=4, **job)
+    assert "Retries 2 × Worker restarts 1 ×" in words(shown(anna, run, "?attempt=1"))
+    assert "Retries 4 × Worker restarts 3 ×" in words(shown(anna, run))
 
 
 def test_a_command_that_was_stopped_in_its_middle_has_not_failed(

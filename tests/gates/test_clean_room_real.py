@@ -18,15 +18,15 @@ from django.db import connections
 from runs.core.ports import SeamError
 from runs.core.states import AttemptState, Gate
 from runs.gates import clean_room
-from runs.gates import hold as holds
 from runs.gates.hold import Hold
 from runs.gates.rules import Decision
+from runs.jobs.runner import LostError
 from runs.machine import processes
-from runs.models import Attempt, Notice, Run
+from runs.models import Attempt, Job, Notice, Run
 from runs.validation import command_runner, specs
 from runs.validation.rooms import NoWorktree
 from runs.validation.specs import Command, Coverage, Kind, WorktreePlan
-from tests.gates.rooms import Claimed, command, sh
+from tests.gates.rooms import Claimed, command, sh, take_over
 from tests.house.product import is_gone
 from tests.patience import PATIENCE
 from tests.real import RealWorld, git
@@ -503,18 +503,18 @@ def test_who_waits_for_the_mutex_is_asked_whether_to_go_on(real: RealWorld) -> N
     second = claimed.hold("8")
     two = in_a_thread(judge_until_lost, real, second)
     real.until(lambda: bool(Attempt.objects.get(pk=second.attempt.pk).results))
-    Attempt.objects.filter(pk=second.attempt.pk).update(losses=1)
+    Job.objects.filter(pk=second.job.pk).update(owner="", beat_at=None)
     two.join(PATIENCE)
     assert not two.is_alive()
     assert one.is_alive()
-    Attempt.objects.filter(pk=first.attempt.pk).update(losses=1)
+    Job.objects.filter(pk=first.job.pk).update(owner="", beat_at=None)
     one.join(PATIENCE)
     assert processes.marked(first.attempt.mark) == []
     assert rooms(real) == []
 
 
 def judge_until_lost(real: RealWorld, hold: Hold) -> None:
-    with pytest.raises(holds.Lost):
+    with pytest.raises(LostError):
         clean_room.judge(real.lab, hold)
 
 
@@ -640,7 +640,7 @@ def test_a_worker_that_was_killed_is_gone_on_with_from_the_first_command(
     assert kept.state == AttemptState.RUNNING
     assert [one["is_running"] for one in kept.results] == [False, True]
     assert len(processes.marked(kept.mark)) > 0
-    again = Hold(real.lab, Attempt.objects.select_related("run", "project").get(), lambda: False)
+    again = take_over(real.lab, Attempt.objects.select_related("run", "project").get())
     assert clean_room.judge(real.lab, again).passed
     assert [one["status"] for one in Attempt.objects.get().results] == [0, 0]
     assert processes.marked(kept.mark) == []

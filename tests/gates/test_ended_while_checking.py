@@ -11,13 +11,12 @@ from django.db import connections
 
 from runs import tick
 from runs.core.states import AttemptState, CompletionPolicy, Gate, Outcome, RunState
-from runs.gates import clean_room, review, runner
+from runs.gates import clean_room, runner
 from runs.gates.hold import Hold
 from runs.gates.rules import Decision, Resolution
-from runs.gates.runner import Judges
 from runs.lifecycle import stop
 from runs.machine import processes
-from runs.models import Attempt, CheckCommand, CheckTerms, Run
+from runs.models import Attempt, CheckCommand, CheckTerms, Job, Run
 from runs.validation.specs import Kind, Switch
 from runs.watch import acts as watches
 from runs.watch.session import Terms
@@ -72,16 +71,9 @@ class Checking:
         self.real.work()
 
     def _work(self) -> None:
-        judges = {
-            Gate.EVIDENCE: self._proves,
-            Gate.CLEAN_ROOM: clean_room.judge,
-            Gate.REVIEW: review.judge,
-        }
+        judges = {**runner.JUDGES, Gate.EVIDENCE: self._proves}
         try:
-            attempt = self.real.queue.attempts.pop()
-            runner.carry_out(
-                self.real.lab, attempt, judges=Judges(judges, (clean_room.settle, review.settle))
-            )
+            runner.carry_out(self.real.lab, self.real.queue.attempts.pop(), judges=judges)
         finally:
             connections.close_all()
 
@@ -138,8 +130,9 @@ def test_a_run_that_is_ended_while_its_clean_room_works_ends_at_once_and_leaves_
     repo = run.project.repo(real.paths)
     assert "clean-rooms" not in git(repo, "worktree", "list")
     attempt = checking.attempt
-    assert (attempt.state, attempt.runner) == (AttemptState.CANCELLED, "")
-    assert attempt.settled_at is not None
+    job = Job.objects.get()
+    assert (attempt.state, job.owner) == (AttemptState.CANCELLED, "")
+    assert attempt.settled_at is not None and job.finished_at is not None
     checking.look()
     assert real.session_names() == []
     # The work is kept where it was.

@@ -12,8 +12,8 @@ import pytest
 from runs.core.ports import SeamError
 from runs.core.states import AgentMode, Claim, NoticeKind, OutputKind
 from runs.gates import evidence
-from runs.gates.hold import Lost
-from runs.models import Attempt, Notice, Run
+from runs.jobs.runner import LostError
+from runs.models import Attempt, Job, Notice, Run
 from runs.validation.specs import Command, Kind
 from tests.conversation import long_talk
 from tests.gates.claimed_run import CHECK, ClaimedRun
@@ -513,8 +513,8 @@ def test_an_attempt_that_is_not_ours_is_left_alone(done):
     done.commit()
     done.record(done.ran())
     hold = done.hold()
-    Attempt.objects.update(runner="somebody else")
-    with pytest.raises(Lost):
+    Job.objects.update(owner="somebody else")
+    with pytest.raises(LostError):
         evidence.judge(done.lab, hold)
     assert done.attempt.evidence == []
 

@@ -22,8 +22,8 @@ from runs.accounts import hold_rules
 from runs.core.ports import SeamError
 from runs.core.states import Gate
 from runs.gates import review, review_publishing
-from runs.gates.hold import Lost
 from runs.gates.rules import Decision
+from runs.jobs.runner import LostError
 from runs.machine import processes
 from runs.models import Attempt, CheckTerms, Review, Reviewer, Run, Settings, WatchSession
 from runs.pulls import acts as pulls
@@ -491,7 +491,7 @@ def test_who_loses_the_attempt_leaves_nothing_behind(desk: Desk) -> None:
 
     thread = threading.Thread(target=watch)
     thread.start()
-    with pytest.raises(Lost):
+    with pytest.raises(LostError):
         review.judge(desk.lab, desk.hold(stopping.is_set))
     thread.join()
     assert not desk.reviews()
@@ -600,7 +600,7 @@ def test_what_was_used_before_it_was_cut_short_counts_too(desk: Desk, how: str) 
         os.kill(worker, signal.SIGKILL)
         os.waitpid(worker, 0)
     else:
-        with pytest.raises(Lost):
+        with pytest.raises(LostError):
             review.judge(desk.lab, desk.hold(is_asked_again))
     assert desk.judge().passed
     assert desk.reviews()["own"].used == Used(2014, Decimal("0.5"))

@@ -14,8 +14,7 @@ from runs.core.states import AttemptState, Gate, NoticeKind
 from runs.gate_pages import check_words
 from runs.gates import review, runner
 from runs.gates.hold import PostponedError
-from runs.gates.runner import Judges
-from runs.models import AgentProfile, Attempt, CheckTerms, Notice, Reviewer
+from runs.models import AgentProfile, Attempt, CheckTerms, Job, Notice, Reviewer
 from tests import make
 from tests.gates.review_desk import OK, Desk
 from tests.gates.test_review import TELLS
@@ -126,12 +125,14 @@ def test_the_attempt_waits_with_a_sentence_and_costs_nothing(desk: Desk) -> None
         {"gate": one, "passed": True, "reasons": [], "is_retryable": True, "is_skipped": False}
         for one in (Gate.EVIDENCE, Gate.CLEAN_ROOM)
     ]
-    Attempt.objects.update(runner="", decisions=decisions)
-    runner.carry_out(desk.lab, desk.attempt.pk, judges=Judges({Gate.REVIEW: waits}))
-    row = Attempt.objects.get()
-    assert (row.state, row.runner, row.troubles) == (AttemptState.RUNNING, "", 0)
-    assert row.not_before is not None
-    assert timedelta(minutes=9) < row.not_before - desk.lab.now() <= runner.LONGEST_WAIT
+    Attempt.objects.update(decisions=decisions)
+    desk.hold().release()
+    runner.carry_out(desk.lab, desk.attempt.pk, judges={Gate.REVIEW: waits})
+    job = Job.objects.get()
+    state = Attempt.objects.get().state
+    assert (state, job.owner, job.troubles) == (AttemptState.RUNNING, "", 0)
+    assert job.not_before is not None
+    assert timedelta(minutes=9) < job.not_before - desk.lab.now() <= timedelta(minutes=10)
     assert desk.told() == ["attempt 1 waits: not reviewed yet: soon"]
 
 

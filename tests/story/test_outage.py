@@ -59,10 +59,11 @@ ASK = "from runs.wiring import lab; from runs.models import Project; from runs.d
 CLOSED = "from runs.models import Run; print(bool(Run.objects.get().closed_at))"
 TOLD = "from runs.models import Notice; print('\\n'.join(Notice.objects.order_by('pk').values_list('text', flat=True)))"
 ENDED = """
-from runs.models import Attempt, Run
+from runs.models import Attempt, Job, Run
 run, attempt = Run.objects.get(), Attempt.objects.get()
+job = Job.objects.get(kind='attempt')
 said = [one['gate'] for one in attempt.decisions]
-print(run.outcome, run.attempts, attempt.state, attempt.losses, repr(attempt.runner), *said)
+print(run.outcome, run.attempts, attempt.state, job.losses, repr(job.owner), *said)
 """
 
 
