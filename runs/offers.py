@@ -117,7 +117,7 @@ def _tend(host: str, now: datetime) -> Q:
         ManualSession.objects.filter(host=host, settled_at=None),
         Validation.objects.filter(host=host, settled_at=None),
         Attempt.objects.filter(host=host, settled_at=None),
-        closing.waiting(host, now),
+        closing.find_due_updates(host, now),
         Job.objects.unfinished().filter(host=host),
         logins.waiting(),
         logins.logged_out(now),

@@ -134,7 +134,7 @@ def tend() -> None:
         silence.tell(lab())
     manual.watch(lab())
     validation_acts.tend(lab())
-    gates_closing.tend(lab())
+    gates_closing.update_trackers(lab())
     gates_runner.request_missing_jobs(lab())
     recovery.recover_jobs(lab(), JOB_HANDLERS)
     logins.sweep(lab())

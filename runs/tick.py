@@ -184,7 +184,7 @@ def _judge(tick: TickContext, runs: Sequence[Run], report: Report) -> None:
     if sightings is not None:
         _each(tick, [run for run in runs if not run.is_active], report, _settle_ended)
     ended = judge.judge(tick, active)
-    ended += gates_stepper.look(tick, active)
+    ended += gates_stepper.advance_runs(tick, active)
     report.ended = len(ended)
     _each(tick, ended, report, _settle)
     resting = [run for run in active if run.is_held and run.session in (sightings or {})]

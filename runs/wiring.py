@@ -57,11 +57,11 @@ EFFECTS = Effects(
     run_ended=(
         issue_tasks.ended,
         watch_acts.run_ended,
-        gates_closing.run_ended,
+        gates_closing.request_follow_up_mark,
         loop_beginning.ended,
         red_checks.watch_delivery,
     ),
-    validation_ended=(watch_acts.validation_ended, gates_closing.validation_ended),
+    validation_ended=(watch_acts.validation_ended, gates_closing.request_proven_closings),
     project_changed=(watch_acts.project_changed,),
     issue_taken=(issue_of_loop.taken,),
     push_offers=phone_acts.offers,

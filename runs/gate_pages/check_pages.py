@@ -228,7 +228,7 @@ def line(run: Run) -> Line | None:
         return None
     reason = f": {row.reason}" if row.reason else ""
     tone, state = check_words.attempt_tone(row), check_words.attempt(row)
-    closing = check_words.closing(run, levels.of([run]).get(run.pk))
+    closing = check_words.closing(run, levels.read_levels([run]).get(run.pk))
     return Line(tone, state, f"Attempt {row.number}{reason}", closing)
 
 
@@ -245,7 +245,7 @@ def of(lab: Lab, run: Run, number: int | None = None) -> dict[str, Any]:
     if number is not None and chosen is None:
         raise Http404("This run has no such attempt.")
     cards = [_card(run, row, is_shown=row is chosen) for row in rows]
-    stands = levels.of([run]).get(run.pk)
+    stands = levels.read_levels([run]).get(run.pk)
     return {
         "run": run,
         "beside": cards[:BESIDE],

@@ -55,7 +55,7 @@ def prove(request: HttpRequest, run_id: int) -> HttpResponse:
     back = reverse("runs:run-checks", args=[run_id])
     try:
         levels.prove(wiring.lab(), run, username(request))
-    except levels.ProveRefused as refused:
+    except levels.ProveRefusedError as refused:
         return answers.failed(request, refused.text, status_of(refused), back)
     text = f"The run level of issue {run.issue_key} has begun. Its issue is closed when it passes."
     return answers.done(request, _regions(request, run_id), back, text)
@@ -87,7 +87,7 @@ def _answered(
     commit = request.POST.get("commit", "")[:64]
     try:
         give(wiring.lab(), run, number, commit, by=username(request))
-    except acceptance.AcceptanceRefused as refused:
+    except acceptance.AcceptanceRefusedError as refused:
         status = 422 if refused.fields else 409
         return answers.failed(request, refused.text, status, back, "warning")
     return answers.done(request, _regions(request, run_id), back, said)
@@ -101,7 +101,7 @@ def prove_all(request: HttpRequest, project_id: int) -> HttpResponse:
     back = reverse("runs:needs")
     try:
         count = levels.prove_all(wiring.lab(), project, username(request))
-    except levels.ProveRefused as refused:
+    except levels.ProveRefusedError as refused:
         return answers.failed(request, refused.text, status_of(refused), back)
     text = "No accepted work of this project waits without a run level."
     if count:

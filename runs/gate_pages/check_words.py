@@ -45,7 +45,9 @@ def review(row: Review) -> str:
 def attempt(row: Attempt) -> str:
     """How an attempt stands; one that passed without a review says so in place of it."""
     unreviewed = (
-        rules.find_unreviewed(attempts.decisions(row)) if row.state == AttemptState.PASSED else None
+        rules.find_unreviewed(attempts.read_decisions(row))
+        if row.state == AttemptState.PASSED
+        else None
     )
     return f"passed, {unreviewed.words}" if unreviewed else row.state
 
@@ -113,6 +115,6 @@ def closing(run: Run, level: Level | None = None) -> Closing | None:
         return Closing("info", "closing the issue", run.close_asked_at)
     if level is not None and level.standing.needs_somebody:
         return Closing("warn", "issue stays open")
-    if levels.waits(run):
+    if levels.is_waiting(run):
         return Closing("", "issue waits for the run level")
     return None

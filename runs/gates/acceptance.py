@@ -24,7 +24,7 @@ NOT_ASKED = (
 )
 
 
-class AcceptanceRefused(ActRefused):
+class AcceptanceRefusedError(ActRefused):
     """The answer was not taken; the text says why."""
 
 
@@ -33,7 +33,7 @@ def find_asking(run: Run) -> Attempt | None:
     if run.outcome or not run.is_checking or run.gate_turn != GateTurn.ASKING:
         return None
     newest = Attempt.objects.filter(run=run).order_by("-number").first()
-    return newest if newest is not None and attempts.step_of(newest).next is Next.ASK else None
+    return newest if newest is not None and attempts.read_step(newest).next is Next.ASK else None
 
 
 def accept(lab: Lab, run: Run, number: int, commit: str, by: str) -> None:
@@ -44,12 +44,12 @@ def accept(lab: Lab, run: Run, number: int, commit: str, by: str) -> None:
         commit: its commit, in full.
         by: the name of the person.
 
-    Raises AcceptanceRefused.
+    Raises AcceptanceRefusedError.
     """
     with transaction.atomic():
         attempt = _take(run, number, commit)
         why = f"{by} looked at the changes to the checks"
-        step = attempts.to_json(Step(Next.ACCEPT, (why,)))
+        step = attempts.serialize_step(Step(Next.ACCEPT, (why,)))
         Attempt.objects.filter(pk=attempt.pk).update(step=step)
         text = f"attempt {number} was accepted on commit {commit[:7]}"
         announce.tell(lab, NoticeKind.GATE_PASSED, text, run=run, by=by)
@@ -59,12 +59,12 @@ def accept(lab: Lab, run: Run, number: int, commit: str, by: str) -> None:
 def send_back(lab: Lab, run: Run, number: int, commit: str, text: str, by: str) -> None:
     """Have an attempt mended by its agent, as after a review that did not agree.
 
-    Raises AcceptanceRefused; its `fields` name `text` where that is missing or too long.
+    Raises AcceptanceRefusedError; its `fields` name `text` where that is missing or too long.
     """
     said = writing.clean(text).strip()
     if not said or len(said) > MOST_CHARACTERS:
         why = f"Write what has to change, in at most {MOST_CHARACTERS} characters."
-        raise AcceptanceRefused(why, code="text", fields={"text": why})
+        raise AcceptanceRefusedError(why, code="text", fields={"text": why})
     with transaction.atomic():
         attempt = _take(run, number, commit)
         reason = f"{by} looked at it: {said}"
@@ -76,7 +76,7 @@ def send_back(lab: Lab, run: Run, number: int, commit: str, text: str, by: str) 
         Attempt.objects.filter(pk=attempt.pk).update(
             decisions=kept,
             state=AttemptState.FAILED,
-            step=attempts.to_json(step),
+            step=attempts.serialize_step(step),
             reason="; ".join(step.reasons)[: rules.REASON_CHARACTERS],
         )
         told = f"attempt {number} was sent back: {writing.one_line(said, 300)}"
@@ -85,19 +85,19 @@ def send_back(lab: Lab, run: Run, number: int, commit: str, text: str, by: str) 
 
 
 def _take(run: Run, number: int, commit: str) -> Attempt:
-    """Take the run out of *asking*, which one of several does. Raises AcceptanceRefused."""
+    """Take the run out of *asking*, which one of several does. Raises AcceptanceRefusedError."""
     rows = Run.objects.checking().filter(pk=run.pk, gate_turn=GateTurn.ASKING, outcome="")
     attempt = Attempt.objects.filter(run=run).order_by("-number").first()
     is_it = attempt is not None and (attempt.number, attempt.commit) == (number, commit)
     if attempt is None or not is_it or not rows.update(gate_turn=GateTurn.DECIDED):
-        raise AcceptanceRefused(NOT_ASKED, code="not_asked")
+        raise AcceptanceRefusedError(NOT_ASKED, code="not_asked")
     return attempt
 
 
 def _decide(lab: Lab, run: Run, attempt: Attempt, made: Decision) -> Step:
-    """Tell the agent, or give up, by the rule of a review that failed. Raises AcceptanceRefused."""
+    """Tell the agent, or give up, by the rule of a review that failed. Raises AcceptanceRefusedError."""
     earlier = Attempt.objects.filter(run=run, number__lt=attempt.number)
-    gates, reviews = attempts.failures(list(earlier.exclude(state=AttemptState.ERROR)))
+    gates, reviews = attempts.count_failures(list(earlier.exclude(state=AttemptState.ERROR)))
     resolution = attempt.resolution or Resolution.SUCCESS
     facts = AttemptFacts(
         claim=Claim.DONE if resolution == Resolution.SUCCESS else Claim(resolution),
@@ -111,7 +111,7 @@ def _decide(lab: Lab, run: Run, attempt: Attempt, made: Decision) -> Step:
     step = rules.next_step(facts)
     if step.next is Next.WAIT:
         why = "Whether its agent still has a session could not be told. Nothing was changed. Try again."
-        raise AcceptanceRefused(why, code="unknown")
+        raise AcceptanceRefusedError(why, code="unknown")
     return step
 
 

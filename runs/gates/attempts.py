@@ -19,8 +19,8 @@ from runs.validation.spec_models import limits_of, terms_of
 from runs.validation.specs import Scope, Switch
 
 
-def new(lab: Lab, run: Run) -> Attempt:
-    """The next attempt of a run, not stored yet; what it is about is fixed by the evidence gate."""
+def make_attempt(lab: Lab, run: Run) -> Attempt:
+    """Return the next attempt of a run, not stored yet; what it is about is fixed by the evidence gate."""
     before = Attempt.objects.filter(run=run).order_by("-number").first()
     terms = terms_of(run.project, run.watch.switches if run.watch is not None else None)
     spec = specs.to_json(specs.effective(terms, Scope.PER_ISSUE))
@@ -49,18 +49,18 @@ def new(lab: Lab, run: Run) -> Attempt:
     )
 
 
-def off(attempt: Attempt) -> set[Gate]:
-    """The gates that were turned off when an attempt began."""
+def list_gates_off(attempt: Attempt) -> set[Gate]:
+    """Return the gates that were turned off when an attempt began."""
     return {Gate.REVIEW} if Switch.REVIEW in attempt.spec.get("off", ()) else set()
 
 
-def decisions(attempt: Attempt) -> tuple[Decision, ...]:
-    """What the gates said in an attempt, in their order."""
+def read_decisions(attempt: Attempt) -> tuple[Decision, ...]:
+    """Return what the gates said in an attempt, in their order."""
     return tuple(rules.decision(one) for one in attempt.decisions)
 
 
-def rounds(run: Run) -> list[Round]:
-    """What each review of a run found, the oldest first. One query."""
+def read_rounds(run: Run) -> list[Round]:
+    """Return what each review of a run found, the oldest first. One query."""
     rows = Review.objects.filter(attempt__run=run, state=ReviewState.FAILED)
     found: dict[int, list[Finding]] = {}
     for number, stored in rows.order_by("attempt__number", "pk").values_list(
@@ -72,7 +72,7 @@ def rounds(run: Run) -> list[Round]:
 
 def describe_unreviewed(attempt: Attempt) -> str:
     """What has to stand behind "passed" where nobody reviewed the work, or not all of it."""
-    words = rules.find_unreviewed(decisions(attempt)).words
+    words = rules.find_unreviewed(read_decisions(attempt)).words
     return f", {words}" if words else ""
 
 
@@ -85,18 +85,18 @@ def find_person_reason(attempt: Attempt) -> str:
     return f"it changes {count} of the checks that are to prove it"
 
 
-def failures(attempts: Sequence[Attempt]) -> tuple[int, int]:
-    """How many of these attempts failed at a gate, and how many at the review."""
-    made = [rules.is_gate_failure(decisions(one)) for one in attempts]
+def count_failures(attempts: Sequence[Attempt]) -> tuple[int, int]:
+    """Return how many of these attempts failed at a gate, and how many at the review."""
+    made = [rules.is_gate_failure(read_decisions(one)) for one in attempts]
     return sum(made), len(made) - sum(made)
 
 
-def step_of(attempt: Attempt) -> Step:
-    """What an ended attempt came to, as it was stored with it."""
+def read_step(attempt: Attempt) -> Step:
+    """Return what an ended attempt came to, as it was stored with it."""
     stored = attempt.step
     return Step(Next(stored.get("next", Next.FAIL)), tuple(stored.get("reasons", ())))
 
 
-def to_json(step: Step) -> dict[str, object]:
-    """As `step_of` reads it."""
+def serialize_step(step: Step) -> dict[str, object]:
+    """Return a step as `read_step` reads it."""
     return {"next": step.next.value, "reasons": list(step.reasons)}

@@ -27,7 +27,7 @@ _PART = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}", re.ASCII)
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[^\S\n]+$", re.M)
 
 
-class UnfitPlace(ValueError):
+class UnfitPlaceError(ValueError):
     """A worktree's path cannot be made of this; says why."""
 
 
@@ -42,8 +42,8 @@ def judge(lab: Lab, hold: Hold) -> Decision:
     if lacking and _changes_code(attempt):
         return _refused(f"the project's checks cannot prove changed code: {' '.join(lacking)}")
     try:
-        path = place(lab.paths.clean_rooms, attempt.run_id, hold.run.issue_key, attempt.number)
-    except UnfitPlace as error:
+        path = build_path(lab.paths.clean_rooms, attempt.run_id, hold.run.issue_key, attempt.number)
+    except UnfitPlaceError as error:
         return _refused(f"no clean worktree can be made for this issue: {error}")
     if attempt.results:
         _say_again(lab, hold)
@@ -68,7 +68,7 @@ def judge(lab: Lab, hold: Hold) -> Decision:
         return _refused(f"the clean worktree could not be made: {error}")
     proven = {"results": found.results, "coverage": found.coverage, "artifacts": found.artifacts}
     hold.persist(lambda: hold.store(**proven))
-    return Decision(Gate.CLEAN_ROOM, found.passed, reasons(found))
+    return Decision(Gate.CLEAN_ROOM, found.passed, describe_failure(found))
 
 
 def _changes_code(attempt: Attempt) -> bool:
@@ -76,7 +76,7 @@ def _changes_code(attempt: Attempt) -> bool:
     return any(one.get("label") == FileKind.CODE.value for one in files)
 
 
-def settle(lab: Lab, attempt: Attempt) -> None:
+def remove_worktree(lab: Lab, attempt: Attempt) -> None:
     """Remove the worktree that a predecessor of an ended attempt left; idempotent.
 
     One that is kept because it failed stays. Raises SeamError when something is left.
@@ -84,33 +84,35 @@ def settle(lab: Lab, attempt: Attempt) -> None:
     if attempt.artifacts.get("worktree_state") == clean_room.KEPT:
         return
     try:
-        path = place(lab.paths.clean_rooms, attempt.run_id, attempt.run.issue_key, attempt.number)
-    except UnfitPlace:
+        path = build_path(
+            lab.paths.clean_rooms, attempt.run_id, attempt.run.issue_key, attempt.number
+        )
+    except UnfitPlaceError:
         return
     if path.exists():
         lab.repos.force_remove(attempt.project.repo(lab.paths), path)
 
 
-def place(root: Path, run_id: int, key: str, number: int) -> Path:
-    """Where the worktree of an attempt lies, its own and below the root. Raises UnfitPlace."""
+def build_path(root: Path, run_id: int, key: str, number: int) -> Path:
+    """Return where the worktree of an attempt lies, its own and below the root. Raises UnfitPlaceError."""
     if number < 1:
-        raise UnfitPlace(f"there is no attempt {number}")
+        raise UnfitPlaceError(f"there is no attempt {number}")
     parts = (str(run_id), key, str(number))
     for part in parts:
         if not _PART.fullmatch(part):
-            raise UnfitPlace(
+            raise UnfitPlaceError(
                 f"{part[:60]!r} may hold only letters, digits, '.', '_' and '-', and not begin "
                 "with a dot"
             )
     path = root.joinpath(*parts)
     # A link on the way could lead elsewhere.
     if not path.resolve().is_relative_to(root.resolve()):
-        raise UnfitPlace(f"{path} leads out of {root}")
+        raise UnfitPlaceError(f"{path} leads out of {root}")
     return path
 
 
-def reasons(found: Result) -> tuple[str, ...]:
-    """Why a clean room failed: short enough to be typed into a session, empty when it passed.
+def describe_failure(found: Result) -> tuple[str, ...]:
+    """Return why a clean room failed: short enough to be typed into a session, empty when it passed.
 
     Of a failed command the failing tests and the end of its output are told.
     """

@@ -36,8 +36,8 @@ AT_ONCE = 20
 BY = "labsite"
 
 
-def accepted(lab: Lab, run: Run, attempt: Attempt) -> None:
-    """Have an accepted run's issue closed: after the run level, or now where that is turned off.
+def request_closing(lab: Lab, run: Run, attempt: Attempt) -> None:
+    """Request that an accepted run's issue is closed: after the run level, or now where that is turned off.
 
     Called in the transaction of the outcome. A run of a watch session waits for the session's.
     """
@@ -47,7 +47,7 @@ def accepted(lab: Lab, run: Run, attempt: Attempt) -> None:
         validation_acts.begin_for_run(lab, run)
 
 
-def publish(lab: Lab, run: Run) -> None:
+def push_accepted_commit(lab: Lab, run: Run) -> None:
     """Push the accepted commit to origin where it is not yet there; nothing there is overwritten.
 
     Raises SeamError, also where somebody else's commits or a deletion stand against it.
@@ -73,9 +73,9 @@ def publish(lab: Lab, run: Run) -> None:
     lab.repos.push_commit(repo, run.branch, run.accepted_commit, there or "", token, project.url)
 
 
-def tend(lab: Lab) -> None:
+def update_trackers(lab: Lab) -> None:
     """Tell the trackers what is still to be told; one query while there is nothing."""
-    rows = waiting(lab.host, lab.now()).order_by("pk")
+    rows = find_due_updates(lab.host, lab.now()).order_by("pk")
     for pk in list(rows.values_list("pk", flat=True)[:AT_ONCE]):
         # Read at its turn: those before it took their time, and a person may have discarded it.
         run = rows.filter(pk=pk).select_related("project__forge").first()
@@ -83,26 +83,27 @@ def tend(lab: Lab) -> None:
             continue
         try:
             with log_context.about(**log_context.of(run)):
-                _close(lab, run) if run.close_asked_at is not None else _note(lab, run)
+                act = _close_issue if run.close_asked_at is not None else _mark_for_follow_up
+                act(lab, run)
         except (TrackerError, SeamError) as error:
-            _later(lab, run, str(error))
+            _retry_later(lab, run, str(error))
         except Exception:
             logger.exception("tracker was not told", extra={"run_id": run.pk})
-            _later(lab, run, "labsite made a mistake, which its log holds")
+            _retry_later(lab, run, "labsite made a mistake, which its log holds")
         finally:
             quota.settle(lab)
 
 
-def waiting(host: str, now: datetime) -> QuerySet[Run]:
-    """Runs of which the tracker is still to be told something now."""
+def find_due_updates(host: str, now: datetime) -> QuerySet[Run]:
+    """Return the runs of which the tracker is to be told something now."""
     due = Q(tracker_retry_at=None) | Q(tracker_retry_at__lte=now)
     return Run.objects.filter(TO_TELL, due, host=host)
 
 
-def _close(lab: Lab, run: Run) -> None:
+def _close_issue(lab: Lab, run: Run) -> None:
     """The accepted commit is on origin before its issue is closed. Safe to repeat."""
     if run.outcome == Outcome.SUCCEEDED and run.accepted_commit:
-        publish(lab, run)
+        push_accepted_commit(lab, run)
         still = Run.objects.filter(pk=run.pk, accepted_commit=run.accepted_commit)
         if not still.filter(close_asked_at__isnull=False, closed_at=None).exists():
             return  # a person discarded the work while it was pushed
@@ -120,7 +121,7 @@ def _close(lab: Lab, run: Run) -> None:
             announce.tell(lab, NoticeKind.ISSUE_CLOSED, text, run=run, by=BY)
 
 
-def _note(lab: Lab, run: Run) -> None:
+def _mark_for_follow_up(lab: Lab, run: Run) -> None:
     """Mark the issue for follow-up, with the reason and where its record is; it stays open."""
     project = run.project
     tracker = lab.tracker_for(project.tracker) if project.tracker else None
@@ -145,7 +146,7 @@ def _note(lab: Lab, run: Run) -> None:
         raise
 
 
-def _later(lab: Lab, run: Run, why: str) -> None:
+def _retry_later(lab: Lab, run: Run, why: str) -> None:
     """Tried again in a minute; told once, not with each try."""
     was_told = run.tracker_retry_at is not None
     with transaction.atomic():
@@ -158,8 +159,8 @@ def _later(lab: Lab, run: Run, why: str) -> None:
             announce.tell(lab, NoticeKind.RUN_WARNED, text, run=run)
 
 
-def run_ended(lab: Lab, end: RunEnd) -> None:
-    """Have an issue marked for follow-up whose agent died, or ran out of time, while it mended."""
+def request_follow_up_mark(lab: Lab, end: RunEnd) -> None:
+    """Request that an issue is marked for follow-up whose agent died, or ran out of time, while it mended."""
     if end.outcome not in (Outcome.DIED, Outcome.TIMED_OUT, Outcome.FAILED):
         return
     rows = Run.objects.filter(pk=end.run_id, attempts__gte=1, note_asked_at=None)
@@ -169,8 +170,8 @@ def run_ended(lab: Lab, end: RunEnd) -> None:
     rows.update(note_asked_at=lab.now())
 
 
-def validation_ended(lab: Lab, end: ValidationEnd) -> None:
-    """After a run level that passed, the issues that it was about may be closed.
+def request_proven_closings(lab: Lab, end: ValidationEnd) -> None:
+    """Request that the issues are closed that a run level which passed was about.
 
     Those are the runs that were accepted before it began, and put together for it.
     """

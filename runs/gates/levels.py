@@ -25,19 +25,19 @@ _COLUMNS = (
 )
 
 
-class ProveRefused(ActRefused):
+class ProveRefusedError(ActRefused):
     """No run level was begun; the text says why."""
 
 
-def waiting(project: Project) -> QuerySet[Run]:
-    """Accepted runs of a project whose issue nobody has asked to be closed, newest first."""
+def find_waiting_runs(project: Project) -> QuerySet[Run]:
+    """Return the accepted runs of a project whose issue nobody has asked to be closed, newest first."""
     rows = Run.objects.filter(project=project, outcome__in=PROVEN, attempts__gte=1)
     rows = rows.exclude(outcome=Outcome.SUCCEEDED, accepted_commit="")
     return rows.filter(close_asked_at=None, closed_at=None).order_by("-pk")
 
 
-def waits(run: Run) -> bool:
-    """Whether a run was accepted and nobody has asked to close its issue.
+def is_waiting(run: Run) -> bool:
+    """Return whether a run was accepted and nobody has asked to close its issue.
 
     Accepted work that a person discarded has no accepted commit any more, and waits for nothing.
     """
@@ -46,13 +46,13 @@ def waits(run: Run) -> bool:
     return bool(run.accepted_commit) or run.outcome != Outcome.SUCCEEDED
 
 
-def of(runs: Sequence[Run]) -> Mapping[int, Level]:
-    """How those of these runs stand that were accepted and whose issue is not to be closed yet.
+def read_levels(runs: Sequence[Run]) -> Mapping[int, Level]:
+    """Return how those of these runs stand that were accepted and whose issue is not to be closed yet.
 
     Two queries at most where any waits, else none; none either for those of a session that their
     project, if it was read so, is known to have open.
     """
-    found = {run.pk: Level(Standing.COMES) for run in runs if waits(run)}
+    found = {run.pk: Level(Standing.COMES) for run in runs if is_waiting(run)}
     asked = [run for run in runs if run.pk in found and not _is_known_open(run)]
     if not asked:
         return found
@@ -129,7 +129,7 @@ def prove(lab: Lab, run: Run, by: str) -> Validation:
     """Begin another run level about an accepted run alone; the one that is at work if there is one.
 
     Its issue is closed when it passes. Safe to repeat and to race: there are never two at once.
-    Raises ProveRefused.
+    Raises ProveRefusedError.
     """
     with transaction.atomic():
         Project.objects.hold(run.project_id)
@@ -139,14 +139,14 @@ def prove(lab: Lab, run: Run, by: str) -> Validation:
             return newest
         why = _why_not(run)
         if why:
-            raise ProveRefused(why, code="nothing_to_prove")
+            raise ProveRefusedError(why, code="nothing_to_prove")
         return validation_acts.begin_again_for_run(lab, run, by=by)
 
 
 def prove_all(lab: Lab, project: Project, by: str) -> int:
     """The same for all runs of a project that no session and no run level proves any more; how many."""
-    rows = list(waiting(project).select_related("project")[:AT_ONCE])
-    found = of(rows)
+    rows = list(find_waiting_runs(project).select_related("project")[:AT_ONCE])
+    found = read_levels(rows)
     over = [run for run in rows if found[run.pk].standing is Standing.OVER]
     for run in over:
         prove(lab, run, by)
@@ -157,7 +157,7 @@ def _why_not(run: Run) -> str:
     key = run.issue_key
     if run.closed_at is not None or run.close_asked_at is not None:
         return f"Issue {key} is closed or being closed already, so nothing is left to prove."
-    if not waits(run):
+    if not is_waiting(run):
         return "The gates did not accept this run, so there is nothing to prove. Nothing was begun."
     if run.project.state != ProjectState.READY:
         return f"{ProjectState(run.project.state).not_ready} Nothing was begun."
@@ -166,6 +166,6 @@ def _why_not(run: Run) -> str:
             "This project has no gates any more, so nothing was begun. Close the issue yourself, or "
             "choose gates on its page Checks again."
         )
-    if of([run])[run.pk].standing is Standing.COMES:
+    if read_levels([run])[run.pk].standing is Standing.COMES:
         return f"Watch session {run.watch_id} validates it. Nothing was begun."
     return ""

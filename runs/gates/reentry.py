@@ -46,7 +46,7 @@ def can_be_told(lab: Lab, run: Run) -> bool | None:
     return seen is not None and seen.alive and seen.marker == run.marker(lab.paths)
 
 
-def tell(tick: TickContext, run: Run, attempt: Attempt, step: Step) -> str:
+def tell_agent(tick: TickContext, run: Run, attempt: Attempt, step: Step) -> str:
     """Give the run back to its agent with the reasons; empty, or why that cannot be done at all.
 
     What could not be done now is tried again by the next tick. Raises lease.Lost.
@@ -56,7 +56,7 @@ def tell(tick: TickContext, run: Run, attempt: Attempt, step: Step) -> str:
         return ""
     if not found:
         return rules.NOT_TOLD
-    made = attempts.decisions(attempt)
+    made = attempts.read_decisions(attempt)
     bad = rules.failed(made)
     gate = bad.gate if bad is not None else Gate.CLEAN_ROOM
     text = rules.message(step, gate, attempt.number, _left(attempt, gate))
@@ -70,7 +70,7 @@ def tell(tick: TickContext, run: Run, attempt: Attempt, step: Step) -> str:
 def _left(attempt: Attempt, gate: Gate) -> int:
     """How many attempts are left where this one failed."""
     rows = Attempt.objects.filter(run=attempt.run_id, number__lte=attempt.number)
-    gates, reviews = attempts.failures(list(rows.exclude(state=AttemptState.ERROR)))
+    gates, reviews = attempts.count_failures(list(rows.exclude(state=AttemptState.ERROR)))
     if gate is Gate.REVIEW:
         return int(attempt.spec.get("most_review", 3)) - reviews
     return int(attempt.spec.get("most_gate", 3)) - gates
@@ -93,10 +93,10 @@ def _give_back(tick: TickContext, run: Run, text: str) -> None:
     rows = Run.objects.checking().filter(pk=run.pk, gate_turn=run.gate_turn)
     if rows.update(**fresh, state=RunState.WORKING, rested_seconds=_rested(tick, run)):
         run.refresh_from_db()
-        type_in(tick, run)
+        type_message(tick, run)
 
 
-def type_in(tick: TickContext, run: Run) -> None:
+def type_message(tick: TickContext, run: Run) -> None:
     """Type what failed into the session of a run that is to be told so; safe to repeat.
 
     Noted before it is typed: where a process died over it, the screen says whether it was.

@@ -104,7 +104,7 @@ class _Asking:
         row = Review.objects.filter(attempt=attempt, reviewer=reviewer.name).first()
         if row is not None and row.state != ReviewState.RUNNING:
             return _vote(row)
-        away = unavailable(self.lab, reviewer, self.hold.run)
+        away = find_unavailability(self.lab, reviewer, self.hold.run)
         if row is not None and away is not None and row.reason == away.reason:
             return Vote(row.reviewer, ReviewState.UNAVAILABLE, (), row.reason, away.until)
         row = self._begin(reviewer, row, is_told=away is None)
@@ -293,8 +293,8 @@ class Away:
     until: datetime | None = None
 
 
-def unavailable(lab: Lab, reviewer: Reviewer, run: Run) -> Away | None:
-    """Why a reviewer cannot be asked now, known without asking it; None when nothing is known."""
+def find_unavailability(lab: Lab, reviewer: Reviewer, run: Run) -> Away | None:
+    """Return why a reviewer cannot be asked now, known without asking it; None when nothing is known."""
     profile = reviewer.profile
     if profile is None:
         missing = _program(lab, reviewer.command, {})
@@ -386,7 +386,7 @@ def _end_waiting(lab: Lab, attempt: Attempt) -> None:
     rows.update(state=ReviewState.UNAVAILABLE, ended_at=lab.now())
 
 
-def settle(lab: Lab, attempt: Attempt) -> None:
+def end_reviews(lab: Lab, attempt: Attempt) -> None:
     """End and remove what the review of an ended attempt left, and say which was cut short.
 
     Raises SeamError when something is left.

@@ -77,11 +77,11 @@ def _claim(lab: Lab, attempt_id: int, is_stopping: Callable[[], bool]) -> Hold |
 
 def _go_through(lab: Lab, hold: Hold, judges: Mapping[Gate, Judge]) -> None:
     try:
-        _chain(lab, hold, judges)
+        _pass_gates(lab, hold, judges)
     except LostError:
         logger.info("attempt was taken away", extra={"attempt": hold.attempt.pk})
     except PostponedError as error:
-        _look_later(lab, hold, error)
+        _postpone(lab, hold, error)
     except SeamError as error:
         _try_again(lab, hold, str(error))
     except NO_DATABASE as error:
@@ -94,41 +94,41 @@ def _go_through(lab: Lab, hold: Hold, judges: Mapping[Gate, Judge]) -> None:
         logger.exception("attempt failed by a mistake of ours")
         mistake = f"labsite made a mistake ({type(error).__name__}); it is in the log"
         with contextlib.suppress(LostError, *NO_DATABASE):
-            _end(lab, hold, Step(Next.FAIL, (mistake,)), AttemptState.ERROR)
+            _end_attempt(lab, hold, Step(Next.FAIL, (mistake,)), AttemptState.ERROR)
     with contextlib.suppress(*NO_DATABASE):
-        hold.persist(lambda: _let_go(lab, hold))
+        hold.persist(lambda: _release(lab, hold))
 
 
-def _let_go(lab: Lab, hold: Hold) -> None:
+def _release(lab: Lab, hold: Hold) -> None:
     hold.release()
-    for attempt in _read([hold.attempt.pk]).values():
+    for attempt in _read_attempts([hold.attempt.pk]).values():
         _close_if_over(lab, attempt, False)
 
 
-def _chain(lab: Lab, hold: Hold, judges: Mapping[Gate, Judge]) -> None:
+def _pass_gates(lab: Lab, hold: Hold, judges: Mapping[Gate, Judge]) -> None:
     """Gate after gate until the rule says what the attempt came to. Raises LostError, SeamError."""
     attempt = hold.attempt
     if not hold.is_held():  # its run was ended before it was begun
         raise LostError
     while True:
-        step = rules.next_step(_facts(lab, hold))
+        step = rules.next_step(_gather_facts(lab, hold))
         if step.next.value in set(Gate):
             gate = Gate(step.next.value)
             if attempt.gate != gate:
                 hold.store(gate=gate)
-            made = rules.skipped(attempt.resolution, attempts.off(attempt), gate)
-            _keep(lab, hold, made or judges[gate](lab, hold))
+            made = rules.skipped(attempt.resolution, attempts.list_gates_off(attempt), gate)
+            _store_decision(lab, hold, made or judges[gate](lab, hold))
         elif step.next in (Next.WAIT, Next.LOOK):
             raise SeamError("what has to be known before the next step could not be told")
         else:
             state = AttemptState.FAILED if step.next in _FAILED else AttemptState.PASSED
             if step.next is Next.ANEW:
                 state = AttemptState.CANCELLED
-            hold.persist(functools.partial(_end, lab, hold, step, state))
+            hold.persist(functools.partial(_end_attempt, lab, hold, step, state))
             return
 
 
-def _keep(lab: Lab, hold: Hold, made: Decision) -> None:
+def _store_decision(lab: Lab, hold: Hold, made: Decision) -> None:
     """Store what a gate said, with its time, and tell it."""
     kept = [*hold.attempt.decisions, {**made.to_json(), "at": lab.now().isoformat()}]
     word = "is skipped" if made.is_skipped else "passed" if made.passed else "failed"
@@ -146,12 +146,12 @@ def _keep(lab: Lab, hold: Hold, made: Decision) -> None:
     hold.persist(write)
 
 
-def _facts(lab: Lab, hold: Hold) -> AttemptFacts:
+def _gather_facts(lab: Lab, hold: Hold) -> AttemptFacts:
     """What is known so far; the branch and the worktree are looked at once all gates have passed."""
     attempt, run = hold.attempt, hold.run
-    made = attempts.decisions(attempt)
+    made = attempts.read_decisions(attempt)
     others = Attempt.objects.filter(run=run, number__lt=attempt.number).order_by("number")
-    gates, reviews = attempts.failures(list(others.exclude(state=AttemptState.ERROR)))
+    gates, reviews = attempts.count_failures(list(others.exclude(state=AttemptState.ERROR)))
     has_failed = rules.failed(made) is not None
     is_over = not has_failed and len(made) == len(rules.ORDER)
     resolution = attempt.resolution or Resolution.SUCCESS
@@ -165,16 +165,18 @@ def _facts(lab: Lab, hold: Hold) -> AttemptFacts:
         most_review=attempt.spec.get("most_review", 3),
         can_be_told=reentry.can_be_told(lab, run) if has_failed or is_over else True,
         has_progress=before is None or not has_failed or evidence.has_progress(before, attempt),
-        tip=tip_of(lab, run, attempt) if is_over else None,
-        is_clean=is_clean(lab, run) if is_over else None,
+        tip=compare_tip(lab, run, attempt) if is_over else None,
+        is_clean=is_worktree_clean(lab, run) if is_over else None,
         require_clean=bool(attempt.spec.get("require_clean_git", True)),
         needs_person=attempts.find_person_reason(attempt),
-        goes_in_circles=round_rules.describe_circle(attempts.rounds(run)) if has_failed else "",
+        goes_in_circles=round_rules.describe_circle(attempts.read_rounds(run))
+        if has_failed
+        else "",
     )
 
 
-def tip_of(lab: Lab, run: Run, attempt: Attempt) -> Tip:
-    """Where the branch stands now, seen from the commit of the attempt. Raises SeamError.
+def compare_tip(lab: Lab, run: Run, attempt: Attempt) -> Tip:
+    """Return where the branch stands now, seen from the commit of the attempt. Raises SeamError.
 
     Work that needed no commit has moved once there is one.
     """
@@ -189,19 +191,19 @@ def tip_of(lab: Lab, run: Run, attempt: Attempt) -> Tip:
     return Tip.MOVED if lab.repos.commits(repo, run.fork_point, found, 1) else Tip.SAME
 
 
-def is_clean(lab: Lab, run: Run) -> bool:
-    """Whether the agent's worktree holds nothing that is not committed; one that is gone does not."""
+def is_worktree_clean(lab: Lab, run: Run) -> bool:
+    """Return whether the agent's worktree holds nothing that is not committed; one that is gone does not."""
     path = Path(run.worktree)
     if not run.worktree or not path.is_dir():
         return True
     return not lab.repos.is_dirty(path)
 
 
-def _end(lab: Lab, hold: Hold, step: Step, state: AttemptState) -> None:
+def _end_attempt(lab: Lab, hold: Hold, step: Step, state: AttemptState) -> None:
     """End the attempt with what follows from it; the next tick does that. Raises LostError."""
     attempt, run = hold.attempt, hold.run
     with transaction.atomic():
-        hold.store(**_ended(lab, step, state))
+        hold.store(**_describe_end(lab, step, state))
         _wake_tick(lab, run, GateTurn.ASKING if step.next is Next.ASK else GateTurn.DECIDED)
         if state is AttemptState.PASSED:
             text = f"all gates passed (attempt {attempt.number}){attempts.describe_unreviewed(attempt)}"
@@ -211,10 +213,10 @@ def _end(lab: Lab, hold: Hold, step: Step, state: AttemptState) -> None:
             announce.tell(lab, NoticeKind.RUN_WAITS, text, run=run)
 
 
-def _ended(lab: Lab, step: Step, state: AttemptState) -> dict[str, Any]:
+def _describe_end(lab: Lab, step: Step, state: AttemptState) -> dict[str, Any]:
     """Return the columns of an attempt that came to this step."""
     reason = "; ".join(step.reasons)[: rules.REASON_CHARACTERS]
-    stored = attempts.to_json(step)
+    stored = attempts.serialize_step(step)
     return {"state": state, "step": stored, "reason": reason, "ended_at": lab.now()}
 
 
@@ -225,7 +227,7 @@ def _wake_tick(lab: Lab, run: Run, turn: GateTurn) -> None:
     transaction.on_commit(lambda: lab.bell.look(slug), robust=True)
 
 
-def _look_later(lab: Lab, hold: Hold, wait: PostponedError) -> None:
+def _postpone(lab: Lab, hold: Hold, wait: PostponedError) -> None:
     """Ask again at its time, and before now and then: what is waited for may be put right by a person."""
 
     def write() -> None:
@@ -254,7 +256,7 @@ def _try_again(lab: Lab, hold: Hold, why: str, wait: timedelta | None = None) ->
         hold.persist(write)
 
 
-def _read(numbers: Sequence[int]) -> Mapping[int, Attempt]:
+def _read_attempts(numbers: Sequence[int]) -> Mapping[int, Attempt]:
     return Attempt.objects.select_related("run__project", "project").in_bulk(numbers)
 
 
@@ -267,8 +269,8 @@ def _close_if_over(lab: Lab, attempt: Attempt, is_worked_on: bool) -> bool:
     rows.running().update(state=AttemptState.CANCELLED, reason=why, ended_at=lab.now())
     try:
         lab.checks.end(attempt.mark)
-        clean_room.settle(lab, attempt)
-        review.settle(lab, attempt)
+        clean_room.remove_worktree(lab, attempt)
+        review.end_reviews(lab, attempt)
     except SeamError as error:
         text = f"What an attempt left could not be tidied up yet: {lab.mask(str(error))}."
         rows.update(warning=text)
@@ -288,12 +290,12 @@ def _tell_loss(lab: Lab, attempt: Attempt) -> None:
 def _give_up(lab: Lab, attempt: Attempt, job: Job) -> None:
     gate = Gate(attempt.gate).words.lower()
     why = f"the worker was gone {job.losses} times in the middle of {gate}"
-    columns = _ended(lab, Step(Next.FAIL, (why,)), AttemptState.ERROR)
+    columns = _describe_end(lab, Step(Next.FAIL, (why,)), AttemptState.ERROR)
     if Attempt.objects.running().filter(pk=attempt.pk).update(**columns):
         _wake_tick(lab, attempt.run, GateTurn.DECIDED)
 
 
-HANDLER = Handler(ATTEMPTS, _read, _close_if_over, _tell_loss, _give_up)
+HANDLER = Handler(ATTEMPTS, _read_attempts, _close_if_over, _tell_loss, _give_up)
 
 
 def request_missing_jobs(lab: Lab) -> None:

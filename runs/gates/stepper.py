@@ -31,50 +31,50 @@ OUTCOMES = {
 }
 
 
-def look(tick: TickContext, runs: Sequence[Run]) -> list[Run]:
-    """Take each checking run one step on; those that this call ended. Raises lease.Lost."""
+def advance_runs(tick: TickContext, runs: Sequence[Run]) -> list[Run]:
+    """Take each checking run one step on; return those that this call ended. Raises lease.Lost."""
     ended = []
     for run in runs:
         if run.outcome or run.gate_turn in (GateTurn.NONE, GateTurn.ASKING):
             continue
         tick.keep_lease()
         with tick.going_on(f"the gates of run {run.pk} were left for later", **log_context.of(run)):
-            if _step(tick, run):
+            if _advance_run(tick, run):
                 ended.append(run)
     return ended
 
 
-def _step(tick: TickContext, run: Run) -> bool:
+def _advance_run(tick: TickContext, run: Run) -> bool:
     if not run.is_checking:
         if run.state == RunState.WORKING and run.gate_turn == GateTurn.TELLING:
-            reentry.type_in(tick, run)
+            reentry.type_message(tick, run)
         return False
     if run.gate_turn == GateTurn.BEGIN:
-        _begin(tick, run)
+        _begin_attempt(tick, run)
         return False
     attempt = Attempt.objects.filter(run=run).order_by("-number").first()
     if attempt is None or attempt.is_running:
         return False
-    step = attempts.step_of(attempt)
+    step = attempts.read_step(attempt)
     if step.next is Next.ACCEPT:
-        return _accept(tick, run, attempt)
+        return _accept_run(tick, run, attempt)
     if step.next is Next.ANEW:
-        _again(tick, run, step)
+        _begin_anew(tick, run, step)
         return False
     if step.next is Next.TELL:
-        trouble = reentry.tell(tick, run, attempt, step)
-        return bool(trouble) and _fail(
+        trouble = reentry.tell_agent(tick, run, attempt, step)
+        return bool(trouble) and _fail_run(
             tick, run, attempt, Step(Next.FAIL, (*step.reasons, trouble))
         )
-    return _fail(tick, run, attempt, step)
+    return _fail_run(tick, run, attempt, step)
 
 
-def _begin(tick: TickContext, run: Run) -> None:
+def _begin_attempt(tick: TickContext, run: Run) -> None:
     """Make the next attempt and have the worker take it through the gates; once, however raced."""
     lab = tick.lab
-    made = attempts.new(lab, run)
+    made = attempts.make_attempt(lab, run)
     with transaction.atomic():
-        rows = _ours(tick, run)
+        rows = _select_run(tick, run)
         if not rows.update(gate_turn=GateTurn.NONE, attempts=F("attempts") + 1):
             return
         made.save()
@@ -83,26 +83,26 @@ def _begin(tick: TickContext, run: Run) -> None:
         jobs.request(lab, ATTEMPTS, made.pk, host=made.host, project=run.project_id)
 
 
-def _again(tick: TickContext, run: Run, step: Step) -> None:
+def _begin_anew(tick: TickContext, run: Run, step: Step) -> None:
     with transaction.atomic():
-        if _ours(tick, run).update(gate_turn=GateTurn.BEGIN):
+        if _select_run(tick, run).update(gate_turn=GateTurn.BEGIN):
             text = f"{'; '.join(step.reasons)}: what is there now is checked anew"
             announce.tell(tick.lab, NoticeKind.GATE_STEP, text, run=run)
     run.refresh_from_db()
     if run.gate_turn == GateTurn.BEGIN:
-        _begin(tick, run)
+        _begin_attempt(tick, run)
 
 
-def _accept(tick: TickContext, run: Run, attempt: Attempt) -> bool:
+def _accept_run(tick: TickContext, run: Run, attempt: Attempt) -> bool:
     """The outcome that was proven; its issue is closed after the run level."""
     # Its session lives, and the tick may come late: what is accepted is what is there now.
-    tip = runner.tip_of(tick.lab, run, attempt)
+    tip = runner.compare_tip(tick.lab, run, attempt)
     # What needed no commit needs no branch.
     is_same = tip is Tip.SAME or (tip is Tip.GONE and not attempt.commit)
     if not is_same or (
-        attempt.spec.get("require_clean_git", True) and not runner.is_clean(tick.lab, run)
+        attempt.spec.get("require_clean_git", True) and not runner.is_worktree_clean(tick.lab, run)
     ):
-        _again(tick, run, Step(Next.ANEW, ("its branch or its worktree has changed since",)))
+        _begin_anew(tick, run, Step(Next.ANEW, ("its branch or its worktree has changed since",)))
         return False
     outcome = OUTCOMES[Resolution(attempt.resolution or Resolution.SUCCESS)]
     if outcome is Outcome.SUCCEEDED:
@@ -115,12 +115,12 @@ def _accept(tick: TickContext, run: Run, attempt: Attempt) -> bool:
     with transaction.atomic():
         won = outcomes.record(tick.lab, run, outcome, reason, lease=tick.number, seen=seen)
         if won:
-            closing.accepted(tick.lab, run, attempt)
+            closing.request_closing(tick.lab, run, attempt)
     return won
 
 
-def _fail(tick: TickContext, run: Run, attempt: Attempt, step: Step) -> bool:
-    failed = rules.failed(attempts.decisions(attempt))
+def _fail_run(tick: TickContext, run: Run, attempt: Attempt, step: Step) -> bool:
+    failed = rules.failed(attempts.read_decisions(attempt))
     gate = "gates"
     if failed is not None:
         gate = failed.unreviewed.words or f"gate {failed.gate.words.lower()}"
@@ -134,7 +134,7 @@ def _fail(tick: TickContext, run: Run, attempt: Attempt, step: Step) -> bool:
     return won
 
 
-def _ours(tick: TickContext, run: Run) -> QuerySet[Run]:
+def _select_run(tick: TickContext, run: Run) -> QuerySet[Run]:
     """The run while it is checking at this very turn, and the tick has its lease."""
     lease = Host.objects.filter(name=OuterRef("host"), lease_number=tick.number)
     return Run.objects.checking().filter(Exists(lease), pk=run.pk, gate_turn=run.gate_turn)

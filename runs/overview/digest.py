@@ -222,7 +222,7 @@ def _found(picture: Board) -> list[Need]:
     now = picture.facts.now
     groups = group_needs.by_project(picture.projects, now)
     stuck = workflow_needs.by_project(picture.projects)
-    standing = levels.of(picture.runs)
+    standing = levels.read_levels(picture.runs)
     return attention_rules.needs(
         Picture(
             is_late=picture.facts.is_late,

@@ -70,7 +70,7 @@ def _until_closed(house: AgentHouse, run: Run, failed: threading.Event) -> Run:
             runner.carry_out(house.real.lab, queue.attempts.pop(0))
         while queue.validations:
             run_level.carry_out(house.real.lab, queue.validations.pop(0))
-        closing.tend(house.real.lab)
+        closing.update_trackers(house.real.lab)
         return bool(run.settled_at and (run.closed_at or run.outcome != Outcome.SUCCEEDED))
 
     return house.until(run, looked)

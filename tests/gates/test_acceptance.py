@@ -11,7 +11,7 @@ from django.test import Client
 from runs.core.ports import SeamError
 from runs.core.states import AttemptState, Gate, GateTurn, NoticeKind, Outcome, RunState
 from runs.gates import acceptance
-from runs.gates.acceptance import AcceptanceRefused
+from runs.gates.acceptance import AcceptanceRefusedError
 from runs.gates.hold import Hold
 from runs.gates.rules import Decision
 from runs.lifecycle import stop
@@ -112,7 +112,7 @@ def test_accepted_it_is_a_success_and_who_said_so_is_told(
 def test_of_two_answers_the_first_counts(world: World, run: Run, asking: Attempt) -> None:
     seen = (asking.number, asking.commit)
     acceptance.accept(world.lab, run, *seen, by="anna")
-    with pytest.raises(AcceptanceRefused) as refused:
+    with pytest.raises(AcceptanceRefusedError) as refused:
         acceptance.send_back(world.lab, run, *seen, text="No.", by="bert")
     assert refused.value.code == "not_asked"
     assert answered(world, run).outcome == Outcome.SUCCEEDED
@@ -122,7 +122,7 @@ def test_of_two_answers_the_first_counts(world: World, run: Run, asking: Attempt
 def test_only_what_was_looked_at_is_accepted(
     world: World, run: Run, asking: Attempt, number: int, commit: str
 ) -> None:
-    with pytest.raises(AcceptanceRefused):
+    with pytest.raises(AcceptanceRefusedError):
         acceptance.accept(world.lab, run, number, commit, by="anna")
     assert answered(world, run).gate_turn == GateTurn.ASKING
 
@@ -161,7 +161,7 @@ def test_sent_back_for_the_last_time_it_fails(world: World, run: Run, asking: At
 def test_what_cannot_be_told_is_refused_at_its_field(
     world: World, run: Run, asking: Attempt, text: str
 ) -> None:
-    with pytest.raises(AcceptanceRefused) as refused:
+    with pytest.raises(AcceptanceRefusedError) as refused:
         acceptance.send_back(world.lab, run, asking.number, asking.commit, text=text, by="anna")
     assert set(refused.value.fields) == {"text"}
     assert answered(world, run).gate_turn == GateTurn.ASKING
@@ -174,7 +174,7 @@ def test_a_session_of_which_nothing_is_known_changes_nothing(
         raise SeamError("tmux does not answer")
 
     monkeypatch.setattr(world.sessions, "look", is_away)
-    with pytest.raises(AcceptanceRefused) as refused:
+    with pytest.raises(AcceptanceRefusedError) as refused:
         acceptance.send_back(world.lab, run, asking.number, asking.commit, text="No.", by="anna")
     assert refused.value.code == "unknown"
     run.refresh_from_db()
@@ -185,7 +185,7 @@ def test_stop_works_while_it_waits(world: World, run: Run, asking: Attempt) -> N
     assert stop.stop(world.lab, run, "anna")
     run.refresh_from_db()
     assert run.outcome == Outcome.STOPPED
-    with pytest.raises(AcceptanceRefused):
+    with pytest.raises(AcceptanceRefusedError):
         acceptance.accept(world.lab, run, asking.number, asking.commit, by="anna")
 
 

@@ -89,7 +89,7 @@ def test_an_issue_that_is_gone_counts_as_noted(world, run, monkeypatch):
 
     world.tracker.add_label = world.tracker.comment = gone
     for _ in range(3):
-        closing.tend(world.lab)
+        closing.update_trackers(world.lab)
         world.clock.forward(minutes=2)
     run.refresh_from_db()
     assert len(asked) == 1 and run.noted_at
@@ -109,7 +109,7 @@ def test_a_comment_is_written_again_only_where_it_surely_was_not(world, run, err
 
     world.tracker.comment = first_fails
     for _ in range(3):
-        closing.tend(world.lab)
+        closing.update_trackers(world.lab)
         world.clock.forward(minutes=2)
     run.refresh_from_db()
     assert len(asked) == tries and run.noted_at
@@ -128,7 +128,7 @@ def test_what_goes_wrong_with_one_issue_keeps_no_other_from_its_tracker(world, r
         label(root, key, name)
 
     world.tracker.add_label = breaks
-    closing.tend(world.lab)
+    closing.update_trackers(world.lab)
     second.refresh_from_db()
     run.refresh_from_db()
     assert second.noted_at and run.noted_at is None and run.tracker_retry_at

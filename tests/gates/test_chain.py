@@ -765,7 +765,7 @@ def test_without_the_run_level_the_issue_is_closed_as_soon_as_its_work_is_accept
     assert run.outcome == Outcome.SUCCEEDED
     assert Validation.objects.filter(run=run).exists() is not is_off
     assert (run.close_asked_at is not None) is is_off
-    assert closing.waiting(world.lab.host, world.clock.now).exists() is is_off
+    assert closing.find_due_updates(world.lab.host, world.clock.now).exists() is is_off
 
 
 @pytest.mark.row("MALA-V-21", level="contract")
@@ -790,8 +790,8 @@ def test_an_issue_whose_gates_failed_is_marked_for_follow_up_and_stays_open(worl
     is_done(world, run)
     judges = {Gate.CLEAN_ROOM: fails(Gate.CLEAN_ROOM, "ruff failed", retryable=False)}
     checked(world, run, judges)
-    closing.tend(world.lab)
-    closing.tend(world.lab)
+    closing.update_trackers(world.lab)
+    closing.update_trackers(world.lab)
     issue = world.tracker.issue("demo", "7")
     assert FOLLOW_UP in issue.labels and issue.is_open
     (said,) = issue.comments
@@ -902,8 +902,8 @@ def test_an_agent_that_dies_while_it_mends_leaves_a_note_on_its_issue(world, one
     look(world)
     world.sessions.vanish_at_once = True
     launch.carry_out(world.lab, world.queue.launches.pop())
-    closing.tend(world.lab)
-    closing.tend(world.lab)
+    closing.update_trackers(world.lab)
+    closing.update_trackers(world.lab)
     (said,) = world.tracker.issue("demo", "7").comments
     assert "could not be started again" in said.body
 

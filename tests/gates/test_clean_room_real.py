@@ -311,9 +311,9 @@ def test_a_link_that_leads_elsewhere_is_refused(real: RealWorld, tmp_path: Path)
 
 @pytest.mark.row("MALA-V-43", level="pure")
 def test_attempts_count_from_one() -> None:
-    with pytest.raises(clean_room.UnfitPlace):
-        clean_room.place(Path("/nowhere"), 1, "7", 0)
-    assert clean_room.place(Path("/nowhere"), 1, "bd-1.2", 1) == Path("/nowhere/1/bd-1.2/1")
+    with pytest.raises(clean_room.UnfitPlaceError):
+        clean_room.build_path(Path("/nowhere"), 1, "7", 0)
+    assert clean_room.build_path(Path("/nowhere"), 1, "bd-1.2", 1) == Path("/nowhere/1/bd-1.2/1")
 
 
 def test_git_that_fails_for_a_moment_is_asked_again(real: RealWorld) -> None:

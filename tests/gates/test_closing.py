@@ -66,11 +66,11 @@ def is_open(project: Project) -> bool:
 
 @pytest.mark.row("MALA-V-22", "C-10", level="real")
 def test_an_issue_is_closed_with_its_commit_on_origin(real, project, run):
-    closing.tend(real.lab)
+    closing.update_trackers(real.lab)
     run.refresh_from_db()
     assert run.closed_at is not None and not is_open(project)
     assert git(origin_of(project), "rev-parse", "afk/1") == run.accepted_commit
-    closing.tend(real.lab)
+    closing.update_trackers(real.lab)
     assert Notice.objects.filter(kind=NoticeKind.ISSUE_CLOSED).count() == 1
 
 
@@ -83,8 +83,8 @@ def test_what_somebody_else_pushed_is_never_overwritten(real, project, run, tmp_
     git(other, "commit", "-qm", "theirs")
     git(other, "push", "-q", "origin", "afk/1")
     theirs = git(other, "rev-parse", "HEAD")
-    closing.tend(real.lab)
-    closing.tend(real.lab)
+    closing.update_trackers(real.lab)
+    closing.update_trackers(real.lab)
     run.refresh_from_db()
     assert git(origin_of(project), "rev-parse", "afk/1") == theirs
     assert run.closed_at is None and is_open(project)
@@ -93,10 +93,10 @@ def test_what_somebody_else_pushed_is_never_overwritten(real, project, run, tmp_
 
 
 def test_a_branch_that_somebody_deleted_is_not_made_again(real, project, run):
-    closing.publish(real.lab, run)
+    closing.push_accepted_commit(real.lab, run)
     git(origin_of(project), "update-ref", "-d", "refs/heads/afk/1")
     with pytest.raises(SeamError, match="deleted afk/1"):
-        closing.publish(real.lab, run)
+        closing.push_accepted_commit(real.lab, run)
 
 
 def test_what_was_left_out_of_the_run_level_stays_open(real, project, run):
@@ -116,10 +116,10 @@ def test_what_was_left_out_of_the_run_level_stays_open(real, project, run):
         left_out=["issue 1: its branch afk/1 is gone"],
     )
     end = ValidationEnd(row.pk, None, passed=True)
-    closing.validation_ended(real.lab, end)
+    closing.request_proven_closings(real.lab, end)
     assert Run.objects.get(pk=run.pk).close_asked_at is None
     Validation.objects.update(merged=[{"tip": run.accepted_commit}])
-    closing.validation_ended(real.lab, end)
+    closing.request_proven_closings(real.lab, end)
     assert Run.objects.get(pk=run.pk).close_asked_at is not None
 
 
@@ -147,7 +147,7 @@ def test_work_that_is_discarded_while_others_are_closed_closes_nothing(real, pro
         known |= {"accepted_commit": run.accepted_commit, "attempts": 1, "host": real.lab.host}
         discarded = make.a_run(project, "2", close_asked_at=real.lab.now(), **known)
     lab = replace(real.lab, repos=DiscardedMeanwhile(real.lab.repos, discarded))
-    closing.tend(lab)
+    closing.update_trackers(lab)
     discarded.refresh_from_db()
     assert discarded.closed_at is None
     assert Issue.objects.get(number=int(discarded.issue_key)).is_open

@@ -55,7 +55,7 @@ class Checking:
         self.worker = threading.Thread(target=self._work, daemon=True)
         self.worker.start()
         real.until(self.pids.exists)
-        self.room = clean_room.place(real.paths.clean_rooms, self.run.pk, "7", 1)
+        self.room = clean_room.build_path(real.paths.clean_rooms, self.run.pk, "7", 1)
         assert self.room.is_dir()
 
     @property

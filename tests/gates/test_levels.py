@@ -53,7 +53,7 @@ class Left(Gated):
 
     def level(self, run: Run) -> Standing:
         run.refresh_from_db()
-        return levels.of([run])[run.pk].standing
+        return levels.read_levels([run])[run.pk].standing
 
     def prove(self, run: Run) -> Validation:
         row = levels.prove(self.lab, run, "anna")
@@ -77,8 +77,8 @@ def test_what_an_ended_session_left_is_proven_alone_and_its_issue_closed(
     assert row.results[0]["tail"] == "a.txt\nhello.txt\n"
     run.refresh_from_db()
     assert run.close_asked_at is not None
-    assert levels.of([run]) == {}
-    with pytest.raises(levels.ProveRefused, match="being closed already"):
+    assert levels.read_levels([run]) == {}
+    with pytest.raises(levels.ProveRefusedError, match="being closed already"):
         levels.prove(real.lab, run, "anna")
 
 
@@ -213,7 +213,7 @@ def test_what_has_nothing_to_prove_is_refused_and_begins_nothing(
     desk = Left(real, "tests: true")
     run = desk.left("7", {"a.txt": "x"})
     meanwhile(run)
-    with pytest.raises(levels.ProveRefused, match=said):
+    with pytest.raises(levels.ProveRefusedError, match=said):
         levels.prove(real.lab, run, "anna")
     assert not Validation.objects.exists()
 
@@ -327,8 +327,8 @@ def test_accepted_work_of_an_open_session_costs_no_query(
     for run in runs:
         run.project = project
     with django_assert_num_queries(0):
-        assert {one.standing for one in levels.of(runs).values()} == {Standing.COMES}
+        assert {one.standing for one in levels.read_levels(runs).values()} == {Standing.COMES}
     ended(session, Request.ABORT, START)
     project.open_watch = None  # type: ignore[attr-defined]
     with django_assert_num_queries(2):
-        assert {one.standing for one in levels.of(runs).values()} == {Standing.OVER}
+        assert {one.standing for one in levels.read_levels(runs).values()} == {Standing.OVER}

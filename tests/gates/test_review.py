@@ -505,7 +505,7 @@ def test_what_was_cut_short_is_settled(desk: Desk) -> None:
     left = desk.real.paths.reviews / f"{desk.attempt.pk}-7"
     desk.real.repos.add_detached(desk.repo, left, desk.attempt.commit)
     for _ in range(2):
-        review.settle(desk.lab, desk.attempt)
+        review.end_reviews(desk.lab, desk.attempt)
     assert desk.reviews()["first"].state == "error"
     assert desk.is_tidy()
 

@@ -70,8 +70,8 @@ def test_the_page_asks_with_a_sentence_and_goes_on_from_its_own_question(
     assert "afk/7" not in branches(world, project)
     run = Run.objects.get()
     assert (run.accepted_commit, run.close_asked_at) == ("", None)
-    assert levels.of([run]) == {}
-    assert not levels.waiting(project).exists()
+    assert levels.read_levels([run]) == {}
+    assert not levels.find_waiting_runs(project).exists()
     assert Rescue.objects.count() == 1
     said = Notice.objects.get(kind="work.discarded").text
     assert "The work was accepted; its issue stays open" in said

@@ -104,7 +104,7 @@ def test_who_is_not_waited_for_was_not_available(desk: Desk, how: str) -> None:
     if how == "the attempt ends":
         with pytest.raises(PostponedError):
             desk.judge()
-        review.settle(desk.lab, desk.attempt)
+        review.end_reviews(desk.lab, desk.attempt)
     else:
         found = desk.judge()
         assert (found.is_skipped, found.unreviewed) == (how == "skips", "all")

@@ -362,7 +362,7 @@ def test_accepted_work_that_was_merged_as_another_commit_stays_open_and_says_why
     WatchSession.objects.update(
         phase="ended", code=0, reason="queue empty", ended_at=real.lab.now()
     )
-    level = levels.of([run])[run.pk]
+    level = levels.read_levels([run])[run.pk]
     assert level.standing is Standing.LEFT_OUT
     assert level.reason == f"{why[0].upper()}{why[1:]}."
 
@@ -433,7 +433,7 @@ def test_a_run_level_that_could_not_be_carried_out_has_not_passed(real: RealWorl
 
 
 def test_reasons_of_a_passed_room_are_none() -> None:
-    assert clean_room.reasons(clean_room.Result()) == ()
+    assert clean_room.describe_failure(clean_room.Result()) == ()
 
 
 @pytest.mark.parametrize("is_kept", [False, True])

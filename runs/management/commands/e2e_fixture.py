@@ -31,7 +31,7 @@ class Command(BaseCommand):
                 given = json.load(sys.stdin)
                 e2e_fixture.make(outside, Path(options["repo"]), given, options["minutes"])
             elif options["act"] == "look":
-                closing.tend(outside)  # what the worker would have closed a moment later
+                closing.update_trackers(outside)  # what the worker would have closed a moment later
                 self.stdout.write(json.dumps(e2e_fixture.look(outside)))
             else:
                 e2e_fixture.end(outside)
