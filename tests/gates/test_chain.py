@@ -337,34 +337,66 @@ def test_an_issue_that_needs_nothing_ends_so(world, run, claim):
     assert [one["is_skipped"] for one in attempt.decisions] == [False, True, True]
 
 
+class Killed(BaseException):
+    """A worker that is killed catches nothing."""
+
+
 @pytest.mark.row("MALA-V-99", level="contract")
-def test_a_worker_that_dies_goes_on_at_the_same_attempt_and_says_so(world, run):
+@pytest.mark.parametrize("gate", rules.ORDER)
+def test_a_worker_that_dies_goes_on_at_the_same_attempt_and_says_so(world, run, gate):
     is_done(world, run)
     look(world)
-    attempt = Attempt.objects.get(run=run)
+    attempt, asked = Attempt.objects.get(run=run), []
 
-    class Killed(BaseException):
-        pass
+    def judged(one: Gate, *, dies: bool = False) -> Judge:
+        def judge(lab: object, hold: Hold) -> Decision:
+            asked.append(one)
+            if dies:
+                raise Killed
+            return PASSING[one](lab, hold)
 
-    def dies(lab: object, hold: Hold) -> Decision:
-        raise Killed
+        return judge
 
+    judges = {one: judged(one) for one in rules.ORDER}
     with pytest.raises(Killed):
-        carry_out(world, attempt, {Gate.CLEAN_ROOM: dies})
+        carry_out(world, attempt, {**judges, gate: judged(gate, dies=True)})
     assert Job.objects.get().owner == world.lab.process
     world.dead_processes.add(world.lab.process)
     assert recover(world).owner == ""
-    assert "the worker was gone: clean room of attempt 1 begins anew" in told(NoticeKind.GATE_STEP)
-    asked = []
-
-    def evidence(lab: object, hold: Hold) -> Decision:
-        asked.append(1)
-        return Decision(Gate.EVIDENCE, True)
-
-    carry_out(world, attempt, {Gate.EVIDENCE: evidence})
+    said = f"the worker was gone: {gate.words.lower()} of attempt 1 begins anew"
+    assert said in told(NoticeKind.GATE_STEP)
+    assert world.queue.attempts == [attempt.pk] * 2
+    carry_out(world, attempt, judges)
     look(world)
     run.refresh_from_db()
-    assert (asked, run.outcome, run.attempts) == ([], Outcome.SUCCEEDED, 1)
+    assert (run.outcome, run.attempts) == (Outcome.SUCCEEDED, 1)
+    assert sorted(asked, key=rules.ORDER.index) == sorted(
+        [*rules.ORDER, gate], key=rules.ORDER.index
+    )
+
+
+def test_a_worker_that_dies_after_its_last_gate_leaves_nothing_to_be_asked_again(
+    world, run, monkeypatch
+):
+    def dies(*_: object) -> None:
+        raise Killed
+
+    is_done(world, run)
+    look(world)
+    attempt = Attempt.objects.get(run=run)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(runner.clean_room, "remove_worktree", dies)
+        carry_out(world, attempt, {})
+    attempt.refresh_from_db()
+    assert (attempt.state, attempt.settled_at) == (AttemptState.PASSED, None)
+    Job.objects.update(owner=world.lab.process, beat_at=world.clock.now)  # a moment earlier
+    world.dead_processes.add(world.lab.process)
+    assert recover(world).finished_at is not None
+    attempt.refresh_from_db()
+    assert attempt.settled_at is not None and world.queue.attempts == [attempt.pk]
+    look(world)
+    run.refresh_from_db()
+    assert (run.outcome, run.attempts) == (Outcome.SUCCEEDED, 1)
 
 
 @pytest.mark.row("MALA-V-99", level="contract")
