@@ -67,6 +67,7 @@ def carry_out(
 
 @transaction.atomic
 def _claim(lab: Lab, attempt_id: int, is_stopping: Callable[[], bool]) -> Hold | None:
+    """Claim the job of an attempt, and read it; None when another has it, or it waits."""
     job = jobs.claim(lab, JobKind.ATTEMPT, attempt_id)
     if job is None:
         return None
@@ -276,8 +277,8 @@ def _close_if_over(lab: Lab, attempt: Attempt, is_worked_on: bool) -> bool:
         rows.update(warning=text)
         return True
     with transaction.atomic():
+        jobs.finish(lab, JobKind.ATTEMPT, attempt.pk)  # first, as whoever holds it locks them
         rows.filter(settled_at=None).update(settled_at=lab.now(), warning="")
-        jobs.finish(lab, JobKind.ATTEMPT, attempt.pk)
     return True
 
 
