@@ -123,7 +123,7 @@ def test_a_session_that_is_validated_again_and_passes_has_its_issues_closed(
     row = validations.validate_again(desk.lab, session, "anna")
     assert held_keys(desk) == {"7", "8"}  # no other run of them is started meanwhile
     assert [desk.level(run) for run in runs] == [Standing.COMES] * 2
-    with pytest.raises(levels.ProveRefused, match="validates it"):
+    with pytest.raises(levels.ProveRefusedError, match="validates it"):
         levels.prove(real.lab, runs[0], "anna")
     desk.work()
     assert [desk.level(run) for run in runs] == [Standing.FAILED] * 2

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from runs.gates import check_run_rows, evidence
+from runs.gate_pages import check_run_rows
+from runs.gates import evidence
 from runs.models import CheckRun, Notice, Run
 from runs.on_request import checks
 from runs.validation.specs import Kind
