@@ -166,6 +166,8 @@ class _Asking:
                 row.log_name = _log(reviewer, number)
                 self._write(row, log_name=row.log_name)
                 found, took = self._ask_once(reviewer, papers, number, left, answer.why)
+                if found.unnamed and workplace.is_quotation(root, material, found.unnamed):
+                    found = programs.refuse_quotation(found)
                 code = workplace.code_of(root, found.findings or (), material.changed)
                 answer = programs.held_against(found, code, str(root))
                 row.seconds += took.total_seconds()

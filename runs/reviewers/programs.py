@@ -260,8 +260,10 @@ class Answer:
     """What came of asking once: findings, or why there are none.
 
     With `is_unavailable` the program or its account could not be asked; `refused` says for how
-    long its service turned the account away. `may_ask_again`: another try may give an answer. `failure`: how its program failed although it answered. `used`: the
-    tokens and money that its program told.
+    long its service turned the account away. `may_ask_again`: another try may give an answer.
+    `failure`: how its program failed although it answered. `used`: the tokens and money that its
+    program told. `unnamed`: what it printed, where that is an object that does not name the review,
+    which the author of the work may have written.
     """
 
     findings: tuple[Finding, ...] | None = None
@@ -271,6 +273,7 @@ class Answer:
     may_ask_again: bool = False
     failure: str = ""
     used: Used = NOTHING_TOLD
+    unnamed: str = ""
 
 
 def answer(printed: Printed, output: str, review: str, now: datetime) -> Answer:
@@ -299,7 +302,16 @@ def _answer(printed: Printed, output: str, review: str, report: Report) -> Answe
     except Unreadable as error:
         return Answer(why=_ended(printed, str(error)), may_ask_again=True)
     has_failed = printed.status != 0 or report.is_error
-    return Answer(findings, failure=_ended(printed, "it failed") if has_failed else "")
+    return Answer(
+        findings,
+        failure=_ended(printed, "it failed") if has_failed else "",
+        unnamed=rules.find_unnamed(_text(printed), review) if output == OutputKind.PLAIN else "",
+    )
+
+
+def refuse_quotation(found: Answer) -> Answer:
+    """Return what is left of an answer that stands in the work under review: none."""
+    return Answer(why=rules.QUOTED, may_ask_again=True, used=found.used)
 
 
 def held_against(found: Answer, code: Code, root: str) -> Answer:
@@ -341,12 +353,16 @@ def _turned_away(report: Report) -> Refused | None:
 
 def _findings(printed: Printed, output: str, review: str) -> tuple[Finding, ...]:
     if output == OutputKind.PLAIN:
-        text = printed.data.decode("utf-8", "replace")
-        # Cut off at its beginning it is no whole object, though it may read like one.
-        return rules.read(text if printed.is_whole else f"…\n{text}", review)
+        return rules.read(_text(printed), review)
     entries = [lenient_json.entry(line) for line in reversed(printed.data.split(b"\n"))]
     said = _of_claude(entries) if output == OutputKind.CLAUDE else _of_codex(entries)
     return rules.read(said, review) if isinstance(said, str) else rules.checked(said)
+
+
+def _text(printed: Printed) -> str:
+    """What a plain program printed; cut off at its beginning it is no whole object."""
+    text = printed.data.decode("utf-8", "replace")
+    return text if printed.is_whole else f"…\n{text}"
 
 
 def _of_claude(entries: Sequence[Mapping[str, Any] | None]) -> object:

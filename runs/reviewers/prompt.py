@@ -63,6 +63,13 @@ def shown(matter: Matter) -> tuple[str, int]:
     return kept, len(raw) - len(kept.encode())
 
 
+def sides(diff: str) -> tuple[str, str]:
+    """Return what a diff shows of the files before and after it."""
+    lines = diff.split("\n")
+    before = "\n".join(line[1:] for line in lines if not line.startswith("+"))
+    return before, "\n".join(line[1:] for line in lines if not line.startswith("-"))
+
+
 def left_unread(matter: Matter, *, is_whole_file: bool) -> str:
     """What of the work was not put before a reviewer, in a sentence; empty where all of it was.
 
@@ -154,6 +161,6 @@ def _form(review: str, has_schema: bool) -> str:
     return (
         "Answer with one JSON object of this schema and nothing else:\n"
         f"{json.dumps(SCHEMA)}\n"
-        "If anything else has to be printed, put the object last, in a ```json block of its own, "
-        f'and give it one more member: "review": "{review}".'
+        f'Give the object one more member: "review": "{review}". If anything else has to be '
+        "printed, put the object last, in a ```json block of its own."
     )

@@ -28,6 +28,9 @@ NO_FILE = "does not match the code: there is no such file"
 NOT_MATCHED = f"{NO_FILE}; not matched, so it counts"
 NO_LINE = "does not match the code: the file has no such line"
 NONE_AVAILABLE = "no reviewer available"
+QUOTED = (
+    "its answer stands word for word in the work that it reviews, so it has to name this review"
+)
 
 SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -145,13 +148,16 @@ class Vote:
 
 
 def read(text: str, review: str) -> tuple[Finding, ...]:
-    """The findings of an answer: one JSON object and nothing else, or the last fenced one.
+    """Return the findings of an answer: one JSON object and nothing else, or the last fenced one.
 
     A fenced object counts only if it names the `review` that was asked for: what surrounds it may
-    be a quotation of the very text under review, whose author cannot know that. Raises Unreadable.
+    be a quotation of the very text under review, whose author cannot know that. One that stands
+    alone need not, and must not name another one. Raises Unreadable.
     """
     found = _object(text.strip())
     if found is not None:
+        if found.get("review", review) != review:
+            raise Unreadable("its answer names another review")
         return checked(found)
     fenced = [_object(one.strip()) for one in _fenced(text)]
     named = [one for one in fenced if one is not None and one.get("review") == review]
@@ -160,6 +166,17 @@ def read(text: str, review: str) -> tuple[Finding, ...]:
     if not text.strip():
         raise Unreadable("it printed nothing")
     raise Unreadable("it printed text instead of one JSON object with findings")
+
+
+def find_unnamed(text: str, review: str) -> str:
+    """Return the object that is the whole of an answer if it does not name its review, else ""."""
+    found = _object(text.strip())
+    return "" if found is None or found.get("review") == review else text.strip()
+
+
+def is_quoted(answer: str, text: str) -> bool:
+    """Return whether an answer stands in a text that others wrote, however its lines are broken."""
+    return "".join(answer.split()) in "".join(text.split())
 
 
 def _fenced(text: str) -> Iterator[str]:

@@ -165,6 +165,27 @@ def code_of(root: Path, findings: Sequence[Finding], changed: frozenset[str]) ->
     return Code(found, changed, frozenset(name for name in names if _is_folder(root, name)))
 
 
+def is_quotation(root: Path, material: Material, answer: str) -> bool:
+    """Return whether an answer stands in issue, diff or changed files, all of which others wrote.
+
+    The files are read as well: a diff is cut at its length and leaves out what attributes say.
+    """
+    texts = [material.matter.issue, *prompt.sides(material.matter.diff)]
+    if any(rules.is_quoted(answer, text) for text in texts):
+        return True
+    names = (name for name in material.changed if _is_file(root, name))
+    return any(rules.is_quoted(answer, _content(root, name)) for name in names)
+
+
+def _content(root: Path, name: str) -> str:
+    """The text of a file, as far as it is looked at; empty when it cannot be read."""
+    try:
+        with (root / name).open("rb") as file:
+            return file.read(COUNTED_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
 def _as_written(root: Path, name: str) -> str:
     """A name in the letters that the copy has it in, where that is one alone; else as it is."""
     place, parts = root, list[str]()

@@ -36,12 +36,12 @@ def answer(*findings: tuple[int, str, int | None, str]) -> str:
 class Desk:
     """A run of issue 1 whose commit adds total.py, at the review of its first attempt."""
 
-    def __init__(self, real: RealWorld, files: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, real: RealWorld, files: dict[str, str] | None = None, body: str = "Add total()."
+    ) -> None:
         self.real, self.lab = real, real.lab
         self.project = real.project(tracker="builtin")
-        key = issues.create(
-            real.lab, self.project, title="Sum up", body="Add total().", labels=[], by="anna"
-        )
+        key = issues.create(real.lab, self.project, title="Sum up", body=body, labels=[], by="anna")
         self.repo = self.project.repo(real.paths)
         self.checkout = real.folder / "demo-checkout"
         base = git(self.checkout, "rev-parse", "HEAD")
