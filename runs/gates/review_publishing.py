@@ -48,7 +48,11 @@ def publish(lab: Lab, hold: Hold, votes: Sequence[Vote], *, tracks_low: bool) ->
 
 
 def _comment(lab: Lab, hold: Hold, votes: Sequence[Vote]) -> None:
-    """Comments on lines, where the tracker is ours: others know none of their lines here."""
+    """Comments on lines, where the tracker is ours: others know none of their lines here.
+
+    What a reviewer was not given is said first, since no findings would read as approved in full.
+    """
+    partial = [one for one in votes if rules.is_partial(one)]
     found = [
         (vote.reviewer, one)
         for vote in votes
@@ -56,13 +60,22 @@ def _comment(lab: Lab, hold: Hold, votes: Sequence[Vote]) -> None:
         if one.is_blocking or not one.is_astray
     ]
     project = hold.run.project
-    if not found or project.tracker != TrackerKind.BUILTIN:
+    if not (found or partial) or project.tracker != TrackerKind.BUILTIN:
         return
     pull = pulls.of_run(lab, hold.run)
     if pull is None or pull.state is not PullState.OPEN:
         return
     there = {_said(one): one.pk for one in pulls.comments(project, pull.number)}
     keys = dict(hold.attempt.artifacts.get(COMMENTS) or {})
+    for vote in partial:
+        name, author = f"{vote.reviewer}/part", f"reviewer {vote.reviewer}"
+        if name in keys:
+            continue
+        body = writing.comment(f"Commit {hold.attempt.commit[:12]} was {vote.reason}.")
+        keys[name] = there.get((author, body, "", None)) or comments.comment(
+            lab, project, pull.number, body=body, by=author, run=hold.run
+        )
+        hold.store(artifacts={**hold.attempt.artifacts, COMMENTS: keys})
     for number, (reviewer, one) in enumerate(found[:MOST_COMMENTS]):
         name, author = f"{reviewer}/{number}", f"reviewer {reviewer}"
         if name in keys:

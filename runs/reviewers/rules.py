@@ -344,6 +344,11 @@ def decide(votes: Sequence[Vote], *, skips_without_reviewers: bool) -> Decision:
     return Decision(Gate.REVIEW, True, bounded([*partial, *notes]), unreviewed=unreviewed)
 
 
+def is_partial(vote: Vote) -> bool:
+    """Return whether a reviewer answered without having been given all of the work."""
+    return vote.state in (ReviewState.PASSED, ReviewState.FAILED) and bool(vote.reason)
+
+
 def wait_until(
     votes: Sequence[Vote], latest: datetime, *, skips_without_reviewers: bool
 ) -> datetime | None:

@@ -680,6 +680,20 @@ def test_a_pass_on_a_part_is_qualified_unless_somebody_was_given_all(votes, word
         assert found.reasons[0] == f"a: {PARTLY.reason}"
 
 
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        (PARTLY, True),
+        (replace(PARTLY, state=ReviewState.FAILED), True),
+        (vote("a"), False),
+        (AWAY, False),
+        (SILENT, False),
+    ],
+)
+def test_only_an_answer_is_partial(found: Vote, wanted: bool) -> None:
+    assert rules.is_partial(found) is wanted
+
+
 def test_what_hides_in_a_diff_is_seen() -> None:
     assert prompt.visible("+x\t= 1\n") == "+x\t= 1\n"
     assert prompt.visible("+a\u202eb\u200bc\r\n\x1b[8m") == "+a\\u202eb\\u200bc\\u000d\n\\u001b[8m"
