@@ -13,6 +13,7 @@ from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Sum
 
 from runs.accounts import holds, logins
 from runs.core.ports import Lab
@@ -24,6 +25,7 @@ from runs.jobs.runner import LostError
 from runs.models import AgentProfile, Attempt, Review, Reviewer, Run, Settings
 from runs.reviewers import programs, prompt, rules, workplace
 from runs.reviewers.programs import Answer, Kind, Papers, Printed
+from runs.reviewers.round_rules import ReviewTime
 from runs.reviewers.rules import ReviewState, Vote
 from runs.reviewers.workplace import Material
 from runs.spending import day_rules, gathering, limit_rules
@@ -39,6 +41,7 @@ logger = logging.getLogger(__name__)
 ANSWER_BYTES = 1_000_000
 ASKS = 2
 LONGEST_WAIT = timedelta(hours=24)  # since the attempt began, for a reviewer whose account is held
+_SPENT = ("seconds", "spent_days", "spent_on")
 AGENT_FOR_PEOPLE = "it is an interactive program; a reviewer has to end by itself"
 INSIDE = "its program is named by a path inside the work that it reviews"
 
@@ -56,7 +59,7 @@ def judge(lab: Lab, hold: Hold) -> Decision:
     if workplace.tidy(lab, hold.attempt):
         _tell(lab, hold, "review: the copy of a reviewer that was interrupted was removed")
     rows = Reviewer.objects.filter(project=project, is_on=True).select_related("profile")
-    asking = _Asking(lab, hold, timedelta(minutes=terms.review_minutes))
+    asking = _Asking(lab, hold, terms)
     votes = [asking.vote_of(one) for one in rows]
     skips = terms.skip_without_reviewers
     latest = hold.attempt.began_at + LONGEST_WAIT
@@ -65,7 +68,7 @@ def judge(lab: Lab, hold: Hold) -> Decision:
         why = "; ".join(one.reason for one in votes if one.until is not None)
         raise PostponedError(f"not reviewed yet: {why}", at, is_new=asking.has_told)
     _end_waiting(lab, hold.attempt)
-    decision = rules.decide(votes, skips_without_reviewers=skips)
+    decision = rules.decide(votes, skips_without_reviewers=skips, out_of_time=asking.time().words)
     if decision.is_skipped:
         text = f"{decision.unreviewed.words}: {decision.reasons[0]}"
         before = hold.attempt.warning
@@ -94,9 +97,19 @@ class _Asking:
 
     lab: Lab
     hold: Hold
-    limit: timedelta
+    terms: CheckTerms
     has_told: bool = False
     _material: Material | None = None
+
+    def time(self) -> ReviewTime:
+        """How much time reviews of the run have taken, in all its attempts, and may take."""
+        rows = Review.objects.filter(attempt__run=self.hold.run)
+        used = rows.aggregate(total=Sum("seconds"))["total"] or 0.0
+        return ReviewTime(
+            one=timedelta(minutes=self.terms.review_minutes),
+            whole=timedelta(minutes=self.terms.review_total_minutes),
+            used=timedelta(seconds=used),
+        )
 
     def vote_of(self, reviewer: Reviewer) -> Vote:
         """How one reviewer votes; asked only if nobody has heard it yet. Raises LostError, SeamError."""
@@ -107,10 +120,11 @@ class _Asking:
         away = find_unavailability(self.lab, reviewer, self.hold.run)
         if row is not None and away is not None and row.reason == away.reason:
             return Vote(row.reviewer, ReviewState.UNAVAILABLE, (), row.reason, away.until)
-        row = self._begin(reviewer, row, is_told=away is None)
+        time = self.time()
+        row = self._begin(reviewer, row, is_told=away is None and not time.is_used_up)
         try:
             if away is None:
-                answer = self._ask(reviewer, row)
+                answer = Answer(why=time.words) if time.is_used_up else self._ask(reviewer, row)
                 away = _hold_account(self.lab, reviewer, answer)
             if away is not None:
                 answer = Answer(why=away.reason, is_unavailable=True)
@@ -128,7 +142,7 @@ class _Asking:
         spent: dict[str, Any] = {}
         with transaction.atomic():
             if before is not None:
-                spent = {"spent_days": before.spent_days, "spent_on": before.spent_on}
+                spent = {name: getattr(before, name) for name in _SPENT}
                 before.delete()
             if before is not None and not before.is_waiting:
                 text = f"{reviewer.name} is asked again: the process that heard it has ended"
@@ -148,9 +162,10 @@ class _Asking:
     def _drop(self, row: Review) -> None:
         """Nobody has heard it: a row that says it runs would do so for ever.
 
-        What it used counts, so that such a row waits to be asked again, or for the attempt's end.
+        What it used counts, and the time it took, so that such a row waits to be asked again, or
+        for the attempt's end.
         """
-        if row.used == Used():
+        if row.used == Used() and not row.seconds:
             row.delete()
 
     def _ask(self, reviewer: Reviewer, row: Review) -> Answer:
@@ -160,7 +175,7 @@ class _Asking:
             self._material = workplace.gather(lab, attempt)
         material = self._material
         papers = workplace.papers(lab, attempt, reviewer, material)
-        answer, left = Answer(why="it was not asked"), self.limit
+        answer, left = Answer(why="it was not asked"), self.time().left
         with workplace.copy(lab, attempt, reviewer) as root:
             for number in range(1, ASKS + 1):
                 row.log_name = _log(reviewer, number)
@@ -170,13 +185,15 @@ class _Asking:
                     found = programs.refuse_quotation(found)
                 code = workplace.code_of(root, found.findings or (), material.changed)
                 answer = programs.held_against(found, code, str(root))
-                row.seconds += took.total_seconds()
+                row.seconds = round(row.seconds + took.total_seconds(), 2)
+                self._write(row, seconds=row.seconds)
                 self._count(row, found.used)
                 left -= took
                 if not answer.may_ask_again or left <= timedelta(0):
                     break
         if answer.findings is None:
-            return answer
+            why = ": ".join(filter(None, (answer.why, self.time().words)))
+            return answer if answer.is_unavailable else replace(answer, why=why)
         part = prompt.left_unread(material.matter, is_whole_file=reviewer.profile is None)
         return replace(answer, why=part)
 
@@ -262,7 +279,7 @@ class _Asking:
             "state": state,
             "reason": self.lab.mask(answer.why)[:1000],
             "findings": [self._masked(one.to_json()) for one in findings],
-            "seconds": round(row.seconds, 2),
+            "seconds": row.seconds,
             "ended_at": self.lab.now(),
         }
         if until is not None:

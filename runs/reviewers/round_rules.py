@@ -1,4 +1,4 @@
-"""Whether rounds of a review come to an end: the same finding again, or findings that come and go. Pure.
+"""Whether rounds of a review come to an end: by the same findings again, or by the time they take. Pure.
 
 What was found is the same where file and title are, whoever found it and on whichever line.
 """
@@ -7,9 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 
 from runs.reviewers.rules import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewTime:
+    """How long one review (`one`) and all of a run (`whole`) may take; `used` is by all so far."""
+
+    one: timedelta
+    whole: timedelta
+    used: timedelta
+
+    @property
+    def left(self) -> timedelta:
+        """How long the next review may take."""
+        return max(min(self.one, self.whole - self.used), timedelta(0))
+
+    @property
+    def is_used_up(self) -> bool:
+        return self.used >= self.whole
+
+    @property
+    def words(self) -> str:
+        """Why nobody is asked any more, for a person; empty while there is time left."""
+        if not self.is_used_up:
+            return ""
+        minutes = int(self.whole / timedelta(minutes=1))
+        time = "a minute" if minutes == 1 else f"{minutes} minutes"
+        return f"all reviews of this run together may take {time}, and they have"
 
 
 class Course(StrEnum):

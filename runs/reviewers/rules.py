@@ -321,17 +321,23 @@ def state_of(findings: Sequence[Finding]) -> ReviewState:
     return ReviewState.FAILED if any(one.is_blocking for one in findings) else ReviewState.PASSED
 
 
-def decide(votes: Sequence[Vote], *, skips_without_reviewers: bool) -> Decision:
+def decide(
+    votes: Sequence[Vote], *, skips_without_reviewers: bool, out_of_time: str = ""
+) -> Decision:
     """The decision of the gate: all who could be asked have to pass.
 
     Who could not be asked has no vote. Who was asked and gave no answer has not agreed, and has
-    not turned the work down either: no agent can mend that.
+    not turned the work down either: no agent can mend that. `out_of_time`: why no review of this
+    run would be asked again, so that mending would not help; empty while one would.
     """
     absent = [one for one in votes if one.state is ReviewState.UNAVAILABLE]
     if len(absent) == len(votes):
         return _without(absent, is_skipped=skips_without_reviewers)
     silent = [_silence(one) for one in votes if one.state is ReviewState.ERROR]
     blocking = [_reason(vote, one) for vote, one in _blocking(votes)]
+    if blocking and out_of_time:
+        said = [*blocking, *silent, out_of_time]
+        return Decision(Gate.REVIEW, False, bounded(said), is_retryable=False)
     if blocking:
         return Decision(Gate.REVIEW, False, bounded([*blocking, *silent]))
     if silent:
@@ -402,7 +408,7 @@ def _reason(vote: Vote, one: Finding) -> str:
 
 
 def _silence(vote: Vote) -> str:
-    return f"{vote.reviewer} was asked and gave no answer: {vote.reason}"
+    return f"{vote.reviewer} gave no answer: {vote.reason}"
 
 
 def bounded(reasons: Sequence[str]) -> tuple[str, ...]:

@@ -133,6 +133,12 @@ class TermsForm(EditForm):
         widget=forms.TextInput(attrs=_NUMBER),
         error_messages=_NO_NUMBER,
     )
+    review_total_minutes = forms.IntegerField(
+        label="Time limit of all reviews of a run (minutes)",
+        help_text="Over all its attempts. From 1 to 1440.",
+        widget=forms.TextInput(attrs=_NUMBER),
+        error_messages=_NO_NUMBER,
+    )
     skip_without_reviewers = forms.BooleanField(
         label="If no reviewer is available, skip the review with a warning", required=False
     )

@@ -36,6 +36,7 @@ Flag = Annotated[bool, Field(strict=True)]
 
 Minutes = Annotated[int, WHOLE, Field(ge=1, le=specs.MOST_MINUTES)]
 EndToEndMinutes = Annotated[int, WHOLE, Field(ge=1, le=120)]
+ReviewTotalMinutes = Annotated[int, WHOLE, Field(ge=1, le=1440)]
 ReviewMinutes = Annotated[int, WHOLE, Field(ge=1, le=240)]
 Attempts = Annotated[int, WHOLE, Field(ge=1, le=20)]
 
@@ -80,6 +81,7 @@ class TermsGiven(Given):
     max_gate_attempts: Attempts | None = None
     max_review_attempts: Attempts | None = None
     review_minutes: ReviewMinutes | None = None
+    review_total_minutes: ReviewTotalMinutes | None = None
     skip_without_reviewers: Flag | None = None
     track_low_findings: Flag | None = None
     person_for_check_changes: Flag | None = None

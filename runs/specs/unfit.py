@@ -32,6 +32,7 @@ TERM_NAMES = {
     "max_gate_attempts": "attempts for evidence and clean room",
     "max_review_attempts": "attempts for reviews",
     "review_minutes": "time limit of a review",
+    "review_total_minutes": "time limit of all reviews of a run",
     "skip_without_reviewers": "skip the review without reviewers",
     "track_low_findings": "open an issue for P2 and P3",
     "person_for_check_changes": "a person looks at changes to the checks",

@@ -56,6 +56,12 @@ class TermsColumns(models.Model):
     review_minutes = models.PositiveIntegerField(
         default=20, validators=[MinValueValidator(1), MaxValueValidator(240)]
     )
+    review_total_minutes = models.PositiveIntegerField(
+        default=120,
+        db_default=120,
+        validators=[MinValueValidator(1), MaxValueValidator(1440)],
+        help_text="What reviews of a run may take in all its attempts together.",
+    )
 
     class Meta:
         abstract = True

@@ -314,7 +314,7 @@ def test_a_reviewer_that_hangs_is_ended_and_has_not_agreed(desk: Desk) -> None:
     desk.reviewer("also slow", "import time; time.sleep(600)")
     found = desk.judge()
     assert (found.passed, found.is_retryable) == (False, False)
-    assert found.reasons[0] == "slow was asked and gave no answer: it did not end within its time"
+    assert found.reasons[0] == "slow gave no answer: it did not end within its time"
     assert {one.state for one in desk.reviews().values()} == {"error"}
     assert desk.is_tidy()
 
@@ -340,7 +340,7 @@ def test_prose_twice_is_no_answer_whatever_it_says(desk: Desk) -> None:
     found = desk.judge()
     assert (found.passed, found.is_retryable) == (False, False)
     assert found.reasons == (
-        "talks was asked and gave no answer: it printed text instead of one JSON object with findings",
+        "talks gave no answer: it printed text instead of one JSON object with findings",
     )
 
 
@@ -382,7 +382,7 @@ def test_an_object_of_the_work_is_no_answer_unless_it_names_the_review(
         Reviewer.objects.update(command=[sys.executable, "-c", OK])
     found = desk.judge()
     assert (found.passed, found.is_retryable) == (False, False)
-    assert found.reasons == (f"led was asked and gave no answer: {rules.QUOTED}",)
+    assert found.reasons == (f"led gave no answer: {rules.QUOTED}",)
     Review.objects.all().delete()
     names = (
         "import json, os; print(json.dumps({'findings': [], 'review': os.environ['LAB_REVIEW']}))"

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
-from runs.models import Attempt
+from runs.core.ports import SeamError
+from runs.gates import check_words
+from runs.models import Attempt, CheckTerms
 from runs.pulls import acts as pulls
+from runs.validation.command_rules import Check, Checked
 from tests.fakes import World
 from tests.gates.fake_review_desk import BLOCKING, FakeReviewDesk
 from tests.pulls.review_desk import AFTER
@@ -39,6 +44,67 @@ def test_a_pull_request_says_once_how_many_files_were_not_reviewed(
         f"Commit {commit} was not reviewed in full: 1 of 5 changed files did not fit into its diff.",
     )
     assert len(said) == 1 + len(findings)
+
+
+OUT_OF_TIME = "all reviews of this run together may take 3 minutes, and they have"
+
+
+def test_reviews_of_a_run_have_one_time_over_all_its_attempts(desk: FakeReviewDesk) -> None:
+    CheckTerms.objects.update(review_minutes=2, review_total_minutes=3, skip_without_reviewers=True)
+    desk.reviewer("eyes", BLOCKING, seconds=100)
+    assert desk.judge().is_retryable
+    limits = [one.limit for one in desk.world.checks.ran]
+    desk.attempted(2)
+    found = desk.judge()
+    limits += [one.limit for one in desk.world.checks.ran[1:]]
+    assert limits == [timedelta(minutes=2), timedelta(seconds=80)]
+    assert (found.passed, found.is_retryable) == (False, False)
+    assert found.reasons[0].startswith("eyes: P1 Wrong")
+    assert found.reasons[1] == OUT_OF_TIME
+    desk.attempted(3)
+    found = desk.judge()
+    assert (found.passed, found.is_retryable, found.unreviewed) == (False, False, "all")
+    assert found.reasons == (f"eyes gave no answer: {OUT_OF_TIME}",)
+    assert desk.asked() == ["eyes", "eyes"]
+    assert desk.told()[-1] == f"eyes gave no answer: {OUT_OF_TIME}"
+    assert check_words.review(desk.reviews()["eyes"]) == "not reviewed"
+
+
+def test_who_has_no_time_left_among_others_has_not_agreed(desk: FakeReviewDesk) -> None:
+    CheckTerms.objects.update(review_total_minutes=3)
+    desk.reviewer("slow", seconds=180)
+    desk.reviewer("second")
+    found = desk.judge()
+    assert (found.passed, found.unreviewed) == (False, "all")
+    assert found.reasons == (f"second gave no answer: {OUT_OF_TIME}",)
+    assert desk.asked() == ["slow"]
+    CheckTerms.objects.update(review_total_minutes=4)
+    desk.attempted(2)
+    desk.world.checks.answers["second"] = Checked(None, 60, is_over_time=True)
+    desk.world.checks.answers["slow"] = Checked(0, 0, '{"findings": []}')
+    why = OUT_OF_TIME.replace("3", "4")
+    assert desk.judge().reasons == (
+        f"second gave no answer: it did not end within its time: {why}",
+    )
+
+
+def test_the_time_of_a_review_that_nobody_heard_to_its_end_counts(desk: FakeReviewDesk) -> None:
+    """Its first answer was prose; it is asked once more, and its process ends over that."""
+    CheckTerms.objects.update(review_total_minutes=1)
+    desk.reviewer("eyes")
+    desk.world.checks.answers["eyes"] = Checked(0, 50, "Approved!")
+
+    def dies(check: Check) -> None:
+        if check.name.endswith("-2.txt"):
+            raise SeamError("tmux is away")
+
+    desk.world.checks.meanwhile = dies
+    with pytest.raises(SeamError):
+        desk.judge()
+    assert desk.reviews()["eyes"].seconds == 50
+    desk.world.checks.meanwhile = lambda check: None
+    assert desk.judge().reasons[0].endswith("may take a minute, and they have")
+    assert desk.world.checks.ran[-1].limit == timedelta(seconds=10)
 
 
 def test_a_review_of_all_files_is_not_called_partial(desk: FakeReviewDesk) -> None:

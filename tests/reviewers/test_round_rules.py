@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from runs.reviewers import round_rules
-from runs.reviewers.round_rules import Course, Round
+from runs.reviewers.round_rules import Course, ReviewTime, Round
 from runs.reviewers.rules import Finding
 
 
@@ -69,3 +71,22 @@ def test_the_sentence_names_what_came_again() -> None:
     )
     nowhere = Round([Finding(0, "", None, "Wrong", "")])
     assert round_rules.describe_circle([nowhere, nowhere]).startswith("“Wrong” was found again")
+
+
+@pytest.mark.parametrize(
+    ("used", "left", "is_used_up"),
+    [
+        (0, 20, False),
+        (100, 20, False),
+        (101, 19, False),
+        (119, 1, False),
+        (120, 0, True),
+        (121, 0, True),
+    ],
+)
+def test_a_review_may_take_what_is_left_of_the_time_of_all(used, left, is_used_up) -> None:  # type: ignore[no-untyped-def]
+    time = ReviewTime(timedelta(minutes=20), timedelta(hours=2), timedelta(minutes=used))
+    assert time.left == timedelta(minutes=left)
+    assert time.is_used_up is is_used_up
+    words = "all reviews of this run together may take 120 minutes, and they have"
+    assert time.words == (words if is_used_up else "")

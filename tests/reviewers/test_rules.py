@@ -308,6 +308,25 @@ def test_all_who_could_be_asked_have_to_pass(votes, skips, wanted) -> None:  # t
     assert found.unreviewed.words == ("not reviewed" if is_unreviewed else "")
 
 
+@pytest.mark.parametrize(
+    ("votes", "out_of_time", "wanted", "reasons"),
+    [
+        ([vote("a", HIGH)], "", (False, True, ""), 1),
+        ([vote("a", HIGH)], "time is up", (False, False, ""), 2),
+        ([vote("a", HIGH), SILENT], "time is up", (False, False, ""), 3),
+        ([vote("a")], "time is up", (True, True, ""), 0),
+        ([vote("a"), SILENT], "time is up", (False, False, "all"), 1),
+        ([SILENT], "time is up", (False, False, "all"), 1),
+    ],
+)
+def test_no_agent_mends_what_nobody_has_time_to_review(votes, out_of_time, wanted, reasons) -> None:  # type: ignore[no-untyped-def]
+    found = rules.decide(votes, skips_without_reviewers=True, out_of_time=out_of_time)
+    assert (found.passed, found.is_retryable, found.unreviewed) == wanted
+    assert len(found.reasons) == reasons
+    if wanted == (False, False, ""):
+        assert found.reasons[-1] == out_of_time
+
+
 SOON, LATE = NOW + timedelta(hours=1), NOW + timedelta(hours=30)
 LATEST = NOW + timedelta(hours=24)
 
@@ -353,7 +372,7 @@ def test_reasons_name_who_what_and_where() -> None:
     assert found.reasons == (
         "b: P0 Deletes the table",
         "a: P1 a.py:3 Wrong sum - It leaves out the last row.",
-        "gemini was asked and gave no answer: it printed nothing",
+        "gemini gave no answer: it printed nothing",
     )
     none = rules.decide([AWAY], skips_without_reviewers=False)
     assert none.reasons == (

@@ -28,7 +28,7 @@ GIVEN = {
     **{"require_clean_git": "on", "require_pytest_for_code_changes": "on", "coverage_branch": "on"},
     **{"coverage_report_path": "", "e2e_command": "[]", "e2e_required_env": "[]"},
     **{"e2e_minutes": "5", "max_gate_attempts": "5", "max_review_attempts": "2"},
-    **{"review_minutes": "30"},
+    **{"review_minutes": "30", "review_total_minutes": "90"},
 }
 
 
@@ -72,6 +72,7 @@ def test_a_new_project_begins_with_what_an_admin_set(
     assert (terms.disabled, terms.coverage.min_percent) == ({Switch.E2E}, 72.5)
     row = project.check_terms
     assert (row.max_gate_attempts, row.max_review_attempts, row.review_minutes) == (5, 2, 30)
+    assert row.review_total_minutes == 90
     old.refresh_from_db()
     assert (old.policy, CheckTerms.objects.filter(project=old).exists()) == ("pull_request", False)
     page = said(admin.get(reverse("runs:spec", args=[project.pk])))
@@ -79,7 +80,8 @@ def test_a_new_project_begins_with_what_an_admin_set(
     page = said(admin.get(reverse("runs:spec", args=[old.pk])))
     assert (
         "Differs from the defaults of new projects: completion policy, switches, minimum coverage, "
-        "attempts for evidence and clean room, attempts for reviews, time limit of a review."
+        "attempts for evidence and clean room, attempts for reviews, time limit of a review, "
+        "time limit of all reviews of a run."
     ) in page
     page = said(admin.get(reverse("runs:settings")))
     assert "Checks of new projects Change Completion policy Gates Turned off e2e" in page

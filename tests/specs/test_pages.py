@@ -52,6 +52,7 @@ TERMS = {
     "max_gate_attempts": "3",
     "max_review_attempts": "3",
     "review_minutes": "20",
+    "review_total_minutes": "120",
     "e2e_command": "",
     "e2e_required_env": "",
     "e2e_minutes": "5",

@@ -56,6 +56,7 @@ TERMS = st.fixed_dictionaries(
         "require_clean_git": st.booleans(),
         "max_review_attempts": st.integers(1, 20),
         "review_minutes": st.integers(1, 240),
+        "review_total_minutes": st.integers(1, 1440),
         "track_low_findings": st.booleans(),
     },
 )

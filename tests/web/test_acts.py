@@ -304,7 +304,7 @@ LOOP_TERMS = {
 }
 SPEC_TERMS = {
     **{"coverage_min_percent": "90", "max_gate_attempts": "3", "max_review_attempts": "3"},
-    **{"review_minutes": "20", "e2e_minutes": "5"},
+    **{"review_minutes": "20", "review_total_minutes": "120", "e2e_minutes": "5"},
 }
 
 ACTS: dict[str, Callable[[Stage], object]] = {
