@@ -6,6 +6,7 @@ What cannot be written there changes no decision: it stands on the run's page.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
 
 from django.db import transaction
@@ -29,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 COMMENTS, ISSUE = "review_comments", "review_issue"
 MOST_COMMENTS = 40
+# An issue with low findings, by which one about them is known.
+_TITLE = re.compile(r"Review of issue .+: \d+ low-priority findings? \(run \d+, attempt \d+\)")
 Said = tuple[str, str, str, int | None]
 _TROUBLE = (ActRefused, TrackerError, SeamError, writing.WrongText)
 
@@ -124,10 +127,18 @@ def _body(one: Finding, *, is_placed: bool) -> str:
 
 
 def _track(lab: Lab, hold: Hold, votes: Sequence[Vote]) -> None:
-    """One issue with an attempt's low findings, without any label: a person decides about it."""
+    """One issue with an attempt's low findings, without any label: a person decides about it.
+
+    On a tracker where an issue without a label is ready too, an agent takes it up at once. So work
+    on such an issue writes none: reviews and agents would go on with each other for ever.
+    """
     if hold.attempt.artifacts.get(ISSUE):
         return
     run = hold.run
+    if _TITLE.fullmatch(run.issue_title):
+        text = "no issue is written for low-priority findings on work on such an issue"
+        _tell(lab, hold, text)
+        return
     name = f"(run {run.pk}, attempt {hold.attempt.number})"
     found = list(rules.low(votes))
     many = f"{len(found)} low-priority finding{'' if len(found) == 1 else 's'}"

@@ -786,6 +786,44 @@ def test_after_a_review_that_failed_all_gates_are_asked_again_on_the_new_commit(
     assert first.commit != second.commit == run.accepted_commit
 
 
+@pytest.mark.parametrize("how", ["a commit more", "amended", "force-pushed"])
+@pytest.mark.parametrize("when", ["during the review", "before it is accepted"])
+def test_an_approval_is_of_its_commit_alone(world, run, project, how, when):
+    """What is there now has passed no gate, however alike it is."""
+    repos, ref = world.repos, f"refs/heads/{run.branch}"
+    base = repos.commit({"a.py": "1\n"}, subject="chore: begin")
+    old = repos.commit({"a.py": "2\n"}, base, subject="feat: two")
+    new = {
+        "a commit more": lambda: repos.commit({"a.py": "3\n"}, old, subject="feat: three"),
+        "amended": lambda: repos.commit({"a.py": "2\n"}, base, subject="feat: two, amended"),
+        "force-pushed": lambda: repos.commit({"b.py": "1\n"}, subject="feat: another"),
+    }[how]()
+    repos.refs[ref] = old
+    reviewed = []
+
+    def approves(lab: object, hold: Hold) -> Decision:
+        reviewed.append(hold.attempt.commit)
+        if when == "during the review":
+            repos.refs[ref] = new
+        return Decision(Gate.REVIEW, True)
+
+    is_done(world, run)
+    look(world)
+    first = Attempt.objects.get(run=run)
+    carry_out(world, first, {Gate.REVIEW: approves})
+    repos.refs[ref] = new
+    look(world)
+    run.refresh_from_db()
+    assert (run.outcome, run.state, run.accepted_commit) == ("", RunState.CHECKING, "")
+    second = Attempt.objects.get(run=run, state=AttemptState.RUNNING)
+    carry_out(world, second, {Gate.REVIEW: fails(Gate.REVIEW, "P1", retryable=False)})
+    look(world)
+    run.refresh_from_db()
+    second.refresh_from_db()
+    assert reviewed == [old]
+    assert (second.commit, run.outcome, run.accepted_commit) == (new, Outcome.FAILED, "")
+
+
 @pytest.mark.row("MALA-V-62", level="contract")
 @pytest.mark.parametrize("is_off", [True, False])
 def test_without_the_run_level_the_issue_is_closed_as_soon_as_its_work_is_accepted(

@@ -7,13 +7,18 @@ from datetime import timedelta
 import pytest
 
 from runs.core.ports import SeamError
+from runs.core.states import Outcome, RunState
+from runs.followups import acts as followups
+from runs.followups import red_checks
 from runs.gates import check_words
-from runs.models import Attempt, CheckTerms
+from runs.issues.acts import create
+from runs.models import Attempt, CheckTerms, Project, PullChecks, Run, StartRequest
 from runs.pulls import acts as pulls
 from runs.validation.command_rules import Check, Checked
 from tests.fakes import World
 from tests.gates.fake_review_desk import BLOCKING, FakeReviewDesk
 from tests.pulls.review_desk import AFTER
+from tests.world.stories import look
 
 pytestmark = pytest.mark.django_db
 
@@ -105,6 +110,64 @@ def test_the_time_of_a_review_that_nobody_heard_to_its_end_counts(desk: FakeRevi
     desk.world.checks.meanwhile = lambda check: None
     assert desk.judge().reasons[0].endswith("may take a minute, and they have")
     assert desk.world.checks.ran[-1].limit == timedelta(seconds=10)
+
+
+LOW = {**BLOCKING, "priority": 2, "title": "No docstring"}
+
+
+def issues(desk: FakeReviewDesk) -> list[str]:
+    tracker = desk.lab.tracker_for("builtin")
+    return [one.title for one in tracker.open_issues(desk.project.tracker_root)]  # type: ignore[union-attr]
+
+
+def test_work_on_an_issue_of_low_findings_makes_no_further_issue(desk: FakeReviewDesk) -> None:
+    """On beads it could be ready as it is: agents and reviewers would go on for ever."""
+    CheckTerms.objects.update(track_low_findings=True)
+    desk.reviewer("eyes", LOW)
+    assert desk.judge().passed
+    (title,) = issues(desk)
+    Run.objects.update(issue_title=title)
+    desk.attempted(2)
+    assert desk.judge().passed
+    assert issues(desk) == [title]
+    assert desk.told()[-1].startswith("no issue is written for low-priority findings")
+    Run.objects.update(issue_title=f"Do as it says: {title}")
+    desk.attempted(3)
+    desk.judge()
+    assert len(issues(desk)) == 2
+
+
+def test_comments_of_agents_reviewers_and_labsite_start_nobody(desk: FakeReviewDesk) -> None:
+    """Neither a reviewer nor an agent: else each would begin the other again."""
+    desk.reviewer("eyes", LOW)
+    assert desk.judge().passed
+    desk.attempted(2)
+    Attempt.objects.update(state="passed", ended_at=desk.lab.now(), settled_at=desk.lab.now())
+    now = desk.lab.now()
+    ended = {"state": RunState.ENDED, "outcome": Outcome.SUCCEEDED, "ended_at": now}
+    Run.objects.update(**ended, settled_at=now, pull_number=desk.number, checking_at=None)
+    Project.objects.update(is_auto=True, sends_back_red_checks=True, policy="gates")
+    PullChecks.objects.create(run=desk.run, head_at=now, next_at=now)
+    before = comments(desk)
+    assert before == [("reviewer eyes", "**P2** No docstring\n\nIt is wrong.")]
+    for author in (f"Claude, run {desk.run.pk}", "reviewer eyes", "labsite"):
+        desk.say("Please review this again, and mend what the reviewer says.", by=author)
+        desk.world.clock.forward(minutes=11)
+        look(desk.world)
+        red_checks.request_looks(desk.lab)
+        for run_id in desk.world.queue.mirrors:
+            red_checks.look(desk.lab, run_id)
+    assert len(comments(desk)) == len(before) + 3
+    assert desk.asked() == ["eyes"]
+    assert (Run.objects.count(), Attempt.objects.count()) == (1, 2)
+    assert not StartRequest.objects.exists()
+    key = create(desk.lab, desk.project, title="Greet", body="", labels=[], by="anna")
+    Run.objects.update(issue_key=key)
+    run = Run.objects.select_related("project").get()
+    desk.git.refs["refs/heads/afk/1"] = desk.head
+    asked = followups.request_changes(desk.lab, run, "Mend it.", by="anna")
+    assert "reviewer eyes:\n> **P2** No docstring" in asked.follow_up
+    assert "Claude, run" not in asked.follow_up
 
 
 def test_a_review_of_all_files_is_not_called_partial(desk: FakeReviewDesk) -> None:
