@@ -70,7 +70,7 @@ def classify_rounds(rounds: Sequence[Round]) -> Course:
     that the round before no longer found. A round that mends some of it goes on.
     """
     *earlier, last = [one.names for one in rounds] or [frozenset()]
-    if not earlier or not last:
+    if not earlier:
         return Course.NEW
     if earlier[-1] and earlier[-1] <= last:
         return Course.REPEATED

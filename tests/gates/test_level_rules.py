@@ -71,6 +71,11 @@ DO = "Validate it again on top of main, or close the issue yourself."
             {"state": ValidationState.FAILED, "reason": "test failed", "follow_up": "12"},
             f"Test failed. {KEPT} Issue 12 was made of it. {DO}",
         ),
+        ({"state": ValidationState.FAILED}, f"{KEPT} {DO}"),
+        (
+            {"state": ValidationState.PASSED},
+            f"The run level passed without its accepted commit. {KEPT} {DO}",
+        ),
         (
             {"commit": None, "ended": ABORTED, "follow_up": "12"},
             "Its watch session 3 was aborted by anna before a run level was over. "
@@ -87,3 +92,16 @@ def test_a_reason_leaves_room_for_what_can_be_done() -> None:
     assert found.reason.startswith("Run labctl check: xxx")
     assert len(found.why) <= 240
     assert found.why.endswith(DO)
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("x" * 110, f"X{'x' * 109}."),
+        ("x" * 111, f"X{'x' * 108}…"),
+        (f"{'x' * 108} {'y' * 9}", f"X{'x' * 107}…"),
+    ],
+    ids=["it fits", "one letter more", "cut at a space"],
+)
+def test_a_reason_is_cut_where_it_has_no_room(given: str, wanted: str) -> None:
+    assert of(state=ValidationState.FAILED, reason=given).reason == wanted

@@ -37,10 +37,16 @@ def test_the_gates_are_asked_in_their_order_and_the_first_that_fails_ends_the_at
     assert rules.next_step(replace(FRESH, decisions=decisions)).next is wanted
 
 
-def test_a_skipped_gate_counts_as_passed() -> None:
-    skipped = Decision(Gate.REVIEW, True, ("turned off",), is_skipped=True)
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_skipped_gate_counts_as_passed(passed: bool) -> None:
+    skipped = Decision(Gate.REVIEW, passed, ("turned off",), is_skipped=True)
     facts = replace(PROVEN, decisions=(*PASSED[:2], skipped))
     assert rules.next_step(facts).next is Next.ACCEPT
+
+
+def test_a_gate_that_gives_no_reason_is_named() -> None:
+    facts = replace(FRESH, decisions=(Decision(Gate.CLEAN_ROOM, False),))
+    assert rules.next_step(facts).reasons == (f"{Gate.CLEAN_ROOM.words} failed",)
 
 
 @pytest.mark.row("MALA-V-87", "C-37", level="pure")
@@ -72,6 +78,35 @@ def test_three_attempts_in_all_at_the_review(before: int, wanted: Next) -> None:
 def test_reviews_and_the_other_gates_have_a_limit_of_their_own(gate: Gate, wanted: Next) -> None:
     facts = replace(FRESH, decisions=(BAD[gate],), most_gate=1, most_review=2)
     assert rules.next_step(facts).next is wanted
+
+
+@pytest.mark.parametrize(
+    ("gate", "where"), [(Gate.CLEAN_ROOM, "evidence and clean room"), (Gate.REVIEW, "the review")]
+)
+@pytest.mark.parametrize(
+    ("most", "wanted", "words"),
+    [
+        (1, Next.FAIL, "only one attempt is allowed at {}"),
+        (2, Next.TELL, ""),
+        (3, Next.TELL, ""),
+    ],
+)
+def test_the_first_attempt_may_be_the_only_one(
+    gate: Gate, where: str, most: int, wanted: Next, words: str
+) -> None:
+    facts = replace(FRESH, decisions=(BAD[gate],), most_gate=most, most_review=most)
+    found = rules.next_step(facts)
+    assert found.next is wanted
+    assert found.reasons[1:] == ((words.format(where),) if words else ())
+
+
+@pytest.mark.parametrize(("failures", "wanted"), [(0, Next.TELL), (1, Next.FAIL)])
+def test_the_last_of_two_attempts(failures: int, wanted: Next) -> None:
+    facts = replace(FRESH, decisions=(BAD[Gate.EVIDENCE],), gate_failures=failures, most_gate=2)
+    found = rules.next_step(facts)
+    assert found.next is wanted
+    if wanted is Next.FAIL:
+        assert found.reasons[-1] == "it was the last of 2 attempts at evidence and clean room"
 
 
 @pytest.mark.parametrize(
@@ -153,6 +188,30 @@ def test_the_tree_is_clean_before_acceptance(
 ) -> None:
     facts = replace(PROVEN, is_clean=clean, require_clean=needed)
     assert rules.next_step(facts).next is wanted
+    if needed:  # also where nobody says so
+        assert rules.next_step(replace(PROVEN, is_clean=clean)).next is wanted
+
+
+@pytest.mark.parametrize(
+    ("tip", "clean", "wanted"),
+    [
+        (None, None, Next.LOOK),
+        (None, True, Next.WAIT),
+        (None, False, Next.WAIT),
+        (Tip.SAME, None, Next.WAIT),
+        (Tip.MOVED, None, Next.WAIT),
+    ],
+)
+def test_what_could_not_be_told_before_acceptance_is_waited_for(
+    tip: Tip | None, clean: bool | None, wanted: Next
+) -> None:
+    assert rules.next_step(replace(PROVEN, tip=tip, is_clean=clean)).next is wanted
+
+
+def test_a_person_who_has_to_look_is_asked_last() -> None:
+    facts = replace(PROVEN, needs_person="it changes the checks")
+    assert rules.next_step(facts) == Step(Next.ASK, ("it changes the checks",))
+    assert rules.next_step(replace(facts, is_clean=False)).next is Next.TELL
 
 
 @pytest.mark.parametrize(
@@ -162,9 +221,10 @@ def test_what_is_accepted_is_what_was_proven(tip: Tip, wanted: Next) -> None:
     assert rules.next_step(replace(PROVEN, tip=tip)).next is wanted
 
 
-def test_a_branch_that_moves_all_the_time_uses_the_attempts_up() -> None:
-    found = rules.next_step(replace(PROVEN, tip=Tip.MOVED, gate_failures=2))
-    assert found.next is Next.FAIL
+@pytest.mark.parametrize(("failures", "wanted"), [(1, Next.ANEW), (2, Next.FAIL)])
+def test_a_branch_that_moves_all_the_time_uses_the_attempts_up(failures: int, wanted: Next) -> None:
+    found = rules.next_step(replace(PROVEN, tip=Tip.MOVED, gate_failures=failures))
+    assert found.next is wanted
 
 
 @pytest.mark.row("MALA-V-34", "MALA-V-92", level="pure")
@@ -186,7 +246,7 @@ def test_a_gate_that_is_off_is_skipped() -> None:
     off = {Gate.REVIEW}
     assert rules.skipped(Resolution.SUCCESS, off, Gate.CLEAN_ROOM) is None
     found = rules.skipped(Resolution.SUCCESS, off, Gate.REVIEW)
-    assert found is not None and found.is_skipped
+    assert found is not None and found.is_skipped and found.passed
 
 
 @pytest.mark.row("MALA-V-86", level="pure")
@@ -209,6 +269,18 @@ def test_no_message_ends_as_another_did_since_a_screen_may_show_both() -> None:
     step = Step(Next.TELL, ("no commit",))
     ends = {rules.message(step, Gate.EVIDENCE, number, 2)[-14:] for number in range(1, 30)}
     assert len(ends) == 29
+
+
+@pytest.mark.parametrize(
+    ("one", "words"),
+    [
+        (Unreviewed.NOTHING, ""),
+        (Unreviewed.PART, "not reviewed in full"),
+        (Unreviewed.ALL, "not reviewed"),
+    ],
+)
+def test_how_much_nobody_reviewed_has_words(one: Unreviewed, words: str) -> None:
+    assert one.words == words
 
 
 def test_a_decision_is_read_as_it_was_stored() -> None:

@@ -66,6 +66,22 @@ def test_the_next_step(facts: JobFacts, expected: Next) -> None:
     assert next_step(facts, LIMITS) is expected
 
 
+@pytest.mark.parametrize(("most", "expected"), [(1, Next.GIVE_UP), (2, Next.RETRY_NOW)])
+def test_a_job_has_no_losses_unless_they_are_told(most: int, expected: Next) -> None:
+    facts = replace(OWNED, owner_alive=False)
+    assert next_step(facts, Limits(most_losses=most)) is expected
+
+
+@pytest.mark.parametrize(("most", "expected"), [(0, Next.GIVE_UP), (1, Next.ENQUEUE)])
+def test_a_job_has_no_troubles_unless_they_are_told(most: int, expected: Next) -> None:
+    assert next_step(FREE, Limits(most_troubles=most)) is expected
+
+
+def test_how_patient_a_kind_is_that_says_nothing() -> None:
+    assert LIMITS.stale == timedelta(minutes=10)
+    assert LIMITS.time_to_leave == timedelta(seconds=30)
+
+
 @pytest.mark.parametrize(("troubles", "expected"), [(4, Next.ENQUEUE), (5, Next.GIVE_UP)])
 def test_troubles_end_a_job_whose_kind_says_so(troubles: int, expected: Next) -> None:
     facts = replace(FREE, troubles=troubles)
@@ -98,3 +114,9 @@ def test_each_trouble_in_a_row_waits_twice_as_long_up_to_a_limit(
     troubles: int, seconds: int
 ) -> None:
     assert wait_after(troubles, LIMITS) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(("troubles", "times"), [(10, 512), (11, 1024), (12, 1024), (10**9, 1024)])
+def test_a_wait_without_a_limit_stops_to_double(troubles: int, times: int) -> None:
+    limits = Limits(again_after=timedelta(seconds=1), longest_wait=timedelta(days=365))
+    assert wait_after(troubles, limits) == timedelta(seconds=times)

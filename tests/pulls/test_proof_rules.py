@@ -106,6 +106,44 @@ FAILED = record("failed", reason="pytest failed with exit status 1", others=("is
             "exit status 1.",
             id="no suspect was found",
         ),
+        pytest.param(
+            HEAD,
+            (record("failed"),),
+            "failed",
+            "on aaaaaaa (validation 3).",
+            id="failed, no reason",
+        ),
+        pytest.param(
+            HEAD,
+            (record("failed", reason="x" * 400),),
+            "failed",
+            f"(validation 3): {'x' * 300}.",
+            id="a long reason is cut",
+        ),
+        pytest.param(
+            HEAD,
+            (record("running", suspects=("issue 4",)),),
+            "running",
+            "run on aaaaaaa now",
+            id="suspects of one that runs again",
+        ),
+        pytest.param(
+            HEAD,
+            (record("running", fix="the fix lab/fix-1"),),
+            "running",
+            "run on aaaaaaa now",
+            id="a fix of one that runs again",
+        ),
+        pytest.param(
+            HEAD, (GATES, record()), "passed", "(gates, attempt 1)", id="the newest of two sources"
+        ),
+        pytest.param(
+            HEAD,
+            (record(commit="c" * 40), record(commit=OLD)),
+            "missing",
+            "on ccccccc.",
+            id="the newest of older commits",
+        ),
         pytest.param(None, (record(),), "missing", "is not known", id="unknown head never passes"),
         pytest.param(None, (FAILED,), "failed", "aaaaaaa", id="unknown head names the commit"),
         pytest.param(None, (), "missing", "is not known", id="unknown head, no record"),
@@ -117,6 +155,22 @@ def test_the_checks_of_a_pull_request(
     proof = judge_proof(ProofFacts(head, records))
     assert proof.state == state
     assert text in proof.text
+    assert ("All else" in proof.text) is ("All else" in text)
+
+
+@pytest.mark.parametrize(
+    ("state", "words", "tone", "needs_consent"),
+    [
+        ("none", "no checks", "", False),
+        ("passed", "checks passed", "good", False),
+        ("running", "checks running", "info", True),
+        ("failed", "checks failed", "bad", True),
+        ("missing", "not checked", "warn", True),
+    ],
+)
+def test_how_a_pill_shows_it(state: str, words: str, tone: str, needs_consent: bool) -> None:
+    found = ProofState(state)
+    assert (found.words, found.tone, found.needs_consent) == (words, tone, needs_consent)
 
 
 def test_the_record_that_decided_is_linked() -> None:
@@ -129,6 +183,8 @@ def test_many_others_are_cut_to_a_readable_number() -> None:
     names = tuple(f"issue {number}" for number in range(8))
     text = judge_proof(ProofFacts(HEAD, (record(others=names),))).text
     assert "issue 4 and 3 more (" in text
+    six = judge_proof(ProofFacts(HEAD, (record(others=names[:6]),))).text
+    assert "issue 4 and 1 more (" in six
     five = judge_proof(ProofFacts(HEAD, (record(others=names[:5]),))).text
     assert "issue 4 (" in five
 

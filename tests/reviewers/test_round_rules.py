@@ -41,7 +41,8 @@ def found(*names: str) -> Round:
 )
 def test_rounds_are_classified(rounds: list[Round], wanted: Course) -> None:
     assert round_rules.classify_rounds(rounds) is wanted
-    assert bool(round_rules.describe_circle(rounds)) is (wanted is not Course.NEW)
+    said = round_rules.describe_circle(rounds)
+    assert said.endswith("a person has to decide") if wanted is not Course.NEW else said == ""
 
 
 @pytest.mark.parametrize(
@@ -69,6 +70,18 @@ def test_the_sentence_names_what_came_again() -> None:
         "“Wrong a” in a.py is back after it was mended, so the review goes in circles: "
         "a person has to decide"
     )
+    said = round_rules.describe_circle([found("a"), found("b"), found("a", "b")])
+    assert said.startswith("“Wrong b” in b.py was found again"), (
+        "of the round before, not the first"
+    )
+    said = round_rules.describe_circle([found("a", "b"), found("b", "c"), found("b", "a")])
+    assert said.startswith("“Wrong a” in a.py is back"), "b was there all the time"
+    said = round_rules.describe_circle([found("a", "b"), found("c"), found("b")])
+    assert said.startswith("“Wrong b” in b.py is back"), "a is not there"
+    low = Finding(2, "b.py", 3, "Wrong b", "")
+    last = Round([low, *found("a").findings])
+    said = round_rules.describe_circle([found("a", "b"), found("c"), last])
+    assert said.startswith("“Wrong a” in a.py is back"), "b blocks nothing any more"
     nowhere = Round([Finding(0, "", None, "Wrong", "")])
     assert round_rules.describe_circle([nowhere, nowhere]).startswith("“Wrong” was found again")
 
@@ -90,3 +103,9 @@ def test_a_review_may_take_what_is_left_of_the_time_of_all(used, left, is_used_u
     assert time.is_used_up is is_used_up
     words = "all reviews of this run together may take 120 minutes, and they have"
     assert time.words == (words if is_used_up else "")
+
+
+@pytest.mark.parametrize(("minutes", "words"), [(1, "a minute"), (2, "2 minutes")])
+def test_the_time_of_all_reviews_is_said_in_minutes(minutes: int, words: str) -> None:
+    whole = timedelta(minutes=minutes)
+    assert f"may take {words}, and they have" in ReviewTime(whole, whole, whole).words
