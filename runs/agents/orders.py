@@ -34,8 +34,10 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         argv, prompt, run.agent_session, was_held=bool(run.resumes), follow_up=follow_up
     )
     asked = run.gate_message if run.was_reentered else nudge(lab, run) if run.is_nudged_only else ""
-    if asked:
+    if asked and run.agent_session:
         start = hold_rules.asked_again(argv, asked) or start
+    elif asked:  # a fresh session knows neither the task nor the work
+        start = hold_rules.start_of(argv, prompt, "", follow_up=asked)
     template = start.argv
     token = tokens.new_run_token()
     files = {"token": token, "prompt.md": start.words}

@@ -34,7 +34,16 @@ from runs.lifecycle import (
 )
 from runs.lifecycle.delivery_rules import Evidence, wants_look
 from runs.lifecycle.done_signal import Signal, Word
-from runs.lifecycle.verdict import Ending, RunFacts, verdict, why_dead
+from runs.lifecycle.verdict import (
+    REFUSED,
+    REFUSED_TWICE,
+    Another,
+    Ending,
+    RunFacts,
+    after_refusal,
+    verdict,
+    why_dead,
+)
 from runs.models import Run
 from runs.spending import gathering, limit_rules
 from runs.telemetry import log_context
@@ -106,11 +115,21 @@ def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting |
     reason = _reason(outcome, facts, signal, _ending(run, seen, reading), said)
     if outcome is Outcome.OVER_LIMIT and run.over is not None:
         reason = limit_rules.ended(run.over)
-    late = beginnings.late_failure(lab, run, seen) if outcome is Outcome.DIED else ""
-    if late:
-        outcome, reason = Outcome.FAILED, late
-        seen |= beginnings.UNSTARTED
+    failure, more = _failure(lab, run, seen, reading) if outcome is Outcome.DIED else ("", {})
+    if failure:
+        outcome, reason = Outcome.FAILED, failure
+    seen |= more
     return outcomes.record(lab, run, outcome, reason, lease=lease, seen=seen)
+
+
+def _failure(
+    lab: Lab, run: Run, seen: Mapping[str, object], reading: Reading | None
+) -> tuple[str, Mapping[str, object]]:
+    """Why a run that died is called failed, and what is stored beside; empty for any other death."""
+    late = beginnings.late_failure(lab, run, seen)
+    if late:
+        return late, beginnings.UNSTARTED
+    return REFUSED_TWICE if _is_refused(run, reading) else "", {}
 
 
 def _reason(outcome: Outcome, facts: RunFacts, signal: Signal, ending: Ending, waited: str) -> str:
@@ -151,7 +170,25 @@ def _goes_on(
     tick: TickContext, run: Run, seen: Mapping[str, object], reading: Reading | None
 ) -> bool:
     """Whether a program that has ended is started again."""
+    if _is_refused(run, reading):
+        return _goes_on_after_refusal(tick.lab, run)
     return _did_not_go_on(tick.lab, run, reading) or _is_asked_again(tick, run, seen, reading)
+
+
+def _is_refused(run: Run, reading: Reading | None) -> bool:
+    """Whether its service refused what it was told of the gates, and not for its account's sake."""
+    if reading is None or not run.was_reentered:
+        return False
+    return reading.report.is_error and reading.report.api_status == REFUSED
+
+
+def _goes_on_after_refusal(lab: Lab, run: Run) -> bool:
+    step = after_refusal(run.resume_failures)
+    if step is Another.NONE:
+        return False
+    why = f"its service refused to go on with its session (error {REFUSED})"
+    states = [RunState.WORKING]
+    return resuming.wait_again(lab, run, why, states=states, anew=step is Another.FRESH)
 
 
 def _is_asked_again(
@@ -188,7 +225,7 @@ def _did_not_go_on(lab: Lab, run: Run, reading: Reading | None) -> bool:
     has_begun = run.began_at is not None or (
         reading is not None and _shows_work(run, reading.report)
     )
-    if not run.takes_up or run.is_told_only or not run.agent_session or has_begun:
+    if not run.takes_up or run.is_nudged_only or not run.agent_session or has_begun:
         return False
     if run.resume_failures >= resuming.MOST_FAILURES:
         return False

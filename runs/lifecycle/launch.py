@@ -118,7 +118,7 @@ def _may_have_no_session(run: Run, error: Exception) -> bool:
 def _resume_failed(lab: Lab, run: Run, why: str) -> None:
     """A program that did not take its own session up again gets its task; without one it failed."""
     may_try = run.agent_session and run.resume_failures < resuming.MOST_FAILURES
-    if may_try and not run.is_told_only:
+    if may_try and not run.is_nudged_only:
         _wait_again(lab, run, why, anew=True)
     elif outcomes.record(lab, run, Outcome.FAILED, f"could not be started again: {why}"):
         Run.objects.filter(pk=run.pk).update(launcher="")

@@ -412,11 +412,6 @@ class Run(AgentTold, QuickRows):
         return self.nudged_at is not None and self.nudged_at == self.resumed_at
 
     @property
-    def is_told_only(self) -> bool:
-        """Whether it was started again only to be told something, which no new session would know."""
-        return self.is_nudged_only or self.was_reentered
-
-    @property
     def did_start(self) -> bool:
         """Whether a session was ever seen alive; a failed start is not a failed run."""
         return self.started_at is not None

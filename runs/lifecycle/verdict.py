@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum
 from typing import Literal
 
 from runs.core.states import AgentMode, AgentState, Outcome, RunState, Trouble
@@ -135,6 +136,26 @@ def _failure(report: Report) -> str:
 
 def _until(when: datetime | None) -> str:
     return f" until {when:%-d %b %H:%M} UTC" if when is not None else ""
+
+
+REFUSED = 400  # of a session, for good: what it holds is not taken any more
+REFUSED_TWICE = (
+    "its service refused to go on with its session twice (error 400), and then the fresh session "
+    "that went on in the same worktree"
+)
+
+
+class Another(Enum):
+    """How an agent goes on that was told what failed and whose service refused that."""
+
+    NONE = "none"
+    SAME = "its session once more"
+    FRESH = "a fresh session in the same worktree"
+
+
+def after_refusal(failures: int) -> Another:
+    """Return how an agent goes on after so many tries in a row that did not come up."""
+    return {0: Another.SAME, 1: Another.FRESH}.get(failures, Another.NONE)
 
 
 NOT_STARTED = (126, 127)  # what shells and our own launcher say of a program that cannot be run

@@ -34,6 +34,7 @@ from runs.gates.rules import Decision, Resolution
 from runs.jobs.recovery import recover_jobs
 from runs.jobs.runner import LostError
 from runs.lifecycle import checking, launch, outcomes, stop
+from runs.lifecycle.verdict import REFUSED_TWICE
 from runs.models import (
     AgentProfile,
     Attempt,
@@ -50,7 +51,8 @@ from runs.validation.specs import Switch
 from tests import make
 from tests.fakes import World
 from tests.patience import least_cost
-from tests.world.stories import look, start
+from tests.transcript import agent_lines
+from tests.world.stories import look, start, work
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -941,17 +943,81 @@ def test_a_one_shot_program_says_its_last_words_before_it_is_started_again(world
     assert "- ruff failed" in order.files["prompt.md"]
 
 
-def test_a_one_shot_program_that_has_lost_its_session_fails_the_run(world, one_shot):
-    """A new session would know nothing of the work that it is told about."""
+def is_told_fresh(world: World, run: Run) -> None:
+    """The last session began anew, with the task, what failed, and that earlier work is there."""
+    order = world.sessions.orders[run.session]
+    words = order.files["prompt.md"]
+    assert "--resume" not in order.argv
+    assert order.cwd == Path(run.worktree)
+    assert "Work on this issue was begun earlier" in words
+    assert "issue 7" in words
+    assert "- ruff failed" in words
+
+
+def test_a_one_shot_program_that_has_lost_its_session_goes_on_once_in_a_fresh_one(world, one_shot):
     Run.objects.filter(pk=one_shot.pk).update(look_asked_at=world.clock.now)
     checked(world, one_shot, BAD)
     world.sessions.end(one_shot.session)
     look(world)
     world.sessions.vanish_at_once = True
-    launch.carry_out(world.lab, world.queue.launches.pop())
+    work(world)
+    one_shot.refresh_from_db()
+    assert (one_shot.state, one_shot.agent_session) == (RunState.HELD, "")
+    look(world)
+    work(world)
+    is_told_fresh(world, one_shot)
     one_shot.refresh_from_db()
     assert one_shot.outcome == Outcome.FAILED
     assert one_shot.reason.startswith("could not be started again: ")
+
+
+def refuses(world: World, run: Run, status: int = 400) -> None:
+    """Its program tells that its service refused to go on, and ends."""
+    session = {**agent_lines.claude_init(), "session_id": run.agent_session or "s-2"}
+    refusal = agent_lines.claude_refused(status, "messages.1.content: it is too old")
+    folder = world.lab.paths.run_folder(run.pk)
+    world.sessions.outputs[folder] = agent_lines.written(session, refusal)
+    world.sessions.end(run.session, 1)
+    look(world)
+    world.clock.forward(minutes=5)
+    look(world)
+    work(world)
+    run.refresh_from_db()
+
+
+def test_what_the_service_refuses_twice_goes_on_once_in_a_fresh_session_and_then_fails(
+    world, one_shot
+):
+    """An error 400 is no trouble of the account: what the session holds is not taken any more."""
+    Run.objects.filter(pk=one_shot.pk).update(look_asked_at=world.clock.now)
+    checked(world, one_shot, BAD)
+    world.sessions.end(one_shot.session)
+    look(world)
+    work(world)
+    one_shot.refresh_from_db()
+    refuses(world, one_shot)
+    order = world.sessions.orders[one_shot.session]
+    assert order.argv[:3] == ["claude", "--resume", "s-1"]
+    assert "Work on this issue was begun earlier" not in order.files["prompt.md"]
+    assert (one_shot.state, one_shot.resume_failures) == (RunState.WORKING, 1)
+    refuses(world, one_shot)
+    is_told_fresh(world, one_shot)
+    assert (one_shot.state, one_shot.resume_failures) == (RunState.WORKING, 2)
+    refuses(world, one_shot)
+    assert (one_shot.outcome, one_shot.reason) == (Outcome.FAILED, REFUSED_TWICE)
+    assert not world.queue.launches
+
+
+@pytest.mark.parametrize("status", [None, 404])
+def test_another_error_of_the_service_ends_the_run_as_ever(world, one_shot, status):
+    Run.objects.filter(pk=one_shot.pk).update(look_asked_at=world.clock.now)
+    checked(world, one_shot, BAD)
+    world.sessions.end(one_shot.session)
+    look(world)
+    work(world)
+    one_shot.refresh_from_db()
+    refuses(world, one_shot, status)
+    assert one_shot.outcome == Outcome.DIED
 
 
 def test_a_commit_that_comes_before_a_late_tick_accepts_is_checked_too(world, run):
@@ -971,7 +1037,9 @@ def test_an_agent_that_dies_while_it_mends_leaves_a_note_on_its_issue(world, one
     world.sessions.end(one_shot.session)
     look(world)
     world.sessions.vanish_at_once = True
-    launch.carry_out(world.lab, world.queue.launches.pop())
+    work(world)
+    look(world)
+    work(world)
     closing.update_trackers(world.lab)
     closing.update_trackers(world.lab)
     (said,) = world.tracker.issue("demo", "7").comments

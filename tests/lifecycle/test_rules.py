@@ -12,7 +12,7 @@ from runs.core.lease import LENGTH, Held, is_free
 from runs.core.states import AnswerCode, Outcome
 from runs.dispatch.rules import Candidate, Queue, Refusal, Room, Start, decide_start
 from runs.kept.teardown_rules import MergeFacts, guarded, is_merged, needs_rescue, teardown
-from runs.lifecycle.verdict import RunFacts, verdict
+from runs.lifecycle.verdict import Another, RunFacts, after_refusal, verdict
 from runs.projects.sources import WrongSource, name_from, read_source
 from tests.fakes import START
 
@@ -328,3 +328,11 @@ def test_a_name_is_proposed_from_the_source():
 def test_the_next_turn_is_an_interval_after_the_last_was_due(now, due, after):
     found = budgets.next_turn(START + now * SECOND, START + due * SECOND, 30 * SECOND)
     assert found == START + after * SECOND
+
+
+@pytest.mark.parametrize(
+    ("failures", "wanted"),
+    [(0, Another.SAME), (1, Another.FRESH), (2, Another.NONE), (9, Another.NONE)],
+)
+def test_a_session_that_is_refused_twice_is_replaced_once(failures: int, wanted: Another) -> None:
+    assert after_refusal(failures) is wanted
