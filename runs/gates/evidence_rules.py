@@ -190,8 +190,7 @@ def _commit_reasons(branch: Branch, words: Collection[str]) -> list[str]:
     named = delivery_rules.naming_commit((Said(one.id, one.message) for one in fresh), words)
     if named or branch.is_of_issue:
         return []
-    stale = [one for one in branch.commits if one not in fresh]
-    old = delivery_rules.naming_commit((Said(one.id, one.message) for one in stale), words)
+    old = delivery_rules.naming_commit((Said(one.id, one.message) for one in branch.commits), words)
     more = f" (commit {old[:SHORT]} is stale: it is older than this run)" if old else ""
     return [
         f"no commit on {branch.name} names the issue{more}: put {naming} into the message "

@@ -126,12 +126,23 @@ def test_what_was_added_after_the_commit_that_names_the_issue_is_delivered_with_
             "its worktree is on no branch at ccccccc",
         ),
         (replace(BRANCH, commits=(), head=OTHER, head_branch="mine"), "git merge ccccccc"),
+        (replace(BRANCH, commits=(), head=OTHER, head_branch="mine"), "is on mine at ccccccc"),
+        (replace(BRANCH, commits=(), head=OTHER, head_branch="afk/7"), "began: commit your work"),
+        (
+            replace(BRANCH, commits=(made(after=-1, ident=OTHER), made(after=-60))),
+            "commit ccccccc is stale",
+        ),
+        (replace(BRANCH, commits=(made("fix: x"),)), "names the issue: put bd-7 into"),
     ],
 )
 def test_a_commit_from_before_the_run_and_one_elsewhere_do_not_count(branch, said):
     found = judge(spec(), branch=branch)
     assert not found.decision.passed
     assert said in found.decision.reasons[0]
+
+
+def test_a_commit_of_the_moment_in_which_the_run_began_is_its_own():
+    assert judge(spec(), branch=replace(BRANCH, commits=(made(after=0),))).decision.passed
 
 
 def test_an_adopted_run_may_have_older_commits():
@@ -166,6 +177,11 @@ def test_an_adopted_run_may_have_older_commits():
         ([ran("bash -lc 'uv run pytest -q'", 0)], True, ""),
         ([ran("pytest", 0), ran("for x in 1; do uv run pytest; done", 1)], False, "not for sure"),
         ([ran("pytest", 0), ran("for x in 1; do grep pytest x; done", 1)], True, ""),
+        ([ran("pytest", 0), ran("for x in 1; do uv run pytest; done", 0)], True, ""),
+        ([ran("pytest", 0), ran("cd sub && pytest", 0)], True, ""),
+        ([ran("pytest", 0), ran("cd $DIR && pytest", 0)], True, ""),
+        ([ran("pytest tests/a.py", 0), ran("pytest tests/b.py", 0)], False, "`tests/b.py` alone"),
+        ([ran("pytest", None)], False, "is no proof: not told"),
         ([ran("echo uv run pytest", 0)], False, "not run in this attempt"),
         ([], False, "not run in this attempt"),
     ],
@@ -175,6 +191,35 @@ def test_the_last_run_of_a_command_has_to_have_passed_for_sure(shown, passes, sa
     assert found.decision.passed is passes
     assert said in "\n".join(found.decision.reasons)
     assert [one.proven for one in found.entries] == [passes]
+
+
+@pytest.mark.parametrize(
+    ("line", "quoted"),
+    [
+        (f"pytest {'x' * 153}", f"`pytest {'x' * 153}`"),
+        (f"pytest {'x' * 154}", f"`pytest {'x' * 152}…`"),
+        ("pytest \x1b[31mred\x07", "`pytest  [31mred `"),
+    ],
+    ids=["160 letters", "one more", "letters of a terminal"],
+)
+def test_a_line_is_quoted_as_far_as_it_can_be_read(line: str, quoted: str) -> None:
+    (entry,) = judge(spec(TESTS), shown=(ran(line),)).entries
+    assert f"its last run, {quoted}, is no proof" in entry.word
+
+
+@pytest.mark.parametrize(
+    ("places", "shown", "said"),
+    [
+        ((), ran("pytest"), f"it ran in {W}, and"),
+        ((), ran("pytest", folder=""), "it ran in another folder, and"),
+        ((W, "/other"), ran("cd sub && pytest", folder=""), f"it ran in {W}/sub, and"),
+    ],
+    ids=["it has no worktree", "nor is its folder told", "in the first of its names"],
+)
+def test_where_a_command_ran_is_said(places: tuple[str, ...], shown: Shown, said: str) -> None:
+    (entry,) = judge(spec(TESTS), places=places, shown=(shown,)).entries
+    assert not entry.proven
+    assert said in entry.word
 
 
 def test_a_shell_line_of_the_project_is_known_however_it_is_written():
@@ -191,7 +236,12 @@ def test_a_shell_line_of_the_project_is_known_however_it_is_written():
 
 @pytest.mark.parametrize(
     ("shown", "passes"),
-    [([ran("ruff check .", 1)], True), ([ran("ruff check .", 0)], True), ([], False)],
+    [
+        ([ran("ruff check .", 1)], True),
+        ([ran("ruff check .", 0)], True),
+        ([ran("ruff check . | tail", 0)], False),
+        ([], False),
+    ],
 )
 def test_a_command_that_may_fail_has_to_have_run(shown, passes):
     found = judge(spec(LOOSE), shown=tuple(shown))
@@ -205,7 +255,7 @@ def test_a_command_that_may_fail_has_to_have_run(shown, passes):
 def test_dependencies_are_not_asked_for_while_their_lock_files_are_the_same(changed, needed):
     found = judge(spec(DEPS), changed=frozenset(changed))
     assert found.decision.passed is not needed
-    assert found.entries[0].needed is needed
+    assert (found.entries[0].needed, found.entries[0].proven) == (needed, not needed)
     assert needed or "uv.lock did not change" in found.entries[0].word
 
 
@@ -222,6 +272,15 @@ def test_dependencies_are_not_asked_for_while_their_lock_files_are_the_same(chan
         ([check(0, tree="")], [], False, "files changed while"),
         ([check(1, tree=OTHER)], [ran("pytest", 0)], True, ""),
         ([check(0, tree=OTHER)], [ran("pytest | tail", 0)], False, "its last run, `pytest | tail`"),
+        (
+            [check(0, tree=OTHER)],
+            [ran("pytest", 1)],
+            False,
+            "for other files than were committed, and its last run, `pytest`, is no proof: exit "
+            "status 1",
+        ),
+        ([check(0, tree=""), check(0, tree=OTHER)], [], False, "for other files than were"),
+        ([check(None)], [], False, "(its exit status is not known)"),
         ([check(0, argv=("pytest", "-q"))], [], False, "another command of that name"),
         ([check(0, command=LINT)], [], False, "not run in this attempt"),
         ([check(None, trouble="it took too long")], [], False, "it took too long"),
@@ -237,6 +296,23 @@ def test_what_labsite_ran_for_the_committed_files_outranks_what_the_agent_record
     if passes and checks[0].tree == TREE:
         [entry] = found.entries
         assert (entry.source, entry.tree, entry.status, entry.seconds) == ("check", TREE, 0, 2.5)
+
+
+def test_a_check_of_unknown_files_proves_none_where_the_commits_are_unknown_too():
+    found = judge(spec(TESTS), tree="", checks=(check(0, tree=""),))
+    assert not found.decision.passed
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "proven"),
+    [("ruff check .", 1, True), ("ruff check .", 0, True), ("ruff check . | tail", 0, False)],
+)
+def test_a_command_that_may_fail_is_proven_by_the_record_beside_a_check_of_other_files(
+    line: str, status: int, proven: bool
+) -> None:
+    other = check(0, tree=OTHER, command=LOOSE)
+    (entry,) = judge(spec(LOOSE), checks=(other,), shown=(ran(line, status),)).entries
+    assert (entry.proven, entry.source) == (proven, "transcript" if proven else "check")
 
 
 def test_an_allowed_failure_of_a_check_is_one():
@@ -345,6 +421,7 @@ def test_no_commit_is_needed_with_a_reason_and_a_clean_tree(claim, by):
             {"rationale": " "}, "without a reason", marks=pytest.mark.row("MALA-V-33", level="pure")
         ),
         ({"branch": BRANCH}, "afk/7 holds 1 commit:"),
+        ({"branch": replace(BRANCH, commits=(made(), made()))}, "afk/7 holds 2 commits:"),
     ],
 )
 def test_without_a_commit_nothing_may_be_open(facts, said):
@@ -353,6 +430,13 @@ def test_without_a_commit_nothing_may_be_open(facts, said):
     assert not found.decision.passed
     assert (found.resolution, found.decision.is_retryable) == (None, True)
     assert said in "\n".join(found.decision.reasons)
+
+
+def test_what_an_agent_says_by_a_command_outranks_its_marker():
+    said = {"claim": Claim.NO_CHANGE, "rationale": "fixed by abc"}
+    marker = Marker(Claim.OBSOLETE, "gone")
+    found = judge(spec(), branch=NONE, is_clean=True, marker=marker, **said)
+    assert (found.resolution, found.rationale) == (Resolution.NO_CHANGE, "fixed by abc")
 
 
 def test_a_marker_does_not_throw_away_what_was_committed():
@@ -391,8 +475,8 @@ def test_a_marker_stands_on_a_line_of_its_own_and_in_no_quotation(text, found):
 class Kept:
     commit: str = TIP
     tree: str = TREE
-    evidence: list[dict[str, Any]] = field(default_factory=list)
-    evidence_from: dict[str, Any] = field(default_factory=lambda: {"files": TREE})
+    evidence: list[dict[str, Any]] | None = field(default_factory=list)
+    evidence_from: dict[str, Any] | None = field(default_factory=lambda: {"files": TREE})
 
 
 def shown_entry(status: int | None = 1, at: str = "2026-11-21T12:00:00", **more: Any) -> Any:
@@ -408,6 +492,9 @@ def shown_entry(status: int | None = 1, at: str = "2026-11-21T12:00:00", **more:
         (Kept(), Kept(evidence_from={"files": OTHER}), True),
         (Kept(), Kept(evidence_from={"files": ""}), True),
         (Kept(), Kept(evidence_from={}), True),
+        (Kept(evidence_from={}), Kept(evidence_from={}), True),
+        (Kept(evidence_from=None), Kept(evidence_from=None), True),
+        (Kept(evidence=None), Kept(evidence=None), False),
         (Kept(), Kept(evidence=[shown_entry(None, at="")]), False),
         (Kept(), Kept(evidence=[shown_entry(0)]), True),
         (Kept(evidence=[shown_entry(1)]), Kept(), False),

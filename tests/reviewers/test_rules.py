@@ -78,6 +78,7 @@ def test_an_answer_is_read(text: str) -> None:
         (answered(row(priority=4)), "no priority from 0 to 3"),
         (answered(row(priority=True)), "no priority from 0 to 3"),
         (answered(row(priority="P1")), "no priority from 0 to 3"),
+        (answered(row(priority=-1)), "no priority from 0 to 3"),
         (answered(row(line="3")), "a line that is no number"),
         (answered(row(title=["x"])), "no text"),
         (answered(review="another"), "names another review"),
@@ -146,7 +147,35 @@ def test_a_quotation_is_asked_once_more_and_what_it_used_counts() -> None:
     assert "has to name this review" in found.why
 
 
+@pytest.mark.parametrize("found", [None, [], "none", 3, {"findings": {}}])
+def test_what_is_no_object_with_a_list_is_no_answer(found: object) -> None:
+    with pytest.raises(Unreadable, match="no list of findings"):
+        rules.checked(found)
+
+
+def test_a_finding_without_a_line_is_on_its_whole_file() -> None:
+    wanted = (Finding(1, "a.py", None, "t", "b"),)
+    without = {name: value for name, value in row().items() if name != "line"}
+    assert rules.read(answered(without), ID) == rules.read(answered(row(line=None)), ID) == wanted
+
+
+def test_programs_hold_answers_to_the_schema() -> None:
+    finding = rules.SCHEMA["properties"]["findings"]["items"]
+    assert finding["properties"]["priority"]["enum"] == [0, 1, 2, 3]
+    assert [rules.SCHEMA["additionalProperties"], finding["additionalProperties"]] == [False] * 2
+
+
+@pytest.mark.parametrize(
+    ("path", "line", "place"),
+    [("a.py", 3, "a.py:3"), ("a.py", None, "a.py"), ("", None, ""), ("", 3, "")],
+)
+def test_where_a_finding_is_is_said(path: str, line: int | None, place: str) -> None:
+    assert Finding(1, path, line, "t", "b").place == place
+
+
 def test_a_line_that_no_file_has_is_none() -> None:
+    (last,) = rules.read(answered(row(line=999_999_999)), ID)
+    assert last.line == 999_999_999
     for line in (10**9, -(10**9), 10**30):
         (one,) = rules.read(answered(row(line=line)), ID)
         assert (one.priority, one.line) == (1, None)
@@ -156,17 +185,20 @@ def test_texts_are_bounded_and_cleaned_and_the_most_urgent_stay() -> None:
     odd = row(3, title="\x1b[31mred\u202e\0" + "x" * 999, body="a\r\nb\x07" + "y" * 9999)
     many = [odd, *[row(2, title=str(n)) for n in range(300)], row(0, title="last and worst")]
     found = rules.read(answered(*many), ID)
-    assert len(found) == rules.MOST_FINDINGS
+    assert len(found) == 100
     assert found[0].title == "last and worst"
     (one,) = rules.read(answered(odd), ID)
     assert one.title.startswith("[31mredxx")
-    assert len(one.title) == rules.TITLE_CHARACTERS
+    assert len(one.title) == 200
     assert one.body.startswith("a\nby")
-    assert len(one.body) == rules.BODY_CHARACTERS
+    assert len(one.body) == 2000
+    assert one.body.endswith("y…")
+    (one,) = rules.read(answered(row(path="p" * 401, body="y" * 2000)), ID)
+    assert (len(one.path), one.body) == (400, "y" * 2000)
 
 
 CODE = Code(
-    {"a.py": 10, "huge.bin": None, "dir/b.py": 2, "Both.py": 1, "BOTH.py": 1},
+    {"a.py": 10, "huge.bin": None, "dir/b.py": 2, "Both.py": 1, "BOTH.py": 1, "odd:3": 9},
     frozenset({"a.py", "gone.py", "old/x.py"}),
     frozenset({"src"}),
 )
@@ -201,6 +233,9 @@ CODE = Code(
         ("old", None, ("old", None, "")),
         ("src/", None, ("src", None, "")),
         ("both.py", 1, ("both.py", 1, rules.NOT_MATCHED)),
+        ("Both.py", 1, ("Both.py", 1, "")),
+        ("xxa.py", 1, ("xxa.py", 1, rules.NOT_MATCHED)),
+        ("odd:3", None, ("odd:3", None, "")),
     ],
 )
 def test_findings_are_held_against_the_code(path, line, wanted) -> None:  # type: ignore[no-untyped-def]
@@ -208,6 +243,28 @@ def test_findings_are_held_against_the_code(path, line, wanted) -> None:  # type
     assert (one.path, one.line, one.note) == wanted
     # Neither a line nor a file that nobody finds takes a finding back.
     assert one.is_blocking
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [
+        ("a.py", ("a.py",)),
+        ("./a/b.py:12", ("a/b.py:12", "b.py:12", "a/b.py", "b.py")),
+        ("/copy/a.py", ("a.py",)),
+        ("../a.py", ()),
+        ("a/../../b.py", ()),
+        ("/", ()),
+        ("", ()),
+    ],
+)
+def test_how_a_path_may_be_spelt(path: str, wanted: tuple[str, ...]) -> None:
+    assert rules.spellings(path, "/copy/") == wanted
+
+
+def test_what_is_low_fails_nothing_and_is_about_the_code() -> None:
+    astray = replace(LOW, note=rules.NO_FILE)
+    votes = [vote("a", HIGH, LOW), vote("b", astray, replace(LOW, priority=3))]
+    assert list(rules.low(votes)) == [("a", LOW), ("b", replace(LOW, priority=3))]
 
 
 def test_a_low_finding_on_no_file_counts_for_nothing() -> None:
@@ -226,7 +283,10 @@ def test_a_reason_says_that_its_path_was_not_matched() -> None:
 
 def test_a_stored_finding_is_the_same_again() -> None:
     one = Finding(0, "a.py", None, "t", "b", rules.NO_FILE)
-    assert rules.finding(json.loads(json.dumps(one.to_json()))) == one
+    stored = json.loads(json.dumps(one.to_json()))
+    assert rules.finding(stored) == one
+    del stored["note"]  # of an older version
+    assert rules.finding(stored) == replace(one, note="")
 
 
 @pytest.mark.row("MALA-V-49", level="pure")
@@ -378,11 +438,12 @@ def test_reasons_name_who_what_and_where() -> None:
     assert none.reasons == (
         "no reviewer available (codex: codex is not installed on this machine)",
     )
-    assert (
-        rules.decide([], skips_without_reviewers=True)
-        .reasons[0]
-        .startswith("no reviewer available")
-    )
+    none = rules.decide([], skips_without_reviewers=True)
+    assert none.reasons == ("no reviewer available: none is set up",)
+    found = rules.decide([vote("b"), AWAY], skips_without_reviewers=False)
+    assert found.reasons == (f"codex was not available: {AWAY.reason}",)
+    away = replace(AWAY, findings=(HIGH,))  # what nobody answered
+    assert rules.decide([vote("b"), away], skips_without_reviewers=False).passed
 
 
 def test_reasons_fit_into_one_message() -> None:
@@ -391,6 +452,27 @@ def test_reasons_fit_into_one_message() -> None:
     assert len("\n".join(found.reasons)) <= rules.REASONS_CHARACTERS
     assert found.reasons[-1] == f"and {50 - len(found.reasons) + 1} more"
     assert not any("\n" in one for one in found.reasons)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "kept", "more"),
+    [
+        ([791] * 5, 5, ""),
+        ([791] * 4 + [792], 4, "and 1 more"),
+        ([800] * 5, 4, "and 1 more"),
+        ([800], 1, ""),
+        ([], 0, ""),
+    ],
+)
+def test_reasons_are_left_out_where_there_is_no_room(lengths, kept, more) -> None:  # type: ignore[no-untyped-def]
+    found = rules.bounded(["x" * length for length in lengths])
+    assert [len(one) for one in found[:kept]] == lengths[:kept]
+    assert found[kept:] == ((more,) if more else ())
+
+
+def test_a_reason_has_a_length_of_its_own() -> None:
+    (one,) = rules.bounded(["x" * 801])
+    assert (len(one), one[-2:]) == (800, "x…")
 
 
 def claude(**last: object) -> bytes:
