@@ -243,10 +243,10 @@ def _singles(command: Guarded) -> list[_Read]:
         return [replace(_of_single(command, words, ""), is_opaque=not command.prepares)]
     # What a shell is given as a line follows on its own.
     plain = [one for one in found if command_match.script(one.argv) is None]
-    return [_of_single(command, one.argv, one.folder or "") for one in plain]
+    return [_of_single(command, one.argv, one.folder) for one in plain]
 
 
-def _of_single(command: Guarded, words: tuple[str, ...], begun: str) -> _Read:
+def _of_single(command: Guarded, words: tuple[str, ...], begun: str | None) -> _Read:
     plain = command_match.canonical(words)
     names = (posixpath.basename(plain[0]), *plain[1:]) if plain else ()
     known = [name for name in map(check_tools.plain_name, names) if name]

@@ -15,6 +15,7 @@ from runs.changed_files.check_file_rules import (
     Part,
     Texts,
     find_check_files,
+    list_wanted_texts,
 )
 
 pytestmark = pytest.mark.pure
@@ -55,6 +56,11 @@ def marks(line: str, *changed: Changed, **texts: Texts) -> list[CheckFile]:
         ("python manage.py test", "manage.py", COMMAND),
         ("./prüfe.sh", "pru\u0308fe.sh", COMMAND),
         ("./Check.sh", "check.sh", COMMAND),
+        ("bash -c 'cd $DIR && ./run-tests'", "run-tests", COMMAND),
+        ("pytest -cci/pytest.toml", "ci/pytest.toml", COMMAND),
+        ("ruff --check src", "check", None),
+        ("run tools.check", "tools/check.py", None),
+        ("make -C web test", "web", None),
         ("./scripts/test.sh", "docs/scripts/test.sh", None),
         ("../scripts/test.sh", "scripts/test.sh", None),
         ("/usr/bin/true scripts", "scripts/test.sh", None),
@@ -103,6 +109,12 @@ def marks(line: str, *changed: Changed, **texts: Texts) -> list[CheckFile]:
         # Behind a recipe or a script nobody can tell what runs.
         ("make test", "pytest.ini", CONFIGURATION),
         ("./scripts/test.sh", ".eslintrc.json", CONFIGURATION),
+        ("bash -c 'for one in a b; do ./run-tests; done'", "pytest.ini", CONFIGURATION),
+        ("make pytest", "mypy.ini", CONFIGURATION),
+        ("./check test", "pytest.ini", CONFIGURATION),
+        ("./scripts/test.sh", "Makefile", None),
+        ("bash -c 'pytest -q'", "mypy.ini", None),
+        ("xvfb-run pytest", "mypy.ini", None),
         ("git diff --exit-code", "pytest.ini", None),
         # CI, whatever the commands are.
         ("pytest", ".github/workflows/ci.yml", CI),
@@ -115,6 +127,7 @@ def marks(line: str, *changed: Changed, **texts: Texts) -> list[CheckFile]:
         ("pytest", ".woodpecker.yml", CI),
         ("pytest", "Jenkinsfile", CI),
         ("pytest", "docs/.github/workflows/ci.yml", None),
+        ("pytest", "Jenkinsfile.d/stage.groovy", None),
         ("pytest", ".github/CODEOWNERS", None),
         # Work as usual.
         ("pytest", "src/main.py", None),
@@ -139,6 +152,11 @@ def test_a_changed_file_belongs_to_the_checks_by_its_name(line, path, part):
         (Changed("old/a.py", "R090", "tests/a.py"), "moved out of the tests (it was `tests/a.py`)"),
         (Changed("tests/a.py", "R", "tests/test_a.py"), "(it was `tests/test_a.py`), and test"),
         (Changed("tests/unit/test_a.py", "R", "tests/test_a.py"), ""),
+        (Changed("tests/b.py", "R", "tests/a.py"), ""),
+        (Changed("src/test_b.py", "R", "tests/a.py"), ""),
+        (Changed("src/b.py", "R", "src/a.py"), ""),
+        (Changed("src/helper.py", "C", "tests/test_a.py"), ""),
+        (Changed("src/a.py", "R"), ""),
         (Changed("tests/test_a.py", "M"), ""),
         (Changed("tests/data/page.html", "D"), ""),
         (Changed("src/contest.py", "D"), ""),
@@ -154,6 +172,59 @@ def test_a_test_that_is_taken_away_is_marked_as_that(changed, why):
 def test_settings_that_lie_beside_the_tests_are_no_test():
     [found] = marks("pytest", Changed("tests/conftest.py", "D"))
     assert (found.part, found.why) == (CONFIGURATION, "`pytest` may read it. It was deleted.")
+
+
+def test_settings_that_are_moved_out_of_the_tests_are_no_test_either():
+    [found] = marks("pytest", Changed("old/thing.py", "R", "tests/conftest.py"))
+    assert found.part == CONFIGURATION
+
+
+@pytest.mark.parametrize(
+    ("line", "path", "verb"),
+    [
+        ("make -C web test", "web/Makefile", "reads"),
+        ("make test -C web", "web/Makefile", "reads"),
+        ("make --directory=web test", "web/Makefile", "reads"),
+        ("make -C web test", "Makefile", "reads"),
+        ("make -C web/app test", "web/Makefile", "reads"),
+        ("bash -c 'cd web && make'", "web/Makefile", "reads"),
+        ("make -C web -C app test", "web/app/Makefile", "reads"),
+        ("make test", "web/Makefile", "may read"),
+        ("make -C web test", "api/Makefile", "may read"),
+        ("make -C webapp test", "web/Makefile", "may read"),
+        ("make -C", "Makefile", "reads"),
+        ("make --directory=", "Makefile", "reads"),
+    ],
+)
+def test_a_file_where_the_command_works_or_above_is_read(line, path, verb):
+    [found] = marks(line, Changed(path))
+    assert found.why == f"`{line}` {verb} it."
+
+
+@pytest.mark.parametrize(("letters", "is_cut"), [(80, False), (81, True)])
+def test_a_long_command_is_cut_in_the_sentence(letters: int, is_cut: bool) -> None:
+    line = f"./check {'x' * (letters - 8)}"
+    [found] = marks(line, Changed("check"))
+    shown = f"{line[:79]}…" if is_cut else line
+    assert found.why == f"Named in the command `{shown}`."
+
+
+def test_what_a_file_is_has_words_and_is_stored():
+    words = ["run by a check", "configuration", "CI", "test removed"]
+    assert [one.words for one in Part] == words
+    [found] = marks("make", Changed("Makefile.old", "R100", "Makefile"))
+    assert found.to_json() == {
+        "path": "Makefile.old",
+        "part": "command",
+        "why": "`make` reads it. It was renamed.",
+        "old_path": "Makefile",
+    }
+
+
+def test_the_texts_of_shared_files_of_settings_at_the_top_are_wanted():
+    paths = ("src/main.py", "setup.cfg", "PyProject.toml", "lib/tox.ini", "pytest.ini")
+    changed = [Changed(path) for path in paths]
+    assert list_wanted_texts(changed) == ["PyProject.toml", "setup.cfg"]
 
 
 PYPROJECT = Texts(
@@ -212,12 +283,28 @@ def test_what_measures_coverage_counts_without_being_named_in_a_command():
     assert found.why == "Coverage is measured by it. It is new."
     [report] = find_check_files(checks(report="./coverage.xml"), [Changed("coverage.xml", "A")], {})
     assert "a test command should write it" in report.why
+    assert find_check_files(checks(report="coverage.xml"), [Changed("other.xml")], {}) == []
+
+
+def test_coverage_is_measured_by_its_own_settings_alone():
+    measured = checks("pytest", measures_coverage=True)
+    changed = [Changed("mypy.ini"), Changed("pyproject.toml")]
+    assert find_check_files(measured, changed, {"pyproject.toml": PYPROJECT}) == []
 
 
 def test_what_only_prepares_checks_nothing_and_its_script_is_named_all_the_same():
     both = Checks((Guarded(("./install.sh",), prepares=True), Guarded(("pytest",))))
     found = find_check_files(both, [Changed("install.sh"), Changed("mypy.ini")], {})
     assert [one.path for one in found] == ["install.sh"]
+    loop = ("bash", "-c", "for one in a b; do ./install.sh; done")
+    both = Checks((Guarded(loop, prepares=True), Guarded(("pytest",))))
+    found = find_check_files(both, [Changed("install.sh"), Changed("mypy.ini")], {})
+    assert [one.path for one in found] == ["install.sh"]
+
+
+@pytest.mark.parametrize("argv", [(), ("env",), ("env", "A=1")])
+def test_a_command_without_a_program_names_nothing(argv):
+    assert find_check_files(Checks((Guarded(argv),)), [Changed("src/main.py")], {}) == []
 
 
 def test_a_renamed_file_counts_by_its_old_name_too():
