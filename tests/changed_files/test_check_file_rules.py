@@ -115,6 +115,8 @@ def marks(line: str, *changed: Changed, **texts: Texts) -> list[CheckFile]:
         ("./scripts/test.sh", "Makefile", None),
         ("bash -c 'pytest -q'", "mypy.ini", None),
         ("xvfb-run pytest", "mypy.ini", None),
+        ("./wrap pytest", "mypy.ini", None),
+        ("bash -c 'cd $DIR && make -C web'", "web/Makefile", COMMAND),
         ("git diff --exit-code", "pytest.ini", None),
         # CI, whatever the commands are.
         ("pytest", ".github/workflows/ci.yml", CI),
