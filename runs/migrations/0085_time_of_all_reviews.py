@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0083_person_for_check_changes'),
+        ('runs', '0084_validation_asked_by'),
     ]
 
     operations = [
