@@ -15,6 +15,7 @@ from runs.models import Attempt, CheckTerms, Notice, Review, Reviewer
 from runs.validation.command_rules import Checked
 from tests import make
 from tests.fakes import World
+from tests.gates.rooms import take_over
 from tests.pulls import review_desk
 
 BLOCKING = {"priority": 1, "path": "", "line": None, "title": "Wrong", "body": "It is wrong."}
@@ -45,7 +46,6 @@ class FakeReviewDesk(review_desk.Review):
             commit=self.head,
             base=self.base,
             mark=secrets.token_hex(8),
-            runner=self.lab.process,
             began_at=self.lab.now(),
         )
         return self.attempt
@@ -60,7 +60,7 @@ class FakeReviewDesk(review_desk.Review):
 
     def hold(self) -> Hold:
         rows = Attempt.objects.select_related("run__project", "run__watch")
-        return Hold(self.lab, rows.get(pk=self.attempt.pk), lambda: False)
+        return take_over(self.lab, rows.get(pk=self.attempt.pk))
 
     def judge(self) -> Decision:
         return review.judge(self.lab, self.hold())

@@ -10,7 +10,7 @@ from runs.core.ports import SeamError
 from runs.core.states import Outcome, RunState
 from runs.followups import acts as followups
 from runs.followups import red_checks
-from runs.gates import check_words
+from runs.gate_pages import check_words
 from runs.issues.acts import create
 from runs.models import Attempt, CheckTerms, Project, PullChecks, Run, StartRequest
 from runs.pulls import acts as pulls
