@@ -137,6 +137,25 @@ def name_checks(names: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
+def describe_state(state: str, names: Sequence[str]) -> tuple[str, str]:
+    """Return the tone and the words for how the checks of an open pull request stand.
+
+    Both are empty where nobody looks at them any more.
+
+    Args:
+        state: one of WatchState, as it is stored.
+        names: the checks that had failed at the last look.
+    """
+    if state == WatchState.WATCHED:
+        return ("bad", f"failed: {name_checks(names)}") if names else ("info", "checks not ended")
+    if state == WatchState.RED:
+        return "bad", f"failed, needs you: {name_checks(names)}"
+    return {
+        WatchState.PASSED.value: ("good", "checks passed"),
+        WatchState.NO_CHECKS.value: ("warn", "no checks ran"),
+    }.get(state, ("", ""))
+
+
 def write_message(number: int, head: str, failed: Sequence[Check], round_number: int) -> str:
     """Write what the agent is told: which checks failed, on which commit, and what to do.
 

@@ -14,11 +14,12 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
 
+from runs.followups import red_check_rules
 from runs.forges import rules as forge_rules
 from runs.forges import tracker_card
 from runs.forges.tracker_card import Card
 from runs.issues.pages import Elsewhere
-from runs.models import Project, Settings
+from runs.models import Project, PullChecks, Settings
 from runs.web import answers
 from runs.wiring import lab
 from trackers.base import Ability
@@ -31,12 +32,17 @@ _NAMES: Mapping[str, str] = {"issues": "issues", "pulls": "pull requests"}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One issue or pull request as it was heard last; without an address it is no link."""
+    """One issue or pull request as it was heard last; without an address it is no link.
+
+    `checks`: how those of a pull request stand, as far as labsite looks at them; `tone` its colour.
+    """
 
     key: str
     title: str
     url: str
     branch: str = ""
+    tone: str = ""
+    checks: str = ""
 
 
 def kept_here(what: str, patterns: Sequence[URLPattern]) -> list[URLPattern]:
@@ -97,14 +103,26 @@ def place_of(card: Card, what: str, number: int | None = None) -> str:
 
 
 def rows(card: Card, what: str) -> list[Row]:
-    """What was heard last, with addresses that lead to web pages and nowhere else."""
+    """What was heard last, with addresses that lead to web pages and nowhere else.
+
+    One query where labsite looks at the checks of pull requests, else none.
+    """
     project = card.project
     if what == "issues":
         return [Row(str(key), str(title), _safe(url)) for key, title, url in project.queue_seen]
+    checks = _describe_checks(project) if project.sends_back_red_checks else {}
     return [
-        Row(str(number), str(title), _safe(url), str(head))
+        Row(str(number), str(title), _safe(url), str(head), *checks.get(int(number), ("", "")))
         for number, head, title, url in project.pulls_seen
     ]
+
+
+def _describe_checks(project: Project) -> Mapping[int | None, tuple[str, str]]:
+    """Return by pull request how its checks stood at the last look; of several runs the newest counts."""
+    numbers = [int(number) for number, *_ in project.pulls_seen]
+    rows = PullChecks.objects.filter(run__project=project, run__pull_number__in=numbers)
+    told = rows.order_by("run_id").values_list("run__pull_number", "state", "failed")
+    return {number: red_check_rules.describe_state(state, names) for number, state, names in told}
 
 
 def _safe(url: object) -> str:

@@ -86,6 +86,23 @@ def test_the_agent_is_told_which_checks_failed_where_and_how_often_it_may_try() 
     assert "lint" not in told
 
 
+@pytest.mark.parametrize(
+    ("state", "names", "said"),
+    [
+        (WatchState.WATCHED, [], ("info", "checks not ended")),
+        (WatchState.WATCHED, ["lint"], ("bad", "failed: lint")),
+        (WatchState.RED, ["lint", "unit"], ("bad", "failed, needs you: lint, unit")),
+        (WatchState.PASSED, [], ("good", "checks passed")),
+        (WatchState.NO_CHECKS, [], ("warn", "no checks ran")),
+        (WatchState.OVER, ["lint"], ("", "")),
+    ],
+)
+def test_a_list_says_how_checks_stand(
+    state: WatchState, names: list[str], said: tuple[str, str]
+) -> None:
+    assert rules.describe_state(state.value, names) == said
+
+
 def test_many_long_names_are_cut() -> None:
     failed = [Check("n" * 900, CheckState.FAILED)] * 30
     assert len(rules.write_message(8, "a" * 40, failed, 1)) < 2000

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from runs import tick
+from runs import tick, wiring
 from runs.core.states import AnswerCode
 from runs.followups import red_checks
 from runs.followups.red_check_rules import OUTPUT_NOTE, WatchState
-from runs.models import Notice, Project, PullChecks, Run, StartRequest
+from runs.forges import tracker_card
+from runs.issues import remote_pages
+from runs.models import Notice, Project, PullChecks, Run, Settings, StartRequest
 from runs.overview import waiting
 from tests.fakes import World
 from tests.followups.test_changes import _commit, _ends, delivered
@@ -213,6 +216,21 @@ def test_a_pull_request_that_needs_a_person_says_so_under_needs_you(
     (after,) = waiting.of_trackers([project], with_pulls=True)[1]
     assert (before.red, after.red) == ("", "unit failed; why.")
     look(world)
+
+
+def test_the_list_of_open_pull_requests_says_how_their_checks_stand(
+    project: Project, delivered: Run, django_assert_num_queries: Any
+) -> None:
+    project.refresh_from_db()
+    project.pulls_seen = [[8, "afk/7", "Seven", ""], [9, "afk/9", "By hand", ""]]
+    PullChecks.objects.update(failed=["unit"])
+    card = tracker_card.of(wiring.lab(), project, Settings.current())
+    with django_assert_num_queries(1):
+        ours, other = remote_pages.rows(card, "pulls")
+    assert (ours.tone, ours.checks, other.checks) == ("bad", "failed: unit", "")
+    project.sends_back_red_checks = False
+    with django_assert_num_queries(0):
+        assert [one.checks for one in remote_pages.rows(card, "pulls")] == ["", ""]
 
 
 def _told(run: Run) -> str:
