@@ -36,8 +36,9 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
     asked = run.gate_message if run.was_reentered else nudge(lab, run) if run.is_nudged_only else ""
     if asked and run.agent_session:
         start = hold_rules.asked_again(argv, asked) or start
-    elif asked:  # a fresh session knows neither the task nor the work
-        start = hold_rules.start_of(argv, prompt, "", follow_up=asked)
+    elif asked:  # a fresh session knows neither the task, nor the work, nor what a person asked for
+        told = "\n\n".join(part for part in (follow_up, asked) if part)
+        start = hold_rules.start_of(argv, prompt, "", follow_up=told)
     template = start.argv
     token = tokens.new_run_token()
     files = {"token": token, "prompt.md": start.words}

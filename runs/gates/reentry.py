@@ -228,6 +228,9 @@ def _start_again(tick: TickContext, run: Run, text: str) -> None:
 
 def _as_before(tick: TickContext, run: Run) -> dict[str, object]:
     return {
+        # A session that worked up to here has come up: what failed before counts no more.
+        "resume_failures": 0,
+        "retry_at": None,
         "gate_turn": GateTurn.NONE,
         "checking_at": None,
         "claim": "",

@@ -225,7 +225,10 @@ def _did_not_go_on(lab: Lab, run: Run, reading: Reading | None) -> bool:
     has_begun = run.began_at is not None or (
         reading is not None and _shows_work(run, reading.report)
     )
-    if not run.takes_up or run.is_nudged_only or not run.agent_session or has_begun:
+    is_typed_to = (
+        run.was_reentered and not run.is_one_shot
+    )  # its session lived on, and has died now
+    if not run.takes_up or run.is_nudged_only or not run.agent_session or has_begun or is_typed_to:
         return False
     if run.resume_failures >= resuming.MOST_FAILURES:
         return False

@@ -140,8 +140,8 @@ def _until(when: datetime | None) -> str:
 
 REFUSED = 400  # of a session, for good: what it holds is not taken any more
 REFUSED_TWICE = (
-    "its service refused to go on with its session twice (error 400), and then the fresh session "
-    "that went on in the same worktree"
+    "two tries to go on with its session failed, and then its service refused the fresh session in "
+    "the same worktree as well (error 400)"
 )
 
 

@@ -103,10 +103,11 @@ def follow_up(lab: Lab, row: Validation) -> bool:
 
 
 def _key_of_earlier(row: Validation) -> str:
-    """Return the issue about an earlier failure of the session that a person had repeated; else ""."""
+    """Return the issue about the same failure of the session, which a person had repeated; else ""."""
     if not row.asked_by or row.session_id is None:
         return ""
-    rows = Validation.objects.filter(session=row.session_id, number__lt=row.number)
+    same = {"session": row.session_id, "reason": row.reason}
+    rows = Validation.objects.filter(**same, number__lt=row.number)
     found = (
         rows.exclude(follow_up_key="").order_by("-number").values_list("follow_up_key", flat=True)
     )

@@ -13,6 +13,7 @@ import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
+from runs.agents import orders
 from runs.core import lease
 from runs.core.ports import MaybeGiven, SeamError
 from runs.core.states import (
@@ -44,6 +45,7 @@ from runs.models import (
     Project,
     Review,
     Run,
+    Settings,
     Validation,
 )
 from runs.reviewers import rules as review_rules
@@ -988,8 +990,12 @@ def refuses(world: World, run: Run, status: int = 400) -> None:
 def test_what_the_service_refuses_twice_goes_on_once_in_a_fresh_session_and_then_fails(
     world, one_shot
 ):
-    """An error 400 is no trouble of the account: what the session holds is not taken any more."""
-    Run.objects.filter(pk=one_shot.pk).update(look_asked_at=world.clock.now)
+    """An error 400 is no trouble of the account: what the session holds is not taken any more.
+
+    What failed before its session came up is not counted with it.
+    """
+    told = {"look_asked_at": world.clock.now, "resume_failures": 2}
+    Run.objects.filter(pk=one_shot.pk).update(**told)
     checked(world, one_shot, BAD)
     world.sessions.end(one_shot.session)
     look(world)
@@ -1006,6 +1012,28 @@ def test_what_the_service_refuses_twice_goes_on_once_in_a_fresh_session_and_then
     refuses(world, one_shot)
     assert (one_shot.outcome, one_shot.reason) == (Outcome.FAILED, REFUSED_TWICE)
     assert not world.queue.launches
+
+
+def test_a_fresh_session_is_told_what_a_person_asked_for_too(world, one_shot, project):
+    earlier = make.a_run(project, "7", slot=2, outcome="failed", ended_at=world.clock.now)
+    told = {"gate_message": "- ruff failed", "gate_told_at": world.clock.now, "agent_session": ""}
+    asked = {"continues": earlier, "follow_up": "Keep the old names."}
+    Run.objects.filter(pk=one_shot.pk).update(**told, **asked)
+    one_shot.refresh_from_db()
+    order = orders.make(world.lab, one_shot, one_shot.profile, Settings.current())
+    for words in ("Keep the old names.", "- ruff failed", "Work on this issue was begun earlier"):
+        assert words in order.files["prompt.md"]
+
+
+def test_an_interactive_session_that_dies_after_it_was_told_is_not_begun_anew(world, run):
+    """Also of a program that never tells when it begins a turn."""
+    told = {"gate_message": "- ruff failed", "gate_told_at": world.clock.now}
+    silent = {"agent_session": "s-1", "began_at": None, "turn_ended_at": None}
+    Run.objects.filter(pk=run.pk).update(**told, **silent)
+    world.sessions.end(run.session, 1)
+    look(world)
+    run.refresh_from_db()
+    assert run.outcome == Outcome.DIED
 
 
 @pytest.mark.parametrize("status", [None, 404])

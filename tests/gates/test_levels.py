@@ -140,6 +140,20 @@ def test_a_session_that_is_validated_again_and_passes_has_its_issues_closed(
         assert run.close_asked_at is not None
 
 
+def test_another_failure_of_a_session_that_is_validated_again_gets_an_issue_of_its_own(
+    real: RealWorld,
+) -> None:
+    desk = Left(real, "tests: false")
+    desk.proven("7", {"a.txt": "x"})
+    session = failed_session(desk, desk.validate())
+    session.validations.update(reason="what was mended since")
+    again = validations.validate_again(desk.lab, session, "anna")
+    desk.work()
+    again.refresh_from_db()
+    first = session.validations.get(number=1)
+    assert [one.key for one in desk.issues()] == [first.follow_up_key, again.follow_up_key]
+
+
 def test_a_session_that_four_ask_for_at_once_is_validated_once(real: RealWorld) -> None:
     desk = Left(real, "tests: false")
     desk.proven("7", {"a.txt": "x"})

@@ -29,6 +29,7 @@ from trackers.http.rules import Meaning, Page, Reply, Trouble, after
 from trackers.http.transport import NetworkTransport, Response, Sender
 
 MOST_PAGES = 40
+_GONE = (404, 410)  # of a file that is kept no more
 
 Params = Mapping[str, str | int]
 
@@ -130,8 +131,10 @@ class Client:
         response = self._sender.send(request, {}, deadline)
         if isinstance(response, Trouble):
             raise rules.trouble(response, request.url.host)
-        if response.status != 200:
+        if response.status in _GONE:
             raise NotFound(f"{request.url.host} answered {response.status}.")
+        if response.status != 200:
+            raise Unreachable(f"{request.url.host} answered {response.status}.")
         return response.body.decode("utf-8", "replace")
 
     def pages(

@@ -372,7 +372,7 @@ def test_a_text_that_lies_elsewhere_is_refused(to: str, hosts: tuple[str, ...]) 
     [
         pytest.param([said(404)], NotFound, id="gone"),
         pytest.param([sent_on(STORE), httpx.Response(404, text="x")], NotFound, id="gone there"),
-        pytest.param([sent_on(STORE), httpx.Response(403)], NotFound, id="too late there"),
+        pytest.param([sent_on(STORE), httpx.Response(403)], Unreachable, id="too late there"),
         pytest.param([sent_on(STORE), httpx.ConnectError("no")], Unreachable, id="store is away"),
         pytest.param([sent_on("/a")], NotUnderstood, id="in a circle"),
         pytest.param([said(403, "no")], Refused, id="no access"),
