@@ -22,7 +22,7 @@ WITHOUT_DJANGO = {  # or with one that they set up themselves
 FOLLOWED = {
     "watch": "runs.watch.command",
     "wait": "runs.groups.command",
-    "loop": "runs.loops.command",
+    "loop": "runs.loop_command.command",
     "agent": "runs.agents.command",
 }
 # Commands that a script may give before the first `./lab up`; they need readable tables.

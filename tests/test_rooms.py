@@ -24,7 +24,6 @@ MOST_FILES = {
     "forges": 29,
     "groups": 35,
     "lifecycle": 23,
-    "loops": 21,
     "people": 25,
     "validation": 23,
 }

@@ -9,7 +9,7 @@ from django.contrib import admin
 from django.db import models
 from django.http import HttpRequest
 
-from runs.loops import settings_acts, unfit
+from runs.loop_settings import settings_acts, unfit
 from runs.models import LoopMemory, LoopRole, LoopTerms, Project
 from runs.settings.admin import TellingAdmin
 

@@ -13,8 +13,9 @@ from runs.api.asked import Number, Paging, ProjectId, RunId
 from runs.api.router import Router
 from runs.lifecycle.api import run_of
 from runs.loop_pages import run_card, schemas
-from runs.loops import acts, settings_acts
-from runs.loops.settings_acts import LoopSettingsRefused
+from runs.loop_settings import settings_acts
+from runs.loop_settings.settings_acts import LoopSettingsRefused
+from runs.loops import acts
 from runs.models import Loop, LoopMemory, LoopRole, Project, Run
 from runs.projects.api import project_of
 from runs.web.access import username

@@ -12,7 +12,8 @@ from pydantic import BaseModel, Field
 from runs.agents.models import EFFORT_CHARACTERS, MODEL_CHARACTERS
 from runs.api.asked import BIGGEST_ID, NO_NUL, WHOLE, Given, Name
 from runs.core.states import LoopState
-from runs.loops import acts, issue_of_loop, prompts, settings_acts, stored, unfit
+from runs.loop_settings import settings_acts, unfit
+from runs.loops import acts, issue_of_loop, prompts, stored
 from runs.models import Loop, LoopGuidance, LoopMemory, LoopRole, LoopTerms, LoopTurn
 
 Flag = Annotated[bool, Field(strict=True)]

@@ -8,9 +8,9 @@ from typing import Any
 from django import forms
 
 from runs.core.states import AgentMode
-from runs.loops import settings_acts
+from runs.loop_settings import settings_acts
+from runs.loop_settings.unfit import ROLE, TERMS
 from runs.loops.roles import Role
-from runs.loops.unfit import ROLE, TERMS
 from runs.models import AgentProfile, LoopRole, LoopTerms
 from runs.settings.edit_forms import EditForm
 from runs.web.forms import grouped

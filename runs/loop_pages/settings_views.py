@@ -11,9 +11,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from runs.loop_pages.settings_forms import PRESETS, RoleForm, TermsForm, one_shot_agents
-from runs.loops import acts, settings_acts, unfit
+from runs.loop_settings import settings_acts, unfit
+from runs.loop_settings.settings_acts import LoopSettingsRefused
+from runs.loops import acts
 from runs.loops.roles import ISSUES
-from runs.loops.settings_acts import LoopSettingsRefused
 from runs.models import LoopMemory, LoopRole, Project
 from runs.settings import edit_forms
 from runs.settings.edit_forms import stored, told_as

@@ -14,9 +14,10 @@ from runs.core import writing
 from runs.core.ports import Lab, SeamError
 from runs.core.refusal import ActRefused
 from runs.issues import remote as issues
-from runs.loops import acts, settings_acts, unfit
+from runs.loop_settings import settings_acts, unfit
+from runs.loop_settings.settings_acts import LoopSettingsRefused
+from runs.loops import acts
 from runs.loops.acts import LoopRefused
-from runs.loops.settings_acts import LoopSettingsRefused
 from runs.models import LoopMemory, LoopRole, LoopTerms, Project
 from runs.ralph import agents, ralph_file
 from runs.ralph.ralph_file import Files, Taken

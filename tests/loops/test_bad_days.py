@@ -13,7 +13,8 @@ import pytest
 from django.db import transaction
 
 from runs.core.states import NoticeKind, Outcome
-from runs.loops import acts, settings_acts
+from runs.loop_settings import settings_acts
+from runs.loops import acts
 from runs.loops.acts import LoopRefused
 from runs.models import Loop, LoopMemory, Notice
 from tests.loops.staged import Stage

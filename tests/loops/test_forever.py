@@ -8,8 +8,8 @@ from io import StringIO
 import pytest
 
 from runs.core.refusal import ActRefused
-from runs.loops.command import Command, HumanLines
-from runs.loops.forever import Forever
+from runs.loop_command.command import Command, HumanLines
+from runs.loop_command.forever import Forever
 
 
 class Scripted:

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from runs.loop_pages import schemas
-from runs.loops import unfit
+from runs.loop_settings import unfit
 from runs.models import LoopGuidance, LoopMemory, LoopRole, LoopTerms, LoopTurn, Project
 from tests import make
 from tests.api.program import Program, denied

@@ -8,7 +8,8 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
-from runs.loops import acts, settings_acts
+from runs.loop_settings import settings_acts
+from runs.loops import acts
 from runs.loops.results import Result
 from runs.models import LoopMemory, LoopTurn
 from tests import make

@@ -12,10 +12,10 @@ from runs.core import masking
 from runs.core.refusal import ActRefused
 from runs.core.states import Outcome
 from runs.lifecycle import outcomes
+from runs.loop_command.command import Command, HumanLines, JsonLines, Lines
+from runs.loop_command.follower import CODE_GONE, Follower
+from runs.loop_command.forever import Forever
 from runs.loops import acts
-from runs.loops.command import Command, HumanLines, JsonLines, Lines
-from runs.loops.follower import CODE_GONE, Follower
-from runs.loops.forever import Forever
 from runs.models import Loop, LoopRole, LoopTerms, Project, Run, Settings, StartRequest
 from runs.ralph import role_file
 from tests.fakes import World

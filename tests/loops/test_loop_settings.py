@@ -13,9 +13,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from runs.core.states import CompletionPolicy
-from runs.loops import settings_acts
+from runs.loop_settings import settings_acts
+from runs.loop_settings.settings_acts import LoopSettingsRefused
 from runs.loops.roles import ISSUES
-from runs.loops.settings_acts import LoopSettingsRefused
 from runs.models import AgentProfile, LoopMemory, LoopRole, LoopTerms, Notice, Project
 from tests import make
 from tests.fakes import START, World

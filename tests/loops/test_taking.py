@@ -14,7 +14,8 @@ from runs.followups import acts as followups
 from runs.followups import rules as followup_rules
 from runs.forges import mirror
 from runs.lifecycle import outcomes
-from runs.loops import acts, issue_of_loop, settings_acts, taking
+from runs.loop_settings import settings_acts
+from runs.loops import acts, issue_of_loop, taking
 from runs.loops.acts import LoopRefused
 from runs.loops.taking import State
 from runs.models import Loop, LoopIssue, LoopTurn, Notice, Project, Run, StartRequest

@@ -10,7 +10,7 @@ import pytest
 from django.urls import reverse
 
 from runs.core.refusal import ActRefused
-from runs.loops import follower
+from runs.loop_command import follower
 from runs.loops.acts import MOST_MEMORIES, MOST_TEXT
 from runs.models import LoopMemory, LoopRole, LoopTerms, Notice, Project
 from runs.ralph import acts

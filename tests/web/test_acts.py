@@ -18,7 +18,7 @@ from runs.core.states import CompletionPolicy, NoticeKind, ProjectState
 from runs.forges import acts as forges
 from runs.groups import monitors
 from runs.groups.terms import TaskStatus
-from runs.loops import settings_acts as loop_settings
+from runs.loop_settings import settings_acts as loop_settings
 from runs.models import (
     AgentProfile,
     ApiToken,

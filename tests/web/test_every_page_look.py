@@ -17,7 +17,7 @@ from django.urls import URLResolver, get_resolver, reverse
 
 from runs.core.states import CompletionPolicy
 from runs.kept import rescue
-from runs.loops import settings_acts as loop_settings
+from runs.loop_settings import settings_acts as loop_settings
 from runs.models import AgentTrial, Host, LoopTerms, Project, Run
 from runs.people import invites
 from runs.project_settings import pages as setting_pages

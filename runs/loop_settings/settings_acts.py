@@ -16,8 +16,9 @@ from django.db import transaction
 from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
-from runs.loops import acts, events, unfit
-from runs.loops.unfit import ROLE, TERMS
+from runs.loop_settings import unfit
+from runs.loop_settings.unfit import ROLE, TERMS
+from runs.loops import acts, events
 from runs.models import AgentProfile, LoopMemory, LoopRole, LoopTerms, Project
 from runs.settings import edits
 from runs.timeline import announce

@@ -25,8 +25,8 @@ from runs.ralph import role_file
 from runs.ralph.role_file import Roles, UnfitFile
 
 if TYPE_CHECKING:
-    from runs.loops.follower import Follower
-    from runs.loops.forever import Forever
+    from runs.loop_command.follower import Follower
+    from runs.loop_command.forever import Forever
 
 PROMPT_FILE = "PROMPT.md"
 MOST_FILE = 512_000
@@ -62,7 +62,7 @@ class Command:
         first = self.one()
         if first is None or not self.goes_on:
             return first
-        from runs.loops.forever import Forever
+        from runs.loop_command.forever import Forever
 
         follower = first
 
@@ -78,7 +78,7 @@ class Command:
 
     def one(self) -> Follower | None:
         """Ask for one loop; None while the project is being cloned. Raises ActRefused."""
-        from runs.loops.follower import Follower
+        from runs.loop_command.follower import Follower
 
         follower = Follower.begin(self)
         if follower is None and not self.has_waited:
@@ -111,7 +111,7 @@ class Import:
 
     def begin(self) -> int | None:
         """Import them; None while the project is being cloned. Raises ActRefused."""
-        from runs.loops import follower
+        from runs.loop_command import follower
 
         return follower.import_files(self.project, self.folder, sys.stdout, is_dry=self.is_dry)
 

@@ -17,11 +17,12 @@ from runs.followups import acts as followups
 from runs.followups import rules as followup_rules
 from runs.issues import remote as issues
 from runs.lifecycle import stop
-from runs.loops import acts, beginning, options, settings_acts, stored, unfit
+from runs.loop_command.command import Command, Lines, Summary, Told, Turn
+from runs.loop_settings import settings_acts, unfit
+from runs.loop_settings.settings_acts import LoopSettingsRefused
+from runs.loops import acts, beginning, options, stored
 from runs.loops.acts import LoopRefused
-from runs.loops.command import Command, Lines, Summary, Told, Turn
 from runs.loops.rules import End
-from runs.loops.settings_acts import LoopSettingsRefused
 from runs.models import Loop, LoopRole, LoopTerms, LoopTurn, Notice, Project, Run, StartRequest
 from runs.projects import acts as projects
 from runs.ralph import acts as ralph

@@ -1,0 +1,1 @@
+"""`./lab loop`: what is typed and printed, how a loop is followed, and when the next one begins."""

@@ -1,0 +1,1 @@
+"""How the runs of a project are loops: what can be stored, and changing it."""
