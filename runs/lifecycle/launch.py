@@ -14,6 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from django.db import InterfaceError, OperationalError, transaction
+from django.db.models import Exists, Q
 
 from runs.accounts import holds
 from runs.accounts.refusal_rules import Refused
@@ -26,7 +27,7 @@ from runs.lifecycle import outcomes, reaper, resuming
 from runs.lifecycle.recovery import Recovery, StartFacts, recovery
 from runs.lifecycle.resuming import Gone
 from runs.lifecycle.verdict import did_run
-from runs.models import Run, Settings, StartRequest
+from runs.models import Notice, Run, Settings, StartRequest
 from runs.projects import cloning, origin
 from runs.telemetry import log_context
 from runs.timeline import announce
@@ -237,8 +238,8 @@ def _start(lab: Lab, run: Run) -> None:
     is_alive = _look_again(lab, run)
     run.started_at = started_at
     _mark_working(lab, run)
-    if not is_alive:
-        lab.bell.look(run.project.slug)  # its end was told while the run was still *starting*
+    if not is_alive or _was_told_of(run):
+        lab.bell.look(run.project.slug)  # looks pass over a run while it is still *starting*
 
 
 def _fetch(lab: Lab, run: Run) -> None:
@@ -395,6 +396,17 @@ def _started(run: Run) -> tuple[NoticeKind, str]:
     if run.takes_up:
         return NoticeKind.RUN_RESUMED, f"the agent goes on in session {run.session}"
     return NoticeKind.RUN_STARTED, f"agent started in session {run.session}"
+
+
+def _was_told_of(run: Run) -> bool:
+    """Return whether a delivery of the run may have been told since its agent was started.
+
+    One query: a pull request that `labctl` opened, the agent's word that it is done, or a webhook.
+    """
+    opened = Notice.objects.filter(run=run, kind=NoticeKind.PULL_OPENED, at__gte=run.started_at)
+    by_hook = Q(project__pulls_hooked_at__gte=run.started_at)
+    told = by_hook | Q(look_asked_at__isnull=False) | Exists(opened)
+    return Run.objects.filter(told, pk=run.pk).exists()
 
 
 def _still_wanted(run: Run) -> None:
