@@ -29,6 +29,7 @@ from runs.lifecycle.resuming import Gone
 from runs.lifecycle.verdict import did_run
 from runs.models import Notice, Run, Settings, StartRequest
 from runs.projects import cloning, origin
+from runs.setup import preparation
 from runs.telemetry import log_context
 from runs.timeline import announce
 from runs.transcript import listening, screens
@@ -158,6 +159,7 @@ def give_up(
     left = ""
     try:
         lab.sessions.kill(run.session, run.marker(lab.paths))
+        preparation.clear_unfinished(lab, run, run.project.repo(lab.paths))
         if run.continues_id is None and run.fork_point and not _roll_back(lab, run):
             left = " What its agent had already written was kept, and so was the claim."
     except SeamError as error:
@@ -229,6 +231,7 @@ def _start(lab: Lab, run: Run) -> None:
     else:
         _fetch(lab, run)
         _claim(lab, run)
+        _set_up(lab, run)
     lab.trust.approve(profile.trust, Path(run.worktree), profile.env)
     order = orders.make(lab, run, profile, settings)
     _still_wanted(run)
@@ -291,6 +294,26 @@ def _claim(lab: Lab, run: Run) -> None:
         announce.tell(lab, NoticeKind.RUN_STEP, text, run=run)
 
 
+def _set_up(lab: Lab, run: Run) -> None:
+    """Run the project's set-up commands in the new worktree; while they run nobody takes it over.
+
+    Raises StartFailed when one fails.
+    """
+    longest = preparation.longest(run)
+    if not longest:
+        return
+    Run.objects.starting().filter(pk=run.pk).update(
+        launch_deadline=lab.now() + longest + STEPS_MARGIN
+    )
+    ours = Run.objects.starting().filter(pk=run.pk, launcher=lab.process)
+    try:
+        preparation.run_commands(lab, run, ours.exists)
+    except preparation.SetUpFailedError as error:
+        raise StartFailed(str(error)) from error
+    except preparation.CalledOffError as error:
+        raise NoLongerWanted from error
+
+
 def _take_up(lab: Lab, run: Run) -> None:
     """The branch of the run before, and its worktree, which is made again where it was removed.
 
@@ -305,13 +328,16 @@ def _take_up(lab: Lab, run: Run) -> None:
         tip = lab.repos.tip(repo, f"refs/heads/{run.branch}")
         if tip is None:
             raise StartFailed(f"its branch {run.branch} is not there any more")
-        if lab.repos.add_again(repo, path, run.branch):
+        is_new = lab.repos.add_again(repo, path, run.branch)
+        if is_new:
             _step(lab, run, f"Worktree made again on {run.branch} at {tip[:7]}")
         there = lab.repos.tip(repo, f"refs/remotes/origin/{run.branch}")
         _catch_up(lab, run, repo, path)
         before = run.head_before or there or tip
         if not _keep(run, worktree=str(path), head_before=before):
             raise NoLongerWanted
+    if is_new:
+        _set_up(lab, run)
 
 
 def _catch_up(lab: Lab, run: Run, repo: Path, path: Path) -> None:

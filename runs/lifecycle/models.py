@@ -266,6 +266,13 @@ class Run(AgentTold, QuickRows):
         help_text="Of which limits its agent was told that they are near.",
     )
 
+    setup = models.JSONField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="What the set-up commands gave in its new worktree; empty: none was run.",
+    )
+
     # What this process read of its screen in this tick: whether at all, and whether it shows a dialog.
     is_screen_read = False
     shows_dialog: bool | None = None

@@ -19,6 +19,7 @@ from runs.kept import counts, rescue
 from runs.kept import teardown as kept_teardown
 from runs.kept.teardown_rules import may_close, teardown
 from runs.models import CheckRun, LoopIssue, Run
+from runs.setup import preparation
 from runs.timeline import announce
 from runs.transcript import hook_events, listening, own_usage, screens
 
@@ -170,6 +171,7 @@ def _undo_start(lab: Lab, run: Run) -> None:
     """
     is_undone = run.outcome == Outcome.FAILED and not run.did_start and run.continues_id is None
     repo, path = run.project.repo(lab.paths), Path(run.worktree)
+    preparation.clear_unfinished(lab, run, repo)
     branch, fork_point = (run.branch, run.fork_point) if is_undone else _begun(lab, run, repo)
     if not (fork_point and run.worktree):
         return

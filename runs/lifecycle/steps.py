@@ -78,7 +78,8 @@ def _agent(run: Run, spent: Spent) -> Step:
         return Step("Agent worked", "bad" if bad else "done", words.duration(spent.used))
     if run.is_active:
         is_next = run.claimed_at is not None
-        return Step("Agent", "now" if is_next else "", "starting" if is_next else "waiting")
+        begun = "starting after the set-up" if run.setup is not None else "starting"
+        return Step("Agent", "now" if is_next else "", begun if is_next else "waiting")
     return Step("Agent", "bad", "did not start")
 
 

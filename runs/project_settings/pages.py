@@ -73,6 +73,7 @@ ALL = (
         ),
         frozenset({"is_auto"}),
     ),
+    Group("setup", "Set-up", "What a new worktree needs before an agent can work in it."),
     Group("agents", "Agents", "Which coding program works on this project."),
     Group("limits", "Limits and budget", "How long a run may take, and what it may use."),
     Group(

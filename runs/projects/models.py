@@ -232,6 +232,24 @@ class Project(Seen, QuickRows):
         validators=[MinValueValidator(1), MaxValueValidator(1440)],
         help_text="A validation command that takes longer is ended and has failed. From 1 to 1440.",
     )
+    setup = models.TextField(
+        "set-up commands",
+        blank=True,
+        default="",
+        db_default="",
+        max_length=20_000,
+        validators=[fit_commands],
+        help_text="One a line, in this order, each run without a shell in every new worktree before "
+        "its agent starts, and in every worktree in which work is checked. When one fails, the "
+        "agent is not started. Example: npm ci",
+    )
+    setup_minutes = models.PositiveIntegerField(
+        "time limit of a set-up command (minutes)",
+        default=10,
+        db_default=10,
+        validators=[MinValueValidator(1), MaxValueValidator(1440)],
+        help_text="A set-up command that takes longer is ended and has failed. From 1 to 1440.",
+    )
     fix_attempts = models.PositiveIntegerField(
         "fixer attempts",
         default=2,
@@ -351,6 +369,11 @@ class Project(Seen, QuickRows):
     def commands(self) -> list[list[str]]:
         """The validation commands as argument lists."""
         return read_commands(self.checks)
+
+    @property
+    def setup_commands(self) -> list[list[str]]:
+        """Return the commands that prepare a worktree, as argument lists."""
+        return read_commands(self.setup)
 
     @property
     def git_token(self) -> str:

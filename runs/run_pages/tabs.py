@@ -21,6 +21,7 @@ from runs.models import Host, Run
 from runs.overview.queries import RunPage
 from runs.pulls import diff
 from runs.run_pages import live_changes, live_screen, recording, sent, story
+from runs.setup import card as setup_card
 from runs.spending import pages as spending_pages
 from runs.transcript import panel
 from runs.waits import acts as wait_acts
@@ -53,6 +54,7 @@ HEAD_ASKED = {"answering": "waits/_answering", "resume": "followups/_resume"}
 PARTS: Mapping[str, Mapping[str, str]] = {
     STORY: {
         "steps": "lifecycle/_steps",
+        "run-setup": "setup/_card",
         "run-gates": "gates/_line",
         "run-loop": "loops/_run_card",
         "budget": "lifecycle/_budget",
@@ -182,6 +184,7 @@ def _story(lab: Lab, page: RunPage, went_on: int | None, *, is_asked: bool) -> C
     return {
         "story": story.of(lab, run),
         "steps": steps.of(run, page.row.spent),
+        "setup_card": setup_card.of(lab, run),
         "gates": check_pages.line(run),
         "loop_card": run_card.of(run, now) if run.is_loop else None,
         **({"loop-guide": True} if is_asked and run.is_loop else {}),

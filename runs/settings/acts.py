@@ -15,6 +15,8 @@ from runs.core.states import NoticeKind
 from runs.models import Settings
 from runs.timeline import announce
 
+# Texts in which somebody may have written a secret.
+UNTOLD = frozenset({"setup"})
 NUMBERS = (
     "tick_seconds",
     "launch_seconds",
@@ -69,13 +71,13 @@ def tune(lab: Lab, numbers: Mapping[str, int | Decimal], *, by: str) -> Settings
 def describe(before: models.Model, after: models.Model, changed: Iterable[str]) -> str:
     """What changed, as a sentence.
 
-    Lists, environments and secrets are named without their contents, which may hold a secret.
+    Lists, commands, environments and secrets are named without their contents, which may hold a secret.
     """
     parts = []
     for name in changed:
         field = after._meta.get_field(name)
         label = str(getattr(field, "verbose_name", name))
-        if isinstance(field, models.JSONField | SecretField):
+        if isinstance(field, models.JSONField | SecretField) or name in UNTOLD:
             parts.append(f"{label} changed")
         else:
             parts.append(f"{label} changed from {_shown(before, name)} to {_shown(after, name)}")

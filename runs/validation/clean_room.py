@@ -74,6 +74,9 @@ def run(lab: Lab, room: Room, spec: Spec, journal: Journal) -> Result:
 def _carry_out(lab: Lab, room: Room, spec: Spec, journal: Journal, found: Result) -> None:
     measuring = CoverageGate(lab, room, spec)
     changed = _changed(lab, room, spec)
+    _prepare(lab, room, journal, found)
+    if found.setup_failure:
+        return
     files = _Files(lab, room)
     for command in spec.commands:
         if changed is not None and not specs.is_wanted(command, changed):
@@ -95,6 +98,20 @@ def _carry_out(lab: Lab, room: Room, spec: Spec, journal: Journal, found: Result
         if not found.e2e["passed"]:
             found.failures.append(found.e2e["failure_reason"])
             found.is_fixable = False
+
+
+def _prepare(lab: Lab, room: Room, journal: Journal, found: Result) -> None:
+    """Run the set-up commands of the project, which prove nothing, until one fails."""
+    for command in room.setup:
+        result = _run(lab, room, command, found, journal, is_setup=True)
+        why = rules.why_failed(command.argv, result)
+        if why:
+            found.setup_failure = f"the set-up failed: {why}"
+            found.failures.append(found.setup_failure)
+            found.is_fixable = not result.trouble
+            return
+    found.commands.clear()
+    found.checked.clear()
 
 
 _Others = frozenset[tuple[str, str, int | None, int | None]]
@@ -199,10 +216,18 @@ def _changed(lab: Lab, room: Room, spec: Spec) -> frozenset[str] | None:
     return frozenset(name for row in rows for name in (row.path, row.old_path) if name)
 
 
-def _run(lab: Lab, room: Room, command: Command, found: Result, journal: Journal) -> Checked:
+def _run(
+    lab: Lab,
+    room: Room,
+    command: Command,
+    found: Result,
+    journal: Journal,
+    *,
+    is_setup: bool = False,
+) -> Checked:
     """One command; its entry in the results is there while it runs."""
     number = len(found.results) + 1
-    entry = _entry(lab, room, command, number)
+    entry = _entry(lab, room, command, number) | ({"is_setup": True} if is_setup else {})
     found.results.append({**entry, "is_running": True})
     journal.note(found.results, command_rules.shown(command.argv)[:200])
     junit = ReportFile(lab, room.path, reports.junit_path(command.argv))

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from runs.core.ports import SeamError
 from runs.models import Project
 from runs.validation.command_rules import Checked
-from runs.validation.specs import Command
+from runs.validation.specs import Command, Kind
 
 
 class Lost(Exception):
@@ -41,6 +41,16 @@ class Room:
     root: Path | None = None
     keep_on_failure: bool = False
     is_plain: bool = False
+
+    @property
+    def setup(self) -> tuple[Command, ...]:
+        """Return the commands that prepare the worktree before anything is proved in it."""
+        minutes = self.project.setup_minutes
+        commands = enumerate(self.project.setup_commands, start=1)
+        return tuple(
+            Command(f"set-up {number}", tuple(argv), Kind.DEPS, minutes=minutes)
+            for number, argv in commands
+        )
 
 
 class Journal(Protocol):
@@ -73,7 +83,8 @@ class Result:
     """What commands, coverage and the end-to-end run gave. It has passed without `failures`.
 
     `checked` are the results of the commands that were run, in their order, `results` the entries
-    that are stored. `is_fixable`: all that failed is something that an agent can mend.
+    that are stored, those of the set-up before them. `is_fixable`: all that failed is something
+    that an agent can mend. `setup_failure`: why the worktree could not be prepared.
     """
 
     commands: list[Command] = field(default_factory=list)
@@ -85,6 +96,7 @@ class Result:
     artifacts: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
     is_fixable: bool = True
+    setup_failure: str = ""
 
     @property
     def passed(self) -> bool:

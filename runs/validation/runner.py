@@ -149,6 +149,8 @@ def _check(lab: Lab, row: Validation, beat: _Beat) -> Verdict:
 def _verdict(row: Validation, together: Together, made: Result) -> Verdict:
     if together.conflict:
         return Verdict(ValidationState.FAILED, together.conflict, is_fixable=True)
+    if row.spec is None and made.setup_failure:
+        return Verdict(ValidationState.FAILED, made.setup_failure, is_fixable=made.is_fixable)
     if row.spec is None:
         return rules.verdict(row.commands, made.checked)
     told = []

@@ -79,8 +79,15 @@ def rows(commands: Sequence[Result], results: Sequence[Result], frame: Frame) ->
     """A row for each command in its order, also for those that have no result.
 
     Of a command `argv` is known, of one of a spec also `name` and `kind`; results are told apart by
-    that name, else by their place.
+    that name, else by their place. Those of the set-up come first, and stand for no command.
     """
+    prepared = [_row(one, frame) for one in results if one.get("is_setup")]
+    return prepared + _proven(commands, [one for one in results if not one.get("is_setup")], frame)
+
+
+def _proven(
+    commands: Sequence[Result], results: Sequence[Result], frame: Frame
+) -> list[CommandRow]:
     known = {one["name"]: one for one in commands if one.get("name")}
     if not known:
         nothing: Result = {}

@@ -1,0 +1,1 @@
+"""Prepares the worktree of a run: the project's set-up commands, run before the agent starts."""
