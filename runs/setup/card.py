@@ -11,14 +11,22 @@ from runs.models import Run
 from runs.watch import command_rows
 from runs.watch.command_rows import CommandRow, Frame
 
+PASSED = "passed"
+
 
 @dataclass(frozen=True, slots=True)
 class SetUpCard:
-    """The commands with what they gave by now. `is_open`: shown unfolded, since they run or failed."""
+    """The commands with what they gave by now, and how they stand as a whole: a word, its colour."""
 
     commands: Sequence[CommandRow]
+    state: str
+    tone: str
     text: str
-    is_open: bool
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether the commands are shown unfolded, since they run or one failed."""
+        return self.state != PASSED
 
 
 def of(lab: Lab, run: Run) -> SetUpCard | None:
@@ -34,13 +42,11 @@ def of(lab: Lab, run: Run) -> SetUpCard | None:
         printed=lambda name: lab.checks.output(folder, name, -most, most),
     )
     commands = command_rows.rows([], run.setup["results"], frame)
-    text = _describe(is_running=is_running, has_passed=has_passed)
-    return SetUpCard(commands, text, is_open=not has_passed)
-
-
-def _describe(*, is_running: bool, has_passed: bool) -> str:
     if is_running:
-        return "The agent starts when they have passed."
+        return SetUpCard(commands, "running", "info", "The agent starts when they have passed.")
     if has_passed:
-        return "They passed before the agent started."
-    return "They did not pass, so no agent was started. Nobody's work was touched."
+        return SetUpCard(commands, PASSED, "good", "They passed before the agent started.")
+    text = "No agent was started, and nobody's work was touched."
+    has_failed = any(one.tone == "bad" for one in commands)
+    state, tone = ("failed", "bad") if has_failed else ("interrupted", "")
+    return SetUpCard(commands, state, tone, text)
