@@ -88,12 +88,16 @@ class FakeSessions:
         self.broken_start = ""
         self.broken_kill = ""
         self.vanish_at_once = False
+        self.server_name = "boot:10:1"
         self.giving: SeamError | None = None
         self.calls = 0
 
     def look(self) -> Mapping[str, Sighting]:
         self._ask()
         return dict(self.all)
+
+    def server(self) -> str:
+        return self.server_name
 
     def start(self, order: Order) -> None:
         self._ask()

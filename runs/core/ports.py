@@ -234,6 +234,9 @@ class Sessions(Protocol):
     def look(self) -> Mapping[str, Sighting]:
         """Every session by name; empty when no server runs. Raises SeamError."""
 
+    def server(self) -> str:
+        """Return the name of the server that holds the sessions, never that of a later one; empty: none."""
+
     def start(self, order: Order) -> None:
         """Start a detached session. Raises SeamError; then no session exists."""
 

@@ -410,6 +410,7 @@ class NoticeKind(StrEnum):
     HOST_CHANGED = "host.changed"
     HOST_SILENT = "host.silent"
     HOST_BACK = "host.back"
+    SESSIONS_LOST = "sessions.lost"
 
     @property
     def is_news(self) -> bool:

@@ -9,12 +9,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache, partial
 
+from django.db import transaction
+
 from runs.accounts import holds
 from runs.accounts.refusal_rules import Refused
 from runs.agents import orders
 from runs.core import budgets
 from runs.core.ports import Lab, Sighting
-from runs.core.states import Outcome, OutputKind, RunState, Trouble, Wait
+from runs.core.states import NoticeKind, Outcome, OutputKind, RunState, Trouble, Wait
 from runs.core.tick_context import TickContext
 from runs.followups import nudge_rules
 from runs.followups import rules as followups
@@ -40,13 +42,16 @@ from runs.lifecycle.verdict import (
     Another,
     Ending,
     RunFacts,
+    ServerFacts,
     after_refusal,
+    is_server_lost,
     verdict,
     why_dead,
 )
-from runs.models import Run
+from runs.models import Notice, Run
 from runs.spending import gathering, limit_rules
 from runs.telemetry import log_context
+from runs.timeline import announce
 from runs.transcript import listening
 from runs.transcript import models as transcript_models
 from runs.transcript.record import Reading
@@ -57,6 +62,8 @@ from trackers.base import Pull
 logger = logging.getLogger(__name__)
 
 JUST_NOW = timedelta(seconds=30)
+TOLD_ONCE = timedelta(minutes=5)
+LOST = "its session went with the tmux server"
 # A loop says itself how it ended, whatever its tracker shows.
 NO_END = "no word of its loop that it is done"
 
@@ -172,7 +179,49 @@ def _goes_on(
     """Whether a program that has ended is started again."""
     if _is_refused(run, reading):
         return _goes_on_after_refusal(tick.lab, run)
+    if _goes_on_after_loss(tick.lab, run, seen, reading):
+        return True
     return _did_not_go_on(tick.lab, run, reading) or _is_asked_again(tick, run, seen, reading)
+
+
+def _goes_on_after_loss(
+    lab: Lab, run: Run, seen: Mapping[str, object], reading: Reading | None
+) -> bool:
+    """Hold a run whose session went with its tmux server, so that the launch pass starts it again.
+
+    That is nobody's failure, and is told once for all runs of the server.
+    """
+    if not run.server or run.is_loop or run.resume_failures >= resuming.MOST_FAILURES:
+        return False
+    status = seen.get("exit_status")
+    has_result = reading is not None and reading.report.has_result
+    runs = Run.objects.active().filter(host=lab.host, server=run.server)
+    facts = ServerFacts(
+        began_on=run.server,
+        now=lab.sessions.server(),
+        boot=lab.process.partition(":")[0],
+        runs=runs.count(),
+        has_finished=run.is_one_shot and (has_result or status == 0),
+    )
+    if not is_server_lost(facts):
+        return False
+    if not resuming.wait_again(lab, run, LOST, states=[RunState.WORKING], is_told=True):
+        return False
+    since = lab.now() - TOLD_ONCE
+    told = Notice.objects.filter(kind=NoticeKind.SESSIONS_LOST, at__gt=since)
+    if not told.filter(text__contains=f" on {lab.host} ").exists():
+        with transaction.atomic():
+            announce.tell(lab, NoticeKind.SESSIONS_LOST, describe_loss(lab.host, facts.runs))
+    return True
+
+
+def describe_loss(host: str, runs: int) -> str:
+    """Return what happened to all sessions of a machine, what was not harmed, and what follows."""
+    many = "its run goes" if runs == 1 else f"its {runs} runs go"
+    return (
+        f"the sessions on {host} were lost at once: the machine was restarted, or the tmux server "
+        f"was ended. Worktrees and branches are as they were, {many} on, and this counts as no failure"
+    )
 
 
 def _is_refused(run: Run, reading: Reading | None) -> bool:

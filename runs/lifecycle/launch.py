@@ -409,7 +409,12 @@ def _mark_working(lab: Lab, run: Run) -> None:
         won = (
             Run.objects.starting()
             .filter(pk=run.pk)
-            .update(state=RunState.WORKING, started_at=started_at, launcher="")
+            .update(
+                state=RunState.WORKING,
+                started_at=started_at,
+                launcher="",
+                server=lab.sessions.server(),
+            )
         )
         if won:
             announce.tell(lab, *_started(run), run=run)

@@ -266,6 +266,14 @@ class Run(AgentTold, QuickRows):
         help_text="Of which limits its agent was told that they are near.",
     )
 
+    server = models.CharField(
+        max_length=100,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="The tmux server that its session was started on.",
+    )
     setup = models.JSONField(
         null=True,
         blank=True,

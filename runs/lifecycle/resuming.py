@@ -226,12 +226,19 @@ def gone(lab: Lab, run: Run, why: str) -> None:
 
 
 def wait_again(
-    lab: Lab, run: Run, why: str, *, states: Collection[RunState], anew: bool = False
+    lab: Lab,
+    run: Run,
+    why: str,
+    *,
+    states: Collection[RunState],
+    anew: bool = False,
+    is_told: bool = False,
 ) -> bool:
     """Hold a run again that did not come to life; `anew`: the next try gives it its task again.
 
     The session that it may have got is ended first, or by the next tick. After the first failure it
-    is tried again at once, after more of them later and later, and that is told.
+    is tried again at once, after more of them later and later, and that is told, on the run's page
+    alone where it `is_told` elsewhere.
     """
     try:
         lab.sessions.kill(run.session, run.marker(lab.paths))
@@ -249,7 +256,8 @@ def wait_again(
         won = rows.update(**back)
         if won:
             how = "it gets its task again" if anew else "it is tried again"
-            kind = NoticeKind.RUN_TROUBLED if failures == 2 else NoticeKind.RUN_STEP
+            is_news = failures == 2 and not is_told
+            kind = NoticeKind.RUN_TROUBLED if is_news else NoticeKind.RUN_STEP
             announce.tell(lab, kind, f"did not go on: {why}; {how}", run=run)
     if won:
         run.refresh_from_db()

@@ -138,6 +138,34 @@ def _until(when: datetime | None) -> str:
     return f" until {when:%-d %b %H:%M} UTC" if when is not None else ""
 
 
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What is known of the tmux server of a session that is gone. Names begin with that of the boot.
+
+    `began_on` is the server that the session was started on, empty where nobody noted it; `now` the
+    one that runs, empty: none. `runs` counts the unfinished runs of `began_on`, this one too.
+    `has_finished`: a one-shot program had told its result, or ended well, before.
+    """
+
+    began_on: str
+    now: str
+    boot: str
+    runs: int
+    has_finished: bool = False
+
+
+def is_server_lost(facts: ServerFacts) -> bool:
+    """Return whether a session went with its server, by a restart of the machine or out of memory.
+
+    A server whose only session is ended ends by itself, so that of one session nobody can tell which
+    of the two went first.
+    """
+    if not facts.began_on or facts.now == facts.began_on or facts.has_finished:
+        return False
+    began_before = facts.began_on.partition(":")[0] != facts.boot
+    return facts.runs > 1 or (began_before and bool(facts.boot))
+
+
 REFUSED = 400  # of a session, for good: what it holds is not taken any more
 REFUSED_TWICE = (
     "two tries to go on with its session failed, and then its service refused the fresh session in "

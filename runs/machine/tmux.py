@@ -101,6 +101,10 @@ class TmuxSessions:
             raise SeamError(shell.words(["tmux", "list-panes"], done))
         return sightings.read(done.stdout.splitlines())
 
+    def server(self) -> str:
+        living = tmux_recall.living(self._paths.tmux_socket)
+        return processes.name_of(min(living)) if living else ""
+
     def start(self, order: Order) -> None:
         """The order goes through a private file: tmux limits a command to 16 KB, and `ps` is public."""
         _refuse_odd(order.session, order.marker)

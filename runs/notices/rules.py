@@ -117,6 +117,7 @@ _KINDS: tuple[tuple[NoticeKind, str, str], ...] = (
     (NoticeKind.PROJECT_FAILED, "a project could not be cloned", _HOUSE),
     (NoticeKind.DISK_WARNED, "the disk fills up", _HOUSE),
     (NoticeKind.HOST_BACK, "a machine that fell silent is back", _HOUSE),
+    (NoticeKind.SESSIONS_LOST, "all sessions of a machine were lost at once", _HOUSE),
     (NoticeKind.CLOCK_SET, "the machine's clock was set", _HOUSE),
 )
 TOPICS: tuple[Topic, ...] = (

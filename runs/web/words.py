@@ -27,6 +27,7 @@ _KIND_TONES = {
     NoticeKind.AGENT_RELEASED: "live",
     NoticeKind.HOST_SILENT: "bad",
     NoticeKind.HOST_BACK: "live",
+    NoticeKind.SESSIONS_LOST: "warn",
     NoticeKind.START_REFUSED: "warn",
     NoticeKind.CLOCK_SET: "warn",
     NoticeKind.PASSKEY_REFUSED: "warn",

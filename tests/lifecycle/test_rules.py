@@ -12,7 +12,14 @@ from runs.core.lease import LENGTH, Held, is_free
 from runs.core.states import AnswerCode, Outcome
 from runs.dispatch.rules import Candidate, Queue, Refusal, Room, Start, decide_start
 from runs.kept.teardown_rules import MergeFacts, guarded, is_merged, needs_rescue, teardown
-from runs.lifecycle.verdict import Another, RunFacts, after_refusal, verdict
+from runs.lifecycle.verdict import (
+    Another,
+    RunFacts,
+    ServerFacts,
+    after_refusal,
+    is_server_lost,
+    verdict,
+)
 from runs.projects.sources import WrongSource, name_from, read_source
 from tests.fakes import START
 
@@ -336,3 +343,25 @@ def test_the_next_turn_is_an_interval_after_the_last_was_due(now, due, after):
 )
 def test_a_session_that_is_refused_twice_is_replaced_once(failures: int, wanted: Another) -> None:
     assert after_refusal(failures) is wanted
+
+
+@pytest.mark.parametrize(
+    ("began_on", "now", "runs", "has_finished", "expected"),
+    [
+        pytest.param("b1:10:1", "", 2, False, True, id="two at once"),
+        pytest.param("b1:10:1", "b1:11:9", 2, False, True, id="two, and another server is there"),
+        pytest.param("b1:10:1", "b1:10:1", 2, False, False, id="the server lives"),
+        pytest.param("b1:10:1", "", 1, False, False, id="one: it may have ended before its server"),
+        pytest.param("b0:10:1", "", 1, False, True, id="one, and the machine was restarted"),
+        pytest.param("b0:10:1", "b0:10:1", 1, False, False, id="as noted"),
+        pytest.param("", "", 2, False, False, id="nobody noted the server"),
+        pytest.param("b1:10:1", "", 2, True, False, id="it had told its result"),
+    ],
+)
+def test_sessions_are_lost_with_their_server(began_on, now, runs, has_finished, expected):
+    facts = ServerFacts(began_on, now, "b1", runs, has_finished)
+    assert is_server_lost(facts) is expected
+
+
+def test_where_the_boot_is_not_known_one_session_proves_nothing():
+    assert not is_server_lost(ServerFacts("b0:10:1", "", "", 1))
