@@ -62,6 +62,27 @@ def test_a_started_session_is_seen_alive_and_ends_once_and_again(sessions, tmp_p
     sessions.kill("demo~1~afk-7", "")
 
 
+def test_one_server_holds_the_sessions_and_a_later_one_has_another_name(sessions, tmp_path):
+    sessions.start(an_order(tmp_path))
+    name = sessions.server()
+    sessions.start(an_order(tmp_path, "demo~2~afk-8"))
+    assert sessions.server() == name
+    boot, pid, started = name.split(":")
+    assert boot
+    assert pid.isdigit()
+    assert started.isdigit()
+
+
+def test_without_a_session_real_tmux_has_no_server(real, tmp_path):
+    assert real.sessions.server() == ""
+    real.sessions.start(an_order(tmp_path))
+    before = real.sessions.server()
+    real.tmux("kill-server")
+    until(lambda: real.sessions.server() == "")
+    real.sessions.start(an_order(tmp_path))
+    assert real.sessions.server() not in ("", before)
+
+
 @pytest.mark.row("LAB-133", level="real")
 def test_a_secret_is_given_to_a_session_that_does_not_show_it_and_to_no_other(sessions, tmp_path):
     told = tmp_path / "told"

@@ -184,13 +184,15 @@ def test_who_ignores_the_interrupt_is_ended_with_all_its_processes(
 
 
 @pytest.mark.row("MALA-W-13", "MALA-W-45", level="real")
-def test_a_tmux_server_that_dies_under_a_session_is_counted_as_what_it_is(real: RealWorld) -> None:
-    """Dead agents are failures, and a session that drains ends after them."""
+def test_agents_that_die_while_a_session_drains_are_failures_and_it_ends(real: RealWorld) -> None:
+    """Their tmux server lives on with a session of somebody else: so each died by itself."""
     bench = Bench(real, GIVES_WAY, "1", "2")
     bench.opens(Terms(is_watching=True))
     watches.drain(bench.lab, bench.session, "anna")
     bench.look()
     assert bench.session.phase == "draining"
-    real.tmux("kill-server")
+    real.tmux("new-session", "-d", "-s", "other")
+    for run in Run.objects.all():
+        real.sessions.kill(run.session, run.marker(real.paths))
     session = bench.until_over()
     assert (session.code, session.completed, session.failed) == (130, 2, 2)
