@@ -348,7 +348,10 @@ def _spawned(order: Turn, folder: LoopFolder, path: str) -> Spawned:
     events, scratchpad = mark_of(path).partition(b"=")[2], os.path.join(folder.path, SCRATCHPAD)  # noqa: PTH118
     env = dict(os.environb)
     for name, value in order.env.items():
-        env[name.encode("utf-8", "surrogateescape")] = value.encode("utf-8", "surrogateescape")
+        # An empty one is to be left out: the program would not ask its log-in otherwise.
+        env.pop(name.encode("utf-8", "surrogateescape"), None)
+        if value:
+            env[name.encode("utf-8", "surrogateescape")] = value.encode("utf-8", "surrogateescape")
     env |= {b"LAB_SCRATCHPAD": os.fsencode(scratchpad), b"LAB_LOOP_EVENTS": events}
     stdin = folder.open_prompt(order) if order.has_stdin else os.open(os.devnull, os.O_RDONLY)
     try:

@@ -189,6 +189,10 @@ def _agents() -> list[dict[str, Any]]:
         *Project.objects.values_list("agent_id", flat=True),
     }
 
+    def odd_payment(profile: AgentProfile) -> str:
+        paid = checks.payment(lab, profile)
+        return paid.text if paid.is_odd else ""
+
     def look(profile: AgentProfile) -> dict[str, Any]:
         found, unfit = checks.inspect(lab, profile)
         is_asked = bool(profile.login_command) and bool(found)
@@ -200,6 +204,7 @@ def _agents() -> list[dict[str, Any]]:
             "unfit": unfit.text if unfit is not None and found else "",
             "version": checks.version(lab, profile) if found else "",
             "used": profile.pk in used,
+            "odd_payment": odd_payment(profile),
             "asked": is_asked,
             "logged_in": credentials.is_logged_in(lab, profile) if is_asked else None,
         }

@@ -65,7 +65,7 @@ def tick(facts: Mapping[str, Any], is_running: bool) -> Line:
 def agents(found: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
     """A line for each profile; `logged_in` is None when its check was not asked or hung."""
     for agent in found:
-        yield _program_of(agent) or _login_of(agent)
+        yield _program_of(agent) or _payment_of(agent) or _login_of(agent)
 
 
 def _program_of(agent: Mapping[str, Any]) -> Line | None:
@@ -91,6 +91,14 @@ def _program_of(agent: Mapping[str, Any]) -> Line | None:
         seen = f"{name}: {found} is not on the PATH that labsite was started with"
         return warning("agent", seen, "Name its full path in the profile, or restart labsite.")
     return None
+
+
+def _payment_of(agent: Mapping[str, Any]) -> Line | None:
+    """Return that a key pays which nobody may have meant; None when no such key is in sight."""
+    if not agent["odd_payment"] or not agent["used"]:
+        return None
+    said, _, advice = agent["odd_payment"].partition(". ")
+    return warning("agent", f"{agent['name']}: {said}", advice)
 
 
 def _login_of(agent: Mapping[str, Any]) -> Line:

@@ -11,8 +11,9 @@ import logging
 from django.db import transaction
 
 from runs.accounts import logins
-from runs.agents import check_rules
+from runs.agents import check_rules, payment_rules
 from runs.agents.check_rules import ProgramFacts
+from runs.agents.payment_rules import Payment, PaymentFacts
 from runs.core.ports import Lab, SeamError
 from runs.core.states import AnswerCode, NoticeKind
 from runs.dispatch.eligibility import Obstacle
@@ -50,6 +51,15 @@ def inspect(lab: Lab, profile: AgentProfile) -> tuple[str | None, Obstacle | Non
         is_sandbox=check_rules.is_sandbox(values),
     )
     return found, check_rules.obstacle(facts)
+
+
+def payment(lab: Lab, profile: AgentProfile) -> Payment:
+    """Return which account pays for what this agent does here. Starts no program."""
+    keys = payment_rules.list_keys(profile.argv)
+    there = [name for name in keys if lab.programs.variable(name, profile.env)]
+    own = [name for name in there if profile.env.get(name)]
+    inherited = [name for name in there if name not in own]
+    return payment_rules.describe_payment(PaymentFacts(profile.argv, own, inherited))
 
 
 def refusal(lab: Lab, profile: AgentProfile) -> tuple[str, AnswerCode] | None:

@@ -70,7 +70,8 @@ class AgentProfile(models.Model):
         default=dict,
         blank=True,
         help_text=(
-            "Extra variables as a JSON object of strings. They are stored encrypted; a value that "
+            "Extra variables as a JSON object of strings; an empty one is left out of the sessions, "
+            "though labsite was started with it. They are stored encrypted; a value that "
             f"is saved is shown as {HIDDEN} from then on and stays as it is while that stands there. "
             "Secrets among them are shown as [hidden] wherever output is kept or shown: values of at "
             "least 8 characters whose name says so (KEY, TOKEN, SECRET, PASSWORD, AUTH …) or that "

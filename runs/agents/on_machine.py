@@ -28,7 +28,7 @@ class AgentFiles:
     def approve(self, kind: str, worktree: Path, env: Mapping[str, str]) -> None:
         if kind == "claude":
             with self._one_writer:
-                claude_files.approve(worktree, {**self._environ, **env})
+                claude_files.approve(worktree, shell.add_variables(self._environ, env))
 
 
 class AgentLogin:
@@ -40,7 +40,8 @@ class AgentLogin:
 
     def check(self, command: Sequence[str], env: Mapping[str, str]) -> bool | None:
         try:
-            return shell.run(command, timeout=self._timeout, env={**self._env, **env}).status == 0
+            given = shell.add_variables(self._env, env)
+            return shell.run(command, timeout=self._timeout, env=given).status == 0
         except SeamError:
             return None
 
@@ -112,5 +113,4 @@ class AgentPrograms:
         return os.geteuid() == 0
 
     def _session(self, env: Mapping[str, str]) -> dict[str, str]:
-        given = {str(name): str(value) for name, value in env.items()}
-        return {"PATH": os.defpath, **self._env, **given}
+        return shell.add_variables({"PATH": os.defpath, **self._env}, env)

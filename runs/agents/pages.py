@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.db.models import Max
 
 from runs.agents import checks, trial
+from runs.agents.payment_rules import Payment
 from runs.agents.trial_rules import StepState, TrialState, Tried
 from runs.core.ports import Lab
 from runs.models import AgentProfile, AgentTrial, Project, Settings
@@ -24,6 +25,7 @@ class Card:
     wrong: str
     is_chosen: bool
     trial: AgentTrial | None = None
+    payment: Payment = field(default_factory=Payment)
 
     @property
     def program(self) -> str:
@@ -107,6 +109,7 @@ def _card(lab: Lab, profile: AgentProfile, settings: Settings, trial: AgentTrial
         unfit.text if unfit is not None else "",
         profile.pk == settings.agent_id,
         trial,
+        checks.payment(lab, profile),
     )
 
 

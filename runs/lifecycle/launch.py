@@ -27,7 +27,7 @@ from runs.lifecycle import outcomes, reaper, resuming
 from runs.lifecycle.recovery import Recovery, StartFacts, recovery
 from runs.lifecycle.resuming import Gone
 from runs.lifecycle.verdict import did_run
-from runs.models import Notice, Run, Settings, StartRequest
+from runs.models import AgentProfile, Notice, Run, Settings, StartRequest
 from runs.projects import cloning, origin
 from runs.setup import preparation
 from runs.telemetry import log_context
@@ -236,6 +236,7 @@ def _start(lab: Lab, run: Run) -> None:
     order = orders.make(lab, run, profile, settings)
     _still_wanted(run)
     started_at = run.started_at or lab.now()
+    _tell_payment(lab, run, profile)
     lab.sessions.start(order)
     lab.pause(SECOND_LOOK_SECONDS)
     is_alive = _look_again(lab, run)
@@ -243,6 +244,13 @@ def _start(lab: Lab, run: Run) -> None:
     _mark_working(lab, run)
     if not is_alive or _was_told_of(run):
         lab.bell.look(run.project.slug)  # looks pass over a run while it is still *starting*
+
+
+def _tell_payment(lab: Lab, run: Run, profile: AgentProfile) -> None:
+    """Say on the run that a key pays for it; that its log-in does is what people expect."""
+    paid = checks.payment(lab, profile)
+    if paid.key:
+        _step(lab, run, paid.text)
 
 
 def _fetch(lab: Lab, run: Run) -> None:

@@ -123,7 +123,7 @@ class AgentRecords:
 
     def _home(self, wanted: Wanted, variable: str, usual: str) -> Path:
         """The agent's own folder, as its environment names it."""
-        env = {**self._env, **wanted.env}
+        env = shell.add_variables(self._env, wanted.env)
         given = env.get(variable)
         return Path(given) if given else Path(env.get("HOME") or "/nonexistent") / usual
 

@@ -34,6 +34,12 @@ GRACE = 2.0
 SIGN_OF_LIFE = 2.0
 
 
+def add_variables(base: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment with more variables; one that is given as empty is left out of it."""
+    merged = {**base, **{str(name): str(value) for name, value in given.items()}}
+    return {name: value for name, value in merged.items() if value or name not in given}
+
+
 @dataclass(frozen=True, slots=True)
 class Finished:
     """A process that ended by itself: status and what it printed.

@@ -142,7 +142,7 @@ class TmuxSessions:
             env["TMUX_TMPDIR"] = str(order.folder)
         content = {
             "argv": list(order.argv),
-            "env": {**env, **order.env, processes.MARKER: order.marker},
+            "env": shell.add_variables(env, {**order.env, processes.MARKER: order.marker}),
             "cwd": str(order.cwd),
             "nofile": order.nofile,
             "output": order.output,

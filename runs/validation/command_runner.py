@@ -105,7 +105,8 @@ class LocalChecks:
     def _environment(self, check: Check) -> dict[str, str]:
         left_out = tuple(check.without)
         kept = {name: value for name, value in self._env.items() if not name.startswith(left_out)}
-        return {**kept, **check.env, processes.MARKER: check.mark, "PWD": str(check.cwd)}
+        ours = {processes.MARKER: check.mark, "PWD": str(check.cwd)}
+        return shell.add_variables(kept, {**check.env, **ours})
 
     def end(self, mark: str) -> None:
         processes.end_marked(mark, processes.family(mark))

@@ -190,6 +190,7 @@ def _agent(
     login: bool | None = None,
     unfit: str = "",
     worker: bool | None = None,
+    odd_payment: str = "",
 ) -> dict[str, Any]:
     return {
         "name": "A",
@@ -201,6 +202,7 @@ def _agent(
         "used": used,
         "asked": asked,
         "logged_in": login,
+        "odd_payment": odd_payment,
     }
 
 
@@ -219,6 +221,10 @@ def _agent(
         pytest.param(_agent("/bin/a", unfit="It refuses root."), WARNING, id="refuses root"),
         pytest.param(_agent("/bin/a", unfit="It refuses root.", used=False), OK, id="not in use"),
         pytest.param(_agent(None, used=False), OK, id="missing and not used"),
+        pytest.param(_agent("/bin/a", odd_payment="A key pays. Do x."), WARNING, id="a key pays"),
+        pytest.param(
+            _agent("/bin/a", odd_payment="A key pays.", used=False), OK, id="a key, not in use"
+        ),
     ],
 )
 def test_agents(agent: dict[str, Any], status: Status) -> None:
