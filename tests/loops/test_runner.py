@@ -68,6 +68,15 @@ def test_each_turn_is_a_new_process_that_knows_its_prompt_and_nothing_else(runne
     assert runner.screen.splitlines()[-1] == "The objective is met."
 
 
+def test_a_turn_leaves_out_what_its_profile_gives_as_empty(runner):
+    site = runner.play(turn(1, 'echo "${HOME-none}"', env={"HOME": ""}))
+
+    assert runner.run() == 0
+
+    assert site.results[0]["exit_code"] == 0
+    assert (runner.loop / "1-1" / "output").read_text() == "none\n"
+
+
 def test_a_turn_has_its_folder_and_the_paths_that_agents_need(runner):
     agent = 'printf "%s\n" "$LAB_SCRATCHPAD" "$LAB_LOOP_EVENTS" "$PWD"; cat; echo to-stderr >&2'
     site = runner.play(turn(1, agent, has_stdin=False, env={"SECRET": "s3cret"}))
