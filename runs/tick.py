@@ -33,6 +33,7 @@ from runs.schedule import FILL, HOLDS, LOOK, MONITORS
 from runs.spending import gathering
 from runs.spending import stepper as spending_stepper
 from runs.telemetry import log_context
+from runs.waits import closed_issues
 from runs.waits import stepper as wait_stepper
 from runs.watch import acts as watch_acts
 from runs.watch import auto_dispatch
@@ -151,6 +152,7 @@ def _look_around(tick: TickContext, report: Report, due: set[str]) -> None:
             report.adopted, runs = len(found), [*runs, *found]
         wait_stepper.hear(tick, runs, is_asked=False)
         _judge(tick, runs, report)
+        _end_closed(tick, runs, report)
         wait_stepper.hear(tick, runs, is_asked=True)
     seen_first = tick.sightings
     if due & {LOOK, FILL}:
@@ -192,6 +194,15 @@ def _judge(tick: TickContext, runs: Sequence[Run], report: Report) -> None:
     starting = [run for run in active if run.is_active and run.state == RunState.STARTING]
     _each(tick, starting, report, lambda lab, run, _: launch.recover(lab, run, sightings))
     tick.keep_lease()
+
+
+def _end_closed(tick: TickContext, runs: Sequence[Run], report: Report) -> None:
+    """End working runs whose issues somebody closed, where their project wants that."""
+    if tick.sightings is None:
+        return
+    ended = closed_issues.look(tick, runs)
+    report.ended += len(ended)
+    _each(tick, ended, report, _settle)
 
 
 def _each(

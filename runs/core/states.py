@@ -117,6 +117,17 @@ class CompletionPolicy(StrEnum):
         return {"pull_request": "pull request", "gates": "gates"}[self.value]
 
 
+class ClosedIssue(StrEnum):
+    """What becomes of a run whose issue somebody closes while its agent works. People are told."""
+
+    GO_ON = "go_on"
+    STOP = "stop"
+
+    @property
+    def label(self) -> str:
+        return {"go_on": "its run goes on", "stop": "its run is stopped"}[self.value]
+
+
 class Gate(StrEnum):
     """The four proofs of the gate chain, in their order; the last one is about a whole session."""
 
@@ -334,6 +345,7 @@ class NoticeKind(StrEnum):
     RUN_TROUBLED = "run.troubled"
     RUN_WAITS = "run.waits"
     RUN_ANSWERED = "run.answered"
+    RUN_ISSUE_CLOSED = "run.issue_closed"
     RUN_INTERRUPTED = "run.interrupted"
     RUN_GOES_ON = "run.goes_on"
     RUN_NEARS_LIMIT = "run.nears_limit"

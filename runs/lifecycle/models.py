@@ -266,6 +266,12 @@ class Run(AgentTold, QuickRows):
         help_text="Of which limits its agent was told that they are near.",
     )
 
+    issue_closed_at = models.DateTimeField(
+        null=True,
+        blank=True,
+        editable=False,
+        help_text="When its issue was first seen closed while its agent worked.",
+    )
     server = models.CharField(
         max_length=100,
         blank=True,

@@ -89,6 +89,7 @@ _HOUSE = "The machine and its surroundings"
 _ENDS = "How runs end"
 _KINDS: tuple[tuple[NoticeKind, str, str], ...] = (
     (NoticeKind.RUN_WAITS, "an agent waits for you: permission, question, no next word", _NEEDS),
+    (NoticeKind.RUN_ISSUE_CLOSED, "the issue of a run was closed while its agent works", _NEEDS),
     (NoticeKind.AUTO_PAUSED, "automatic runs paused themselves", _NEEDS),
     (NoticeKind.LIMIT_REACHED, "a limit of tokens or money of the day is reached", _NEEDS),
     (NoticeKind.RUN_NEARS_LIMIT, "a run is near a limit of tokens or money", _NEEDS),

@@ -28,7 +28,12 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("run_budget_minutes", "waits_stop_budget", "run_tokens_limit", "run_cost_limit"),
         *("day_tokens_limit", "day_cost_limit"),
     ),
-    "pulls": ("merges_only_passed", "sends_back_red_checks", "no_checks_minutes"),
+    "pulls": (
+        "on_closed_issue",
+        "merges_only_passed",
+        "sends_back_red_checks",
+        "no_checks_minutes",
+    ),
     "notices": ("is_badge_public",),
     "upkeep": ("disk_quota_mb", "signals"),
 }

@@ -17,7 +17,7 @@ from runs.agents.models import AgentProfile
 from runs.core.database import QuickRows
 from runs.core.encrypted import SecretField
 from runs.core.paths import Paths
-from runs.core.states import CompletionPolicy, Mirror, ProjectState
+from runs.core.states import ClosedIssue, CompletionPolicy, Mirror, ProjectState
 from runs.dispatch import streak
 from runs.forges.models import Forge, Seen
 from runs.hosts import rules as host_rules
@@ -175,6 +175,16 @@ class Project(Seen, QuickRows):
     disk_bytes = models.BigIntegerField(null=True, blank=True, editable=False)
     disk_warned = models.BooleanField(default=False, editable=False)
     swept_at = models.DateTimeField(null=True, blank=True, editable=False)
+    on_closed_issue = models.CharField(
+        "when somebody closes its issue",
+        max_length=10,
+        choices=[(one.value, one.label) for one in ClosedIssue],
+        default=ClosedIssue.GO_ON,
+        db_default=ClosedIssue.GO_ON.value,
+        help_text="While an agent works on an issue that is closed elsewhere. You are told in both "
+        "cases; a run that is stopped keeps worktree and branch.",
+    )
+    issues_of_runs_asked_at = models.DateTimeField(null=True, blank=True, editable=False)
     sends_back_red_checks = models.BooleanField(
         "red checks go back to the agent",
         default=False,

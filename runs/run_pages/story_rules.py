@@ -101,6 +101,7 @@ _ALWAYS: Mapping[str, tuple[str, str, Leads]] = {
     NoticeKind.RUN_ADOPTED: ("Adopted", "live", Leads.TERMINAL),
     NoticeKind.RUN_STARTED: ("Agent started", "live", Leads.TERMINAL),
     NoticeKind.RUN_WAITS: ("Waited for you", "warn", Leads.CONVERSATION),
+    NoticeKind.RUN_ISSUE_CLOSED: ("Issue closed", "warn", Leads.NOWHERE),
     NoticeKind.RUN_ANSWERED: ("Answered", "live", Leads.CONVERSATION),
     NoticeKind.RUN_INTERRUPTED: ("Interrupted", "warn", Leads.CONVERSATION),
     NoticeKind.RUN_TROUBLED: ("Held up", "warn", Leads.CONVERSATION),

@@ -16,6 +16,7 @@ _KIND_TONES = {
     NoticeKind.RUN_TROUBLED: "warn",
     NoticeKind.RUN_WAITS: "warn",
     NoticeKind.RUN_ANSWERED: "live",
+    NoticeKind.RUN_ISSUE_CLOSED: "warn",
     NoticeKind.RUN_INTERRUPTED: "warn",
     NoticeKind.RUN_GOES_ON: "live",
     NoticeKind.RUN_NEARS_LIMIT: "warn",

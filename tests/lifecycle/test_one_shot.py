@@ -33,6 +33,7 @@ def _live(world, key="7", project=None, **fields):  # type: ignore[no-untyped-de
     if project is None:
         project = make.a_project()
         world.tracker.add_root("demo")
+        world.tracker.add_issue("demo", f"Issue {key}", key)
     run = make.a_run(project, key, slot=int(key), **{**ONE_SHOT, **fields})
     world.live(run)
     return run

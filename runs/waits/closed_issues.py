@@ -1,0 +1,100 @@
+"""Notices that somebody closed the issue of a run while its agent works: told, or the run is stopped."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+from django.db import transaction
+
+from runs.core.states import ClosedIssue, NoticeKind, Outcome, RunState
+from runs.core.tick_context import TickContext
+from runs.forges import cadence, fan_out
+from runs.forges.fan_out import Root, Silence
+from runs.lifecycle import outcomes
+from runs.models import Project, Run
+from runs.telemetry import log_context
+from runs.timeline import announce
+from runs.waits import closed_issue_rules as rules
+from runs.waits.closed_issue_rules import AskFacts, ClosedFacts, Step
+
+CLOSED = "issue {} was closed while its agent works. Press Stop if its work is not wanted any more"
+STOPPED = "its issue was closed while the agent worked; worktree and branch kept"
+
+
+def look(tick: TickContext, runs: Sequence[Run]) -> list[Run]:
+    """Look whether issues of working runs were closed; return the runs that this ended.
+
+    Trackers without pull requests are left out: there the agent itself may close its issue.
+    """
+    groups: dict[Root, list[Run]] = defaultdict(list)
+    for run in runs:
+        if run.is_active and run.state == RunState.WORKING and not run.is_loop and run.issue_key:
+            groups[run.project.tracker, run.project.tracker_root].append(run)
+    due = {root: group for root, group in groups.items() if _is_due(tick, group[0].project)}
+    if not due:
+        return []
+    began = tick.lab.now()
+    wanted = {root: {run.issue_key for run in group} for root, group in due.items()}
+    answers = fan_out.ask_roots(tick.lab, wanted, lambda tracker, some: tracker.still_open(some))
+    remote = [one[0].project for one in due.values() if cadence.is_remote(tick.lab, one[0].project)]
+    if remote:
+        rows = Project.objects.filter(pk__in=[one.pk for one in remote])
+        rows.update(issues_of_runs_asked_at=began)
+    ended = []
+    for root, group in due.items():
+        answer = answers.get(root, Silence(""))
+        found = None if isinstance(answer, Silence) else {issue.key for issue in answer}
+        for run in group:
+            with tick.going_on(f"run {run.pk} was not judged by its issue", **log_context.of(run)):
+                if _act(tick, run, found):
+                    ended.append(run)
+    return ended
+
+
+def _is_due(tick: TickContext, project: Project) -> bool:
+    if not project.tracker or cadence.is_without_pulls(tick.lab, project):
+        return False
+    facts = AskFacts(
+        is_local=not cadence.is_remote(tick.lab, project),
+        asked_at=project.issues_of_runs_asked_at,
+        hooked_at=project.issues_hooked_at,
+    )
+    return rules.is_due(facts, tick.lab.now())
+
+
+def _act(tick: TickContext, run: Run, found: Collection[str] | None) -> bool:
+    """Take the next step of one run; True when it ended."""
+    is_remote = cadence.is_remote(tick.lab, run.project)
+    facts = ClosedFacts(
+        is_open=None if found is None else run.issue_key in found,
+        closed_at=run.issue_closed_at,
+        pulls_at=run.project.pulls_asked_at if is_remote else tick.now,
+        choice=_choose(run),
+    )
+    step = rules.next_step(facts)
+    if step is Step.STOP:
+        return outcomes.record(tick.lab, run, Outcome.STOPPED, STOPPED, lease=tick.number)
+    if step is not Step.NOTHING:
+        _tell(tick, run, is_closed=step is Step.TELL)
+    return False
+
+
+def _choose(run: Run) -> ClosedIssue:
+    """A run with which somebody went on may be about an issue that was closed before: it goes on."""
+    if run.continues_id is not None or run.amends is not None:
+        return ClosedIssue.GO_ON
+    return ClosedIssue(run.project.on_closed_issue)
+
+
+def _tell(tick: TickContext, run: Run, *, is_closed: bool) -> None:
+    now = tick.lab.now()
+    before: Mapping[str, object] = {"issue_closed_at": None if is_closed else run.issue_closed_at}
+    rows = Run.objects.working().filter(pk=run.pk, **before)
+    with transaction.atomic():
+        if not rows.update(issue_closed_at=now if is_closed else None):
+            return
+        kind = NoticeKind.RUN_ISSUE_CLOSED if is_closed else NoticeKind.RUN_STEP
+        text = CLOSED if is_closed else "issue {} is open again"
+        announce.tell(tick.lab, kind, text.format(run.issue_key), run=run)
+    run.issue_closed_at = now if is_closed else None
