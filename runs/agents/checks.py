@@ -10,10 +10,10 @@ import logging
 
 from django.db import transaction
 
-from runs.accounts import logins
-from runs.agents import check_rules, payment_rules
+from runs.accounts import logins, payment_rules
+from runs.accounts.payment_rules import Payment, PaymentFacts
+from runs.agents import check_rules
 from runs.agents.check_rules import ProgramFacts
-from runs.agents.payment_rules import Payment, PaymentFacts
 from runs.core.ports import Lab, SeamError
 from runs.core.states import AnswerCode, NoticeKind
 from runs.dispatch.eligibility import Obstacle

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from django.db.models import Max
 
+from runs.accounts.payment_rules import Payment
 from runs.agents import checks, trial
-from runs.agents.payment_rules import Payment
 from runs.agents.trial_rules import StepState, TrialState, Tried
 from runs.core.ports import Lab
 from runs.models import AgentProfile, AgentTrial, Project, Settings

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from django.test import Client
 
-from runs.agents import payment_rules
+from runs.accounts import payment_rules
+from runs.accounts.payment_rules import PaymentFacts
 from runs.agents.on_machine import AgentLogin, AgentPrograms
-from runs.agents.payment_rules import PaymentFacts
 from runs.core.ports import Order
 from runs.machine import shell
 from runs.models import Notice
