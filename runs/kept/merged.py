@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from django.db import transaction
@@ -12,7 +13,7 @@ from runs.core import naming
 from runs.core.kept_ports import Branch
 from runs.core.ports import Lab, SeamError, Sighting
 from runs.core.states import NoticeKind
-from runs.forges import cadence, fan_out, tracker_cache
+from runs.forges import fan_out, tracker_cache
 from runs.forges.fan_out import Silence
 from runs.kept import counts, owners, teardown
 from runs.kept.owners import Remembered
@@ -38,8 +39,9 @@ def collect(lab: Lab, project: Project) -> list[str]:
     known = owners.remembered(project)
     heads = _merged_heads(lab, project, found)
     held = lab.repos.merged(project.repo(lab.paths), project.default_branch, naming.MANAGED)
-    stay = _open_claims(lab, project, found)
-    pieces = [_piece(lab, one, known, heads, one.name in stay) for one in found]
+    pieces = [_piece(lab, one, known, heads) for one in found]
+    stay = _open_claims(lab, project, found, pieces, held)
+    pieces = [replace(piece, stays=piece.branch in stay) for piece in pieces]
     gone = [
         piece.branch
         for one, piece in zip(found, pieces, strict=True)
@@ -65,10 +67,11 @@ def reconcile(
     except SeamError as error:
         logger.warning("merged branches are unknown", extra={"error": str(error)})
         held = frozenset()
-    claims = _claims(project, found) if _closes_apart(lab, project) else {}
+    pieces = [_piece(lab, one, known, {}) for one in found]
+    stay = _open_claims(lab, project, found, pieces, held)
     changed: list[str] = []
-    for one in found:
-        piece = _piece(lab, one, known, {}, one.name in claims)
+    for one, piece in zip(found, pieces, strict=True):
+        piece = replace(piece, stays=piece.branch in stay)
         merged = is_merged(_facts(project, one, piece, held))
         stays = one.name in restored or (piece.branch in known and known[one.name].keeps_worktree)
         if merged or (piece.path is not None and not stays):
@@ -87,12 +90,11 @@ def _piece(
     one: Branch,
     known: Mapping[str, Remembered],
     heads: Mapping[str, frozenset[str]],
-    stays: bool,
 ) -> Piece:
     run = known.get(one.name, Remembered())
     path: Path | None = counts.worktree_of(lab, one, known)
     merged = heads.get(one.name, frozenset())
-    return Piece(one.name, path, run.fork_point, merged, stays, run.closed_empty)
+    return Piece(one.name, path, run.fork_point, merged, claims_nothing=run.closed_empty)
 
 
 def _facts(project: Project, one: Branch, piece: Piece, held: frozenset[str]) -> MergeFacts:
@@ -128,18 +130,25 @@ def _claims(project: Project, found: Sequence[Branch]) -> dict[str, str]:
     return {branch: key for branch, key in keys.items() if key}
 
 
-def _closes_apart(lab: Lab, project: Project) -> bool:
-    """Whether a merge closes no issue: without pull requests, or with gates after the run level."""
-    return project.has_gates or cadence.is_without_pulls(lab, project)
+def _open_claims(
+    lab: Lab,
+    project: Project,
+    found: Sequence[Branch],
+    pieces: Sequence[Piece],
+    held: frozenset[str],
+) -> Collection[str]:
+    """Return the branches that have to stay although they were merged: their issue is open still.
 
-
-def _open_claims(lab: Lab, project: Project, found: Sequence[Branch]) -> Collection[str]:
-    """Branches that have to stay although they were merged: nobody has closed their issue.
-
-    Only where a merge closes no issue: without its branch the issue would be started once more.
-    All of them stay when the tracker did not answer.
+    A merge closes none with gates, without closing words, or into another branch than the default
+    one. Without its branch such an issue would be started once more. All of them stay when the
+    tracker did not answer.
     """
-    claims = _claims(project, found) if _closes_apart(lab, project) else {}
+    merged = [
+        one
+        for one, piece in zip(found, pieces, strict=True)
+        if not piece.claims_nothing and is_merged(_facts(project, one, piece, held))
+    ]
+    claims = _claims(project, merged)
     if not claims:
         return ()
     place = (project.tracker, project.tracker_root)

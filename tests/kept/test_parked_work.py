@@ -37,6 +37,13 @@ def _merge(run: Run) -> None:
     git(Path(run.worktree), "push", "-q", "origin", f"{run.branch}:main")
 
 
+def _close(real, *keys: str) -> None:
+    """Close issues, as a merge with closing words does."""
+    for issue in real.memory.shelves["demo"].issues:
+        if issue["key"] in keys:
+            issue["is_open"] = False
+
+
 def _heads(real, project):
     return git(
         project.repo(real.paths), "for-each-ref", "--format=%(refname:strip=2)", "refs/heads"
@@ -314,6 +321,7 @@ def test_the_sweep_collects_what_was_merged_and_leaves_the_rest(real):
         stop(real.lab, run, "anna")
     git(Path(dirty.worktree), "rebase", "-q", "afk/7")
     _merge(dirty)
+    _close(real, "7", "9")
     (Path(dirty.worktree) / "new.txt").write_text("untracked")
     _swept(real, project)
     assert sorted(_heads(real, project)) == ["afk/8", "afk/9"]
@@ -344,6 +352,7 @@ def test_a_pull_request_after_the_end_changes_no_outcome_and_is_shown_until_it_i
     assert Path(run.worktree).is_dir()
 
     _merge(run)
+    _close(real, "7")
     _swept(real, project)
     assert parked.listing(real.lab, project).entries == []
     assert _heads(real, project) == []
@@ -355,6 +364,7 @@ def test_a_fetch_that_fails_does_not_stop_the_sweep(real):
     project = real.project()
     run = _stopped(real, project)
     _commit(run), _merge(run)
+    _close(real, "7")
     real.repos.fetch(project.repo(real.paths))
     Path(project.url).rename(real.folder / "offline.git")
     _swept(real, project)
@@ -394,9 +404,35 @@ def test_a_squashed_branch_is_collected_when_its_request_was_merged(real):
     run = _stopped(real, project)
     tip = _commit(run)
     real.memory.add_pull("demo", "afk/7", "merged", head_commit=tip)
+    _close(real, "7")
     _swept(real, project)
     assert _heads(real, project) == []
     assert Rescue.objects.get().tip == tip
+
+
+@pytest.mark.parametrize("how", ["as it was", "squashed"])
+def test_merged_work_claims_its_issue_until_that_is_closed(real, how):
+    """Without closing words, or into another branch: automatic work does not start it once more."""
+    project = real.project()
+    run = _stopped(real, project)
+    tip = _commit(run)
+    if how == "squashed":
+        real.memory.add_pull("demo", "afk/7", "merged", head_commit=tip)
+    else:
+        _merge(run)
+        real.repos.fetch(project.repo(real.paths))
+    sweep.forget_reconciled(real.lab)
+    look(real)
+    _swept(real, project)
+    assert _heads(real, project) == ["afk/7"]
+    assert press_start(real, project).run is None
+    real.memory.fail()
+    _swept(real, project)
+    assert _heads(real, project) == ["afk/7"]
+    real.memory.heal()
+    _close(real, "7")
+    _swept(real, project)
+    assert _heads(real, project) == []
 
 
 def test_a_merged_request_of_an_older_commit_collects_nothing(real):
@@ -416,12 +452,14 @@ def test_the_first_tick_after_a_start_tidies_orphans_before_it_starts_anything(r
     for run in (clean, dirty, merged):
         _commit(run, f"{run.issue_key}.txt")
     _merge(merged)
+    _close(real, "9")
+    ready(real, "10")
     real.repos.fetch(project.repo(real.paths))
     (Path(dirty.worktree) / "new.txt").write_text("untracked")
     real.repos.force_remove(project.repo(real.paths), Path(merged.worktree))
     Run.objects.filter(issue_key__in=["7", "8"]).delete()
     sweep.forget_reconciled(real.lab)
-    asked = start_requests.request(real.lab, project, "anna", "9")
+    asked = start_requests.request(real.lab, project, "anna", "10")
     look(real)
     asked.refresh_from_db()
     assert asked.run is not None, asked.text
