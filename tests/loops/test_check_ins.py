@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
-
 import pytest
 
 from runs.core.states import NoticeKind
-from runs.loops import rules
-from runs.loops.rules import CheckIn
 from runs.models import Notice
 from tests.fakes import World
 from tests.loops.desk import Desk, desk_of, project_of, topic
@@ -46,10 +41,3 @@ def test_without_an_interval_nobody_is_told(world):
     world.clock.forward(hours=1)
     loop.finish(topic("build.done"))
     assert told(NoticeKind.LOOP_CHECK_IN) == []
-
-
-@pytest.mark.row("RALPH-78", level="pure")
-def test_a_check_in_says_where_the_loop_stands():
-    found = CheckIn(4, timedelta(minutes=21), "builder", 2, 5, Decimal("1.204"))
-    assert found.words == "turn 4 after 21 min (builder); 2 tasks open, 5 closed; $1.20 so far"
-    assert not rules.is_check_in_due(datetime(2026, 1, 1, tzinfo=UTC), None, timedelta(seconds=1))

@@ -25,6 +25,9 @@ from tests.world.stories import look, ready, work
         ("max-runtime", "90", {"max_seconds": 90}),
         ("max-runtime", "4h", {"max_seconds": 14_400}),
         ("max-runtime", "none", {"max_seconds": None}),
+        ("max-runtime", "8784h", {"max_seconds": 366 * 86_400}),
+        ("max-cost", "0.01", {"max_cost": "0.01"}),
+        ("max-cost", "9999999999.99", {"max_cost": "9999999999.99"}),
         ("max-cost", "2.5", {"max_cost": "2.50"}),
         ("max-cost", "1e2", {"max_cost": "100.00"}),
         ("max-cost", "none", {"max_cost": None}),
@@ -41,9 +44,12 @@ def test_what_is_typed_becomes_columns_of_the_settings(option, text, columns):
     ("option", "text"),
     [
         *(("max-turns", text) for text in ("", "0", "-1", "1.5", "1000001", "1" * 5000, "²")),
-        *(("max-runtime", text) for text in ("", "0", "-1", "1d", "4 h", "10000h", "٣")),
-        *(("max-cost", text) for text in ("", "0", "-1", "0.001", "nan", "inf", "1e99", "$2")),
-        *(("cooldown", text) for text in ("", "none", "25h", "-1")),
+        *(("max-runtime", text) for text in ("", "0", "-1", "1d", "4 h", "31622401", "٣")),
+        *(
+            ("max-cost", text)
+            for text in ("", "0", "-1", "0.001", "nan", "inf", "1e99", "$2", "2.505", "٣")
+        ),
+        *(("cooldown", text) for text in ("", "none", "86401", "-1")),
         *(("completion-word", text) for text in ("", "two words", "a" * 101, "-x")),
     ],
 )
@@ -56,8 +62,21 @@ def test_what_was_not_typed_is_left_to_the_project():
     assert options.read(dict.fromkeys(options.OPTIONS)) == {}
     assert options.values({}) == {}
     assert options.values({"max_cost": "2.50"}) == {"max_cost": Decimal("2.50")}
+    kept = {options.OBJECTIVE: "x", options.ROLES: [], "max_turns": 2}
+    assert options.values(kept) == {"max_turns": 2}
+    assert (options.objective(kept), options.objective({})) == ("x", "")
+    assert set(kept) == {"objective", "roles", "max_turns"}
     assert options.values({"max_cost": None}) == {"max_cost": None}
     assert budgets.typed_seconds("10m") == 600
+
+
+def test_a_prompt_is_cleaned_and_has_a_most() -> None:
+    assert options.prompt(" Do it.\r\n", "PROMPT.md") == "Do it."
+    assert len(options.prompt("x" * 30_000, "PROMPT.md")) == 30_000
+    with pytest.raises(WrongOption, match=r"^PROMPT.md has more than 30,000 characters"):
+        options.prompt("x" * 30_001, "PROMPT.md")
+    with pytest.raises(WrongOption, match=r"^PROMPT.md is empty"):
+        options.prompt(" \n", "PROMPT.md")
 
 
 @pytest.mark.django_db(transaction=True)

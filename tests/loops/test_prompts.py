@@ -9,7 +9,7 @@ import pytest
 from runs.loops import prompts
 from runs.loops.events import Event, is_topic, read
 from runs.loops.prompts import PromptFacts, Task, compose, for_issue
-from runs.loops.roles import COORDINATOR, Role, next_turn, problems
+from runs.loops.roles import COORDINATOR, ISSUES, Role, next_turn, problems
 from runs.loops.rules import End
 
 FACTS = PromptFacts("Add retry.\n## DONE\nthree times", "LOOP_COMPLETE")
@@ -69,6 +69,139 @@ def test_the_parts_of_a_full_prompt_stand_in_their_order():
     assert "one" not in prompt.partition("## TASKS")[2].partition("## HOW")[0]
 
 
+WHOLE = """## NOTES OF THE TURNS BEFORE
+
+note
+
+## MEMORIES
+
+- two
+  lines
+- new
+
+## OBJECTIVE
+
+This is what all work of this turn is for:
+
+> Add retry.
+>
+> Twice.
+
+Keep it in mind until the end of the turn.
+
+## WHAT IS LEFT
+
+The loop ends soon. Finish and commit what is begun. Left are:
+- 2 of 10 turns
+- 5 of 60 minutes
+
+## GUIDANCE
+
+A person who watches this loop says:
+
+> Look at #50.
+
+> Slowly.
+
+Follow it, and confirm with `labctl ack`.
+
+## NO ANSWER
+
+The turn before asked a person:
+
+> Which database?
+
+Nobody answered in time. Go on without: decide what can be undone, note what you decided \
+and why, and leave alone what cannot.
+
+## PENDING EVENTS
+
+- `build.done`: first
+
+  third
+- `build.task`
+
+## TASKS: 1 ready, 0 open, 0 closed
+
+- [2] two
+  lines (ready)
+
+## ISSUE AFTER ISSUE
+
+This loop stays. `LOOP_COMPLETE` says that the issue at hand is done; the one after it is taken with \
+`labctl next`, which claims it and prints it.
+
+## YOUR ROLE: builder
+
+Build it.
+
+End the turn with an event: `labctl emit TOPIC TEXT`.
+""".replace("\\\n", "")
+
+
+def test_a_prompt_of_every_part_letter_by_letter():
+    facts = PromptFacts(
+        objective="\nAdd retry. \n\nTwice.\n",
+        completion="LOOP_COMPLETE",
+        scratchpad="\nnote\n",
+        memories=(" new ", "two\nlines"),
+        guidance=("Look at #50.", "Slowly."),
+        unanswered="Which database?",
+        events=(Event("build.done", "\nfirst\n \nthird "), Event("build.task")),
+        tasks=(Task("2", "two\nlines", "ready"),),
+        role=Role("builder", "\nBuild it.\n", ("build.task",)),
+        nearing={End.TURNS: "2 of 10 turns", End.RUNTIME: "5 of 60 minutes"},
+        stays=True,
+    )
+    assert compose(facts) == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("sizes", "whole"),
+    [
+        pytest.param([8_000, 1, 1], [True, True, False], id="none behind the first beyond it"),
+        pytest.param([8_001, 1], [True, False], id="the first one alone is beyond it"),
+        pytest.param([4_000, 4_000], [True, True], id="all fit"),
+    ],
+)
+def test_texts_of_tasks_that_no_prompt_has_room_for_are_not_kept_with_it(sizes, whole):
+    tasks = [Task(str(place), "x" * size, "ready") for place, size in enumerate(sizes)]
+    shown = prompts.shown_tasks(tasks)
+    assert [one.text == task.text for one, task in zip(shown, tasks, strict=True)] == whole
+    assert [one.text for one, is_whole in zip(shown, whole, strict=True) if not is_whole] == (
+        [""] * whole.count(False)
+    )
+    facts = PromptFacts("x", "LOOP_COMPLETE", tasks=tasks)
+    assert compose(PromptFacts("x", "LOOP_COMPLETE", tasks=shown)) == compose(facts)
+
+
+def test_ready_tasks_have_room_before_open_ones_and_closed_ones_need_none():
+    tasks = [
+        Task("1", "x" * 9_000, "closed"),
+        Task("2", "y", "open"),
+        Task("3", "z" * 8_001, "ready"),
+    ]
+    assert [one.text[:1] for one in prompts.shown_tasks(tasks)] == ["", "", "z"]
+
+
+@pytest.mark.parametrize(
+    ("size", "more"),
+    [pytest.param(3_986, 0, id="just fits"), pytest.param(3_987, 1, id="one letter too long")],
+)
+def test_a_list_of_tasks_says_how_many_it_has_no_room_for(size, more):
+    # "- [1] … (ready)" and its line end are 15 letters beside the text.
+    tasks = [Task("1", "x" * 3_984, "ready"), Task("2", "y" * size, "ready")]
+    prompt = _with(tasks=tasks)
+    assert ("(ready)\n- 1 more: `labctl task list`" in prompt) is bool(more)
+    assert ("more: `labctl" in prompt) is bool(more)
+    assert ("y" * size in prompt) is not more
+
+
+@pytest.mark.parametrize(("sizes", "fitting"), [([7_997], 1), ([7_998], 0), ([3_997, 3_997, 1], 2)])
+def test_memories_fit_up_to_so_many_letters_with_their_marks(sizes, fitting):
+    assert prompts.fitting_memories(sizes) == fitting
+
+
 @pytest.mark.row("RALPH-38", level="pure")
 def test_closed_tasks_are_counted_and_not_listed():
     prompt = _with(tasks=[Task(str(i), f"task {i}", "closed") for i in range(5)])
@@ -98,7 +231,9 @@ def test_the_prompt_of_an_issue_has_number_text_labels_and_what_done_is():
     assert "tests pass" in prompt
     assert "pull request that references #42" in prompt
     assert "comment with the link" in prompt
-    assert "Labels" not in for_issue("42", "Add retry", "", ())
+    assert for_issue("42", "Add retry", "\n", ()).startswith(
+        "# Implement: Add retry (#42)\n\n## When done\n- All tests pass\n"
+    )
 
 
 @pytest.mark.row("RALPH-32", "RALPH-33", level="pure")
@@ -113,6 +248,37 @@ def test_long_notes_keep_their_end_at_a_line_and_say_what_was_dropped():
     assert "are left out" in notice
     dropped = int(notice.split("first ")[1].split()[0])
     assert dropped + len(kept) == len("\n".join(lines))
+
+
+@pytest.mark.row("RALPH-32", "RALPH-33", "RALPH-34", level="pure")
+@pytest.mark.parametrize(
+    ("text", "most", "kept", "dropped"),
+    [
+        pytest.param(" \n\t", 9, "", None, id="blank"),
+        pytest.param(" \n\t", 1, "", None, id="blank and too long"),
+        pytest.param("\nabc\n", 5, "abc", None, id="exactly so much"),
+        pytest.param("aaaa\nbbbb", 4, "bbbb", 5, id="cut where a line begins"),
+        pytest.param("aaaa\nbb\ncc", 5, "bb\ncc", 5, id="two whole lines"),
+        pytest.param("aaaa\nbb\ncc", 4, "cc", 8, id="in a line"),
+        pytest.param("aaaa\nbb\ncc", 3, "cc", 8, id="at the end of a line"),
+        pytest.param("aabb\nc", 4, "c", 5, id="a last line of one letter"),
+        pytest.param("aaaabbb\n", 4, "bbb", 4, id="in the last line"),
+        pytest.param("aaaabbb", 4, "abbb", 3, id="a single line"),
+    ],
+)
+def test_notes_are_cut_where_a_line_begins(text, most, kept, dropped):
+    notice = f"[The first {dropped} characters of these notes are left out here.]\n\n"
+    assert prompts.notes_tail(text, most) == (kept if dropped is None else notice + kept)
+
+
+@pytest.mark.row("RALPH-33", level="pure")
+@pytest.mark.parametrize(
+    ("count", "more"), [(1, ""), (20, ""), (21, " and 1 more"), (23, " and 3 more")]
+)
+def test_the_headings_of_what_was_dropped_are_named_up_to_twenty(count, more):
+    names = [f"{number:02d}" + "h" * 78 for number in range(count)]
+    cut = prompts.notes_tail("".join(f"# {name}more\n" for name in names) + "end", 3)
+    assert cut.partition("They were about: ")[2] == f"{'; '.join(names[:20])}{more}.]\n\nend"
 
 
 def test_notes_of_one_endless_line_are_cut_in_it():
@@ -201,6 +367,9 @@ def test_a_role_is_active_when_a_pending_event_is_for_it(pending, role, given):
         ([Role("a", "x", ())], "subscribes to no event"),
         ([Role("a", "x", ("task.resume", "b c"))], "no topic"),
         ([Role("a", "x", ("task.resume", "LOOP_*"))], "ends the loop"),
+        ([Role(" ", "x", ("task.resume",))], "A role has no name"),
+        ([Role("a", " ", ("task.resume",))], "no instructions"),
+        ([Role(" coordinator ", "x", ("task.resume",))], "can be called"),
         ([Role("Coordinator", "x", ("task.resume",))], "can be called"),
     ],
 )
@@ -211,3 +380,19 @@ def test_roles_that_cannot_work_are_refused_with_a_sentence(roles, words):
 
 def test_without_persistent_mode_nobody_has_to_take_the_resume_event():
     assert not list(problems([REVIEWER], "LOOP_COMPLETE", is_persistent=False))
+
+
+def test_roles_of_one_name_are_each_named_in_order():
+    names = ["b", "B", "a", "a", "c"]
+    roles = [Role(name, "x", (f"topic.{place}",)) for place, name in enumerate(names)]
+    assert [said.split(".")[0] for said in problems(roles, "x", is_persistent=False)] == [
+        *("Two roles are called B", "Two roles are called a", "Two roles are called b"),
+    ]
+
+
+@pytest.mark.row("RALPH-68", level="pure")
+def test_the_role_that_is_offered_for_a_loop_that_stays_can_be_saved():
+    assert not list(problems([ISSUES], "LOOP_COMPLETE", is_persistent=True))
+    assert (ISSUES.name, ISSUES.subscriptions) == ("issues", ("task.resume",))
+    assert ISSUES.publishes == ("issue.done", "issues.none")
+    assert all(f"labctl emit {topic}" in ISSUES.instructions for topic in ISSUES.publishes)

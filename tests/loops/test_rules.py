@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -13,15 +13,19 @@ from runs.loops.events import Batch, Event
 from runs.loops.rules import (
     SILENT,
     STAYS,
+    CheckIn,
     Counters,
     End,
     Limits,
     Next,
     Outside,
+    Step,
     Terms,
     TurnResult,
     after,
     count,
+    given_up,
+    is_check_in_due,
     nearing,
     next_step,
     pause_before_restart,
@@ -30,6 +34,7 @@ from runs.loops.rules import (
 )
 
 DONE = Event("LOOP_COMPLETE")
+STAYING = Terms(is_persistent=True)
 HOUR = timedelta(hours=1)
 
 
@@ -66,6 +71,7 @@ def played(*turns: TurnResult, terms: Terms | None = None, outside: Outside | No
         pytest.param(
             Terms(), told("a", last_line="LOOP_COMPLETE"), False, id="an event beats the text"
         ),
+        pytest.param(Terms(), told(last_line=" LOOP_COMPLETE "), True, id="with space around it"),
         pytest.param(Terms(completion="FERTIG"), told("FERTIG"), True, id="another word"),
         pytest.param(Terms(completion="FERTIG"), told(DONE), False, id="not the word any more"),
     ],
@@ -74,6 +80,79 @@ def test_completion_is_the_coordinators_last_word(terms, turn, is_end):
     step, _, _ = played(turn, terms=terms)
     assert (step.end is End.COMPLETED) is is_end
     assert (step.next is Next.END) is is_end
+
+
+@pytest.mark.row("RALPH-11", level="pure")
+@pytest.mark.parametrize(
+    ("batch", "is_end"),
+    [
+        pytest.param(Batch((DONE,), dropped=1), False, id="behind it something was not kept"),
+        pytest.param(
+            Batch((DONE,), malformed=1, malformed_row=1), False, id="behind it unreadable"
+        ),
+        pytest.param(Batch((DONE,), malformed=1), True, id="before it something unreadable"),
+        pytest.param(Batch((DONE,), malformed_row=2), True, id="unreadable in turns before"),
+    ],
+)
+def test_nobody_knows_what_came_last_behind_what_could_not_be_read(batch, is_end):
+    step, _, _ = played(TurnResult(batch=batch))
+    assert (step.end is End.COMPLETED) is is_end
+
+
+@pytest.mark.parametrize(
+    ("terms", "turn", "outside", "expected"),
+    [
+        pytest.param(Terms(), told("a"), Outside(), (Next.TURN, None, False), id="goes on"),
+        pytest.param(Terms(), told(DONE), Outside(), (Next.END, End.COMPLETED, True), id="done"),
+        pytest.param(STAYING, told(DONE), Outside(), (Next.STAY, None, True), id="stays"),
+        pytest.param(
+            STAYING, told(DONE, has_worked=False), Outside(), (Next.IDLE, None, True), id="idles"
+        ),
+        pytest.param(
+            replace(STAYING, limits=Limits(turns=1)),
+            told(DONE),
+            Outside(),
+            (Next.END, End.TURNS, True),
+            id="done at its limit",
+        ),
+        pytest.param(
+            replace(STAYING, limits=Limits(turns=1)),
+            told("a"),
+            Outside(),
+            (Next.END, End.TURNS, False),
+            id="its limit alone",
+        ),
+        pytest.param(
+            Terms(Limits(turns=1)),
+            told(DONE),
+            Outside(unacknowledged=1),
+            (Next.END, End.TURNS, False),
+            id="refused at its limit",
+        ),
+        pytest.param(
+            replace(STAYING, limits=Limits(turns=1)),
+            told(DONE),
+            Outside(unacknowledged=1),
+            (Next.END, End.TURNS, False),
+            id="refused at the limit of one that stays",
+        ),
+    ],
+)
+def test_the_work_at_hand_is_done_only_by_a_completion_that_is_accepted(
+    terms, turn, outside, expected
+):
+    step, _, _ = played(turn, terms=terms, outside=outside)
+    assert (step.next, step.end, step.completes) == expected
+
+
+def test_a_refusal_says_all_of_its_reasons_in_one_sentence():
+    terms = Terms(required=("review.passed", "docs.done"), is_strict=True)
+    step, _, _ = played(told(DONE), terms=terms, outside=Outside(open_tasks=2, unacknowledged=1))
+    text = (
+        "Completion was not accepted: review.passed and docs.done must be told before; "
+        "guidance of a person is not acknowledged yet; 2 tasks are open."
+    )
+    assert (step.put, step.told) == ((Event(events.RESUME, text),), (text,))
 
 
 @pytest.mark.row("RALPH-80", "RALPH-89", "C-34", level="pure")
@@ -106,6 +185,12 @@ def test_open_tasks_are_told_and_completion_is_accepted():
     step, _, _ = played(told(DONE), outside=Outside(open_tasks=3))
     assert step.end is End.COMPLETED
     assert "3 open tasks" in step.told[0]
+
+
+@pytest.mark.parametrize("tasks", [0, None])
+def test_without_open_tasks_nothing_is_told_of_them(tasks):
+    step, _, _ = played(told(DONE), outside=Outside(open_tasks=tasks))
+    assert (step.end, step.told) == (End.COMPLETED, ())
 
 
 @pytest.mark.row(
@@ -173,6 +258,15 @@ def test_two_conditions_at_once_give_the_reason_that_comes_first():
     assert next_step(Terms(Limits(cost=Decimal(9))), counters, told("a"), outside).end is order[0]
 
 
+@pytest.mark.row("RALPH-14", "RALPH-15", "RALPH-16", "RALPH-17", "C-35", level="pure")
+def test_what_holds_where_nobody_chose_limits_and_what_was_counted_before_the_first_turn():
+    assert Limits() == Limits(100, 4 * HOUR, None, 3, 3, 3, 3, 3, 3)
+    assert Terms() == Terms(Limits(), "LOOP_COMPLETE", "", (), False, False, True, False)
+    assert Counters() == Counters(
+        0, Decimal(0), True, 0, 0, 0, None, 0, (), frozenset(), 0, frozenset(), 0, False
+    )
+
+
 def test_no_limit_is_none():
     free = Limits(turns=None, runtime=None, cost=None)
     assert not list(reached(free, Counters(turns=10**6, cost=Decimal(10**6)), Outside(1000 * HOUR)))
@@ -211,7 +305,9 @@ def test_the_cost_cap_is_reached_with_the_turn_that_passes_it():
 
 
 def test_a_cost_that_was_not_told_stays_unknown():
-    _, counters, _ = played(told("a", cost=Decimal("0.10")), told("b", cost=None))
+    turns = told("a", cost=Decimal("0.10")), told("b", cost=None), told("c")
+    assert played(turns[0])[1].is_cost_whole
+    _, counters, _ = played(*turns)
     assert (counters.cost, counters.is_cost_whole) == (Decimal("0.10"), False)
 
 
@@ -229,6 +325,24 @@ def test_a_task_blocked_three_times_is_given_up_and_dispatching_it_again_is_thra
     assert next_step(terms, counters, told("x"), Outside()).next is Next.TURN
     counters, _ = count(terms, counters, told(again, "end"))
     assert next_step(terms, counters, told("x"), Outside()).end is End.THRASHING
+
+
+@pytest.mark.row("RALPH-18", "RALPH-19", level="pure")
+def test_a_task_is_known_by_the_first_line_of_its_events_by_either_of_their_topics():
+    first, second = Event("build.blocked", "\n parser \nwhy"), Event("task.blocked", "parser\n")
+    _, counters, _ = played(told(first, second))
+    assert counters.blocks == (("parser", 2),)
+    counters, put = count(Terms(), counters, told(second, Event("task.start", " parser")))
+    assert (put, counters.redispatches) == ((Event(events.ABANDONED, "parser"),), 1)
+    assert given_up(Terms(), put[0]) == "“parser” was given up: it was blocked 3 times"
+    assert given_up(Terms(), Event(events.ABANDONED)).startswith("“A task without a name” was")
+
+
+def test_of_many_blocked_tasks_the_oldest_are_forgotten_and_their_names_are_bounded():
+    blocked = [Event("build.blocked", f"{number:04d}" + "x" * 300) for number in range(1001)]
+    counters, _ = count(Terms(), Counters(), told(*blocked))
+    assert len(counters.blocks) == 1000
+    assert [key for key, _ in counters.blocks[::999]] == ["0001" + "x" * 196, "1000" + "x" * 196]
 
 
 def test_another_task_is_not_thrashing():
@@ -256,6 +370,19 @@ def test_the_same_event_three_times_in_a_row_ends_the_loop(turns, end):
     assert played(*turns)[0].end is end
 
 
+@pytest.mark.row("RALPH-24", level="pure")
+def test_a_completion_is_no_repeated_event():
+    terms = replace(STAYING, limits=Limits(same_event=1), may_idle=False)
+    step, counters, _ = played(*[told(DONE)] * 5, terms=terms)
+    assert (step.next, counters.same_event, counters.last_event) == (Next.STAY, 0, None)
+
+
+@pytest.mark.row("RALPH-24", level="pure")
+def test_unreadable_events_are_counted_over_turns():
+    counters, _ = count(Terms(), Counters(), TurnResult(batch=Batch(malformed=1, malformed_row=2)))
+    assert counters.malformed == 2
+
+
 @pytest.mark.row("RALPH-27", level="pure")
 def test_a_silent_loop_is_recovered_three_times_and_then_ends():
     terms = Terms(has_roles=True)
@@ -279,9 +406,8 @@ def test_a_cancel_event_ends_well_and_asks_for_nothing():
     step, _, _ = played(told("loop.cancel", "more"), terms=terms)
     assert step.end is End.CANCELLED
     assert step.end.code == 0
-
-
-STAYING = Terms(is_persistent=True)
+    assert played(told("more"), terms=terms)[0].next is Next.TURN
+    assert played(told("loop.cancel"))[0].next is Next.TURN
 
 
 @pytest.mark.row("RALPH-59", "RALPH-60", "RALPH-64", level="pure")
@@ -289,7 +415,25 @@ def test_a_persistent_loop_stays_after_each_issue():
     step, counters, _ = played(*[told("a", DONE)] * 3, terms=STAYING)
     assert step.next is Next.STAY
     assert step.put == (Event(events.RESUME, STAYS),)
+    assert step.told == ("The loop stays: its completion signal was answered with task.resume.",)
     assert counters.completions == 3
+
+
+@pytest.mark.parametrize(
+    ("step", "completions", "recoveries", "has_worked"),
+    [
+        (Step(Next.TURN), 0, 0, True),
+        (Step(Next.RECOVER), 0, 1, True),
+        (Step(Next.STAY), 1, 0, False),
+        (Step(Next.IDLE), 1, 0, False),
+        (Step(Next.END, end=End.COMPLETED), 0, 0, True),
+    ],
+)
+def test_a_recovery_is_counted_and_a_completion_begins_the_next_work(
+    step, completions, recoveries, has_worked
+):
+    found = after(step, Counters(has_worked=True))
+    assert found == Counters(completions=completions, recoveries=recoveries, has_worked=has_worked)
 
 
 @pytest.mark.row("RALPH-63", level="pure")
@@ -332,6 +476,15 @@ def test_what_is_left_is_told_from_eighty_percent_on():
         End.RUNTIME: "12 of 60 minutes",
         End.COST: "1.00 of 5.00 dollars",
     }
+    short = Limits(turns=10, runtime=HOUR / 6, cost=Decimal(5))
+    beyond = Counters(turns=12, cost=Decimal(6))
+    assert nearing(short, beyond, Outside(HOUR)) == {
+        End.TURNS: "0 of 10 turns",
+        End.RUNTIME: "0 of 10 minutes",
+        End.COST: "0.00 of 5.00 dollars",
+    }
+    near = Outside(HOUR / 6 - timedelta(seconds=59))
+    assert nearing(short, Counters(), near) == {End.RUNTIME: "0 of 10 minutes"}
     assert nearing(Limits(None, None, None), Counters(turns=10**6), Outside(1000 * HOUR)) == {}
 
 
@@ -346,3 +499,52 @@ def test_a_message_of_a_person_is_not_kept_waiting():
     pause = timedelta(seconds=10)
     assert pause_before_turn(pause, has_message=False) == pause
     assert pause_before_turn(pause, has_message=True) == timedelta()
+
+
+@pytest.mark.row("RALPH-78", level="pure")
+@pytest.mark.parametrize(
+    ("seconds", "cost", "words"),
+    [
+        (
+            119,
+            Decimal("1.204"),
+            "turn 4 after 1 min (builder); 2 tasks open, 5 closed; $1.20 so far",
+        ),
+        (120, None, "turn 4 after 2 min (builder); 2 tasks open, 5 closed; cost unknown"),
+    ],
+)
+def test_a_check_in_says_where_the_loop_stands(seconds, cost, words):
+    assert CheckIn(4, timedelta(seconds=seconds), "builder", 2, 5, cost).words == words
+
+
+@pytest.mark.row("RALPH-77", level="pure")
+@pytest.mark.parametrize(
+    ("minutes", "every", "is_due"),
+    [(4.99, 5, False), (5, 5, True), (6, 5, True), (60, None, False), (None, 5, False)],
+)
+def test_a_check_in_is_due_at_its_interval_and_never_without_one(minutes, every, is_due):
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    last = None if minutes is None else now - timedelta(minutes=minutes)
+    interval = None if every is None else timedelta(minutes=every)
+    assert is_check_in_due(now, last, interval) is is_due
+
+
+@pytest.mark.row("RALPH-26", level="pure")
+def test_each_end_is_kept_under_its_name_and_said_in_its_words():
+    assert {end.value: end.words for end in End} == {
+        "completed": "its loop was completed",
+        "cancelled": "its loop was cancelled by its own event",
+        "turns": "its loop reached its most turns",
+        "runtime": "its loop reached its most time",
+        "cost": "its loop reached its most money",
+        "failures": "too many turns of its loop failed in a row",
+        "thrashing": "tasks that were given up were begun again and again",
+        "malformed": "too many events in a row could not be read",
+        "stale": "the same event was told again and again",
+        "stopped": "its loop was stopped between two turns",
+        "restart": "its loop begins anew",
+        "workspace_gone": "its worktree is gone",
+        "silent": "too many turns in a row told no event",
+        "interrupted": "its loop was interrupted by a signal",
+        "lost": "its loop ended with its run",
+    }
