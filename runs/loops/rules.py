@@ -6,6 +6,7 @@ one fixed order, so that two conditions at once always give the same reason.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -20,6 +21,7 @@ BLOCKED = ("build.blocked", "task.blocked")
 DISPATCHED = ("build.task", "task.start")
 SOFT_LANDING = Decimal("0.8")
 MOST_TASK = 200
+EMPHASIS = re.compile(r"(\*{1,3}|_{1,3})(?P<word>.+)\1")
 # Of so many tasks it is known how often they were blocked, and which were given up.
 MOST_COUNTED = 1000
 STAYS = (
@@ -394,7 +396,13 @@ def _says_complete(terms: Terms, turn: TurnResult) -> bool:
     told: Sequence[Event] = batch.events
     if told:
         return told[-1].topic == terms.completion
-    return not terms.has_roles and turn.last_line.strip() == terms.completion
+    return not terms.has_roles and _plain(turn.last_line) == terms.completion
+
+
+def _plain(line: str) -> str:
+    """A line without the marks of Markdown that make all of it bold or italic."""
+    found = EMPHASIS.fullmatch(line.strip())
+    return found["word"].strip() if found else line.strip()
 
 
 def _refusals(terms: Terms, counters: Counters, outside: Outside) -> Iterator[str]:

@@ -72,6 +72,15 @@ def played(*turns: TurnResult, terms: Terms | None = None, outside: Outside | No
             Terms(), told("a", last_line="LOOP_COMPLETE"), False, id="an event beats the text"
         ),
         pytest.param(Terms(), told(last_line=" LOOP_COMPLETE "), True, id="with space around it"),
+        pytest.param(Terms(), told(last_line=" **LOOP_COMPLETE** "), True, id="in bold"),
+        pytest.param(Terms(), told(last_line="__LOOP_COMPLETE__"), True, id="in bold by lines"),
+        pytest.param(Terms(), told(last_line="_ LOOP_COMPLETE _"), True, id="in italics"),
+        pytest.param(Terms(), told(last_line="***LOOP_COMPLETE***"), True, id="in both"),
+        pytest.param(Terms(), told(last_line="**LOOP_COMPLETE"), False, id="half of a bold text"),
+        pytest.param(Terms(), told(last_line="**not LOOP_COMPLETE**"), False, id="within bold"),
+        pytest.param(
+            Terms(), told(last_line="> **LOOP_COMPLETE**"), False, id="bold in a quotation"
+        ),
         pytest.param(Terms(completion="FERTIG"), told("FERTIG"), True, id="another word"),
         pytest.param(Terms(completion="FERTIG"), told(DONE), False, id="not the word any more"),
     ],

@@ -30,6 +30,10 @@ def said(text: str, **more: Any) -> dict[str, Any]:
     return {"type": "assistant", "message": {"content": [{"type": "text", "text": text}]}, **more}
 
 
+def thought(text: str) -> dict[str, Any]:
+    return {"type": "assistant", "message": {"content": [{"type": "thinking", "thinking": text}]}}
+
+
 def got(text: str) -> dict[str, Any]:
     part = {"type": "tool_result", "content": text}
     return {"type": "user", "message": {"content": [part]}}
@@ -54,12 +58,19 @@ def desk_with(world: World, output: str, **terms: Any) -> Desk:
     ("output", "told", "is_end"),
     [
         ("claude_stream_json", [said(f"All is done.\n\n{WORD}\n")], True),
+        ("claude_stream_json", [said(f"All is done.\n\n**{WORD}**")], True),
+        ("claude_stream_json", [said(WORD), said("")], True),
+        ("claude_stream_json", [said(WORD), said(" \n")], True),
+        ("claude_stream_json", [said(WORD), thought("Nothing is left.")], True),
+        ("claude_stream_json", [said(WORD), got("ok"), said("")], False),
         ("claude_stream_json", [said(f"At the end I will say:\n```\n{WORD}\n```")], False),
         ("claude_stream_json", [said("I look."), got(f"# PROMPT\n{WORD}\n")], False),
         ("claude_stream_json", [said("I look."), got(WORD), said("")], False),
         ("claude_stream_json", [said(WORD, parent_tool_use_id="toolu_1")], False),
         ("claude_stream_json", [said(WORD), said("Not yet.")], False),
         ("codex_exec_json", [item("agent_message", text=f"Done.\n{WORD}")], True),
+        ("codex_exec_json", [item("agent_message", text=f"Done.\n**{WORD}**")], True),
+        ("codex_exec_json", [item("agent_message", text=WORD), item("reasoning", text="x")], True),
         ("codex_exec_json", [item("agent_message", text=f"```\n{WORD}\n```\n")], False),
         (
             "codex_exec_json",
