@@ -34,6 +34,7 @@ class FakeHistory:
         self.broken_history = ""
         self.broken_push = ""
         self.contents: dict[str, Mapping[str, str]] = {}
+        self.uncommitted: list[Change] = []
 
     def commit(
         self, files: Mapping[str, str], *parents: str, subject: str = "feat: x", body: str = ""
@@ -49,7 +50,7 @@ class FakeHistory:
     def changes(self, path: Path, fork_point: str, head: str = "") -> Sequence[Change]:
         self._ask("changes")
         if not head:
-            return []
+            return list(self.uncommitted)
         return self._changed(self._base(fork_point, head), head)
 
     def patch(self, path: Path, fork_point: str, limit: int, head: str = "") -> str:

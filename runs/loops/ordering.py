@@ -22,6 +22,7 @@ IN_FILE = "Your task is in the file {}. Read it whole, then do what it says."
 def facts(lab: Lab, loop: Loop, given: Turn, guidance: list[str]) -> PromptFacts:
     """All that the prompt of the next turn is made of, but what is left of its limits."""
     memories, older = _memories(loop)
+    left = results.uncommitted(lab, loop.run)
     return PromptFacts(
         objective=loop.objective,
         completion=stored.terms(loop.terms["rules"]).completion,
@@ -33,6 +34,8 @@ def facts(lab: Lab, loop: Loop, given: Turn, guidance: list[str]) -> PromptFacts
         tasks=_tasks(loop),
         role=given.role,
         stays=issue_of_loop.is_staying(loop),
+        uncommitted=left[: results.MOST_FILES],
+        more_uncommitted=len(left[results.MOST_FILES :]),
     )
 
 

@@ -46,6 +46,8 @@ class PromptFacts:
     `memories` begin with the newest; of `older_memories` only the number is told.
 
     `scratchpad` are the notes as `notes_tail` has cut them. `tasks` is None where tasks are not in use.
+    `uncommitted` are files with changes that are in no commit; of `more_uncommitted` only the number
+    is told.
     `stays`: the loop takes issue after issue.
     """
 
@@ -61,6 +63,8 @@ class PromptFacts:
     role: Role | None = None
     nearing: Mapping[End, str] = field(default_factory=dict)
     stays: bool = False
+    uncommitted: Sequence[str] = ()
+    more_uncommitted: int = 0
 
 
 def compose(facts: PromptFacts) -> str:
@@ -138,6 +142,7 @@ def _parts(facts: PromptFacts) -> Iterator[str]:
     if facts.events:
         told = "\n".join(_event(event) for event in facts.events)
         yield f"## PENDING EVENTS\n\n{told}"
+    yield _uncommitted(facts.uncommitted, facts.more_uncommitted)
     if facts.tasks is not None:
         yield _tasks(facts.tasks)
     yield from _how(facts)
@@ -204,6 +209,14 @@ def _memories(memories: Sequence[str], older: int) -> str:
     told = "\n".join(f"- {indented(memory.strip())}" for memory in reversed(kept))
     parts = [part for part in (told, left) if part]
     return "\n\n".join(["## MEMORIES", *parts]) if parts else ""
+
+
+def _uncommitted(paths: Sequence[str], more: int) -> str:
+    """What a turn left in the worktree; empty where everything is committed."""
+    lines = [f"- {path}" for path in paths]
+    lines += [f"- {more} more: `git status`"] if more else []
+    told = "These files of the worktree have changes that are in no commit. Look at them first:"
+    return "\n".join(["## NOT COMMITTED", "", told, *lines]) if lines else ""
 
 
 def _tasks(tasks: Sequence[Task]) -> str:

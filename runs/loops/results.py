@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from runs.core import lenient_json
+from runs.core import lenient_json, writing
 from runs.core.ports import Lab, SeamError
 from runs.core.states import Trouble
 from runs.lifecycle.verdict import exit_words
@@ -31,6 +31,7 @@ MOST_EVENT_BYTES = 4_000_000
 PIECE = 1_000_000
 ANSWER_BYTES, ANSWER_CHARACTERS = 64_000, 12_000
 MOST_COMMITS = 1000
+MOST_FILES, MOST_PATH = 50, 200
 MOST_OBJECTIVE = 30_000
 CUT = "\n\n[The issue goes on; read it whole with `labctl issue view {}`.]"
 FIRST_WAIT = timedelta(minutes=5)
@@ -148,6 +149,17 @@ def head(lab: Lab, run: Run) -> str:
     except SeamError as error:
         logger.info("head was not read", extra={"run_id": run.pk, "error": str(error)})
         return ""
+
+
+def uncommitted(lab: Lab, run: Run) -> list[str]:
+    """The files of the worktree with changes that are in no commit; none where git does not say."""
+    tip = head(lab, run)
+    try:
+        found = lab.repos.changes(Path(run.worktree), tip) if tip else ()
+    except SeamError as error:
+        logger.info("changes were not read", extra={"run_id": run.pk, "error": str(error)})
+        return []
+    return [writing.one_line(lab.mask(one.path), MOST_PATH) for one in found if one.is_open]
 
 
 def tail(lab: Lab, folder: Path, name: str, limit: int, *, is_record: bool = False) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from runs.loops import prompts
+from runs.loops import prompts, stored
 from runs.loops.events import Event, is_topic, read
 from runs.loops.prompts import PromptFacts, Task, compose, for_issue
 from runs.loops.roles import COORDINATOR, ISSUES, Role, next_turn, problems
@@ -121,6 +122,13 @@ and why, and leave alone what cannot.
   third
 - `build.task`
 
+## NOT COMMITTED
+
+These files of the worktree have changes that are in no commit. Look at them first:
+- a.py
+- b c.py
+- 7 more: `git status`
+
 ## TASKS: 1 ready, 0 open, 0 closed
 
 - [2] two
@@ -152,8 +160,23 @@ def test_a_prompt_of_every_part_letter_by_letter():
         role=Role("builder", "\nBuild it.\n", ("build.task",)),
         nearing={End.TURNS: "2 of 10 turns", End.RUNTIME: "5 of 60 minutes"},
         stays=True,
+        uncommitted=("a.py", "b c.py"),
+        more_uncommitted=7,
     )
     assert compose(facts) == WHOLE
+    assert stored.facts(json.loads(json.dumps(stored.of_facts(facts)))) == replace(
+        facts,
+        memories=list(facts.memories),
+        guidance=list(facts.guidance),
+        tasks=list(facts.tasks or ()),
+        uncommitted=list(facts.uncommitted),
+    )
+
+
+def test_facts_of_a_turn_that_was_stored_before_files_were_told_of_are_read():
+    old = stored.of_facts(FACTS)
+    del old["uncommitted"], old["more_uncommitted"]
+    assert compose(stored.facts(old)) == compose(FACTS)
 
 
 @pytest.mark.parametrize(

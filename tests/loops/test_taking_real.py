@@ -93,6 +93,44 @@ def step(real: RealWorld, run: Run, number: int, result: turns.Result | None = N
     return turns.step(real.lab, now, Report(number, 1, result))
 
 
+def commits(run: Run) -> None:
+    commit(run, "seven", "seven.txt")
+
+
+def leaves(run: Run) -> None:
+    (Path(run.worktree) / "new file.txt").write_text("not committed")
+    (Path(run.worktree) / "README.md").write_text("changed")
+    git(Path(run.worktree), "add", "README.md")
+
+
+def touches_what_is_ignored(run: Run) -> None:
+    cache = Path(run.worktree) / "cache"
+    cache.mkdir()
+    (cache / ".gitignore").write_text("*\n")
+    (cache / "big").write_text("x")
+
+
+@pytest.mark.parametrize(
+    ("does", "told", "is_progress"),
+    [
+        (commits, [], True),
+        (leaves, ["- README.md", "- new file.txt"], False),
+        (touches_what_is_ignored, [], False),
+    ],
+)
+def test_what_is_committed_is_progress_and_the_next_turn_is_told_what_is_not(
+    real, run, does, told, is_progress
+):
+    does(run)
+    folder = Loop.objects.get(run=run).folder(real.lab.paths) / "1-1"
+    folder.mkdir(parents=True)
+    (folder / "events.jsonl").write_text('{"topic": "build.done"}\n')
+    prompt = step(real, run, 1, turns.Result(exit_code=0, seconds=1.0)).content["prompt"]
+    section = prompt.partition("## NOT COMMITTED\n\n")[2].partition("\n\n## ")[0]
+    assert section.splitlines()[1:] == told
+    assert Loop.objects.get(run=run).counters["has_worked"] is is_progress
+
+
 @pytest.mark.row("C-50", "RALPH-44", "RALPH-67", "RALPH-75", level="real")
 def test_an_agent_takes_its_next_issue_and_nothing_of_the_one_before_is_lost(
     real, run, session, ticking

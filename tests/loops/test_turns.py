@@ -122,6 +122,21 @@ def test_the_most_turns_end_it_with_code_2_and_count_as_a_failure(world):
     assert (desk.run.outcome, desk.loop.end, project.streak) == (Outcome.LIMIT_REACHED, "turns", 1)
 
 
+def test_what_is_left_of_a_limit_is_told_once_from_eighty_percent_on(world):
+    desk = desk_of(world, project_of(world, max_turns=10, max_seconds=3600))
+    prompts = [desk.begin().content["prompt"]]
+    for number in range(9):
+        if number == 8:
+            world.clock.forward(seconds=3000)
+        prompts.append(desk.finish(topic("build.done", str(number))).content["prompt"])
+    told = {n: prompt for n, prompt in enumerate(prompts, 1) if "## WHAT IS LEFT" in prompt}
+    assert list(told) == [9, 10]
+    assert "- 2 of 10 turns\n" in told[9]
+    assert "minutes" not in told[9]
+    assert "- 10 of 60 minutes\n" in told[10]
+    assert "turns\n" not in told[10].partition("## WHAT IS LEFT")[2].partition("## ")[0]
+
+
 @pytest.mark.row("RALPH-20", "C-15", level="contract")
 def test_stop_after_this_turn_ends_it_as_stopped_with_code_1(world, desk):
     desk.begin()

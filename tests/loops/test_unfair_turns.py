@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from runs.core.history_ports import Change
 from runs.core.states import Outcome
 from runs.loops import acts, beginning, events, rules, stored
 from runs.loops.events import Batch, Event
@@ -189,6 +190,26 @@ def test_tasks_that_no_prompt_shows_are_not_kept_with_each_turn(world):
     assert "198 more: `labctl task list`" in order.content["prompt"]
     assert compose(stored.facts(desk.turn.facts)) == order.content["prompt"]
     assert "200 ready, 0 open, 0 closed" in order.content["prompt"]
+
+
+def test_the_next_turn_is_told_which_files_are_not_committed(world):
+    desk = desk_with(world, "")
+    desk.begin()
+    repos = world.repos
+    files = [Change(f"file {n}.py", "M", 1, 0, is_open=True) for n in range(60)]
+    repos.uncommitted = [
+        Change("committed.py", "A", 1, 0),
+        Change("odd\nname", "?", 1, 0, is_open=True),
+    ]
+    repos.uncommitted += files
+    prompt = desk.finish(topic("build.done")).content["prompt"]
+    section = prompt.partition("## NOT COMMITTED\n\n")[2].partition("\n\n## ")[0]
+    assert section.splitlines()[1:3] == ["- odd name", "- file 0.py"]
+    assert section.splitlines()[-1] == "- 11 more: `git status`"
+    assert len(section.splitlines()) == 1 + 50 + 1
+    assert "committed.py" not in prompt
+    repos.broken_history = "git is not well"
+    assert "## NOT COMMITTED" not in desk.finish(topic("build.more")).content["prompt"]
 
 
 def test_a_task_of_several_lines_makes_no_section_of_the_prompt():
