@@ -36,6 +36,8 @@ def facts(lab: Lab, loop: Loop, given: Turn, guidance: list[str]) -> PromptFacts
         stays=issue_of_loop.is_staying(loop),
         uncommitted=left[: results.MOST_FILES],
         more_uncommitted=len(left[results.MOST_FILES :]),
+        stands_on=results.stands_on(lab, loop.run),
+        branch=loop.run.branch,
     )
 
 

@@ -47,7 +47,7 @@ class PromptFacts:
 
     `scratchpad` are the notes as `notes_tail` has cut them. `tasks` is None where tasks are not in use.
     `uncommitted` are files with changes that are in no commit; of `more_uncommitted` only the number
-    is told.
+    is told. `stands_on` is where the worktree stands when it is not on `branch`, that of the run.
     `stays`: the loop takes issue after issue.
     """
 
@@ -65,6 +65,8 @@ class PromptFacts:
     stays: bool = False
     uncommitted: Sequence[str] = ()
     more_uncommitted: int = 0
+    stands_on: str = ""
+    branch: str = ""
 
 
 def compose(facts: PromptFacts) -> str:
@@ -142,6 +144,11 @@ def _parts(facts: PromptFacts) -> Iterator[str]:
     if facts.events:
         told = "\n".join(_event(event) for event in facts.events)
         yield f"## PENDING EVENTS\n\n{told}"
+    if facts.stands_on:
+        yield (
+            f"## ANOTHER BRANCH\n\nThe worktree is on {facts.stands_on}. Only what is committed on "
+            f"`{facts.branch}` counts: bring the work there first."
+        )
     yield _uncommitted(facts.uncommitted, facts.more_uncommitted)
     if facts.tasks is not None:
         yield _tasks(facts.tasks)

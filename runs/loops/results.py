@@ -162,6 +162,20 @@ def uncommitted(lab: Lab, run: Run) -> list[str]:
     return [writing.one_line(lab.mask(one.path), MOST_PATH) for one in found if one.is_open]
 
 
+def stands_on(lab: Lab, run: Run) -> str:
+    """Where the worktree stands when it is not on the branch of the run; empty where it is, or git does
+    not say."""
+    try:
+        found = lab.repos.standing(run.project.repo(lab.paths), Path(run.worktree))
+    except SeamError as error:
+        logger.info("branch was not read", extra={"run_id": run.pk, "error": str(error)})
+        return ""
+    if not found.head or found.branch == run.branch:
+        return ""
+    name = writing.one_line(lab.mask(found.branch), MOST_PATH)
+    return f"the branch `{name}`" if name else "no branch, as within a rebase"
+
+
 def tail(lab: Lab, folder: Path, name: str, limit: int, *, is_record: bool = False) -> str:
     """The last bytes of a file as text, from a whole line on; of a record in words. Empty: not there."""
     piece = lab.sessions.output(folder, -limit, limit, name)

@@ -356,6 +356,9 @@ def _make_turn(lab: Lab, loop: Loop, terms: Terms, counters: Counters) -> LoopTu
         loop.guidance.filter(pk__in=[one.pk for one in guidance], given_in=None).update(
             given_in=turn
         )
+        if facts.stands_on:
+            astray = f"the worktree is on {facts.stands_on}, not on {facts.branch}"
+            announce.tell(lab, NoticeKind.LOOP_STEP, astray, run=loop.run)
         text = f"turn {number} begins ({turn.role})"
         announce.tell(lab, NoticeKind.LOOP_TURN, text, run=loop.run)
     return turn

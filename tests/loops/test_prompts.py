@@ -122,6 +122,10 @@ and why, and leave alone what cannot.
   third
 - `build.task`
 
+## ANOTHER BRANCH
+
+The worktree is on the branch `other`. Only what is committed on `afk/7` counts: bring the work there first.
+
 ## NOT COMMITTED
 
 These files of the worktree have changes that are in no commit. Look at them first:
@@ -162,6 +166,8 @@ def test_a_prompt_of_every_part_letter_by_letter():
         stays=True,
         uncommitted=("a.py", "b c.py"),
         more_uncommitted=7,
+        stands_on="the branch `other`",
+        branch="afk/7",
     )
     assert compose(facts) == WHOLE
     assert stored.facts(json.loads(json.dumps(stored.of_facts(facts)))) == replace(
@@ -175,7 +181,8 @@ def test_a_prompt_of_every_part_letter_by_letter():
 
 def test_facts_of_a_turn_that_was_stored_before_files_were_told_of_are_read():
     old = stored.of_facts(FACTS)
-    del old["uncommitted"], old["more_uncommitted"]
+    for name in ("uncommitted", "more_uncommitted", "stands_on", "branch"):
+        del old[name]
     assert compose(stored.facts(old)) == compose(FACTS)
 
 

@@ -13,9 +13,10 @@ from django.test import override_settings
 
 from runs import tick
 from runs.core import tokens
+from runs.core.states import NoticeKind
 from runs.loops import acts, turns
 from runs.loops.turns import Answer, Report
-from runs.models import Host, Loop, LoopIssue, LoopTerms, Rescue, Run
+from runs.models import Host, Loop, LoopIssue, LoopTerms, Notice, Rescue, Run
 from tests import make
 from tests.labctl.session import Session
 from tests.loops.staged import Stage
@@ -129,6 +130,37 @@ def test_what_is_committed_is_progress_and_the_next_turn_is_told_what_is_not(
     section = prompt.partition("## NOT COMMITTED\n\n")[2].partition("\n\n## ")[0]
     assert section.splitlines()[1:] == told
     assert Loop.objects.get(run=run).counters["has_worked"] is is_progress
+
+
+@pytest.mark.parametrize(
+    ("switch", "where"),
+    [
+        (("switch", "-q", "-c", "other"), "the branch `other`"),
+        (("switch", "-q", "--detach"), "no branch, as within a rebase"),
+    ],
+)
+def test_a_turn_that_commits_on_another_branch_is_told_and_counts_as_none(real, run, switch, where):
+    worktree = Path(run.worktree)
+    git(worktree, *switch)
+    commit(run, "seven", "seven.txt")
+    folder = Loop.objects.get(run=run).folder(real.lab.paths) / "1-1"
+    folder.mkdir(parents=True)
+    (folder / "events.jsonl").write_text('{"topic": "build.done"}\n')
+    prompt = step(real, run, 1, turns.Result(exit_code=0, seconds=1.0)).content["prompt"]
+    assert (
+        f"## ANOTHER BRANCH\n\nThe worktree is on {where}. Only what is committed on `afk/7`"
+        in prompt
+    )
+    found = Loop.objects.get(run=run)
+    assert (found.turns.get(number=1).commits, found.counters["has_worked"]) == (0, False)
+    told = f"the worktree is on {where}, not on afk/7"
+    assert Notice.objects.filter(kind=NoticeKind.LOOP_STEP, text=told).count() == 1
+    git(worktree, "switch", "-q", "afk/7")
+    folder = folder.parent / "1-2"
+    folder.mkdir()
+    (folder / "events.jsonl").write_text('{"topic": "build.more"}\n')
+    prompt = step(real, run, 2, turns.Result(exit_code=0, seconds=1.0)).content["prompt"]
+    assert "## ANOTHER BRANCH" not in prompt
 
 
 @pytest.mark.row("C-50", "RALPH-44", "RALPH-67", "RALPH-75", level="real")

@@ -236,7 +236,10 @@ def test_prompts_of_consecutive_issues_share_only_memory_text(world, project):
     second.begin()
     after = stored.facts(second.turn.facts)
     assert after == dataclasses.replace(
-        before, objective=second.loop.objective, memories=["the build needs make"]
+        before,
+        objective=second.loop.objective,
+        memories=["the build needs make"],
+        branch=second.run.branch,
     )
     assert "#7" not in compose(after)
 
