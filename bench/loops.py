@@ -132,6 +132,7 @@ def _inside(folder: Path, long: int) -> None:
     print(line("a report of a turn, in a loop of ten turns", [turn(desk) for _ in range(10)]))
     _lengthen(desk, long)
     print(line(f"a report of a turn, after {long:,} turns", [turn(desk) for _ in range(30)]))
+    _pages(desk, long)
     memories = [f"memory {n} " + "x" * 80 for n in range(2000)]
     facts = PromptFacts("objective " * 200, "DONE", memories=memories)
     print(
@@ -163,6 +164,29 @@ def _lengthen(desk: Desk, long: int) -> None:  # type: ignore[name-defined]  # n
     LoopTurn.objects.filter(pk=running.pk).update(number=long + 2)
     Loop.objects.filter(pk=loop.pk).update(number=long + 2)
     desk.step()
+
+
+def _pages(desk: Desk, long: int) -> None:  # type: ignore[name-defined]  # noqa: F821
+    """The pages of a loop of so many turns, rendered in this process."""
+    from django.contrib.auth.models import User
+    from django.test import Client
+    from django.urls import reverse
+
+    client = Client(SERVER_NAME="localhost")
+    client.force_login(User.objects.create_superuser("bench"))
+
+    def look(name: str, *more: object) -> float:
+        address = reverse(f"runs:{name}", args=[desk.run.pk, *more])
+        spent = timed(lambda: answers.append(client.get(address)))
+        assert answers.pop().status_code == 200
+        return spent
+
+    answers: list[Any] = []
+    pages = (("its page", "run"), ("its turns", "run-turns"), ("one turn", "run-turn", 1, long))
+    for words, *about in pages:
+        look(*about)  # templates are compiled once
+        spent = [look(*about) for _ in range(20)]
+        print(line(f"{words}, after {long:,} turns (target 100 ms)", spent))
 
 
 def _ticks(world: Any) -> None:
