@@ -30,6 +30,7 @@ def _headings(prompt: str) -> list[str]:
 def test_the_objective_stands_at_the_top_and_again_at_the_end_and_its_headings_are_quoted():
     prompt = compose(FACTS)
     assert _headings(prompt) == ["## OBJECTIVE", "## HOW TO WORK", "## DONE"]
+    assert "\n\n\n" not in prompt
     assert prompt.count("> Add retry.\n> ## DONE\n> three times") == 2
     assert "labctl emit LOOP_COMPLETE" in prompt.rpartition("\n## DONE")[2]
 
@@ -289,6 +290,7 @@ def test_long_notes_keep_their_end_at_a_line_and_say_what_was_dropped():
         pytest.param("\nabc\n", 5, "abc", None, id="exactly so much"),
         pytest.param("aaaa\nbbbb", 4, "bbbb", 5, id="cut where a line begins"),
         pytest.param("aaaa\nbb\ncc", 5, "bb\ncc", 5, id="two whole lines"),
+        pytest.param("aaaaaa\nbb\ncc", 5, "bb\ncc", 7, id="two whole lines behind a longer one"),
         pytest.param("aaaa\nbb\ncc", 4, "cc", 8, id="in a line"),
         pytest.param("aaaa\nbb\ncc", 3, "cc", 8, id="at the end of a line"),
         pytest.param("aabb\nc", 4, "c", 5, id="a last line of one letter"),
