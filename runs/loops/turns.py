@@ -356,12 +356,20 @@ def _make_turn(lab: Lab, loop: Loop, terms: Terms, counters: Counters) -> LoopTu
         loop.guidance.filter(pk__in=[one.pk for one in guidance], given_in=None).update(
             given_in=turn
         )
-        if facts.stands_on:
+        if facts.stands_on and not _stood_there(turn, facts.stands_on):
             astray = f"the worktree is on {facts.stands_on}, not on {facts.branch}"
             announce.tell(lab, NoticeKind.LOOP_STEP, astray, run=loop.run)
         text = f"turn {number} begins ({turn.role})"
         announce.tell(lab, NoticeKind.LOOP_TURN, text, run=loop.run)
     return turn
+
+
+def _stood_there(turn: LoopTurn, place: str) -> bool:
+    """Return whether the turn before found the worktree on the same other branch, which was told then."""
+    before = LoopTurn.objects.filter(
+        loop=turn.loop_id, generation=turn.generation, number=turn.number - 1
+    )
+    return any(one.get("stands_on") == place for one in before.values_list("facts", flat=True))
 
 
 def _order(lab: Lab, turn: LoopTurn) -> Answer:

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from subprocess import CalledProcessError
 from typing import Any
 
 import pytest
@@ -154,13 +155,15 @@ def test_a_turn_that_commits_on_another_branch_is_told_and_counts_as_none(real, 
     found = Loop.objects.get(run=run)
     assert (found.turns.get(number=1).commits, found.counters["has_worked"]) == (0, False)
     told = f"the worktree is on {where}, not on afk/7"
+    for number, topic in ((2, "build.more"), (3, "build.most")):
+        folder = folder.parent / f"1-{number}"
+        folder.mkdir()
+        (folder / "events.jsonl").write_text(f'{{"topic": "{topic}"}}\n')
+        if number == 3:
+            git(worktree, "switch", "-q", "afk/7")
+        prompt = step(real, run, number, turns.Result(exit_code=0, seconds=1.0)).content["prompt"]
+        assert ("## ANOTHER BRANCH" in prompt) is (number == 2)
     assert Notice.objects.filter(kind=NoticeKind.LOOP_STEP, text=told).count() == 1
-    git(worktree, "switch", "-q", "afk/7")
-    folder = folder.parent / "1-2"
-    folder.mkdir()
-    (folder / "events.jsonl").write_text('{"topic": "build.more"}\n')
-    prompt = step(real, run, 2, turns.Result(exit_code=0, seconds=1.0)).content["prompt"]
-    assert "## ANOTHER BRANCH" not in prompt
 
 
 @pytest.mark.row("C-50", "RALPH-44", "RALPH-67", "RALPH-75", level="real")
@@ -194,6 +197,48 @@ def test_an_agent_takes_its_next_issue_and_nothing_of_the_one_before_is_lost(
         "8",
     )
     assert session.run("issue", "view").out.startswith("#8 Second"), "not the one of its session"
+
+
+def conflict(real: RealWorld, run: Run) -> str:
+    """A merge of origin's newest commit that stopped at a conflict, and that nobody ended."""
+    worktree = Path(run.worktree)
+    commit(run, "ours", "seven.txt")
+    ours = git(worktree, "rev-parse", "HEAD")
+    git(worktree, "checkout", "-q", "--detach", run.fork_point)
+    (worktree / "seven.txt").write_text("theirs")
+    git(worktree, "add", "-A")
+    git(worktree, "commit", "-q", "-m", "feat: theirs")
+    theirs = git(worktree, "rev-parse", "HEAD")
+    git(worktree, "push", "-q", "origin", f"{theirs}:main")
+    git(worktree, "checkout", "-q", run.branch)
+    with pytest.raises(CalledProcessError):
+        git(worktree, "merge", "-q", theirs)
+    assert "UU" in git(worktree, "status", "--porcelain") or "AA" in git(
+        worktree, "status", "--porcelain"
+    )
+    return ours
+
+
+def test_a_merge_that_was_said_to_be_done_and_was_not_is_kept_and_holds_nobody_up(
+    real, run, session, ticking
+):
+    """The turn ends in a conflict with the completion word; the next issue has a worktree without it."""
+    ours = conflict(real, run)
+    folder = Loop.objects.get(run=run).folder(real.lab.paths) / "1-1"
+    folder.mkdir(parents=True)
+    (folder / "events.jsonl").write_text('{"topic": "LOOP_COMPLETE"}\n')
+    ready(real, "8", run.project.tracker_root)
+    step(real, run, 1, turns.Result(exit_code=0, seconds=1.0))
+    ticking()
+    said = session.run("next")
+    assert said.err.startswith("Issue 8 is taken. Branch afk/8 begins at main ("), said
+    worktree, repo = Path(run.worktree), run.project.repo(real.paths)
+    assert git(worktree, "branch", "--show-current") == "afk/8"
+    assert git(worktree, "status", "--porcelain") == ""
+    assert git(worktree, "rev-parse", "HEAD") == git(repo, "rev-parse", "refs/remotes/origin/main")
+    assert git(repo, "rev-parse", "refs/heads/afk/7") == ours
+    rescue = Rescue.objects.get()
+    assert "<<<<<<<" in git(repo, "show", f"{rescue.commit}:seven.txt")
 
 
 @pytest.mark.row("C-50", level="real")
