@@ -27,7 +27,11 @@ PATCH_LINES = 4000
 AROUND = 2  # lines that stand above and below a change
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _DEPTH = 40
-_ODD = re.compile(r"\\u(?:[dD][89a-fA-F]|001[bB])")  # half a letter, the beginning of a colour
+# Half a letter, the beginning of a colour, and marks that turn or hide text, as they are or escaped.
+_ODD = re.compile(
+    rf"\\u(?:[dD][89a-fA-F]|001[bB]|061[cC]|180[eE]|20[026]|[fF][eE][fF][fF]|[fF]{{3}}[9abAB])|[{lenient_json.MARKS}]"
+)
+_ODD_ESCAPES = re.compile(_ODD.pattern.rpartition("|")[0])
 
 
 class Kind(StrEnum):
@@ -121,11 +125,11 @@ def parsed(raw: bytes, mask: Callable[[str], str]) -> Entry | None:
         return None
     text = raw.decode("utf-8", "replace")
     try:
-        found = _with_arguments(_loaded(text))
-        # It holds a secret, half a letter that no answer can carry, or a colour, without which a
-        # secret may stand there: each value is looked at.
-        if mask(text) is not text or _ODD.search(text):
-            found = _masked(found, lambda one: mask(_COLOURS.sub("", _whole(one))), 0)
+        found, inner = _with_arguments(_loaded(text))
+        # It holds a secret, half a letter that no answer can carry, or a colour or a mark, without
+        # which a secret may stand there: each value is looked at.
+        if any(mask(one) is not one or _is_odd(one) for one in (text, *inner)):
+            found = _masked(found, lambda one: mask(clean(one)), 0)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
@@ -136,25 +140,26 @@ def _loaded(text: str) -> Any:
     return json.loads(text, parse_constant=lambda _: None, parse_float=_number)
 
 
-def _with_arguments(found: Any) -> Any:
-    """The same with the arguments of Codex's call as the object that they are: they come in a text."""
-    payload = lenient_json.at(found, "payload")
+def _with_arguments(found: Any) -> tuple[Any, list[str]]:
+    """The same with the arguments of Codex's call as the object that they are, and the texts in which
+    they came: these have escapes of their own."""
+    payload, read = lenient_json.at(found, "payload"), []
     for name in ("arguments", "input"):
         said = lenient_json.at(payload, name)
         if isinstance(said, str) and said.startswith("{"):
             with contextlib.suppress(ValueError, RecursionError):
                 payload[name] = _loaded(said)
-    return found
+                read.append(said)
+    return found, read
+
+
+def _is_odd(text: str) -> bool:
+    return (_ODD_ESCAPES if text.isascii() else _ODD).search(text) is not None
 
 
 def _number(text: str) -> float | None:
     found = float(text)
     return found if math.isfinite(found) else None
-
-
-def _whole(text: str) -> str:
-    """A text without halves of letters, which JSON may hold and UTF-8 may not."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _masked(value: Any, mask: Callable[[str], str], depth: int) -> Any:

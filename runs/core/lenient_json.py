@@ -19,8 +19,12 @@ YEARS = range(2020, 2200)
 
 Entry = dict[str, Any]
 
-# Controls but tab and line end, and marks that turn or hide the text around them.
-_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+# Marks that turn or hide the text around them, for a character class.
+MARKS = (
+    r"\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
+)
+# Those, and controls but tab and line end.
+_UNSEEN = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{MARKS}]")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
 
 

@@ -95,3 +95,27 @@ def test_neither_is_it_in_what_codex_has_as_a_text(anna, looking, home, codex_ru
     assert one["input"] == given
     answer = anna.get(f"/runs/{codex_run.pk}/conversation/conversation.json")
     assert json.loads(b"".join(answer.streaming_content))["messages"][-1]["input"] == given
+
+
+def test_nor_where_half_a_letter_comes_to_light_only_in_the_text(anna, looking, home, codex_run):
+    called = b'"type":"function_call","call_id":"c1","arguments":"{\\"k\\":\\"\\u005cudfff\\"}"'
+    raw = b'{"type":"response_item","payload":{%s}}\n' % called.replace(b"\\\\u", b"\\u")
+    homes.write(homes.codex_path(home), [homes.codex_meta(TREE), raw])
+    *_, one = looking.get(f"/runs/{codex_run.pk}/conversation").json()["items"]
+    assert one["input"] == {"k": "?"}
+    answer = anna.get(f"/runs/{codex_run.pk}/conversation/conversation.json")
+    sent = b"".join(piece.encode() if isinstance(piece, str) else piece for piece in answer)
+    assert json.loads(sent)["messages"][-1]["input"] == {"k": "?"}
+
+
+@pytest.mark.parametrize("is_ascii", [True, False])
+@pytest.mark.parametrize("mark", ["\u202e", "\u2066", "\u061c", "\ufff9", "\U000e0041"])
+def test_no_mark_that_turns_text_is_in_any_answer(anna, looking, home, claude_run, mark, is_ascii):
+    talk = long_talk.Claude(TREE)
+    line = talk.does("toolu_1", "Bash", command=f"echo {mark}txt.exe", **{f"a{mark}": [mark]})
+    raw = json.dumps(line, ensure_ascii=is_ascii).encode() + b"\n"
+    homes.write(homes.claude_path(home, TREE), [raw])
+    [one] = looking.get(f"/runs/{claude_run.pk}/conversation").json()["items"]
+    assert one["input"] == {"command": "echo txt.exe", "a": [""]}
+    answer = anna.get(f"/runs/{claude_run.pk}/conversation/conversation.json")
+    assert mark.encode() not in b"".join(answer.streaming_content)
