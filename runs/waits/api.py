@@ -15,16 +15,18 @@ from runs.lifecycle.api import run_of, shown
 from runs.loops import questions
 from runs.waits import acts
 from runs.web.access import username
+from runs.web.refusals import INVALID, Denied
 from runs.wiring import lab
 
 router = Router(tags=["Runs"])
+BOTH = "Give a text or a choice, not both."
 
 
 class RunAnswer(Given):
     """An answer to what an agent has waited for since `since`: a text, or a choice.
 
     `since` is that of `waits`, so that no other question is answered; a choice needs the `mark` of
-    `offers` too.
+    `offers` too. With both nothing is sent.
     """
 
     since: Annotated[AwareDatetime, Field(strict=False)]
@@ -44,6 +46,9 @@ def run_answer(request: HttpRequest, run_id: RunId, given: RunAnswer) -> api_sch
     takes a choice and no text (`wants_a_choice`), or nobody knows whether it arrived (`unsure`).
     """
     found, by = run_of(run_id), username(request)
+    if given.choice is not None and given.text:
+        wrong = {"text": BOTH, "choice": BOTH}
+        raise Denied(422, INVALID, f"text, choice: {BOTH} Nothing was sent.", wrong)
     if given.choice is None and found.is_loop:
         questions.answer(lab(), found, given.text, since=given.since, by=by)
     elif given.choice is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from django import forms
 from django.urls import reverse_lazy
@@ -108,6 +109,13 @@ class AnswerForm(forms.Form):
     mark = forms.CharField(required=False, max_length=16)
     choice = forms.IntegerField(required=False, min_value=1, max_value=9)
     text = forms.CharField(required=False, strip=False)
+
+    def clean(self) -> dict[str, Any]:
+        """Refuse a text beside a choice: one of them would be lost."""
+        given = self.cleaned_data
+        if given.get("choice") is not None and given.get("text"):
+            raise forms.ValidationError("A text or a choice, not both.")
+        return given
 
 
 def grouped(lists: Iterable[tuple[str, list[str]]]) -> Grouped:

@@ -143,3 +143,14 @@ def test_a_session_that_has_ended_gets_no_answer(world, idle, program):
 def test_a_run_that_is_not_there_is_not_found(world, project, program):
     given = {"since": "2026-11-21T12:00:00Z", "text": "go on"}
     denied(program.post("/runs/987654321/answer", given), 404, "not_found")
+
+
+def test_a_text_beside_a_choice_is_refused_and_neither_is_sent(world, waiting, program, anna):
+    given = {**a_choice(asks(program, waiting), 1), "text": "No, use the other one."}
+    said = denied(program.post(f"/runs/{waiting.pk}/answer", given), 422, "invalid")
+    assert set(said["fields"]) == {"text", "choice"}
+    answer = anna.post(f"/runs/{waiting.pk}/answer", given, headers={"HX-Request": "true"})
+    assert answer.status_code == 400
+    assert "Nothing was sent." in answer.content.decode()
+    assert world.sessions.typed == []
+    denied(program.post(f"/runs/{waiting.pk}/answer", given | {"text": "  "}), 422, "invalid")
