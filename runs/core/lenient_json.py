@@ -25,6 +25,7 @@ MARKS = (
 )
 # Those, and controls but tab and line end.
 _UNSEEN = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{MARKS}]")
+_MARKS = re.compile(f"[{MARKS}]")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}")
 
 
@@ -61,6 +62,11 @@ def text(value: Any, *path: str) -> str:
         return ""
     found = found.encode("utf-8", "replace").decode("utf-8").replace("\r\n", "\n")
     return _UNSEEN.sub("", found)
+
+
+def without_marks(text: str) -> str:
+    """A text without marks that turn or hide the text around them; controls and colours stay."""
+    return text if text.isascii() else _MARKS.sub("", text)
 
 
 def line(value: Any, *path: str, limit: int = 300) -> str:

@@ -6,6 +6,8 @@ import hashlib
 import re
 from collections.abc import Sequence
 
+from runs.core import lenient_json
+
 INPUT_BOX_LINES = 12
 LOOKED_AT = 200
 
@@ -30,13 +32,13 @@ _DEAD_PANE = "Pane is dead"
 
 
 def tidy(screen: str) -> str:
-    """A screen without tmux's own "Pane is dead" line, the empty end, and letters 0, which no
-    database keeps."""
+    """A screen without tmux's own "Pane is dead" line, the empty end, letters 0, which no database
+    keeps, and marks that turn or hide the text around them."""
     text = screen.rstrip()
     at = text.rfind(_DEAD_PANE)
     if at >= 0 and "\n" not in text[at:]:
         text = text[:at]
-    return text.replace("\0", "").rstrip()
+    return lenient_json.without_marks(text.replace("\0", "")).rstrip()
 
 
 def plain(screen: str) -> str:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from ansi2html import Ansi2HTMLConverter
 from django.utils.safestring import SafeString, mark_safe
 
+from runs.core import lenient_json
 from runs.transcript import frames
 
 LINES = 1200
@@ -24,7 +25,7 @@ _OTHER = re.compile(
     r"|\x1b[PX^_].*?(?:\x1b\\|\Z)"  # device control strings
     r"|\x1b\[[0-?]*[ -/]*[@-~]"  # every other control sequence
     r"|\x1b[ -/]*[0-~]?"
-    r"|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f\x80-\x9f]",
+    rf"|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f\x80-\x9f{lenient_json.MARKS}]",
     re.DOTALL,
 )
 

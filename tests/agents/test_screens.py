@@ -8,6 +8,7 @@ import pytest
 
 from runs.transcript import screens
 from runs.waits import rules
+from runs.web import terminal
 
 SCREENS = Path(__file__).with_name("screens")
 
@@ -82,3 +83,12 @@ def test_no_other_screen_shows_a_dialog() -> None:
 
 def shown(screen: str) -> rules.Dialog:
     return rules.dialog(screens.plain(screens.tidy((SCREENS / f"{screen}.txt").read_text())))
+
+
+@pytest.mark.parametrize("mark", ["\u202e", "\u2067", "\u061c", "\u200b", "\ufeff", "\U000e0041"])
+def test_no_mark_that_turns_text_is_kept_of_a_screen_or_shown_of_it(mark: str) -> None:
+    screen = f"● Wrote {mark}gpj.exe\n"
+    assert screens.tidy(screen) == "● Wrote gpj.exe"
+    assert screens.last_line(screen) == "● Wrote gpj.exe"
+    assert mark not in terminal.render(screen)
+    assert mark not in terminal.plain(screen)
