@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+from markdown_it import MarkdownIt
 
 from runs.conversation import items
 from runs.conversation.pages import Book
@@ -14,7 +16,9 @@ from runs.conversation.rules import Kind, Message
 from runs.transcript.record_rules import OwnRecord
 
 AT_ONCE = Cut(lines=200, bytes=1_000_000)
-_FENCE = re.compile(r"^`{3,}", re.MULTILINE)
+MARKDOWN = 100_000  # a longer text is not read as Markdown
+_TICKS = re.compile(r"`{3,}")
+_BLOCKS = MarkdownIt("commonmark", {"html": False}).disable("inline")
 
 
 def entry(own: OwnRecord, line: Line, part: int) -> dict[str, Any]:
@@ -98,13 +102,14 @@ def _markdown(message: Message) -> Iterator[str]:
         return
     when = f" · {message.at:%Y-%m-%d %H:%M:%S}" if message.at else ""
     if message.kind is Kind.CALL:
-        yield f"\n### {message.tool}{when}\n"
+        yield f"\n### {_escaped(message.tool)}{when}\n"
         command, given = items.input_of(message)
         if command or given:
             yield _fenced(command or given, "sh" if command else "json")
         yield from _edits(message)
         yield "".join(
-            f"- [{'x' if t.state == 'completed' else ' '}] {t.text}\n" for t in message.todos or ()
+            f"- [{'x' if t.state == 'completed' else ' '}] {_escaped(' '.join(t.text.split()))}\n"
+            for t in message.todos or ()
         )
         return
     if message.kind is Kind.RESULT:
@@ -114,7 +119,8 @@ def _markdown(message: Message) -> Iterator[str]:
         return
     yield f"\n### {_HEADS[message.kind]}{when}\n\n"
     is_prose = message.kind in (Kind.WORDS, Kind.PROMPT, Kind.THOUGHT)
-    yield f"{message.text}\n" if is_prose else _fenced(message.text)
+    is_short = len(message.text) <= MARKDOWN
+    yield _prose(message.text) if is_prose and is_short else _fenced(message.text)
 
 
 def _edits(message: Message) -> Iterator[str]:
@@ -124,6 +130,29 @@ def _edits(message: Message) -> Iterator[str]:
 
 def _fenced(text: str, language: str = "") -> str:
     """A block that no text in it can end."""
-    longest = max((len(found) for found in _FENCE.findall(text)), default=2)
+    longest = max(map(len, _TICKS.findall(text)), default=2)
     fence = "`" * (longest + 1)
     return f"\n{fence}{language}\n{text.rstrip()}\n{fence}\n"
+
+
+def _prose(text: str) -> str:
+    """Markdown without HTML outside of blocks of code, none of which stays open."""
+    lines, is_code, end = text.split("\n"), set[int](), ""
+    for one in _BLOCKS.parse(text):
+        if one.type == "fence" and one.level == 0 and one.map:
+            is_code |= {*range(*one.map)}
+            end = _end_of(one.markup, lines[one.map[0] + 1 : one.map[1]])
+    shown = (line if n in is_code else _escaped(line) for n, line in enumerate(lines))
+    return "\n".join(shown) + end + "\n"
+
+
+def _end_of(fence: str, lines: Sequence[str]) -> str:
+    """What ends a block of code that has these lines; empty where it is ended."""
+    last = lines[-1].strip() if lines else ""
+    is_ended = last.startswith(fence) and not last.strip(fence[0])
+    return "" if is_ended else f"\n{fence}"
+
+
+def _escaped(text: str) -> str:
+    """A text in which no HTML begins."""
+    return text.replace("<", "&lt;")

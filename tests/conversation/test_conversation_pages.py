@@ -7,11 +7,13 @@ import json
 import os
 import re
 from html import unescape
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
 from django.test import AsyncClient, Client
+from markdown_it import MarkdownIt
 
 from runs.models import Run
 from runs.secrets import masked
@@ -365,6 +367,32 @@ class TestDownload:
         asked = talk.does("toolu_1", "Bash", command="cat README")
         homes.write(homes.claude_path(home, TREE), [asked, talk.gets("toolu_1", "```\nx\n```")])
         assert "\n````\n```\nx\n```\n````\n" in streamed(anna, claude_run, "conversation.md")
+
+    @pytest.mark.parametrize("inside", ["  ```\nx\n  ```", "    ````` x", "1. ```\n   x"])
+    def test_nor_does_one_at_any_indent(self, anna, home, claude_run, inside):
+        talk = long_talk.Claude(TREE)
+        asked = talk.does("toolu_1", "Bash", command="cat README")
+        result = talk.gets("toolu_1", f"before\n{inside}\n<b>after</b>")
+        homes.write(homes.claude_path(home, TREE), [asked, result, talk.says("Done.")])
+        found = streamed(anna, claude_run, "conversation.md")
+        blocks = [one for one in MarkdownIt().parse(found) if one.type == "fence"]
+        assert [one.content for one in blocks][1] == f"before\n{inside}\n<b>after</b>\n"
+        assert len(blocks) == 2
+
+    def test_no_markup_stands_raw_outside_of_code(self, anna, home, claude_run):
+        talk = long_talk.Claude(TREE)
+        evil = "<img src=x onerror=alert(1)>"
+        said = f"{evil}\n\n- a <b>x</b>\n\n```html\n<p>code</p>\n```\n\n`\n\n<i>`\n\n```\n<u>open"
+        asked = talk.does("toolu_1", f"Evil{evil}", command="x")
+        lines = [asked, talk.says(said), talk.says("The end.")]
+        homes.write(homes.claude_path(home, TREE), lines)
+        found = streamed(anna, claude_run, "conversation.md")
+        tokens = MarkdownIt("commonmark").parse(found)
+        inner = [child for one in tokens for child in one.children or ()]
+        assert not [one for one in (*tokens, *inner) if one.type in ("html_block", "html_inline")]
+        assert "```html\n<p>code</p>\n```" in found
+        heads = [b.content for a, b in pairwise(tokens) if a.type == "heading_open"]
+        assert len([one for one in heads if one.startswith("Agent")]) == 2
 
 
 @pytest.mark.django_db(transaction=True)
