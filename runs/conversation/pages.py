@@ -39,7 +39,7 @@ LATE = Cut(
 )  # how far behind a piece the results of its calls are looked for
 TODO_BYTES = 2 * 1024 * 1024
 TODO_LINES = 200
-_SIGN = re.compile(r"[^\w ]")
+_SIGN = re.compile(r"[^\w ]|_")
 _MARKS = {"completed": "done", "in_progress": "now"}
 
 

@@ -18,6 +18,7 @@ from runs.transcript.record_rules import Form, OwnRecord
 CHUNK = 256 * 1024
 MOST_LINES = 80
 MOST_BYTES = 1_500_000
+MOST_MESSAGES = 400  # of all lines of one piece: each costs a page about a millisecond
 SCANNED = 64 * 1024 * 1024  # how far one question looks for more lines
 HEAD = 4096
 WINDOW = 4 * 1024 * 1024  # how much a search has in memory
@@ -95,7 +96,9 @@ class Record:
         end = end if self._is_over and end == size else self._line_start(end)
         starts, low = self._starts(end, cut)
         span = self._span([*reversed(starts), end] if starts else [low, end], size)
-        return Span(span.start, span.end, size, span.lines, is_moved)
+        lines = list(reversed(_few(list(reversed(span.lines)))))
+        start = lines[0].at if lines else span.start
+        return Span(start, span.end, size, lines, is_moved)
 
     def onwards(self, start: int, cut: Cut = FULL) -> Span | None:
         """The lines from a place on; None when the record is gone.
@@ -113,7 +116,9 @@ class Record:
         if self._is_over and is_end and marks[-1] < size and len(marks) <= cut.lines:
             marks.append(size)
         span = self._span(marks, size)
-        return Span(begin, span.end, size, span.lines, is_moved=begin != start)
+        lines = _few(span.lines)
+        end = lines[-1].at + lines[-1].size if lines else span.end
+        return Span(begin, end, size, lines, is_moved=begin != start)
 
     def goes_on(self, place: int) -> bool:
         """Whether another line follows; one that is still being written does not count yet."""
@@ -242,6 +247,12 @@ class Record:
         words = self._lab.mask(begun)[: HEAD // 2]
         title = f"a line of {size / 1e6:.1f} MB"
         return Message(Kind.UNKNOWN, f"{words} …", tool=title)
+
+
+def _few(lines: Sequence[Line]) -> Sequence[Line]:
+    """The first of these lines that do not have too many messages together, at least one."""
+    counts = itertools.accumulate(len(one.messages) for one in lines)
+    return lines[: max(1, sum(count <= MOST_MESSAGES for count in counts))]
 
 
 def _cost(size: int) -> int:

@@ -23,6 +23,7 @@ from runs.transcript.token_usage import Tokens
 # A longer line is not read: it holds an image or a file that nobody reads on a page.
 LINE_BYTES = 2_000_000
 LEFT_OUT = "labsite.left_out"  # in the place of what a copy does not keep
+MESSAGES = 199  # of one line; programs write one, or a few
 PATCH_LINES = 4000
 AROUND = 2  # lines that stand above and below a change
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
@@ -116,7 +117,15 @@ def read(raw: bytes, of: Reader, mask: Callable[[str], str]) -> Sequence[Message
         found = of(entry)
     except (RecursionError, ValueError, TypeError, OverflowError):
         found = ()
-    return found or [unknown(entry)]
+    return _bounded(found) or [unknown(entry)]
+
+
+def _bounded(found: Sequence[Message]) -> Sequence[Message]:
+    """The first messages of a line, and how many more it has."""
+    if len(found) <= MESSAGES:
+        return found
+    left = f"{len(found) - MESSAGES:,} more messages stand on this line and are not shown."
+    return [*found[:MESSAGES], Message(Kind.UNKNOWN, left, found[0].at, tool="a long line")]
 
 
 def parsed(raw: bytes, mask: Callable[[str], str]) -> Entry | None:

@@ -15,6 +15,7 @@ from asgiref.sync import async_to_sync
 from django.test import AsyncClient, Client
 from markdown_it import MarkdownIt
 
+from runs.conversation import reading, rules
 from runs.models import Run
 from runs.secrets import masked
 from runs.secrets.known import Known
@@ -512,6 +513,31 @@ class TestBadDays:
         html = text(anna, claude_run)
         assert "Fine <em>words</em>." in html
         assert html.count('<pre class="text"') == 60
+
+    def test_so_is_markdown_of_underscores(self, anna, home, claude_run):
+        talk = long_talk.Claude(TREE)
+        homes.write(homes.claude_path(home, TREE), [talk.says("_a " * 6600) for _ in range(20)])
+        assert text(anna, claude_run).count('<pre class="text"') == 17
+
+    def test_a_line_of_very_many_calls_shows_some_and_counts_the_rest(
+        self, anna, home, looking, claude_run
+    ):
+        talk = long_talk.Claude(TREE)
+        line = talk.does("toolu_1", "Bash", command="x")
+        [call] = line["message"]["content"]
+        line["message"]["content"] = [{**call, "id": f"toolu_{n}"} for n in range(5000)]
+        homes.write(homes.claude_path(home, TREE), [line] * 4)
+        html = text(anna, claude_run)
+        assert html.count('id="m') <= reading.MOST_MESSAGES
+        assert f"{5000 - rules.MESSAGES:,} more" in html
+        seen, cursor = [], 0
+        while cursor is not None:
+            piece = looking.get(f"/runs/{claude_run.pk}/conversation?cursor={cursor}").json()
+            assert len(piece["items"]) <= reading.MOST_MESSAGES
+            seen += [one["at"] for one in piece["items"]]
+            cursor = piece["next"]
+        assert len(set(seen)) == 4
+        assert len(seen) == 4 * (rules.MESSAGES + 1)
 
     def test_a_line_that_is_still_written_is_shown_once_it_is_whole(self, anna, home, claude_run):
         path = homes.claude_path(home, TREE)
