@@ -21,6 +21,7 @@ MOST_BYTES = 1_500_000
 MOST_MESSAGES = 400  # of all lines of one piece: each costs a page about a millisecond
 SCANNED = 64 * 1024 * 1024  # how far one question looks for more lines
 HEAD = 4096
+MOST_SEARCHED = 20_000  # lines that one question looks at, whatever is in them
 WINDOW = 4 * 1024 * 1024  # how much a search has in memory
 
 READERS: dict[Form, Reader] = {
@@ -139,15 +140,21 @@ class Record:
 
         `low` is where a line begins. Answers with at most `most` lines, and says how far it came.
         """
-        place, lines = before, list[Line]()
-        while place > low and len(lines) < most:
+        place, lines, left = before, list[Line](), MOST_SEARCHED
+        while place > low and left and len(lines) < most:
             begin = max(low, place - WINDOW)
             data = self.raw(begin, place - begin)
             if len(data) < place - begin:
                 break
             cut = data.find(b"\n") + 1 if begin > low else 0
+            # How many lines there are hangs on no needle, so that it spells out no secret.
+            count = data.count(b"\n", cut)
+            if count > left:
+                cut = _last_lines(data, left)
+                low = begin + cut
+            left -= count
             if cut or begin == low:
-                found = (self._read(begin + at, raw) for at, raw in _matching(data, cut, needles))
+                found = (self._read(begin + at, raw) for at, raw in matching(data, cut, needles))
                 wanted = (line for line in found if line.messages and is_wanted(line))
                 lines += itertools.islice(wanted, most - len(lines))
             place = begin + cut if cut < len(data) else begin
@@ -249,6 +256,14 @@ class Record:
         return Message(Kind.UNKNOWN, f"{words} …", tool=title)
 
 
+def _last_lines(data: bytes, most: int) -> int:
+    """Where the last lines begin, as many as are wanted."""
+    at = len(data)
+    for _ in range(most + 1):
+        at = data.rfind(b"\n", 0, at)
+    return at + 1
+
+
 def _few(lines: Sequence[Line]) -> Sequence[Line]:
     """The first of these lines that do not have too many messages together, at least one."""
     counts = itertools.accumulate(len(one.messages) for one in lines)
@@ -260,15 +275,17 @@ def _cost(size: int) -> int:
     return size if size <= LINE_BYTES else HEAD
 
 
-def _matching(data: bytes, start: int, needles: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
+def matching(data: bytes, start: int, needles: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
     """The lines from a place on that hold one of these, last first, and where each begins."""
     small = data.lower()
-    found: set[tuple[int, int]] = set()
-    for needle in needles:
-        at = small.find(needle, start)
-        while at >= 0:
-            end = small.find(b"\n", at) + 1 or len(small)
-            found.add((small.rfind(b"\n", 0, at) + 1, end))
-            at = small.find(needle, end)
-    for begin, end in sorted(found, reverse=True):
+    end = len(small)
+    last = {needle: small.rfind(needle, start) for needle in needles}
+    while (at := max(last.values(), default=-1)) >= 0:
+        begin = max(start, small.rfind(b"\n", 0, at) + 1)
+        end = small.find(b"\n", at, end) + 1 or end
         yield begin, data[begin:end]
+        end = begin
+        # Each is looked for only above the place where it was found last.
+        for needle, found in last.items():
+            if found >= begin:
+                last[needle] = small.rfind(needle, start, begin)

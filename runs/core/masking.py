@@ -42,7 +42,9 @@ _DROPPED = re.compile(_NOISE)
 _EITHER = re.compile(f"(?P<noise>{_NOISE})|(?P<escape>{_BACKSLASH}|{_CODE})")
 # The same in steps, each of which costs next to nothing where there is nothing for it.
 _CONTROLS = re.compile(_CONTROL)
-_BACKSLASHES = re.compile(r"\\(?:(?<=[^\\]\\)|(?<=\A\\))\\*+(?:u[0-9a-fA-F]{4}|[nrt\"/])|\\\\")
+_BACKSLASHES = re.compile(
+    r"\\(?:(?<=[^\\]\\)|(?<=\A\\))\\*+(?:u[0-9a-fA-F]{4}|[nrt\"/])|(?:\\\\)++"
+)
 _CODES = re.compile(_CODE)
 _UNSEEN_ONES = re.compile(f"{_UNSEEN}+")
 _ENTITIES = {
@@ -207,7 +209,7 @@ def _read(escape: str) -> str:
     letter = escape.lstrip("\\")
     if letter[:1] == "u":
         return chr(int(letter[1:], 16))
-    return {"t": "\t", "n": "\n", "r": "\n", "": "\\"}.get(letter, letter)
+    return {"t": "\t", "n": "\n", "r": "\n", "": "\\" * (len(escape) // 2)}.get(letter, letter)
 
 
 def _shared(plain: str, at: int, whole: str) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import re
+import tracemalloc
 from html import unescape
 from itertools import pairwise
 from typing import Any
@@ -336,6 +338,28 @@ class TestSearch:
             html = text(anna, claude_run, link(html, "Search on"))
             seen += html.count("<mark>")
         assert seen == 120
+
+    def test_a_piece_of_very_many_lines_is_not_searched_whole(self, anna, home, claude_run):
+        talk = long_talk.Claude(TREE)
+        note = {"type": "tag", "sessionId": homes.SESSION, "tag": "needle"}
+        lines = [talk.says("The needle."), *[note] * (reading.MOST_SEARCHED + 5)]
+        homes.write(homes.claude_path(home, TREE), lines)
+        html = text(anna, claude_run, "search?q=needle")
+        assert "<mark>" not in html
+        assert "1 message " in text(anna, claude_run, link(html, "Search on"))
+
+    def test_lines_that_match_are_looked_at_one_after_the_other(self):
+        data = b"a\nb\n" * 100_000
+        tracemalloc.start()
+        try:
+            found = list(itertools.islice(reading.matching(data, 2, [b"b", b"a"]), 3))
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        end = len(data)
+        assert found == [(end - 2, b"b\n"), (end - 4, b"a\n"), (end - 6, b"b\n")]
+        assert list(reading.matching(b"a\nb\na", 2, [b"a", b"b"])) == [(4, b"a"), (2, b"b\n")]
+        assert peak < 3 * len(data)
 
 
 class TestDownload:

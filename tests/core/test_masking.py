@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 import time
 from urllib.parse import quote
 
@@ -239,3 +240,20 @@ def test_noise_and_escapes_in_any_order_hide_no_secret(data, secret, around) -> 
     assert HIDDEN in hidden
     assert secret not in masking._plain(hidden)[0]
     assert hide(hidden) == hidden
+
+
+def test_a_long_run_of_backslashes_is_read_in_few_steps() -> None:
+    steps = 0
+
+    def count(*_: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    mask = masking.mask([KEY, "\\" * 9 + "end"])
+    for text in ("\\" * 100_001, "\\" * 100_000 + " ", "x" + "\\" * 99_999 + "A"):
+        sys.setprofile(count)
+        try:
+            assert mask(text) == text
+        finally:
+            sys.setprofile(None)
+    assert steps < 1000
