@@ -60,9 +60,9 @@ def everything(lab: Lab, project: Project, known: Mapping[str, Remembered]) -> l
     found = lab.repos.branches(project.repo(lab.paths), naming.MANAGED)
     folders = _folders(lab, project)  # between branches and owners: whatever makes one has a row
     folders |= {
-        name: Path(one.worktree)
+        name: path
         for name, one in known.items()
-        if one.worktree and Path(one.worktree).is_dir()
+        if one.worktree and (path := lab.paths.worktrees / one.worktree).is_dir()
     }
     owned, used = owners.in_use(project)
     taken = {*owned, *(one.name for one in found)}
@@ -110,9 +110,8 @@ def worktree_of(lab: Lab, branch: Branch, known: Mapping[str, Remembered]) -> Pa
     if branch.worktree:
         return Path(branch.worktree)
     kept = known.get(branch.name)
-    if kept is None or not kept.worktree or not Path(kept.worktree).is_dir():
-        return None
-    return Path(kept.worktree)
+    path = lab.paths.worktrees / kept.worktree if kept is not None and kept.worktree else None
+    return path if path is not None and path.is_dir() else None
 
 
 def _folder(lab: Lab, path: Path | None) -> str:

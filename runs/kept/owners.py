@@ -21,6 +21,7 @@ _EMPTY = (Outcome.NO_CHANGE, Outcome.OBSOLETE)
 class Remembered:
     """What the newest run of a branch left in the database; empty where there was none.
 
+    `worktree`: its path, or its name among labsite's worktrees.
     `closed_empty`: it had nothing to deliver and labsite closed its issue, so that its branch
     claims nothing any more.
     """
@@ -65,7 +66,7 @@ def in_use(
 
 
 def remembered(project: Project) -> Mapping[str, Remembered]:
-    """What is remembered of each branch by its newest run, its session or its fixer."""
+    """What is remembered of each branch by its newest run, its session, its fixer or its restore."""
     rows = (
         Run.objects.filter(project=project)
         .order_by("pk")
@@ -74,7 +75,8 @@ def remembered(project: Project) -> Mapping[str, Remembered]:
     names = ("branch", "fork_point", "worktree")
     people = ManualSession.objects.filter(project=project).order_by().values_list(*names)
     mended = Fixer.objects.filter(project=project).order_by().values_list(*names)
-    found = {row[0]: Remembered(row[1], row[2]) for row in people.union(mended, all=True)}
+    found = _restored(project)
+    found |= {row[0]: Remembered(row[1], row[2]) for row in people.union(mended, all=True)}
     # The run of a loop that stays names its newest branch alone; the ones before were completed.
     before = LoopIssue.objects.filter(loop__run__project=project, end=LoopIssue.End.COMPLETED)
     found |= {
@@ -84,6 +86,19 @@ def remembered(project: Project) -> Mapping[str, Remembered]:
     return found | {
         branch: Remembered(fork, tree, outcome, pk, bool(closed) and outcome in _EMPTY)
         for branch, fork, tree, outcome, pk, closed in rows
+    }
+
+
+def _restored(project: Project) -> dict[str, Remembered]:
+    """Where a restore put worktrees: git tells no branch of one that stands on another commit."""
+    rows = Rescue.objects.filter(project=project, had_worktree=True).exclude(restored_as="")
+    keys = {
+        name: name.removeprefix(naming.BRANCH_PREFIX)
+        for name in rows.values_list("restored_as", flat=True)
+    }
+    return {
+        name: Remembered(worktree=naming.worktree_name(project.slug, key))
+        for name, key in keys.items()
     }
 
 

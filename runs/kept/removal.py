@@ -296,7 +296,7 @@ def _clear_worktrees(lab: Lab, project: Project, heads: Sequence[Branch], stamp:
     tips = {one.name: one for one in heads}
     for name, known in owners.remembered(project).items():
         if known.worktree and name in tips:
-            by_path.setdefault(Path(known.worktree), tips[name])
+            by_path.setdefault(lab.paths.worktrees / known.worktree, tips[name])
     moved = []
     for path in dict.fromkeys([*by_path, *lab.repos.registered(repo)]):
         if not path.is_dir() or not teardown.is_ours(lab, path):

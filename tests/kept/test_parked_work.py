@@ -770,6 +770,27 @@ def test_a_worktree_without_its_branch_is_parked_and_can_be_discarded_and_restor
     assert git(project.repo(real.paths), "rev-parse", "refs/heads/afk/7") == tip
 
 
+@pytest.mark.quick("nothing else would tell where such work lies")
+@pytest.mark.parametrize("name", ["afk/7", "afk/7-restored"])
+def test_a_worktree_that_is_restored_on_another_commit_than_its_branch_is_listed_with_it(
+    real, name
+):
+    project = real.project()
+    _, tip = _without_branch(real, project, how=("checkout", "-q", "--detach"))
+    kept = discard.discard(real.lab, project, "afk/7", "anna").rescue
+    if name != "afk/7":
+        git(project.repo(real.paths), "branch", "afk/7", kept.tip)
+    assert restore.restore(real.lab, kept, "anna") == name
+    shown = next(e for e in parked.listing(real.lab, project).entries if e.branch == name)
+    tree = Path(shown.path)
+    assert git(tree, "rev-parse", "HEAD") == tip
+    assert (tree / "left.txt").read_text() == "not committed"
+    assert shown.is_dirty
+    discard.discard(real.lab, project, name, "anna")
+    assert not tree.exists()
+    assert name not in {e.branch for e in parked.listing(real.lab, project).entries}
+
+
 def test_what_is_told_of_a_worktree_without_its_branch_is_true(real):
     project = real.project()
     run, _ = _without_branch(real, project)
