@@ -230,7 +230,7 @@ def test_two_thousand_parked_branches_stay_one_page_each(
     repo = project.repo(world.lab.paths)
     world.repos.heads[repo] = {f"afk/{n}": "a" * 40 for n in range(1, 2001)}
     counted = world.repos.counted
-    with django_assert_max_num_queries(13):
+    with django_assert_max_num_queries(14):
         shown = text_of(anna.get(f"{at}list", {"page": "100"}))
     assert f"Page 100 of {2000 // parked.PAGE}" in shown
     assert world.repos.counted - counted == 2 * parked.PAGE
