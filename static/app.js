@@ -6,6 +6,7 @@
   const FAST_FOR = 10000;
   const LOGGED_OUT = 4401;    // why the server closes a socket
   const GONE = 4404;
+  const TOO_MANY = 4429;
   const MUCH_LATER = 1e9;
   const LEAVING = 30000;      // how long the page that an act leads to may take to come
   const SELDOM = 60000;       // while it is pushed to: a socket may not notice that its network is gone
@@ -200,8 +201,9 @@
     const { code } = event.detail;
     if (code === LOGGED_OUT) return loggedOut();
     if (!isOut) state({ isLive: false, text: document.hidden ? "paused" : "reconnecting" });
-    if (code !== GONE) return;
+    if (code !== GONE && code !== TOO_MANY) return;
     event.detail.connection.config.reconnect = false;
+    if (code === TOO_MANY) return state({ text: "refreshing by itself: too many pages are open" });
     state({ text: "not connected" });
     note("What this page shows is no longer there.");
   }

@@ -7,6 +7,7 @@ import json
 import logging
 import re
 import socket
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -20,6 +21,7 @@ SAFETY_SECONDS = 5.0
 SAFETY_ON_SERVER_SECONDS = 1.0
 PACE_SECONDS = 0.05
 QUIET_SECONDS = 1.0
+SOCKETS_A_PERSON = 100  # in this process; a page has one, that of a run two
 
 _AGE = re.compile(r"(<time\b[^>]*>)[^<]*")
 
@@ -85,6 +87,21 @@ class Feed:
         self._box = box
         self._elsewhere = elsewhere
         self._tail: Tail | None = None
+        self._sockets: Counter[int] = Counter()
+        self.sockets_a_person = SOCKETS_A_PERSON
+
+    @contextmanager
+    def admitted(self, person: int) -> Iterator[None]:
+        """Count a socket of a person as long as it is open. Raises Ended where there are too many."""
+        if self._sockets[person] >= self.sockets_a_person:
+            raise Ended(TOO_MANY)
+        self._sockets[person] += 1
+        try:
+            yield
+        finally:
+            self._sockets[person] -= 1
+            if not self._sockets[person]:
+                del self._sockets[person]
 
     def join(self, watcher: Watcher) -> None:
         self._tailer().join(watcher)
@@ -343,6 +360,8 @@ class Tail:
 
 LOGGED_OUT = 4401
 GONE = 4404
+TOO_MANY = 4429
+REASONS = {TOO_MANY: "Too many pages are open. This one refreshes by itself."}
 OTHER_RIGHTS = 0  # never sent: the socket asks again what it may be sent, and joins anew
 
 

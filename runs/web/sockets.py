@@ -23,7 +23,7 @@ from django.urls import URLPattern, re_path
 from django.utils.http import is_same_domain
 
 from runs.web import access, presence
-from runs.web.feed import LOGGED_OUT, OTHER_RIGHTS, Ended, Feed, Watcher
+from runs.web.feed import LOGGED_OUT, OTHER_RIGHTS, REASONS, Ended, Feed, Watcher
 from runs.web.feed_reader import PERSONAL, Audience
 
 HELLO_SECONDS = 5.0
@@ -126,10 +126,11 @@ class TopicSocket(AsyncWebsocketConsumer):
                 async with asyncio.timeout(self._hello_seconds):
                     await asyncio.shield(self._last)
             last = self._last.result() if self._last.done() else None
-            while True:
-                audience, last = await self._push(audience, last), None
+            with self._feed.admitted(self._person):
+                while True:
+                    audience, last = await self._push(audience, last), None
         except Ended as ended:
-            await self.close(ended.code)
+            await self.close(ended.code, REASONS.get(ended.code))
         except Exception:
             logger.exception("a socket failed", extra={"path": self.scope["path"]})
             await self.close(BROKEN)

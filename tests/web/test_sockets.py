@@ -14,7 +14,7 @@ from django.test import Client
 
 from runs.core.states import NoticeKind
 from runs.models import Looking, NoticeAddress, Project, Run
-from runs.web.feed import GONE, LOGGED_OUT
+from runs.web.feed import GONE, LOGGED_OUT, TOO_MANY
 from runs.web.sockets import is_same_origin, last_seen
 from tests import make
 from tests.fakes import World
@@ -238,6 +238,25 @@ async def test_a_first_message_is_understood_or_means_nothing() -> None:
     assert [last_seen(text) for text in ("", "12", "null", '{"last": "12"}', '{"last": 1.5}')] == [
         None
     ] * 5
+
+
+async def test_one_person_opens_no_more_sockets_than_the_bound_and_others_go_on(
+    house: House, cookie: str
+) -> None:
+    await in_thread(house.tell)("seen")
+    house.feed.sockets_a_person = 3
+    pages = [await house.page(cookie, None) for _ in range(3)]
+    one_more = house.socket(cookie)
+    await one_more.connect(60)
+    message = await one_more.receive_output(60)
+    assert (message["type"], message["code"]) == ("websocket.close", TOO_MANY)
+    assert "Too many" in message["reason"]
+    await one_more.disconnect()
+    other = await house.page(await house.cookie(await sync_to_async(house.person)("bob")), None)
+    assert "seen" in (await frame(other))["content"]
+    await pages.pop().disconnect()
+    again = await house.page(cookie, None)
+    assert "seen" in (await frame(again))["content"]
 
 
 async def test_who_closes_one_of_two_tabs_still_looks_at_the_other(
