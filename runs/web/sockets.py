@@ -122,11 +122,11 @@ class TopicSocket(AsyncWebsocketConsumer):
     async def _serve(self) -> None:
         try:
             audience = await self._audience()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._hello_seconds):
-                    await asyncio.shield(self._last)
-            last = self._last.result() if self._last.done() else None
             with self._feed.admitted(self._person):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._hello_seconds):
+                        await asyncio.shield(self._last)
+                last = self._last.result() if self._last.done() else None
                 while True:
                     audience, last = await self._push(audience, last), None
         except Ended as ended:
