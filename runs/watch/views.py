@@ -117,12 +117,17 @@ def validate(request: HttpRequest, project_id: int, session_id: int) -> HttpResp
     project = pages.project_of(project_id)
     row = pages.session_of(project, session_id)
     back = reverse("runs:watch-session", args=[project_id, session_id])
+    before = validations.latest(row)
     try:
         begun = validations.validate_again(wiring.lab(), row, username(request))
     except validations.CheckRefused as refused:
         return answers.failed(request, refused.text, status_of(refused), back)
     is_htmx = answers.is_htmx(request)
     regions = live.regions(request, _session(project, session_id)) if is_htmx else {}
+    if begun == before:
+        return answers.done(
+            request, regions, back, f"Validation {begun.number} is already running.", "info"
+        )
     return answers.done(request, regions, back, f"Started validation {begun.number}.")
 
 

@@ -99,6 +99,13 @@ def test_pressed_twice_or_raced_it_makes_one(world: World) -> None:
 
 
 @pytest.mark.row("C-54", level="contract")
+def test_the_second_press_says_that_it_is_at_work(world: World, anna: Client) -> None:
+    day = FailedDay(world)
+    assert "Started validation 2." in text_of(hx(anna, day.address))
+    again = text_of(hx(anna, day.address))
+    assert "Validation 2 is already running." in again
+
+
 def test_a_worker_that_was_killed_in_it_goes_on(world: World) -> None:
     day = FailedDay(world)
     row = validations.validate_again(day.lab, day.session, "anna")
