@@ -18,6 +18,11 @@ from runs.transcript.record_rules import OwnRecord
 AT_ONCE = Cut(lines=200, bytes=1_000_000)
 MARKDOWN = 100_000  # a longer text is not read as Markdown
 _TICKS = re.compile(r"`{3,}")
+# As CommonMark reads a paragraph: a sign behind a backslash, a span of code, ticks that begin none, and
+# what may begin HTML.
+_SPAN = re.compile(
+    r"\\[\\`]|(?P<ticks>`++)[^`]++(?:(?!(?P=ticks)(?!`))`++[^`]++)*+(?P=ticks)(?!`)|`++|<"
+)
 _BLOCKS = MarkdownIt("commonmark", {"html": False}).disable("inline")
 
 
@@ -136,14 +141,20 @@ def _fenced(text: str, language: str = "") -> str:
 
 
 def _prose(text: str) -> str:
-    """Markdown without HTML outside of blocks of code, none of which stays open."""
-    lines, is_code, end = text.split("\n"), set[int](), ""
+    """Markdown without HTML outside of code, in which no block of code stays open."""
+    lines, end = text.split("\n"), ""
+    is_code: set[int] = set()
+    shown = [_escaped(line) for line in lines]
     for one in _BLOCKS.parse(text):
         if one.type == "fence" and one.level == 0 and one.map:
             is_code |= {*range(*one.map)}
             end = _end_of(one.markup, lines[one.map[0] + 1 : one.map[1]])
-    shown = (line if n in is_code else _escaped(line) for n, line in enumerate(lines))
-    return "\n".join(shown) + end + "\n"
+        elif one.type == "inline" and one.map:  # a span of code ends within its paragraph
+            paragraph = "\n".join(lines[slice(*one.map)])
+            shown[slice(*one.map)] = _inline(paragraph).split("\n")
+    return (
+        "\n".join(lines[n] if n in is_code else line for n, line in enumerate(shown)) + end + "\n"
+    )
 
 
 def _end_of(fence: str, lines: Sequence[str]) -> str:
@@ -151,6 +162,18 @@ def _end_of(fence: str, lines: Sequence[str]) -> str:
     last = lines[-1].strip() if lines else ""
     is_ended = last.startswith(fence) and not last.strip(fence[0])
     return "" if is_ended else f"\n{fence}"
+
+
+def _inline(paragraph: str) -> str:
+    """A paragraph in which no HTML begins; its spans of code stay as they are.
+
+    One of several lines does not: HTML at the beginning of a line ends a paragraph with its spans.
+    """
+
+    def shown(found: re.Match[str]) -> str:
+        return found[0] if found["ticks"] and "\n" not in found[0] else _escaped(found[0])
+
+    return _SPAN.sub(shown, paragraph)
 
 
 def _escaped(text: str) -> str:

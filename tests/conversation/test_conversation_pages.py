@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 from django.test import AsyncClient, Client
+from hypothesis import given
+from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from runs.conversation import reading, rules
+from runs.conversation import export, reading, rules
 from runs.models import Run
 from runs.secrets import masked
 from runs.secrets.known import Known
@@ -418,6 +420,46 @@ class TestDownload:
         assert "```html\n<p>code</p>\n```" in found
         heads = [b.content for a, b in pairwise(tokens) if a.type == "heading_open"]
         assert len([one for one in heads if one.startswith("Agent")]) == 2
+
+
+PIECES = [
+    "`",
+    "``",
+    "<b>",
+    "<!-- ",
+    "<div>",
+    " ",
+    "\n",
+    "\n\n",
+    "\\",
+    "- ",
+    "> ",
+    "    ",
+    "a",
+    "```\n",
+    "1. ",
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+def test_whatever_an_agent_says_no_html_begins_in_the_download(said: str) -> None:
+    tokens = MarkdownIt("commonmark").parse(export._prose(said))
+    inner = [child for one in tokens for child in one.children or ()]
+    assert not [one for one in (*tokens, *inner) if one.type in ("html_block", "html_inline")]
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        pytest.param("a `List<T>` is <b>", "a `List<T>` is &lt;b>", id="a span of code"),
+        pytest.param("``a ` <b>`` <i>", "``a ` <b>`` &lt;i>", id="with a tick in it"),
+        pytest.param("\\`<b>`", "\\`&lt;b>`", id="a tick behind a backslash"),
+        pytest.param("`a\n<b>` x", "`a\n&lt;b>` x", id="of several lines"),
+        pytest.param("`a\n\n<b>`", "`a\n\n&lt;b>`", id="a paragraph ends it"),
+    ],
+)
+def test_code_in_what_an_agent_says_stays_as_it_is(said: str, shown: str) -> None:
+    assert export._prose(said) == f"{shown}\n"
 
 
 @pytest.mark.django_db(transaction=True)
