@@ -181,6 +181,7 @@ def _session_env(lab: Lab, run: Run, folder: Path) -> dict[str, str]:
         "LAB_WORKTREE": run.worktree,
         "LAB_ISSUE": run.issue_key,
         "LAB_BRANCH": run.branch,
+        **naming.ports_env(run.slot),
         "GIT_TERMINAL_PROMPT": "0",
         **_git_env(lab, run),
         **_committer_env(lab, run),

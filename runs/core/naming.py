@@ -32,6 +32,7 @@ _CHECK = re.compile(r"check-[0-9]+", re.ASCII)
 _FIX = re.compile(r"lab/fix-[0-9]+-[0-9]+-[0-9]{8}-[0-9]{4}", re.ASCII)
 
 # Who commits what labsite writes itself, and what agents write where git knows no name.
+FIRST_PORT, PORTS, PORT_BLOCKS = 20_000, 100, 120
 COMMITTER, COMMITTER_ADDRESS = "labsite", "labsite@localhost"
 COMMITTER_ENV = {
     "GIT_AUTHOR_NAME": COMMITTER,
@@ -186,6 +187,16 @@ def worktree_key(project: str, folder: str, keys: KeyRule = KeyRule.NUMBER) -> s
     if key == folder or not is_key(key, keys) or _CHECK.fullmatch(key):
         return None
     return key if worktree_name(project, key) == folder else None
+
+
+def ports_env(slot: int | None) -> dict[str, str]:
+    """Return the variable that names the first of a run's own `PORTS` ports; slots share none.
+
+    They lie below the ports that systems give away by themselves (Linux: from 32768).
+    """
+    if slot is None:
+        return {}
+    return {"LAB_PORT_BASE": str(FIRST_PORT + (slot - 1) % PORT_BLOCKS * PORTS)}
 
 
 def marker(state: str, run_id: int) -> str:

@@ -38,6 +38,9 @@ from trackers.base import TrackerError
 logger = logging.getLogger(__name__)
 
 SECOND_LOOK_SECONDS = 0.5
+SET_UP_LEFT = (
+    "the set-up left changes that git does not ignore: they may get into the agent's commits"
+)
 STEPS_MARGIN = timedelta(minutes=3)
 
 
@@ -320,6 +323,8 @@ def _set_up(lab: Lab, run: Run) -> None:
         raise StartFailed(str(error)) from error
     except preparation.CalledOffError as error:
         raise NoLongerWanted from error
+    if lab.repos.is_dirty(Path(run.worktree)):
+        _step(lab, run, SET_UP_LEFT)
 
 
 def _take_up(lab: Lab, run: Run) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db import transaction
 
+from runs.core import naming
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
 from runs.models import Run
@@ -130,5 +131,9 @@ def _check(lab: Lab, run: Run, argv: Sequence[str], name: str) -> Check:
         name=name,
         mark=run.marker(lab.paths),
         limit=timedelta(minutes=project.setup_minutes),
+        env={
+            **{"LAB_WORKTREE": run.worktree, "LAB_ISSUE": run.issue_key, "LAB_BRANCH": run.branch},
+            **naming.ports_env(run.slot),
+        },
         secrets=[one for one in (project.git_token,) if one],
     )

@@ -182,3 +182,12 @@ def test_no_worktree_folder_holds_a_tilde(text):
 )
 def test_a_wake_up_names_a_project_or_one_of_its_sessions(text, project):
     assert naming.woken_project(text) == project
+
+
+def test_a_hundred_ports_a_slot_below_those_that_systems_give_away():
+    bases = [int(naming.ports_env(slot)["LAB_PORT_BASE"]) for slot in range(1, 121)]
+    assert bases[:2] == [20_000, 20_100]
+    assert len(set(bases)) == 120
+    assert max(bases) + naming.PORTS <= 32_768
+    assert naming.ports_env(121) == naming.ports_env(1)
+    assert naming.ports_env(None) == {}

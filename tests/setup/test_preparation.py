@@ -56,6 +56,8 @@ def test_they_run_in_the_new_worktree_before_the_agent_starts(
     assert [one.argv for one in world.checks.ran] == [["npm", "ci"], ["make", "the schema"]]
     first = world.checks.ran[0]
     assert (first.cwd, first.limit) == (Path(run.worktree), timedelta(minutes=7))
+    assert first.env["LAB_PORT_BASE"] == world.sessions.orders[run.session].env["LAB_PORT_BASE"]
+    assert first.env["LAB_WORKTREE"] == run.worktree
     assert first.mark == run.marker(world.lab.paths)
     assert sessions == [0, 0]
     assert run.setup["has_passed"] is True
@@ -65,6 +67,14 @@ def test_they_run_in_the_new_worktree_before_the_agent_starts(
         "set-up 1 of 2: npm ci",
         "set-up 2 of 2: make 'the schema'",
     ]
+
+
+def test_what_git_does_not_ignore_is_told(world: World, project: Project) -> None:
+    world.checks.meanwhile = lambda check: _soil(world, check.cwd)
+    run = _press(world, project).run
+    assert run is not None
+    told = Notice.objects.filter(run=run, text__startswith="the set-up left changes")
+    assert (run.state, told.count()) == (RunState.WORKING, 1)
 
 
 def test_none_is_no_work(world: World, project: Project) -> None:
