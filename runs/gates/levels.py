@@ -71,9 +71,14 @@ def read_levels(runs: Sequence[Run]) -> Mapping[int, Level]:
     for run in asked:
         session = sessions.get(run.watch_id or 0)
         both = (own.get(run.pk), _covering(run, of_session.get(run.watch_id or 0)))
-        row = max((one for one in both if one is not None), key=lambda one: one[-1], default=None)
+        row = max((one for one in both if one is not None), key=_rank, default=None)
         found[run.pk] = level_rules.level(_facts(run, session, row))
     return found
+
+
+def _rank(row: Any) -> tuple[bool, int]:
+    """One that runs may still pass, whatever a younger one said; else the newest counts."""
+    return row[2] == ValidationState.RUNNING, row[-1]
 
 
 def _is_known_open(run: Run) -> bool:

@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 
 from runs.core.states import CompletionPolicy, Gate, Outcome, ValidationState
-from runs.gates import closing
+from runs.gates import closing, levels
+from runs.gates.level_rules import Standing
 from runs.kept import removal, teardown_rules
-from runs.models import Attempt, CheckRun, CheckTerms, Job, Project, Run, Validation
+from runs.models import Attempt, CheckRun, CheckTerms, Job, Project, Run, Validation, WatchSession
 from runs.web import words
 from tests import make
 from tests.fakes import World
@@ -174,3 +175,37 @@ def test_what_ended_well_and_clean_is_tidied(outcome):
     assert teardown_rules.teardown(outcome, unsaved=False).remove
     assert not teardown_rules.teardown(outcome, unsaved=True).remove
     assert words.outcome_tone(outcome) == "good"
+
+
+@pytest.mark.parametrize(
+    ("own", "of_session", "standing"),
+    [
+        pytest.param("running", "failed", Standing.COMES, id="its own runs, a younger one failed"),
+        pytest.param("failed", "running", Standing.COMES, id="its own failed, a younger one runs"),
+        pytest.param("passed", "failed", Standing.FAILED, id="the younger one counts"),
+    ],
+)
+def test_a_run_level_that_runs_decides_before_a_younger_one_that_ended(
+    world, run, project, own, of_session, standing
+):
+    accepted(world, run)
+    Validation.objects.all().delete()
+    session = WatchSession.objects.create(
+        project=project,
+        opened_at=run.ended_at,
+        ended_at=run.ended_at,
+        reason="x",
+        code=1,
+        phase="ended",
+    )
+    Run.objects.filter(pk=run.pk).update(watch=session)
+    for number, (state, about) in enumerate(
+        ((own, {"run": run}), (of_session, {"session": session}))
+    ):
+        ended = {} if state == "running" else {"ended_at": world.clock.now}
+        Validation.objects.create(
+            project=project, number=number + 1, host="local", minutes=1, most_fixers=0, mark="m",
+            count=1, began_at=world.clock.now, state=state, **ended, **about,
+        )  # fmt: skip
+    run = Run.objects.select_related("project").get(pk=run.pk)
+    assert levels.read_levels([run])[run.pk].standing is standing
