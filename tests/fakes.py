@@ -286,7 +286,7 @@ class FakeRepos(FakeHistory, FakeKept):
             return self.kept[repo][ref]["commit"]
         return self.refs.get(ref) or self._branches(repo).get(ref.removeprefix("refs/heads/"))
 
-    def is_kept_by(self, path: Path, branch: str) -> bool:
+    def is_kept_by(self, repo: Path, path: Path, branch: str) -> bool:
         return True
 
     def add_worktree(self, repo: Path, path: Path, branch: str, commit: str) -> None:
@@ -319,7 +319,7 @@ class FakeRepos(FakeHistory, FakeKept):
         self._branches(repo)[branch] = there
         return True
 
-    def switch(self, path: Path, branch: str, commit: str, *, clean: bool) -> bool:
+    def switch(self, repo: Path, path: Path, branch: str, commit: str, *, clean: bool) -> bool:
         if self.broken_switch:
             raise SeamError(self.broken_switch)
         before = self.trees[path]

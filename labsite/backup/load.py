@@ -201,17 +201,26 @@ class _Making:
 
     def _worktree(self, prefix: str, about: dict[str, Any], rel: str) -> None:
         repo = safe(str(about["repo"])).as_posix()
+        is_own = about.get("own") is True
         admin_rel = f"{repo}/worktrees/{safe(str(about.get('id', ''))).name}"
-        admin = self._take(f"{prefix}/admin", admin_rel)
+        files = clear(self._root, rel)
+        files.mkdir(mode=0o700, parents=True)
+        admin = self._take(f"{prefix}/admin", f"{rel}/.git" if is_own else admin_rel)
         notes = about.get("admin", {})
         tree.put_back(admin, notes if isinstance(notes, dict) else {})
-        files = clear(self._root, rel)
-        files.mkdir(mode=0o700)
+        if is_own:
+            worktree.borrow(admin, self._root / repo)
+            self._renew(admin / "config")
         if (admin / "index").exists() and not self._is_raw(repo):
             worktree.check_out(self._git, admin, files)
         tree.remove(files, lines_of(about, "deleted"))
         self._over(self._parts / prefix / "files", files)
         tree.put_back(files, about)
+        if is_own:
+            worktree.join_own(
+                files, self._root / repo, self._final / rel, self._final / repo, about
+            )
+            return
         worktree.join(files, admin, self._final / rel, self._final / admin_rel)
 
     def _is_raw(self, repo: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from labsite.backup.form import Unfit
-from runs.machine import scratch
+from runs.machine import files
 
 # Saved in their own way, or made again by the next start.
 ELSEWHERE = frozenset(
@@ -57,7 +57,7 @@ def beside(target: Path, mark: str) -> Iterator[Path]:
     """
     with contextlib.ExitStack() as stack:
         try:
-            folder = scratch.private_folder(target.parent, f".{target.name}.{mark}-")
+            folder = files.private_folder(target.parent, f".{target.name}.{mark}-")
             place = stack.enter_context(folder)
         except OSError as error:
             raise Unfit(

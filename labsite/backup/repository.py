@@ -20,6 +20,7 @@ from labsite.backup.form import Unfit
 from labsite.backup.tree import Copier
 from runs.core.ports import SeamError
 from runs.machine.git import Git, failed
+from runs.machine.worktree_links import CLAIMS, NOTES
 
 LONG = 6 * 3600.0
 TRIES = 3
@@ -135,7 +136,11 @@ def _is_object_or_lock(name: str) -> bool:
     """Worktrees are saved on their own, with the index that belongs to their files."""
     parts = name.split("/")
     is_worktree = parts[0] == "worktrees" and len(parts) > 1
-    return parts[0] in _OBJECTS or is_worktree or name.endswith((".lock", ".sample", "gc.pid"))
+    return (
+        parts[0] in (*_OBJECTS, NOTES, CLAIMS)
+        or is_worktree
+        or name.endswith((".lock", ".sample", "gc.pid"))
+    )
 
 
 def _is_saved_apart(name: str) -> bool:

@@ -24,6 +24,8 @@ from labsite.backup.worktree import Notes
 from runs.core.paths import Paths
 from runs.core.ports import SeamError
 from runs.machine.git import Git
+from runs.machine.worktree_links import registered
+from runs.machine.worktrees import GitWorktrees
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 GIT_SECONDS = 600.0
@@ -203,6 +205,8 @@ def _repository(
     for number, place in enumerate(found):
         name = str(place.files.relative_to(paths.state))
         try:
+            if place.is_own:
+                GitWorktrees(git).take_in(folder, place.files)
             notes = worktree.save(git, place, name, rel, f"{prefix}/worktrees/{number}", copier)
         except SeamError as error:
             counted.left_out.append(f"{name}: git could not read it ({error})")
@@ -225,7 +229,7 @@ def _repository(
     counted.broken += [done.broken] if done.broken else []
     if done.is_raw:  # what is as committed could not be made again from it
         saved -= {paths.state / notes.path for notes in all_notes}
-    if elsewhere := len([*(folder / "worktrees").glob("*")]) - len(found):
+    if elsewhere := len(registered(folder)) - len(found):
         counted.left_out.append(f"{elsewhere} worktrees of {rel} lie elsewhere and are not in it")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,14 @@ from labsite.backup.archive import clear
 from labsite.backup.tree import NAMED_BYTES, Copier, Kept, named_in
 from runs.core.ports import SeamError
 from runs.machine.git import Git, failed
-from runs.machine.worktree_links import admin_of, registered
+from runs.machine.worktree_links import (
+    MARK,
+    admin_of,
+    claims_of,
+    registered,
+    write_claim,
+    write_note,
+)
 
 LONG = 3600.0
 TURNS = 3
@@ -42,6 +49,12 @@ class Place:
 
     files: Path
     admin: Path
+    claims: Sequence[tuple[str, str]] = ()
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is a repository of its own that borrows the objects of the shared one."""
+        return self.admin == self.files / ".git"
 
 
 def places(repo: Path, root: Path) -> list[Place]:
@@ -52,8 +65,9 @@ def places(repo: Path, root: Path) -> list[Place]:
     """
     found = []
     for admin, files in registered(repo):
-        if files.parent == root and files.is_dir() and admin_of(repo, files) == admin.resolve():
-            found.append(Place(files, admin))
+        is_there = files.parent == root and files.is_dir()
+        if is_there and admin_of(repo, files) in (admin, admin.resolve()):
+            found.append(Place(files, admin, claims_of(repo, files)))
     return found
 
 
@@ -91,8 +105,10 @@ def save(git: Git, place: Place, rel: str, repo: str, prefix: str, copier: Copie
             break
     branch = git(place.files, "symbolic-ref", "-q", "HEAD").stdout.strip()
     names = staged(git, place.files, index)
+    # What its own repository has of objects, the shared one has taken in.
+    skipped = ("index", "objects") if place.is_own else ("index",)
     notes = copier.tree(
-        place.admin, f"{prefix}/admin", lambda n: n == "index" or n.endswith(".lock")
+        place.admin, f"{prefix}/admin", lambda n: n in skipped or n.endswith(".lock")
     )
     if index.exists():
         copier.writer.add_file(f"{prefix}/admin/index", index, 0o600)
@@ -104,6 +120,8 @@ def save(git: Git, place: Place, rel: str, repo: str, prefix: str, copier: Copie
         "id": place.admin.name,
         "deleted": deleted,
         "admin": notes.about(),
+        "own": place.is_own,
+        "claims": [list(one) for one in place.claims],
         **kept.about(),
     }
     copier.writer.about(f"{prefix}/about.json", about)
@@ -153,9 +171,29 @@ def check_out(git: Git, admin: Path, tree: Path) -> None:
     """Write every file that the index names, into a tree that has nothing yet. Raises SeamError."""
     argv = (f"--git-dir={admin}", f"--work-tree={tree}", "checkout-index", "-a", "-f", "-q", "-u")
     # From the notes, since the tree does not name its repository yet.
-    done = git(admin, *argv, timeout=LONG, looks_at_files=True)
+    folder = tree if admin.parent == tree else admin  # git takes a folder inside for a part of it
+    done = git(folder, *argv, timeout=LONG, looks_at_files=True)
     if done.status != 0:
         raise failed("checkout-index", done)
+
+
+def join_own(
+    tree: Path, repo: Path, final_tree: Path, final_repo: Path, about: Mapping[str, Any]
+) -> None:
+    """Let a run's own repository and the shared one name each other by the paths that they will have."""
+    own = tree / ".git"
+    borrow(own, final_repo)
+    clear(own, MARK).write_text(f"{write_note(repo, final_tree, is_made=True)}\n")
+    for claim in about.get("claims", []):
+        branch, pushed = (str(part) for part in claim)
+        write_claim(repo, branch, final_tree, pushed)
+
+
+def borrow(own: Path, repo: Path) -> None:
+    """Let an own repository borrow the objects of a shared one."""
+    for name in ("objects/info", "objects/pack"):
+        (own / name).mkdir(parents=True, exist_ok=True)
+    clear(own, "objects/info/alternates").write_text(f"{repo / 'objects'}\n")
 
 
 def join(tree: Path, admin: Path, final_tree: Path, final_admin: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -28,7 +28,8 @@ class Snapshot:
 
     `head` is the commit that the worktree stands on, `index` the tree that was staged, `files` the
     tree of everything on disk that is not ignored. Without a worktree all three are the branch's.
-    `beside` are commits of repositories that lie in the worktree.
+    `beside` are commits of repositories that lie in the worktree, and what only its own repository
+    has: `names` are the names that these have there, of other branches and of stashes.
     """
 
     tip: str
@@ -38,6 +39,7 @@ class Snapshot:
     is_dirty: bool
     has_worktree: bool
     beside: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Keeping(Protocol):
         nothing was touched. Raises SeamError.
         """
 
-    def switch(self, path: Path, branch: str, commit: str, *, clean: bool) -> bool:
+    def switch(self, repo: Path, path: Path, branch: str, commit: str, *, clean: bool) -> bool:
         """Put a worktree on a new branch, which begins at `commit`; an earlier one of the name is moved.
 
         With `clean` whatever is not committed is gone, so that it has to be kept before. Without, it

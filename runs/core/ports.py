@@ -380,7 +380,7 @@ class Repos(History, Keeping, Merging, Protocol):
     def upstream(self, repo: Path, branch: str) -> str:
         """The commit of origin's branch as last fetched. Raises SeamError when there is none."""
 
-    def is_kept_by(self, path: Path, branch: str) -> bool:
+    def is_kept_by(self, repo: Path, path: Path, branch: str) -> bool:
         """Whether everything committed in a worktree is reachable from its branch."""
 
     def is_dirty(self, path: Path) -> bool:

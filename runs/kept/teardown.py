@@ -94,7 +94,7 @@ def unsaved(lab: Lab, repo: Path, path: Path, branch: str) -> bool | None:
     try:
         if not lab.repos.standing(repo, path).is_linked:
             return True
-        return lab.repos.is_dirty(path) or not lab.repos.is_kept_by(path, branch)
+        return lab.repos.is_dirty(path) or not lab.repos.is_kept_by(repo, path, branch)
     except SeamError as error:
         logger.warning("worktree state is unknown", extra={"path": str(path), "error": str(error)})
         return None

@@ -145,11 +145,14 @@ def _keep_later_lines(lab: Lab, lines: Mapping[Run, str]) -> int:
 def _keep_commit(lab: Lab, run: Run) -> bool:
     if not run.worktree or not run.fork_point:
         return False
-    head = lab.repos.glimpse(run.project.repo(lab.paths), run.branch)
+    repo = run.project.repo(lab.paths)
+    head = lab.repos.glimpse(repo, run.branch)
     if head is None or head in (run.head, run.fork_point):
         return False
     path = Path(run.worktree)
     try:
+        # So that it outlives whatever becomes of the run's own repository.
+        lab.repos.ref(repo, f"refs/heads/{run.branch}")
         progress = lab.repos.progress(path, run.fork_point)
         subject = lab.repos.subject(path, progress.head)
     except SeamError as error:

@@ -276,7 +276,7 @@ def _move(lab: Lab, loop: Loop, run: Run, issue: LoopIssue) -> str:
     issue.fork_point = commit
     clean = bool(loop.terms.get("cleans_up"))
     kept = _save(lab, run, repo, path, issue, clean=clean)
-    is_fresh = lab.repos.switch(path, issue.branch, commit, clean=clean)
+    is_fresh = lab.repos.switch(repo, path, issue.branch, commit, clean=clean)
     base = f"{project.default_branch} ({commit[:7]})"
     told = (
         f"Branch {issue.branch} begins at {base}."
@@ -299,7 +299,7 @@ def _save(lab: Lab, run: Run, repo: Path, path: Path, issue: LoopIssue, *, clean
         tip, stays = lab.repos.standing(repo, path).head, False
     else:
         stays = True
-        if not clean and lab.repos.is_kept_by(path, run.branch):
+        if not clean and lab.repos.is_kept_by(repo, path, run.branch):
             return False
     why = f"run {run.pk} went on to issue {issue.issue_key}"
     made = rescue.keep(lab, run.project, run.branch, tip, path, why=why, tip_stays=stays)

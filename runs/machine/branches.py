@@ -14,7 +14,8 @@ from runs.core.kept_ports import Branch, Standing
 from runs.core.ports import SeamError
 from runs.machine import shell, worktree_links
 from runs.machine.files import read_small
-from runs.machine.git import QUICK, Git, failed
+from runs.machine.git import QUICK, failed
+from runs.machine.run_repositories import LENT, GitRunRepositories
 
 _STEP = 0.05
 _MANY = 200
@@ -23,10 +24,9 @@ _MAKING = "initializing"  # git's own reason for the lock of a worktree that it 
 _FIELDS = "--format=%(refname:strip=2)%00%(objectname)%00%(committerdate:unix)%00%(worktreepath)"
 
 
-class GitKept:
+class GitKept(GitRunRepositories):
     """`Keeping` (core/kept_ports.py), except for what rescues need (`GitRescues`)."""
 
-    _git: Git
     hold_seconds = 20.0
 
     @contextlib.contextmanager
@@ -45,12 +45,19 @@ class GitKept:
             yield
 
     def branches(self, repo: Path, prefixes: Sequence[str]) -> Sequence[Branch]:
+        self._bring_all(repo, prefixes)
         text = self._git.ask(
             repo, "for-each-ref", "--sort=-committerdate", _FIELDS, *_refs(prefixes), timeout=QUICK
         )
         found = (line.split("\0") for line in text.splitlines())
+        own = _own_places(repo)
         return [
-            Branch(name, tip, datetime.fromtimestamp(int(at or 0), UTC), worktree)
+            Branch(
+                name,
+                tip,
+                datetime.fromtimestamp(int(at or 0), UTC),
+                worktree or own.get(name, ""),
+            )
             for name, tip, at, worktree in found
         ]
 
@@ -65,6 +72,7 @@ class GitKept:
         return Standing(head.stdout.strip(), branch.stdout.strip())
 
     def merged(self, repo: Path, base: str, prefixes: Sequence[str]) -> frozenset[str]:
+        self._bring_all(repo, prefixes)
         text = self._git.ask(
             repo,
             *("for-each-ref", "--format=%(refname:strip=2)"),
@@ -85,6 +93,7 @@ class GitKept:
         return {name: tip for tip, name in pairs}
 
     def ahead(self, repo: Path, branch: str, base: str) -> int:
+        self._bring(repo, f"refs/heads/{branch}")
         ends = f"refs/remotes/origin/{base}..refs/heads/{branch}"
         return int(self._git.ask(repo, "rev-list", "--count", ends, "--", timeout=QUICK))
 
@@ -96,6 +105,12 @@ class GitKept:
 
     def force_remove(self, repo: Path, path: Path) -> None:
         """Twice forced, since a killed start may have left it locked; what git leaves goes too."""
+        if worktree_links.note_of(repo, path) is not None:
+            with contextlib.suppress(SeamError):
+                self._bring_of(repo, path)
+            self._erase(repo, path)
+            self._git(repo, "update-ref", "-d", _lent_to(path), timeout=QUICK)
+            return
         if path.exists():
             done = self._git(repo, "worktree", "remove", "--force", "--force", "--", str(path))
             if path.exists():
@@ -107,13 +122,23 @@ class GitKept:
     def add_detached(self, repo: Path, path: Path, commit: str) -> None:
         self.force_remove(repo, path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        done = self._git(
-            repo,
-            *("worktree", "add", "-q", "--detach", "--", str(path), commit),
-            looks_at_files=True,
-        )
+        self._bring_all(repo)
+        if self.makes_own:
+            self._lend(repo, path, commit)
+            return
+        argv = ("worktree", "add", "-q", "--detach", "--", str(path), commit)
+        done = self._git(repo, *argv, looks_at_files=True)
         if done.status != 0:
             raise failed("worktree", done)
+
+    def _lend(self, repo: Path, path: Path, commit: str) -> None:
+        """Make an own repository at a commit that stays here as long as the folder borrows it."""
+        lent = self._git(repo, "update-ref", _lent_to(path), commit, timeout=QUICK)
+        if lent.status != 0 and self._git(repo, "cat-file", "-e", commit, timeout=QUICK).status:
+            raise SeamError(f"invalid reference: {commit} is not here")
+        if lent.status != 0:
+            raise failed("update-ref", lent)
+        self._make_own(repo, path, commit)
 
     def add_again(self, repo: Path, path: Path, branch: str) -> bool:
         """git tidies up after itself, unless it was killed or had no time for that."""
@@ -123,16 +148,26 @@ class GitKept:
             return False
         path.parent.mkdir(parents=True, exist_ok=True)
         self._git(repo, "worktree", "prune", timeout=QUICK)
-        argv = ("worktree", "add", "-q", "--no-guess-remote", "--", str(path), branch)
         try:
-            done = self._git(repo, *argv, looks_at_files=True)
-            if done.status != 0:
-                raise failed("worktree", done)
+            self._check_out_again(repo, path, branch)
         except SeamError:
             if _is_half_made(repo, path):
                 self._clear(repo, path)
             raise
         return True
+
+    def _check_out_again(self, repo: Path, path: Path, branch: str) -> None:
+        """Make the worktree of a branch that is there. Raises SeamError."""
+        if self.makes_own:
+            tip = self._commit_of(repo, f"refs/heads/{branch}")
+            if tip is None:
+                raise SeamError(f"there is no branch {branch}")
+            self._make_own(repo, path, tip, branch)
+            return
+        argv = ("worktree", "add", "-q", "--no-guess-remote", "--", str(path), branch)
+        done = self._git(repo, *argv, looks_at_files=True)
+        if done.status != 0:
+            raise failed("worktree", done)
 
     def _clear(self, repo: Path, path: Path) -> None:
         """Locked notes of a folder that is gone would stay, and stand in its way."""
@@ -140,7 +175,9 @@ class GitKept:
         self.force_remove(repo, path)
 
     def delete_branch(self, repo: Path, branch: str, tip: str) -> None:
+        """What is left of its own repository names it no more, or it would come back."""
         self._git.ask(repo, "update-ref", "-d", f"refs/heads/{branch}", tip, timeout=QUICK)
+        worktree_links.forget_claim(repo, branch)
 
     def sizes(self, paths: Sequence[Path]) -> Mapping[Path, int]:
         """A folder that goes away or cannot be read meanwhile is no reason to know nothing."""
@@ -157,10 +194,26 @@ class GitKept:
 
 def _is_half_made(repo: Path, path: Path) -> bool:
     """Whether git itself says that it has begun this worktree and not come to its end."""
+    note = worktree_links.note_of(repo, path)
+    if note is not None:
+        return not note.is_made
     notes = (
         admin for admin, at in worktree_links.registered(repo) if at.resolve() == path.resolve()
     )
     return any((read_small(one / "locked", LOCK_BYTES) or "").strip() == _MAKING for one in notes)
+
+
+def _lent_to(path: Path) -> str:
+    """A ref for as long as a folder borrows a commit that no branch may lead to any more."""
+    return f"{LENT}{worktree_links.name_of(str(path))}"
+
+
+def _own_places(repo: Path) -> Mapping[str, str]:
+    """Where the branches lie that runs' own repositories have checked out."""
+    found = (note.path for note in worktree_links.notes(repo))
+    places = {path: own for path in found if (own := worktree_links.own_git(path))}
+    on = {worktree_links.standing_on(own): path for path, own in places.items()}
+    return {name: str(path) for name, path in on.items() if name}
 
 
 def _refs(prefixes: Sequence[str]) -> tuple[str, ...]:

@@ -1,9 +1,17 @@
-"""Reads small files of others without being held up or misled, and tells when a disk is full."""
+"""Reads small files of others without being held up or misled, makes folders that go again, and
+tells when a disk is full.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import glob
 import os
+import shutil
 import stat
+import tempfile
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -58,3 +66,42 @@ def is_full(folder: Path) -> bool:
     has_room = disk.f_bavail * disk.f_frsize > ALMOST_FULL
     has_names = disk.f_files == 0 or disk.f_favail > 0
     return not (has_room and has_names)
+
+
+@contextlib.contextmanager
+def private_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """A new folder below `parent`, gone at the end; those that killed processes left go first.
+
+    A lock on each tells whether its maker still lives. Raises OSError when none can be made.
+    """
+    for old in parent.glob(f"{glob.escape(prefix)}*"):
+        _remove_dead(old)
+    place, handle = _make(parent, prefix)
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+        os.close(handle)
+
+
+def _make(parent: Path, prefix: str) -> tuple[Path, int]:
+    """A locked folder: until it has its lock, another process may take it for a dead one's."""
+    while True:
+        place = Path(tempfile.mkdtemp(dir=parent, prefix=prefix))
+        with contextlib.suppress(FileNotFoundError):
+            handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if place.exists():
+                return place, handle
+            os.close(handle)
+
+
+def _remove_dead(old: Path) -> None:
+    with contextlib.suppress(OSError):
+        handle = os.open(old, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.fstat(handle).st_uid == os.getuid():
+                shutil.rmtree(old, ignore_errors=True)
+        finally:
+            os.close(handle)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from runs.core.ports import SeamError
-from runs.machine import shell
+from runs.machine import shell, worktree_links
 
 QUICK = 15.0
 # Agents write into repositories that we read: no program named there runs on our behalf.
@@ -27,7 +27,7 @@ _NO_KEEPER = ("-c", "credential.helper=")
 # Only these speak with another repository. Any other would do so where one of an agent's making
 # lacks an object, and would run the programs which that one names for it.
 _SPEAKING = ("clone", "fetch", "ls-remote", "push")
-_ALONE = {"GIT_ALLOW_PROTOCOL": "none"}
+_ALONE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 _SCOPES = ("local", "worktree")
 _OFF = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
 # For the product the token comes in the environment, inside a session from the run's private file;
@@ -63,7 +63,14 @@ class Git:
             ),
             "LC_ALL": "C.UTF-8",
         }
-        for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_ASKPASS", "SSH_ASKPASS"):
+        for name in (
+            "GIT_DIR",
+            "GIT_COMMON_DIR",
+            "GIT_WORK_TREE",
+            "GIT_INDEX_FILE",
+            "GIT_ASKPASS",
+            "SSH_ASKPASS",
+        ):
             self._env.pop(name, None)
         self._helper = helper_folder / "git-askpass"
         self.timeout = timeout
@@ -86,8 +93,10 @@ class Git:
         `limit` bounds what is read of its output; a program that prints more is ended. `given` is
         a file that it reads as its standard input, `index` one that it takes for the index; `env`
         adds to the environment. With `looks_at_files` git reads or writes files of a worktree,
-        and no filter that its repository names runs for that.
+        and no filter that its repository names runs for that. A run's own repository is taken as
+        what it was made, unless `env` names another.
         """
+        own = {} if env and "GIT_DIR" in env else worktree_links.environment(folder)
         unfiltered = self._without_filters(folder) if looks_at_files else {}
         return shell.run(
             ["git", *_CAREFUL, *(_NO_KEEPER if token else ()), "-C", str(folder), *argv],
@@ -96,6 +105,7 @@ class Git:
                 **self._environment(token),
                 **({} if argv[0] in _SPEAKING else _ALONE),
                 **({"GIT_INDEX_FILE": str(index)} if index else {}),
+                **own,
                 **unfiltered,
                 **(env or {}),
             },

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import stat
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +12,9 @@ from pathlib import Path
 
 from runs.core import naming
 from runs.core.ports import SeamError, Taken
-from runs.machine import files, shell
+from runs.machine import files, shell, worktree_links
 from runs.machine.git import QUICK, Git, failed
+from runs.machine.run_repositories import LENT, ORIGIN, TAGS, GitRunRepositories
 from trackers.keys import KeyRule
 
 PROBE = 20.0
@@ -31,10 +30,12 @@ _WHICH = ("ls-remote", *_ITS_OWN, "--symref")
 # What a reference repository is tidied by is the sweep; git would start a program to find that out.
 _FETCHED = ("--prune", "--no-tags", "--no-auto-maintenance")
 _DIVERGED = "the checkout and labsite's own origin have gone different ways; labsite's was used"
-_UNSURE = "unsure"
-_REF_BYTES, _PACKED_BYTES = 200, 20_000_000
-_COMMIT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _HEADS = "+refs/heads/*:refs/remotes/origin/*"
+# Not under their own name, where a tag is an agent's: runs have them as tags (`run_repositories`).
+_TAGS = f"+refs/tags/*:{TAGS}*"
+_ALL = ("refs/heads/*:refs/heads/*", "refs/tags/*:refs/tags/*")
+# What is there once more after each fetch, and no work.
+_ORIGINS = ("refs/remotes/", TAGS, LENT)
 # Files that git does not know and that the project's own .gitignore files do not name.
 OTHERS = ("ls-files", "--others", "--exclude-per-directory=.gitignore", "-z")
 
@@ -49,7 +50,7 @@ def _taken(path: Path, branch: str) -> str:
     return f"the branch {branch} is there already, so the issue is claimed"
 
 
-class GitRepos:
+class GitRepos(GitRunRepositories):
     """`Repos` (core/ports.py), except for what it asks of worktrees (`GitWorktrees`)."""
 
     def __init__(self, git: Git) -> None:
@@ -68,7 +69,7 @@ class GitRepos:
         """Origin of a project whose path has none; it starts with all heads of the path."""
         origin.parent.mkdir(parents=True, exist_ok=True)
         self._git.ask(origin.parent, "init", "-q", "--bare", "--", str(origin))
-        self._git.ask(origin, "fetch", "-q", "--no-tags", str(source), "refs/heads/*:refs/heads/*")
+        self._git.ask(origin, "fetch", "-q", "--no-tags", str(source), *_ALL)
         head = self._git(source, "symbolic-ref", "-q", "HEAD").stdout.strip()
         if head:
             self._git.ask(origin, "symbolic-ref", "HEAD", head)
@@ -85,7 +86,7 @@ class GitRepos:
 
     def refill(self, origin: Path, source: Path) -> str:
         """Fast-forwards only: what the operator rewrote is reported and not forced."""
-        done = self._git(origin, "fetch", "--no-tags", str(source), "refs/heads/*:refs/heads/*")
+        done = self._git(origin, "fetch", "--no-tags", str(source), *_ALL)
         if done.status == 0:
             return ""
         if "rejected" in done.stderr:
@@ -107,7 +108,7 @@ class GitRepos:
             time.sleep(tried * BREATH)
             done = self._git(
                 repo,
-                *("fetch", *flags, *_ITS_OWN, *_FETCHED, "--", url, _HEADS),
+                *("fetch", *flags, *_ITS_OWN, *_FETCHED, "--", url, _HEADS, _TAGS),
                 token=token,
                 timeout=timeout,
                 on_progress=progress,
@@ -156,15 +157,53 @@ class GitRepos:
         if not repo.exists():
             return
         refs = self._git(repo, "for-each-ref", "--format=%(refname)", timeout=QUICK).stdout
-        has_work = any(not ref.startswith("refs/remotes/") for ref in refs.splitlines())
-        if has_work or always or trees or any((repo / "worktrees").glob("*")):
+        has_work = any(not ref.startswith(_ORIGINS) for ref in refs.splitlines())
+        there = worktree_links.registered(repo)
+        if has_work or always or trees or there or any((repo / "worktrees").glob("*")):
             kept = repo.with_name(f"{repo.name}.kept-{stamp}")
             listed = self._git(repo, "worktree", "list", "--porcelain", timeout=QUICK).stdout
             repo.rename(kept)
             paths = [line[9:] for line in listed.splitlines() if line.startswith("worktree ")]
             self._git(kept, "worktree", "repair", *paths[1:], *map(str, trees), timeout=QUICK)
+            self._follow(kept, [*(path for _, path in there), *trees])
         else:
             shutil.rmtree(repo, ignore_errors=True)
+
+    def _follow(self, repo: Path, paths: Sequence[Path]) -> None:
+        """Let runs' own repositories borrow from where the shared one lies now."""
+        by_name = {note.file.name: note for note in worktree_links.notes(repo)}
+        for path in paths:
+            own = worktree_links.own_git(path)
+            note = by_name.get(worktree_links.mark_of(own)) if own else None
+            if own is None or note is None:
+                continue
+            try:
+                (own / "objects/info/alternates").write_text(f"{(repo / 'objects').resolve()}\n")
+                for branch, pushed in worktree_links.claims_of(repo, note.path):
+                    worktree_links.write_claim(repo, branch, path, pushed)
+                worktree_links.move_note(note, path)
+            except OSError as error:
+                raise SeamError(f"{path} cannot be written: {error.strerror}") from error
+
+    def _check_removable(self, repo: Path, path: Path) -> None:
+        """As git checks a worktree before it removes it. Raises SeamError."""
+        if worktree_links.admin_of(repo, path) is None:
+            raise SeamError(f"{path} is not the repository any more that was made there")
+        if self._changes_in(path):
+            raise SeamError(f"{path} contains modified or untracked files")
+        self._bring_of(repo, path)
+        if self._lost(repo, path).ends:
+            raise SeamError(f"{path} has commits that are nowhere else, such as stashed ones")
+
+    def _changes_in(self, path: Path) -> bool:
+        """Whether anything is not committed.
+
+        What is ignored is a matter of the project's own .gitignore files: an agent could hide
+        files by its other lists, and in linked worktrees those of another.
+        """
+        argv = ("status", "--porcelain", "--untracked-files=no")
+        changed = self._git.ask(path, *argv, timeout=QUICK, looks_at_files=True).strip()
+        return bool(changed or self._git.ask(path, *OTHERS, timeout=QUICK))
 
     def default_branch(self, repo: Path, token: str = "", url: str = "origin") -> str:
         done = self._git(repo, *_WHICH, "--", url, "HEAD", token=token)
@@ -206,10 +245,17 @@ class GitRepos:
         return tip
 
     def add_worktree(self, repo: Path, path: Path, branch: str, commit: str) -> None:
+        ref = f"refs/heads/{branch}"
+        if path.exists() or self.ref(repo, ref):
+            raise Taken(_taken(path, branch))
+        if self.makes_own:
+            self._add_own(repo, path, branch, commit)
+        else:
+            self._add_linked(repo, path, branch, commit)
+
+    def _add_linked(self, repo: Path, path: Path, branch: str, commit: str) -> None:
         """`worktree add -b` makes both or neither; its lock-step is what makes the claim exclusive."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() or self.ref(repo, f"refs/heads/{branch}"):
-            raise Taken(_taken(path, branch))
         done = self._git(
             repo,
             *("worktree", "add", "-q", "--no-track", "-b", branch, "--", str(path), commit),
@@ -223,12 +269,31 @@ class GitRepos:
             raise SeamError(f"the disk is full. {failed('worktree', done)}")
         raise failed("worktree", done)
 
+    def _add_own(self, repo: Path, path: Path, branch: str, commit: str) -> None:
+        """First the branch, of which git makes one only where there is none: that is the claim."""
+        ref = f"refs/heads/{branch}"
+        made = self._git(repo, "update-ref", ref, commit, "0" * len(commit), timeout=QUICK)
+        if made.status != 0:
+            if self.ref(repo, ref):
+                raise Taken(_taken(path, branch))
+            raise failed("update-ref", made)
+        try:
+            self._make_own(repo, path, commit, branch)
+        except Taken as error:
+            self._git.ask(repo, "update-ref", "-d", ref, commit, timeout=QUICK)
+            raise Taken(_taken(path, branch)) from error
+
     def has(self, path: Path) -> bool:
         return path.is_dir()
 
     def remove_worktree(self, repo: Path, path: Path) -> None:
         if not path.exists():
+            worktree_links.forget(repo, path)
             self._git.ask(repo, "worktree", "prune", timeout=QUICK)
+            return
+        if worktree_links.note_of(repo, path) is not None:
+            self._check_removable(repo, path)
+            self._erase(repo, path)
             return
         done = self._git(repo, "worktree", "remove", "--", str(path), looks_at_files=True)
         if done.status != 0:
@@ -236,10 +301,14 @@ class GitRepos:
 
     def roll_back(self, repo: Path, path: Path, branch: str, fork_point: str) -> bool:
         """Git's own lock of a half-made worktree is opened; anything a person or agent made stays."""
-        if path.exists() and not self._is_untouched(repo, path, fork_point):
+        note = worktree_links.note_of(repo, path)
+        is_whole = note is None or note.is_made
+        if path.exists() and is_whole and not self._is_untouched(repo, path, fork_point):
             return False
         self._git(repo, "worktree", "unlock", str(path), timeout=QUICK)
-        if path.exists():
+        if note is not None:
+            self._erase(repo, path)
+        elif path.exists():
             done = self._git(repo, "worktree", "remove", "--force", "--", str(path))
             if done.status != 0 and path.exists():
                 shutil.rmtree(path, ignore_errors=True)
@@ -257,8 +326,11 @@ class GitRepos:
         removed the link to it, or may have changed what its index says of files.
         """
         link = path / ".git"
-        if link.is_dir():
-            return False  # a repository of its own, which may hold commits
+        is_own = worktree_links.note_of(repo, path) is not None
+        if link.is_dir() and worktree_links.admin_of(repo, path) is None:
+            return False  # a repository that somebody made there, which may hold commits
+        if is_own and link.exists() and self._lost(repo, path).ends:
+            return False
         head = self._git(path, "rev-parse", "HEAD", timeout=QUICK)
         if link.exists() and head.status == 0 and head.stdout.strip() != fork_point:
             return False
@@ -295,12 +367,14 @@ class GitRepos:
 
     def tip(self, repo: Path, ref: str) -> str | None:
         """The commit of a ref, None when there is no such ref."""
+        self._bring(repo, ref)
         done = self._git(repo, "rev-parse", "--verify", "-q", f"{ref}^{{commit}}", timeout=QUICK)
         return done.stdout.strip() or None
 
     def ref(self, repo: Path, name: str) -> str | None:
-        found = _ref_in_files(repo, name)
-        return self.tip(repo, name) if found is _UNSURE else found
+        self._bring(repo, name)
+        found = worktree_links.ref_in_files(repo, name)
+        return self.tip(repo, name) if found is worktree_links.UNSURE else found
 
     def pushed(self, repo: Path, branch: str, token: str = "", url: str = "origin") -> str | None:
         text = self._git.ask(
@@ -317,6 +391,7 @@ class GitRepos:
 
     def is_ahead(self, repo: Path, commit: str, base: str) -> bool:
         """Exit 0: origin's base holds the commit already; 1: it does not; else unknown."""
+        self._bring(repo, f"{ORIGIN}{base}")
         done = self._git(
             repo,
             "merge-base",
@@ -328,53 +403,3 @@ class GitRepos:
         if done.status in (0, 1):
             return done.status == 1
         raise failed("merge-base", done)
-
-
-def _ref_in_files(repo: Path, name: str) -> str | None:
-    """The commit of a branch as git keeps it in files (gitrepository-layout(5)), None where there is none, `_UNSURE` where git knows.
-
-    A file of its own counts before the list of all, and is looked for first: git removes it only
-    when the list has it. Whether the commit is there is not looked at.
-    """
-    if not name.startswith(("refs/heads/", "refs/remotes/")) or ".." in name:
-        return _UNSURE
-    if not (repo / "refs").is_dir() or (repo / "reftable").exists():
-        return _UNSURE
-    text = _text_of(repo / name, _REF_BYTES)
-    if text is None:
-        return _UNSURE
-    if text:
-        found = text.strip()
-        return found if _COMMIT_ID.fullmatch(found) else _UNSURE
-    packed = _text_of(repo / "packed-refs", _PACKED_BYTES)
-    if packed is None:
-        return _UNSURE
-    end = packed.find(f" {name}\n")
-    if end < 0:
-        return None
-    found = packed[packed.rfind("\n", 0, end) + 1 : end]
-    return found if _COMMIT_ID.fullmatch(found) else _UNSURE
-
-
-def _text_of(path: Path, limit: int) -> str | None:
-    """A plain file's text; empty where there is none, None where it is anything else."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (FileNotFoundError, NotADirectoryError):
-        return ""
-    except OSError:
-        return None
-    try:
-        facts = os.fstat(handle)
-        if stat.S_ISDIR(facts.st_mode):
-            return ""
-        if not stat.S_ISREG(facts.st_mode) or facts.st_size > limit:
-            return None
-        raw = b""
-        while piece := os.read(handle, limit + 1 - len(raw)):
-            raw += piece
-    except OSError:
-        return None
-    finally:
-        os.close(handle)
-    return raw.decode("utf-8", "replace") or None

@@ -7,7 +7,6 @@ worktree, so that git throws none of them away.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,9 +14,11 @@ from pathlib import Path
 from runs.core import naming
 from runs.core.kept_ports import RESCUES, Snapshot
 from runs.core.ports import SeamError, Taken
-from runs.machine import shell
-from runs.machine.git import QUICK, Git, failed
+from runs.machine import shell, worktree_links
+from runs.machine.git import QUICK, failed
+from runs.machine.run_repositories import HEADS, ORIGIN
 from runs.machine.snapshots import LONG, GitSnapshots
+from runs.machine.worktree_links import STASHES
 
 _FORMAT = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(contents:body)%01"
 
@@ -25,12 +26,12 @@ _FORMAT = "--format=%(refname)%00%(objectname)%00%(committerdate:unix)%00%(conte
 class GitRescues(GitSnapshots):
     """The part of `Keeping` (core/kept_ports.py) that stores states and puts them back."""
 
-    _git: Git
-
     def keep(self, repo: Path, ref: str, state: Snapshot, notes: Mapping[str, str]) -> str:
         """The ref is made last and never moved, so it holds everything or is not there."""
         staged = self._commit(repo, state.index, [state.head], "staged\n")
         told = {**notes, "tip": state.tip, "head": state.head, "index": state.index}
+        if state.names:
+            told["names"] = " ".join(f"{commit} {name}" for name, commit in state.names.items())
         body = "".join(f"{name}: {' '.join(text.split())}\n" for name, text in told.items())
         parents = list(dict.fromkeys([state.head, staged, state.tip, *state.beside]))
         kept = self._commit(repo, state.files, parents, f"labsite rescue\n\n{body}")
@@ -67,7 +68,7 @@ class GitRescues(GitSnapshots):
             raise SeamError("its rescue ref is gone, so there is nothing to restore from")
         if path is not None and path.exists():
             raise Taken(f"the folder {path} is there already")
-        tip, head = notes["tip"], notes["head"]
+        tip = notes["tip"]
         made = self._git(
             repo, "update-ref", f"refs/heads/{branch}", tip, "0" * len(tip), timeout=QUICK
         )
@@ -78,23 +79,49 @@ class GitRescues(GitSnapshots):
         if path is None:
             return
         try:
-            self._lay_out(repo, path, branch if head == tip else head, notes)
+            self._lay_out(repo, path, branch, notes)
         except SeamError:
             self._undo(repo, path, branch, tip)
             raise
 
-    def _lay_out(self, repo: Path, path: Path, at: str, notes: Mapping[str, str]) -> None:
+    def _lay_out(self, repo: Path, path: Path, branch: str, notes: Mapping[str, str]) -> None:
         """First everything as if it were staged, which writes the files; then the index of then."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise SeamError(f"{path.parent} cannot be made: {error.strerror}") from error
         plain = self._plain(repo)
-        where = (str(path), at) if at != notes["head"] else ("--detach", str(path), at)
-        self._git.ask(repo, "worktree", "add", "-q", "--no-checkout", *where)
+        tip, head = notes["tip"], notes["head"]
+        if self.makes_own:
+            self._lay_own(repo, path, branch, notes)
+        else:
+            where = (str(path), branch) if head == tip else ("--detach", str(path), head)
+            self._git.ask(repo, "worktree", "add", "-q", "--no-checkout", *where)
         self._long(path, *plain, "read-tree", "--reset", "-u", notes["commit"])
         self._git.ask(path, *plain, "read-tree", notes["index"])
         self._git(path, *plain, "update-index", "-q", "--refresh", timeout=LONG)
+        if self.makes_own:
+            self._name_again(path, branch, notes.get("names", "").split())
+
+    def _lay_own(self, repo: Path, path: Path, branch: str, notes: Mapping[str, str]) -> None:
+        """Make an own repository that holds the branch, and stands where the worktree stood."""
+        tip, head = notes["tip"], notes["head"]
+        self._make_own(repo, path, head, branch if head == tip else "", checks_out=False)
+        if head != tip:
+            pushed = self._commit_of(repo, f"{ORIGIN}{branch}") or ""
+            worktree_links.write_claim(repo, branch, path, pushed)
+            self._git.ask(path, "update-ref", f"{HEADS}{branch}", tip, timeout=QUICK)
+
+    def _name_again(self, path: Path, branch: str, words: Sequence[str]) -> None:
+        """Make other branches and the stashes of an own repository again, the oldest stash first."""
+        pairs = sorted(zip(words[1::2], words[::2], strict=False), key=lambda one: _turn(one[0]))
+        for name, commit in pairs:
+            if name.startswith(STASHES):
+                said = self._git(path, "log", "-1", "--format=%s", commit, timeout=QUICK)
+                argv = ("stash", "store", "-m", said.stdout.strip() or "restored", commit)
+                self._git.ask(path, *argv, timeout=QUICK)
+            elif name.startswith(HEADS) and name != f"{HEADS}{branch}":
+                self._git.ask(path, "update-ref", name, commit, timeout=QUICK)
 
     def _long(self, folder: Path, *argv: str) -> None:
         """Files may be many and large."""
@@ -104,9 +131,11 @@ class GitRescues(GitSnapshots):
 
     def _undo(self, repo: Path, path: Path, branch: str, tip: str) -> None:
         """Only what was just made: the ref holds all of it."""
-        self._git(repo, "worktree", "remove", "--force", "--", str(path))
-        shutil.rmtree(path, ignore_errors=True)
+        if worktree_links.note_of(repo, path) is None:
+            self._git(repo, "worktree", "remove", "--force", "--", str(path))
+        self._erase(repo, path)
         self._git(repo, "worktree", "prune", timeout=QUICK)
+        worktree_links.forget_claim(repo, branch)
         self._git(repo, "update-ref", "-d", f"refs/heads/{branch}", tip, timeout=QUICK)
 
     def _commit(self, repo: Path, tree: str, parents: list[str], message: str) -> str:
@@ -124,3 +153,8 @@ class GitRescues(GitSnapshots):
         if done.status != 0:
             raise failed("commit-tree", done)
         return done.stdout.strip()
+
+
+def _turn(name: str) -> int:
+    number = name.removeprefix(STASHES)
+    return int(number) if number.isdigit() else 0

@@ -18,9 +18,10 @@ from pathlib import Path
 
 from runs.core.kept_ports import Snapshot
 from runs.core.ports import SeamError
-from runs.machine import scratch, worktree_links
-from runs.machine.git import QUICK, Git, failed
+from runs.machine import files, worktree_links
+from runs.machine.git import QUICK, failed
 from runs.machine.repos import OTHERS
+from runs.machine.run_repositories import LASTING, GitRunRepositories, Lost
 
 Tell = Callable[[int], None]
 
@@ -51,6 +52,7 @@ _SUFFIXES = (".pack", ".rev", ".bitmap", ".idx")  # a pack is seen once its .idx
 class _Work:
     """One storing: where to run git, with which index and settings, and what it found beside.
 
+    `own`: the git folder of a run's own repository.
     `beside` collects commits of repositories inside, which only they named.
     """
 
@@ -59,13 +61,12 @@ class _Work:
     plain: Sequence[str]
     env: Mapping[str, str]
     tell: Callable[[str], None] | None = None
+    own: Path | None = None
     beside: set[str] = field(default_factory=set)
 
 
-class GitSnapshots:
+class GitSnapshots(GitRunRepositories):
     """`Keeping.snapshot` (core/kept_ports.py)."""
-
-    _git: Git
 
     def snapshot(
         self, repo: Path, tip: str, path: Path | None, tell: Tell | None = None
@@ -79,8 +80,11 @@ class GitSnapshots:
                 "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(repo / "objects"),
             }
             heard = (lambda _: tell(_size(fresh))) if tell is not None else None
-            work = _Work(path, scratch / "files", self._plain(repo), env, heard)
-            if worktree_links.admin_of(repo, path) is None:
+            admin = worktree_links.admin_of(repo, path)
+            own = admin if admin == path / ".git" else None
+            plain = self._plain(repo if own is None else path)
+            work = _Work(path, scratch / "files", plain, env, heard, own)
+            if admin is None:
                 return self._foreign(repo, tip, work)
             return self._linked(repo, tip, work)
 
@@ -143,14 +147,27 @@ class GitSnapshots:
         path = work.folder
         at = self._git(path, "rev-parse", "--verify", "-q", "HEAD", timeout=QUICK)
         head = at.stdout.strip() or tip  # a branch without a commit yet holds nothing of its own
-        base = self._tree(repo, head)
         staged = replace(work, index=work.index.with_name("staged"))
+        lost = Lost()
+        if work.own is not None:
+            lost = self._own_commits(repo, head, work)
+        base = self._ask(work, "rev-parse", "--verify", f"{head}^{{tree}}").strip()
         self._begin(head, staged)
         index = self._staged(staged) or base
         files = self._files(repo, head, work)
-        dirty = {index, files} != {base}
-        beside = tuple(sorted(work.beside))
-        return Snapshot(tip, head, index, files, dirty, True, beside)
+        ends = set(lost.ends) - {head}
+        dirty = {index, files} != {base} or bool(ends)
+        beside = tuple(sorted(work.beside | ends))
+        return Snapshot(tip, head, index, files, dirty, True, beside, lost.names)
+
+    def _own_commits(self, repo: Path, head: str, work: _Work) -> Lost:
+        """Take in what only an own repository has: its commits, and what is staged there."""
+        self._bring_of(repo, work.folder)
+        lost = self._lost(repo, work.folder, LASTING)
+        limit = LONG if work.tell is not None else None
+        wanted = [head, *lost.ends, *sorted(self._staged_in(work.folder))]
+        self._take(repo, work.folder, wanted, env=work.env, timeout=limit)
+        return lost
 
     def _foreign(self, repo: Path, tip: str, work: _Work) -> Snapshot:
         """A worktree that is the repository's no more: its files, as work upon the branch.
@@ -241,7 +258,8 @@ class GitSnapshots:
         if about.status != 0:
             return set()  # its link leads nowhere
         common, is_shallow = about.stdout.split("\n")[:2]
-        if Path(common).resolve() == repo.resolve():  # one more worktree of the same repository
+        if Path(common).resolve() in (repo.resolve(), work.own):
+            # One more worktree of the same repository, whose commits are taken in with it.
             at = self._git(folder, "rev-parse", "--verify", "-q", "HEAD", env=env, timeout=QUICK)
             return {at.stdout.strip()} - {""}
         if is_shallow == "true":
@@ -315,7 +333,7 @@ class GitSnapshots:
             index=work.index,
             env=work.env,
             given=given,
-            looks_at_files=argv[0] in _READING,
+            looks_at_files=argv[0] in _READING or work.plain is _AS_COMMITTED,
             on_progress=work.tell,
             timeout=LONG if work.tell is not None else None,
         )
@@ -389,7 +407,7 @@ def _quarantine(repo: Path) -> Iterator[Path]:
     """
     objects = repo / "objects"
     try:
-        with scratch.private_folder(objects, QUARANTINE) as fresh:
+        with files.private_folder(objects, QUARANTINE) as fresh:
             _remove_old_leftovers(objects, fresh.stat().st_mtime)
             yield fresh
             _take_in(fresh, objects)

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from runs.core.history_ports import EMPTY_TREE, Change, Commit
 from runs.core.ports import Progress, SeamError
-from runs.machine import listing, shell
+from runs.machine import listing, shell, worktree_links
 from runs.machine.branches import GitKept
 from runs.machine.files import read_small
 from runs.machine.git import QUICK, failed
 from runs.machine.merges import GitMerges
 from runs.machine.repos import OTHERS, GitRepos
 from runs.machine.rescues import GitRescues
+from runs.machine.run_repositories import ORIGIN
 
 REF_BYTES = 200
 LIST_BYTES = 4_000_000
@@ -37,20 +38,21 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
     """`Repos` complete: reference repositories, worktrees, kept work."""
 
     def is_dirty(self, path: Path) -> bool:
-        """What is ignored is a matter of the project's own .gitignore files.
+        return self._changes_in(path)
 
-        All worktrees of a repository share its other lists, so one agent could hide the files of
-        another.
+    def is_kept_by(self, repo: Path, path: Path, branch: str) -> bool:
+        """Exit 0: the branch holds the worktree's head; 1: commits would be lost; else unknown.
+
+        In an own repository everything counts that only it has: other branches, stashes.
         """
-        argv = ("status", "--porcelain", "--untracked-files=no")
-        changed = self._git.ask(path, *argv, timeout=QUICK, looks_at_files=True).strip()
-        return bool(changed or self._untracked(path))
-
-    def is_kept_by(self, path: Path, branch: str) -> bool:
-        """Exit 0: the branch holds the worktree's head; 1: commits would be lost; else unknown."""
-        done = self._git(
-            path, "merge-base", "--is-ancestor", "HEAD", f"refs/heads/{branch}", timeout=QUICK
-        )
+        ref, head = f"refs/heads/{branch}", "HEAD"
+        place = path
+        if worktree_links.admin_of(repo, path) == path / ".git":
+            self._bring(repo, ref)
+            if self._lost(repo, path).ends:
+                return False
+            head, place = self.standing(repo, path).head, repo
+        done = self._git(place, "merge-base", "--is-ancestor", head, ref, timeout=QUICK)
         if done.status in (0, 1):
             return done.status == 0
         raise failed("merge-base", done)
@@ -68,9 +70,11 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
         done = self._git(path, *argv, looks_at_files=True)
         if done.status != 0:
             raise failed("reset", done)
+        self._freshen(repo, path)
+        self._bring(repo, f"refs/heads/{branch}")
         return True
 
-    def switch(self, path: Path, branch: str, commit: str, *, clean: bool) -> bool:
+    def switch(self, repo: Path, path: Path, branch: str, commit: str, *, clean: bool) -> bool:
         """What was begun and not ended, as a rebase, is dropped: it is none of the next branch's."""
         if clean:
             for act in ("rebase", "am", "cherry-pick", "revert"):
@@ -78,6 +82,15 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
             reset = ("reset", "-q", "--hard", "--no-recurse-submodules")
             self._git.ask(path, *reset, looks_at_files=True)
             self._git.ask(path, "clean", "-q", "-ffd", looks_at_files=True)
+        self._freshen(repo, path)
+        if worktree_links.admin_of(repo, path) == path / ".git":
+            pushed = self._commit_of(repo, f"{ORIGIN}{branch}") or ""
+            worktree_links.write_claim(repo, branch, path, pushed)
+        is_fresh = self._check_out(path, branch, commit, clean=clean)
+        self._bring(repo, f"refs/heads/{branch}")
+        return is_fresh
+
+    def _check_out(self, path: Path, branch: str, commit: str, *, clean: bool) -> bool:
         argv = ("checkout", "-q", "--no-track", "--no-recurse-submodules", "-B", branch)
         done = self._git(path, *argv, commit, "--", looks_at_files=True)
         if done.status != 0 and not clean:
@@ -89,8 +102,14 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
         return True
 
     def glimpse(self, repo: Path, branch: str) -> str | None:
-        """A loose ref is one small file; a packed one reads as None, which only costs a later look."""
-        text = (read_small(repo / "refs" / "heads" / branch, REF_BYTES) or "").strip()
+        """A loose ref is one small file; a packed one reads as None, which only costs a later look.
+
+        Of an own repository it is its file, so that nothing is taken over for a glimpse.
+        """
+        path = worktree_links.place_of(repo, branch)
+        is_own = path is not None and worktree_links.admin_of(repo, path) is not None
+        folder = path / ".git" if path is not None and is_own else repo
+        text = (read_small(folder / "refs" / "heads" / branch, REF_BYTES) or "").strip()
         return text if _COMMIT.fullmatch(text) else None
 
     def subject(self, path: Path, commit: str) -> str:
@@ -170,6 +189,8 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
         return found
 
     def tips(self, repo: Path, refs: Sequence[str]) -> Mapping[str, str]:
+        for ref in refs:
+            self._bring(repo, ref)
         text = self._git.ask(
             repo, "for-each-ref", "--format=%(objectname) %(refname)", *refs, timeout=QUICK
         )

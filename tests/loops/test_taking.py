@@ -516,7 +516,7 @@ def test_a_worktree_that_was_moved_before_somebody_was_killed_is_not_moved_again
     look(world)
     tree = Path(desk.run.worktree)
     LoopIssue.objects.filter(position=2).update(fork_point="f" * 40)
-    world.repos.switch(tree, "afk/8", "f" * 40, clean=True)
+    world.repos.switch(Path("/unused"), tree, "afk/8", "f" * 40, clean=True)
     world.repos.trees[tree].is_dirty = True  # somebody works on it
     assert asks(world, desk).state is State.TAKEN
     assert world.repos.trees[tree].is_dirty is True
@@ -571,7 +571,7 @@ def test_a_branch_that_was_made_when_somebody_was_killed_goes_with_its_claim(wor
     look(world)
     tree = Path(desk.run.worktree)
     LoopIssue.objects.filter(position=2).update(fork_point="f" * 40)
-    world.repos.switch(tree, "afk/8", "f" * 40, clean=True)
+    world.repos.switch(Path("/unused"), tree, "afk/8", "f" * 40, clean=True)
     world.repos.trees[tree].is_dirty = is_touched
     acts.ask_stop(world.lab, desk.run, by="anna")
     desk.finish(topic("build.done"))

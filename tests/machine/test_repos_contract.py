@@ -6,18 +6,20 @@ import os
 import shutil
 import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from runs.core.ports import SeamError
 from runs.pulls import patches
 from tests.fakes import FakeRepos
+from tests.own_repositories import OwnRepositories, cut
 from tests.real import a_checkout, git
 
 pytestmark = [pytest.mark.real, pytest.mark.quick("contract of the fake and the real git")]
 
 
-@pytest.fixture(params=["fake", pytest.param("real", id="git")])
+@pytest.fixture(params=["fake", pytest.param("real", id="git"), "own"])
 def repos(request, tmp_path):
     """(repos, repo): a reference repository whose origin has a commit on main."""
     repo = tmp_path / "repo.git"
@@ -29,6 +31,8 @@ def repos(request, tmp_path):
     a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
     real.repos.create(repo, str(tmp_path / "origin.git"))
     real.repos.fetch(repo)
+    if request.param == "own":
+        real.repos = OwnRepositories(real.repos._git)
     return real.repos, repo
 
 
@@ -146,7 +150,7 @@ def test_the_tree_of_a_worktree_is_what_a_commit_of_everything_would_have(real, 
     assert (git(tree, "status", "--porcelain"), _objects(repo)) == before
     git(tree, "add", "-A")
     git(tree, "commit", "-q", "-m", "feat: all of it")
-    assert real.repos.tree_of(repo, git(tree, "rev-parse", "HEAD")) == found
+    assert git(tree, "rev-parse", "HEAD^{tree}") == found
     assert real.repos.worktree_tree(tree) == found
     (tree / "build" / "big.o").write_text("ignored still")
     assert real.repos.worktree_tree(tree) == found
@@ -169,13 +173,13 @@ def test_no_trick_with_an_index_hides_a_file_from_the_tree_of_a_worktree(real, t
         assert not (tree / "hello.txt").exists()
         assert real.repos.worktree_tree(tree) == committed
     if how == "no index":
-        (repo / "worktrees" / "tree" / "index").unlink()
+        Path(git(tree, "rev-parse", "--path-format=absolute", "--git-path", "index")).unlink()
     (tree / "hello.txt").write_text("changed behind its back\n")
     assert real.repos.worktree_tree(tree) != committed
 
 
 def test_an_unfinished_merge_and_a_repository_inside_have_a_tree_too(real, tmp_path):
-    repo, tree, fork = _claimed(real, tmp_path)
+    _, tree, fork = _claimed(real, tmp_path)
     (tree / "hello.txt").write_text("mine\n")
     git(tree, "commit", "-q", "-a", "-m", "mine")
     git(tree, "checkout", "-q", "-b", "other", fork)
@@ -187,10 +191,10 @@ def test_an_unfinished_merge_and_a_repository_inside_have_a_tree_too(real, tmp_p
     git(tree, "merge", "--abort")
     a_checkout(tree / "inner", tmp_path / "inner.git")
     found = real.repos.worktree_tree(tree)
-    assert found != real.repos.tree_of(repo, "other")
+    assert found != git(tree, "rev-parse", "other^{tree}")
     git(tree, "add", "-A")
     git(tree, "commit", "-q", "-m", "a link")
-    assert real.repos.tree_of(repo, git(tree, "rev-parse", "HEAD")) == found
+    assert git(tree, "rev-parse", "HEAD^{tree}") == found
 
 
 def test_a_worktree_without_its_link_is_not_taken_for_the_repository_around_it(real, tmp_path):
@@ -198,7 +202,7 @@ def test_a_worktree_without_its_link_is_not_taken_for_the_repository_around_it(r
     a_checkout(tmp_path / "around", tmp_path / "around.git")
     moved = tmp_path / "around" / "tree"
     tree.rename(moved)
-    (moved / ".git").unlink()
+    cut(moved)
     with pytest.raises(SeamError):
         real.repos.worktree_tree(moved)
 
@@ -585,7 +589,7 @@ def test_a_roll_back_keeps_whatever_an_agent_left_in_the_last_moment(real, tmp_p
         git(tree, "add", "left.txt")
         (tree / "left.txt").unlink()
     if how in ("link removed", "repository of its own"):
-        (tree / ".git").unlink()
+        cut(tree)
     if how == "repository of its own":
         git(tree, "init", "-q", "-b", "afk/7")
     assert not real.repos.roll_back(repo, tree, "afk/7", fork)
@@ -596,7 +600,7 @@ def test_a_roll_back_keeps_whatever_an_agent_left_in_the_last_moment(real, tmp_p
 
 def test_a_roll_back_removes_what_was_checked_out_and_nothing_more(real, tmp_path):
     repo, tree, fork = _claimed(real, tmp_path)
-    (tree / ".git").unlink()
+    cut(tree)
     (tree / "hello.txt").unlink()
     assert real.repos.roll_back(repo, tree, "afk/7", fork)
     assert not tree.exists()
@@ -655,7 +659,7 @@ def test_a_worktree_is_switched_to_a_new_branch_and_cleaned(real, tmp_path, how)
         done = git(tree, "rev-parse", "HEAD")
         subprocess.run(["git", "-C", str(tree), "rebase", "-q", fresh], check=False)
         assert "rebase in progress" in git(tree, "status")
-    assert real.repos.switch(tree, "afk/8", fresh, clean=True) is True
+    assert real.repos.switch(repo, tree, "afk/8", fresh, clean=True) is True
     assert git(tree, "status", "--porcelain") == ""
     assert "rebase in progress" not in git(tree, "status")
     assert git(tree, "rev-parse", "HEAD") == fresh
@@ -672,7 +676,7 @@ def test_without_cleaning_changes_are_carried_over(real, tmp_path, is_in_the_way
     begun = git(tree, "rev-parse", "HEAD")
     name = "new.txt" if is_in_the_way else "left.txt"
     (tree / name).write_text("left over")
-    assert real.repos.switch(tree, "afk/8", fresh, clean=False) is not is_in_the_way
+    assert real.repos.switch(repo, tree, "afk/8", fresh, clean=False) is not is_in_the_way
     assert (tree / name).read_text() == "left over"
     assert git(tree, "rev-parse", "HEAD") == (begun if is_in_the_way else fresh)
     assert real.repos.standing(repo, tree).branch == "afk/8"

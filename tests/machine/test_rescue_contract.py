@@ -9,6 +9,7 @@ import pytest
 from runs.core.kept_ports import RESCUES
 from runs.core.ports import SeamError, Taken
 from tests.fakes import FakeRepos
+from tests.own_repositories import OwnRepositories, cut
 from tests.real import a_checkout, git
 
 pytestmark = [pytest.mark.real, pytest.mark.quick("contract of the fake and the real git")]
@@ -16,7 +17,7 @@ pytestmark = [pytest.mark.real, pytest.mark.quick("contract of the fake and the 
 REF = f"{RESCUES}20261121T120000-ab12-afk-7"
 
 
-@pytest.fixture(params=["fake", pytest.param("real", id="git")])
+@pytest.fixture(params=["fake", "linked", "own"])
 def shelf(request, tmp_path):
     """(repos, repo, tree, tip): issue 7 claimed, its worktree clean."""
     repo, tree = tmp_path / "repo.git", tmp_path / "tree"
@@ -28,6 +29,8 @@ def shelf(request, tmp_path):
         real = request.getfixturevalue("real")
         a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
         repos = real.repos
+        if request.param == "own":
+            repos = OwnRepositories(repos._git)
         repos.create(repo, str(tmp_path / "origin.git"))
         repos.fetch(repo)
     tip = repos.upstream(repo, "main")
@@ -35,9 +38,14 @@ def shelf(request, tmp_path):
     return repos, repo, tree, tip
 
 
-@pytest.fixture
-def dirty(real, tmp_path):
-    """(repo, tree, tip): a worktree with something of every kind in it."""
+@pytest.fixture(params=["own", "linked"])
+def dirty(real, tmp_path, request):
+    """(repo, tree, tip): a worktree with something of every kind in it.
+
+    Of both kinds.
+    """
+    if request.param == "own":
+        real.repos = OwnRepositories(real.repos._git)
     repo, tree = tmp_path / "repo.git", tmp_path / "tree"
     a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
     real.repos.create(repo, str(tmp_path / "origin.git"))
@@ -60,7 +68,7 @@ def dirty(real, tmp_path):
     (tree / ".gitignore").write_text("build/\n")
     (tree / "build").mkdir()
     (tree / "build" / "big.o").write_text("ignored")
-    return repo, tree, git(repo, "rev-parse", "refs/heads/afk/7")
+    return repo, tree, real.repos.tip(repo, "refs/heads/afk/7")
 
 
 def test_managed_branches_are_listed_with_tip_and_worktree(shelf):
@@ -114,7 +122,7 @@ def _picture(tree):
             path.lstat().st_mode,
         )
         for path in sorted(tree.rglob("*"))
-        if not path.is_dir() and path.name != ".git" and "build" not in path.parts
+        if not path.is_dir() and not {".git", "build"} & set(path.parts)
     }
     return files, git(tree, "status", "--porcelain"), git(tree, "diff", "--cached", "--raw")
 
@@ -232,7 +240,11 @@ def test_a_submodule_is_kept_with_its_files_and_commits(real, dirty, tmp_path):
     git(tree / "lib", "commit", "-q", "--allow-empty", "-m", "feat: of its own")
     commit = git(tree / "lib", "rev-parse", "HEAD")
     before = real.repos.weight(repo, tree)
-    packed = next((repo / "worktrees").glob("*/modules/lib/objects"))
+    packed = next(
+        one
+        for where in ("worktrees/*/modules", "../tree/.git/modules")
+        for one in repo.glob(f"{where}/lib/objects")
+    )
     (packed / "heavy").write_bytes(bytes(1_000_000))
     assert real.repos.weight(repo, tree) >= before + 1_000_000
     _kept_for_good(real, repo, tree, tip)
@@ -397,7 +409,7 @@ def test_what_only_lists_of_the_whole_repository_ignore_is_kept_too(real, dirty,
 
 def test_a_worktree_whose_link_was_removed_is_kept_with_all_its_files(real, dirty):
     repo, tree, tip = dirty
-    (tree / ".git").unlink()
+    cut(tree)
     state = real.repos.snapshot(repo, tip, tree)
     assert (state.tip, state.head, state.is_dirty) == (tip, tip, True)
     real.repos.keep(repo, REF, state, {})
@@ -408,7 +420,7 @@ def test_a_worktree_whose_link_was_removed_is_kept_with_all_its_files(real, dirt
 
 def test_a_worktree_that_was_made_a_repository_of_its_own_is_kept_with_its_commits(real, dirty):
     repo, tree, tip = dirty
-    (tree / ".git").unlink()
+    cut(tree)
     git(tree, "init", "-q", "-b", "afk/7")
     git(tree, "add", "kept.txt")
     git(tree, "commit", "-q", "-m", "feat: of its own")
@@ -425,7 +437,7 @@ def test_a_worktree_that_was_made_a_repository_of_its_own_is_kept_with_its_commi
 
 def test_a_worktree_whose_repository_of_its_own_is_broken_keeps_its_files(real, dirty):
     repo, tree, tip = dirty
-    (tree / ".git").unlink()
+    cut(tree)
     (tree / ".git").mkdir()
     (tree / ".git" / "HEAD").write_text("nonsense")
     _kept_for_good(real, repo, tree, tip)

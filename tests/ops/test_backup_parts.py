@@ -17,6 +17,8 @@ from labsite.backup.form import Unfit
 from labsite.doctor import places as checked
 from labsite.doctor.lines import Status
 from runs.core.paths import Paths
+from runs.machine.git import Git
+from tests.own_repositories import OwnRepositories
 from tests.repositories import git
 
 pytestmark = pytest.mark.real
@@ -484,3 +486,30 @@ def test_every_path_of_a_state_folder_is_either_saved_or_made_again() -> None:
     saved = {"secret.key", "demo", "runs", "validations", "gates"}
     assert {name for name in names if not places.is_left_out(name)} == saved
     assert names - saved <= places.ELSEWHERE | places.MADE_AGAIN
+
+
+def test_a_run_s_own_repository_comes_back_and_borrows_its_objects_anew(
+    house: House, tmp_path: Path
+) -> None:
+    repos = OwnRepositories(Git(os.environ, Path(os.devnull), lambda: 60.0))
+    tree, main = house.paths.worktrees / "demo-5", git(house.repo, "rev-parse", "origin/main")
+    repos.add_worktree(house.repo, tree, "afk/5", main)
+    (tree / "new.txt").write_text("committed")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "feat: new")
+    (tree / "new.txt").write_text("stashed")
+    git(tree, "stash", "-q")
+    (tree / "staged.txt").write_text("staged")
+    git(tree, "add", "-A")
+    before = git(tree, "status", "--porcelain"), git(tree, "rev-parse", "HEAD", "refs/stash")
+    new = _round(house, tmp_path)
+    tree, repo = new.worktrees / "demo-5", new.repos / "demo.git"
+    assert (
+        git(tree, "status", "--porcelain"),
+        git(tree, "rev-parse", "HEAD", "refs/stash"),
+    ) == before
+    assert "+stashed" in git(tree, "stash", "show", "-p")
+    assert repos.standing(repo, tree).branch == "afk/5"
+    git(tree, "commit", "-q", "-m", "feat: staged")
+    assert repos.tip(repo, "refs/heads/afk/5") == git(tree, "rev-parse", "HEAD")
+    git(repo, "fsck", "--connectivity-only")

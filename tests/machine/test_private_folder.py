@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from runs.machine import scratch
+from runs.machine import files
 
 
 def test_a_folder_is_there_for_as_long_as_it_is_used(tmp_path: Path) -> None:
-    with scratch.private_folder(tmp_path, "work-") as folder:
+    with files.private_folder(tmp_path, "work-") as folder:
         (folder / "file").write_text("made")
     assert list(tmp_path.iterdir()) == []
 
@@ -25,7 +25,7 @@ def test_what_a_killed_process_left_goes_first_and_what_a_live_one_uses_stays(
         (tmp_path / name).mkdir()
     held = os.open(tmp_path / "work-live", os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
-    with scratch.private_folder(tmp_path, "work-"):
+    with files.private_folder(tmp_path, "work-"):
         assert not (tmp_path / "work-dead").exists()
     os.close(held)
     assert {path.name for path in tmp_path.iterdir()} == {"work-live", "other-dead"}
@@ -33,7 +33,7 @@ def test_what_a_killed_process_left_goes_first_and_what_a_live_one_uses_stays(
 
 def test_many_at_once_never_take_each_others_folder_for_a_dead_ones(tmp_path: Path) -> None:
     def use(number: int) -> bool:
-        with scratch.private_folder(tmp_path, "work-") as folder:
+        with files.private_folder(tmp_path, "work-") as folder:
             (folder / "file").write_text(str(number))
             return (folder / "file").read_text() == str(number)
 
@@ -43,5 +43,5 @@ def test_many_at_once_never_take_each_others_folder_for_a_dead_ones(tmp_path: Pa
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="missing"), scratch.private_folder(tmp_path / "missing", "a"):
+    with pytest.raises(OSError, match="missing"), files.private_folder(tmp_path / "missing", "a"):
         pass

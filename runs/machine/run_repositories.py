@@ -1,0 +1,315 @@
+"""A run's own repository: a `.git` folder in its worktree that borrows the objects of the shared one.
+
+Settings, hooks, refs, stashes and objects that an agent makes are its own. The shared repository
+holds the branch, which is the claim, and is brought up to date from here whenever it is asked for
+it. What is taken over is read with none of the agent's settings: its objects are listed and packed
+in an empty repository, and checked when they are taken in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from runs.core.ports import SeamError, Taken
+from runs.machine import files, worktree_links
+from runs.machine.git import QUICK, Git, failed
+from runs.machine.listing import SUBMODULE
+
+logger = logging.getLogger(__name__)
+
+TAGS = "refs/labsite/tags/"  # origin's; a tag under its own name is somebody's work
+LENT = "refs/labsite/lent/"  # what is checked out for a while, on no branch
+_LONG = 64
+_TRIES = 3
+_LISTED = ("for-each-ref", "--format=%(objectname) %(refname)")
+HEADS, ORIGIN = "refs/heads/", "refs/remotes/origin/"
+LASTING = (HEADS, "refs/remotes/", TAGS)  # unlike rescues, which are dropped one day
+_KNOWN = ("for-each-ref", "--format=^%(objectname)")
+_SETTINGS = """\
+[core]
+	repositoryformatversion = {version}
+	filemode = true
+	bare = false
+	logallrefupdates = true
+{extension}[gc]
+	auto = 0
+[push]
+	autoSetupRemote = true
+[remote "origin"]
+	url = "{url}"
+	fetch = +refs/heads/*:refs/remotes/origin/*
+"""
+_TRACKED = '[branch "{name}"]\n\tremote = origin\n\tmerge = "refs/heads/{name}"\n'
+_SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Commits that only a run's own repository has: the ends of their history, and their names."""
+
+    ends: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+class GitRunRepositories:
+    """Makes runs' own repositories, and brings what they hold into the shared one."""
+
+    _git: Git
+    # Off until the long suite has passed with it: new worktrees are linked to the shared repository.
+    # Those of both kinds are looked at, kept, restored and removed (decision 49).
+    makes_own = False
+
+    def _make_own(
+        self, repo: Path, path: Path, commit: str, branch: str = "", *, checks_out: bool = True
+    ) -> None:
+        """Make an own repository at a commit, on a branch or on none, in a new folder.
+
+        Raises Taken when the folder is there, and SeamError for all else; then half of it may be
+        there, which its note says.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.mkdir()
+        except FileExistsError as error:
+            raise Taken(f"the folder {path} is there already") from error
+        except OSError as error:
+            raise SeamError(f"{path} cannot be made: {error.strerror}") from error
+        try:
+            name = worktree_links.write_note(repo, path, is_made=False)
+            if branch:
+                pushed = self._commit_of(repo, f"{ORIGIN}{branch}") or ""
+                worktree_links.write_claim(repo, branch, path, pushed)
+            self._lay_git(repo, path / ".git", commit, branch)
+            (path / ".git" / worktree_links.MARK).write_text(f"{name}\n")
+            if checks_out:
+                done = self._git(path, "reset", "-q", "--hard", "--no-recurse-submodules")
+                if done.status != 0 and files.is_full(path):
+                    raise SeamError(f"the disk is full. {failed('reset', done)}")
+                if done.status != 0:
+                    raise failed("reset", done)
+            worktree_links.write_note(repo, path, is_made=True)
+        except OSError as error:
+            raise SeamError(f"{path} cannot be written: {error.strerror}") from error
+
+    def _lay_git(self, repo: Path, own: Path, commit: str, branch: str) -> None:
+        """Write the few files of an empty repository, which takes no program."""
+        url = self._git(repo, "config", "--get", "remote.origin.url", timeout=QUICK).stdout
+        origin = self._git.ask(repo, *_LISTED, "refs/remotes/origin/", TAGS, timeout=QUICK)
+        is_long = len(commit) == _LONG
+        text = _SETTINGS.format(
+            version=int(is_long),
+            extension=_SHA256 if is_long else "",
+            url=_quoted(url.removesuffix("\n")),
+        )
+        if branch and f" refs/remotes/origin/{branch}\n" in origin:
+            text += _TRACKED.format(name=_quoted(branch))
+        for name in ("hooks", "info", "objects/info", "objects/pack", "refs/heads", "refs/tags"):
+            (own / name).mkdir(parents=True)
+        (own / "config").write_text(text)
+        (own / "objects/info/alternates").write_text(f"{(repo / 'objects').resolve()}\n")
+        (own / "packed-refs").write_text(
+            "# pack-refs with: \n" + origin.replace(f" {TAGS}", " refs/tags/")
+        )
+        (own / "HEAD").write_text(f"ref: refs/heads/{branch}\n" if branch else f"{commit}\n")
+        if branch:
+            ref = own / "refs/heads" / branch
+            ref.parent.mkdir(parents=True, exist_ok=True)
+            ref.write_text(f"{commit}\n")
+
+    def _erase(self, repo: Path, path: Path) -> None:
+        """Remove an own repository with its files and its notes. Raises SeamError."""
+        shutil.rmtree(path, ignore_errors=True)
+        if path.exists() or path.is_symlink():
+            raise SeamError(f"{path} could not be removed whole")
+        try:
+            worktree_links.forget(repo, path)
+        except OSError as error:
+            raise SeamError(f"{repo} cannot be written: {error.strerror}") from error
+
+    def _freshen(self, repo: Path, path: Path) -> None:
+        """Let an own repository name origin's branches and tags as the shared one has them."""
+        own = path / ".git"
+        if worktree_links.admin_of(repo, path) != own:
+            return
+        listed = self._git.ask(repo, *_LISTED, "refs/remotes/origin/", TAGS, timeout=QUICK)
+        wanted = (
+            line.replace(f" {TAGS}", " refs/tags/").split(" ") for line in listed.splitlines()
+        )
+        with tempfile.TemporaryDirectory(prefix="labsite-") as name:
+            given = Path(name) / "orders"
+            given.write_text(
+                "".join(
+                    f"update {ref} {commit}\n"
+                    for commit, ref in wanted
+                    if worktree_links.ref_in_files(own, ref) != commit
+                )
+            )
+            done = self._git(path, "update-ref", "--no-deref", "--stdin", given=given)
+        if done.status != 0:  # it only lacks news
+            logger.info("refs of origin are of before", extra={"error": done.stderr[:300]})
+
+    def _bring(self, repo: Path, ref: str) -> None:
+        """Have a branch of the shared repository stand where its run has it. Raises SeamError.
+
+        Two small files tell that nothing is to do. One that the run renamed or deleted stays.
+        """
+        branch = ref.removeprefix(HEADS).removeprefix(ORIGIN)
+        claim = worktree_links.claim_of(repo, branch) if branch != ref else None
+        if claim is None or worktree_links.admin_of(repo, path := claim[0]) is None:
+            return
+        self._bring_ref(repo, path, f"{HEADS}{branch}")
+        pushed = worktree_links.ref_in_files(path / ".git", f"{ORIGIN}{branch}")
+        if pushed and pushed not in (claim[1], worktree_links.UNSURE):
+            # The run has pushed or fetched it since. What is fetched here later counts again.
+            self._bring_ref(repo, path, f"{ORIGIN}{branch}")
+            worktree_links.write_claim(repo, branch, path, pushed)
+
+    def _bring_ref(self, repo: Path, path: Path, ref: str) -> None:
+        for _ in range(_TRIES):
+            there = self._commit_of(path / ".git", ref)
+            here = self._commit_of(repo, ref)
+            if there is None or there == here:
+                return
+            self._take(repo, path, [there])
+            moved = self._git(
+                repo, "update-ref", ref, there, here or "0" * len(there), timeout=QUICK
+            )
+            if moved.status == 0:
+                return
+        raise failed("update-ref", moved)
+
+    def _bring_all(self, repo: Path, prefixes: Sequence[str] = ("",)) -> None:
+        """The same for each branch of these prefixes; one that cannot be read stays as it was."""
+        for branch in worktree_links.held_branches(repo):
+            if branch.startswith(tuple(prefixes)):
+                try:
+                    self._bring(repo, f"refs/heads/{branch}")
+                except SeamError as error:
+                    logger.warning("a branch is not up to date", extra={"error": str(error)})
+
+    def _bring_of(self, repo: Path, path: Path) -> None:
+        """The same for each branch of one own repository. Raises SeamError."""
+        for branch, _ in worktree_links.claims_of(repo, path):
+            self._bring(repo, f"{HEADS}{branch}")
+
+    def take_in(self, repo: Path, path: Path) -> None:
+        """Have the shared repository hold all that an own one names and has staged.
+
+        Raises SeamError.
+        """
+        self._bring_of(repo, path)
+        named = worktree_links.named_in(path / ".git")
+        wanted = {*(named or {}).values(), *self._staged_in(path)}
+        if wanted:
+            self._take(repo, path, sorted(wanted))
+
+    def _staged_in(self, path: Path) -> set[str]:
+        """The contents that an index names; none where git cannot read it."""
+        listed = self._git(path, "ls-files", "-s", "-z", timeout=QUICK).stdout
+        entries = (line.partition("\t")[0].split(" ") for line in listed.split("\0") if line)
+        return {entry[1] for entry in entries if entry[0] != SUBMODULE}
+
+    def _commit_of(self, folder: Path, ref: str) -> str | None:
+        """The commit of a ref, by its files where they tell."""
+        found = worktree_links.ref_in_files(folder, ref)
+        if found is not worktree_links.UNSURE:
+            return found
+        env = {"GIT_DIR": str(folder), "GIT_COMMON_DIR": str(folder)}
+        done = self._git(folder, "rev-parse", "--verify", "-q", ref, env=env, timeout=QUICK)
+        return done.stdout.strip() or None
+
+    def _take(
+        self,
+        repo: Path,
+        path: Path,
+        commits: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Take in what an own repository has of these commits' history; contents may be among them.
+
+        It is complete, or SeamError is raised: what is not here has to be there. `env` says where
+        the objects go, else into the shared repository.
+        """
+        with self._neutral(repo, path, commits[0]) as (place, apart):
+            given, base = place / "given", place / "pack"
+            given.write_text("".join(f"{one}\n" for one in commits) + self._known(repo))
+            argv = ("pack-objects", "-q", "--revs", "--delta-base-offset", "--non-empty")
+            done = self._git(place, *argv, str(base), given=given, env=apart, timeout=timeout)
+            if done.status != 0:
+                raise _unreadable(path, "pack-objects", done.stderr)
+            if not (pack := base.with_name(f"pack-{done.stdout.strip()}.pack")).exists():
+                return
+            taken = self._git(
+                repo, "index-pack", "--stdin", given=pack, env=env or {}, timeout=timeout
+            )
+        if taken.status != 0:
+            raise failed("index-pack", taken)
+
+    def _lost(self, repo: Path, path: Path, refs: Sequence[str] = ()) -> Lost:
+        """What of an own repository no ref of the shared one leads to. Raises SeamError.
+
+        Commits that a branch, tag, stash or head names there count. `refs`: the refs that keep, else all.
+        """
+        names = worktree_links.named_in(path / ".git")
+        if names is None:
+            raise _unreadable(path, "refs", "")
+        if not names:
+            return Lost()
+        with self._neutral(repo, path, next(iter(names.values()))) as (place, apart):
+            given = place / "given"
+            wanted = "".join(f"{one}\n" for one in sorted(set(names.values())))
+            given.write_text(wanted + self._known(repo, refs))
+            argv = ("rev-list", "--parents", "--stdin")
+            done = self._git(place, *argv, given=given, env=apart, timeout=QUICK)
+        if done.status != 0:
+            raise _unreadable(path, "rev-list", done.stderr)
+        lines = [line.split(" ") for line in done.stdout.splitlines()]
+        found = {line[0] for line in lines}
+        ends = found - {one for line in lines for one in line[1:]}
+        own = {name: one for name, one in names.items() if one in found}
+        return Lost(tuple(sorted(ends)), own)
+
+    def _known(self, repo: Path, refs: Sequence[str] = ()) -> str:
+        return self._git.ask(repo, *_KNOWN, *refs, timeout=QUICK)
+
+    @contextlib.contextmanager
+    def _neutral(
+        self, repo: Path, path: Path, commit: str
+    ) -> Iterator[tuple[Path, Mapping[str, str]]]:
+        """An empty repository that reads the objects of an own one and of the shared one.
+
+        Its own are in the same folder, since git renames a pack from there, on one disk only.
+        """
+        with tempfile.TemporaryDirectory(prefix="labsite-") as name:
+            place = Path(name)
+            (place / "refs").mkdir()
+            (place / "objects").mkdir()
+            (place / "HEAD").write_text("ref: refs/heads/none\n")
+            if len(commit) == _LONG:
+                (place / "config").write_text(f"[core]\n\trepositoryFormatVersion = 1\n{_SHA256}")
+            yield (
+                place,
+                {
+                    "GIT_DIR": name,
+                    "GIT_OBJECT_DIRECTORY": str(place / "objects"),
+                    "GIT_ALTERNATE_OBJECT_DIRECTORIES": f"{path / '.git/objects'}:{repo / 'objects'}",
+                },
+            )
+
+
+def _quoted(text: str) -> str:
+    """A text between quotation marks of git's settings."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _unreadable(path: Path, command: str, said: str) -> SeamError:
+    told = f" (git {command}: {said.strip()[:300]})" if said.strip() else ""
+    return SeamError(f"the repository of {path} cannot be read whole{told}")
