@@ -155,15 +155,15 @@ def in_use(spans: Sequence[Span], begin: datetime, end: datetime) -> list[tuple[
 
 
 def stairs(
-    steps: Sequence[tuple[datetime, int]], top: float, begin: datetime, end: datetime
+    steps: Sequence[tuple[datetime, float | None]], top: float, begin: datetime, end: datetime
 ) -> str:
-    """The path of numbers that stay until the next one."""
+    """The path of numbers that stay until the next one. None: not known until the next one."""
     points: list[tuple[float, float] | None] = []
     for when, number in steps:
         x = across(when, begin, end)
         if points and points[-1] is not None:
             points.append((x, points[-1][1]))
-        points.append((x, up(number, top)))
+        points.append(None if number is None else (x, up(number, top)))
     if points and points[-1] is not None:
         points.append((WIDTH, points[-1][1]))
     return path(points)

@@ -11,6 +11,8 @@ from django.db.models import F, Func, IntegerField, QuerySet
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 
 from runs.core.states import LoopState
+from runs.loop_pages import burn_down
+from runs.loop_pages.burn_down import BurnDown
 from runs.loops import issue_of_loop, stored
 from runs.loops.rules import SOFT_LANDING, End, Limits
 from runs.models import Loop, LoopTurn, Run
@@ -153,6 +155,7 @@ class Card:
     text: str
     wishes: Sequence[str]
     meters: Sequence[Meter]
+    burn_down: BurnDown | None
     turns: Sequence[TurnRow]
     guidance: Sequence[Any]
     issues: Sequence[IssueRow]
@@ -163,7 +166,7 @@ class Card:
 
 
 def of(run: Run, now: datetime) -> Card | None:
-    """The loop of a run; None for a run without one. Three queries, up to two more for one that stays."""
+    """The loop of a run; None for a run without one. Four queries, up to two more for one that stays."""
     loop = Loop.objects.defer("roles", "objective", "notes", "pending").filter(run=run).first()
     if loop is None:
         return None
@@ -179,6 +182,7 @@ def of(run: Run, now: datetime) -> Card | None:
         text=text,
         wishes=list(_wishes(loop)),
         meters=meters(loop, run.age(now)),
+        burn_down=burn_down.build(loop),
         turns=turns,
         guidance=list(said[:LAST_GUIDANCE]),
         issues=[IssueRow(one) for one in issue_of_loop.newest(loop, LAST_ISSUES)],

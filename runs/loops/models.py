@@ -312,7 +312,8 @@ class LoopTurn(models.Model):
     """One call of an agent, and what it left. `facts` are all that its prompt was composed of.
 
     It runs while `ended_at` is empty. `was_refused`: its agent's account was turned away, so that it
-    counts as no turn.
+    counts as no turn. `used_…` are what was used of the limits when it had ended; None where nobody
+    counted it, as of a turn that was not run.
     """
 
     loop = models.ForeignKey(Loop, on_delete=models.CASCADE, related_name="turns")
@@ -346,6 +347,9 @@ class LoopTurn(models.Model):
     head = models.CharField(max_length=64, blank=True, default="")
     commits = models.PositiveIntegerField(default=0)
     told = models.JSONField(default=list, help_text="What the rules said after it, in sentences.")
+    used_turns = models.PositiveIntegerField(null=True, blank=True)
+    used_seconds = models.FloatField(null=True, blank=True)
+    used_cost = models.DecimalField(null=True, blank=True, max_digits=16, decimal_places=6)
 
     class Meta:
         ordering = ["-id"]

@@ -147,7 +147,7 @@ def _finish(lab: Lab, loop: Loop, turn: LoopTurn, result: Result) -> None:
     said = rules.next_step(terms, after, found.turn, outside)
     with transaction.atomic():
         given_up = (rules.given_up(terms, event) for event in announced)
-        _keep_turn(lab, loop, turn, found, (*given_up, *said.told))
+        _keep_turn(lab, turn, found, after, (*given_up, *said.told))
         checked_in = _check_in(lab, loop, turn, after)
         if terms.limits.cost is not None and counters.is_cost_whole and not after.is_cost_whole:
             announce.tell(lab, NoticeKind.RUN_WARNED, COST_UNKNOWN, run=loop.run)
@@ -223,7 +223,7 @@ def _refused(lab: Lab, loop: Loop, turn: LoopTurn, found: Finished) -> None:
     spent = replace(counters, cost=counters.cost + (found.report.cost_usd or 0))
     why = f"the agent's account turned it away: {found.note}"
     with transaction.atomic():
-        _keep_turn(lab, loop, turn, replace(found, is_refused=True), (why,))
+        _keep_turn(lab, turn, replace(found, is_refused=True), spent, (why,))
         if turn.profile is not None:
             holds.hold_start(lab, turn.profile, refused)
             turn.profile.refresh_from_db()
@@ -249,10 +249,15 @@ def _given_back(loop: Loop, turn: LoopTurn) -> dict[str, Any]:
 
 
 def _keep_turn(
-    lab: Lab, loop: Loop, turn: LoopTurn, found: Finished, told: tuple[str, ...]
+    lab: Lab, turn: LoopTurn, found: Finished, counters: Counters, told: tuple[str, ...]
 ) -> None:
-    """Write the turn's row and its use on the run, and tell both."""
-    columns = {**found.columns, "was_refused": found.is_refused, "told": list(told)}
+    """Write the turn's row, with what is used by now, and its use on the run; tell both."""
+    loop = turn.loop
+    columns = {
+        **{**found.columns, "was_refused": found.is_refused, "told": list(told)},
+        **{"used_turns": counters.turns, "used_cost": counters.cost},
+        "used_seconds": loop.run.age(lab.now()).total_seconds(),
+    }
     rows = LoopTurn.objects.filter(pk=turn.pk, ended_at=None)
     if not rows.update(**columns, ended_at=lab.now()):
         raise Raced

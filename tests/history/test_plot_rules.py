@@ -103,6 +103,11 @@ def test_slots_in_use_change_as_runs_begin_and_end() -> None:
     assert plot_rules.in_use([], BEGIN, END) == [(BEGIN, 0)]
 
 
+def test_stairs_are_broken_until_the_number_is_known_again() -> None:
+    steps = [(at(0), 1.0), (at(1), None), (at(2), 1.5)]
+    assert plot_rules.stairs(steps, 2, BEGIN, END) == "M0 50L100 50M200 25L1000 25"
+
+
 def test_weeks_begin_on_mondays_and_tell_nothing_of_none() -> None:
     monday = date(2026, 11, 23)
     ended = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -9,9 +10,10 @@ from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from runs.loop_settings import settings_acts
-from runs.loops import acts
+from runs.loops import acts, stored
 from runs.loops.results import Result
-from runs.models import LoopMemory, LoopTurn
+from runs.loops.rules import Counters
+from runs.models import Loop, LoopMemory, LoopTurn
 from tests import make
 from tests.fakes import START, World
 from tests.loops.desk import desk_of, project_of, topic
@@ -43,11 +45,12 @@ result = run.pk
 """
 NEXT_TURN = """
 turn.ended_at, turn.exit_code, turn.events = now, 0, [{"topic": "build.done", "payload": "", "to": ""}]
+turn.used_turns, turn.used_seconds, turn.used_cost = turn.number, 60 * turn.number, 0
 turn.save()
-turn = LoopTurn.objects.create(number=2, **given)
-Loop.objects.update(number=2)
+turn = LoopTurn.objects.create(number=turn.number + 1, **given)
+Loop.objects.update(number=turn.number)
 with transaction.atomic():
-    announce.tell(lab, NoticeKind.LOOP_TURN, "turn 2 begins (coordinator)", run=run)
+    announce.tell(lab, NoticeKind.LOOP_TURN, f"turn {turn.number} begins (coordinator)", run=run)
 """
 READ = """
 loop.guidance.update(given_in=turn, acknowledged_at=now)
@@ -75,6 +78,12 @@ def test_turns_come_in_and_guidance_goes_out_on_the_open_page(served: Served, ta
     expect(page.locator("#run-loop")).to_contain_text("Use port 8080")
     served.do(READ)
     expect(page.locator("#run-loop")).to_contain_text("acknowledged")
+    served.do(NEXT_TURN)
+    expect(page.get_by_role("img", name="Turns left after turn 2: 2 of 4")).to_be_visible()
+    page.get_by_text("Burn-down as a table").click()
+    served.do(NEXT_TURN)
+    expect(page.get_by_role("img", name="Turns left after turn 3: 1 of 4")).to_be_visible()
+    expect(page.get_by_role("region", name="Table of the burn-down")).to_be_visible()
     page.get_by_role("button", name="Stop after this turn").click()
     expect(page.locator("#run-loop")).to_contain_text("Stops after this turn, as")
     assert page.evaluate("window.isSamePage") is True
@@ -114,6 +123,35 @@ def test_the_pages_of_a_loop_run_are_accessible_and_fit(
     page.goto(f"/runs/{desk.run.pk}/")
     wrong += looks(page, "loop-ended")
     assert wrong == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_plots_of_a_loop_are_accessible_and_fit(
+    open_page: OpenPage, operator: User, world: World
+) -> None:
+    limits = {"max_turns": 40, "max_seconds": 14_400, "max_cost": Decimal(9)}
+    desk = desk_of(world, project_of(world, **limits))
+    desk.begin()
+    facts, used, cost = desk.turn.facts, 0, Decimal(0)
+    desk.loop.turns.all().delete()
+    for number in range(1, 35):
+        took, own = 60 + 97 * number % 600, Decimal(7 * number % 11) / 20
+        used, cost = used + took, cost + own * (number % 9 != 4)
+        LoopTurn.objects.create(
+            loop=desk.loop, generation=1, number=number, role="coordinator", facts=facts,
+            ordered_at=START + timedelta(seconds=used + 60 * number - took), exit_code=0,
+            ended_at=START + timedelta(seconds=used + 60 * number), seconds=took,
+            cost=None if number % 9 == 4 else own, used_turns=number, used_seconds=used, used_cost=cost,
+        )  # fmt: skip
+    counted = Counters(turns=34, cost=cost, is_cost_whole=False)
+    Loop.objects.update(number=34, state="between", counters=stored.of_counters(counted))
+    page = open_page(f"/runs/{desk.run.pk}/", operator)
+    page.get_by_text("Burn-down as a table").click()
+    expect(page.get_by_role("img", name="Turns left after turn 34: 6 of 40")).to_be_visible()
+    expect(
+        page.get_by_role("region", name="Table of the burn-down").get_by_role("row")
+    ).to_have_count(21)
+    assert looks(page, "loop-plots") == []
 
 
 @pytest.mark.django_db(transaction=True)

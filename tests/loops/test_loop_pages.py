@@ -16,7 +16,7 @@ from runs.core.states import NoticeKind
 from runs.loop_pages import run_card, turn_page
 from runs.loops import acts, stored
 from runs.loops.rules import Counters
-from runs.models import Loop, LoopGuidance, LoopMemory, LoopTurn, Notice
+from runs.models import AgentProfile, Loop, LoopGuidance, LoopMemory, LoopTurn, Notice
 from runs.web import fragments
 from tests import make
 from tests.fakes import START, World
@@ -47,18 +47,20 @@ def shown(anna: Client, desk: Desk, name: str = "run", *more: object) -> str:
     return said(answer)
 
 
-def many(desk: Desk, count: int) -> None:
+def many(desk: Desk, count: int, **columns: Any) -> None:
     """So many turns more, as they are stored."""
     last = desk.turn
+    values = {"cost": Decimal("0.25"), "used_seconds": 61.0, "used_cost": Decimal(1), **columns}
     LoopTurn.objects.filter(ended_at=None).update(ended_at=START)
     LoopTurn.objects.bulk_create(
         LoopTurn(
             loop=desk.loop, generation=1, number=number, role="coordinator", facts=last.facts,
             ordered_at=START, ended_at=START, seconds=61, exit_code=0, tokens_in=1000,
-            tokens_out=500, cost=Decimal("0.25"), events=[topic("build.done")], answer="x" * 2000,
+            tokens_out=500, events=[topic("build.done")], answer="x" * 2000, used_turns=number, **values,
         )
         for number in range(last.number + 1, last.number + 1 + count)
     )  # fmt: skip
+    Loop.objects.update(number=last.number + count)
 
 
 @pytest.mark.row("RALPH-26", "RALPH-83", "X-16", level="contract")
@@ -107,6 +109,64 @@ def test_limits_of_time_and_money_are_shown_as_they_are_used(anna: Client, world
         ("Cost", "$1.50 of $2.00, some turns unknown", False),
     ]
     assert 'value="1.5"' in anna.get(at(desk)).content.decode()
+
+
+@pytest.mark.row("X-16", level="contract")
+def test_what_is_left_of_each_limit_is_drawn_over_the_turns(anna: Client, world: World) -> None:
+    limits = {"max_turns": 4, "max_seconds": 600, "max_cost": Decimal(2)}
+    desk = desk_of(world, project_of(world, **limits))
+    AgentProfile.objects.update(output="claude_stream_json")
+    desk.begin()
+    world.clock.forward(seconds=60)
+    desk.finish(topic("a.b"), output=COSTS)
+    page = shown(anna, desk)
+    assert "Turns 1 of 4" in page
+    assert "Turns left" not in page, "one turn makes no line"
+    world.clock.forward(seconds=240)
+    desk.finish(topic("b.c"))
+    page = anna.get(at(desk))
+    for text in ("Turns left 2 of 4", "Time left 5 min of 10 min", "Money left $1.30 of $2.00"):
+        assert text in said(page)
+    assert "Some turns reported no cost" in said(page)
+    assert "M0 0L200 0L200 25L1000 25L1000 50" in page.content.decode()
+    assert "Money left after turn 2: $1.30 of $2.00" in page.content.decode()
+    burn_down = page.context["loop_card"].burn_down
+    assert [(one.number, cells) for one, cells in burn_down.rows] == [
+        (2, ("2", "5 min", "unknown")),
+        (1, ("3", "9 min", "$1.30")),
+    ]
+    acts.ask_restart(desk.lab, desk.run, by="anna")
+    desk.finish(topic("c.d"))
+    assert desk.loop.generation == 2
+    page = shown(anna, desk)
+    assert "Turns left" not in page, "its lines begin anew"
+
+
+COSTS = '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"total_cost_usd":0.7,"result":"ok"}\n'
+
+
+@pytest.mark.parametrize(
+    ("limits", "columns", "names"),
+    [
+        ({}, {}, ["Cost so far"]),
+        ({}, {"cost": None, "used_cost": 0}, []),
+        ({"max_turns": 500}, {"cost": None, "used_cost": 0}, ["Turns left"]),
+        ({"max_cost": 1}, {"used_cost": Decimal("1.2")}, ["Money left"]),
+    ],
+)
+def test_only_what_is_limited_or_told_is_drawn(
+    world: World, limits: dict[str, Any], columns: dict[str, Any], names: list[str]
+) -> None:
+    desk = desk_of(world, project_of(world, **{"max_turns": None, "max_seconds": None, **limits}))
+    desk.begin()
+    many(desk, 300, **columns)
+    card = run_card.of(desk.run, world.clock())
+    assert card is not None
+    plots = card.burn_down.plots if card.burn_down else []
+    assert [plot.name for plot in plots] == names
+    assert all(plot.line.path.count("L") < 2 * 200 + 2 for plot in plots)
+    if "max_cost" in limits:
+        assert plots[0].text == "$0.20 over"
 
 
 def _counted(**values: Any) -> dict[str, Any]:
@@ -281,13 +341,13 @@ def test_ten_thousand_turns_cost_no_more_queries(anna: Client, desk: Desk, name:
     assert count() == before
 
 
-def test_the_card_asks_three_queries(desk: Desk, world: World) -> None:
+def test_the_card_asks_four_queries(desk: Desk, world: World) -> None:
     desk.begin()
     acts.guide(desk.lab, desk.run, "Go on", by="anna")
     many(desk, 60)
     with CaptureQueriesContext(connection) as queries:
         assert run_card.of(desk.run, world.clock()) is not None
-    assert len(queries) == 3
+    assert len(queries) == 4
 
 
 def test_what_a_loop_tells_concerns_its_page(desk: Desk) -> None:

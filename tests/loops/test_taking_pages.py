@@ -62,7 +62,7 @@ def test_another_loop_asks_for_no_issues(world: World) -> None:
         card = run_card.of(run, world.clock())
     assert card is not None
     assert card.issues == []
-    assert len(queries) == 3
+    assert len(queries) == 4
 
 
 @pytest.mark.row("RALPH-37", "RALPH-67", level="contract")

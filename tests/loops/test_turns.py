@@ -380,6 +380,9 @@ def test_a_turn_that_its_account_turned_away_is_run_again_and_its_wait_is_no_tim
     assert "wire it" in again.content["prompt"]
     assert desk.finish(output=TURNED_AWAY, result=refused).content["code"] == 2
     assert desk.loop.end == "cost"
+    used = list(desk.loop.turns.order_by("id").values_list("used_turns", "used_cost"))
+    assert used == [(1, Decimal(0)), (1, Decimal("0.7")), (1, Decimal("1.4"))]
+    assert (desk.turn.used_seconds or 0) < 60, "hours passed, in which its account was held"
 
 
 def test_a_role_with_another_agent_gets_the_environment_of_that_alone(world, project):
