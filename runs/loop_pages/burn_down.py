@@ -61,7 +61,9 @@ def build(loop: Loop) -> BurnDown | None:
         return None
     shown = [turns[n] for n in burn_down_rules.spread(len(turns), burn_down_rules.MOST_ROWS)]
     shown.reverse()
-    plots = list(_plots(turns, shown, stored.terms(loop.terms["rules"]).limits))
+    is_whole = stored.counters(loop.counters).is_cost_whole
+    limits = stored.terms(loop.terms["rules"]).limits
+    plots = list(_plots(turns, shown, limits, is_whole=is_whole))
     if not plots:
         return None
     cells = zip(*(plot.cells for plot in plots), strict=True)
@@ -70,7 +72,7 @@ def build(loop: Loop) -> BurnDown | None:
         first=turns[0],
         last=turns[-1],
         rows=list(zip(shown, cells, strict=True)),
-        has_unknown=not stored.counters(loop.counters).is_cost_whole and _is_told(turns),
+        has_unknown=not is_whole and _is_told(turns),
     )
 
 
@@ -82,7 +84,9 @@ def _turn(number: int, began_at: datetime, ended_at: datetime, *rest: Any) -> Tu
     )
 
 
-def _plots(turns: Sequence[Turn], shown: Sequence[Turn], limits: Limits) -> Iterator[Plot]:
+def _plots(
+    turns: Sequence[Turn], shown: Sequence[Turn], limits: Limits, *, is_whole: bool
+) -> Iterator[Plot]:
     """Turns and time where they have a limit; money where any is told, without a limit what is used."""
     if limits.turns is not None:
         amounts: list[float | None] = [one.used_turns for one in shown]
@@ -92,9 +96,9 @@ def _plots(turns: Sequence[Turn], shown: Sequence[Turn], limits: Limits) -> Iter
         amounts = [one.used_seconds for one in shown]
         yield _plot("Time left", burn_down_rules.time_used(turns), most, _time, amounts)
     if _is_told(turns):
-        name, budget = "Cost so far", None
+        name, budget = "Cost so far" if is_whole else "Cost so far, at least", None
         if limits.cost is not None:
-            name, budget = "Money left", float(limits.cost)
+            name, budget = "Money left" if is_whole else "Money left, at most", float(limits.cost)
         amounts = [one.used_cost if one.is_cost_known else None for one in shown]
         yield _plot(name, burn_down_rules.money_used(turns), budget, _money, amounts)
 
