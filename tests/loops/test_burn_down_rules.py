@@ -70,7 +70,13 @@ def test_no_more_than_two_hundred_turns_are_drawn() -> None:
         # Broken where nobody told.
         ([(0, 0), (0, None), (1, 0), (2, 5)], 10, "M0 0L0 0M500 0L1000 0L1000 50L1000 50", 80, 5),
         # A clock that was set back; and all in one moment.
-        ([(0, 0), (2, 5), (1, 10)], 10, "M0 0L1000 0L1000 50L1000 50L1000 100L1000 100", 80, 10),
+        (
+            [(0, 0), (2, 5), (1, 8), (4, 10)],
+            10,
+            "M0 0L500 0L500 50L500 50L500 80L1000 80L1000 100L1000 100",
+            80,
+            10,
+        ),
         ([(0, 0), (0, 5)], 10, "M0 0L0 0L0 50L1000 50", 80, 5),
     ],
 )

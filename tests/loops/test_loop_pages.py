@@ -141,6 +141,14 @@ def test_what_is_left_of_each_limit_is_drawn_over_the_turns(anna: Client, world:
     assert desk.loop.generation == 2
     page = shown(anna, desk)
     assert "Turns left" not in page, "its lines begin anew"
+    desk.step(0, 2)
+    world.clock.forward(seconds=60)
+    desk.finish(topic("a.b"), output=COSTS)
+    assert "Turns left" not in shown(anna, desk)
+    desk.finish(topic("b.c"), output=COSTS)
+    page = shown(anna, desk)
+    for text in ("Turns left 2 of 4", "Time left 4 min of 10 min", "Money left $0.60 of $2.00"):
+        assert text in page
 
 
 COSTS = '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"total_cost_usd":0.7,"result":"ok"}\n'
