@@ -206,9 +206,13 @@ class StartGiven(Given):
 
 
 class FollowUp(Given):
-    """What the agent is told to go on with, at most 4,000 characters."""
+    """What the agent is told to go on with, at most 4,000 characters.
+
+    With `as_loop` each turn begins anew in the worktree, where its session cannot be gone on with.
+    """
 
     text: LongText
+    as_loop: bool = False
 
 
 class Changes(Given):

@@ -16,9 +16,10 @@ from runs.core.states import AnswerCode
 from runs.dispatch import facts as dispatch_facts
 from runs.dispatch import reserve, start_requests
 from runs.dispatch.rules import Refusal, decide_start
-from runs.followups import facts, review, rules
+from runs.followups import facts, loop_rules, review, rules
 from runs.followups.rules import Ended
 from runs.kept import discard
+from runs.loops import options
 from runs.models import Discarding, Run, Settings, StartRequest
 
 
@@ -27,23 +28,41 @@ class FollowUpRefused(ActRefused):
 
 
 def resume(
-    lab: Lab, run: Run, text: str, *, by: str, loop_options: Mapping[str, Any] | None = None
+    lab: Lab,
+    run: Run,
+    text: str,
+    *,
+    by: str,
+    as_loop: bool = False,
+    loop_options: Mapping[str, Any] | None = None,
 ) -> StartRequest:
     """Ask for a run that goes on where this one ended, with a text for its agent.
 
     The launch pass of the worker answers. Asked again with the same words while that is not over,
-    it is the same request. `loop_options` as for a start. Raises FollowUpRefused.
+    it is the same request. `as_loop`: by turns that each begin anew, in place of its own session.
+    `loop_options` as for a start. Raises FollowUpRefused.
     """
     said = _said(text)
     if not said:
         raise FollowUpRefused(rules.NO_TEXT, code="invalid", field="text")
+    wanted = {**(options.AS_LOOP if as_loop or _was_taken_up(run) else {}), **(loop_options or {})}
     before = _same(run, by, wants_changes=False, follow_up=said)
-    if before is not None:
+    if before is not None and options.is_loop(before.loop_options) == options.is_loop(wanted):
         return before
     why = rules.why_not(facts.stored(lab, run), wants_changes=False)
     if why:
         raise FollowUpRefused(why, code="cannot_go_on")
-    return _ask(lab, run, said, by, wants_changes=False, loop_options=dict(loop_options or {}))
+    if as_loop and (why := loop_rules.why_not(facts.take_up(run))):
+        raise FollowUpRefused(why, code="invalid", field="as_loop")
+    return _ask(lab, run, said, by, wants_changes=False, loop_options=wanted)
+
+
+def _was_taken_up(run: Run) -> bool:
+    """Whether a run is a loop because it was asked for as one; whoever goes on with it is one too."""
+    if not run.is_loop:
+        return False
+    asked = StartRequest.objects.filter(run=run).values_list("loop_options", flat=True)
+    return any(options.is_loop(one) for one in asked)
 
 
 def request_changes(

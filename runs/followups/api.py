@@ -32,9 +32,12 @@ def run_resume(request: HttpRequest, run_id: RunId, given: asked.FollowUp) -> St
     """Go on with a run that ended without a delivery, in a new run, as the button does.
 
     Same branch, same worktree, and the agent's own session where it can go on in one; otherwise it
-    gets its task again together with the text. Waits and answers as starting a run does.
+    gets its task again together with the text, or is taken up as a loop of fresh turns (`as_loop`).
+    Waits and answers as starting a run does.
     """
-    return started(acts.resume(lab(), views.run_of(run_id), given.text, by=username(request)))
+    found = views.run_of(run_id)
+    asked_for = acts.resume(lab(), found, given.text, by=username(request), as_loop=given.as_loop)
+    return started(asked_for)
 
 
 @router.post(

@@ -7,10 +7,14 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from django.db.models import Q
+
 from runs.agents import orders
 from runs.core.ports import Lab, SeamError
+from runs.core.states import AgentMode, Outcome
+from runs.followups.loop_rules import TakeUp
 from runs.followups.rules import Ended, Place
-from runs.models import AgentProfile, Discarding, Run, Settings
+from runs.models import AgentProfile, Discarding, LoopTerms, Run, Settings
 from trackers.account import awaited
 from trackers.base import Ability, PullState, Tracker, Unreachable, best_pull
 
@@ -106,6 +110,47 @@ def agent(run: Run) -> AgentProfile | None:
 def has_session(run: Run) -> bool:
     """Whether its agent can be started in the session that it had."""
     return orders.goes_on(run, run.agent_session)
+
+
+def take_up(run: Run) -> TakeUp:
+    """What decides whether it is taken up as a loop of fresh turns."""
+    terms = _loop_terms(run)
+    found = _turner(run, terms)
+    can_resume = has_session(run)
+    return TakeUp(
+        is_loop=run.is_loop,
+        is_gated=run.project.has_gates,
+        works_in_loops=terms is not None and terms.is_on,
+        can_resume=can_resume,
+        has_failed=can_resume and _has_failed(run),
+        agent=found.name if found is not None else "",
+    )
+
+
+def turner(run: Run) -> AgentProfile | None:
+    """Whose turns take a run up: the agent of its project's loops, else the one that would go on.
+
+    None where neither ends by itself.
+    """
+    return _turner(run, _loop_terms(run))
+
+
+def _loop_terms(run: Run) -> LoopTerms | None:
+    """The loop settings of its project, be they on or off."""
+    terms = LoopTerms.objects.filter(project=run.project_id)
+    return terms.select_related("profile", "project__agent").first()
+
+
+def _turner(run: Run, terms: LoopTerms | None) -> AgentProfile | None:
+    found = terms.turner(Settings.current().agent) if terms is not None else None
+    own = found or agent(run)
+    return own if own is not None and own.mode == AgentMode.ONE_SHOT else None
+
+
+def _has_failed(run: Run) -> bool:
+    """Whether its agent's session could not be gone on with, by itself or in a run that went on."""
+    tried = Run.objects.filter(Q(pk=run.pk) | Q(continues=run))
+    return tried.filter(outcome=Outcome.FAILED, resume_failures__gt=0).exists()
 
 
 def _place(lab: Lab, run: Run) -> Place | None:

@@ -9,10 +9,20 @@ from pathlib import Path
 
 from runs.core.ports import Lab, SeamError
 from runs.core.states import TrackerKind
-from runs.followups import facts, review, rules
+from runs.followups import facts, loop_rules, review, rules
+from runs.followups.loop_rules import TakeUp
 from runs.followups.rules import Place
 from runs.models import Project, Run
 from runs.web import addresses
+
+
+@dataclass(frozen=True, slots=True)
+class LoopChoice:
+    """Going on as a loop of fresh turns: what happens then, or why it cannot be chosen."""
+
+    how: str
+    why_not: str = ""
+    is_chosen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +36,7 @@ class Box:
     text: str = ""
     errors: Mapping[str, str] = field(default_factory=dict)
     pull: int | None = None
+    loop: LoopChoice | None = None
 
     @property
     def url(self) -> str:
@@ -33,15 +44,40 @@ class Box:
 
 
 def resume_box(
-    lab: Lab, run: Run, text: str = rules.GO_ON, errors: Mapping[str, str] | None = None
+    lab: Lab,
+    run: Run,
+    text: str = rules.GO_ON,
+    errors: Mapping[str, str] | None = None,
+    *,
+    as_loop: bool = False,
 ) -> Box | None:
-    """The form of Resume; None where it is not offered."""
+    """The form of Resume; None where it is not offered. `as_loop`: a loop of fresh turns was chosen."""
     if run.settled_at is None or not rules.may_resume(_light(run)):
         return None
     found = facts.stored(lab, run)
     if rules.why_not(found, wants_changes=False):
         return None
-    return Box("resume", "Resume", run, f"{how(run, found.place)}.", text, errors or {})
+    taken_up = facts.take_up(run)
+    words = f"{how(run, found.place)}."
+    if taken_up.works_in_loops and not loop_rules.why_not(taken_up):
+        words = f"The project works in loops. {_turn_by_turn(taken_up)} {_where(run, found.place)}."
+    loop = _loop_choice(run, found.place, taken_up, as_loop=as_loop)
+    return Box("resume", "Resume", run, words, text, errors or {}, loop=loop)
+
+
+def _loop_choice(
+    run: Run, place: Place | None, found: TakeUp, *, as_loop: bool
+) -> LoopChoice | None:
+    """The choice of a loop of fresh turns; None where it is not shown."""
+    if not loop_rules.is_shown(found):
+        return None
+    how = f"{_turn_by_turn(found)} {_where(run, place)}, until the work is done or a limit is reached."
+    why = loop_rules.why_not(found)
+    return LoopChoice(how, why, is_chosen=as_loop and not why)
+
+
+def _turn_by_turn(found: TakeUp) -> str:
+    return f"{found.agent} begins each turn anew, with the issue and this text,"
 
 
 def changes_box(
@@ -77,9 +113,7 @@ def _said(lab: Lab, run: Run, pull: int) -> str:
 
 def how(run: Run, place: Place | None) -> str:
     """What happens when somebody goes on with a run, said before it is pressed."""
-    where = "in the same worktree"
-    if place is Place.BRANCH:
-        where = f"in its worktree, which is made again on {run.branch}"
+    where = _where(run, place)
     agent = facts.agent(run)
     name = agent.name if agent is not None else "The agent"
     if facts.has_session(run):
@@ -88,6 +122,12 @@ def how(run: Run, place: Place | None) -> str:
     if run.profile is None:
         return f"Its agent is not set up any more. {name} gets the task, {where}, with this text"
     return f"{name} {why}, so it gets its task again, {where}, with this text"
+
+
+def _where(run: Run, place: Place | None) -> str:
+    if place is Place.BRANCH:
+        return f"in its worktree, which is made again on {run.branch}"
+    return "in the same worktree"
 
 
 def of_pull(project: Project, head: str) -> Run | None:

@@ -15,9 +15,10 @@ from runs.dispatch import eligibility, provable, reserve, start_requests
 from runs.dispatch.eligibility import Queue
 from runs.dispatch.reserve import Before
 from runs.dispatch.rules import Refusal, Start, free_slot, refusal
-from runs.followups import facts, rules
+from runs.followups import facts, loop_rules, rules
 from runs.followups.rules import Ended
-from runs.models import Run, StartRequest
+from runs.loops import options
+from runs.models import AgentProfile, Run, StartRequest
 from runs.spending import gathering
 from trackers.base import TrackerError
 
@@ -65,7 +66,11 @@ def _look(
     tick: TickContext, asked: StartRequest, run: Run, silent: dict[int, str]
 ) -> Ended | Refusal:
     """What is known of the run now, or why nothing is started."""
-    for obstacle in eligibility.of_project(_queue(tick, run)):
+    is_taken_up = options.is_loop(asked.loop_options) and not run.is_loop
+    profile = facts.turner(run) if is_taken_up else facts.agent(run)
+    if is_taken_up and (why := loop_rules.why_not(facts.take_up(run))):
+        return Refusal(AnswerCode.CANNOT_GO_ON, why)
+    for obstacle in eligibility.of_project(_queue(tick, run, profile)):
         if not obstacle.only_auto:
             return refusal(obstacle)
     if run.project_id not in silent:
@@ -80,9 +85,9 @@ def _look(
     return Refusal(AnswerCode.CANNOT_GO_ON, why) if why else found
 
 
-def _queue(tick: TickContext, run: Run) -> Queue:
+def _queue(tick: TickContext, run: Run, profile: AgentProfile | None) -> Queue:
     """The project's side as for a start, with the agent that goes on."""
-    lab, project, profile = tick.lab, run.project, facts.agent(run)
+    lab, project = tick.lab, run.project
     return Queue(
         has_tracker=bool(project.tracker) and lab.tracker_for(project.tracker) is not None,
         ready=(),

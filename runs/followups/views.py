@@ -13,11 +13,11 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from runs import wiring
-from runs.core.ports import SeamError
+from runs.core.ports import Lab, SeamError
 from runs.core.refusal import ActRefused
 from runs.core.states import AnswerCode
 from runs.dispatch import start_answers, start_requests
-from runs.followups import acts, facts, pages, rules
+from runs.followups import acts, facts, loop_rules, pages, rules
 from runs.followups.acts import FollowUpRefused
 from runs.followups.pages import Box
 from runs.models import Run, StartRequest
@@ -40,7 +40,16 @@ MOST_KEPT = 10_000
 @act
 def resume(request: HttpRequest, run_id: int) -> HttpResponse:
     """Go on with an ended run, with a text for its agent; the form by itself where that is asked for."""
-    return _told(request, run_of(run_id), acts.resume, pages.resume_box)
+    as_loop = request.POST.get("as_loop", "")
+    box_of = partial(pages.resume_box, as_loop=bool(as_loop))
+    return _told(request, run_of(run_id), partial(_resume, as_loop=as_loop), box_of)
+
+
+def _resume(lab: Lab, run: Run, text: str, *, by: str, as_loop: str) -> StartRequest:
+    """As the act, with what the form sent. Raises FollowUpRefused."""
+    if as_loop not in ("", "yes"):
+        raise FollowUpRefused(loop_rules.NO_CHOICE, code="invalid", field="as_loop")
+    return acts.resume(lab, run, text, by=by, as_loop=bool(as_loop))
 
 
 @require_http_methods(["GET", "POST"])

@@ -11,13 +11,13 @@ from django.db.models import F, Q
 from runs.core.effects import RunEnd, RunStart
 from runs.core.ports import Lab
 from runs.core.states import (
-    AgentMode,
     CompletionPolicy,
     LoopState,
     NoticeKind,
     Outcome,
     RunKind,
 )
+from runs.followups import facts
 from runs.followups.rules import GO_ON
 from runs.loops import issue_of_loop, options, results, rules, stored
 from runs.loops.acts import MOST_TEXT
@@ -53,22 +53,27 @@ LEFT = "its run ended before it did"
 
 
 def started(lab: Lab, start: RunStart) -> None:
-    """Store the loop of a run of a project that works in loops, in the transaction of the run.
+    """Store the loop of a run of a project that works in loops, or that is taken up as one.
 
-    What its start request says of this loop alone is over the project's settings.
+    In the transaction of the run. What its start request says of this loop alone is over the
+    project's settings.
     """
-    chosen = terms_of(start.project_id)
-    if chosen is None:
+    asked = StartRequest.objects.filter(run=start.run_id).values_list("loop_options", flat=True)
+    typed = asked.first() or {}
+    chosen = stored_terms(start.project_id)
+    if not options.is_loop(typed) and (chosen is None or not chosen.is_on):
         return
-    run = Run.objects.select_related("continues").get(pk=start.run_id)
+    rows = Run.objects.select_related("continues__profile", "continues__project__agent")
+    run = rows.get(pk=start.run_id)
     if run.is_adopted:
         return
-    profile, why = profile_of(chosen), why_not(chosen)
+    chosen = chosen or LoopTerms(project=run.project)
+    before = run.continues if options.is_loop(typed) else None
+    profile = facts.turner(before) if before is not None else profile_of(chosen)
+    why = _why_not(chosen, profile)
     if profile is None or why:
         announce.tell(lab, NoticeKind.RUN_WARNED, f"works without a loop. {why}", run=run)
         return
-    asked = StartRequest.objects.filter(run=run).values_list("loop_options", flat=True)
-    typed = asked.first() or {}
     for name, value in options.values(typed).items():
         setattr(chosen, name, value)  # not stored
     own_roles = stored.roles(typed[options.ROLES]) if options.ROLES in typed else None
@@ -77,15 +82,25 @@ def started(lab: Lab, start: RunStart) -> None:
 
 def terms_of(project_id: int) -> LoopTerms | None:
     """The loop settings of a project whose runs are loops."""
-    terms = LoopTerms.objects.filter(project_id=project_id, is_on=True)
+    terms = stored_terms(project_id)
+    return terms if terms is not None and terms.is_on else None
+
+
+def stored_terms(project_id: int) -> LoopTerms | None:
+    """The loop settings of a project, be they on or off."""
+    terms = LoopTerms.objects.filter(project_id=project_id)
     return terms.select_related("project", "profile", "project__agent").first()
 
 
 def why_not(terms: LoopTerms) -> str:
     """Why runs of a project are no loops although it wants them to be; empty when they are."""
+    return _why_not(terms, profile_of(terms))
+
+
+def _why_not(terms: LoopTerms, profile: AgentProfile | None) -> str:
     if terms.project.policy == CompletionPolicy.GATES:
         return IS_GATED
-    return "" if profile_of(terms) is not None else NO_AGENT
+    return "" if profile is not None else NO_AGENT
 
 
 def make(
@@ -121,6 +136,7 @@ def make(
         agent=profile.name,
         agent_session="",
         own_budget_seconds=wall_seconds(terms),
+        **_model(run, profile),
     )
     loop = Loop.objects.create(run=run, **columns)
     if terms.is_persistent and not objective:
@@ -138,6 +154,16 @@ def make(
     return loop
 
 
+def _model(run: Run, profile: AgentProfile) -> dict[str, str]:
+    """The columns of model and effort where the run was stored with those of another agent."""
+    if profile.pk == run.profile_id:
+        return {}
+    settings = Settings.current()
+    is_general = profile.pk == settings.agent_id
+    names = ("model", "effort")
+    return {name: getattr(settings, name) if is_general else "" for name in names}
+
+
 def snapshot(terms: LoopTerms, *, has_roles: bool) -> dict[str, Any]:
     """The terms as a loop keeps them."""
     names: tuple[str, ...] = ("cooldown_seconds", "idle_seconds", "max_turn_seconds")
@@ -148,8 +174,7 @@ def snapshot(terms: LoopTerms, *, has_roles: bool) -> dict[str, Any]:
 
 def profile_of(terms: LoopTerms) -> AgentProfile | None:
     """The agent of its turns: one that ends by itself, or None."""
-    chosen = terms.profile or terms.project.agent or Settings.current().agent
-    return chosen if chosen is not None and chosen.mode == AgentMode.ONE_SHOT else None
+    return terms.turner(Settings.current().agent)
 
 
 def wall_seconds(terms: LoopTerms) -> int:

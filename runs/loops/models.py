@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from runs.agents.models import EFFORT_CHARACTERS, MODEL_CHARACTERS, AgentProfile
 from runs.core.paths import Paths
-from runs.core.states import LoopState
+from runs.core.states import AgentMode, LoopState
 from runs.lifecycle.models import Run
 from runs.loops import rules
 from runs.loops.roles import Role
@@ -112,6 +112,11 @@ class LoopTerms(models.Model):
 
     def __str__(self) -> str:
         return f"loop settings of {self.project_id}"
+
+    def turner(self, general: AgentProfile | None) -> AgentProfile | None:
+        """The agent of its turns: one that ends by itself, or None. `general` is that of all projects."""
+        chosen = self.profile or self.project.agent or general
+        return chosen if chosen is not None and chosen.mode == AgentMode.ONE_SHOT else None
 
     def terms(self, *, has_roles: bool) -> rules.Terms:
         """These terms as the rules read them."""

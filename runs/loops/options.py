@@ -12,6 +12,8 @@ from runs.loops import events
 NONE = "none"
 # What a start request keeps beside columns of the loop settings.
 OBJECTIVE, ROLES = "objective", "roles"
+# Of a run that is taken up as a loop, whatever its project does otherwise: on its own issue alone.
+AS_LOOP: Mapping[str, Any] = {"is_on": True, "is_persistent": False}
 MOST_TURNS = 1_000_000
 MOST_SECONDS = 366 * 86_400
 MOST_COOLDOWN = 86_400
@@ -42,6 +44,11 @@ def values(stored: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: value for name, value in stored.items() if name not in (OBJECTIVE, ROLES)}
     cost = found.get("max_cost")
     return {**found, "max_cost": Decimal(cost)} if cost is not None else found
+
+
+def is_loop(stored: Mapping[str, Any]) -> bool:
+    """Whether a start request asks for a loop, be its project's runs loops or not."""
+    return stored.get("is_on") is True
 
 
 def objective(stored: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ def facts(lab: Lab, loop: Loop, given: Turn, guidance: list[str]) -> PromptFacts
     """All that the prompt of the next turn is made of, but what is left of its limits."""
     memories, older = _memories(loop)
     left = results.uncommitted(lab, loop.run)
+    commits = _earlier_commits(lab, loop)
     return PromptFacts(
         objective=loop.objective,
         completion=stored.terms(loop.terms["rules"]).completion,
@@ -36,9 +37,17 @@ def facts(lab: Lab, loop: Loop, given: Turn, guidance: list[str]) -> PromptFacts
         stays=issue_of_loop.is_staying(loop),
         uncommitted=left[: results.MOST_FILES],
         more_uncommitted=len(left[results.MOST_FILES :]),
+        commits=commits[: results.MOST_TOLD_COMMITS],
+        more_commits=len(commits[results.MOST_TOLD_COMMITS :]),
         stands_on=results.stands_on(lab, loop.run),
         branch=loop.run.branch,
     )
+
+
+def _earlier_commits(lab: Lab, loop: Loop) -> list[str]:
+    """What the run that it goes on with has committed, until a turn was worked off."""
+    has_worked = stored.counters(loop.counters).turns > 0
+    return results.commits(lab, loop.run) if loop.run.continues_id and not has_worked else []
 
 
 def content(lab: Lab, turn: LoopTurn, profile: AgentProfile) -> dict[str, Any]:
@@ -90,7 +99,7 @@ def profile(loop: Loop, role: Role | None) -> AgentProfile | None:
             return own
     if loop.run.profile is not None:
         return loop.run.profile
-    terms = beginning.terms_of(loop.run.project_id)
+    terms = beginning.stored_terms(loop.run.project_id)
     return beginning.profile_of(terms) if terms is not None else None
 
 

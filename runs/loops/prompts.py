@@ -47,7 +47,8 @@ class PromptFacts:
 
     `scratchpad` are the notes as `notes_tail` has cut them. `tasks` is None where tasks are not in use.
     `uncommitted` are files with changes that are in no commit; of `more_uncommitted` only the number
-    is told. `stands_on` is where the worktree stands when it is not on `branch`, that of the run.
+    is told. `commits` are those of an earlier run on its branch, the newest first; of `more_commits`
+    only the number is told. `stands_on` is where the worktree stands when it is not on `branch`, that of the run.
     `stays`: the loop takes issue after issue.
     """
 
@@ -65,6 +66,8 @@ class PromptFacts:
     stays: bool = False
     uncommitted: Sequence[str] = ()
     more_uncommitted: int = 0
+    commits: Sequence[str] = ()
+    more_commits: int = 0
     stands_on: str = ""
     branch: str = ""
 
@@ -149,6 +152,7 @@ def _parts(facts: PromptFacts) -> Iterator[str]:
             f"## ANOTHER BRANCH\n\nThe worktree is on {facts.stands_on}. Only what is committed on "
             f"`{facts.branch}` counts: bring the work there first."
         )
+    yield _commits(facts)
     yield _uncommitted(facts.uncommitted, facts.more_uncommitted)
     if facts.tasks is not None:
         yield _tasks(facts.tasks)
@@ -216,6 +220,18 @@ def _memories(memories: Sequence[str], older: int) -> str:
     told = "\n".join(f"- {indented(memory.strip())}" for memory in reversed(kept))
     parts = [part for part in (told, left) if part]
     return "\n\n".join(["## MEMORIES", *parts]) if parts else ""
+
+
+def _commits(facts: PromptFacts) -> str:
+    """What is on the branch already; empty where nothing is."""
+    if not facts.commits:
+        return ""
+    lines = [f"- {commit}" for commit in facts.commits]
+    lines += [f"- {facts.more_commits} more: `git log`"] if facts.more_commits else []
+    told = (
+        f"An earlier run left these commits on `{facts.branch}`, the newest first. Build on them:"
+    )
+    return "\n".join(["## COMMITS OF AN EARLIER RUN", "", told, *lines])
 
 
 def _uncommitted(paths: Sequence[str], more: int) -> str:

@@ -30,7 +30,7 @@ NOTES, MOST_NOTES = "scratchpad.md", 1_000_000
 MOST_EVENT_BYTES = 4_000_000
 PIECE = 1_000_000
 ANSWER_BYTES, ANSWER_CHARACTERS = 64_000, 12_000
-MOST_COMMITS = 1000
+MOST_COMMITS, MOST_TOLD_COMMITS = 1000, 20
 MOST_FILES, MOST_PATH = 50, 200
 MOST_OBJECTIVE = 30_000
 CUT = "\n\n[The issue goes on; read it whole with `labctl issue view {}`.]"
@@ -160,6 +160,20 @@ def uncommitted(lab: Lab, run: Run) -> list[str]:
         logger.info("changes were not read", extra={"run_id": run.pk, "error": str(error)})
         return []
     return [writing.one_line(lab.mask(one.path), MOST_PATH) for one in found if one.is_open]
+
+
+def commits(lab: Lab, run: Run) -> list[str]:
+    """The commits of the run's branch, newest first; none where git does not say."""
+    tip = head(lab, run)
+    if not tip or not run.fork_point:
+        return []
+    try:
+        repo = run.project.repo(lab.paths)
+        found = lab.repos.commits(repo, run.fork_point, tip, MOST_COMMITS)
+    except SeamError as error:
+        logger.info("commits were not read", extra={"run_id": run.pk, "error": str(error)})
+        return []
+    return [f"{one.id[:7]} {writing.one_line(lab.mask(one.subject), MOST_PATH)}" for one in found]
 
 
 def stands_on(lab: Lab, run: Run) -> str:

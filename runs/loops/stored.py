@@ -96,6 +96,7 @@ def of_facts(facts: PromptFacts) -> Stored:
         "memories": list(facts.memories),
         "guidance": list(facts.guidance),
         "uncommitted": list(facts.uncommitted),
+        "commits": list(facts.commits),
         "events": of_events(facts.events),
         "tasks": None if facts.tasks is None else [asdict(task) for task in facts.tasks],
         "role": None if facts.role is None else of_roles([facts.role])[0],

@@ -127,6 +127,13 @@ and why, and leave alone what cannot.
 
 The worktree is on the branch `other`. Only what is committed on `afk/7` counts: bring the work there first.
 
+## COMMITS OF AN EARLIER RUN
+
+An earlier run left these commits on `afk/7`, the newest first. Build on them:
+- abc1234 feat: two
+- def5678 feat: one
+- 3 more: `git log`
+
 ## NOT COMMITTED
 
 These files of the worktree have changes that are in no commit. Look at them first:
@@ -167,6 +174,8 @@ def test_a_prompt_of_every_part_letter_by_letter():
         stays=True,
         uncommitted=("a.py", "b c.py"),
         more_uncommitted=7,
+        commits=("abc1234 feat: two", "def5678 feat: one"),
+        more_commits=3,
         stands_on="the branch `other`",
         branch="afk/7",
     )
@@ -177,12 +186,14 @@ def test_a_prompt_of_every_part_letter_by_letter():
         guidance=list(facts.guidance),
         tasks=list(facts.tasks or ()),
         uncommitted=list(facts.uncommitted),
+        commits=list(facts.commits),
     )
 
 
 def test_facts_of_a_turn_that_was_stored_before_files_were_told_of_are_read():
     old = stored.of_facts(FACTS)
-    for name in ("uncommitted", "more_uncommitted", "stands_on", "branch"):
+    files = ("uncommitted", "more_uncommitted", "stands_on", "branch")
+    for name in (*files, "commits", "more_commits"):
         del old[name]
     assert compose(stored.facts(old)) == compose(FACTS)
 
