@@ -227,6 +227,7 @@ def test_without_an_agent_for_it_the_choice_is_disabled_and_says_what_to_set(
     assert CHOICE in shown
     assert " disabled>" in shown.partition(CHOICE)[2][:300]
     assert loop_rules.NO_AGENT in shown
+    assert f'href="/projects/{project.pk}/loops/">Open Loops' in shown
     answer = press(anna, run)
     assert answer.status_code == 422
     assert not StartRequest.objects.filter(continues=run).exists()
