@@ -208,6 +208,26 @@ def test_a_session_that_was_tried_in_vain_is_none(world: World, run: Run) -> Non
     acts.resume(world.lab, run, TEXT, by="anna", as_loop=True)
 
 
+def test_one_that_failed_to_be_started_in_its_own_session_is_taken_up(
+    world: World, run: Run
+) -> None:
+    Run.objects.update(agent_session="a-session", outcome=Outcome.FAILED, resume_failures=3)
+    assert taken_up(world, run).is_loop
+
+
+def test_where_the_agent_of_its_turns_is_deleted_the_loop_settings_name_another(
+    world: World, run: Run, project: Project
+) -> None:
+    turner = make.an_agent("Turner", argv=["turner"], mode="one_shot")
+    LoopTerms.objects.create(project=project, profile=turner)
+    desk = Desk(world, taken_up(world, run))
+    turner.delete()
+    other = make.an_agent("Other", argv=["other"], mode="one_shot")
+    LoopTerms.objects.update(profile=other)
+    assert desk.begin().content["argv"] == ["other"]
+    assert desk.turn.agent == "Other"
+
+
 # The page and the API
 
 
