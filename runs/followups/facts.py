@@ -115,7 +115,7 @@ def has_session(run: Run) -> bool:
 def take_up(run: Run) -> TakeUp:
     """What decides whether it is taken up as a loop of fresh turns."""
     terms = _loop_terms(run)
-    found = _turner(run, terms)
+    found = _find_turn_agent(run, terms)
     can_resume = has_session(run)
     return TakeUp(
         is_loop=run.is_loop,
@@ -127,12 +127,12 @@ def take_up(run: Run) -> TakeUp:
     )
 
 
-def turner(run: Run) -> AgentProfile | None:
+def find_turn_agent(run: Run) -> AgentProfile | None:
     """Whose turns take a run up: the agent of its project's loops, else the one that would go on.
 
     None where neither ends by itself.
     """
-    return _turner(run, _loop_terms(run))
+    return _find_turn_agent(run, _loop_terms(run))
 
 
 def _loop_terms(run: Run) -> LoopTerms | None:
@@ -141,8 +141,8 @@ def _loop_terms(run: Run) -> LoopTerms | None:
     return terms.select_related("profile", "project__agent").first()
 
 
-def _turner(run: Run, terms: LoopTerms | None) -> AgentProfile | None:
-    found = terms.turner(Settings.current().agent) if terms is not None else None
+def _find_turn_agent(run: Run, terms: LoopTerms | None) -> AgentProfile | None:
+    found = terms.find_turn_agent(Settings.current().agent) if terms is not None else None
     own = found or agent(run)
     return own if own is not None and own.mode == AgentMode.ONE_SHOT else None
 

@@ -67,7 +67,7 @@ def _look(
 ) -> Ended | Refusal:
     """What is known of the run now, or why nothing is started."""
     is_taken_up = options.is_loop(asked.loop_options) and not run.is_loop
-    profile = facts.turner(run) if is_taken_up else facts.agent(run)
+    profile = facts.find_turn_agent(run) if is_taken_up else facts.agent(run)
     if is_taken_up and (why := loop_rules.why_not(facts.take_up(run))):
         return Refusal(AnswerCode.CANNOT_GO_ON, why)
     for obstacle in eligibility.of_project(_queue(tick, run, profile)):

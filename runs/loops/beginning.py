@@ -69,7 +69,7 @@ def started(lab: Lab, start: RunStart) -> None:
         return
     chosen = chosen or LoopTerms(project=run.project)
     before = run.continues if options.is_loop(typed) else None
-    profile = facts.turner(before) if before is not None else profile_of(chosen)
+    profile = facts.find_turn_agent(before) if before is not None else profile_of(chosen)
     why = _why_not(chosen, profile)
     if profile is None or why:
         announce.tell(lab, NoticeKind.RUN_WARNED, f"works without a loop. {why}", run=run)
@@ -174,7 +174,7 @@ def snapshot(terms: LoopTerms, *, has_roles: bool) -> dict[str, Any]:
 
 def profile_of(terms: LoopTerms) -> AgentProfile | None:
     """The agent of its turns: one that ends by itself, or None."""
-    return terms.turner(Settings.current().agent)
+    return terms.find_turn_agent(Settings.current().agent)
 
 
 def wall_seconds(terms: LoopTerms) -> int:

@@ -113,7 +113,7 @@ class LoopTerms(models.Model):
     def __str__(self) -> str:
         return f"loop settings of {self.project_id}"
 
-    def turner(self, general: AgentProfile | None) -> AgentProfile | None:
+    def find_turn_agent(self, general: AgentProfile | None) -> AgentProfile | None:
         """The agent of its turns: one that ends by itself, or None. `general` is that of all projects."""
         chosen = self.profile or self.project.agent or general
         return chosen if chosen is not None and chosen.mode == AgentMode.ONE_SHOT else None
