@@ -45,9 +45,10 @@ def resume(
     said = _said(text)
     if not said:
         raise FollowUpRefused(rules.NO_TEXT, code="invalid", field="text")
-    wanted = {**(options.AS_LOOP if as_loop or _was_taken_up(run) else {}), **(loop_options or {})}
+    is_loop = as_loop or facts.was_taken_up(run)
+    wanted = {**(options.AS_LOOP if is_loop else {}), **(loop_options or {})}
     before = _same(run, by, wants_changes=False, follow_up=said)
-    if before is not None and options.is_loop(before.loop_options) == options.is_loop(wanted):
+    if before is not None and options.is_loop(before.loop_options) == is_loop:
         return before
     why = rules.why_not(facts.stored(lab, run), wants_changes=False)
     if why:
@@ -55,14 +56,6 @@ def resume(
     if as_loop and (why := loop_rules.why_not(facts.take_up(run))):
         raise FollowUpRefused(why, code="invalid", field="as_loop")
     return _ask(lab, run, said, by, wants_changes=False, loop_options=wanted)
-
-
-def _was_taken_up(run: Run) -> bool:
-    """Whether a run is a loop because it was asked for as one; whoever goes on with it is one too."""
-    if not run.is_loop:
-        return False
-    asked = StartRequest.objects.filter(run=run).values_list("loop_options", flat=True)
-    return any(options.is_loop(one) for one in asked)
 
 
 def request_changes(

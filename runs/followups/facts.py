@@ -14,7 +14,8 @@ from runs.core.ports import Lab, SeamError
 from runs.core.states import AgentMode, Outcome
 from runs.followups.loop_rules import TakeUp
 from runs.followups.rules import Ended, Place
-from runs.models import AgentProfile, Discarding, LoopTerms, Run, Settings
+from runs.loops import options
+from runs.models import AgentProfile, Discarding, LoopTerms, Run, Settings, StartRequest
 from trackers.account import awaited
 from trackers.base import Ability, PullState, Tracker, Unreachable, best_pull
 
@@ -120,7 +121,7 @@ def take_up(run: Run) -> TakeUp:
     return TakeUp(
         is_loop=run.is_loop,
         is_gated=run.project.has_gates,
-        works_in_loops=terms is not None and terms.is_on,
+        is_loop_anyway=(terms is not None and terms.is_on) or was_taken_up(run),
         can_resume=can_resume,
         has_failed=can_resume and _has_failed(run),
         agent=found.name if found is not None else "",
@@ -130,9 +131,17 @@ def take_up(run: Run) -> TakeUp:
 def find_turn_agent(run: Run) -> AgentProfile | None:
     """Whose turns take a run up: the agent of its project's loops, else the one that would go on.
 
-    None where neither ends by itself.
+    None where neither ends by itself. A project that works in loops has said whose they are.
     """
     return _find_turn_agent(run, _loop_terms(run))
+
+
+def was_taken_up(run: Run) -> bool:
+    """Whether a run is a loop because it was asked for as one; who goes on with it is one too."""
+    if not run.is_loop:
+        return False
+    asked = StartRequest.objects.filter(run=run).values_list("loop_options", flat=True)
+    return any(options.is_loop(one) for one in asked)
 
 
 def _loop_terms(run: Run) -> LoopTerms | None:
@@ -143,6 +152,8 @@ def _loop_terms(run: Run) -> LoopTerms | None:
 
 def _find_turn_agent(run: Run, terms: LoopTerms | None) -> AgentProfile | None:
     found = terms.find_turn_agent(Settings.current().agent) if terms is not None else None
+    if terms is not None and terms.is_on:
+        return found
     own = found or agent(run)
     return own if own is not None and own.mode == AgentMode.ONE_SHOT else None
 

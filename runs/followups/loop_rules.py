@@ -20,14 +20,14 @@ NO_CHOICE = "Leave it out, or choose it with “yes”."
 class TakeUp:
     """What decides whether a run is taken up as a loop.
 
-    `works_in_loops`: its project makes every run a loop, so that one that goes on is one unasked.
+    `is_loop_anyway`: who goes on with it is a loop unasked, as its project wants or as it was one.
     `can_resume`: its agent's session is known, and its program can go on in one. `has_failed`: that
     was tried in vain. `agent` is the one whose turns they would be; empty: there is none.
     """
 
     is_loop: bool = False
     is_gated: bool = False
-    works_in_loops: bool = False
+    is_loop_anyway: bool = False
     can_resume: bool = False
     has_failed: bool = False
     agent: str = ""
@@ -35,14 +35,14 @@ class TakeUp:
 
 def is_shown(run: TakeUp) -> bool:
     """Whether the choice is shown, be it without an agent for it."""
-    return not run.works_in_loops and why_not(run) in ("", NO_AGENT)
+    return not run.is_loop_anyway and why_not(run) in ("", NO_AGENT)
 
 
 def why_not(run: TakeUp) -> str:
     """Why a run is not taken up as a loop, in a sentence; empty when it can be."""
     if run.is_gated:
         return IS_GATED
-    if run.works_in_loops:
+    if run.is_loop_anyway:
         return "" if run.agent else NO_AGENT
     if run.is_loop:
         return WAS_LOOP

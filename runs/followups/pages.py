@@ -59,8 +59,8 @@ def resume_box(
         return None
     taken_up = facts.take_up(run)
     words = f"{how(run, found.place)}."
-    if taken_up.works_in_loops and not loop_rules.why_not(taken_up):
-        words = f"The project works in loops. {_turn_by_turn(taken_up)} {_where(run, found.place)}."
+    if taken_up.is_loop_anyway and not loop_rules.why_not(taken_up):
+        words = f"It goes on as a loop. {_turn_by_turn(taken_up)} {_where(run, found.place)}."
     loop = _loop_choice(run, found.place, taken_up, as_loop=as_loop)
     return Box("resume", "Resume", run, words, text, errors or {}, loop=loop)
 

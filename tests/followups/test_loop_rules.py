@@ -24,15 +24,15 @@ from runs.followups.loop_rules import CAN_RESUME, IS_GATED, NO_AGENT, WAS_LOOP, 
         pytest.param(TakeUp(agent="A", is_loop=True), False, WAS_LOOP, id="a loop"),
         pytest.param(TakeUp(agent="A", is_gated=True), False, IS_GATED, id="gates"),
         pytest.param(
-            TakeUp(agent="A", works_in_loops=True, is_gated=True), False, IS_GATED, id="gated loops"
+            TakeUp(agent="A", is_loop_anyway=True, is_gated=True), False, IS_GATED, id="gated loops"
         ),
         pytest.param(
-            TakeUp(agent="A", works_in_loops=True, can_resume=True), False, "", id="one unasked"
+            TakeUp(agent="A", is_loop_anyway=True, can_resume=True), False, "", id="one unasked"
         ),
         pytest.param(
-            TakeUp(agent="A", works_in_loops=True, is_loop=True), False, "", id="a loop goes on"
+            TakeUp(agent="A", is_loop_anyway=True, is_loop=True), False, "", id="a loop goes on"
         ),
-        pytest.param(TakeUp(works_in_loops=True), False, NO_AGENT, id="loops without an agent"),
+        pytest.param(TakeUp(is_loop_anyway=True), False, NO_AGENT, id="loops without an agent"),
     ],
 )
 def test_when_it_is_offered_and_why_not(found: TakeUp, is_shown: bool, why_not: str) -> None:

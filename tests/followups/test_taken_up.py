@@ -179,13 +179,18 @@ def test_a_held_agent_of_the_turns_starts_nothing(world: World, run: Run, projec
     assert (asked.answer, Run.objects.count()) == ("agent_held", 1)
 
 
-def test_one_that_was_stopped_goes_on_as_the_loop_that_it_was(world: World, run: Run) -> None:
+def test_one_that_was_stopped_goes_on_as_the_loop_that_it_was(
+    world: World, run: Run, anna: Client
+) -> None:
     made = taken_up(world, run)
     desk = Desk(world, made)
     desk.begin()
     ask_stop(world.lab, made, by="anna")
     assert desk.finish(topic("build.done")).do == "end"
     look(world)
+    shown = text_of(anna.get(f"/runs/{made.pk}/"))
+    assert "It goes on as a loop. Claude begins each turn anew" in shown
+    assert CHOICE not in shown
     asked = acts.resume(world.lab, Run.objects.get(pk=made.pk), "Go on.", by="anna")
     assert acts.resume(world.lab, made, "Go on.", by="anna").pk == asked.pk
     for _ in range(2):
@@ -267,7 +272,7 @@ def test_where_all_runs_are_loops_nothing_has_to_be_chosen(
     LoopTerms.objects.create(project=project, is_on=True)
     shown = text_of(anna.get(f"/runs/{run.pk}/"))
     assert CHOICE not in shown
-    assert "The project works in loops. Claude begins each turn anew" in shown
+    assert "It goes on as a loop. Claude begins each turn anew" in shown
     assert taken_up(world, run).is_loop
 
 
