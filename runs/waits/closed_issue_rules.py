@@ -8,7 +8,8 @@ from enum import Enum
 
 from runs.core.states import ClosedIssue
 
-ASKED_EVERY = timedelta(minutes=2)
+ASKED_EVERY = timedelta(minutes=15)  # each time costs a forge two requests
+WITH_HOOK = timedelta(hours=1)  # a delivery may get lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +22,15 @@ class AskFacts:
 
 
 def is_due(facts: AskFacts, now: datetime) -> bool:
-    """Return whether to ask which issues of working runs are open; a local tracker in every look."""
-    if facts.is_local or facts.asked_at is None or now - facts.asked_at >= ASKED_EVERY:
+    """Return whether to ask which issues of working runs are open; a local tracker in every look.
+
+    A webhook tells of each change; without one a forge is asked seldom, for the sake of its quota.
+    """
+    if facts.is_local or facts.asked_at is None:
         return True
-    return facts.hooked_at is not None and facts.hooked_at > facts.asked_at
+    if facts.hooked_at is None:
+        return now - facts.asked_at >= ASKED_EVERY
+    return facts.hooked_at > facts.asked_at or now - facts.asked_at >= WITH_HOOK
 
 
 class Step(Enum):

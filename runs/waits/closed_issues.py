@@ -29,7 +29,7 @@ def look(tick: TickContext, runs: Sequence[Run]) -> list[Run]:
     """
     groups: dict[Root, list[Run]] = defaultdict(list)
     for run in runs:
-        if run.is_active and run.state == RunState.WORKING and not run.is_loop and run.issue_key:
+        if run.state == RunState.WORKING and not run.is_loop and not run.is_adopted:
             groups[run.project.tracker, run.project.tracker_root].append(run)
     due = {root: group for root, group in groups.items() if _is_due(tick, group[0].project)}
     if not due:

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.any_database]
     [
         ("idle", 2),
         ("a pull request waits for its review", 21),
-        ("one active run", 34),
+        ("one active run", 36),
         ("one active run, with a webhook", 4),
         ("300 ready issues that wait for a person", 28),
     ],

@@ -424,7 +424,9 @@ def test_a_session_that_ended_while_the_product_was_down_is_settled_once(real):
     project = real.project()
     with_pull, without = start(real, project, "7"), start(real, project, "8")
     real.memory.add_pull("demo", "afk/7")
-    real.tmux("kill-server")
+    real.tmux("new-session", "-d", "-s", "other")  # their server lives: each ended by itself
+    for run in (with_pull, without):
+        real.sessions.kill(run.session, run.marker(real.paths))
     for _ in range(2):
         look(real)
     assert (_again(with_pull).outcome, _again(without).outcome) == ("succeeded", "died")

@@ -11,6 +11,7 @@ from runs.core.states import ClosedIssue, NoticeKind, Outcome, RunState
 from runs.models import Notice, Project, Run
 from runs.waits.closed_issue_rules import (
     ASKED_EVERY,
+    WITH_HOOK,
     AskFacts,
     ClosedFacts,
     Step,
@@ -51,8 +52,18 @@ def test_what_a_closed_issue_means(is_open, closed_at, pulls_at, choice, step) -
     [
         pytest.param(AskFacts(True, START, None), True, id="local: in every look"),
         pytest.param(AskFacts(False, None, None), True, id="never asked"),
-        pytest.param(AskFacts(False, START - ASKED_EVERY, None), True, id="two minutes ago"),
+        pytest.param(AskFacts(False, START - ASKED_EVERY, None), True, id="long ago"),
         pytest.param(AskFacts(False, START - ASKED_EVERY + SECOND, None), False, id="not yet"),
+        pytest.param(
+            AskFacts(False, START - WITH_HOOK + SECOND, BEFORE - WITH_HOOK),
+            False,
+            id="a webhook tells",
+        ),
+        pytest.param(
+            AskFacts(False, START - WITH_HOOK, BEFORE - WITH_HOOK),
+            True,
+            id="told for an hour of nothing",
+        ),
         pytest.param(AskFacts(False, BEFORE, START), True, id="a webhook told of issues since"),
         pytest.param(AskFacts(False, BEFORE, BEFORE), False, id="told before it was asked"),
     ],
