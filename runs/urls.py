@@ -111,6 +111,7 @@ run_patterns: list[URLPattern | URLResolver] = [
     path("<int:run_id>/changes", follow_up_views.changes, name="changes"),
     path("<int:run_id>/answer", wait_views.answer, name="run-answer"),
     path("<int:run_id>/interrupt", wait_views.interrupt, name="run-interrupt"),
+    path("<int:run_id>/allow", wait_views.allow, name="run-allow"),
     path("<int:run_id>/conversation/", include(conversation_urls)),
     path("<int:run_id>/checks/", check_views.checks, name="run-checks"),
     path("<int:run_id>/checks/live", check_views.checks_live, name="run-checks-live"),

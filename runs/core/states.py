@@ -121,11 +121,16 @@ class ClosedIssue(StrEnum):
     """What becomes of a run whose issue somebody closes while its agent works. People are told."""
 
     GO_ON = "go_on"
+    ASK = "ask"
     STOP = "stop"
 
     @property
     def label(self) -> str:
-        return {"go_on": "its run goes on", "stop": "its run is stopped"}[self.value]
+        return {
+            "go_on": "its run goes on",
+            "ask": "its run goes on, and you are asked",
+            "stop": "its run is stopped",
+        }[self.value]
 
 
 class Gate(StrEnum):

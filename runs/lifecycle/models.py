@@ -272,6 +272,14 @@ class Run(AgentTold, QuickRows):
         editable=False,
         help_text="When its issue was first seen closed while its agent worked.",
     )
+    allowed_by = models.CharField(
+        max_length=150,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="Who said that it goes on though its issue was closed.",
+    )
     server = models.CharField(
         max_length=100,
         blank=True,

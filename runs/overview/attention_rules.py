@@ -63,6 +63,7 @@ class NeedKind(IntEnum):
     PULL = 19
     PARKED = 20
     ACCEPTANCE = 21
+    ISSUE_CLOSED = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,10 @@ def together(found: Sequence[Need]) -> list[tuple[Need, ...]]:
 
 
 def _of_wait(run: WaitNeeds) -> Need:
+    if run.is_closed:
+        kind, ident = NeedKind.ISSUE_CLOSED, f"need-issue-{run.id}"
+        what, facts = f"{run.what} {run.since}", _facts(run.what, run.at)
+        return Need(kind, ident, "warn", run.title, what, run.advice, (run.id,), facts=facts)
     said = f"{run.note.rstrip('.')}. " if run.note else ""
     budget = "rests" if run.is_at_gates else "goes on"
     what, why = f"{run.what} since {run.since}", f"{said}{run.advice} Its budget {budget}."
@@ -428,4 +433,4 @@ _OVER = frozenset({NeedKind.WATCH, NeedKind.RUN, NeedKind.GATE, NeedKind.LEVEL, 
 # All kinds about runs share a place, so that runs stay newest first.
 _OF_RUNS = (NeedKind.GATE, NeedKind.LEVEL, NeedKind.UNCLOSED, NeedKind.UNTIDY)
 _PLACES = {kind: kind for kind in NeedKind} | dict.fromkeys(_OF_RUNS, NeedKind.RUN)
-_PLACES[NeedKind.ACCEPTANCE] = NeedKind.WAITS
+_PLACES[NeedKind.ACCEPTANCE] = _PLACES[NeedKind.ISSUE_CLOSED] = NeedKind.WAITS

@@ -29,6 +29,7 @@ from runs.overview.need_facts import (
     WorkflowNeeds,
 )
 from runs.spending import pages as spending_pages
+from runs.waits import closed_issues
 from runs.waits import rules as wait_rules
 from runs.watch import summaries
 from runs.web import addresses
@@ -40,6 +41,7 @@ CLOSED_WITHIN = timedelta(minutes=5)
 _ACTIONS = {
     NeedKind.WAITS: ("runs:run", "Answer"),
     NeedKind.ACCEPTANCE: ("runs:run-checks", "Look"),
+    NeedKind.ISSUE_CLOSED: ("runs:run", "Decide"),
     NeedKind.LATE: ("runs:settings", "Open settings"),
     NeedKind.HOST: ("runs:host-give-up", "Give up its runs"),
     NeedKind.HELD: ("runs:agent-try-again", "Try again now"),
@@ -230,6 +232,7 @@ def _found(picture: Board) -> list[Need]:
             waits=[
                 *(_wait(run, now) for run in picture.active if run.is_waiting),
                 *(_ask(run, now) for run in picture.active if run.gate_turn == GateTurn.ASKING),
+                *(_closed(run, now) for run in picture.active if closed_issues.is_asked(run)),
             ],
             hosts=[
                 HostNeeds(
@@ -302,6 +305,14 @@ def _ask(run: Run, now: datetime) -> WaitNeeds:
     advice = "It changes the checks themselves. Accept it or send it back, on its page Checks."
     what = "passed its gates and waits for you"
     return WaitNeeds(run.pk, title, what, since, "", advice, run.checking_at, is_at_gates=True)
+
+
+def _closed(run: Run, now: datetime) -> WaitNeeds:
+    title, at = f"{run.project.name} #{run.issue_key}", run.issue_closed_at
+    what = "works though its issue was closed at"
+    advice = "It works on meanwhile. Let it go on, or stop it: worktree and branch are kept then."
+    since = hold_rules.clock(at or now, now)
+    return WaitNeeds(run.pk, title, what, since, "", advice, at, is_closed=True)
 
 
 def _run(run: Run, now: datetime, level: Level | None) -> RunNeeds:

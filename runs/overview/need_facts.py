@@ -55,6 +55,7 @@ class WaitNeeds:
     """A run that waits for a person: for what, since when, and what its agent said.
 
     `is_at_gates`: its gates passed, and a person says whether it is accepted; its budget rests.
+    `is_closed`: its issue was closed, and a person says whether it goes on; it works meanwhile.
     """
 
     id: int
@@ -65,6 +66,7 @@ class WaitNeeds:
     advice: str = ""
     at: datetime | None = None
     is_at_gates: bool = False
+    is_closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,8 +181,9 @@ class Project(Seen, QuickRows):
         choices=[(one.value, one.label) for one in ClosedIssue],
         default=ClosedIssue.GO_ON,
         db_default=ClosedIssue.GO_ON.value,
-        help_text="While an agent works on an issue that is closed elsewhere. You are told in both "
-        "cases; a run that is stopped keeps worktree and branch.",
+        help_text="While an agent works on an issue that is closed elsewhere. You are told in each "
+        "case. Asked means under Needs you, until you answer. A run that is stopped keeps worktree "
+        "and branch.",
     )
     issues_of_runs_asked_at = models.DateTimeField(null=True, blank=True, editable=False)
     sends_back_red_checks = models.BooleanField(

@@ -25,6 +25,7 @@ from runs.setup import card as setup_card
 from runs.spending import pages as spending_pages
 from runs.transcript import panel
 from runs.waits import acts as wait_acts
+from runs.waits import closed_issues
 from runs.waits import rules as wait_rules
 from runs.web import terminal
 
@@ -166,6 +167,7 @@ def _head(lab: Lab, page: RunPage, *, is_asked: bool) -> Context:
         "agent": panel.panel(run, now),
         "agent_pill": panel.pill(run, now),
         "wait": wait_words(run),
+        "closed_issue": closed_issues.is_asked(run),
         "may_interrupt": wait_acts.may_interrupt(lab, run),
         "has_obeyed": run.has_changed_since(run.turn_interrupted_at),
         "attach": _attach(lab, run),

@@ -13,7 +13,7 @@ from runs.api.asked import NO_NUL, WHOLE, Given, RunId
 from runs.api.router import Router
 from runs.lifecycle.api import run_of, shown
 from runs.loops import questions
-from runs.waits import acts
+from runs.waits import acts, closed_issues
 from runs.web.access import username
 from runs.web.refusals import INVALID, Denied
 from runs.wiring import lab
@@ -68,4 +68,16 @@ def run_interrupt(request: HttpRequest, run_id: RunId) -> api_schemas.Run:
     it reads no keys (`no_keys`), or nobody knows whether the key arrived (`unsure`).
     """
     acts.interrupt(lab(), run_of(run_id), by=username(request))
+    return shown(run_id)
+
+
+@router.post(
+    "/{int:run_id}/allow", response=replies.act(api_schemas.Run), summary="Let a run go on"
+)
+def run_allow(request: HttpRequest, run_id: RunId) -> api_schemas.Run:
+    """Let a run go on though its issue was closed while its agent works.
+
+    409 `not_asked`: the run has ended, or its issue is open again.
+    """
+    closed_issues.allow(lab(), run_of(run_id), by=username(request))
     return shown(run_id)

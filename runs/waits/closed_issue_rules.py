@@ -33,6 +33,11 @@ def is_due(facts: AskFacts, now: datetime) -> bool:
     return facts.hooked_at > facts.asked_at or now - facts.asked_at >= WITH_HOOK
 
 
+def is_asked(choice: ClosedIssue, closed_at: datetime | None, allowed_by: str) -> bool:
+    """Return whether a person has still to say if a working run goes on, whose issue is closed."""
+    return choice is ClosedIssue.ASK and closed_at is not None and not allowed_by
+
+
 class Step(Enum):
     """What is done about a working run."""
 

@@ -7,6 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from django.db import transaction
 
+from runs.core.ports import Lab
+from runs.core.refusal import ActRefused
 from runs.core.states import ClosedIssue, NoticeKind, Outcome, RunState
 from runs.core.tick_context import TickContext
 from runs.forges import cadence, fan_out
@@ -19,7 +21,42 @@ from runs.waits import closed_issue_rules as rules
 from runs.waits.closed_issue_rules import AskFacts, ClosedFacts, Step
 
 CLOSED = "issue {} was closed while its agent works. Press Stop if its work is not wanted any more"
+OPEN_AGAIN = "issue {} is open again"
 STOPPED = "its issue was closed while the agent worked; worktree and branch kept"
+ALLOWED = "goes on though issue {} was closed"
+NOT_ASKED = "Nobody is asked about it any more: {}. Nothing was changed."
+
+
+class NotAskedError(ActRefused):
+    """The run does not wait for a word about its closed issue."""
+
+    code = "not_asked"
+
+
+def is_asked(run: Run) -> bool:
+    """Return whether a person has still to say if this run goes on, whose issue is closed."""
+    return run.state == RunState.WORKING and rules.is_asked(
+        _choose(run), run.issue_closed_at, run.allowed_by
+    )
+
+
+def allow(lab: Lab, run: Run, *, by: str) -> None:
+    """Let a run go on though its issue was closed; allowed once, whoever else does at the same moment.
+
+    Raises NotAskedError when it has ended, or its issue is open again.
+    """
+    with transaction.atomic():
+        rows = Run.objects.working().filter(pk=run.pk, issue_closed_at__isnull=False, allowed_by="")
+        if rows.update(allowed_by=by):
+            text = ALLOWED.format(run.issue_key)
+            announce.tell(lab, NoticeKind.RUN_STEP, text, run=run, by=by)
+            return
+    run.refresh_from_db()
+    if run.state == RunState.WORKING and run.issue_closed_at is not None:
+        return  # somebody else has said so
+    is_open = run.state == RunState.WORKING
+    why = f"issue {run.issue_key} is open again" if is_open else "the run has ended"
+    raise NotAskedError(NOT_ASKED.format(why))
 
 
 def look(tick: TickContext, runs: Sequence[Run]) -> list[Run]:
@@ -92,9 +129,9 @@ def _tell(tick: TickContext, run: Run, *, is_closed: bool) -> None:
     before: Mapping[str, object] = {"issue_closed_at": None if is_closed else run.issue_closed_at}
     rows = Run.objects.working().filter(pk=run.pk, **before)
     with transaction.atomic():
-        if not rows.update(issue_closed_at=now if is_closed else None):
+        if not rows.update(issue_closed_at=now if is_closed else None, allowed_by=""):
             return
         kind = NoticeKind.RUN_ISSUE_CLOSED if is_closed else NoticeKind.RUN_STEP
-        text = CLOSED if is_closed else "issue {} is open again"
+        text = CLOSED if is_closed else OPEN_AGAIN
         announce.tell(tick.lab, kind, text.format(run.issue_key), run=run)
-    run.issue_closed_at = now if is_closed else None
+    run.issue_closed_at, run.allowed_by = now if is_closed else None, ""

@@ -1,4 +1,4 @@
-"""What a person does on a run's page with its agent: answer it, interrupt it."""
+"""What a person does on a run's page with its agent: answer it, interrupt it, let it go on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runs.core.refusal import ActRefused
 from runs.loops import questions
 from runs.loops.acts import LoopRefused
 from runs.models import Run
-from runs.waits import acts
+from runs.waits import acts, closed_issues
 from runs.web import answers, fragments, live
 from runs.web.access import act, username
 from runs.web.forms import AnswerForm
@@ -22,6 +22,7 @@ from runs.web.refusals import status_of
 
 ANSWERED = "Sent. The page says when the agent goes on."
 INTERRUPTED = "Escape was sent. The page says whether its screen changes after it."
+ALLOWED = "It goes on, though its issue was closed."
 UNREADABLE_ANSWER = "This answer could not be read. Nothing was sent."
 
 
@@ -70,6 +71,19 @@ def interrupt(request: HttpRequest, run_id: int) -> HttpResponse:
         back = reverse("runs:run", args=[run_id])
         return answers.failed(request, refused.text, status_of(refused), back)
     return _done(request, run_id, INTERRUPTED)
+
+
+@require_POST
+@act
+def allow(request: HttpRequest, run_id: int) -> HttpResponse:
+    """Let a run go on though its issue was closed while its agent works."""
+    found = get_object_or_404(Run.objects.select_related("project"), pk=run_id)
+    try:
+        closed_issues.allow(wiring.lab(), found, by=username(request))
+    except closed_issues.NotAskedError as refused:
+        back = reverse("runs:run", args=[run_id])
+        return answers.failed(request, refused.text, status_of(refused), back)
+    return _done(request, run_id, ALLOWED)
 
 
 def _done(request: HttpRequest, run_id: int, text: str) -> HttpResponse:

@@ -5,20 +5,25 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import Client
 
 from runs.core.states import ClosedIssue, NoticeKind, Outcome, RunState
+from runs.lifecycle.stop import stop
 from runs.models import Notice, Project, Run
+from runs.waits import closed_issues
 from runs.waits.closed_issue_rules import (
     ASKED_EVERY,
     WITH_HOOK,
     AskFacts,
     ClosedFacts,
     Step,
+    is_asked,
     is_due,
     next_step,
 )
 from tests import make
+from tests.api.program import Program, denied
 from tests.fakes import START, World
 from tests.web.people import text_of
 from tests.world.stories import look, start
@@ -40,6 +45,7 @@ BEFORE, AFTER = START - SECOND, START + SECOND
         pytest.param(False, START, START, ClosedIssue.STOP, Step.NOTHING, id="deliveries not asked for since"),
         pytest.param(False, START, BEFORE, ClosedIssue.STOP, Step.NOTHING, id="asked for before"),
         pytest.param(False, START, None, ClosedIssue.STOP, Step.NOTHING, id="never asked for"),
+        pytest.param(False, START, AFTER, ClosedIssue.ASK, Step.NOTHING, id="a person is asked"),
         pytest.param(True, START, AFTER, ClosedIssue.STOP, Step.TELL_OPEN, id="open again"),
     ],
 )  # fmt: skip
@@ -70,6 +76,20 @@ def test_what_a_closed_issue_means(is_open, closed_at, pulls_at, choice, step) -
 )
 def test_when_a_tracker_is_asked(facts: AskFacts, expected: bool) -> None:
     assert is_due(facts, START) is expected
+
+
+@pytest.mark.parametrize(
+    ("choice", "closed_at", "allowed_by", "expected"),
+    [
+        pytest.param(ClosedIssue.ASK, START, "", True, id="closed, and nobody has answered"),
+        pytest.param(ClosedIssue.ASK, START, "anna", False, id="somebody let it go on"),
+        pytest.param(ClosedIssue.ASK, None, "", False, id="open"),
+        pytest.param(ClosedIssue.GO_ON, START, "", False, id="nobody wants to be asked"),
+        pytest.param(ClosedIssue.STOP, START, "", False, id="it is stopped anyway"),
+    ],
+)
+def test_whether_a_person_is_asked(choice, closed_at, allowed_by, expected) -> None:  # type: ignore[no-untyped-def]
+    assert is_asked(choice, closed_at, allowed_by) is expected
 
 
 @pytest.fixture
@@ -171,3 +191,69 @@ def test_what_cannot_be_told_ends_nothing(world: World, project: Project, how: s
         look(world)
     run.refresh_from_db()
     assert (run.state, _told()) == (RunState.WORKING, [])
+
+
+def _asked(world: World) -> Run:
+    Project.objects.update(on_closed_issue=ClosedIssue.ASK)
+    run = start(world, Project.objects.get())
+    _close(world)
+    look(world)
+    run.refresh_from_db()
+    return run
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_project_may_have_people_asked(world: World, project: Project, anna: Client) -> None:
+    run = _asked(world)
+    assert run.state == RunState.WORKING
+    assert "works though its issue was closed at" in text_of(anna.get("/"))
+    assert "Let it go on</button>" in text_of(anna.get(f"/runs/{run.pk}/"))
+    for _ in range(2):  # twice is once
+        told = anna.post(f"/runs/{run.pk}/allow", follow=True)
+        assert "It goes on, though its issue was closed." in text_of(told)
+    look(world)
+    assert "though its issue was closed at" not in text_of(anna.get("/"))
+    assert "Let it go on</button>" not in text_of(anna.get(f"/runs/{run.pk}/"))
+    (said,) = Notice.objects.filter(run=run, text__startswith="goes on though")
+    assert (said.text, said.by) == ("goes on though issue 7 was closed", "anna")
+    run.refresh_from_db()
+    assert run.state == RunState.WORKING
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_issue_that_is_closed_once_more_is_asked_about_once_more(
+    world: World, project: Project
+) -> None:
+    run = _asked(world)
+    closed_issues.allow(world.lab, run, by="anna")
+    _close(world, is_open=True)
+    look(world)
+    _close(world)
+    look(world)
+    run.refresh_from_db()
+    assert closed_issues.is_asked(run)
+    assert len(_told()) == 2
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("how", ["open again", "ended"])
+def test_what_nobody_is_asked_about_any_more_is_said(
+    world: World, project: Project, operator: User, how: str
+) -> None:
+    run = _asked(world)
+    if how == "ended":
+        stop(world.lab, run, "anna")
+    else:
+        _close(world, is_open=True)
+        look(world)
+    answer = Program.of(operator).post(f"/runs/{run.pk}/allow")
+    why = "the run has ended" if how == "ended" else "issue 7 is open again"
+    assert why in denied(answer, 409, "not_asked")["text"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_program_answers_too(world: World, project: Project, operator: User) -> None:
+    run = _asked(world)
+    assert Program.of(operator).post(f"/runs/{run.pk}/allow").status_code == 200
+    run.refresh_from_db()
+    assert (run.allowed_by, closed_issues.is_asked(run)) == ("anna", False)

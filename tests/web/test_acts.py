@@ -98,6 +98,7 @@ ELSEWHERE = {
     "session-stop": "test_manual_pages.py",
     "run-answer": "test_answering.py",
     "run-interrupt": "test_interrupting.py",
+    "run-allow": "test_closed_issues.py",
     "resume": "test_resume_pages.py",
     "changes": "test_changes.py",
     "retry": "test_retrying.py",
