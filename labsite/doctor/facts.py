@@ -40,7 +40,10 @@ def told() -> dict[str, dict[str, Any]]:
         return facts
     facts["migrations"] = _answer(_migrations)
     is_behind = bool(facts["migrations"].get("value", {}).get("waiting"))
-    asked = (_tick, _open_files, _runs, _beside, _projects, _secrets, _agents, _beads, _forges)
+    asked = (
+        *(_tick, _open_files, _committer, _runs, _beside),
+        *(_projects, _secrets, _agents, _beads, _forges),
+    )
     answers = {question.__name__.strip("_"): _answer(question) for question in asked}
     return facts | {
         name: answer for name, answer in answers.items() if not (is_behind and "error" in answer)
@@ -111,6 +114,12 @@ def _open_files() -> int:
     from runs.models import Settings
 
     return Settings.objects.values_list("nofile_limit", flat=True).first() or 0
+
+
+def _committer() -> str:
+    from runs.models import Settings
+
+    return Settings.objects.values_list("committer", flat=True).first() or ""
 
 
 def _runs() -> dict[str, Any]:

@@ -65,8 +65,11 @@ def git() -> Iterator[Line]:
     yield rules.program("git", _version("git", "--version"), rules.OLDEST_GIT)
 
 
-def committer() -> Iterator[Line]:
-    if shutil.which("git") is not None:
+def committer(chosen: str) -> Iterator[Line]:
+    """Say who commits; `chosen` is what the settings say, empty where they say nothing."""
+    if chosen:
+        yield rules.committer(chosen)
+    elif shutil.which("git") is not None:
         argv = ["git", "-C", "/", "var", "GIT_COMMITTER_IDENT"]
         done = shell.run(argv, timeout=ASK_SECONDS, limit=1000)
         named = done.stdout.rpartition(">")[0] + ">" if done.status == 0 else None

@@ -105,7 +105,7 @@ def every_check(paths: Paths, facts: Facts) -> list[Check]:
         Check("python", machine.python),
         Check("packages", machine.packages),
         Check("git", machine.git),
-        Check("committer", machine.committer),
+        Check("committer", lambda: machine.committer(_or(facts, "committer", ""))),
         Check("tmux", machine.tmux),
         Check("tmux_server", lambda: places.tmux_server(paths)),
         Check("state_folder", lambda: machine.state_folder(paths)),

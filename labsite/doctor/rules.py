@@ -45,13 +45,13 @@ def program(name: str, said: str | None, oldest: tuple[int, int]) -> Line:
 
 
 def committer(found: str | None) -> Line:
-    """Return who commits in agents' worktrees; `found` is what git says, None when it knows nobody."""
+    """Return who commits in agents' worktrees; `found` is what the settings or git say, else None."""
     if found:
         return ok("committer", f"agents commit as {found}")
     return ok(
         "committer",
         f"agents commit as {COMMITTER} <{COMMITTER_ADDRESS}>, since git knows no name for this user; "
-        "git config --global user.name and user.email set one",
+        "the settings, a project's page Agents and git config --global user.name set another",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -46,7 +47,7 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         files["git-token"] = str(run.project.git_token)
     # The program of a loop gets the environment of each turn's agent with its order.
     own = {} if run.is_loop else {str(k): str(v) for k, v in profile.env.items()}
-    env = {**_session_env(lab, run, folder), **own}
+    env = {**_session_env(lab, run, folder, settings), **own}
     if env.get("BASH_ENV"):
         env["LAB_BASH_ENV"] = env["BASH_ENV"]
     env["BASH_ENV"] = str(lab.paths.bash_env)
@@ -170,7 +171,7 @@ def template_of(profile: AgentProfile) -> list[str]:
     return list(profile.argv)
 
 
-def _session_env(lab: Lab, run: Run, folder: Path) -> dict[str, str]:
+def _session_env(lab: Lab, run: Run, folder: Path, settings: Settings) -> dict[str, str]:
     """What labctl and git need inside the session; paths only, no secret."""
     return {
         "LAB_RUN_FOLDER": str(folder),
@@ -184,21 +185,24 @@ def _session_env(lab: Lab, run: Run, folder: Path) -> dict[str, str]:
         **naming.ports_env(run.slot),
         "GIT_TERMINAL_PROMPT": "0",
         **_git_env(lab, run),
-        **_committer_env(lab, run),
+        **_committer_env(lab, run, settings),
     }
 
 
-def _committer_env(lab: Lab, run: Run) -> dict[str, str]:
-    """Return a name for commits where git has none, as for a fresh user of a service.
+def _committer_env(lab: Lab, run: Run, settings: Settings) -> Mapping[str, str]:
+    """Return who commits: whom the project names, else the settings, else git, else labsite.
 
-    An agent's profile may set another, and the name of the user's own git is left to git.
+    An agent's profile may set another.
     """
+    chosen = run.project.committer or settings.committer
+    if chosen:
+        return naming.committer_env(*naming.parse_committer(chosen))
     try:
         is_known = lab.repos.committer(run.project.repo(lab.paths)) is not None
     except SeamError as error:
         logger.warning("who commits in run %s could not be told: %s", run.pk, error)
         is_known = True
-    return {} if is_known else dict(naming.COMMITTER_ENV)
+    return {} if is_known else naming.COMMITTER_ENV
 
 
 def _git_env(lab: Lab, run: Run) -> dict[str, str]:

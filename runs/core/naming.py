@@ -34,12 +34,7 @@ _FIX = re.compile(r"lab/fix-[0-9]+-[0-9]+-[0-9]{8}-[0-9]{4}", re.ASCII)
 # Who commits what labsite writes itself, and what agents write where git knows no name.
 FIRST_PORT, PORTS, PORT_BLOCKS = 20_000, 100, 120
 COMMITTER, COMMITTER_ADDRESS = "labsite", "labsite@localhost"
-COMMITTER_ENV = {
-    "GIT_AUTHOR_NAME": COMMITTER,
-    "GIT_AUTHOR_EMAIL": COMMITTER_ADDRESS,
-    "GIT_COMMITTER_NAME": COMMITTER,
-    "GIT_COMMITTER_EMAIL": COMMITTER_ADDRESS,
-}
+_COMMITTER = re.compile(r"([^<>\x00-\x1f\x7f]{1,100}?) <([^<>\s\x00-\x1f\x7f]{1,100})>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +45,29 @@ class RunName:
     slot: int | None
     key: str
     kind: RunKind
+
+
+def parse_committer(text: str) -> tuple[str, str]:
+    """Return name and address of “Name <address>”, as git writes who commits.
+
+    Raises ValueError for any other text, and for a name of which git would leave nothing.
+    """
+    found = _COMMITTER.fullmatch(text.strip())
+    if found is None or not any(one.isalnum() for one in found[1]):
+        raise ValueError(f"not a name with an address: {text!r}")
+    return found[1].strip(), found[2]
+
+
+def committer_env(name: str, address: str) -> dict[str, str]:
+    """Return the variables by which git takes this person for author and committer."""
+    return {
+        f"GIT_{who}_{what}": text
+        for who in ("AUTHOR", "COMMITTER")
+        for what, text in (("NAME", name), ("EMAIL", address))
+    }
+
+
+COMMITTER_ENV = committer_env(COMMITTER, COMMITTER_ADDRESS)
 
 
 def sanitise(text: str) -> str:

@@ -1,12 +1,38 @@
 from django.db import migrations, models
 
 import runs.core.states
+import runs.settings.committers
 
 
 class Migration(migrations.Migration):
     dependencies = [("runs", "0090_loop_burn_down")]
 
     operations = [
+        *(
+            migrations.AddField(
+                model_name=name,
+                name="committer",
+                field=models.CharField(
+                    blank=True,
+                    db_default="",
+                    default="",
+                    help_text=told,
+                    max_length=205,
+                    validators=[runs.settings.committers.check_committer],
+                    verbose_name="who commits",
+                ),
+            )
+            for name, told in (
+                (
+                    "settings",
+                    "Author and committer of what agents commit, such as Anna Berg <anna@example.org>. Empty: as git is set up for the user that runs labsite, and labsite where it knows nobody.",
+                ),
+                (
+                    "project",
+                    "Author and committer of what the agents of this project commit, such as Anna Berg <anna@example.org>.",
+                ),
+            )
+        ),
         migrations.AddField(
             model_name="run",
             name="allowed_by",

@@ -23,7 +23,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("priority_labels", "weight", "host_label"),
     ),
     "setup": ("setup", "setup_minutes"),
-    "agents": ("agent",),
+    "agents": ("agent", "committer"),
     "limits": (
         *("run_budget_minutes", "waits_stop_budget", "run_tokens_limit", "run_cost_limit"),
         *("day_tokens_limit", "day_cost_limit"),

@@ -129,6 +129,7 @@ GENERAL = {
     "run_cost_limit": "run_cost_limit",
     "agent": "agent",
     "poll_seconds": "launch_seconds",
+    "committer": "committer",
 }
 
 

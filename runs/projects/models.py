@@ -21,6 +21,7 @@ from runs.core.states import ClosedIssue, CompletionPolicy, Mirror, ProjectState
 from runs.dispatch import streak
 from runs.forges.models import Forge, Seen
 from runs.hosts import rules as host_rules
+from runs.settings import committers
 from runs.spending import limit_fields
 from runs.validation.command_rules import UnfitCommands, read_commands
 from trackers.keys import KeyRule, rule_of
@@ -221,6 +222,10 @@ class Project(Seen, QuickRows):
 
     is_auto = models.BooleanField(
         "works by itself", default=False, help_text="Ready issues are started without a click."
+    )
+    committer = committers.committer_field(
+        "Author and committer of what the agents of this project commit, such as Anna Berg "
+        "<anna@example.org>."
     )
     parallel_runs = models.PositiveIntegerField(
         "parallel automatic runs",

@@ -218,7 +218,7 @@ class SettingsAdmin(TellingAdmin):
                 ]
             },
         ),
-        ("Agents", {"fields": ["nudges"]}),
+        ("Agents", {"fields": ["nudges", "committer"]}),
         ("Room", {"fields": ["session_cap", "nofile_limit"]}),
         (
             "Kept work",

@@ -10,6 +10,7 @@ from django.db import models
 from runs.agents.models import AgentProfile
 from runs.core.database import kept
 from runs.core.encrypted import SecretField
+from runs.settings import committers
 from runs.spending import limit_fields
 
 
@@ -144,6 +145,10 @@ class Settings(models.Model):
             "Asked for after each healthy tick, at most once a minute, so that a watcher outside "
             "notices when labsite is dead. Stored encrypted."
         ),
+    )
+    committer = committers.committer_field(
+        "Author and committer of what agents commit, such as Anna Berg <anna@example.org>. Empty: "
+        "as git is set up for the user that runs labsite, and labsite where it knows nobody."
     )
     nudges = models.BooleanField(
         "ask agents that stop",
