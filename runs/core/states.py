@@ -128,7 +128,7 @@ class ClosedIssue(StrEnum):
     def label(self) -> str:
         return {
             "go_on": "its run goes on",
-            "ask": "its run goes on, and you are asked",
+            "ask": "it goes on, and you are asked",
             "stop": "its run is stopped",
         }[self.value]
 

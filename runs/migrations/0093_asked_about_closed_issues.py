@@ -51,7 +51,7 @@ class Migration(migrations.Migration):
             field=models.CharField(
                 choices=[
                     ("go_on", "its run goes on"),
-                    ("ask", "its run goes on, and you are asked"),
+                    ("ask", "it goes on, and you are asked"),
                     ("stop", "its run is stopped"),
                 ],
                 db_default="go_on",

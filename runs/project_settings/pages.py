@@ -131,6 +131,8 @@ GENERAL = {
     "poll_seconds": "launch_seconds",
     "committer": "committer",
 }
+# What holds when the general settings are empty too.
+NOWHERE = {"committer": "whoever git names for the user that runs labsite, else labsite itself"}
 
 
 class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -169,9 +171,13 @@ def default(name: str, settings: Settings) -> str:
     field = Project._meta.get_field(name)
     if name in GENERAL:
         general = getattr(settings, GENERAL[name])
+        if not general and name in NOWHERE:
+            return f"Now empty means: {NOWHERE[name]}, since the general settings say nothing."
         return f"Now empty means: {_said(general)}, from the general settings, which an admin sets."
-    value = field.get_default() if isinstance(field, models.Field) else None
-    return f"Default: {_said(value)}."
+    if not isinstance(field, models.Field):
+        return f"Default: {_said(None)}."
+    value = field.get_default()
+    return f"Default: {_said(dict(field.flatchoices).get(value, value))}."
 
 
 def _said(value: Any) -> str:

@@ -90,6 +90,7 @@ def test_the_settings_of_a_project_say_what_is_wrong_with_a_committer(
     at = f"/projects/{project.pk}/settings/agents/"
     wrong = anna.post(at, {"agent": project.agent_id, "committer": "Anna"})
     assert "Write a name and an address, such as: Anna Berg" in text_of(wrong)
+    assert "Now empty means: whoever git names for the user that runs labsite" in text_of(wrong)
     anna.post(at, {"agent": project.agent_id, "committer": " Anna Berg <a@b.org> "})
     project.refresh_from_db()
     assert project.committer == "Anna Berg <a@b.org>"

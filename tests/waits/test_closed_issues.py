@@ -257,3 +257,10 @@ def test_a_program_answers_too(world: World, project: Project, operator: User) -
     assert Program.of(operator).post(f"/runs/{run.pk}/allow").status_code == 200
     run.refresh_from_db()
     assert (run.allowed_by, closed_issues.is_asked(run)) == ("anna", False)
+
+
+@pytest.mark.django_db
+def test_the_settings_name_the_choices_in_words(project: Project, anna: Client) -> None:
+    shown = text_of(anna.get(f"/projects/{project.pk}/settings/pulls/"))
+    assert "it goes on, and you are asked</option>" in shown
+    assert "Default: its run goes on." in shown
