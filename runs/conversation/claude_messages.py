@@ -11,39 +11,20 @@ from runs.core import lenient_json
 from runs.core.lenient_json import Entry
 from runs.transcript import claude_lines, rendering
 
-# What the program keeps for itself, as far as versions up to 2.1.197 go.
-NOTES = frozenset(
-    [
-        "ai-title",
-        "agent-name",
-        "attachment",
-        "custom-title",
-        "file-history-snapshot",
-        "last-prompt",
-        "mode",
-        "permission-mode",
-        "progress",
-        "queue-operation",
-        "summary",
-        "tag",
-        "rate_limit_event",
-        "stream_event",
-        "worktree-state",
-        "pr-link",
-    ]
-)
 _EDITS = {"Edit", "MultiEdit", "Write", "NotebookEdit"}
 
 
 def messages(entry: Entry) -> Sequence[Message]:
-    """What one line tells; none when its type is not known."""
+    """What one line tells; none when it has no type.
+
+    What is said and done stands in a few kinds of lines. All others the program keeps for itself, and
+    each version adds some (2.1.332 its requests), so that they are notes without a list of them.
+    """
     kind = entry.get("type")
     if not isinstance(kind, str):
         return ()
     make = _MAKERS.get(kind)
-    if make is not None:
-        return make(entry)
-    return [rules.note(entry)] if kind in NOTES else ()
+    return make(entry) if make is not None else [rules.note(entry)]
 
 
 def _frame(entry: Entry) -> dict[str, Any]:
@@ -111,12 +92,14 @@ def _user(entry: Entry) -> Sequence[Message]:
     frame = _frame(entry)
     content = lenient_json.at(entry, "message", "content")
     if isinstance(content, str):
-        return [_told(entry, rules.clean(content), frame)]
+        said = rules.clean(content)
+        return _finished(said, frame) or [_told(entry, said, frame)]
     found: list[Message] = []
     for part in lenient_json.items(content):
         match part.get("type"):
             case "text":
-                found.append(_told(entry, rules.words(part, "text"), frame))
+                said = rules.words(part, "text")
+                found += _finished(said, frame) or [_told(entry, said, frame)]
             case "tool_result":
                 found.append(_result(entry, part, frame))
             case "image" | "document":
@@ -133,6 +116,35 @@ def _told(entry: Entry, text: str, frame: Mapping[str, Any]) -> Message:
     if entry.get("isMeta") is True or text.startswith(("<local-command", "<command-name>")):
         return Message(Kind.NOTE, text, tool="user", **frame)
     return Message(Kind.PROMPT, text, **frame)
+
+
+_NOTIFICATION = "task-notification"
+
+
+def _finished(text: str, frame: Mapping[str, Any]) -> list[Message]:
+    """What came back from the background, which the main agent is told as words of its user."""
+    if not text.lstrip().startswith(f"<{_NOTIFICATION}>"):
+        return []
+    return [
+        Message(
+            Kind.FINISHED,
+            _tagged(one, "result"),
+            tool=lenient_json.line(_tagged(one, "summary"), limit=200),
+            call=lenient_json.word(_tagged(one, "tool-use-id")),
+            is_failed=_is_failed(_tagged(one, "status")),
+            **frame,
+        )
+        for one in text.split(f"<{_NOTIFICATION}>")[1:]
+    ]
+
+
+def _tagged(text: str, name: str) -> str:
+    """What stands between a tag and its end; empty without one."""
+    return text.partition(f"<{name}>")[2].partition(f"</{name}>")[0].strip()
+
+
+def _is_failed(status: str) -> bool | None:
+    return status != "completed" if status else None
 
 
 def _result(entry: Entry, part: Entry, frame: Mapping[str, Any]) -> Message:
@@ -202,7 +214,23 @@ def _system(entry: Entry) -> Sequence[Message]:
     if subtype == "api_error":
         said = rules.words(entry, "error", "message") or rules.words(entry, "content")
         return [Message(Kind.ERROR, said or rules.pretty(entry.get("error")), **frame)]
+    if subtype == "task_notification":
+        return [_finished_in_print(entry, frame)]
     return [rules.note(entry)]
+
+
+def _finished_in_print(entry: Entry, frame: Mapping[str, Any]) -> Message:
+    """The same as it is printed: an agent's summary may be its whole report."""
+    summary = rules.words(entry, "summary")
+    is_report = entry.get("summary_is_report") is True
+    return Message(
+        Kind.FINISHED,
+        summary if is_report else "",
+        tool="" if is_report else lenient_json.line(summary, limit=200),
+        call=lenient_json.word(entry, "tool_use_id"),
+        is_failed=_is_failed(lenient_json.word(entry, "status")),
+        **frame,
+    )
 
 
 def _end(entry: Entry) -> Sequence[Message]:

@@ -38,8 +38,8 @@ def messages(entry: Entry) -> Sequence[Message]:
     if kind == "token_usage_record":
         tokens = codex_tokens(payload.get("usage"))
         return [Message(Kind.USAGE, at=at, tokens=tokens)] if tokens else [rules.note(entry)]
-    is_known = kind in ("session_meta", "turn_context", "world_state")
-    return [rules.note(entry)] if is_known else ()
+    # What was said and done stands in the lines above; each version has some more for itself.
+    return [rules.note(entry)] if isinstance(kind, str) else ()
 
 
 def _message(item: Entry) -> Sequence[Message]:
@@ -188,7 +188,7 @@ def printed(entry: Entry) -> Sequence[Message]:
     if kind == "turn.completed":
         tokens = codex_tokens(entry.get("usage"))
         return [Message(Kind.USAGE, tokens=tokens)] if tokens else [rules.note(entry)]
-    return [rules.note(entry)] if kind in ("thread.started", "turn.started") else ()
+    return [rules.note(entry)] if isinstance(kind, str) else ()
 
 
 def _printed_item(kind: str, entry: Entry) -> Sequence[Message]:

@@ -96,6 +96,7 @@ _HEADS = {
     Kind.THOUGHT: "Thinking",
     Kind.ERROR: "Error",
     Kind.BREAK: "Context compacted",
+    Kind.FINISHED: "Finished in the background",
     Kind.UNKNOWN: "Unknown entry",
 }
 
@@ -122,8 +123,11 @@ def _markdown(message: Message) -> Iterator[str]:
         yield f"\nOutput{code}:\n"
         yield _fenced(message.text)
         return
-    yield f"\n### {_HEADS[message.kind]}{when}\n\n"
-    is_prose = message.kind in (Kind.WORDS, Kind.PROMPT, Kind.THOUGHT)
+    what = f": {_escaped(message.tool)}" if message.kind is Kind.FINISHED and message.tool else ""
+    yield f"\n### {_HEADS[message.kind]}{what}{when}\n\n"
+    if message.kind is Kind.FINISHED and not message.text:
+        return
+    is_prose = message.kind in (Kind.WORDS, Kind.PROMPT, Kind.THOUGHT, Kind.FINISHED)
     is_short = len(message.text) <= MARKDOWN
     yield _prose(message.text) if is_prose and is_short else _fenced(message.text)
 

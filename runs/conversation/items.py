@@ -233,7 +233,7 @@ def input_of(call: Message) -> tuple[str, str]:
 # What a line has in it that may change the list, in small letters.
 OF_TODOS = (
     *(b'"todowrite"', b'"taskcreate"', b'"taskupdate"', b'"update_plan"', b'"todo_list"'),
-    *(b'"task #', b'"content":"#'),
+    *(b'"task #', b'"content":"#', b"no such tool available: task"),
 )
 _LISTED = re.compile(r"^#(\d{1,5}) \[(\w+)\] (.+)$", re.MULTILINE)
 _MADE = re.compile(r"^Task #(\d{1,5}) created")
@@ -242,12 +242,16 @@ _MADE = re.compile(r"^Task #(\d{1,5}) created")
 def todos(lines: Sequence[Line], *, is_agents: bool = False) -> tuple[Todo, ...] | None:
     """The agent's list of things to do as these lines leave it; None when they tell of none.
 
-    What an agent did that it started is passed over, but in that agent's own record. A list comes whole, or one entry at a time: made with a text, then changed under its number.
+    What an agent did that it started is passed over, but in that agent's own record. A list comes whole,
+    or one entry at a time: made with a text, then changed under its number. A change that was refused
+    is none: Claude Code 2.1.332 gives its newest models no such tool.
     """
     found: dict[str, Todo] | None = None
     made: dict[str, str] = {}
-    for _, _, message in places(lines):
-        if message.parent and not is_agents:
+    placed = [message for _, _, message in places(lines)]
+    refused = {one.call for one in placed if one.kind is Kind.RESULT and one.is_failed}
+    for message in placed:
+        if (message.parent and not is_agents) or (message.call and message.call in refused):
             continue
         if message.todos is not None:
             found = {str(number): todo for number, todo in enumerate(message.todos, 1)}

@@ -232,14 +232,14 @@ class Shower:
             notes = [self._note(place) for place in item.notes]
             return facts | {"notes": notes}
         if item.tool is None:
-            limit = WORDS if message.kind in (Kind.WORDS, Kind.PROMPT) else HEAD
+            limit = WORDS if message.kind in _LONG else HEAD
             text = self._text("text", message.text, item.at, item.part, limit)
             return facts | text | {"is_plain": self._is_plain(item, text["text"])}
         return facts | self._tool(item)
 
     def _is_plain(self, item: Item, text: str) -> bool:
         """Whether the Markdown of this text is more than one page has room for."""
-        if item.kind not in ("words", "prompt", "thought"):
+        if item.kind not in ("words", "prompt", "thought", "finished"):
             return True
         self._signs -= sum(1 for _ in _SIGN.finditer(text))
         return self._signs < 0
@@ -304,6 +304,7 @@ class EditDiff(FileDiff):
         return f"{code.plain(self.change.path)}, edit {self.number}"
 
 
+_LONG = (Kind.WORDS, Kind.PROMPT, Kind.FINISHED)
 _TEMPLATES = {
     "tool": "conversation/_tool",
     "words": "conversation/_words",
@@ -311,6 +312,7 @@ _TEMPLATES = {
     "thought": "conversation/_thought",
     "error": "conversation/_line",
     "break": "conversation/_line",
+    "finished": "conversation/_finished",
     "note": "conversation/_notes",
 }
 

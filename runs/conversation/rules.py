@@ -1,7 +1,8 @@
 """The messages of a conversation, whichever program keeps it. Pure; nothing in here raises.
 
 An agent wrote the lines, so that every field is untrusted: a text is only ever shown, an id only
-compared. What is not known is a message too, so that a newer version of a program loses nothing.
+compared. What is not known is a message too, so that a newer version of a program loses nothing:
+a part of what was said is shown as it is, a kind of line that says nothing here is a note.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Kind(StrEnum):
     RESULT = "result"  # what the tool gave back
     ERROR = "error"  # of the service or the program
     BREAK = "break"  # the conversation was summed up, and goes on from there
+    FINISHED = "finished"  # what worked in the background came back
     USAGE = "usage"  # the tokens of what stands before it
     NOTE = "note"  # what the program keeps for itself
     UNKNOWN = "unknown"

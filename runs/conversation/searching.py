@@ -100,6 +100,7 @@ def _what(message: Message) -> str:
         Kind.RESULT: "Output",
         Kind.ERROR: "Error",
         Kind.BREAK: "Context compacted",
+        Kind.FINISHED: "Finished in the background",
     }
     return message.tool if message.kind is Kind.CALL else names.get(message.kind, "Entry")
 

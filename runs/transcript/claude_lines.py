@@ -92,10 +92,14 @@ def result(report: Report, entry: Entry, now: datetime) -> Report:
     found = reports.ended(
         reports.used_in_all(report, tokens), lenient_json.word(entry, "subtype"), error, status, now
     )
+    if turns is not None:
+        # 2.1.332 prints one end more for each time that something came back from the background, and
+        # each of them tells its own turns alone.
+        turns = max(before.turns + turns, report.turns or 0)
     return replace(
         found,
         agent_session=lenient_json.word(entry, "session_id") or report.agent_session,
-        turns=report.turns if turns is None else before.turns + turns,
+        turns=report.turns if turns is None else turns,
         cost_usd=report.cost_usd if cost is None else before.cost + cost,
         context_window=_window(report, entry) or report.context_window,
     )

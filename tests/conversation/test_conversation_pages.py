@@ -10,6 +10,7 @@ import re
 import tracemalloc
 from html import unescape
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -389,6 +390,22 @@ class TestDownload:
         assert "- [x] Read the parser" in found
         assert "### Error" in found
 
+    def test_markdown_of_the_newest_claude_code_is_the_conversation_alone(
+        self, anna, home, claude_run
+    ):
+        """Recorded of 2.1.332: what works in the background and comes back, and its own requests."""
+        path = Path(__file__).with_name("claude_background.jsonl")
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        homes.write(homes.claude_path(home, TREE), [homes.said(TREE), *lines])
+        found = streamed(anna, claude_run, "conversation.md")
+        assert "Unknown entry" not in found
+        assert "api-request" not in found
+        assert '### Finished in the background: Agent "Look around" finished · 2026' in found
+        assert "\n\nThe part is done.\n" in found
+        html = text(anna, claude_run)
+        assert re.search(r'Finished in the background</b>\s*<span>Agent "Look', unescape(html))
+        assert "Unknown entry" not in html
+
     def test_a_fence_in_a_text_ends_no_block(self, anna, home, claude_run):
         talk = long_talk.Claude(TREE)
         asked = talk.does("toolu_1", "Bash", command="cat README")
@@ -658,7 +675,8 @@ class TestBadDays:
         line = {"type": "hologram", "sessionId": homes.SESSION, "words": "so bright"}
         homes.write(homes.claude_path(home, TREE), [homes.said(TREE), line])
         html = text(anna, claude_run)
-        assert "Unknown entry" in html
+        assert "1 internal entry" in html
+        assert "Unknown entry" not in html
         assert "hologram" in html
         assert "so bright" in html
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,15 +144,80 @@ def test_a_list_is_also_kept_entry_by_entry() -> None:
     )
 
 
+def recorded() -> list[Any]:
+    """What Claude Code 2.1.332 wrote of two pieces of work in the background, cut by hand."""
+    path = Path(__file__).with_name("claude_background.jsonl")
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_what_the_newest_claude_code_keeps_for_itself_is_folded() -> None:
+    found = shown(recorded())
+    assert "unknown" not in {one.kind for one in found}
+    kinds = [one.kind for one in found if one.kind != "note"]
+    began = ["prompt", *["tool"] * 5, "words"]
+    assert kinds == [*began, "finished", "words", "finished", "tool", "words"]
+    of_requests = found[2]
+    titles = {message.tool for _, _, message in of_requests.notes}
+    assert titles >= {"atis-latch", "tools-used", "api-request", "api-request-blob"}
+
+
+def test_it_says_when_each_piece_of_work_in_the_background_came_back() -> None:
+    agent, command = [one.message for one in shown(recorded()) if one.kind == "finished"]
+    assert (agent.tool, agent.text, agent.is_failed) == (
+        'Agent "Look around" finished',
+        "The part is done.",
+        False,
+    )
+    assert f"{agent.at:%H:%M:%S}" == "13:47:43"
+    assert command.tool == 'Background command "Wait there" completed (exit code 0)'
+    assert (command.text, command.call) == ("", "toolu_000000000000000000000005")
+
+
+@pytest.mark.parametrize(
+    ("inside", "told"),
+    [
+        ("", ("", "", None)),
+        ("<status>failed</status><summary>x", ("x", "", True)),
+        ("<result>a <b>b</b>\nc</result><status>completed</status>", ("", "a <b>b</b>\nc", False)),
+    ],
+)
+def test_a_notification_in_another_form_is_read_as_far_as_it_goes(inside: str, told: Any) -> None:
+    message = read({"type": "user", "message": {"content": f"<task-notification>{inside}"}})
+    assert (message.kind, message.tool, message.text, message.is_failed) == (Kind.FINISHED, *told)
+
+
+def test_a_notification_that_is_printed_is_the_same() -> None:
+    """As 2.1.332 prints them: an agent's summary is its report, a command's is about it."""
+    line = {"type": "system", "subtype": "task_notification", "tool_use_id": "toolu_2"}
+    done = {"status": "completed", "summary": "The part is done.", "summary_is_report": True}
+    failed = {"status": "failed", "summary": "Background command failed (exit code 2)"}
+    agent, command = read({**line, **done}), read({**line, **failed})
+    assert (agent.kind, agent.text, agent.is_failed) == (Kind.FINISHED, "The part is done.", False)
+    assert (command.tool, command.text, command.is_failed) == (failed["summary"], "", True)
+
+
+def test_many_notifications_on_one_line_take_no_time() -> None:
+    text = "<task-notification><result><summary>" * 40_000
+    line = json.dumps({"type": "user", "message": {"content": text}}).encode()
+    began = time.monotonic()
+    assert len(rules.read(line, claude_messages.messages, str)) == rules.MESSAGES + 1
+    assert time.monotonic() - began < 2
+
+
+def test_a_change_of_the_list_that_was_refused_changes_nothing() -> None:
+    """Claude Code 2.1.332 has no such list for its newest models, and refuses the tools."""
+    assert items.todos(messages(recorded())) is None
+
+
 @pytest.mark.parametrize(
     ("line", "kind"),
     [
-        ({"type": "hologram", "x": 1}, Kind.UNKNOWN),
+        ({"type": "hologram", "x": 1}, Kind.NOTE),
         ({"type": "assistant", "message": {"content": [{"type": "smell"}]}}, Kind.UNKNOWN),
         ({"no": "type"}, Kind.UNKNOWN),
         ({"type": ["x"]}, Kind.UNKNOWN),
         ({"type": "assistant", "message": "x"}, Kind.UNKNOWN),
-        ({"type": "file-history-snapshot"}, Kind.NOTE),
+        ({"type": "api-request-shape"}, Kind.NOTE),
         ({"type": "system", "subtype": "never_heard_of"}, Kind.NOTE),
         ({"type": "system", "subtype": "compact_boundary"}, Kind.BREAK),
         ({"type": "user", "isMeta": True, "message": {"content": "x"}}, Kind.NOTE),

@@ -193,6 +193,16 @@ def test_the_cost_is_that_of_the_invocation_and_is_not_added_up():
     assert told(CLAUDE, x.claude_result(), x.claude_result()).cost_usd == Decimal("0.001449")
 
 
+def test_the_turns_of_several_ends_are_added_up():
+    """Claude Code 2.1.332 prints one end more for each time that something came back."""
+    first = (x.claude_says("a", "msg_1"), x.claude_does("b", "msg_2"), x.claude_says("c", "msg_3"))
+    ends = (
+        x.claude_result(num_turns=2, result_index=0),
+        x.claude_result(num_turns=1, result_index=1),
+    )
+    assert told(CLAUDE, *BEGUN, *first, *ends).turns == 3
+
+
 @pytest.mark.row("C-46", level="pure")
 def test_codex_tells_tokens_and_never_a_cost():
     report = told(CODEX, *CODEX_BEGUN, x.codex_done())
