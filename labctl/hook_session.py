@@ -34,6 +34,7 @@ KEPT = (
     ("transcript", "transcript_path", 500),
 )
 _ERRORS_ONLY = frozenset({"kind", "text"})
+MOST_TASKS = 20  # of the work in the background of which an end of a turn tells
 # What a person has to know of a tool to allow it, the first of these that it was given.
 _TELLING = ("command", "file_path", "url", "pattern", "description", "prompt")
 _NAME = re.compile(r"[A-Za-z]{1,40}", re.ASCII)
@@ -73,6 +74,9 @@ def handle(env: Mapping[str, str], payload: Mapping[str, Any]) -> None:
     wish = _wish(payload.get("tool_input"))
     if wish:
         entry["wish"] = wish
+    background = _background(payload.get("background_tasks")) if name == "Stop" else []
+    if background:
+        entry["background"] = background
     _append(os.path.join(folder, FILE), json.dumps(entry).encode() + b"\n")  # noqa: PTH118
     wake.send(env.get("LAB_WAKE_SOCKET", ""), env.get("LAB_PROJECT", ""))
 
@@ -81,6 +85,14 @@ def _wish(given: object) -> str:
     """What a tool is asked to do, on one line."""
     values = [given.get(name) for name in _TELLING] if isinstance(given, dict) else []
     return next((text for text in (line(value, 300) for value in values) if text), "")
+
+
+def _background(tasks: object) -> list[str]:
+    """What kinds of work go on in the background after the end of a turn, one for each piece."""
+    found = tasks if isinstance(tasks, list) else []
+    return [
+        line(one.get("type"), 40) or "task" for one in found[:MOST_TASKS] if isinstance(one, dict)
+    ]
 
 
 def _append(path: str, data: bytes) -> None:

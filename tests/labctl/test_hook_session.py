@@ -62,6 +62,28 @@ def test_what_the_agent_says_and_is_told_is_not_kept(session):
     assert set(entry) == {"event", "at", "session", "transcript"}
 
 
+def test_what_works_on_in_the_background_is_told_by_its_kinds(session):
+    """As Claude Code 2.1.332 told them, after the main turn."""
+    tasks = [
+        {"id": "a87dea461c74d3f18", "type": "subagent", "status": "running", "description": "Look"},
+        {"id": "biwab58ms", "type": "shell", "status": "running", "command": "echo $SECRET"},
+    ]
+    stop = {**STOP, "hook_event_name": "Stop", "session_crons": []}
+    for told_of in (tasks, [], None, "x", [5, {}, {"type": 7}], tasks * 50):
+        hook(session, {**stop, "background_tasks": told_of})
+    said = [entry.get("background") for entry in told(session)]
+    assert said == [
+        ["subagent", "shell"],
+        None,
+        None,
+        None,
+        ["task"] * 2,
+        ["subagent", "shell"] * 10,
+    ]
+    hook(session, {**STOP, "hook_event_name": "UserPromptSubmit", "background_tasks": tasks})
+    assert "background" not in told(session)[-1]
+
+
 def test_the_worker_is_asked_for_a_look(session):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as worker:
         worker.bind(str(session.socket))

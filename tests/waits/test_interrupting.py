@@ -69,6 +69,31 @@ def test_an_agent_that_was_interrupted_waits_for_a_word_and_goes_on_with_it(worl
     assert (run.waits, run.turn_interrupted_at, run.turn_interrupted_by) == ("", None, "")
 
 
+def test_one_whose_agents_work_in_the_background_works_and_can_be_interrupted(world, run):
+    """As Claude Code 2.1.332 has it by default: its main turn says that it stops, and they go on."""
+    hears(world, run, {"event": "Stop", "background": ["subagent"]})
+    looked(world, run, seconds=60)
+    assert (run.waits, run.turn_ended_at) == ("", None)
+    assert run.agent_note == "1 agent in the background"
+    assert acts.may_interrupt(world.lab, run)
+    acts.interrupt(world.lab, run, by="anna")
+    assert world.sessions.typed == [(run.session, "key Escape")]
+    hears(world, run, {"event": "UserPromptSubmit"})
+    hears(world, run, {"event": "Stop"})
+    looked(world, run, seconds=11)
+    assert run.waits == Wait.IDLE
+
+
+def test_one_that_left_a_server_in_the_background_waits_in_the_end(world, run):
+    hears(world, run, {"event": "Stop", "background": ["shell"]})
+    looked(world, run, seconds=60)
+    assert (run.waits, run.turn_ended_at) == ("", None)
+    looked(world, run, seconds=hook_events.COMMANDS_HOLD.total_seconds())
+    assert run.waits == Wait.IDLE
+    with pytest.raises(AnswerRefused, match="does not work on anything"):
+        acts.interrupt(world.lab, run, by="anna")
+
+
 def test_a_word_from_before_the_key_does_not_undo_it(world, run):
     """The worker reads its lines later than the key was pressed."""
     hears(world, run, {"event": "UserPromptSubmit"})
