@@ -225,7 +225,10 @@ class Exit:
     at: datetime
 
 
-ESCAPE, ENTER, UP, DOWN = KEYS = ("Escape", "Enter", "Up", "Down")
+ESCAPE, ENTER, UP, DOWN, STOP_AGENTS = KEYS = (
+    *("Escape", "Enter", "Up", "Down"),
+    "C-x C-k C-x C-k",  # what Claude Code wants twice before it ends its agents in the background
+)
 
 
 class Sessions(Protocol):

@@ -8,6 +8,7 @@ write them too, so they explain and never prove: nothing in here makes a run a s
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -33,6 +34,7 @@ DAY = timedelta(days=1)
 AT_ONCE = timedelta(seconds=2)
 # The kinds of work in the background that end by themselves, and then have the main agent go on.
 _AGENTS = frozenset({"subagent", "workflow", "teammate"})
+_WITH_AGENTS = re.compile(r"\d+ agents?( and \d+ commands?)? in the background")
 # Of any other, such as a command, nobody knows whether it ends: it may be a server that was left
 # behind. It holds a turn open for this long, and no longer, so that a run comes to its end.
 COMMANDS_HOLD = timedelta(minutes=30)
@@ -133,6 +135,12 @@ def is_answering(lab: Lab, run: Run) -> bool:
     if piece is not None and piece.data:
         session = read_on(session, piece.data, lab.now())
     return as_of(session, lab.now()).turn_ended_at is None
+
+
+def has_agents_in_background(run: Run) -> bool:
+    """Whether its main turn is over while agents work on, which the key for a turn does not stop."""
+    is_open = run.turn_ended_at is None and run.agent_state == AgentState.WORKING
+    return is_open and _WITH_AGENTS.fullmatch(run.agent_note) is not None
 
 
 def session_of(run: Run) -> Session:

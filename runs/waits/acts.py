@@ -10,7 +10,7 @@ from functools import partial
 from django.db import transaction
 from django.db.models import Q
 
-from runs.core.ports import DOWN, ENTER, ESCAPE, UP, Lab, MaybeGiven, SeamError
+from runs.core.ports import DOWN, ENTER, ESCAPE, STOP_AGENTS, UP, Lab, MaybeGiven, SeamError
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind, RunState, Wait
 from runs.lifecycle.querysets import RunQuerySet
@@ -27,6 +27,7 @@ TOLD_WITHIN = timedelta(milliseconds=1)
 SHOWN_CHARACTERS = 300
 
 KEY = "Escape was sent"
+AGENTS_KEY = "its agents in the background were told to stop"
 _NO_ANSWER = {"answer": "", "answered_by": "", "answered_at": None, "answered_mark": ""}
 
 NO_TEXT = "Write what the agent is to be told."
@@ -163,6 +164,7 @@ def interrupt(lab: Lab, run: Run, *, by: str) -> None:
     """Have the agent stop what it does, by the key for it, and wait for a next word.
 
     Escape does that in Claude Code and in Codex; another program decides by itself what it means.
+    Agents that work on in the background after a turn of Claude Code have a key of their own.
     Pressed once, whoever else presses at the same moment: a second one would mean something else.
     Raises AnswerRefused.
     """
@@ -177,6 +179,8 @@ def interrupt(lab: Lab, run: Run, *, by: str) -> None:
         raise AnswerRefused(NOTHING_TO_INTERRUPT, code="not_working")
     if run.host != lab.host:
         raise AnswerRefused(ELSEWHERE)
+    is_behind = hook_events.has_agents_in_background(run)
+    key, said = (STOP_AGENTS, AGENTS_KEY) if is_behind else (ESCAPE, KEY)
     now, asked_at = lab.now(), run.asked_at
     lost = now - rules.LOST_AFTER
     is_free = Q(turn_interrupted_at=None) | Q(turn_interrupted_at__lte=lost)
@@ -187,14 +191,14 @@ def interrupt(lab: Lab, run: Run, *, by: str) -> None:
         rows = rows.exclude(waits__in=rules.FOR_A_WORD)
         if not rows.update(turn_interrupted_at=now, turn_interrupted_by=by):
             raise _second_interrupt(lab, run)
-        announce.tell(lab, NoticeKind.RUN_INTERRUPTED, f"interrupted: {KEY}", run=run, by=by)
+        announce.tell(lab, NoticeKind.RUN_INTERRUPTED, f"interrupted: {said}", run=run, by=by)
     run.turn_interrupted_at, run.turn_interrupted_by = now, by
     mine = Run.objects.filter(pk=run.pk, turn_interrupted_at=now)
     none = {"turn_interrupted_at": None, "turn_interrupted_by": ""}
     _send(
         lab,
         run,
-        lambda: lab.sessions.press(run.session, run.marker(lab.paths), ESCAPE),
+        lambda: lab.sessions.press(run.session, run.marker(lab.paths), key),
         mine,
         none,
     )

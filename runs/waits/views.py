@@ -21,7 +21,7 @@ from runs.web.live import Live
 from runs.web.refusals import status_of
 
 ANSWERED = "Sent. The page says when the agent goes on."
-INTERRUPTED = "Escape was sent. The page says whether its screen changes after it."
+INTERRUPTED = "The key was sent. The page says whether its screen changes after it."
 ALLOWED = "It goes on, though its issue was closed."
 UNREADABLE_ANSWER = "This answer could not be read. Nothing was sent."
 

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from runs.core.ports import MaybeGiven
+from runs.core.ports import STOP_AGENTS, MaybeGiven
 from runs.core.states import AgentMode, NoticeKind, Wait
 from runs.models import Notice, Run
 from runs.transcript import hook_events
@@ -77,7 +77,7 @@ def test_one_whose_agents_work_in_the_background_works_and_can_be_interrupted(wo
     assert run.agent_note == "1 agent in the background"
     assert acts.may_interrupt(world.lab, run)
     acts.interrupt(world.lab, run, by="anna")
-    assert world.sessions.typed == [(run.session, "key Escape")]
+    assert world.sessions.typed == [(run.session, f"key {STOP_AGENTS}")]
     hears(world, run, {"event": "UserPromptSubmit"})
     hears(world, run, {"event": "Stop"})
     looked(world, run, seconds=11)
