@@ -22,6 +22,9 @@ EVENTS = (
 HOOK_SECONDS = 10
 # A tool that shows a question and waits; without it the agent decides by itself, as its task says.
 ASKING_TOOL = "AskUserQuestion"
+# 2.1.332 draws on the terminal's second screen, and what stood there is gone when it ends: of a run
+# that died nothing would be left, and of one that works only what fits on a screen.
+ENVIRONMENT = {"CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN": "1"}
 _OWN_SESSION = ("--session-id", "--resume", "-r", "--continue", "-c", "-p", "--print")
 
 

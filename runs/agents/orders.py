@@ -58,6 +58,7 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         # What prints lines for us tells all of it there.
         labctl = None if profile.output else lab.paths.bin / "labctl"
         files[claude_settings.NAME] = claude_settings.content(labctl)
+        env = {**claude_settings.ENVIRONMENT, **env}
     Run.objects.filter(pk=run.pk).update(
         prompt=prompt,
         token_hash=tokens.hash_token(token),

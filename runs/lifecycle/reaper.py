@@ -43,12 +43,15 @@ def settle(lab: Lab, run: Run) -> bool:
     """
     if _may_close(lab, run):
         return False
-    seen = read_last_words(lab, run)
+    # Once its end was tried, the screen may be that of a program that is ending.
+    seen = {} if run.warning and run.last_words else read_last_words(lab, run)
     try:
         _end_checks(lab, run)
         lab.sessions.kill(run.session, run.marker(lab.paths))
     except SeamError as error:
         logger.warning("session was not ended", extra={"run_id": run.pk, "error": str(error)})
+        if seen:
+            Run.objects.unsettled().filter(pk=run.pk).update(**seen)
         _warn(
             lab,
             run,

@@ -20,8 +20,8 @@ _PROMPT, _PROMPT_LINES = "›", 6
 # much is folded away, and how to come back after they have ended.
 _FOOTER = re.compile(
     r"⏵⏵ .*|.*\(shift\+tab to cycle\).*|.*\besc to interrupt\b.*|[?] for shortcuts.*|← for agents.*"
-    r"|[·✢✳✶✻✽✺∗*] \w+(?:….*| for (?:\d+[hms] ?)+)|(?:[•◦] )?Work(?:ing \(|ed for <?\d).*|⎿\s+(?:Running|Waiting)….*"
-    r"|(?:… )?\+ ?\d+ lines \(.*|Press Ctrl-C again to exit|● \w+ · /effort|.*⚠ \d+ warnings?"
+    r"|[·✢✳✶✻✽✺∗*] (?:\w+(?:….*| for (?:\d+[hms] ?)+(?:· .*)?)|Waiting for \d+ background .*)|(?:[•◦] )?Work(?:ing \(|ed for <?\d).*|⎿\s+(?:Running|Waiting)….*"
+    r"|(?:… )?\+ ?\d+ lines \(.*|Press Ctrl-C again to exit|[●◐◑◒◓○◯] \w+ · /effort|.*⚠ \d+ warnings?"
     r"|Resume this session with:|claude --resume \S+|(?:.* )?codex resume \S+|To reconnect, run:"
     r"|Disconnected from this task\..*|Stop the current turn: .*|Token usage(?: so far)?: .*"
     r"|tmux focus-events off .*|Context left until auto-compact: .*|.*/model to .*"

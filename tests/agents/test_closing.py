@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import threading
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from runs.kept.teardown_rules import CLOSING
+from runs.lifecycle import stop
+from runs.machine import processes
 from runs.models import Run
 from tests import make
 from tests.agents.script import Say, Shell, Wait
@@ -79,3 +84,34 @@ def test_claude_code_says_its_last_words_after_the_pull_request(house):
     house.until_over(run)
     assert "That was my last word." in run.last_words
     assert run.worktree_fate == "removed"
+
+
+def test_the_last_screen_is_kept_though_its_session_could_not_be_ended_at_once(world):
+    """What a program shows that is ending is not what it did: Claude Code 2.1.332 clears its screen."""
+    run = make.a_run(make.a_project(), "7", slot=7)
+    world.live(run)
+    world.sessions.text[run.session] = "● All that it did\n✻ Churned for 2s · done 1:50 PM"
+    world.sessions.broken_kill = "tmux is busy"
+    assert stop.stop(world.lab, run, by="anna")
+    world.sessions.text[run.session] = "Resume this session with:\nclaude --resume 2169c137"
+    world.sessions.broken_kill = ""
+    look(world)
+    run.refresh_from_db()
+    assert run.settled_at is not None
+    assert run.last_words.startswith("● All that it did")
+    assert run.last_line == "● All that it did"
+
+
+def test_claude_code_that_was_ended_leaves_what_it_showed(house):
+    """2.1.332 would draw on the terminal's second screen, of which nothing is left."""
+    house.model.script(Say("\n\n".join(f"Line {number}" for number in range(60))))
+    run = house.start(house.project(house.profile()))
+    house.until(run, lambda run: run.turn_ended_at)
+    house.until(run, lambda run: "Line 59" in house.screen(run))
+    for pid in processes.marked(run.marker(house.real.paths)):
+        if Path(f"/proc/{pid}/comm").read_text().startswith("claude"):
+            os.kill(pid, signal.SIGTERM)
+    house.until_over(run)
+    assert run.outcome == "died"
+    assert "Line 20" in run.last_words, house.told(run)
+    assert "Line 59" in run.last_words

@@ -20,9 +20,13 @@ SCREENS = Path(__file__).with_name("screens")
         ("claude_done", "I stop here."),
         ("claude_api_error", "API Error: 500 Internal server error. This is a server-side issue"),
         ("claude_left", "I stop here."),
+        ("claude_332_background", "● Done one."),
+        ("claude_332_back", "● Done two."),
+        ("claude_332_left", "● Second"),
         ("codex_working", "› SLEEPWORK please"),
         ("codex_done", "• All is done here."),
         ("codex_left", ""),
+        ("codex_171_interrupted", "■ Conversation interrupted"),
     ],
 )
 def test_the_last_line_is_about_the_work(screen: str, line: str) -> None:
