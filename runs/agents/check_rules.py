@@ -20,6 +20,11 @@ OLD_AFTER = timedelta(minutes=5)
 VERSION_CHARACTERS = 100
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|[\x00-\x1f\x7f-\x9f]")
 _PLACEHOLDER = re.compile(r"\{[a-z_]+\}")
+# The versions that the tests with the real programs ran (tests/agents), by the name of the program.
+TESTED: Mapping[str, Sequence[str]] = {
+    "claude": ("2.1.197", "2.1.332"),
+    "codex": ("0.169.0", "0.171.0"),
+}
 _REFUSED_BY_ROOT = ("bypassPermissions", "--dangerously-skip-permissions")
 
 
@@ -80,6 +85,20 @@ def version_of(out: str, err: str) -> str:
         if words:
             return words[:VERSION_CHARACTERS]
     return ""
+
+
+def untried(argv: Sequence[str], version: str, tried: str) -> str:
+    """Return what to say of a version that nobody has tried; empty for any other, or without one.
+
+    `tried`: the version that the last trial on this machine ran; empty without one.
+    """
+    if not version or version == tried:
+        return ""
+    tested = TESTED.get(PurePath(argv[0]).name if argv else "", ())
+    if any(word in tested for word in version.split()):
+        return ""
+    known = f" labsite was tested with {' and '.join(tested)}." if tested else ""
+    return f"This version was never tried.{known}"
 
 
 def second_question(check: Sequence[str], argv: Sequence[str]) -> list[str]:

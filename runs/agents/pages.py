@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from django.db.models import Max
 
 from runs.accounts.payment_rules import Payment
-from runs.agents import checks, trial
+from runs.agents import check_rules, checks
+from runs.agents import trial as trials
 from runs.agents.trial_rules import StepState, TrialState, Tried
 from runs.core.ports import Lab
 from runs.models import AgentProfile, AgentTrial, Project, Settings
@@ -18,7 +19,10 @@ from runs.overview.board import Board
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One profile. `path` is where its program was found just now, `wrong` why it cannot start."""
+    """One profile. `path` is where its program was found just now, `wrong` why it cannot start.
+
+    `untried` says that nobody has tried the version that is installed here.
+    """
 
     profile: AgentProfile
     path: str
@@ -26,6 +30,7 @@ class Card:
     is_chosen: bool
     trial: AgentTrial | None = None
     payment: Payment = field(default_factory=Payment)
+    untried: str = ""
 
     @property
     def program(self) -> str:
@@ -110,6 +115,7 @@ def _card(lab: Lab, profile: AgentProfile, settings: Settings, trial: AgentTrial
         profile.pk == settings.agent_id,
         trial,
         checks.payment(lab, profile),
+        check_rules.untried(profile.argv, profile.version, trials.version(trial) if trial else ""),
     )
 
 
@@ -164,4 +170,4 @@ def trial_page(lab: Lab, trial_id: int) -> TrialPage | None:
     found = AgentTrial.objects.select_related("profile").filter(pk=trial_id).first()
     if found is None:
         return None
-    return TrialPage(board.load(lab), found, [StepLine(one) for one in trial.steps(found)])
+    return TrialPage(board.load(lab), found, [StepLine(one) for one in trials.steps(found)])

@@ -122,6 +122,14 @@ def steps(trial: AgentTrial) -> list[Tried]:
     return trial_rules.read(trial.steps)
 
 
+def version(trial: AgentTrial) -> str:
+    """Return which version a trial ran to its end; empty where it was stopped, or nothing told it."""
+    if trial.state not in (TrialState.PASSED, TrialState.FAILED):
+        return ""
+    told = [one.note for one in steps(trial) if one.step is Step.VERSION]
+    return told[0] if told else ""
+
+
 def _check(lab: Lab, trial: AgentTrial) -> None:
     """What can be known without starting it. Raises Ended."""
     profile = trial.profile

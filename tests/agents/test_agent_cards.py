@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
@@ -9,10 +11,10 @@ from django.urls import reverse
 
 from runs.agents import checks
 from runs.core.ports import Said
-from runs.models import AgentProfile, Settings
+from runs.models import AgentProfile, AgentTrial, Settings
 from tests import make
 from tests.api.program import Program
-from tests.fakes import World
+from tests.fakes import START, World
 from tests.web.people import confirmed, text_of
 from tests.web.test_admin import PROFILE
 
@@ -41,6 +43,28 @@ def test_settings_tell_where_the_program_is_its_version_and_its_login(
     shown = text_of(anna.get("/settings/live", headers={"HX-Request": "true"}))
     for text in ("/usr/bin/agent", "agent 1.2.3", "logged in"):
         assert text in shown
+
+
+def test_a_version_that_was_never_tried_says_so_until_a_trial_ran_it(
+    anna: Client, vera: Client, world: World, profile: AgentProfile
+) -> None:
+    AgentProfile.objects.filter(pk=profile.pk).update(version="agent 1.2.3")
+    said = "This version was never tried."
+    beside = (
+        rf'never tried</span> {re.escape(said)}\s*<a class="link" href="/settings/agents/\d+/try"'
+    )
+    assert re.search(beside, text_of(anna.get("/settings/")))
+    shown = text_of(vera.get("/settings/"))
+    assert said in shown
+    assert "Try this agent" not in shown
+    told = {"by": "anna", "mark": "m", "asked_at": START, "deadline": START, "ended_at": START}
+    steps = [{"step": "version", "state": "passed", "note": "agent 1.2.3"}]
+    AgentTrial.objects.create(profile=profile, state="stopped", steps=steps, **told)
+    assert said in text_of(anna.get("/settings/"))
+    AgentTrial.objects.create(profile=profile, state="failed", steps=steps, **told)
+    assert said not in text_of(anna.get("/settings/"))
+    AgentProfile.objects.filter(pk=profile.pk).update(version="agent 2.0.0")
+    assert said in text_of(anna.get("/settings/"))
 
 
 def test_settings_tell_what_keeps_an_agent_from_starting(

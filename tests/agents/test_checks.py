@@ -250,6 +250,31 @@ def test_codex_with_a_key_or_a_provider_of_its_own_is_not_refused(
     assert codex.asked == ([DOCTOR] if first is False else [])
 
 
+@pytest.mark.parametrize(
+    ("argv", "version", "tried", "said"),
+    [
+        pytest.param(BYPASS, "2.1.197 (Claude Code)", "", "", id="the tests ran it"),
+        pytest.param(["/opt/codex"], "codex-cli 0.171.0", "", "", id="of Codex too"),
+        pytest.param(BYPASS, "2.9.0 (Claude Code)", "2.9.0 (Claude Code)", "", id="tried here"),
+        pytest.param(BYPASS, "", "", "", id="it tells none"),
+        pytest.param(
+            BYPASS,
+            "2.9.0 (Claude Code)",
+            "2.1.197 (Claude Code)",
+            "This version was never tried. labsite was tested with 2.1.197 and 2.1.332.",
+            id="it was updated",
+        ),
+        pytest.param(BYPASS, "0.171.0", "", "never tried. labsite", id="that of another program"),
+        pytest.param(["aider"], "aider 1.0", "", "This version was never tried.", id="not known"),
+        pytest.param([], "1", "", "This version was never tried.", id="no program"),
+    ],
+)
+def test_a_version_that_nobody_has_tried_is_said(argv, version, tried, said) -> None:  # type: ignore[no-untyped-def]
+    found = check_rules.untried(argv, version, tried)
+    assert said in found
+    assert bool(found) is bool(said)
+
+
 @pytest.fixture
 def profile(db: None) -> AgentProfile:
     return make.an_agent(argv=BYPASS, login_command=["claude", "auth", "status"])
