@@ -52,6 +52,11 @@ def environment(name: str, url: str, folder: Path) -> dict[str, str]:
     return {**local, "CODEX_HOME": str(home), "SCRIPTED_KEY": KEY}
 
 
+def hold(name: str = "go-on") -> Shell:
+    """Work until a file of this name is in the worktree. A lone `sleep` the newest programs refuse."""
+    return Shell(f"while [ ! -e {name} ]; do sleep 0.1; done")
+
+
 def work_on(key: str = "1") -> list[Step]:
     """What a good agent does with its task."""
     return [

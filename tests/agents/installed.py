@@ -1,13 +1,15 @@
 """The real programs at pinned versions, in a folder that outlives the tests and is no part of the repository.
 
 `LAB_TEST_AGENTS` may name a folder with a `node_modules/.bin` that holds them already. Else npm
-installs them once into the user's cache; who comes while another process does so waits for it. Where
+installs them once into the user's cache; who comes while another process does so waits for it. A
+folder may hold other versions, to see what they change. Where
 there is no npm, or its registry cannot be reached, there is a sentence that says so.
 """
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -18,6 +20,7 @@ from pathlib import Path
 CLAUDE, CODEX = "2.1.197", "0.169.0"
 PACKAGES = (f"@anthropic-ai/claude-code@{CLAUDE}", f"@openai/codex@{CODEX}")
 PROGRAMS = ("claude", "codex")
+NAMES = {"claude": "@anthropic-ai/claude-code", "codex": "@openai/codex"}
 PATIENCE = 900
 ASK_AGAIN = 600  # seconds until a registry that could not be reached is asked once more
 
@@ -45,6 +48,12 @@ def folder() -> Path:
             if not made.exists():
                 _install(made)
     return made / "node_modules" / ".bin"
+
+
+def version(program: str) -> str:
+    """Return the version of a program that is tried. Raises Lacking."""
+    told = folder().parent / NAMES[program] / "package.json"
+    return str(json.loads(told.read_text())["version"])
 
 
 def _install(made: Path) -> None:

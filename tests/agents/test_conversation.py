@@ -34,7 +34,9 @@ def of_claude(house, name):  # type: ignore[no-untyped-def]
         Say("All is **done**."),
     )
     house.model.script(Shell("echo part"), Say("The part is done."), word="PARTWORK")
-    run = house.start(house.project(house.profile(name)))
+    # 2.1.332 has no list of things to do for its newest models, unless it is told to.
+    profile = house.profile(name, CLAUDE_CODE_ENABLE_TODO_TOOLS="1")
+    run = house.start(house.project(profile))
     return house.until(run, lambda run: run.turn_ended_at or run.outcome)
 
 

@@ -89,17 +89,15 @@ def test_a_provider_named_in_the_profile_s_arguments_counts_too(house: AgentHous
     assert logins.ask(house.real.lab, profile) is True
 
 
-@pytest.mark.parametrize(
-    ("name", "version"), [(CLAUDE, installed.CLAUDE), (CODEX, installed.CODEX)]
-)
+@pytest.mark.parametrize(("name", "program"), [(CLAUDE, "claude"), (CODEX, "codex")])
 def test_a_check_tells_where_a_program_is_and_its_version(
-    house: AgentHouse, agents: Path, name: str, version: str
+    house: AgentHouse, agents: Path, name: str, program: str
 ) -> None:
     profile = shipped(house, name)
     checks.check(house.real.lab, profile)
     profile.refresh_from_db()
     assert (profile.is_found, profile.is_logged_in) == (True, False)
-    assert version in profile.version
+    assert installed.version(program) in profile.version
     found, unfit = checks.inspect(house.real.lab, profile)
     assert (found, unfit) == (str(agents / profile.argv[0]), None)
 

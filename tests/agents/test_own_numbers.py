@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agents.house import CODEX
+from tests.agents.house import CODEX, hold
 from tests.agents.script import Say, Shell, Tool
 
 
 def test_interactive_claude_code_shows_its_numbers_and_those_of_its_agent_while_it_works(house):
     give = {"description": "part", "prompt": "PARTWORK", "subagent_type": "general-purpose"}
-    house.model.script(Tool("Agent", give), Shell("sleep 60"), Say("Done."))
+    house.model.script(Tool("Agent", give), hold(), Say("Done."))
     house.model.script(Shell("echo part"), Say("The part is done."), word="PARTWORK")
     run = house.start(house.project(house.profile()))
     run = house.until(run, lambda run: (run.tokens_in or 0) >= 4 * 120)
@@ -22,7 +22,7 @@ def test_interactive_claude_code_shows_its_numbers_and_those_of_its_agent_while_
 
 @pytest.mark.parametrize("mode", ["interactive", "one_shot"])
 def test_codex_shows_its_numbers_while_it_works(house, mode):
-    house.model.script(Shell("echo 1"), Shell("echo 2"), Shell("sleep 60"), Say("Done."))
+    house.model.script(Shell("echo 1"), Shell("echo 2"), hold(), Say("Done."))
     profile = house.profile(CODEX)
     project = house.project(profile)
     if mode == "interactive":

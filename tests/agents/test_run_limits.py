@@ -8,11 +8,11 @@ import pytest
 
 from runs.core.states import NoticeKind, Outcome, WorktreeFate
 from runs.models import Notice, Settings
-from tests.agents.house import CLAUDE, CODEX
+from runs.transcript import screens
+from tests.agents.house import CLAUDE, CODEX, hold
 from tests.agents.script import Say, Shell
 
 A_MESSAGE = 130  # tokens, in and out
-HOLD = Shell("while [ ! -e go-on ]; do sleep 0.1; done")
 
 
 def interactive(house, name):
@@ -31,11 +31,14 @@ def test_an_agent_is_told_that_its_limit_is_near_and_ended_when_it_is_reached(ho
     settings = Settings.current()
     settings.run_tokens_limit = 5 * A_MESSAGE
     settings.save()
-    first = [Shell("echo work > half-done"), Shell("true"), Shell("true"), HOLD]
-    house.model.script(*first, Shell("sleep 100"), Say("Done."))
+    first = [Shell("echo work > half-done"), Shell("true"), Shell("true"), hold()]
+    house.model.script(*first, hold("the-end"), Say("Done."))
     run = house.start(interactive(house, name))
     run = house.until(run, lambda run: run.limits_told)
     assert (run.outcome, run.limits_told) == ("", "run_tokens")
+    if name == CLAUDE:  # it takes a moment to read the key after the words
+        queued = "to edit queued messages"
+        house.until(run, lambda run: queued in screens.plain(house.screen(run)))
     (Path(run.worktree) / "go-on").touch()
     run = house.until_over(run)
     assert run.outcome == Outcome.OVER_LIMIT, house.told(run)

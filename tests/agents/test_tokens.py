@@ -15,7 +15,7 @@ from runs.transcript import record, reports, token_usage
 from runs.transcript.record import Reading
 from runs.transcript.reports import Report
 from runs.transcript.token_usage import LISTED, Spent, Tokens
-from tests.agents.house import PRINT
+from tests.agents.house import PRINT, hold
 from tests.agents.script import Say, Shell, Tool
 from tests.fakes import START
 from tests.patience import PATIENCE
@@ -103,7 +103,7 @@ def test_what_a_column_should_not_hold_counts_as_nothing(odd: object) -> None:
 
 def _with_subagent(house):  # type: ignore[no-untyped-def]
     give = {"description": "part", "prompt": "PARTWORK", "subagent_type": "general-purpose"}
-    return house.model.script(Tool("Agent", give), Shell("echo on; sleep 60"), Say("All is done."))
+    return house.model.script(Tool("Agent", give), hold(), Say("All is done."))
 
 
 def test_real_claude_code_tells_the_tokens_of_its_subagent(house):
@@ -130,7 +130,7 @@ def test_real_claude_code_that_is_stopped_leaves_its_tokens_and_no_cost(house):
     _with_subagent(house)
     house.model.script(Shell("echo part"), Say("The part is done."), word="PARTWORK")
     run = house.start(house.project(house.profile(PRINT)))
-    run = house.until(run, lambda run: "sleep 60" in run.last_line, PATIENCE)
+    run = house.until(run, lambda run: (run.tokens_in or 0) >= 120 * 4, PATIENCE)
     assert stop.stop(house.real.lab, run, by="anna")
     run = house.until_over(run, PATIENCE)
     assert run.outcome == Outcome.STOPPED

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from runs.core.states import NoticeKind, Wait
 from runs.models import Notice
 from runs.transcript import screens
 from runs.waits import acts
 from tests.agents import script
-from tests.agents.house import work_on
-from tests.agents.script import Say, Shell
+from tests.agents.house import hold, work_on
+from tests.agents.script import Say, Shell, Tool
 from tests.real import git
+from tests.world import stories
 
 ASKING = ["claude", "--settings", "{settings}", "--permission-mode", "default", "{prompt}"]
 
@@ -49,9 +51,9 @@ def test_claude_code_that_has_stopped_goes_on_with_what_it_is_told(house):
 
 
 def test_claude_code_stops_at_the_key_and_goes_on_with_what_it_is_told(house):
-    model = house.model.script(Shell("sleep 300"), Say("Slept."))
+    model = house.model.script(hold(), Say("Slept."))
     project = house.project(house.profile())
-    run = house.until(house.start(project), lambda run: "sleep 300" in house.screen(run))
+    run = house.until(house.start(project), lambda run: "go-on" in house.screen(run))
     acts.interrupt(house.real.lab, run, by="anna")
     run = house.until(run, lambda run: run.waits)
     assert run.waits == Wait.IDLE, house.told(run)
@@ -61,6 +63,40 @@ def test_claude_code_stops_at_the_key_and_goes_on_with_what_it_is_told(house):
     house.until_over(run)
     assert (run.outcome, run.pull_number) == ("succeeded", 2), house.told(run)
     assert Notice.objects.get(run=run, kind=NoticeKind.RUN_INTERRUPTED).by == "anna"
+
+
+def test_claude_code_works_while_its_agent_works_in_the_background(house, anna):
+    """2.1.332 does so without being asked; its main turn ends meanwhile."""
+    give = {"description": "Look around", "prompt": "PARTWORK", "subagent_type": "general-purpose"}
+    house.model.script(Tool("Agent", {**give, "run_in_background": True}), Say("It looks around."))
+    house.model.script(hold(), Say("The part is done."), word="PARTWORK")
+    run = house.start(house.project(house.profile()))
+    run = house.until(run, lambda run: run.agent_note or run.turn_ended_at)
+    assert (run.agent_note, run.turn_ended_at) == ("1 agent in the background", None)
+    house.real.offset = timedelta(minutes=1)
+    stories.look(house.real)
+    run.refresh_from_db()
+    assert (run.waits, run.outcome) == ("", ""), house.told(run)
+    assert acts.may_interrupt(house.real.lab, run)
+    (Path(run.worktree) / "go-on").touch()
+    run = house.until(run, lambda run: run.turn_ended_at)
+    assert run.agent_note == ""
+    shown = "Finished in the background"
+    run = house.until(
+        run, lambda run: shown in anna.get(f"/runs/{run.pk}/conversation/").content.decode()
+    )
+
+
+def test_the_agents_of_claude_code_in_the_background_stop_at_their_key(house):
+    give = {"description": "Look around", "prompt": "PARTWORK", "subagent_type": "general-purpose"}
+    house.model.script(Tool("Agent", {**give, "run_in_background": True}), Say("It looks around."))
+    house.model.script(hold(), Say("The part is done."), word="PARTWORK")
+    run = house.start(house.project(house.profile()))
+    run = house.until(run, lambda run: run.agent_note)
+    acts.interrupt(house.real.lab, run, by="anna")
+    run = house.until(run, lambda run: run.waits)
+    assert run.waits == Wait.IDLE, house.told(run)
+    assert "stopped" in screens.plain(house.screen(run)), house.told(run)
 
 
 def allow(house, run):  # type: ignore[no-untyped-def]
