@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from runs.core.states import NoticeKind
@@ -10,6 +13,7 @@ from tests.conversation import long_talk
 from tests.conversation.conftest import TREE
 from tests.web import board_rows as rows
 from tests.web.looking import looks
+from tests.world import agent_homes as homes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -69,3 +73,15 @@ def test_without_javascript_everything_is_there_and_opens_by_the_keyboard(
     page.get_by_role("searchbox", name="Search").fill("level breaks")
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="1 message with").wait_for()
+
+
+def test_what_worked_in_the_background(open_page, operator, world, home, claude_run):
+    """Recorded of Claude Code 2.1.332."""
+    rows.a_tick(world)
+    path = Path(__file__).with_name("claude_background.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    homes.write(homes.claude_path(home, TREE), [homes.said(TREE), *lines])
+    page = open_page(f"/runs/{claude_run.pk}/conversation/", operator)
+    assert page.get_by_text("Finished in the background").count() == 2
+    page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true })")
+    assert looks(page, "conversation-background") == []
