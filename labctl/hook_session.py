@@ -89,10 +89,9 @@ def _wish(given: object) -> str:
 
 def _background(tasks: object) -> list[str]:
     """What kinds of work go on in the background after the end of a turn, one for each piece."""
-    found = tasks if isinstance(tasks, list) else []
-    return [
-        line(one.get("type"), 40) or "task" for one in found[:MOST_TASKS] if isinstance(one, dict)
-    ]
+    found = [one for one in tasks if isinstance(one, dict)] if isinstance(tasks, list) else []
+    going = [one for one in found if one.get("status") in (None, "running", "pending")]
+    return [line(one.get("type"), 40) or "task" for one in going[:MOST_TASKS]]
 
 
 def _append(path: str, data: bytes) -> None:

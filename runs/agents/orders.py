@@ -15,7 +15,7 @@ from runs.core.ports import Lab, Order, SeamError
 from runs.followups import nudge_rules
 from runs.followups import rules as followups
 from runs.forges import cadence
-from runs.models import AgentProfile, Run, Settings
+from runs.models import AgentProfile, Project, Run, Settings
 from runs.projects import git_credentials
 from runs.waits import codex_hooks
 from trackers.keys import evidence_of
@@ -186,22 +186,22 @@ def _session_env(lab: Lab, run: Run, folder: Path, settings: Settings) -> dict[s
         **naming.ports_env(run.slot),
         "GIT_TERMINAL_PROMPT": "0",
         **_git_env(lab, run),
-        **_committer_env(lab, run, settings),
+        **committer_env(lab, run.project, settings),
     }
 
 
-def _committer_env(lab: Lab, run: Run, settings: Settings) -> Mapping[str, str]:
+def committer_env(lab: Lab, project: Project, settings: Settings) -> Mapping[str, str]:
     """Return who commits: whom the project names, else the settings, else git, else labsite.
 
     An agent's profile may set another.
     """
-    chosen = run.project.committer or settings.committer
+    chosen = project.committer or settings.committer
     if chosen:
         return naming.committer_env(*naming.parse_committer(chosen))
     try:
-        is_known = lab.repos.committer(run.project.repo(lab.paths)) is not None
+        is_known = lab.repos.committer(project.repo(lab.paths)) is not None
     except SeamError as error:
-        logger.warning("who commits in run %s could not be told: %s", run.pk, error)
+        logger.warning("who commits could not be told", extra={"error": str(error)})
         is_known = True
     return {} if is_known else naming.COMMITTER_ENV
 

@@ -39,6 +39,7 @@ _ROW = (
     *("proven", "pull_number", "pull_state", "mirrored", "worktree_fate"),
     *("checking_at", "gate_turn", "claim", "attempts", "accepted_commit"),
     *("close_asked_at", "closed_at", "is_loop", "own_budget_seconds"),
+    *("issue_closed_at", "allowed_by"),
 )
 # And what the list of all runs and its downloads say beyond it.
 _PAST = (

@@ -32,12 +32,10 @@ MOST_BYTES = 1_100_000  # hooks write no more than a little less
 PIECE = 65_536
 DAY = timedelta(days=1)
 AT_ONCE = timedelta(seconds=2)
-# The kinds of work in the background that end by themselves, and then have the main agent go on.
+# The kinds of work in the background that end by themselves, and then have the main agent go on. Of
+# any other, such as a command, nobody knows whether it ends: it may be a server that was left behind.
 _AGENTS = frozenset({"subagent", "workflow", "teammate"})
 _WITH_AGENTS = re.compile(r"\d+ agents?( and \d+ commands?)? in the background")
-# Of any other, such as a command, nobody knows whether it ends: it may be a server that was left
-# behind. It holds a turn open for this long, and no longer, so that a run comes to its end.
-COMMANDS_HOLD = timedelta(minutes=30)
 # A program gives a hook no longer than this, and shows its turn from before that.
 HOOK_TAKES = timedelta(seconds=10)
 # The types of Claude Code's notifications that wait for an answer.
@@ -68,9 +66,8 @@ class Session:
     asks a person since when, in the middle of a turn. `interrupted_at`: when a person interrupted the
     turn, which its hooks do not tell. `read`: how many bytes of the file that is.
 
-    A turn after which agents or commands work on in the background has not ended: they have the
-    program go on when they come back. `agent_note` says so then, and `agent_until` until when that
-    counts where it may never happen.
+    A turn after which agents work on in the background has not ended: they have the program go on
+    when they come back. `agent_note` says so then.
     """
 
     report: Report = field(default_factory=Report)
@@ -96,16 +93,6 @@ def read_on(session: Session, data: bytes, now: datetime) -> Session:
         if entry is not None:
             session = _after(session, entry, now)
     return replace(session, read=session.read + len(data) - len(lines[-1]))
-
-
-def as_of(session: Session, now: datetime) -> Session:
-    """The session as time has left it: a command in the background holds no turn open for ever."""
-    until = session.report.agent_until
-    is_held = session.turn_ended_at is None and session.report.agent_state is AgentState.WORKING
-    if not is_held or until is None or now < until:
-        return session
-    report = reports.ended(session.report, "success", None, None, now)
-    return replace(session, report=report, turn_ended_at=until)
 
 
 def hear(lab: Lab, runs: Sequence[Run]) -> None:
@@ -134,7 +121,7 @@ def is_answering(lab: Lab, run: Run) -> bool:
     piece = _piece(lab, run, session.read)
     if piece is not None and piece.data:
         session = read_on(session, piece.data, lab.now())
-    return as_of(session, lab.now()).turn_ended_at is None
+    return session.turn_ended_at is None
 
 
 def has_agents_in_background(run: Run) -> bool:
@@ -159,10 +146,9 @@ def _hear_one(lab: Lab, run: Run) -> None:
     if piece is not None and piece.size < before.read:  # another file than the one read so far
         before = replace(before, read=0)
         piece = _piece(lab, run, 0)
-    after, now = before, lab.now()
-    if piece is not None and piece.data and before.read < MOST_BYTES:
-        after = read_on(before, piece.data, now)
-    after = as_of(after, now)
+    if piece is None or not piece.data or before.read >= MOST_BYTES:
+        return
+    after = read_on(before, piece.data, lab.now())
     if after == before:
         return
     columns = {
@@ -212,8 +198,8 @@ def _after(session: Session, entry: Entry, now: datetime) -> Session:
                 turn_ended_at=None,
                 interrupted_at=session.interrupted_at if _was_cut(session, at) else None,
             )
-        case "Stop" if works := _background(entry):
-            return _in_background(session, works, at)
+        case "Stop" if _AGENTS & set(works := _background(entry)):
+            return _in_background(session, works)
         case "Stop":
             report = reports.ended(session.report, "success", None, None, now)
             return replace(session, report=report, turn_ended_at=at)
@@ -232,8 +218,8 @@ def _background(entry: Entry) -> list[str]:
     return [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
 
 
-def _in_background(session: Session, works: Sequence[str], at: datetime) -> Session:
-    """The session after its main turn, while agents or commands work on."""
+def _in_background(session: Session, works: Sequence[str]) -> Session:
+    """The session after its main turn, while agents work on."""
     agents = sum(kind in _AGENTS for kind in works)
     said = [
         f"{count} {word}{'s' if count > 1 else ''}"
@@ -244,7 +230,6 @@ def _in_background(session: Session, works: Sequence[str], at: datetime) -> Sess
         agent_session=session.report.agent_session,
         agent_state=AgentState.WORKING,
         agent_note=f"{' and '.join(said)} in the background",
-        agent_until=None if agents else at + COMMANDS_HOLD,
     )
     return replace(session, report=report, turn_ended_at=None)
 

@@ -182,7 +182,11 @@ def _order(lab: Lab, fixer: Fixer, profile: AgentProfile, settings: Settings) ->
         folder=folder,
         cwd=Path(fixer.worktree),
         argv=commands.fill(template, values),
-        env={"GIT_TERMINAL_PROMPT": "0", **env},
+        env={
+            "GIT_TERMINAL_PROMPT": "0",
+            **orders.committer_env(lab, fixer.project, settings),
+            **env,
+        },
         files=files,
         marker=fixer.mark,
         nofile=settings.nofile_limit,

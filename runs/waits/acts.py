@@ -179,7 +179,7 @@ def interrupt(lab: Lab, run: Run, *, by: str) -> None:
         raise AnswerRefused(NOTHING_TO_INTERRUPT, code="not_working")
     if run.host != lab.host:
         raise AnswerRefused(ELSEWHERE)
-    is_behind = hook_events.has_agents_in_background(run)
+    is_behind = not run.asks and hook_events.has_agents_in_background(run)
     key, said = (STOP_AGENTS, AGENTS_KEY) if is_behind else (ESCAPE, KEY)
     now, asked_at = lab.now(), run.asked_at
     lost = now - rules.LOST_AFTER

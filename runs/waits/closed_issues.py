@@ -54,8 +54,11 @@ def allow(lab: Lab, run: Run, *, by: str) -> None:
     run.refresh_from_db()
     if run.state == RunState.WORKING and run.issue_closed_at is not None:
         return  # somebody else has said so
-    is_open = run.state == RunState.WORKING
-    why = f"issue {run.issue_key} is open again" if is_open else "the run has ended"
+    why = "the run does not work now"
+    if run.outcome:
+        why = "the run has ended"
+    elif run.issue_closed_at is None:
+        why = f"issue {run.issue_key} is open again"
     raise NotAskedError(NOT_ASKED.format(why))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from runs.core.states import AgentState, Trouble
 from runs.models import Notice
-from runs.transcript.hook_events import COMMANDS_HOLD, Session, as_of, read_on
+from runs.transcript.hook_events import Session, read_on
 from tests.agents.script import Refuse, Say, Shell
 
 NOW = datetime(2026, 11, 22, 3, 0, tzinfo=UTC)
@@ -61,11 +61,10 @@ def test_an_error_of_the_api_is_told_in_its_words_and_cleared_by_the_next_word()
     [
         (["subagent"], "1 agent in the background"),
         (["subagent", "shell", "workflow", "shell"], "2 agents and 2 commands in the background"),
-        (["shell"], "1 command in the background"),
-        (["never heard of"], "1 command in the background"),
+        (["workflow", "never heard of"], "1 agent and 1 command in the background"),
     ],
 )
-def test_a_turn_after_which_something_works_in_the_background_has_not_ended(works, note):
+def test_a_turn_after_which_an_agent_works_in_the_background_has_not_ended(works, note):
     session = read(GIVEN, {**STOPPED, "background": works})
     assert (session.turn_ended_at, session.report.agent_state) == (None, AgentState.WORKING)
     assert (session.report.agent_note, session.report.agent_session) == (note, "s-1")
@@ -77,21 +76,11 @@ def test_a_turn_after_which_something_works_in_the_background_has_not_ended(work
     assert read(GIVEN, STOPPED, before=session).turn_ended_at == NOW
 
 
-@pytest.mark.parametrize("odd", [None, [], {}, "shell", 5, [5, None, {}]])
-def test_where_nothing_tells_of_the_background_a_turn_ends_as_ever(odd):
+@pytest.mark.parametrize(
+    "odd", [None, [], {}, "subagent", 5, [5, None, {}], ["shell"], ["never heard of"]]
+)
+def test_where_no_agent_is_told_of_in_the_background_a_turn_ends_as_ever(odd):
     assert read(GIVEN, {**STOPPED, "background": odd}).turn_ended_at == NOW
-
-
-def test_a_command_that_never_ends_holds_a_turn_open_for_a_while_and_an_agent_for_ever():
-    served = read(GIVEN, {**STOPPED, "background": ["shell"]})
-    until = NOW + COMMANDS_HOLD
-    assert as_of(served, until - timedelta(seconds=1)) == served
-    left = as_of(served, until)
-    assert (left.turn_ended_at, left.report.agent_state) == (until, AgentState.FINISHED)
-    assert as_of(left, until + timedelta(days=1)) == left
-    delegated = read(GIVEN, {**STOPPED, "background": ["subagent", "shell"]})
-    assert as_of(delegated, until + timedelta(days=1)) == delegated
-    assert as_of(read(GIVEN), until).turn_ended_at is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from django.test import Client
 from runs.agents import orders
 from runs.core import naming
 from runs.core.ports import SeamError
-from runs.models import Settings
+from runs.models import Fixer, Settings
+from runs.validation import fixers
 from tests import make
 from tests.fakes import World
 from tests.web.people import text_of
@@ -94,3 +95,10 @@ def test_the_settings_of_a_project_say_what_is_wrong_with_a_committer(
     anna.post(at, {"agent": project.agent_id, "committer": " Anna Berg <a@b.org> "})
     project.refresh_from_db()
     assert project.committer == "Anna Berg <a@b.org>"
+
+
+def test_who_commits_holds_for_agents_that_mend_a_validation_too(world: World) -> None:
+    project = make.a_project(committer="Bert <b@b.org>")
+    fixer = Fixer(project=project, prompt="mend", worktree="/unused", session="s", mark="m")
+    order = fixers._order(world.lab, fixer, make.an_agent(), Settings.current())
+    assert [order.env.get(name) for name in NAMES] == ["Bert", "b@b.org"] * 2

@@ -69,7 +69,8 @@ def test_what_works_on_in_the_background_is_told_by_its_kinds(session):
         {"id": "biwab58ms", "type": "shell", "status": "running", "command": "echo $SECRET"},
     ]
     stop = {**STOP, "hook_event_name": "Stop", "session_crons": []}
-    for told_of in (tasks, [], None, "x", [5, {}, {"type": 7}], tasks * 50):
+    over = [{**tasks[0], "status": "completed"}, {**tasks[0], "status": "failed"}]
+    for told_of in ([*tasks, *over], over, None, "x", [5, {}, {"type": 7}], tasks * 50):
         hook(session, {**stop, "background_tasks": told_of})
     said = [entry.get("background") for entry in told(session)]
     assert said == [

@@ -84,14 +84,19 @@ def test_one_whose_agents_work_in_the_background_works_and_can_be_interrupted(wo
     assert run.waits == Wait.IDLE
 
 
-def test_one_that_left_a_server_in_the_background_waits_in_the_end(world, run):
+def test_one_that_left_a_server_in_the_background_waits_as_ever(world, run):
     hears(world, run, {"event": "Stop", "background": ["shell"]})
-    looked(world, run, seconds=60)
-    assert (run.waits, run.turn_ended_at) == ("", None)
-    looked(world, run, seconds=hook_events.COMMANDS_HOLD.total_seconds())
+    looked(world, run, seconds=11)
     assert run.waits == Wait.IDLE
-    with pytest.raises(AnswerRefused, match="does not work on anything"):
-        acts.interrupt(world.lab, run, by="anna")
+
+
+def test_a_question_of_an_agent_in_the_background_is_interrupted_by_the_key_for_a_turn(world, run):
+    hears(world, run, {"event": "Stop", "background": ["subagent"]})
+    looked(world, run)
+    Run.objects.filter(pk=run.pk).update(asks=Wait.PERMISSION, asked_at=world.lab.now())
+    run.refresh_from_db()
+    acts.interrupt(world.lab, run, by="anna")
+    assert world.sessions.typed == [(run.session, "key Escape")]
 
 
 def test_a_word_from_before_the_key_does_not_undo_it(world, run):
