@@ -79,7 +79,7 @@ class FakeKept:
     def weight(self, repo: Path, path: Path) -> int:
         return self.sizes_of.get(path, 0)
 
-    def has_submodule(self, repo: Path, path: Path) -> bool:
+    def holds_submodule_work(self, repo: Path, path: Path) -> bool:
         return False
 
     def parents(self, repo: Path, commit: str) -> Sequence[str]:

@@ -109,10 +109,10 @@ class Keeping(Protocol):
     def weight(self, repo: Path, path: Path) -> int:
         """Bytes of the files that a snapshot of a worktree would have to store. Raises SeamError."""
 
-    def has_submodule(self, repo: Path, path: Path) -> bool:
-        """Whether a submodule is checked out in a worktree, which git then does not remove.
+    def holds_submodule_work(self, repo: Path, path: Path) -> bool:
+        """Whether a submodule that was checked out has changes or commits that its origin has not.
 
-        Raises SeamError.
+        True where that could not be told.
         """
 
     def parents(self, repo: Path, commit: str) -> Sequence[str]:

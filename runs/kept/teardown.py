@@ -19,8 +19,8 @@ from runs.models import Project, Rescue
 logger = logging.getLogger(__name__)
 
 SUBMODULES = (
-    "the worktree was kept, since it holds submodules: git removes none with submodules, and they "
-    "may hold commits of their own. Discard it once it is not needed any more"
+    "the worktree was kept, since a submodule in it has changes or commits that were not pushed. "
+    "Push them, or discard the worktree once it is not needed any more"
 )
 
 
@@ -114,7 +114,7 @@ def _tear_down(
     rule = guarded(is_there, unsaved(lab, repo, path, piece.branch) if path else False, merged)
     if not (rule.remove_worktree or rule.delete_branch) or (spare and not rule.delete_branch):
         return TornDown(warning=rule.warning)
-    if rule.remove_worktree and path is not None and lab.repos.has_submodule(repo, path):
+    if rule.remove_worktree and path is not None and lab.repos.holds_submodule_work(repo, path):
         return TornDown(warning=SUBMODULES)
     tip_stays = not rule.delete_branch or held is True
     kept = rescue.keep(lab, project, piece.branch, tip, path, why=why, by=by, tip_stays=tip_stays)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
 
@@ -42,6 +42,7 @@ SET_UP_LEFT = (
     "the set-up left changes that git does not ignore: they may get into the agent's commits"
 )
 STEPS_MARGIN = timedelta(minutes=3)
+CHECKOUT_LIMIT = timedelta(minutes=15)  # as runs/machine/git.py:CHECKOUT
 
 
 class StartFailed(Exception):
@@ -290,7 +291,8 @@ def _claim(lab: Lab, run: Run) -> None:
     repo = run.project.repo(lab.paths)
     commit = lab.repos.upstream(repo, run.project.default_branch)
     _check_name(lab, run, repo)
-    if not _keep(run, fork_point=commit, worktree=str(path)):
+    deadline = lab.now() + CHECKOUT_LIMIT + STEPS_MARGIN
+    if not _keep(run, fork_point=commit, worktree=str(path), launch_deadline=deadline):
         raise NoLongerWanted
     try:
         lab.repos.add_worktree(repo, path, run.branch, commit)
@@ -337,6 +339,8 @@ def _take_up(lab: Lab, run: Run) -> None:
         _fetch(lab, run)
     except origin.Away as error:
         _step(lab, run, f"origin could not be read, so what others pushed is not here: {error}")
+    if not lab.repos.has(path):
+        _keep(run, launch_deadline=lab.now() + CHECKOUT_LIMIT + STEPS_MARGIN)
     with lab.repos.hold(repo):
         tip = lab.repos.tip(repo, f"refs/heads/{run.branch}")
         if tip is None:
@@ -372,7 +376,7 @@ def _check_name(lab: Lab, run: Run, repo: Path) -> None:
         )
 
 
-def _keep(run: Run, **facts: str) -> bool:
+def _keep(run: Run, **facts: str | datetime) -> bool:
     """Store facts of a run that is still *starting*, on the object too."""
     won = Run.objects.starting().filter(pk=run.pk).update(**facts)
     if won:

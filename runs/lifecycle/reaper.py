@@ -211,7 +211,7 @@ def _settle_worktree(lab: Lab, run: Run) -> tuple[WorktreeFate, str]:
         lost = _without_branch(lab, run, repo) if unsaved is not None else ""
         return WorktreeFate.KEPT, lost or decision.warning
     try:
-        if lab.repos.has_submodule(repo, path):
+        if lab.repos.holds_submodule_work(repo, path):
             return WorktreeFate.KEPT, kept_teardown.SUBMODULES
         _remove(lab, run, path)
     except SeamError as error:

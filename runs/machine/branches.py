@@ -14,7 +14,7 @@ from runs.core.kept_ports import Branch, Standing
 from runs.core.ports import SeamError
 from runs.machine import shell, worktree_links
 from runs.machine.files import read_small
-from runs.machine.git import QUICK, failed
+from runs.machine.git import CHECKOUT, QUICK, failed
 from runs.machine.run_repositories import LENT, GitRunRepositories
 
 _STEP = 0.05
@@ -127,7 +127,7 @@ class GitKept(GitRunRepositories):
             self._lend(repo, path, commit)
             return
         argv = ("worktree", "add", "-q", "--detach", "--", str(path), commit)
-        done = self._git(repo, *argv, looks_at_files=True)
+        done = self._git(repo, *argv, timeout=CHECKOUT, looks_at_files=True)
         if done.status != 0:
             raise failed("worktree", done)
 
@@ -165,7 +165,7 @@ class GitKept(GitRunRepositories):
             self._make_own(repo, path, tip, branch)
             return
         argv = ("worktree", "add", "-q", "--no-guess-remote", "--", str(path), branch)
-        done = self._git(repo, *argv, looks_at_files=True)
+        done = self._git(repo, *argv, timeout=CHECKOUT, looks_at_files=True)
         if done.status != 0:
             raise failed("worktree", done)
 

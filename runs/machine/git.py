@@ -12,6 +12,9 @@ from runs.core.ports import SeamError
 from runs.machine import shell, worktree_links
 
 QUICK = 15.0
+CHECKOUT = (
+    900.0  # the files of a large repository, and what a filter such as Git LFS fetches for them
+)
 # Agents write into repositories that we read: no program named there runs on our behalf.
 _CAREFUL = (
     *("-c", "core.hooksPath=/dev/null"),

@@ -13,7 +13,7 @@ from pathlib import Path
 from runs.core import naming
 from runs.core.ports import SeamError, Taken
 from runs.machine import files, shell, worktree_links
-from runs.machine.git import QUICK, Git, failed
+from runs.machine.git import CHECKOUT, QUICK, Git, failed
 from runs.machine.run_repositories import LENT, ORIGIN, TAGS, GitRunRepositories
 from trackers.keys import KeyRule
 
@@ -259,6 +259,7 @@ class GitRepos(GitRunRepositories):
         done = self._git(
             repo,
             *("worktree", "add", "-q", "--no-track", "-b", branch, "--", str(path), commit),
+            timeout=CHECKOUT,
             looks_at_files=True,
         )
         if done.status == 0:
@@ -276,6 +277,8 @@ class GitRepos(GitRunRepositories):
         if made.status != 0:
             if self.ref(repo, ref):
                 raise Taken(_taken(path, branch))
+            if files.is_full(repo):  # git only says which file it could not write
+                raise SeamError(f"the disk is full. {failed('update-ref', made)}")
             raise failed("update-ref", made)
         try:
             self._make_own(repo, path, commit, branch)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from runs.core.ports import SeamError, Taken
 from runs.machine import files, worktree_links
-from runs.machine.git import QUICK, Git, failed
+from runs.machine.git import CHECKOUT, QUICK, Git, failed
 from runs.machine.listing import SUBMODULE
 
 logger = logging.getLogger(__name__)
@@ -88,7 +88,8 @@ class GitRunRepositories:
             self._lay_git(repo, path / ".git", commit, branch)
             (path / ".git" / worktree_links.MARK).write_text(f"{name}\n")
             if checks_out:
-                done = self._git(path, "reset", "-q", "--hard", "--no-recurse-submodules")
+                argv = ("reset", "-q", "--hard", "--no-recurse-submodules")
+                done = self._git(path, *argv, timeout=CHECKOUT)
                 if done.status != 0 and files.is_full(path):
                     raise SeamError(f"the disk is full. {failed('reset', done)}")
                 if done.status != 0:

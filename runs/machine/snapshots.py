@@ -132,13 +132,6 @@ class GitSnapshots(GitRunRepositories):
         inside = _size(admin / "modules") if admin is not None else 0
         return inside + sum(_size(path / name) for name in names)
 
-    def has_submodule(self, repo: Path, path: Path) -> bool:
-        """git also refuses where one was checked out once: its commits lie in the notes still."""
-        admin = worktree_links.admin_of(repo, path)
-        if admin is None:
-            return False
-        return (admin / "modules").is_dir() or bool(self._submodules(path))
-
     def _submodules(self, path: Path) -> list[str]:
         listed = self._git.ask(path, "ls-files", "-s", "-z", timeout=QUICK)
         return [name for name in _links(listed) if (path / name / ".git").exists()]

@@ -40,6 +40,44 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
     def is_dirty(self, path: Path) -> bool:
         return self._changes_in(path)
 
+    def holds_submodule_work(self, repo: Path, path: Path) -> bool:
+        """What cannot be read counts as work. An ignored file in a submodule does not, as elsewhere."""
+        admin = worktree_links.admin_of(repo, path)
+        if admin is None:
+            return False
+        try:
+            inside = [path / name for name in self._submodules(path)]
+            if any((one / ".git").is_dir() or self._changes_in(one) for one in inside):
+                return True
+            return any(self._is_unpushed(own) for own in _module_folders(admin / "modules"))
+        except (SeamError, OSError):
+            return True
+
+    def _is_unpushed(self, own: Path) -> bool:
+        """Whether a submodule's repository has commits or stashes that its origin was not seen to have.
+
+        Tags are left out: origin's own may lie on no branch of it.
+        """
+        argv = ("rev-list", "-n1", "HEAD", "--exclude=refs/tags/*", "--all", "--not", "--remotes")
+        done = self._git(own, *argv, env={"GIT_DIR": str(own)}, timeout=QUICK)
+        return done.status != 0 or bool(done.stdout.strip())
+
+    def remove_worktree(self, repo: Path, path: Path) -> None:
+        """git removes a linked worktree with submodules only by force, so what it checks is checked here."""
+        admin = worktree_links.admin_of(repo, path) if path.exists() else None
+        is_own = admin is not None and worktree_links.note_of(repo, path) is not None
+        if admin is None or not ((admin / "modules").is_dir() or self._submodules(path)):
+            super().remove_worktree(repo, path)
+            return
+        if self.holds_submodule_work(repo, path):
+            raise SeamError(f"{path} has a submodule with work that its origin does not have")
+        if is_own:
+            super().remove_worktree(repo, path)
+            return
+        if self._changes_in(path):
+            raise SeamError(f"{path} contains modified or untracked files")
+        self.force_remove(repo, path)
+
     def is_kept_by(self, repo: Path, path: Path, branch: str) -> bool:
         """Exit 0: the branch holds the worktree's head; 1: commits would be lost; else unknown.
 
@@ -244,3 +282,15 @@ def _content(mode: str, ident: str) -> str:
     """The id of a side's content, '' for one that has none: missing, not stored, or a submodule."""
     has_none = not ident.strip("0") or mode == listing.SUBMODULE
     return "" if has_none else ident
+
+
+def _module_folders(modules: Path) -> Iterator[Path]:
+    """The repositories of submodules, and of theirs; their names may hold slashes."""
+    if not modules.is_dir():
+        return
+    for folder in sorted(modules.iterdir()):
+        if (folder / "HEAD").exists() and (folder / "objects").is_dir():
+            yield folder
+            yield from _module_folders(folder / "modules")
+        elif folder.is_dir() and not folder.is_symlink():
+            yield from _module_folders(folder)

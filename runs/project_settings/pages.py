@@ -13,6 +13,8 @@ from django.forms.models import modelform_factory
 from runs.models import Project, Settings
 from runs.project_settings.acts import GROUPS
 from runs.settings import edit_forms, edits
+from runs.setup import proposal_rules
+from runs.setup.proposal_rules import SetUpProposal
 from runs.web import addresses
 
 
@@ -164,6 +166,21 @@ def form(
         if isinstance(field.widget, forms.Textarea):
             field.widget.attrs["rows"] = 3
     return shown
+
+
+@dataclass(frozen=True, slots=True)
+class ShownProposal:
+    """What the repository's files suggest, in sentences, or why they could not be read."""
+
+    sentences: Sequence[str] = ()
+    trouble: str = ""
+
+
+def fill_in(form: SettingsForm, proposal: SetUpProposal) -> None:
+    """Show a proposal in the form of Set-up beside what is stored; it counts once somebody saves it."""
+    stored = form.instance
+    form.initial["has_submodules"] = stored.has_submodules or proposal.has_submodules
+    form.initial["setup"] = proposal_rules.add_commands(stored.setup, proposal.commands)
 
 
 def default(name: str, settings: Settings) -> str:

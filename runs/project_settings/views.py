@@ -7,11 +7,13 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
+from runs.core.ports import SeamError
 from runs.core.states import NoticeKind
 from runs.models import Notice, Project
 from runs.project_settings import acts, pages
 from runs.settings import edit_forms, edits
 from runs.settings.acts import TuningRefused
+from runs.setup import proposals
 from runs.web import access, answers
 from runs.web.access import look, username
 from runs.web.refusals import at_fields
@@ -41,7 +43,20 @@ def settings(request: HttpRequest, project_id: int, group: str) -> HttpResponse:
     if request.method == "POST" and found.fields:
         return _stored(request, found, project_id)
     shown = pages.form(found, _project(project_id), is_locked=not may_act)
-    return _page(request, found, shown)
+    proposal = None
+    if found.key == "setup" and may_act and "look" in request.GET:
+        proposal = _propose(shown)
+    return _page(request, found, shown, proposal=proposal)
+
+
+def _propose(form: pages.SettingsForm) -> pages.ShownProposal:
+    """Put what the repository suggests into the form; nothing is stored by that."""
+    try:
+        found = proposals.read_proposal(lab(), form.instance)
+    except SeamError as error:
+        return pages.ShownProposal(trouble=str(error))
+    pages.fill_in(form, found)
+    return pages.ShownProposal(found.sentences)
 
 
 def _stored(request: HttpRequest, group: pages.Group, project_id: int) -> HttpResponse:
@@ -77,10 +92,11 @@ def _page(
     form: pages.SettingsForm,
     status: int = 200,
     conflict: edit_forms.Conflict | None = None,
+    proposal: pages.ShownProposal | None = None,
 ) -> HttpResponse:
     # A form with errors holds what was typed in its instance: the page is told of what is stored.
     project = _project(form.instance.pk)
-    facts = pages.facts(group, project, form, conflict=conflict)
+    facts = pages.facts(group, project, form, conflict=conflict, proposal=proposal)
     return answers.fresh(render(request, "project_settings/page.html", facts, status=status))
 
 

@@ -29,6 +29,8 @@ from trackers.keys import KeyRule, rule_of
 if TYPE_CHECKING:
     from runs.settings.models import Settings
 
+SUBMODULES = ("git", "submodule", "update", "--init", "--recursive")
+
 
 def fit_commands(text: str) -> None:
     """Refuse a list of commands that could not be run as it is written."""
@@ -259,6 +261,13 @@ class Project(Seen, QuickRows):
         "its agent starts, and in every worktree in which work is checked. When one fails, the "
         "agent is not started. Example: npm ci",
     )
+    has_submodules = models.BooleanField(
+        "submodules are checked out",
+        default=False,
+        db_default=False,
+        help_text="In every new worktree, before the set-up commands, with their own submodules. Off: "
+        "their folders are empty. They are fetched without the token of the project.",
+    )
     setup_minutes = models.PositiveIntegerField(
         "time limit of a set-up command (minutes)",
         default=10,
@@ -388,8 +397,9 @@ class Project(Seen, QuickRows):
 
     @property
     def setup_commands(self) -> list[list[str]]:
-        """Return the commands that prepare a worktree, as argument lists."""
-        return read_commands(self.setup)
+        """Return the commands that prepare a worktree, as argument lists; submodules come first."""
+        first = [list(SUBMODULES)] if self.has_submodules else []
+        return [*first, *read_commands(self.setup)]
 
     @property
     def git_token(self) -> str:

@@ -122,15 +122,17 @@ def test_what_git_calls_clean_and_is_not_is_rescued_before_it_goes(real):
     assert git(repo, "show", f"{done.rescue.ref}:hello.txt") == "hidden from git status"
 
 
-def test_a_worktree_with_submodules_is_kept_in_words_and_not_packed(real, tmp_path):
+def test_a_worktree_with_work_in_a_submodule_is_kept_in_words_and_not_packed(real, tmp_path):
     project = real.project()
     piece = _piece(real, project, work=True)
     a_checkout(tmp_path / "library")
     allow = ("-c", "protocol.file.allow=always")
     git(piece.path, *allow, "submodule", "--quiet", "add", str(tmp_path / "library"), "lib")
+    git(piece.path / "lib", "commit", "-q", "--allow-empty", "-m", "feat: not pushed")
+    git(piece.path, "add", "lib")
     git(piece.path, "commit", "-q", "-m", "feat: a library")
     done = teardown.tear_down(real.lab, project, piece, why="a test")
-    assert "holds submodules" in done.warning
+    assert "a submodule in it has changes or commits that were not pushed" in done.warning
     assert piece.path.exists()
     assert not Rescue.objects.exists()
     assert not Notice.objects.filter(kind="work.rescued").exists()

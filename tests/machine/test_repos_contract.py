@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from runs.core.ports import SeamError
+from runs.machine import branches
 from runs.pulls import patches
 from tests.fakes import FakeRepos
 from tests.own_repositories import OwnRepositories, cut
@@ -241,11 +242,11 @@ def test_a_worktree_whose_making_was_killed_is_made_anew(real, tmp_path, is_fold
     assert not (repo / "worktrees" / "tree" / "locked").exists()
 
 
-def test_a_worktree_that_takes_too_long_to_make_leaves_nothing(real, tmp_path):
+def test_a_worktree_that_takes_too_long_to_make_leaves_nothing(real, tmp_path, monkeypatch):
     repo, tree, _ = _claimed(real, tmp_path)
     settings = _slow_files(real, tmp_path, repo, tree)
     real.repos._git._env["GIT_CONFIG_GLOBAL"] = str(settings)
-    real.git_timeout = 1.0
+    monkeypatch.setattr(branches, "CHECKOUT", 1.0)
     with pytest.raises(SeamError, match="no answer within 1 seconds"):
         real.repos.add_again(repo, tree, "afk/7")
     assert not tree.exists()

@@ -77,6 +77,18 @@ def test_what_git_does_not_ignore_is_told(world: World, project: Project) -> Non
     assert (run.state, told.count()) == (RunState.WORKING, 1)
 
 
+def test_submodules_come_before_them_where_a_project_has_some(
+    world: World, project: Project
+) -> None:
+    Project.objects.update(has_submodules=True)
+    assert _press(world, project).run is not None
+    assert [one.argv for one in world.checks.ran] == [
+        ["git", "submodule", "update", "--init", "--recursive"],
+        ["npm", "ci"],
+        ["make", "the schema"],
+    ]
+
+
 def test_none_is_no_work(world: World, project: Project) -> None:
     Project.objects.update(setup="# nothing yet")
     run = _press(world, project).run

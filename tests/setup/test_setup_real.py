@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from runs.core.states import ValidationState
+from runs.core.states import RunState, ValidationState
 from runs.machine import processes
 from runs.models import Notice, Project, Run
 from runs.watch import pages
 from tests.gates.rooms import Claimed, command
 from tests.gates.test_clean_room_real import judged
-from tests.real import RealWorld
+from tests.real import IDENTITY, RealWorld, a_checkout, git
 from tests.validation.test_validations import Desk
 from tests.world.stories import look, press_start, ready
 
@@ -33,6 +33,31 @@ def test_an_agent_finds_what_the_set_up_made(real: RealWorld) -> None:
     real.until(seen.exists)
     assert seen.read_text() == "made-by-the-set-up\n"
     assert run.setup["results"][0]["tail"] == "prepared\n"
+
+
+@pytest.fixture
+def local_submodules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let git take submodules from this machine; `RealWorld` reads this when it is made."""
+    settings = tmp_path / "gitconfig"
+    settings.write_text('[protocol "file"]\n\tallow = always\n')
+    monkeypatch.setitem(IDENTITY, "GIT_CONFIG_GLOBAL", str(settings))
+
+
+@pytest.mark.usefixtures("local_submodules")
+def test_an_agent_finds_the_submodules_of_its_project(real: RealWorld, tmp_path: Path) -> None:
+    look_inside = "import shutil, time; shutil.copy('lib/hello.txt', 'seen.txt'); time.sleep(600)"
+    project = real.project(argv=[sys.executable, "-c", look_inside])
+    a_checkout(tmp_path / "library", tmp_path / "library.git")
+    checkout = tmp_path / "more"
+    git(tmp_path, "clone", "-q", project.url, str(checkout))
+    git(checkout, "submodule", "--quiet", "add", str(tmp_path / "library.git"), "lib")
+    git(checkout, "commit", "-q", "-m", "feat: a library")
+    git(checkout, "push", "-q", "origin", "HEAD:main")
+    Project.objects.update(has_submodules=True)
+    ready(real)
+    run = press_start(real, project).run
+    assert run.state == RunState.WORKING, run.reason
+    real.until((Path(run.worktree) / "seen.txt").exists)
 
 
 def test_one_that_fails_takes_its_files_and_its_processes_with_it(real: RealWorld) -> None:
