@@ -153,6 +153,10 @@ class Taken(SeamError):
     """The branch or the folder of a claim is there already and belongs to somebody else."""
 
 
+class UnremovableError(SeamError):
+    """Something in a folder may not be removed; says what, and the command that removes it."""
+
+
 class UnfitAddress(SeamError):
     """An address that can never be told anything; trying again is no use."""
 

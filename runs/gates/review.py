@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import Sum
 
 from runs.accounts import holds, logins
-from runs.core.ports import Lab
+from runs.core.ports import Lab, UnremovableError
 from runs.core.states import Gate, NoticeKind, Trouble
 from runs.gates import review_publishing
 from runs.gates.hold import Hold, PostponedError
@@ -410,7 +410,13 @@ def end_reviews(lab: Lab, attempt: Attempt) -> None:
 
     Raises SeamError when something is left.
     """
-    workplace.tidy(lab, attempt)
+    stuck = None
+    try:
+        workplace.tidy(lab, attempt)
+    except UnremovableError as error:
+        stuck = error
     _end_waiting(lab, attempt)
     rows = Review.objects.filter(attempt=attempt, state=ReviewState.RUNNING)
     rows.update(state=ReviewState.ERROR, reason="it was cut short", ended_at=lab.now())
+    if stuck is not None:
+        raise stuck

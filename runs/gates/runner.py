@@ -18,7 +18,7 @@ from django.db.models import Exists, OuterRef
 
 from runs.core import writing
 from runs.core.database import NO_DATABASE
-from runs.core.ports import Lab, SeamError
+from runs.core.ports import Lab, SeamError, UnremovableError
 from runs.core.states import AttemptState, Claim, Gate, GateTurn, JobKind, NoticeKind
 from runs.gates import attempts, clean_room, evidence, reentry, review, rules
 from runs.gates.hold import ATTEMPTS, Hold, PostponedError
@@ -268,17 +268,20 @@ def _close_if_over(lab: Lab, attempt: Attempt, is_worked_on: bool) -> bool:
     rows = Attempt.objects.filter(pk=attempt.pk)
     why = "its run was ended meanwhile"
     rows.running().update(state=AttemptState.CANCELLED, reason=why, ended_at=lab.now())
+    warning = ""
     try:
         lab.checks.end(attempt.mark)
-        clean_room.remove_worktree(lab, attempt)
         review.end_reviews(lab, attempt)
+        clean_room.remove_worktree(lab, attempt)
+    except UnremovableError as error:
+        warning = lab.mask(str(error))
     except SeamError as error:
         text = f"What an attempt left could not be tidied up yet: {lab.mask(str(error))}."
         rows.update(warning=text)
         return True
     with transaction.atomic():
         jobs.finish(lab, JobKind.ATTEMPT, attempt.pk)  # first, as whoever holds it locks them
-        rows.filter(settled_at=None).update(settled_at=lab.now(), warning="")
+        rows.filter(settled_at=None).update(settled_at=lab.now(), warning=warning)
     return True
 
 

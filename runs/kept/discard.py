@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 
 from runs.core import database, lease, naming
 from runs.core.kept_ports import Branch
-from runs.core.ports import Lab, Moved, Rejected, SeamError
+from runs.core.ports import Lab, Moved, Rejected, SeamError, UnremovableError
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind, Outcome, TrackerKind
 from runs.forges import cadence
@@ -118,7 +118,7 @@ def discard(
             )
         assert kept is not None  # noqa: S101  (always)
         if path is not None:
-            lab.repos.force_remove(repo, path)
+            _remove(lab, repo, path, branch)
         if found is not None:
             lab.repos.delete_branch(repo, branch, found.tip)
     # Not while others wait for the repository: a push may take a minute.
@@ -126,6 +126,16 @@ def discard(
     _tell(lab, project, branch, by, told)
     counts.take(lab, project)
     return Discarded(kept, told)
+
+
+def _remove(lab: Lab, repo: Path, path: Path, branch: str) -> None:
+    """Raises DiscardRefused for what only a person can remove, and SeamError."""
+    try:
+        lab.repos.force_remove(repo, path)
+    except UnremovableError as error:
+        text = f"{branch} was kept whole under Rescued, and its branch is still here. {error}"
+        text += f" Then discard {branch} again."
+        raise DiscardRefused(text, code="not_removable") from error
 
 
 def _check_accepted(project: Project, branch: str) -> None:

@@ -19,7 +19,7 @@ from runs.kept import counts, owners, teardown
 from runs.kept.owners import Remembered
 from runs.kept.teardown import Piece
 from runs.kept.teardown_rules import MergeFacts, is_merged
-from runs.models import Project
+from runs.models import Notice, Project
 from runs.pulls import merging
 from runs.timeline import announce
 from trackers.base import Ability, PullState, TrackerError
@@ -121,7 +121,16 @@ def _tear_down(
         spare=spare,
         is_owned=lambda: counts.is_live(lab, project, piece.branch, sightings),
     )
+    if done.is_stuck:
+        _tell_once(lab, project, f"{piece.branch}: {done.warning}")
     return done.removed_worktree or done.deleted_branch
+
+
+def _tell_once(lab: Lab, project: Project, text: str) -> None:
+    """Tell what a person has to remove; the next sweeps find the same."""
+    with transaction.atomic():
+        if not Notice.objects.filter(project=project, text=lab.mask(text)).exists():
+            announce.tell(lab, NoticeKind.WORK_SWEPT, text, project=project)
 
 
 def _claims(project: Project, found: Sequence[Branch]) -> dict[str, str]:

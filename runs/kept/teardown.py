@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runs.core import naming
-from runs.core.ports import Lab, SeamError
+from runs.core.ports import Lab, SeamError, UnremovableError
 from runs.kept import rescue
 from runs.kept.teardown_rules import Guarded, MergeFacts, guarded, is_merged
 from runs.models import Project, Rescue
@@ -32,6 +32,7 @@ class TornDown:
     deleted_branch: bool = False
     warning: str = ""
     rescue: Rescue | None = None
+    is_stuck: bool = False  # a person alone can remove it, as the warning says
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,8 @@ def _carry_out(
             is_removed = True
         except SeamError as error:
             text = f"the worktree could not be removed, so it and its branch were kept: {error}"
-            return TornDown(warning=text, rescue=kept)
+            is_stuck = isinstance(error, UnremovableError)
+            return TornDown(warning=text, rescue=kept, is_stuck=is_stuck)
     if not rule.delete_branch:
         return TornDown(is_removed, False, rule.warning, kept)
     try:

@@ -20,7 +20,7 @@ from runs.accounts import holds
 from runs.accounts.refusal_rules import Refused
 from runs.agents import checks, orders
 from runs.core import database, naming
-from runs.core.ports import Lab, SeamError, Sighting, Taken
+from runs.core.ports import Lab, SeamError, Sighting, Taken, UnremovableError
 from runs.core.states import AnswerCode, NoticeKind, Outcome, RunState, Trouble
 from runs.forges import mirror
 from runs.lifecycle import outcomes, reaper, resuming
@@ -166,6 +166,8 @@ def give_up(
         preparation.clear_unfinished(lab, run, run.project.repo(lab.paths))
         if run.continues_id is None and run.fork_point and not _roll_back(lab, run):
             left = " What its agent had already written was kept, and so was the claim."
+    except UnremovableError as error:
+        left = f" Its worktree is not gone yet: {error}"
     except SeamError as error:
         left = f" Rolling back failed too, and is tried again at every tick: {error}"
     with transaction.atomic():

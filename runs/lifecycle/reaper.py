@@ -13,7 +13,7 @@ from django.db import transaction
 
 from runs.conversation import keeping
 from runs.core import budgets
-from runs.core.ports import Exit, Lab, SeamError, Sighting
+from runs.core.ports import Exit, Lab, SeamError, Sighting, UnremovableError
 from runs.core.states import NoticeKind, Outcome, WorktreeFate
 from runs.kept import counts, rescue
 from runs.kept import teardown as kept_teardown
@@ -38,8 +38,8 @@ def settle(lab: Lab, run: Run) -> bool:
     """Do what the outcome asks for; True when the run is settled.
 
     A session that could not be ended, or a failed start that could not be undone, leaves the run
-    unsettled, and the next tick tries again; whatever else fails becomes a warning on the run and
-    stops nothing.
+    unsettled, and the next tick tries again; whatever else fails, as files of another user, becomes
+    a warning on the run and stops nothing.
     """
     if _may_close(lab, run):
         return False
@@ -58,8 +58,11 @@ def settle(lab: Lab, run: Run) -> bool:
             f"The session could not be ended yet: {error}. It is tried again at every tick.",
         )
         return False
+    stuck = ""
     try:
         _undo_start(lab, run)
+    except UnremovableError as error:
+        stuck = str(error)  # no further try of ours would remove it
     except SeamError as error:
         text = f"The start could not be undone yet: {error}. It is tried again at every tick."
         _warn(lab, run, text)
@@ -68,7 +71,7 @@ def settle(lab: Lab, run: Run) -> bool:
     seen |= own_usage.last_numbers(lab, run)
     fate, warning = _settle_worktree(lab, run)
     lab.sessions.forget(lab.paths.run_folder(run.pk))
-    return _mark(lab, run, fate, warning, seen)
+    return _mark(lab, run, fate, stuck or warning, seen)
 
 
 def rest(lab: Lab, run: Run) -> bool:

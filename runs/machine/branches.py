@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from pathlib import Path
 
 from runs.core.kept_ports import Branch, Standing
 from runs.core.ports import SeamError
-from runs.machine import shell, worktree_links
+from runs.machine import files, shell, worktree_links
 from runs.machine.files import read_small
 from runs.machine.git import CHECKOUT, QUICK, failed
 from runs.machine.run_repositories import LENT, GitRunRepositories
@@ -112,11 +111,8 @@ class GitKept(GitRunRepositories):
             self._git(repo, "update-ref", "-d", _lent_to(path), timeout=QUICK)
             return
         if path.exists():
-            done = self._git(repo, "worktree", "remove", "--force", "--force", "--", str(path))
-            if path.exists():
-                shutil.rmtree(path, ignore_errors=True)
-            if path.exists():
-                raise failed("worktree", done)
+            self._git(repo, "worktree", "remove", "--force", "--force", "--", str(path))
+            files.remove_tree(path)
         self._git.ask(repo, "worktree", "prune", timeout=QUICK)
 
     def add_detached(self, repo: Path, path: Path, commit: str) -> None:

@@ -1,5 +1,5 @@
-"""Reads small files of others without being held up or misled, makes folders that go again, and
-tells when a disk is full.
+"""Reads small files of others without being held up or misled, makes folders that go again, removes
+those whose modes forbid it, and tells when a disk is full.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ import contextlib
 import fcntl
 import glob
 import os
+import pwd
+import shlex
 import shutil
 import stat
 import tempfile
@@ -15,9 +17,10 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from runs.core.ports import Output
+from runs.core.ports import Output, UnremovableError
 
 ALMOST_FULL = 1 << 20
+_FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def read_small(path: Path, limit: int) -> str | None:
@@ -105,3 +108,88 @@ def _remove_dead(old: Path) -> None:
                 shutil.rmtree(old, ignore_errors=True)
         finally:
             os.close(handle)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder whole, also where its modes forbid it, as those of Go's module cache do.
+
+    What a link in it leads to stays. Raises UnremovableError; then all else in it is gone.
+    """
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(path, ignore_errors=True)
+        if os.path.lexists(path):
+            open_folders(path)
+            shutil.rmtree(path, ignore_errors=True)
+    if os.path.lexists(path):
+        raise UnremovableError(_describe_remains(path))
+
+
+def open_folders(path: Path) -> None:
+    """Let their owner read, write and enter a folder and all below it, as far as it is this user.
+
+    Only folders: a file in it may be linked from elsewhere. Each is opened before it is changed, so
+    that a link that takes its place in that moment leads nowhere.
+    """
+    with contextlib.suppress(OSError, RecursionError):
+        parent = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            _open_folder(parent, path.name)
+        finally:
+            os.close(parent)
+
+
+def _open_folder(parent: int, name: str) -> None:
+    with contextlib.suppress(OSError):
+        held = os.open(name, os.O_PATH | _FOLDER, dir_fd=parent)
+        try:
+            facts = os.fstat(held)
+            if facts.st_uid == os.geteuid() and facts.st_mode & stat.S_IRWXU != stat.S_IRWXU:
+                mode = stat.S_IMODE(facts.st_mode) | stat.S_IRWXU
+                os.chmod(f"/proc/self/fd/{held}", mode)  # noqa: PTH101
+            with os.scandir(f"/proc/self/fd/{held}") as entries:
+                inside = [one.name for one in entries if one.is_dir(follow_symlinks=False)]
+            for one in inside:
+                _open_folder(held, one)
+        finally:
+            os.close(held)
+
+
+def _describe_remains(path: Path) -> str:
+    """Say what stands in the way of a folder's removal, whose it is, and what removes the rest."""
+    stuck = _find_obstacle(path)
+    why = _describe_owner(stuck) or f"the system refuses to remove {stuck}"
+    return f"{path} could not be removed whole: {why}. Remove the rest with: {_removal_of(path)}"
+
+
+def describe_closed(folder: Path) -> str:
+    """Say that a folder may not be read, so that nothing can be kept of it, and what removes it."""
+    why = _describe_owner(folder) or f"the system refuses to read {folder}"
+    return (
+        f"{why} and cannot be kept, since it may not be read. Remove it with: {_removal_of(folder)}"
+    )
+
+
+def _removal_of(path: Path) -> str:
+    return shlex.join(["sudo", "rm", "-rf", "--", str(path)])
+
+
+def _describe_owner(path: Path) -> str:
+    """Say to which other user a path belongs; empty where it is this one's, or cannot be told."""
+    try:
+        uid = path.lstat().st_uid
+        return "" if uid == os.geteuid() else f"{path} belongs to {pwd.getpwuid(uid).pw_name}"
+    except OSError:
+        return ""
+    except KeyError:
+        return f"{path} belongs to user {uid}"
+
+
+def _find_obstacle(path: Path) -> Path:
+    """The first folder of what is left in which this user may not remove; else the whole of it."""
+    wanted = os.R_OK | os.W_OK | os.X_OK
+    for folder, inside, _ in os.walk(path):
+        for name in inside:
+            one = Path(folder) / name
+            if not one.is_symlink() and not os.access(one, wanted, effective_ids=True):
+                return one
+    return path

@@ -38,6 +38,7 @@ _ALL = ("refs/heads/*:refs/heads/*", "refs/tags/*:refs/tags/*")
 _ORIGINS = ("refs/remotes/", TAGS, LENT)
 # Files that git does not know and that the project's own .gitignore files do not name.
 OTHERS = ("ls-files", "--others", "--exclude-per-directory=.gitignore", "-z")
+CLOSED_FOLDER = "could not open directory"  # git's warning; it passes over what is in there
 
 
 def _taken(path: Path, branch: str) -> str:
@@ -202,8 +203,13 @@ class GitRepos(GitRunRepositories):
         files by its other lists, and in linked worktrees those of another.
         """
         argv = ("status", "--porcelain", "--untracked-files=no")
-        changed = self._git.ask(path, *argv, timeout=QUICK, looks_at_files=True).strip()
-        return bool(changed or self._git.ask(path, *OTHERS, timeout=QUICK))
+        if self._git.ask(path, *argv, timeout=QUICK, looks_at_files=True).strip():
+            return True
+        others = self._git(path, *OTHERS, timeout=QUICK)
+        if others.status != 0:
+            raise failed("ls-files", others)
+        # Nobody knows what a closed folder holds.
+        return bool(others.stdout or CLOSED_FOLDER in others.stderr)
 
     def default_branch(self, repo: Path, token: str = "", url: str = "origin") -> str:
         done = self._git(repo, *_WHICH, "--", url, "HEAD", token=token)
@@ -298,9 +304,13 @@ class GitRepos(GitRunRepositories):
             self._check_removable(repo, path)
             self._erase(repo, path)
             return
+        admin = worktree_links.admin_of(repo, path)
         done = self._git(repo, "worktree", "remove", "--", str(path), looks_at_files=True)
-        if done.status != 0:
+        if done.status == 0:
+            return
+        if admin is None or admin.exists():
             raise failed("worktree", done)
+        files.remove_tree(path)  # git found it clean, and could not remove all of it
 
     def roll_back(self, repo: Path, path: Path, branch: str, fork_point: str) -> bool:
         """Git's own lock of a half-made worktree is opened; anything a person or agent made stays."""
@@ -312,9 +322,8 @@ class GitRepos(GitRunRepositories):
         if note is not None:
             self._erase(repo, path)
         elif path.exists():
-            done = self._git(repo, "worktree", "remove", "--force", "--", str(path))
-            if done.status != 0 and path.exists():
-                shutil.rmtree(path, ignore_errors=True)
+            self._git(repo, "worktree", "remove", "--force", "--", str(path))
+            files.remove_tree(path)
         self._git.ask(repo, "worktree", "prune", timeout=QUICK)
         tip = self.tip(repo, f"refs/heads/{branch}")
         if tip and tip == fork_point:
@@ -365,6 +374,8 @@ class GitRepos(GitRunRepositories):
             return False
         if done.status != 0:
             raise failed(argv[0], done)
+        if CLOSED_FOLDER in done.stderr:
+            return False
         lines = done.stdout.replace("\0", "\n").splitlines()
         return all(line.startswith("D\t") for line in lines)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -125,9 +124,7 @@ class GitRunRepositories:
 
     def _erase(self, repo: Path, path: Path) -> None:
         """Remove an own repository with its files and its notes. Raises SeamError."""
-        shutil.rmtree(path, ignore_errors=True)
-        if path.exists() or path.is_symlink():
-            raise SeamError(f"{path} could not be removed whole")
+        files.remove_tree(path)
         try:
             worktree_links.forget(repo, path)
         except OSError as error:

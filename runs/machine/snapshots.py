@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from runs.core.kept_ports import Snapshot
-from runs.core.ports import SeamError
-from runs.machine import files, worktree_links
+from runs.core.ports import SeamError, UnremovableError
+from runs.machine import files, shell, worktree_links
 from runs.machine.git import QUICK, failed
-from runs.machine.repos import OTHERS
+from runs.machine.repos import CLOSED_FOLDER, OTHERS
 from runs.machine.run_repositories import LASTING, GitRunRepositories, Lost
 
 Tell = Callable[[int], None]
@@ -319,7 +319,17 @@ class GitSnapshots(GitRunRepositories):
         self._ask(work, *(word.replace("{}", str(listed)) for word in argv), given=listed)
 
     def _ask(self, work: _Work, *argv: str, given: Path | None = None) -> str:
-        done = self._git(
+        done = self._run(work, *argv, given=given)
+        if CLOSED_FOLDER in done.stderr and work.plain is not _AS_COMMITTED:
+            done = self._run_opened(work, *argv, given=given)
+        if done.status != 0 and "No space left" in done.stderr:
+            raise SeamError("the disk is full, so nothing was stored. Make room first")
+        if done.status != 0:
+            raise failed(argv[0], done)
+        return done.stdout
+
+    def _run(self, work: _Work, *argv: str, given: Path | None = None) -> shell.Finished:
+        return self._git(
             work.folder,
             *work.plain,
             *argv,
@@ -330,11 +340,16 @@ class GitSnapshots(GitRunRepositories):
             on_progress=work.tell,
             timeout=LONG if work.tell is not None else None,
         )
-        if done.status != 0 and "No space left" in done.stderr:
-            raise SeamError("the disk is full, so nothing was stored. Make room first")
-        if done.status != 0:
-            raise failed(argv[0], done)
-        return done.stdout
+
+    def _run_opened(self, work: _Work, *argv: str, given: Path | None = None) -> shell.Finished:
+        """Run git again once the folders that it could not read are opened: they may hold work."""
+        folder = Path(work.env.get("GIT_WORK_TREE", work.folder))
+        files.open_folders(folder)
+        done = self._run(work, *argv, given=given)
+        if CLOSED_FOLDER in done.stderr:
+            named = re.search(rf"{CLOSED_FOLDER} '(.*?)/?'", done.stderr)
+            raise UnremovableError(files.describe_closed(folder / named[1] if named else folder))
+        return done
 
     def _staged(self, work: _Work) -> str:
         """The tree of what is staged; empty while a merge is unfinished, which no tree can hold."""

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from runs.core import budgets, lease, naming
 from runs.core.effects import ValidationEnd
-from runs.core.ports import Lab, SeamError
+from runs.core.ports import Lab, SeamError, UnremovableError
 from runs.core.states import NoticeKind, ValidationState
 from runs.models import Fixer, Project, Validation
 from runs.timeline import announce
@@ -144,8 +144,7 @@ def settle(lab: Lab, row: Validation) -> bool:
             fixer_endings.publish(lab, fixer)
     try:
         lab.checks.end(row.mark)
-        if row.artifacts.get("worktree_state") != clean_room.KEPT:
-            lab.repos.force_remove(row.project.repo(lab.paths), worktree(lab, row))
+        warning = _remove_worktree(lab, row)
         _end_fixture(lab, row)
     except SeamError as error:
         text = f"The validation could not be tidied up yet: {error}. It is tried again."
@@ -154,9 +153,20 @@ def settle(lab: Lab, row: Validation) -> bool:
     if not run_level.follow_up(lab, row):
         return False
     rows = Validation.objects.unsettled().filter(pk=row.pk)
-    rows.update(settled_at=lab.now(), warning="", runner="")
+    rows.update(settled_at=lab.now(), warning=warning, runner="")
     row.refresh_from_db()
     return True
+
+
+def _remove_worktree(lab: Lab, row: Validation) -> str:
+    """Remove its worktree unless it is kept; what a person has to do for it. Raises SeamError."""
+    if row.artifacts.get("worktree_state") == clean_room.KEPT:
+        return ""
+    try:
+        lab.repos.force_remove(row.project.repo(lab.paths), worktree(lab, row))
+    except UnremovableError as error:
+        return str(error)
+    return ""
 
 
 def _end_fixture(lab: Lab, row: Validation) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from django.db import transaction
 
-from runs.core.ports import Lab, SeamError
+from runs.core.ports import Lab, SeamError, UnremovableError
 from runs.core.states import NoticeKind
 from runs.kept import counts, teardown
 from runs.models import Fixer
@@ -40,6 +40,8 @@ def settle(lab: Lab, fixer: Fixer) -> bool:
     try:
         lab.sessions.kill(fixer.session, fixer.mark)
         warning = _tidy(lab, fixer)
+    except UnremovableError as error:
+        warning = str(error)
     except SeamError as error:
         text = f"The fixer could not be tidied up yet: {error}. It is tried again."
         Fixer.objects.filter(pk=fixer.pk).update(warning=text)
