@@ -180,6 +180,7 @@ class JobKind(StrEnum):
 
     ATTEMPT = "attempt"
     CHECK_RUN = "check_run"
+    AFTER_RUN = "after_run"
 
 
 class LoopState(StrEnum):

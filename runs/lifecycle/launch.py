@@ -29,7 +29,8 @@ from runs.lifecycle.resuming import Gone
 from runs.lifecycle.verdict import did_run
 from runs.models import AgentProfile, Notice, Run, Settings, StartRequest
 from runs.projects import cloning, origin
-from runs.setup import preparation
+from runs.setup import commands, preparation
+from runs.setup.commands import AGAIN, NEW, Stage
 from runs.telemetry import log_context
 from runs.timeline import announce
 from runs.transcript import listening, screens
@@ -55,6 +56,10 @@ class StartFailed(Exception):
 
 class NotAlive(StartFailed):
     """The program ended at once."""
+
+
+class NotPrepared(StartFailed):
+    """A command that runs before the agent failed, so that its program was not started."""
 
 
 class _Mistake(Exception):
@@ -111,7 +116,7 @@ def _fail(lab: Lab, run: Run, error: Exception) -> None:
     if not run.is_resuming and not _may_have_no_session(run, error):
         give_up(lab, run, str(error), code)
     elif code is AnswerCode.START_FAILED and isinstance(error, StartFailed):
-        _resume_failed(lab, run, str(error))
+        _resume_failed(lab, run, str(error), keeps_session=isinstance(error, NotPrepared))
     else:
         _wait_again(lab, run, str(error))
 
@@ -121,11 +126,14 @@ def _may_have_no_session(run: Run, error: Exception) -> bool:
     return run.takes_up and bool(run.agent_session) and isinstance(error, NotAlive)
 
 
-def _resume_failed(lab: Lab, run: Run, why: str) -> None:
-    """A program that did not take its own session up again gets its task; without one it failed."""
-    may_try = run.agent_session and run.resume_failures < resuming.MOST_FAILURES
-    if may_try and not run.is_nudged_only:
-        _wait_again(lab, run, why, anew=True)
+def _resume_failed(lab: Lab, run: Run, why: str, *, keeps_session: bool) -> None:
+    """A program that did not take its own session up again gets its task; without one it failed.
+
+    One that was not started `keeps_session`, and can be asked to take it up the next time.
+    """
+    may_try = keeps_session or bool(run.agent_session)
+    if may_try and run.resume_failures < resuming.MOST_FAILURES and not run.is_nudged_only:
+        _wait_again(lab, run, why, anew=not keeps_session)
     elif outcomes.record(lab, run, Outcome.FAILED, f"could not be started again: {why}"):
         Run.objects.filter(pk=run.pk).update(launcher="")
         run.launcher = ""
@@ -232,12 +240,13 @@ def _start(lab: Lab, run: Run) -> None:
         raise StartFailed(*refused)
     if run.is_resuming:
         resuming.check_place(lab, run)
+        _set_up(lab, run, AGAIN)
     elif run.continues_id is not None:
         _take_up(lab, run)
     else:
         _fetch(lab, run)
         _claim(lab, run)
-        _set_up(lab, run)
+        _set_up(lab, run, NEW)
     lab.trust.approve(profile.trust, Path(run.worktree), profile.env)
     order = orders.make(lab, run, profile, settings)
     _still_wanted(run)
@@ -309,12 +318,12 @@ def _claim(lab: Lab, run: Run) -> None:
         announce.tell(lab, NoticeKind.RUN_STEP, text, run=run)
 
 
-def _set_up(lab: Lab, run: Run) -> None:
-    """Run the project's set-up commands in the new worktree; while they run nobody takes it over.
+def _set_up(lab: Lab, run: Run, stage: Stage) -> None:
+    """Run the project's set-up commands in the worktree; while they run nobody takes it over.
 
-    Raises StartFailed when one fails.
+    Raises NotPrepared when one fails.
     """
-    longest = preparation.longest(run)
+    longest = commands.longest(run.project, stage)
     if not longest:
         return
     Run.objects.starting().filter(pk=run.pk).update(
@@ -322,12 +331,12 @@ def _set_up(lab: Lab, run: Run) -> None:
     )
     ours = Run.objects.starting().filter(pk=run.pk, launcher=lab.process)
     try:
-        preparation.run_commands(lab, run, ours.exists)
+        preparation.run_commands(lab, run, ours.exists, stage)
     except preparation.SetUpFailedError as error:
-        raise StartFailed(str(error)) from error
+        raise NotPrepared(str(error)) from error
     except preparation.CalledOffError as error:
         raise NoLongerWanted from error
-    if lab.repos.is_dirty(Path(run.worktree)):
+    if stage is NEW and lab.repos.is_dirty(Path(run.worktree)):
         _step(lab, run, SET_UP_LEFT)
 
 
@@ -355,8 +364,7 @@ def _take_up(lab: Lab, run: Run) -> None:
         before = run.head_before or there or tip
         if not _keep(run, worktree=str(path), head_before=before):
             raise NoLongerWanted
-    if is_new:
-        _set_up(lab, run)
+    _set_up(lab, run, NEW if is_new else AGAIN)
 
 
 def _catch_up(lab: Lab, run: Run, repo: Path, path: Path) -> None:

@@ -15,12 +15,13 @@ from runs.core.states import Claim, GateTurn, Outcome, RunKind, RunState, Wait, 
 from runs.lifecycle.querysets import TO_TELL, UNSEEN, RunQuerySet
 from runs.projects.models import Project
 from runs.settings.models import Settings
+from runs.setup.models import CommandResults
 from runs.spending.limit_rules import Meter
 from runs.transcript.models import AgentTold
 from runs.watch.models import WatchSession
 
 
-class Run(AgentTold, QuickRows):
+class Run(AgentTold, CommandResults, QuickRows):
     """One run. `outcome` is written once, by `runs.lifecycle.outcomes.record` alone."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="runs")
@@ -287,12 +288,6 @@ class Run(AgentTold, QuickRows):
         db_default="",
         editable=False,
         help_text="The tmux server that its session was started on.",
-    )
-    setup = models.JSONField(
-        null=True,
-        blank=True,
-        editable=False,
-        help_text="What the set-up commands gave in its new worktree; empty: none was run.",
     )
 
     # What this process read of its screen in this tick: whether at all, and whether it shows a dialog.

@@ -198,6 +198,7 @@ def forgotten(run: Run) -> dict[str, object]:
         "exit_signal": None,
         "exited_at": None,
         "last_words": "",
+        "setup_again": None,
     }
     if run.output:
         fresh |= {"output_read": 0, "output_skips": False}

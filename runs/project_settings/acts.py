@@ -22,7 +22,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         *("parallel_runs", "trusted", "poll_seconds"),
         *("priority_labels", "weight", "host_label"),
     ),
-    "setup": ("has_submodules", "setup", "setup_minutes"),
+    "setup": (
+        *("has_submodules", "setup", "setup_again", "setup_after", "setup_removal"),
+        "setup_minutes",
+    ),
     "agents": ("agent", "committer"),
     "limits": (
         *("run_budget_minutes", "waits_stop_budget", "run_tokens_limit", "run_cost_limit"),

@@ -268,12 +268,45 @@ class Project(Seen, QuickRows):
         help_text="In every new worktree, before the set-up commands, with their own submodules. Off: "
         "their folders are empty. They are fetched without the token of the project.",
     )
+    setup_again = models.TextField(
+        "commands before each further run",
+        blank=True,
+        default="",
+        db_default="",
+        max_length=20_000,
+        validators=[fit_commands],
+        help_text="One a line, run in a worktree that is there already each time an agent starts in "
+        "it again: resumed, followed up, or after a pause. When one fails, the agent is not started "
+        "and the worktree stays as it is. Example: docker compose up -d",
+    )
+    setup_after = models.TextField(
+        "commands after a run",
+        blank=True,
+        default="",
+        db_default="",
+        max_length=20_000,
+        validators=[fit_commands],
+        help_text="One a line, run in its worktree once a run has ended and its agent is gone. All "
+        "are run; one that fails is told on the run and changes nothing. They know how it ended "
+        "(LAB_OUTCOME). Example: docker compose stop",
+    )
+    setup_removal = models.TextField(
+        "commands before a worktree is removed",
+        blank=True,
+        default="",
+        db_default="",
+        max_length=20_000,
+        validators=[fit_commands],
+        help_text="One a line, run once in the worktree of a run before it is removed. One that "
+        "fails is told, and the worktree is removed all the same, unless they left work in it. "
+        "Example: docker compose down --volumes",
+    )
     setup_minutes = models.PositiveIntegerField(
         "time limit of a set-up command (minutes)",
         default=10,
         db_default=10,
         validators=[MinValueValidator(1), MaxValueValidator(1440)],
-        help_text="A set-up command that takes longer is ended and has failed. From 1 to 1440.",
+        help_text="A command of this page that takes longer is ended and has failed. From 1 to 1440.",
     )
     fix_attempts = models.PositiveIntegerField(
         "fixer attempts",

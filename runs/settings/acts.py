@@ -16,7 +16,7 @@ from runs.models import Settings
 from runs.timeline import announce
 
 # Texts in which somebody may have written a secret.
-UNTOLD = frozenset({"setup"})
+UNTOLD = frozenset({"setup", "setup_again", "setup_after", "setup_removal"})
 NUMBERS = (
     "tick_seconds",
     "launch_seconds",

@@ -46,10 +46,13 @@ def project(world: World) -> Project:
 def parked(world: World, project: Project) -> Run:
     """Issue 7 is parked in its clean worktree."""
     tree = world.lab.paths.worktrees / "demo-7"
-    world.repos.heads[project.repo(world.lab.paths)] = {"afk/7": "a" * 40}
-    world.repos.trees[tree] = FakeTree("afk/7", "a" * 40)
+    base = world.repos.commit({}, subject="chore: begin")
+    tip = world.repos.commit({"a.py": "1"}, base, subject="feat: it")
+    world.repos.refs["refs/remotes/origin/main"] = tip
+    world.repos.heads[project.repo(world.lab.paths)] = {"afk/7": tip}
+    world.repos.trees[tree] = FakeTree("afk/7", tip)
     tree.mkdir(parents=True)
-    return make.a_run(project, "7", outcome="stopped", worktree=str(tree), fork_point="f" * 40)
+    return make.a_run(project, "7", outcome="stopped", worktree=str(tree), fork_point=base)
 
 
 def test_discard_says_what_stands_in_the_way_and_goes_on_once_it_is_gone(
@@ -62,7 +65,7 @@ def test_discard_says_what_stands_in_the_way_and_goes_on_once_it_is_gone(
         answer = client.post(at, form, headers={"HX-Request": "true"})
     assert answer.status_code == 409
     assert f"its branch is still here. {WHY}" in text_of(answer)
-    assert world.repos.heads[parked.project.repo(world.lab.paths)] == {"afk/7": "a" * 40}
+    assert list(world.repos.heads[parked.project.repo(world.lab.paths)]) == ["afk/7"]
     assert Rescue.objects.count() == 1
     assert client.post(at, form).status_code == 303
     assert not Path(parked.worktree).exists()

@@ -21,6 +21,7 @@ from tests.real import a_checkout, git
 pytestmark = [pytest.mark.real, pytest.mark.quick("permissions are the system's own")]
 
 NOBODY = 65534
+IS_ROOT = os.geteuid() == 0
 ROOT = "root alone can make files of another user"
 
 
@@ -29,28 +30,29 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of the user that the test acts as: another one than root, whom no mode stops."""
     made = Path(tempfile.mkdtemp(prefix="labsite-removal-"))
     monkeypatch.setenv("HOME", str(made))
-    is_root = os.geteuid() == 0
-    if is_root:
-        os.chown(made, NOBODY, NOBODY)
-        os.seteuid(NOBODY)
+    a_checkout(made / "checkout", made / "origin.git")
+    if IS_ROOT:
+        for one in (made, *made.rglob("*")):
+            os.chown(one, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, 0)
     try:
         yield made
     finally:
-        if is_root:
-            os.seteuid(0)
+        if IS_ROOT:
+            os.setresuid(0, 0, 0)
         files.open_folders(made)
         shutil.rmtree(made, ignore_errors=True)
 
 
 def _as_root(act: Callable[[], object]) -> None:
     """Do something as root in the middle of a test."""
-    if os.getuid() != 0:
+    if not IS_ROOT:
         pytest.skip(ROOT)
-    os.seteuid(0)
+    os.setresuid(0, 0, 0)
     try:
         act()
     finally:
-        os.seteuid(NOBODY)
+        os.setresuid(NOBODY, NOBODY, 0)
 
 
 def _cache(folder: Path) -> None:
@@ -143,7 +145,6 @@ class Stand:
 
     def __init__(self, place: Path, kind: type[GitWorktrees]) -> None:
         self.repo, self.tree = place / "repo.git", place / "tree"
-        a_checkout(place / "checkout", place / "origin.git")
         self.repos = kind(Git(os.environ, place, lambda: 20.0))
         self.repos.create(self.repo, str(place / "origin.git"))
         self.repos.fetch(self.repo)
