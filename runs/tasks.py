@@ -37,6 +37,7 @@ from runs.notices import deliveries, pings, pruning
 from runs.offers import Offers
 from runs.on_request import check_runner
 from runs.overview import morning
+from runs.setup import after_run
 from runs.timeline.folding import Folding
 from runs.validation import acts as validation_acts
 from runs.validation import fixers, runner
@@ -219,6 +220,12 @@ def check_run(check_id: int) -> None:
 
 
 @close_db
+def carry_out_after_run(run_id: int) -> None:
+    """Run a project's commands after a run, in the room of launches. All taken: `tend` asks again."""
+    _if_free("launch", run_id, after_run.carry_out)
+
+
+@close_db
 def check(attempt_id: int) -> None:
     """Take an attempt through the gates, in the room of validations; asked again as those are."""
     _if_free("validate", attempt_id, gates_runner.carry_out)
@@ -361,7 +368,7 @@ def _connect(huey: Any) -> None:
         "mirror": mirror_run,
     }
     verbs |= {"validate": validate, "fix": fix, "check": check, "check_agent": check_agent}
-    verbs |= {"try_agent": try_agent, "check_run": check_run}
+    verbs |= {"try_agent": try_agent, "check_run": check_run, "after_run": carry_out_after_run}
     huey.verbs |= {name: _if_ours(work) for name, work in verbs.items()}
 
 

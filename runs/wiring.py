@@ -44,6 +44,7 @@ from runs.on_request import checks
 from runs.phone import acts as phone_acts
 from runs.secrets import masked
 from runs.secrets.known import Known
+from runs.setup import after_run
 from runs.validation.command_runner import LocalChecks
 from runs.watch import acts as watch_acts
 from trackers.registry import Tools
@@ -68,7 +69,7 @@ EFFECTS = Effects(
 )
 
 # Who knows what to do with each kind of job that is found again.
-JOB_HANDLERS = (gates_runner.HANDLER, checks.HANDLER)
+JOB_HANDLERS = (gates_runner.HANDLER, checks.HANDLER, after_run.HANDLER)
 
 
 def lab() -> Lab:
@@ -243,6 +244,9 @@ class TaskQueue:
 
     def check_run(self, check_id: int) -> None:
         self._ask("check_run", check_id)
+
+    def after_run(self, run_id: int) -> None:
+        self._ask("after_run", run_id)
 
     def fix(self, fixer_id: int) -> None:
         self._ask("fix", fixer_id, priority=5)

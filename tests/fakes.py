@@ -399,6 +399,7 @@ class FakeQueue:
     validations: list[int] = field(default_factory=list)
     attempts: list[int] = field(default_factory=list)
     check_runs: list[int] = field(default_factory=list)
+    after_runs: list[int] = field(default_factory=list)
     fixes: list[int] = field(default_factory=list)
     refreshes: list[int] = field(default_factory=list)
     mirrors: list[int] = field(default_factory=list)
@@ -419,6 +420,9 @@ class FakeQueue:
 
     def check_run(self, check_id: int) -> None:
         self.check_runs.append(check_id)
+
+    def after_run(self, run_id: int) -> None:
+        self.after_runs.append(run_id)
 
     def fix(self, fixer_id: int) -> None:
         self.fixes.append(fixer_id)

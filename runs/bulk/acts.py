@@ -180,7 +180,7 @@ def _foresee_discard(lab: Lab, item: Item) -> Forecast:
 def _discard(lab: Lab, item: Item, seen: str, by: str) -> str:
     done = kept_discard.begin(lab, item.project, item.branch, by)
     if isinstance(done, Discarding):
-        return "It is being discarded: its large files are rescued first."
+        return kept_discard.describe_wait(item.project, item.branch)
     return f"Discarded; it is kept under Rescued. {done.on_origin}".strip()
 
 

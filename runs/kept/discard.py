@@ -22,6 +22,8 @@ from runs.models import Discarding, Parked, Project, Rescue, Run, StartRequest
 from runs.projects import git_credentials
 from runs.pulls import acts as pulls
 from runs.pulls import mergeable
+from runs.setup import after_run
+from runs.setup.commands import REMOVAL
 from runs.timeline import announce
 from trackers.base import PullState, TrackerError
 from trackers.builtin.models import PullRequest
@@ -106,6 +108,7 @@ def discard(
     there = _on_origin(lab, project, branch)
     with lab.repos.hold(repo):
         found, path = _look(lab, project, branch, there)
+        _check_commands(lab, project, branch)
         states: list[tuple[str, Path | None, str]] = []
         if there.tip is not None and (found is None or there.tip != found.tip):
             states.append((there.tip, None, f"discarded by {by}: what origin had"))
@@ -126,6 +129,17 @@ def discard(
     _tell(lab, project, branch, by, told)
     counts.take(lab, project)
     return Discarded(kept, told)
+
+
+def _check_commands(lab: Lab, project: Project, branch: str) -> None:
+    """Ask for what the project runs before a worktree is removed; DiscardRefused until it is over."""
+    run = after_run.find_unprepared(lab, project, branch)
+    if run is not None and not after_run.are_over(lab, run, REMOVAL):
+        text = (
+            f"The commands that {project.name} runs before a worktree is removed run first. Nothing "
+            f"was removed. Discard {branch} again once they have ended."
+        )
+        raise DiscardRefused(text, code=COMMANDS_RUN)
 
 
 def _remove(lab: Lab, repo: Path, path: Path, branch: str) -> None:
@@ -287,6 +301,7 @@ def _tell(lab: Lab, project: Project, branch: str, by: str, on_origin: str) -> N
         transaction.on_commit(lambda: lab.bell.look(project.slug), robust=True)
 
 
+COMMANDS_RUN = "commands_run"
 LARGE = 64 * 1024 * 1024
 TAKEN_WITHIN = timedelta(minutes=2)
 TOLD_EVERY = timedelta(seconds=1)
@@ -297,7 +312,7 @@ _CARRIED_OUT: set[tuple[str, int]] = set()  # what this process is at, whatever 
 def begin(
     lab: Lab, project: Project, branch: str, by: str, *, even_accepted: bool = False
 ) -> Discarded | Discarding:
-    """Discard at once what is small, and have the worker discard what is large.
+    """Discard at once what is small, and have the worker discard what is large or waits for commands.
 
     Raises DiscardRefused and SeamError as `discard.discard` does.
     """
@@ -306,9 +321,14 @@ def begin(
     weight = _weight(lab, project, branch)
     _refuse_second(project, branch)
     if weight is not None and weight < LARGE:
-        done = discard(lab, project, branch, by, even_accepted=True)
-        Discarding.objects.filter(project=project, branch=branch).delete()
-        return done
+        try:
+            done = discard(lab, project, branch, by, even_accepted=True)
+        except DiscardRefused as refused:
+            if refused.code != COMMANDS_RUN:
+                raise
+        else:
+            Discarding.objects.filter(project=project, branch=branch).delete()
+            return done
     check(lab, project, branch)
     try:
         with transaction.atomic():
@@ -321,6 +341,13 @@ def begin(
         raise
     lab.queue.discard(row.pk)
     return row
+
+
+def describe_wait(project: Project, branch: str) -> str:
+    """Say why a discard goes on in the worker."""
+    if project.setup_removal:
+        return f"{branch} is being discarded, after the project's commands before removal."
+    return f"{branch} is being discarded. It holds large files, which are rescued first."
 
 
 def of(project: Project) -> Sequence[Discarding]:
@@ -349,6 +376,10 @@ def _carry_out(lab: Lab, pk: int) -> None:
         # Whoever asked was told what is given up before the row was made.
         discard(lab, row.project, row.branch, row.by, _told(lab, row.pk), even_accepted=True)
     except DiscardRefused as error:
+        if error.code == COMMANDS_RUN:  # their end asks for it again, and so does `tend`
+            mine = Discarding.objects.filter(pk=pk, process=lab.process)
+            mine.update(process="", asked_at=lab.now())
+            return
         # Killed after it was done, or there was nothing: the new run is asked for all the same.
         why = "" if row.restarts and error.code == "gone" else str(error)
     except SeamError as error:

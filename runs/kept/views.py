@@ -104,7 +104,7 @@ def discard(request: HttpRequest, project_id: int) -> HttpResponse:
             text = kept_elsewhere.UNSURE
         return answers.failed(request, text, 502, back)
     if isinstance(done, Discarding):
-        text = f"{branch} is being discarded. It holds large files, which are rescued first."
+        text = kept_discard.describe_wait(project, branch)
         return answers.done(request, _regions(request, project), back, text)
     text = f"{branch} was discarded. It is kept under Rescued and can be restored from there."
     text = f"{text} {done.on_origin}".strip()

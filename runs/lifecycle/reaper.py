@@ -19,7 +19,8 @@ from runs.kept import counts, rescue
 from runs.kept import teardown as kept_teardown
 from runs.kept.teardown_rules import may_close, teardown
 from runs.models import CheckRun, LoopIssue, Run
-from runs.setup import preparation
+from runs.setup import after_run, commands, preparation
+from runs.setup.commands import AFTER, REMOVAL
 from runs.timeline import announce
 from runs.transcript import hook_events, listening, own_usage, screens
 
@@ -38,7 +39,8 @@ def settle(lab: Lab, run: Run) -> bool:
     """Do what the outcome asks for; True when the run is settled.
 
     A session that could not be ended, or a failed start that could not be undone, leaves the run
-    unsettled, and the next tick tries again; whatever else fails, as files of another user, becomes
+    unsettled, and the next tick tries again, as while the worker runs the project's commands after a
+    run; whatever else fails, as files of another user, becomes
     a warning on the run and stops nothing.
     """
     if _may_close(lab, run):
@@ -67,11 +69,20 @@ def settle(lab: Lab, run: Run) -> bool:
         text = f"The start could not be undone yet: {error}. It is tried again at every tick."
         _warn(lab, run, text)
         return False
+    if not _are_commands_over(lab, run):
+        _keep_words(run, seen)
+        return False
     seen |= _exit_facts(lab, run) | _progress(lab, run) | listening.last_words(lab, run)
     seen |= own_usage.last_numbers(lab, run)
     fate, warning = _settle_worktree(lab, run)
     lab.sessions.forget(lab.paths.run_folder(run.pk))
     return _mark(lab, run, fate, stuck or warning, seen)
+
+
+def _keep_words(run: Run, seen: Mapping[str, object]) -> None:
+    """Store what was read of a screen that is gone by the next look."""
+    if seen:
+        Run.objects.unsettled().filter(pk=run.pk).update(**seen)
 
 
 def rest(lab: Lab, run: Run) -> bool:
@@ -197,6 +208,23 @@ def _begun(lab: Lab, run: Run, repo: Path) -> tuple[str, str]:
     if found is None or lab.repos.standing(repo, Path(run.worktree)).branch != found[0]:
         return "", ""
     return found
+
+
+def _are_commands_over(lab: Lab, run: Run) -> bool:
+    """Whether the worker has run what the project wants after a run, and before its worktree goes."""
+    if not after_run.are_over(lab, run, AFTER):
+        return False
+    if run.setup_removal is None and not _will_be_removed(lab, run):
+        return True
+    return after_run.are_over(lab, run, REMOVAL)
+
+
+def _will_be_removed(lab: Lab, run: Run) -> bool:
+    path = Path(run.worktree)
+    if not (commands.list_commands(run.project, REMOVAL) and run.worktree and path.exists()):
+        return False
+    unsaved = kept_teardown.unsaved(lab, run.project.repo(lab.paths), path, run.branch)
+    return teardown(Outcome(run.outcome), unsaved).remove
 
 
 def _settle_worktree(lab: Lab, run: Run) -> tuple[WorktreeFate, str]:

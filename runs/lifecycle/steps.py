@@ -129,6 +129,8 @@ def _reaped(run: Run) -> Step:
         return Step("Cleaned up", "done", "slot free", run.settled_at)
     if run.is_active:
         return Step("Clean-up", "", "waiting")
+    if any(one is not None and not one["is_over"] for one in (run.setup_after, run.setup_removal)):
+        return Step("Clean-up", "now", "running the project's commands")
     if run.outcome == Outcome.SUCCEEDED and run.is_one_shot:
         return Step("Clean-up", "now", "when the agent has ended")
     return Step("Clean-up", "now", "in progress")

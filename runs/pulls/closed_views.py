@@ -74,7 +74,7 @@ def pull_decide(request: HttpRequest, project_id: int, number: int) -> HttpRespo
         text = f"It was not done; what was not removed is as it was: {error}"
         return answers.failed(request, text, 502, back)
     if isinstance(done, Discarding):
-        text = f"{branch} is being discarded. It holds large files, which are rescued first."
+        text = discard.describe_wait(project, branch)
         more = " Start its issue when that is done." if what == "again" else ""
         return _done(request, back, text + more)
     text = f"{branch} was discarded. It is kept under Rescued. {done.on_origin}".strip()

@@ -36,6 +36,9 @@ class Queue(Protocol):
     def check_run(self, check_id: int) -> None:
         """Run commands in an agent's worktree on its behalf (`labctl check`)."""
 
+    def after_run(self, run_id: int) -> None:
+        """Run a project's commands after a run, or before its worktree is removed."""
+
     def fix(self, fixer_id: int) -> None:
         """Carry out the start of a fixer."""
 

@@ -186,7 +186,7 @@ def _story(lab: Lab, page: RunPage, went_on: int | None, *, is_asked: bool) -> C
     return {
         "story": story.of(lab, run),
         "steps": steps.of(run, page.row.spent),
-        "setup_card": setup_card.of(lab, run),
+        "setup_cards": setup_card.all_of(lab, run),
         "gates": check_pages.line(run),
         "loop_card": run_card.of(run, now) if run.is_loop else None,
         **({"loop-guide": True} if is_asked and run.is_loop else {}),

@@ -8,14 +8,18 @@ from pathlib import Path
 import pytest
 
 from runs.core.states import RunState, ValidationState
+from runs.followups import acts
+from runs.kept import discard
+from runs.lifecycle import stop
 from runs.machine import processes
-from runs.models import Notice, Project, Run
+from runs.models import Discarding, Notice, Project, Run
+from runs.setup import after_run
 from runs.watch import pages
 from tests.gates.rooms import Claimed, command
 from tests.gates.test_clean_room_real import judged
 from tests.real import IDENTITY, RealWorld, a_checkout, git
 from tests.validation.test_validations import Desk
-from tests.world.stories import look, press_start, ready
+from tests.world.stories import look, press_start, ready, start
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.real]
 
@@ -117,3 +121,64 @@ def test_a_clean_room_whose_set_up_fails_says_so_to_the_agent(real: RealWorld) -
     assert decision.reasons[0].startswith("the set-up failed: sh -c")
     assert decision.reasons[0].endswith("The end of its output:\nno lock file")
     assert [one["command"] for one in attempt.results] == ["set-up 1"]
+
+
+def _finish(real: RealWorld, run: Run) -> None:
+    """The worker runs what the project wants after a run; the next look settles it."""
+    while real.queue.after_runs:
+        after_run.carry_out(real.lab, real.queue.after_runs.pop(0))
+    look(real)
+    run.refresh_from_db()
+
+
+def test_commands_after_a_run_see_its_files_and_leave_no_process(real: RealWorld) -> None:
+    project = real.project()
+    told = real.folder / "told.txt"
+    line = (
+        f"(setsid sleep 600 &); cat work.txt >{told}; echo $LAB_OUTCOME >>{told}; echo bye; exit 4"
+    )
+    Project.objects.update(setup_after=f"sh -c '{line}'")
+    run = start(real, project)
+    (Path(run.worktree) / "work.txt").write_text("unsaved\n")
+    stop.stop(real.lab, Run.objects.get(), "anna")
+    assert not told.exists()
+    _finish(real, run)
+    assert run.settled_at is not None
+    assert told.read_text() == "unsaved\nstopped\n"
+    (entry,) = run.setup_after["results"]
+    assert (entry["status"], entry["tail"]) == (4, "bye\n")
+    assert not processes.marked(after_run._mark(real.lab, run))
+    assert Notice.objects.filter(kind="run.warned", text__contains="exit status 4").count() == 1
+
+
+def test_commands_before_removal_run_in_the_worktree_that_is_discarded(real: RealWorld) -> None:
+    project = real.project()
+    told = real.folder / "told.txt"
+    Project.objects.update(setup_removal=f"sh -c 'pwd >>{told}'")
+    project.refresh_from_db()
+    run = start(real, project)
+    stop.stop(real.lab, run, "anna")
+    row = discard.begin(real.lab, project, run.branch, "anna")
+    assert isinstance(row, Discarding)
+    _finish(real, run)
+    discard.carry_out(real.lab, row.pk)
+    assert told.read_text() == f"{run.worktree}\n"
+    assert not Path(run.worktree).exists()
+
+
+def test_commands_before_a_further_run_find_the_work_of_the_one_before(real: RealWorld) -> None:
+    project = real.project()
+    Project.objects.update(setup="touch new.txt", setup_again="mv work.txt seen.txt")
+    run = start(real, project)
+    tree = Path(run.worktree)
+    (tree / "work.txt").write_text("unsaved\n")
+    stop.stop(real.lab, run, "anna")
+    look(real)
+    (tree / "new.txt").unlink()
+    acts.resume(real.lab, Run.objects.get(), "Go on.", by="anna")
+    look(real)
+    real.work()
+    again = Run.objects.get(continues=run)
+    assert (again.state, again.worktree) == (RunState.WORKING, str(tree))
+    assert (tree / "seen.txt").read_text() == "unsaved\n"
+    assert not (tree / "new.txt").exists()
