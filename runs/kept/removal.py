@@ -47,6 +47,8 @@ from runs.models import (
 )
 from runs.projects import cloning, git_credentials
 from runs.pulls import mergeable
+from runs.setup import after_run, commands
+from runs.setup.commands import REMOVAL
 from runs.timeline import announce
 from trackers.base import PullState
 from trackers.builtin import store
@@ -174,7 +176,7 @@ def carry_out(lab: Lab, project_id: int) -> None:
         if project is None or not is_ours or not _is_here(lab, project):
             return
         try:
-            waits = to_stop(lab, project)
+            waits = to_stop(lab, project) or _commands_at_work(lab, project)
             if waits:
                 _note(lab, project, progress=f"Waits: {', '.join(waits)}"[:200])
                 return
@@ -185,6 +187,25 @@ def carry_out(lab: Lab, project_id: int) -> None:
             _note(lab, project, error=str(error))
             return
         _forget(lab, project, kept)
+
+
+def _commands_at_work(lab: Lab, project: Project) -> list[str]:
+    """Ask for what the project runs before worktrees are removed; what is to be waited for."""
+    if not commands.list_commands(project, REMOVAL):
+        return []
+    rows = Run.objects.filter(project=project, host=lab.host).exclude(worktree="")
+    trees = set(rows.values_list("branch", "worktree"))
+    found = [
+        after_run.find_unprepared(lab, project, branch)
+        for branch, tree in sorted(trees)
+        if Path(tree).is_dir()
+    ]
+    runs = {run.pk: run for run in found if run is not None}
+    return [
+        f"wait until the commands before the removal of {run.branch} are over"
+        for run in runs.values()
+        if not after_run.are_over(lab, run, REMOVAL)
+    ]
 
 
 def _note(

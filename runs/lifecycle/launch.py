@@ -29,7 +29,7 @@ from runs.lifecycle.resuming import Gone
 from runs.lifecycle.verdict import did_run
 from runs.models import AgentProfile, Notice, Run, Settings, StartRequest
 from runs.projects import cloning, origin
-from runs.setup import commands, preparation
+from runs.setup import after_run, commands, preparation
 from runs.setup.commands import AGAIN, NEW, Stage
 from runs.telemetry import log_context
 from runs.timeline import announce
@@ -42,6 +42,7 @@ SECOND_LOOK_SECONDS = 0.5
 SET_UP_LEFT = (
     "the set-up left changes that git does not ignore: they may get into the agent's commits"
 )
+CLEARING = "the project's commands before removal run in its worktree; ask again when they are over"
 STEPS_MARGIN = timedelta(minutes=3)
 CHECKOUT_LIMIT = timedelta(minutes=15)  # as runs/machine/git.py:CHECKOUT
 
@@ -346,6 +347,8 @@ def _take_up(lab: Lab, run: Run) -> None:
     What others have pushed to it is fetched, and is in the worktree where nothing is in its way.
     """
     repo, path = run.project.repo(lab.paths), Path(run.worktree or _worktree(lab, run))
+    if after_run.is_clearing(run):
+        raise StartFailed(CLEARING)
     try:
         _fetch(lab, run)
     except origin.Away as error:

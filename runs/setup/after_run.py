@@ -78,6 +78,12 @@ def find_unprepared(lab: Lab, project: Project, branch: str) -> Run | None:
     return run if waits else None
 
 
+def is_clearing(run: Run) -> bool:
+    """Return whether commands before removal run in the worktree of a run, or wait for the worker."""
+    rows = Run.objects.filter(project=run.project_id, branch=run.branch)
+    return rows.filter(setup_removal__is_over=False).exists()
+
+
 def _has_work(lab: Lab, run: Run, stage: Stage) -> bool:
     if not run.did_start or run.is_adopted or not run.worktree or run.host != lab.host:
         return False

@@ -11,7 +11,7 @@ from django.test import Client
 from runs.core.ports import SeamError
 from runs.core.states import Outcome, WorktreeFate
 from runs.jobs.recovery import recover_jobs
-from runs.kept import discard, merged
+from runs.kept import discard, merged, removal
 from runs.kept.discard import DiscardRefused
 from runs.lifecycle import outcomes, reaper, stop
 from runs.models import Discarding, Job, Notice, Project, Run
@@ -314,6 +314,28 @@ class TestBeforeRemoval:
         discard.carry_out(world.lab, row.pk)
         assert not Path(parked.worktree).exists()
         assert (_commands(world), Discarding.objects.count()) == ([DOWN], 0)
+
+    def test_nobody_goes_on_in_the_worktree_meanwhile(self, world: World, parked: Run) -> None:
+        discard.begin(world.lab, parked.project, "afk/7", "anna")
+        assert after_run.is_clearing(make.a_run(parked.project, "7", worktree=parked.worktree))
+        _carry_out(world)
+        assert not after_run.is_clearing(parked)
+
+    def test_a_project_is_removed_once_they_are_over(
+        self, world: World, parked: Run, project: Project
+    ) -> None:
+        removal.remove(world.lab, project, "anna")
+        for _ in "12":
+            removal.carry_out(world.lab, project.pk)
+        project.refresh_from_db()
+        assert project.clone_progress == (
+            "Waits: wait until the commands before the removal of afk/7 are over"
+        )
+        assert Path(parked.worktree).is_dir()
+        _carry_out(world)
+        removal.carry_out(world.lab, project.pk)
+        assert _commands(world) == [DOWN]
+        assert not Project.objects.exists()
 
     def test_a_program_that_discards_is_told_to_ask_again(self, world: World, parked: Run) -> None:
         with pytest.raises(DiscardRefused) as refused:
