@@ -107,9 +107,7 @@ def test_one_that_fails_starts_nothing_and_leaves_the_work_as_it_is(
     assert not world.sessions.look()
 
 
-def test_none_goes_on_while_the_commands_before_removal_run(
-    world: World, project: Project
-) -> None:
+def test_none_goes_on_while_the_commands_before_removal_run(world: World, project: Project) -> None:
     before = dead(world, project)
     Run.objects.update(setup_removal={"is_over": False, "results": []})
     asked = _resume(world, before)
