@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0093_asked_about_closed_issues'),
+        ('runs', '0092_commands_around_runs'),
     ]
 
     operations = [

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0090_loop_burn_down'),
+        ('runs', '0091_asked_about_closed_issues'),
     ]
 
     operations = [
