@@ -40,6 +40,7 @@ from runs.overview.models import HiddenNeed, Visit
 from runs.people.models import ApiToken, Passkey, Tries
 from runs.projects.models import Project
 from runs.settings.models import Settings
+from runs.setup.file_models import ProjectFile
 from runs.spending.models import ReachedLimit
 from runs.timeline.models import Notice
 from runs.validation.models import Fixer, Validation
@@ -88,6 +89,7 @@ __all__ = [
     "Parked",
     "Passkey",
     "Project",
+    "ProjectFile",
     "PullChecks",
     "PushAct",
     "PushKeys",

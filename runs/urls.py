@@ -30,6 +30,7 @@ from runs.projects import views as project
 from runs.run_pages import receipt_views, replay_views, tabs
 from runs.search import urls as search_urls
 from runs.settings import views as settings
+from runs.setup import file_views
 from runs.specs import urls as spec_urls
 from runs.timeline import views as timeline_views
 from runs.waits import views as wait_views
@@ -66,6 +67,17 @@ project_patterns = [
     path("<int:project_id>/settings/", setting_views.first, name="project-settings"),
     path(
         "<int:project_id>/settings/<str:group>/", setting_views.settings, name="project-settings-of"
+    ),
+    path("<int:project_id>/settings/setup/files", file_views.store, name="project-files"),
+    path(
+        "<int:project_id>/settings/setup/files/included",
+        file_views.store_included,
+        name="project-files-included",
+    ),
+    path(
+        "<int:project_id>/settings/setup/files/<int:file_id>/remove",
+        file_views.remove,
+        name="project-file-remove",
     ),
     path("<int:project_id>/remove", project.project_remove, name="project-remove"),
 ]

@@ -25,6 +25,7 @@ from runs.core.ports import (
     Steady,
     Taken,
     UnfitAddress,
+    UnfitFileError,
 )
 from runs.core.states import ForgeKind
 from runs.machine.agent_records import AgentRecords
@@ -218,6 +219,9 @@ class FakeRepos(FakeHistory, FakeKept):
         self.broken_claims = ""
         self.broken_remove = ""
         self.broken_switch = ""
+        self.placed: dict[Path, dict[str, str]] = {}
+        self.tracked: set[str] = set()
+        self.in_checkout: dict[str, str | None] = {}
         self.fetches = 0
         self.asked_origin = 0
 
@@ -328,6 +332,14 @@ class FakeRepos(FakeHistory, FakeKept):
         is_dirty = before.is_dirty and not clean
         self.trees[path] = FakeTree(branch, commit, is_dirty, repo=before.repo)
         return True
+
+    def place_files(self, repo: Path, path: Path, contents: Mapping[str, str]) -> None:
+        for name in self.tracked & contents.keys():
+            raise UnfitFileError(f"{name} is tracked by git; not overwritten")
+        self.placed[path] = {**contents, **self.placed.get(path, {})}
+
+    def included(self, checkout: Path, limit: int) -> Mapping[str, str | None]:
+        return self.in_checkout
 
     def has(self, path: Path) -> bool:
         return path.is_dir()

@@ -20,7 +20,7 @@ from labsite.backup.form import Unfit
 from labsite.backup.tree import Copier
 from runs.core.ports import SeamError
 from runs.machine.git import Git, failed
-from runs.machine.worktree_links import CLAIMS, NOTES
+from runs.machine.worktree_links import CLAIMS, NOTES, PLACED
 
 LONG = 6 * 3600.0
 TRIES = 3
@@ -137,7 +137,7 @@ def _is_object_or_lock(name: str) -> bool:
     parts = name.split("/")
     is_worktree = parts[0] == "worktrees" and len(parts) > 1
     return (
-        parts[0] in (*_OBJECTS, NOTES, CLAIMS)
+        parts[0] in (*_OBJECTS, NOTES, CLAIMS, PLACED)
         or is_worktree
         or name.endswith((".lock", ".sample", "gc.pid"))
     )

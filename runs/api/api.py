@@ -36,6 +36,7 @@ from runs.projects import api as projects
 from runs.pulls import api as pulls
 from runs.run_pages import api as run_pages_api
 from runs.settings import api as settings_api
+from runs.setup import file_api
 from runs.specs import api as specs_api
 from runs.spending import api as spending_api
 from runs.timeline import api as timeline_api
@@ -101,6 +102,7 @@ api.add_router("projects", groups_api.router)
 api.add_router("projects", monitors_api.router)
 api.add_router("projects", specs_api.router)
 api.add_router("projects", loops_api.of_project)
+api.add_router("projects", file_api.router)
 api.add_router("projects", history_api.router)
 api.add_router("projects", plots_api.of_project)
 api.add_router("plots", plots_api.router)

@@ -157,6 +157,10 @@ class UnremovableError(SeamError):
     """Something in a folder may not be removed; says what, and the command that removes it."""
 
 
+class UnfitFileError(SeamError):
+    """A file of a project's set-up that must not be written into a worktree; says which, and why."""
+
+
 class UnfitAddress(SeamError):
     """An address that can never be told anything; trying again is no use."""
 
@@ -229,6 +233,7 @@ class Exit:
     at: datetime
 
 
+INCLUDE = ".worktreeinclude"  # names files to bring along, as Claude Code reads it
 ESCAPE, ENTER, UP, DOWN, STOP_AGENTS = KEYS = (
     *("Escape", "Enter", "Up", "Down"),
     "C-x C-k C-x C-k",  # what Claude Code wants twice before it ends its agents in the background
@@ -369,6 +374,20 @@ class Repos(History, Keeping, Merging, Protocol):
 
         Raises `Taken` when the branch or the folder is there already; then nothing was touched.
         Raises SeamError otherwise; then something half-made may be there, for `roll_back`.
+        """
+
+    def place_files(self, repo: Path, path: Path, contents: Mapping[str, str]) -> None:
+        """Write files into a worktree, by their paths in it, for its owner alone to read.
+
+        git ignores them there, they count as no work, and no rescue keeps them. One that is there
+        already stays as it is. Raises UnfitFileError where git tracks one, or could commit it, or
+        a link is on its way: then nothing was written. Raises SeamError otherwise.
+        """
+
+    def included(self, checkout: Path, limit: int) -> Mapping[str, str | None]:
+        """Return the files of a person's checkout that its `.worktreeinclude` names and git ignores.
+
+        With their text; None for what is none, or has more than `limit` bytes. Raises SeamError.
         """
 
     def has(self, path: Path) -> bool:

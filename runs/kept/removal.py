@@ -39,6 +39,7 @@ from runs.models import (
     Notice,
     Parked,
     Project,
+    ProjectFile,
     Rescue,
     Run,
     Validation,
@@ -378,6 +379,8 @@ def _rows(project: Project) -> Iterator[Model]:
             for one in rows.prefetch_related(*many).iterator(chunk_size=AT_ONCE):
                 if isinstance(one, Project):
                     one.token = one.hook_secret = ""
+                if isinstance(one, ProjectFile):
+                    one.content = ""
                 yield one
 
 

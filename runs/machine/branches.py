@@ -119,6 +119,7 @@ class GitKept(GitRunRepositories):
         self.force_remove(repo, path)
         path.parent.mkdir(parents=True, exist_ok=True)
         self._bring_all(repo)
+        worktree_links.forget_placed(repo, path)
         if self.makes_own:
             self._lend(repo, path, commit)
             return
@@ -154,6 +155,7 @@ class GitKept(GitRunRepositories):
 
     def _check_out_again(self, repo: Path, path: Path, branch: str) -> None:
         """Make the worktree of a branch that is there. Raises SeamError."""
+        worktree_links.forget_placed(repo, path)
         if self.makes_own:
             tip = self._commit_of(repo, f"refs/heads/{branch}")
             if tip is None:

@@ -1,5 +1,5 @@
-"""Reads small files of others without being held up or misled, makes folders that go again, removes
-those whose modes forbid it, and tells when a disk is full.
+"""Reads and writes small files where others may write too, without being held up or misled; makes
+folders that go again, removes those whose modes forbid it, and tells when a disk is full.
 """
 
 from __future__ import annotations
@@ -58,6 +58,41 @@ def read_piece(path: Path, start: int, limit: int) -> Output | None:
         return None
     finally:
         os.close(handle)
+
+
+def write_inside(root: Path, name: str, text: str, *, mode: int = 0o600) -> None:
+    """Write a file below a folder, in place of one that is there; no link on the way is followed.
+
+    Raises OSError: ELOOP or ENOTDIR where a folder on the way is something else.
+    """
+    *folders, last = name.split("/")
+    with contextlib.ExitStack() as stack:
+        at = _open_folder(str(root), None, stack)
+        for folder in folders:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder, dir_fd=at)
+            at = _open_folder(folder, at, stack)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(last, dir_fd=at)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(last, flags, mode, dir_fd=at), "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(text.encode())
+
+
+def _open_folder(name: str, at: int | None, stack: contextlib.ExitStack) -> int:
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (os.O_NOFOLLOW if at is not None else 0)
+    handle = os.open(name, flags, dir_fd=at)
+    stack.callback(os.close, handle)
+    return handle
+
+
+@contextlib.contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Wait for the lock of a file and hold it; it goes with the process. Raises OSError."""
+    with file.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def is_full(folder: Path) -> bool:

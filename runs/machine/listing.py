@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from runs.core.history_ports import Change, Commit
@@ -18,6 +18,8 @@ SUBJECT, BODY = 500, 20_000  # letters of a commit's message
 _FIELDS = 6
 _HUNK = re.compile(r"^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@", re.MULTILINE)
 _ODD = re.compile(r'[\x00-\x1f"\\\x7f]')
+_GLOB, _BACKSLASHED = re.compile(r"[\\*?\[\] ]"), r"\\\g<0>"
+_PLACED, _PLACED_END = "# Files of the project's set-up (labsite):", "# end of labsite's"
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
 
@@ -116,6 +118,19 @@ def added(path: str, text: str) -> str:
     name = f'"b/{_escaped(path)}"' if _ODD.search(path) else f"b/{path}"
     body = whole(text, is_new=True).partition("+++ b/file")[2]
     return f"diff --git {name} {name}\nnew file mode 100644\n--- /dev/null\n+++ {name}{body}"
+
+
+def ignoring(text: str, names: Sequence[str]) -> str:
+    """Return a list of ignored files (info/exclude) in which labsite's own part names these.
+
+    It stands at the end, where a line of somebody else cannot take a file out again.
+    """
+    before, _, rest = text.partition(f"{_PLACED}\n")
+    kept = before + rest.partition(f"{_PLACED_END}\n")[2]
+    if kept and not kept.endswith("\n"):
+        kept += "\n"
+    lines = [_PLACED, *(f"/{_GLOB.sub(_BACKSLASHED, name)}" for name in names), _PLACED_END]
+    return kept + "".join(f"{line}\n" for line in lines)
 
 
 def _escaped(path: str) -> str:

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -205,11 +205,22 @@ class GitRepos(GitRunRepositories):
         argv = ("status", "--porcelain", "--untracked-files=no")
         if self._git.ask(path, *argv, timeout=QUICK, looks_at_files=True).strip():
             return True
-        others = self._git(path, *OTHERS, timeout=QUICK)
-        if others.status != 0:
-            raise failed("ls-files", others)
-        # Nobody knows what a closed folder holds.
-        return bool(others.stdout or CLOSED_FOLDER in others.stderr)
+        names, has_closed = self._list_others(path)
+        return bool(names) or has_closed  # nobody knows what a closed folder holds
+
+    def _others(self, path: Path) -> list[str]:
+        """Return the files that git does not know, less those that labsite placed there."""
+        return self._list_others(path)[0]
+
+    def _list_others(self, path: Path) -> tuple[list[str], bool]:
+        """Return these files, and whether there is a folder that nobody may read. Raises SeamError."""
+        listed = self._git(path, *OTHERS, timeout=QUICK)
+        if listed.status != 0:
+            raise failed("ls-files", listed)
+        repo = worktree_links.shared_of(path)
+        placed = worktree_links.placed_in(repo, path).names if repo is not None else frozenset()
+        names = [name for name in listed.stdout.split("\0") if name and name not in placed]
+        return names, CLOSED_FOLDER in listed.stderr
 
     def default_branch(self, repo: Path, token: str = "", url: str = "origin") -> str:
         done = self._git(repo, *_WHICH, "--", url, "HEAD", token=token)
@@ -262,6 +273,7 @@ class GitRepos(GitRunRepositories):
     def _add_linked(self, repo: Path, path: Path, branch: str, commit: str) -> None:
         """`worktree add -b` makes both or neither; its lock-step is what makes the claim exclusive."""
         path.parent.mkdir(parents=True, exist_ok=True)
+        worktree_links.forget_placed(repo, path)
         done = self._git(
             repo,
             *("worktree", "add", "-q", "--no-track", "-b", branch, "--", str(path), commit),
@@ -351,6 +363,7 @@ class GitRepos(GitRunRepositories):
             if not self._shows_only_losses(path, staged, None, {}):
                 return False
         env = {"GIT_DIR": str(repo), "GIT_WORK_TREE": str(path)}
+        placed = worktree_links.placed_in(repo, path).names
         with tempfile.TemporaryDirectory(prefix="labsite-") as scratch:
             index = Path(scratch) / "index"
             for argv in (
@@ -358,14 +371,22 @@ class GitRepos(GitRunRepositories):
                 ("diff", "--no-ext-diff", "--no-textconv", "--name-status"),
                 OTHERS,
             ):
-                if not self._shows_only_losses(repo, argv, index, env):
+                if not self._shows_only_losses(repo, argv, index, env, placed):
                     return False
         return True
 
     def _shows_only_losses(
-        self, folder: Path, argv: Sequence[str], index: Path | None, env: Mapping[str, str]
+        self,
+        folder: Path,
+        argv: Sequence[str],
+        index: Path | None,
+        env: Mapping[str, str],
+        placed: Collection[str] = (),
     ) -> bool:
-        """Whether git lists nothing but missing files. What takes too long to tell is kept."""
+        """Whether git lists nothing but missing files and those that labsite placed.
+
+        What takes too long to tell is kept.
+        """
         try:
             done = self._git(
                 folder, *argv, index=index, env=env, looks_at_files=True, timeout=QUICK
@@ -377,7 +398,7 @@ class GitRepos(GitRunRepositories):
         if CLOSED_FOLDER in done.stderr:
             return False
         lines = done.stdout.replace("\0", "\n").splitlines()
-        return all(line.startswith("D\t") for line in lines)
+        return all(line.startswith("D\t") or line in placed for line in lines)
 
     def tip(self, repo: Path, ref: str) -> str | None:
         """The commit of a ref, None when there is no such ref."""

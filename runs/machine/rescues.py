@@ -90,6 +90,7 @@ class GitRescues(GitSnapshots):
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise SeamError(f"{path.parent} cannot be made: {error.strerror}") from error
+        worktree_links.forget_placed(repo, path)
         plain = self._plain(repo)
         tip, head = notes["tip"], notes["head"]
         if self.makes_own:

@@ -80,6 +80,7 @@ class GitRunRepositories:
         except OSError as error:
             raise SeamError(f"{path} cannot be made: {error.strerror}") from error
         try:
+            worktree_links.forget_placed(repo, path)
             name = worktree_links.write_note(repo, path, is_made=False)
             if branch:
                 pushed = self._commit_of(repo, f"{ORIGIN}{branch}") or ""

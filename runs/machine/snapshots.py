@@ -12,7 +12,7 @@ import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -112,8 +112,11 @@ class GitSnapshots(GitRunRepositories):
             work = _Work(worktree, place / "files", _AS_COMMITTED, env)
             self._begin("HEAD", work)
             self._unhide("HEAD", work)
-            self._ask(work, "add", "--all")
-            self._add_hidden(work)
+            repo = worktree_links.shared_of(worktree)
+            placed = worktree_links.placed_in(repo, worktree).names if repo else frozenset()
+            but = self._open(placed, work)
+            self._ask(work, "add", "--all", *(("--", ".", *_but(but)) if but else ()))
+            self._add_hidden(work, placed)
             return self._ask(work, "write-tree").strip()
 
     def tree_of(self, repo: Path, commit: str) -> str:
@@ -216,15 +219,25 @@ class GitSnapshots(GitRunRepositories):
     def _add_all(self, repo: Path, folder: Path, work: _Work) -> str:
         """Take in every file below the folder; repositories inside with their files and commits."""
         inner = self._inner(folder, work)
-        but = [f":(top,exclude,literal){name}" for name in inner]
-        self._ask(work, "add", "--all", "--", ".", *but)
-        self._add_hidden(work)
+        # They hold secrets and are no work. One that somebody made git track is in git already.
+        placed = worktree_links.placed_in(repo, folder).names
+        but = [*inner, *self._open(placed, work)]
+        self._ask(work, "add", "--all", "--", ".", *_but(but))
+        self._add_hidden(work, placed)
         for name in inner:
             tree = self._whole(repo, folder / name, work)
             self._given(work, ("update-index", "--force-remove", "-z", "--stdin"), [name])
             if tree != self._empty(repo, work):
                 self._ask(work, "read-tree", f"--prefix={name}/", tree)
         return self._ask(work, "write-tree").strip()
+
+    def _open(self, names: Collection[str], work: _Work) -> list[str]:
+        """Return those that git would add; it refuses to be told of others that it shall not."""
+        if not names:
+            return []
+        argv = ("ls-files", "--others", "--exclude-standard", "-z", "--")
+        listed = self._ask(work, *argv, *(f":(top,literal){name}" for name in sorted(names)))
+        return [name for name in listed.split("\0") if name in names]
 
     def _inner(self, folder: Path, work: _Work) -> list[str]:
         """Repositories inside, submodules among them, by their paths; never the folder itself."""
@@ -297,13 +310,14 @@ class GitSnapshots(GitRunRepositories):
             replace(work, folder=repo), "hash-object", "-t", "tree", "/dev/null"
         ).strip()
 
-    def _add_hidden(self, work: _Work) -> None:
+    def _add_hidden(self, work: _Work, placed: Collection[str]) -> None:
         """Take in what only lists of the whole repository ignore, and not the project's own files.
 
         Those lists are shared by all worktrees, so another run may have written them.
         """
         listed = self._ask(work, *OTHERS).split("\0")
         names = [name for name in listed if name and not name.endswith("/")]
+        names = [name for name in names if name not in placed]
         if names:
             argv = ("add", "--force", "--pathspec-from-file={}", "--pathspec-file-nul")
             env = {**work.env, "GIT_LITERAL_PATHSPECS": "1"}
@@ -386,6 +400,10 @@ class GitSnapshots(GitRunRepositories):
         ]
         off += [f"{name}.required=false" for name in sorted(names)]
         return (*_PLAIN, *(word for one in off for word in ("-c", one)))
+
+
+def _but(names: Sequence[str]) -> list[str]:
+    return [f":(top,exclude,literal){name}" for name in names]
 
 
 def _links(listed: str) -> list[str]:

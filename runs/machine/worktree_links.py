@@ -20,13 +20,23 @@ from runs.machine.files import read_small
 
 LINK_BYTES = 8000
 NOTES, CLAIMS = "labsite-worktrees", "labsite-branches"  # folders of the shared repository
+PLACED = "labsite-files"  # another one, with the names of files that labsite placed in worktrees
 MARK = "labsite"  # a file of a run's own repository, with the name of its note
 MAKING = "making"  # the second line of a note until everything is checked out
 UNSURE = "unsure"
 STASHES = "stash-"  # and a number, the oldest first
-_REF_BYTES, _PACKED_BYTES = 200, 20_000_000
+_REF_BYTES, _PLACED_BYTES, _PACKED_BYTES = 200, 1_000_000, 20_000_000
 _COMMIT_ID = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _NAME = re.compile(r"[0-9a-f]{32}")
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The files that labsite placed in a worktree; until it is done, they may be incomplete."""
+
+    path: Path
+    names: frozenset[str] = frozenset()
+    is_done: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +151,51 @@ def forget(repo: Path, path: Path) -> None:
     """Remove all notes of an own repository. Raises OSError."""
     for branch, _ in claims_of(repo, path):
         forget_claim(repo, branch)
+    forget_placed(repo, path)
     if note := note_of(repo, path):
         note.file.unlink(missing_ok=True)
+
+
+def placed_in(repo: Path, path: Path) -> Placed:
+    """Return which files labsite placed in a worktree, as the shared repository notes it."""
+    found = _read_placed(repo / PLACED / name_of(str(place(path))))
+    return found if found is not None and found.path == place(path) else Placed(place(path))
+
+
+def all_placed(repo: Path) -> list[Placed]:
+    """Return the same of all worktrees that still exist."""
+    found = (_read_placed(file) for file in _inside(repo / PLACED))
+    return [one for one in found if one is not None and one.path.is_dir()]
+
+
+def write_placed(repo: Path, placed: Placed) -> None:
+    """Note which files labsite places in a worktree. Raises OSError."""
+    lines = [str(placed.path), "" if placed.is_done else MAKING, *sorted(placed.names)]
+    _write(repo / PLACED / name_of(str(placed.path)), "".join(f"{line}\n" for line in lines))
+
+
+def forget_placed(repo: Path, path: Path) -> None:
+    """Forget which files labsite placed at a path, where a new worktree is made. Raises OSError."""
+    (repo / PLACED / name_of(str(place(path)))).unlink(missing_ok=True)
+
+
+def _read_placed(file: Path) -> Placed | None:
+    lines = (read_small(file, _PLACED_BYTES) or "").split("\n")
+    if len(lines) < 3 or not lines[0]:
+        return None
+    return Placed(Path(lines[0]), frozenset(filter(None, lines[2:])), lines[1] != MAKING)
+
+
+def shared_of(path: Path) -> Path | None:
+    """Return the shared repository of a worktree, as the worktree itself names it."""
+    if own := own_git(path):
+        lines = (read_small(own / "objects/info/alternates", LINK_BYTES) or "").splitlines()
+        return Path(lines[0]).parent if lines else None
+    target = _target(path / ".git")
+    try:
+        return target.resolve().parent.parent if target is not None else None
+    except (OSError, ValueError, RuntimeError):
+        return None
 
 
 def name_of(text: str) -> str:

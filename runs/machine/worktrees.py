@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from runs.core.history_ports import EMPTY_TREE, Change, Commit
-from runs.core.ports import Progress, SeamError
-from runs.machine import listing, shell, worktree_links
+from runs.core.ports import INCLUDE, Progress, SeamError, UnfitFileError
+from runs.machine import files, listing, shell, worktree_links
 from runs.machine.branches import GitKept
 from runs.machine.files import read_small
 from runs.machine.git import QUICK, failed
 from runs.machine.merges import GitMerges
-from runs.machine.repos import OTHERS, GitRepos
+from runs.machine.repos import GitRepos
 from runs.machine.rescues import GitRescues
 from runs.machine.run_repositories import ORIGIN
 
 REF_BYTES = 200
 LIST_BYTES = 4_000_000
 UNTRACKED_BYTES = 400_000
-_UNTRACKED_LIMIT = 200
+_UNTRACKED_LIMIT = _INCLUDED_LIMIT = 200
 # What a repository's own settings could change in a diff is said here, and it runs no program.
 _CAREFUL = (
     *("--no-ext-diff", "--no-textconv", "--no-color", "--no-relative", "--no-abbrev"),
@@ -31,6 +33,7 @@ _CAREFUL = (
 )
 _LIST = ("--raw", "--numstat", "-z")
 _PATCH = ("--patch", "--unified=3")  # with --unified a list would get the whole patch as well
+_EXCLUDE = "info/exclude"
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 
@@ -268,8 +271,105 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
             yield name, text if is_text else None
 
     def _untracked(self, path: Path) -> list[str]:
-        text = self._git.ask(path, *OTHERS, timeout=QUICK)
-        return [name for name in text.split("\0") if name][:_UNTRACKED_LIMIT]
+        return self._others(path)[:_UNTRACKED_LIMIT]
+
+    def place_files(self, repo: Path, path: Path, contents: Mapping[str, str]) -> None:
+        """First the note, so that what a killed worker wrote is nobody's work and no secret is kept."""
+        try:
+            if contents:
+                self._place(repo, path, contents)
+            elif (repo / worktree_links.PLACED).is_dir():
+                self._ignore_placed(repo, path)  # those of before are ignored no more
+        except OSError as error:
+            if files.is_full(path):
+                raise SeamError("the disk is full; the set-up's files were not written") from error
+            raise SeamError(f"{path} cannot be written: {error.strerror}") from error
+
+    def _place(self, repo: Path, path: Path, contents: Mapping[str, str]) -> None:
+        self._refuse_taken(path, contents)
+        before = worktree_links.placed_in(repo, path)
+        left_alone = {name for name in contents if os.path.lexists(path / name)}
+        if not before.is_done:
+            left_alone -= before.names
+        new = {name: text for name, text in contents.items() if name not in left_alone}
+        if not new:
+            return
+        making = replace(before, names=before.names | new.keys(), is_done=False)
+        worktree_links.write_placed(repo, making)
+        self._ignore_placed(repo, path)
+        self._refuse_unignored(path, new)
+        for name, text in new.items():
+            files.write_inside(path, name, text)
+        worktree_links.write_placed(repo, replace(making, is_done=True))
+
+    def _refuse_taken(self, path: Path, names: Collection[str]) -> None:
+        for name in sorted(names):
+            if why := _why_unfit(path, name):
+                raise UnfitFileError(f"{name} cannot be written: {why}; nothing was written")
+        argv = ("ls-files", "-z", "--", *(f":(top,literal){name}" for name in sorted(names)))
+        tracked = set(self._git.ask(path, *argv, timeout=QUICK).split("\0"))
+        for name in sorted(names):
+            if name in tracked:
+                raise UnfitFileError(f"{name} is tracked by git; not overwritten")
+            if any(one.startswith(f"{name}/") for one in tracked):
+                raise UnfitFileError(f"{name} is a folder that git tracks; not overwritten")
+
+    def _ignore_placed(self, repo: Path, path: Path) -> None:
+        """Have git ignore what is placed, in linked worktrees for all that share the list."""
+        own = worktree_links.own_git(path)
+        with files.locked(repo / worktree_links.PLACED / ".lock"):
+            placed = [worktree_links.placed_in(repo, path)]
+            if own is None:
+                placed = worktree_links.all_placed(repo)
+            names = sorted({name for one in placed for name in one.names})
+            text = read_small((own or repo) / _EXCLUDE, LIST_BYTES) or ""
+            files.write_inside(own or repo, _EXCLUDE, listing.ignoring(text, names), mode=0o644)
+
+    def _refuse_unignored(self, path: Path, names: Collection[str]) -> None:
+        """What a .gitignore file takes out of the list again would get into the agent's commits."""
+        try:
+            ignored = self._ignored(path, names)
+        except SeamError as error:
+            raise UnfitFileError(f"{error}; nothing was written") from error
+        for name in sorted(set(names) - ignored):
+            raise UnfitFileError(
+                f"{name} is not ignored by git, since a .gitignore file of the repository says so; "
+                "nothing was written, because an agent could commit it"
+            )
+
+    def _ignored(self, path: Path, names: Collection[str]) -> set[str]:
+        with tempfile.TemporaryDirectory(prefix="labsite-") as folder:
+            given = Path(folder) / "names"
+            # With ./ a colon at the beginning of a name means nothing to git.
+            given.write_text("".join(f"./{name}\0" for name in names))
+            done = self._git(path, "check-ignore", "-z", "--stdin", given=given, timeout=QUICK)
+        if done.status not in (0, 1):
+            raise failed("check-ignore", done)
+        return {name.removeprefix("./") for name in done.stdout.split("\0")}
+
+    def included(self, checkout: Path, limit: int) -> Mapping[str, str | None]:
+        if read_small(checkout / INCLUDE, LIST_BYTES) is None:
+            return {}
+        argv = ("ls-files", "--others", "--ignored", f"--exclude-from={INCLUDE}", "-z")
+        done = self._git(checkout, *argv, timeout=QUICK, limit=LIST_BYTES)
+        if done.status != 0:
+            raise failed("ls-files", done)
+        listed = [name for name in done.stdout.split("\0")[:-1] if not name.endswith("/")]
+        ignored = self._ignored(checkout, listed) if listed else set[str]()
+        names = sorted(ignored.intersection(listed))[:_INCLUDED_LIMIT]
+        return {name: read_small(checkout / name, limit) for name in names}
+
+
+def _why_unfit(path: Path, name: str) -> str:
+    """Return what stands in the way of a file in a worktree; empty for nothing."""
+    for parent in (path / name).parents:
+        if parent == path:
+            break
+        if parent.is_symlink():
+            return f"{parent.relative_to(path)} is a link, which may lead elsewhere"
+        if parent.exists() and not parent.is_dir():
+            return f"{parent.relative_to(path)} is a file"
+    return f"{name} is a folder" if (path / name).is_dir() else ""
 
 
 def _cut(patch: str) -> str:

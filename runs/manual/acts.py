@@ -23,6 +23,7 @@ from runs.hosts import facts
 from runs.manual import endings
 from runs.models import AgentProfile, ManualSession, Project, Settings
 from runs.projects import git_credentials
+from runs.setup import file_acts
 from runs.timeline import announce
 
 logger = logging.getLogger(__name__)
@@ -217,6 +218,7 @@ def _make(lab: Lab, row: ManualSession) -> None:
         row.worktree = row.fork_point = ""
         ManualSession.objects.filter(pk=row.pk).update(worktree="", fork_point="")
         raise
+    file_acts.place(lab, project, path)
     lab.trust.approve(profile.trust, path, profile.env)
     is_general = profile == settings.agent
     folder = endings.folder(lab, row)

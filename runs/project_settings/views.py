@@ -13,7 +13,8 @@ from runs.models import Notice, Project
 from runs.project_settings import acts, pages
 from runs.settings import edit_forms, edits
 from runs.settings.acts import TuningRefused
-from runs.setup import proposals
+from runs.setup import file_pages, proposals
+from runs.setup.file_pages import FileForm
 from runs.web import access, answers
 from runs.web.access import look, username
 from runs.web.refusals import at_fields
@@ -86,6 +87,13 @@ def _stored(request: HttpRequest, group: pages.Group, project_id: int) -> HttpRe
     return answers.done(request, {}, back, SAVED if changed else SAME, level)
 
 
+def show_setup(request: HttpRequest, project_id: int, file_form: FileForm) -> HttpResponse:
+    """The page *Set-up* with a file that could not be stored; why stands at its fields."""
+    group = pages.BY_KEY["setup"]
+    form = pages.form(group, _project(project_id))
+    return _page(request, group, form, 422, file_form=file_form)
+
+
 def _page(
     request: HttpRequest,
     group: pages.Group,
@@ -93,10 +101,12 @@ def _page(
     status: int = 200,
     conflict: edit_forms.Conflict | None = None,
     proposal: pages.ShownProposal | None = None,
+    file_form: FileForm | None = None,
 ) -> HttpResponse:
     # A form with errors holds what was typed in its instance: the page is told of what is stored.
     project = _project(form.instance.pk)
-    facts = pages.facts(group, project, form, conflict=conflict, proposal=proposal)
+    more = file_pages.facts(lab(), project, file_form) if group.key == "setup" else {}
+    facts = pages.facts(group, project, form, conflict=conflict, proposal=proposal, **more)
     return answers.fresh(render(request, "project_settings/page.html", facts, status=status))
 
 

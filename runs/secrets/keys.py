@@ -10,6 +10,7 @@ is printed unreadable.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -33,6 +34,14 @@ _KNOWN = re.compile(
     r"|hf_\w{20,}|eyJ[\w-]{8,}\.[\w-]+\.[\w-]*"
 )
 _PEM = "PRIVATE KEY-----"
+_PEM_BLOCK = re.compile(
+    r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL
+)
+_ASSIGNED = re.compile(r"(?:export\s+|-\s+)?([\"']?)(\S{1,200}?)\1\s*(?:=|:\s)\s*(\S.*)")
+_REMARK = re.compile(r"\s#.*")
+_AFTER = re.compile(r"(?i)\b(?:password|passwd|token|secret)\s+(\S+)")  # as in .netrc
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_LONG_LINE = 20_000
 _SCHEME = re.compile(r"(?:bearer|basic|token)\s+(?=\S)", re.IGNORECASE)
 _HEADER = re.compile(r"\s*([A-Za-z][\w-]{1,60})\s*(?::\s|=)\s*(\S.*)")
 _NO_KEY = re.compile(
@@ -95,6 +104,67 @@ def of_address(url: str) -> Iterator[str]:
     for piece in re.split(r"[/:@?&=#]", rest):
         if _looks_random(piece):
             yield piece
+
+
+def of_file(text: str) -> Iterator[str]:
+    """Yield the secrets in a file that somebody pasted, such as `.env`, JSON, YAML, INI or a key.
+
+    Values are judged by their names and forms as those of an environment, and a little more
+    strictly: long runs of letters and digits count. A file of one line without a name is a secret
+    as a whole.
+    """
+    if text.lstrip().startswith(("{", "[")):
+        with contextlib.suppress(ValueError, RecursionError):
+            yield from _of_tree("", json.loads(text))
+            return
+    yield from _PEM_BLOCK.findall(text)
+    lines = [line.strip() for line in _PEM_BLOCK.sub("", text).splitlines()]
+    bare = [line for line in lines if line and not line.startswith("#")]
+    if len(bare) == 1 and " " not in bare[0] and _ASSIGNED.fullmatch(bare[0]) is None:
+        yield from _said(bare[0])
+    for line in lines:
+        yield from _of_line(line)
+
+
+def _of_line(line: str) -> Iterator[str]:
+    """Yield the secrets of one line, which as a rule is a name and its value."""
+    found = _ASSIGNED.fullmatch(line) if len(line) <= _LONG_LINE else None
+    if found is None:
+        yield from _unsaid(line)
+        for value in _AFTER.findall(line):
+            yield from _said(value)
+        return
+    value = found[3].rstrip(" ,")
+    if value[0] in "\"'" and (end := value.find(value[0], 1)) > 0:
+        value = value[1:end]
+    else:
+        value = _REMARK.sub("", value)
+    yield from _of_pasted(found[2], value)
+
+
+def _of_tree(name: str, value: object) -> Iterator[str]:
+    """Yield the secrets in a JSON value, lists included; what stands in one has its name."""
+    if isinstance(value, str):
+        yield from _of_pasted(name, value)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _of_tree(name, one)
+    elif isinstance(value, dict):
+        for key, one in value.items():
+            yield from _of_tree(key, one)
+
+
+def _of_pasted(name: str, value: str) -> Iterator[str]:
+    yield from of(name, value)
+    for piece in re.split(r"[\s,;\"']+", value):
+        has_run = any(map(_is_long_run, re.split(r"[^A-Za-z0-9]", piece)))
+        if "/" not in piece and (has_run or _UUID.fullmatch(piece)):
+            yield piece
+
+
+def _is_long_run(piece: str) -> bool:
+    digits = sum(map(str.isdigit, piece))
+    return len(piece) >= 16 and digits >= 2 and len(piece) - digits >= 2
 
 
 def says_so(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 It is made of the values of all profiles' environments (`runs.secrets.keys` says which of them are
 secrets), of the environment that agents inherit, the tokens and webhook secrets of projects, the
-credentials of forges, the addresses of notices and of the ping, the key of pushes, the database's password and
+credentials of forges, the files of projects, the addresses of notices and of the ping, the key of pushes, the database's password and
 SECRET_KEY. Tokens of runs and of people are stored as hashes; they are known by their form.
 """
 
@@ -10,14 +10,23 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from datetime import datetime
 
 from django.conf import settings
 from django.db import Error
 
 from runs.core import encrypted, masking
 from runs.core.masking import Mask
-from runs.models import AgentProfile, Forge, NoticeAddress, Project, PushKeys, Settings
+from runs.models import (
+    AgentProfile,
+    Forge,
+    NoticeAddress,
+    Project,
+    ProjectFile,
+    PushKeys,
+    Settings,
+)
 from runs.secrets import keys
 
 logger = logging.getLogger(__name__)
@@ -36,6 +45,8 @@ class Known:
         self._inherited = frozenset(keys.secrets_of(environ))
         self._mask: Mask | None = None
         self._held: frozenset[str] = frozenset()
+        # By file and when it was changed: each is decrypted and read once.
+        self._files: dict[tuple[int, datetime], frozenset[str]] = {}
         self._read_at = 0.0
         self._writes = -1
 
@@ -53,7 +64,7 @@ class Known:
     def _read(self) -> None:
         writes, now = encrypted.writes(), self._clock()
         try:
-            held = self._inherited | frozenset(_held())
+            held = self._inherited.union(_held(), *self._of_files())
         except Error as error:
             if self._mask is None:
                 raise
@@ -63,6 +74,15 @@ class Known:
             self._mask, self._held = masking.mask(held), held
             masking.remember(self._mask)
         self._writes, self._read_at = writes, now
+
+    def _of_files(self) -> Collection[frozenset[str]]:
+        """Return the secrets in the files of projects, each file's in a set."""
+        marks = set(ProjectFile.objects.values_list("pk", "changed_at"))
+        fresh = [pk for pk, _ in marks - self._files.keys()]
+        rows = ProjectFile.objects.filter(pk__in=fresh) if fresh else ()
+        read = {(row.pk, row.changed_at): frozenset(keys.of_file(row.content)) for row in rows}
+        self._files = {mark: one for mark, one in self._files.items() if mark in marks} | read
+        return self._files.values()
 
 
 def _held() -> Iterator[str]:

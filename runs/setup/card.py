@@ -59,6 +59,8 @@ def _before(lab: Lab, run: Run, stage: Stage) -> SetUpCard | None:
     if kept is None:
         return None
     has_passed = bool(kept["has_passed"])
+    if has_passed and not kept["results"]:
+        return None  # files alone
     is_running = run.state == RunState.STARTING and not has_passed
     rows = _rows(lab, run, kept, is_running=is_running)
     if is_running:

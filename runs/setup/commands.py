@@ -36,7 +36,9 @@ REMOVAL = Stage("setup_removal", "before removal")
 
 
 def list_commands(project: Project, stage: Stage) -> list[list[str]]:
-    """Return the commands of a stage as argument lists."""
+    """Return the commands of a stage as argument lists; in a new worktree submodules come first."""
+    if stage is NEW:
+        return project.setup_commands
     return read_commands(getattr(project, stage.name))
 
 

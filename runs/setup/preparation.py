@@ -1,6 +1,6 @@
-"""Runs the set-up commands of a project in the worktree of a run before its agent starts.
+"""Prepares the worktree of a run before its agent starts: the project's files, then its commands.
 
-What they gave is kept on the run, for a new worktree in `Run.setup`, for one that was there already
+What the commands gave is kept on the run, for a new worktree in `Run.setup`, for one that was there already
 in `Run.setup_again`: `{"has_passed": bool, "results": [entry, …]}`, the entries as those of a
 validation. As long as the former has not passed, no agent has ever worked in the worktree.
 """
@@ -13,10 +13,10 @@ from typing import Any
 
 from django.db import transaction
 
-from runs.core.ports import Lab
+from runs.core.ports import Lab, UnfitFileError
 from runs.core.states import NoticeKind
 from runs.models import Run
-from runs.setup import commands
+from runs.setup import commands, file_acts
 from runs.setup.commands import NEW, Stage
 from runs.timeline import announce
 from runs.validation.command_rules import shown
@@ -30,6 +30,28 @@ class SetUpFailedError(Exception):
 
 class CalledOffError(Exception):
     """Nobody wants the start any more; the command that ran was ended."""
+
+
+def place_files(lab: Lab, run: Run) -> None:
+    """Write the project's files into the new worktree of a run that is starting; none is no work.
+
+    Raises:
+        SetUpFailedError: one must not be written there; none was.
+        CalledOffError: the run is not starting any more.
+        SeamError: labsite could not write them.
+    """
+    keep = _Keeper(lab, run, NEW)
+    try:
+        paths = [one.path for one in file_acts.list_files(run.project)]
+        if paths:
+            # Until it has passed, nobody has worked in the worktree: it goes with the start.
+            names = ", ".join(paths)[: commands.COMMAND_CHARACTERS]
+            keep([], text=f"files of the set-up: {names}")
+        file_acts.place(lab, run.project, Path(run.worktree))
+    except UnfitFileError as error:
+        raise SetUpFailedError(f"the set-up of the project failed: {error}") from error
+    if paths and not commands.list_commands(run.project, NEW):
+        keep([], has_passed=True)
 
 
 def run_commands(lab: Lab, run: Run, goes_on: Callable[[], bool], stage: Stage = NEW) -> None:

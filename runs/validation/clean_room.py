@@ -19,8 +19,9 @@ from datetime import timedelta
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from runs.core.ports import Lab, SeamError
+from runs.core.ports import Lab, SeamError, UnfitFileError
 from runs.models import Project
+from runs.setup import file_acts
 from runs.validation import command_rules, e2e, executed_tests, reports, rules, specs
 from runs.validation.command_rules import Check, Checked
 from runs.validation.executed_tests import MOST_BYTES, ExecutedTests
@@ -101,7 +102,13 @@ def _carry_out(lab: Lab, room: Room, spec: Spec, journal: Journal, found: Result
 
 
 def _prepare(lab: Lab, room: Room, journal: Journal, found: Result) -> None:
-    """Run the set-up commands of the project, which prove nothing, until one fails."""
+    """Write the files of the project and run its set-up commands, which prove nothing."""
+    try:
+        file_acts.place(lab, room.project, room.path)
+    except UnfitFileError as error:
+        found.setup_failure = f"the set-up failed: {error}"
+        found.failures.append(found.setup_failure)
+        return
     for command in room.setup:
         result = _run(lab, room, command, found, journal, is_setup=True)
         why = rules.why_failed(command.argv, result)

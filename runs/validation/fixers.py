@@ -21,6 +21,7 @@ from runs.core.ports import Lab, Order, SeamError, Sighting
 from runs.core.states import NoticeKind, ValidationState, ValidationStep
 from runs.dispatch import reserve
 from runs.models import AgentProfile, Fixer, Settings, Validation
+from runs.setup import file_acts
 from runs.timeline import announce
 from runs.validation import endings, fixer_endings, rules
 from runs.validation.rules import Failure, FixEnd, FixFacts, Verdict
@@ -155,6 +156,7 @@ def _start(lab: Lab, fixer: Fixer) -> None:
         return
     fixer.worktree = str(path)
     lab.repos.add_worktree(project.repo(lab.paths), path, fixer.branch, fixer.fork_point)
+    file_acts.place(lab, project, path)
     lab.trust.approve(profile.trust, path, profile.env)
     if Fixer.objects.filter(pk=fixer.pk, end="").exists():
         lab.sessions.start(_order(lab, fixer, profile, settings))

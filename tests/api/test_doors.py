@@ -64,6 +64,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "/projects/{project_id}/loops"): {"max_turns": 3},
     ("PUT", "/projects/{project_id}/badge"): {"is_public": True},
     ("POST", "/runs/{run_id}/changes"): {"text": "Rename it."},
+    ("PUT", "/projects/{project_id}/files"): {"path": ".env", "content": "A=1"},
     ("PATCH", "/settings"): {"session_cap": 3},
     ("PUT", "/settings/agent"): {"agent": 1},
     ("PATCH", "/hosts/{host_id}"): {"labels": ["gpu"]},

@@ -88,6 +88,7 @@ RULED = {
     "loop_settings_change",
     "guidance_send",
     "memory_add",
+    "setup_file_store",
 }
 
 # By their names, since all that is described would take each process that collects tests a second.

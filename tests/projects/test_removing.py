@@ -18,6 +18,7 @@ from runs.lifecycle.stop import stop
 from runs.models import Notice, Project, Run, WatchSession
 from runs.overview import attention_rules
 from runs.overview.need_facts import Picture, ProjectNeeds
+from runs.setup import file_acts
 from runs.watch import acts as watches
 from tests import make
 from tests.real import RealWorld, git
@@ -283,3 +284,13 @@ def test_the_rows_of_many_runs_are_written_with_few_questions(
     assert {one["reason"] for one in runs} == {"exit status 1"}
     (issue,) = [one["fields"] for one in told if one["model"] == "builtin.issue"]
     assert len(issue["labels"]) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_rows_that_are_kept_hold_no_content_of_its_files(real, project):
+    file_acts.store(real.lab, project, ".env", "API_KEY=s3cret-of-the-operator\n", by="anna")
+    acts.remove(real.lab, project, "anna")
+    real.work()
+    (rows,) = (real.paths.state / "removed").glob("demo-*.json")
+    told = [one for one in json.loads(rows.read_text()) if one["model"] == "runs.projectfile"]
+    assert [(one["fields"]["path"], one["fields"]["content"]) for one in told] == [(".env", "")]

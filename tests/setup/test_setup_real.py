@@ -13,7 +13,7 @@ from runs.kept import discard
 from runs.lifecycle import stop
 from runs.machine import processes
 from runs.models import Discarding, Notice, Project, Run
-from runs.setup import after_run
+from runs.setup import after_run, file_acts
 from runs.watch import pages
 from tests.gates.rooms import Claimed, command
 from tests.gates.test_clean_room_real import judged
@@ -25,6 +25,68 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.real]
 
 PREPARE = """sh -c "echo made-by-the-set-up > tools.txt; echo prepared" """
 READ = "import shutil, time; shutil.copy('tools.txt', 'seen.txt'); time.sleep(600)"
+
+
+SECRET = "s3cret-of-the-operator"
+ENV = f"API_KEY={SECRET}\n"
+SHOW = (
+    "import os, pathlib, time; text = pathlib.Path('.env').read_text(); print(text, flush=True); "
+    "pathlib.Path('seen.txt').write_text(oct(os.stat('.env').st_mode)); time.sleep(600)"
+)
+
+
+def test_an_agent_finds_the_project_s_files_and_its_screen_shows_none_of_their_secrets(
+    real: RealWorld,
+) -> None:
+    project = real.project(argv=[sys.executable, "-c", SHOW])
+    file_acts.store(real.lab, project, ".env", ENV, by="anna")
+    Project.objects.update(setup="grep -q operator .env")
+    ready(real)
+    run = press_start(real, project).run
+    assert run is not None
+    seen = Path(run.worktree) / "seen.txt"
+    real.until(seen.exists)
+    assert seen.read_text() == "0o100600"
+    real.until(lambda: "API_KEY=" in real.lab.sessions.screens([run.session])[run.session])
+    screen = real.lab.sessions.screens([run.session])[run.session]
+    assert "API_KEY=[hidden]" in screen
+    seen.unlink()
+    assert not real.repos.is_dirty(Path(run.worktree))
+
+
+def test_one_that_git_tracks_fails_the_start_in_words_and_leaves_nothing(real: RealWorld) -> None:
+    project = real.project()
+    name = git(project.repo(real.paths), "ls-tree", "--name-only", "origin/main").split()[0]
+    file_acts.store(real.lab, project, name, ENV, by="anna")
+    ready(real)
+    asked = press_start(real, project)
+    assert asked.text.endswith(f"failed: {name} is tracked by git; not overwritten")
+    assert not (real.paths.worktrees / "demo-7").exists()
+    assert real.repos.claims(project.repo(real.paths)) == frozenset()
+
+
+def test_work_is_checked_with_the_files(real: RealWorld) -> None:
+    desk = Desk(real, "cat .env")
+    file_acts.store(real.lab, desk.project, ".env", ENV, by="anna")
+    desk.accept("1", {"one.txt": "1"})
+    row = desk.validate()
+    assert (row.state, row.reason) == (ValidationState.PASSED, "1 command passed")
+    assert row.results[0]["tail"] == "API_KEY=[hidden]\n"
+
+
+def test_work_that_tracks_one_of_the_files_does_not_pass(real: RealWorld) -> None:
+    claimed = Claimed(real, command("sees", "cat", ".env"))
+    file_acts.store(real.lab, claimed.project, ".env", ENV, by="anna")
+    decision, attempt = judged(claimed)
+    assert decision.passed, decision
+    assert attempt.results[0]["tail"] == "API_KEY=[hidden]\n"
+    claimed.commit("8", {".env": "A=1"})
+    git(claimed.tree("8"), "add", "-f", ".env")
+    decision, _ = judged(claimed, "8", commit=claimed.commit("8", {}))
+    assert not decision.passed
+    assert decision.reasons[0].startswith(
+        "the set-up failed: .env is tracked by git; not overwritten"
+    )
 
 
 def test_an_agent_finds_what_the_set_up_made(real: RealWorld) -> None:

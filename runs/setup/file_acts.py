@@ -1,0 +1,122 @@
+"""Stores, removes and places the files that a project brings along, such as `.env`.
+
+Their contents are secrets: stored encrypted, never shown again, never told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from django.db import transaction
+from django.template.defaultfilters import filesizeformat
+
+from runs.core.ports import Lab, UnfitFileError
+from runs.core.refusal import ActRefused
+from runs.core.states import NoticeKind
+from runs.models import Project, ProjectFile
+from runs.secrets import keys
+from runs.setup import file_rules
+from runs.timeline import announce
+
+
+class FileRefusedError(ActRefused):
+    """The file was not stored; says at each wrong field why."""
+
+
+def list_files(project: Project) -> Sequence[ProjectFile]:
+    """Return the files of a project without their contents."""
+    return list(ProjectFile.objects.filter(project=project).defer("content"))
+
+
+def store(lab: Lab, project: Project, path: str, content: str, *, by: str) -> ProjectFile:
+    """Store a file that new worktrees get, in place of one with the same path.
+
+    Raises FileRefusedError, and then nothing was stored. Whether the content is another one is not
+    told: nobody can find out by trying.
+    """
+    path, content = file_rules.normalise_path(path), content.replace("\r\n", "\n")
+    _check(path, content)
+    size = len(content.encode())
+    values = {"content": content, "size": size, "changed_at": lab.now(), "changed_by": by}
+    with transaction.atomic():
+        Project.objects.hold(project.pk)
+        others = ProjectFile.objects.filter(project=project).values_list("path", flat=True)
+        if why := file_rules.why_in_the_way(path, set(others)):
+            raise FileRefusedError(why, field="path")
+        made, is_new = ProjectFile.objects.update_or_create(
+            values, project=project, path=path, create_defaults=values
+        )
+        what = "was added to the set-up" if is_new else "of the set-up was replaced"
+        text = f"file {path} {what} ({filesizeformat(size)})".replace("\xa0", " ")
+        announce.tell(lab, NoticeKind.SETTING_CHANGED, text, project=project, by=by)
+    return made
+
+
+def _check(path: str, content: str) -> None:
+    wrong = {
+        "path": file_rules.why_unfit_path(path),
+        "content": file_rules.why_unfit_content(content),
+    }
+    if not wrong["content"]:
+        secrets = {line for one in keys.of_file(content) for line in one.splitlines()}
+        wrong["content"] = file_rules.why_too_secret(len(secrets))
+    if wrong := {name: why for name, why in wrong.items() if why}:
+        raise FileRefusedError(" ".join(wrong.values()), fields=wrong)
+
+
+def checkout_of(lab: Lab, project: Project) -> Path | None:
+    """Return the folder on this host that a project was added by, if it has files checked out."""
+    path = Path(project.source)
+    is_here = path.is_absolute() and project.home in ("", lab.host)
+    return path if is_here and (path / ".git").exists() else None
+
+
+def store_included(lab: Lab, project: Project, *, by: str) -> tuple[list[str], dict[str, str]]:
+    """Store the files that `.worktreeinclude` of the project's own folder names and git ignores.
+
+    Returns the paths that were stored, and for each other one why it was not. Raises SeamError.
+    """
+    checkout = checkout_of(lab, project)
+    found = lab.repos.included(checkout, file_rules.MOST_BYTES) if checkout is not None else {}
+    stored, left_out = [], {}
+    for path, text in found.items():
+        try:
+            if not text:
+                raise FileRefusedError(file_rules.NO_TEXT, field="content")
+            stored.append(store(lab, project, path, text, by=by).path)
+        except FileRefusedError as refused:
+            left_out[path] = refused.text
+    return stored, left_out
+
+
+def remove(lab: Lab, project: Project, file_id: int, *, by: str) -> bool:
+    """Bring a file along no more; False when it is gone already. Worktrees keep what they have."""
+    with transaction.atomic():
+        row = ProjectFile.objects.filter(project=project, pk=file_id).defer("content").first()
+        if row is None or not ProjectFile.objects.filter(pk=row.pk).delete()[0]:
+            return False
+        text = f"file {row.path} was removed from the set-up"
+        announce.tell(lab, NoticeKind.SETTING_CHANGED, text, project=project, by=by)
+    return True
+
+
+def contents(project: Project) -> Mapping[str, str]:
+    """Return what each file of a project holds, by its path. Raises UnfitFileError."""
+    found = {}
+    for row in ProjectFile.objects.filter(project=project):
+        if not row.content:
+            raise UnfitFileError(
+                f"{row.path} cannot be read any more, because labsite's secret key was replaced; "
+                "paste it again on the project's settings page Set-up"
+            )
+        found[row.path] = str(row.content)
+    return found
+
+
+def place(lab: Lab, project: Project, worktree: Path) -> None:
+    """Write the files of a project into a worktree; one that is there already stays as it is.
+
+    Raises UnfitFileError, and then nothing was written; SeamError where it could not be done.
+    """
+    lab.repos.place_files(project.repo(lab.paths), worktree, contents(project))
