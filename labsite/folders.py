@@ -20,11 +20,12 @@ def prepare(paths: Paths) -> None:
     try:
         paths.state.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
         _keep_private(paths.state)
-        if paths.socket_folder != paths.state:
-            _take_shared_place(paths.socket_folder)
+        if paths.shared_place in (paths.socket_folder, paths.temporary.parent):
+            _take_shared_place(paths.shared_place)
         for folder in (
             *(paths.repos, paths.origins, paths.worktrees, paths.run_folders, paths.bin),
             *(paths.feed, paths.more_worker_socket(0).parent, paths.tmux_socket.parent),
+            paths.temporary,
         ):
             folder.mkdir(mode=_PRIVATE, exist_ok=True)
         for database in (paths.database, paths.queue):
@@ -64,7 +65,7 @@ def _keep_private(state: Path) -> None:
 
 
 def _take_shared_place(folder: Path) -> None:
-    """Make the folder for sockets in the shared temporary place, or take the one that is ours.
+    """Make our folder in the shared temporary place, or take the one that is ours.
 
     Anybody can put something there first; a link or a stranger's folder would give him our tmux.
     """
@@ -73,7 +74,7 @@ def _take_shared_place(folder: Path) -> None:
     seen = folder.lstat()
     if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid():
         raise WrongSetting(
-            f"Somebody else has put {folder} there, where labsite keeps its sockets: remove it, "
+            f"Somebody else has put {folder} there, where labsite keeps sockets and temporary files: remove it, "
             "or set LAB_STATE_DIR to a folder with a shorter path, then start again."
         )
     if stat.S_IMODE(seen.st_mode) != _PRIVATE:

@@ -53,6 +53,7 @@ def reconcile(tick: TickContext, sightings: Mapping[str, Sighting]) -> None:
         signal_folders.sweep_gone(lab)
     except SeamError as error:
         errors.append(f"signal files of deleted projects were not removed: {error}")
+    disk.clear_temporary(lab)
     host = Host.objects.get(name=lab.host)
     Due.objects.update_or_create(host=host, activity=RECONCILE, defaults={"next_at": lab.now()})
 

@@ -83,6 +83,7 @@ class FakeSessions:
         self.events: dict[Path, bytes] = {}
         self.files: dict[Path, bytes] = {}
         self.woken: list[Path] = []
+        self.temporary: set[Path] = set()
         self.broken = ""
         self.typed: list[tuple[str, str]] = []
         self.interrupted: list[str] = []
@@ -129,6 +130,12 @@ class FakeSessions:
         _refuse_odd(name, marker)
         if name in self.all and self.all[name].marker == marker:
             self.interrupted.append(name)
+
+    def make_temporary(self, folder: Path) -> None:
+        self.temporary.add(folder)
+
+    def clear_temporary(self, folder: Path) -> None:
+        self.temporary.discard(folder)
 
     def forget(self, folder: Path) -> None:
         pass

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -196,3 +197,4 @@ class RealWorld:
                 if works_here or ours in (entry / "cmdline").read_bytes():
                     os.kill(int(entry.name), signal.SIGKILL)
         self.paths.tmux_socket.unlink(missing_ok=True)
+        shutil.rmtree(self.paths.shared_place, ignore_errors=True)

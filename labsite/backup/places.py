@@ -29,6 +29,7 @@ MADE_AGAIN = frozenset(
         "e2e-fixtures",
         "reviews",
         "locks",
+        "tmp",
         "tmux.conf",
         "tmux.sock",
         "worker.sock",

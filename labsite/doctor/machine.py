@@ -131,7 +131,8 @@ def _private_files(paths: Paths) -> Iterator[Line]:
     """Files that hold secrets, and the sockets that let programs in."""
     files = (paths.database, paths.queue, paths.secret_key, paths.tmux_socket, paths.worker_socket)
     strange, open_ones = [], []
-    folder = [paths.socket_folder] if paths.socket_folder != paths.state else []
+    is_used = paths.shared_place in (paths.socket_folder, paths.temporary.parent)
+    folder = [paths.shared_place] if is_used else []
     for path in (*files, *folder):
         with contextlib.suppress(FileNotFoundError):
             seen = path.lstat()

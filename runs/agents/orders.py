@@ -184,6 +184,7 @@ def _session_env(lab: Lab, run: Run, folder: Path, settings: Settings) -> dict[s
         "LAB_ISSUE": run.issue_key,
         "LAB_BRANCH": run.branch,
         **naming.ports_env(run.slot),
+        "TMPDIR": str(lab.paths.temporary_folder(run.pk)),
         "GIT_TERMINAL_PROMPT": "0",
         **_git_env(lab, run),
         **committer_env(lab, run.project, settings),

@@ -9,6 +9,8 @@ from pathlib import Path
 
 _SOCKET_LIMIT = 100
 _LONGEST_SOCKET = "feed/4194304.sock"
+# Of a run's temporary folder, so that a socket with a name of some fifty letters fits into 108.
+_TEMPORARY_LIMIT = 56
 _ODD = frozenset("#\"$'{}\\`:;")
 
 
@@ -176,10 +178,24 @@ class Paths:
         return self._socket(f"feed/{process_id}.sock")
 
     @property
+    def temporary(self) -> Path:
+        """Temporary folders of runs; outside the state folder where its path is long."""
+        is_short = len(str(self.state / "tmp/4194304").encode()) <= _TEMPORARY_LIMIT
+        return (self.state if is_short else self.shared_place) / "tmp"
+
+    def temporary_folder(self, run_id: int) -> Path:
+        """The temporary folder of one run, in which its programs make files and sockets."""
+        return self.temporary / str(run_id)
+
+    @property
     def socket_folder(self) -> Path:
         """Where all sockets lie: outside the state folder if the system's limit asks for it."""
-        if len(str(self.state / _LONGEST_SOCKET).encode()) <= _SOCKET_LIMIT:
-            return self.state
+        is_short = len(str(self.state / _LONGEST_SOCKET).encode()) <= _SOCKET_LIMIT
+        return self.state if is_short else self.shared_place
+
+    @property
+    def shared_place(self) -> Path:
+        """A folder of this state folder with a short path, where others have theirs too."""
         digest = hashlib.sha256(str(self.state).encode()).hexdigest()[:16]
         return Path(tempfile.gettempdir()) / f"labsite-{digest}"
 

@@ -268,6 +268,12 @@ class Sessions(Protocol):
     def interrupt(self, name: str, marker: str) -> None:
         """Pass Ctrl-C on; no error when it is gone or not marked so. Raises SeamError."""
 
+    def make_temporary(self, folder: Path) -> None:
+        """Make the temporary folder of a run where there is none yet. Raises SeamError."""
+
+    def clear_temporary(self, folder: Path) -> None:
+        """Remove a temporary folder with all that it holds, as far as that can be; never raises."""
+
     def forget(self, folder: Path) -> None:
         """Remove the secrets of an ended session from its folder; never raises."""
 

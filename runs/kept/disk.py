@@ -10,7 +10,7 @@ from runs.core import naming
 from runs.core.kept_ports import Disk
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
-from runs.models import Parked, Project, Settings
+from runs.models import Parked, Project, Run, Settings
 from runs.timeline import announce
 
 MEGABYTE = 1024 * 1024
@@ -25,13 +25,15 @@ def of(project: Project, settings: Settings) -> Disk | None:
 
 
 def measure(lab: Lab, project: Project) -> int:
-    """Store the size of repository and worktrees; bytes in all. Raises SeamError."""
+    """Store the size of repository, worktrees and temporary files; bytes in all. Raises SeamError."""
     repo = project.repo(lab.paths)
     trees = {Path(b.worktree) for b in lab.repos.branches(repo, naming.MANAGED) if b.worktree}
     parked = list(Parked.objects.filter(project=project, host=lab.host))
     folders = {row.pk: lab.paths.worktrees / row.worktree for row in parked if row.worktree}
     trees |= set(folders.values())
-    sizes = lab.repos.sizes([repo, *sorted(trees)])
+    live = Run.objects.filter(project=project, host=lab.host, settled_at=None)
+    temporary = {lab.paths.temporary_folder(pk) for pk in live.values_list("pk", flat=True)}
+    sizes = lab.repos.sizes([repo, *sorted(trees), *sorted(temporary)])
     for row in parked:
         row.bytes = sizes.get(folders[row.pk]) if row.pk in folders else None
     Parked.objects.bulk_update(parked, ["bytes"], batch_size=200)
@@ -40,6 +42,17 @@ def measure(lab: Lab, project: Project) -> int:
     project.disk_bytes = total
     _warn(lab, project)
     return total
+
+
+def clear_temporary(lab: Lab) -> None:
+    """Remove temporary folders of runs that this host has settled, or that no row names any more."""
+    try:
+        found = {int(one.name): one for one in lab.paths.temporary.iterdir() if one.name.isdigit()}
+    except OSError:
+        return
+    live = Run.objects.filter(settled_at=None).values_list("pk", flat=True)
+    for pk in found.keys() - set(live):
+        lab.sessions.clear_temporary(found[pk])
 
 
 def _warn(lab: Lab, project: Project) -> None:

@@ -239,6 +239,7 @@ def _start(lab: Lab, run: Run) -> None:
     refused = checks.refusal(lab, profile)
     if refused is not None:
         raise StartFailed(*refused)
+    lab.sessions.make_temporary(lab.paths.temporary_folder(run.pk))
     if run.is_resuming:
         resuming.check_place(lab, run)
         _set_up(lab, run, AGAIN)

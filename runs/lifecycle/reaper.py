@@ -75,6 +75,7 @@ def settle(lab: Lab, run: Run) -> bool:
     seen |= _exit_facts(lab, run) | _progress(lab, run) | listening.last_words(lab, run)
     seen |= own_usage.last_numbers(lab, run)
     fate, warning = _settle_worktree(lab, run)
+    lab.sessions.clear_temporary(lab.paths.temporary_folder(run.pk))
     lab.sessions.forget(lab.paths.run_folder(run.pk))
     return _mark(lab, run, fate, stuck or warning, seen)
 

@@ -87,6 +87,20 @@ def _open_folder(name: str, at: int | None, stack: contextlib.ExitStack) -> int:
     return handle
 
 
+def remove_tree(folder: Path) -> None:
+    """Remove a folder of ours with all that it holds, also what was closed to us; never raises.
+
+    What belongs to somebody else stays.
+    """
+    for place, inner, _ in os.walk(folder):
+        for one in (place, *(os.path.join(place, name) for name in inner)):  # noqa: PTH118
+            with contextlib.suppress(OSError):
+                mode = os.lstat(one).st_mode
+                if stat.S_ISDIR(mode) and mode & stat.S_IRWXU != stat.S_IRWXU:
+                    os.chmod(one, stat.S_IMODE(mode) | stat.S_IRWXU)  # noqa: PTH101
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 @contextlib.contextmanager
 def locked(file: Path) -> Iterator[None]:
     """Wait for the lock of a file and hold it; it goes with the process. Raises OSError."""

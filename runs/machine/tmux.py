@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import stat
 import sys
 import threading
 import time
@@ -201,6 +202,22 @@ class TmuxSessions:
         gone = any(text in done.stderr for text in (*_NO_SESSION, *_NO_SERVER))
         if done.status != 0 and not gone:
             raise SeamError(shell.words(["tmux", command.split()[0]], done))
+
+    def make_temporary(self, folder: Path) -> None:
+        """It may lie where others have theirs too, so that each step on the way has to be ours."""
+        try:
+            for place in (folder.parent.parent, folder.parent, folder):
+                place.mkdir(mode=0o700, exist_ok=True)
+                seen = place.lstat()
+                if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid():
+                    raise SeamError(
+                        f"{place} belongs to somebody else: remove it, then start again"
+                    )
+        except OSError as error:
+            raise SeamError(f"{folder} cannot be made: {error.strerror}") from error
+
+    def clear_temporary(self, folder: Path) -> None:
+        files.remove_tree(folder)
 
     def forget(self, folder: Path) -> None:
         for name in ("token", "git-token", "order.json", masking.FILE):

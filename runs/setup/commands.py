@@ -73,7 +73,11 @@ def run_one(
         name=entry["name"],
         mark=mark,
         limit=timedelta(minutes=project.setup_minutes),
-        env={**env, **naming.ports_env(run.slot)},
+        env={
+            **env,
+            **naming.ports_env(run.slot),
+            "TMPDIR": str(lab.paths.temporary_folder(run.pk)),
+        },
         secrets=[one for one in (project.git_token,) if one],
     )
     return lab.checks.run(check, goes_on)
