@@ -67,11 +67,11 @@ def write_inside(root: Path, name: str, text: str, *, mode: int = 0o600) -> None
     """
     *folders, last = name.split("/")
     with contextlib.ExitStack() as stack:
-        at = _open_folder(str(root), None, stack)
+        at = _enter_folder(str(root), None, stack)
         for folder in folders:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(folder, dir_fd=at)
-            at = _open_folder(folder, at, stack)
+            at = _enter_folder(folder, at, stack)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(last, dir_fd=at)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -80,25 +80,11 @@ def write_inside(root: Path, name: str, text: str, *, mode: int = 0o600) -> None
             file.write(text.encode())
 
 
-def _open_folder(name: str, at: int | None, stack: contextlib.ExitStack) -> int:
+def _enter_folder(name: str, at: int | None, stack: contextlib.ExitStack) -> int:
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | (os.O_NOFOLLOW if at is not None else 0)
     handle = os.open(name, flags, dir_fd=at)
     stack.callback(os.close, handle)
     return handle
-
-
-def remove_tree(folder: Path) -> None:
-    """Remove a folder of ours with all that it holds, also what was closed to us; never raises.
-
-    What belongs to somebody else stays.
-    """
-    for place, inner, _ in os.walk(folder):
-        for one in (place, *(os.path.join(place, name) for name in inner)):  # noqa: PTH118
-            with contextlib.suppress(OSError):
-                mode = os.lstat(one).st_mode
-                if stat.S_ISDIR(mode) and mode & stat.S_IRWXU != stat.S_IRWXU:
-                    os.chmod(one, stat.S_IMODE(mode) | stat.S_IRWXU)  # noqa: PTH101
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -16,7 +16,16 @@ from pathlib import Path
 
 from runs.core import masking, naming
 from runs.core.paths import Paths
-from runs.core.ports import KEYS, Exit, MaybeGiven, Order, Output, SeamError, Sighting
+from runs.core.ports import (
+    KEYS,
+    Exit,
+    MaybeGiven,
+    Order,
+    Output,
+    SeamError,
+    Sighting,
+    UnremovableError,
+)
 from runs.machine import files, processes, recorder, shell, sightings, tmux_recall
 from runs.transcript import frames
 
@@ -217,7 +226,8 @@ class TmuxSessions:
             raise SeamError(f"{folder} cannot be made: {error.strerror}") from error
 
     def clear_temporary(self, folder: Path) -> None:
-        files.remove_tree(folder)
+        with contextlib.suppress(UnremovableError):  # what belongs to somebody else stays
+            files.remove_tree(folder)
 
     def forget(self, folder: Path) -> None:
         for name in ("token", "git-token", "order.json", masking.FILE):

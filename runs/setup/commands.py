@@ -64,6 +64,7 @@ def run_one(
     """Run a command in the worktree of a run; its processes carry the mark. Raises SeamError."""
     project = run.project
     env = {"LAB_WORKTREE": run.worktree, "LAB_ISSUE": run.issue_key, "LAB_BRANCH": run.branch}
+    temporary = lab.paths.temporary_folder(run.pk)  # gone once the run is settled
     if run.outcome:
         env["LAB_OUTCOME"] = run.outcome
     check = Check(
@@ -76,7 +77,7 @@ def run_one(
         env={
             **env,
             **naming.ports_env(run.slot),
-            "TMPDIR": str(lab.paths.temporary_folder(run.pk)),
+            **({"TMPDIR": str(temporary)} if temporary.is_dir() else {}),
         },
         secrets=[one for one in (project.git_token,) if one],
     )
