@@ -109,6 +109,20 @@ class Keeping(Protocol):
     def weight(self, repo: Path, path: Path) -> int:
         """Bytes of the files that a snapshot of a worktree would have to store. Raises SeamError."""
 
+    def place_files(self, repo: Path, path: Path, contents: Mapping[str, str]) -> None:
+        """Write files into a worktree, by their paths in it, for its owner alone to read.
+
+        git ignores them there, they count as no work, and no rescue keeps them. One that is there
+        already stays as it is. Raises UnfitFileError where git tracks one, or could commit it, or
+        a link is on its way: then nothing was written. Raises SeamError otherwise.
+        """
+
+    def included(self, checkout: Path, limit: int) -> Mapping[str, str | None]:
+        """Return the files of a person's checkout that its `.worktreeinclude` names and git ignores.
+
+        With their text; None for what is none, or has more than `limit` bytes. Raises SeamError.
+        """
+
     def holds_submodule_work(self, repo: Path, path: Path) -> bool:
         """Whether a submodule that was checked out has changes or commits that its origin has not.
 

@@ -382,20 +382,6 @@ class Repos(History, Keeping, Merging, Protocol):
         Raises SeamError otherwise; then something half-made may be there, for `roll_back`.
         """
 
-    def place_files(self, repo: Path, path: Path, contents: Mapping[str, str]) -> None:
-        """Write files into a worktree, by their paths in it, for its owner alone to read.
-
-        git ignores them there, they count as no work, and no rescue keeps them. One that is there
-        already stays as it is. Raises UnfitFileError where git tracks one, or could commit it, or
-        a link is on its way: then nothing was written. Raises SeamError otherwise.
-        """
-
-    def included(self, checkout: Path, limit: int) -> Mapping[str, str | None]:
-        """Return the files of a person's checkout that its `.worktreeinclude` names and git ignores.
-
-        With their text; None for what is none, or has more than `limit` bytes. Raises SeamError.
-        """
-
     def has(self, path: Path) -> bool:
         """Whether a folder is there. Raises SeamError where another host is asked and is silent."""
 

@@ -20,7 +20,7 @@ from runs.accounts import holds
 from runs.accounts.refusal_rules import Refused
 from runs.agents import checks, orders
 from runs.core import database, naming
-from runs.core.ports import Lab, SeamError, Sighting, Taken, UnfitFileError, UnremovableError
+from runs.core.ports import Lab, SeamError, Sighting, Taken, UnremovableError
 from runs.core.states import AnswerCode, NoticeKind, Outcome, RunState, Trouble
 from runs.forges import mirror
 from runs.lifecycle import outcomes, reaper, resuming
@@ -29,7 +29,7 @@ from runs.lifecycle.resuming import Gone
 from runs.lifecycle.verdict import did_run
 from runs.models import AgentProfile, Notice, Run, Settings, StartRequest
 from runs.projects import cloning, origin
-from runs.setup import after_run, commands, file_acts, preparation
+from runs.setup import after_run, commands, preparation
 from runs.setup.commands import AGAIN, NEW, Stage
 from runs.telemetry import log_context
 from runs.timeline import announce
@@ -332,10 +332,7 @@ def _set_up(lab: Lab, run: Run, stage: Stage) -> None:
         )
     ours = Run.objects.starting().filter(pk=run.pk, launcher=lab.process)
     try:
-        if stage is NEW:
-            preparation.place_files(lab, run)
-        else:
-            _place_again(lab, run)
+        preparation.place_files(lab, run, stage)
         preparation.run_commands(lab, run, ours.exists, stage)
     except preparation.SetUpFailedError as error:
         raise NotPrepared(str(error)) from error
@@ -343,17 +340,6 @@ def _set_up(lab: Lab, run: Run, stage: Stage) -> None:
         raise NoLongerWanted from error
     if longest and stage is NEW and lab.repos.is_dirty(Path(run.worktree)):
         _step(lab, run, SET_UP_LEFT)
-
-
-def _place_again(lab: Lab, run: Run) -> None:
-    """Write files of the project that a worktree with work in it lacks, as a restored one does.
-
-    Raises StartFailed.
-    """
-    try:
-        file_acts.place(lab, run.project, Path(run.worktree))
-    except UnfitFileError as error:
-        raise StartFailed(f"the set-up of the project failed: {error}") from error
 
 
 def _take_up(lab: Lab, run: Run) -> None:

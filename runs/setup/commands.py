@@ -64,7 +64,6 @@ def run_one(
     """Run a command in the worktree of a run; its processes carry the mark. Raises SeamError."""
     project = run.project
     env = {"LAB_WORKTREE": run.worktree, "LAB_ISSUE": run.issue_key, "LAB_BRANCH": run.branch}
-    temporary = lab.paths.temporary_folder(run.pk)  # gone once the run is settled
     if run.outcome:
         env["LAB_OUTCOME"] = run.outcome
     check = Check(
@@ -77,7 +76,7 @@ def run_one(
         env={
             **env,
             **naming.ports_env(run.slot),
-            **({"TMPDIR": str(temporary)} if temporary.is_dir() else {}),
+            **({} if run.settled_at else {"TMPDIR": str(lab.paths.temporary_folder(run.pk))}),
         },
         secrets=[one for one in (project.git_token,) if one],
     )

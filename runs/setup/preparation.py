@@ -32,8 +32,10 @@ class CalledOffError(Exception):
     """Nobody wants the start any more; the command that ran was ended."""
 
 
-def place_files(lab: Lab, run: Run) -> None:
-    """Write the project's files into the new worktree of a run that is starting; none is no work.
+def place_files(lab: Lab, run: Run, stage: Stage = NEW) -> None:
+    """Write the project's files into the worktree of a run that is starting; none is no work.
+
+    A worktree that was there already gets those that it lacks, as a restored one does.
 
     Raises:
         SetUpFailedError: one must not be written there; none was.
@@ -43,14 +45,14 @@ def place_files(lab: Lab, run: Run) -> None:
     keep = _Keeper(lab, run, NEW)
     try:
         paths = [one.path for one in file_acts.list_files(run.project)]
-        if paths:
+        if paths and stage is NEW:
             # Until it has passed, nobody has worked in the worktree: it goes with the start.
             names = ", ".join(paths)[: commands.COMMAND_CHARACTERS]
             keep([], text=f"files of the set-up: {names}")
         file_acts.place(lab, run.project, Path(run.worktree))
     except UnfitFileError as error:
         raise SetUpFailedError(f"the set-up of the project failed: {error}") from error
-    if paths and not commands.list_commands(run.project, NEW):
+    if paths and stage is NEW and not commands.list_commands(run.project, NEW):
         keep([], has_passed=True)
 
 
