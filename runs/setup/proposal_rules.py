@@ -57,7 +57,10 @@ def _notes(texts: Mapping[str, str]) -> Iterator[str]:
         )
     for name in EXAMPLES:
         if name in texts:
-            yield f"{name} is an example of a file that is not in the repository; the project may need it."
+            yield (
+                f"{name} is an example of a file that is not in the repository. If the project needs it, "
+                "paste it under Files."
+            )
 
 
 def add_commands(stored: str, lines: Sequence[str]) -> str:

@@ -50,6 +50,7 @@ pytestmark = pytest.mark.django_db
 
 # Forms that show nothing stored: something new, an answer, a proof of who one is.
 NEW = {
+    "FileForm",  # a content that nobody is shown
     *("AddressForm", "AnswerForm", "ChecksForm", "ConfirmForm", "DeviceForm", "ImportForm"),
     *("IssuesForm", "LoginForm", "MonitorForm", "MoreTasksForm", "PasswordForm", "PersonForm"),
     *("ProjectForm", "SetupForm", "TasksForm", "TokenForm", "TopicsForm", "WatchForm"),
