@@ -114,7 +114,7 @@ def things(world: World, client: Client, operator: User) -> dict[str, Any]:
         "host_id": host.pk,
         "project_id": project.pk, "run_id": run.pk, "group_id": group.pk, "workflow_id": workflow.pk,
         "command_id": command.pk, "reviewer_id": reviewer.pk, "rescue_id": kept.pk,
-        "trial_id": trial.pk, "profile_id": stage.agent.pk, "role_id": role.pk,
+        "trial_id": trial.pk, "file_id": 1, "profile_id": stage.agent.pk, "role_id": role.pk,
         "person_id": invited.pk, "forge_id": stage.forge().pk, "address_id": stage.address().pk,
         "session_id": stage.watch().pk, "token": invites.link_token(lab, invited),
         "number": stage.review.number, "commit": stage.review.first, "file_number": 1, "day": f"{START:%Y-%m-%d}",
