@@ -213,9 +213,14 @@ class TmuxSessions:
             raise SeamError(shell.words(["tmux", command.split()[0]], done))
 
     def make_temporary(self, folder: Path) -> None:
-        """It may lie where others have theirs too, so that each step on the way has to be ours."""
+        """It may lie where others have theirs too, so that each step on the way has to be ours.
+
+        The state folder itself was looked at when labsite started, and may be a link.
+        """
+        top = folder.parent.parent
+        shared = (top,) if top == self._paths.shared_place else ()
         try:
-            for place in (folder.parent.parent, folder.parent, folder):
+            for place in (*shared, folder.parent, folder):
                 place.mkdir(mode=0o700, exist_ok=True)
                 seen = place.lstat()
                 if not stat.S_ISDIR(seen.st_mode) or seen.st_uid != os.getuid():

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from runs import sweep
+from runs.core import paths as core_paths
 from runs.core.paths import Paths
+from runs.core.ports import SeamError
 from runs.core.states import Outcome, RunState
 from runs.kept import disk
 from runs.lifecycle import reaper, stop
+from runs.machine.tmux import TmuxSessions
 from runs.models import Project, Run
 from tests import make
 from tests.fakes import World
@@ -26,6 +30,34 @@ def test_a_socket_with_a_long_name_fits_into_it(state: str) -> None:
     folder = Paths(Path(state)).temporary_folder(999_999)
     assert len(f"{folder}/{NAME_OF_FIFTY}") < 108
     assert (folder.parent == Path(state) / "tmp") is (len(state) < 40)
+
+
+@pytest.mark.pure
+def test_the_state_folder_may_be_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core_paths, "_TEMPORARY_LIMIT", 1000)
+    (tmp_path / "state").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "state")
+    folder = Paths(link).temporary_folder(7)
+    for _ in "12":
+        TmuxSessions(Paths(link), {}).make_temporary(folder)
+    assert (tmp_path / "state/tmp/7").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("name", [".", "tmp", "tmp/7"])
+def test_no_link_on_the_way_is_followed_where_others_have_theirs_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    paths = Paths(Path("/x" * 80))
+    link = paths.shared_place / name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "elsewhere").mkdir()
+    link.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SeamError, match=f"{link} belongs to somebody else"):
+        TmuxSessions(paths, {}).make_temporary(paths.temporary_folder(7))
+    assert not list((tmp_path / "elsewhere").iterdir())
 
 
 @pytest.mark.django_db(transaction=True)
