@@ -5,6 +5,7 @@ Their contents are secrets: stored encrypted, never shown again, never told.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -69,7 +70,8 @@ def checkout_of(lab: Lab, project: Project) -> Path | None:
     """Return the folder on this host that a project was added by, if it has files checked out."""
     path = Path(project.source)
     is_here = path.is_absolute() and project.home in ("", lab.host)
-    return path if is_here and (path / ".git").exists() else None
+    # A folder that may not be entered is none: lexists never raises, as Path.exists does.
+    return path if is_here and os.path.lexists(path / ".git") else None
 
 
 def store_included(lab: Lab, project: Project, *, by: str) -> tuple[list[str], dict[str, str]]:

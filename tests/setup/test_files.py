@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -254,3 +255,20 @@ def test_they_are_stored_from_the_folder_that_the_project_was_added_by(
     assert [(row.path, row.content) for row in ProjectFile.objects.all()] == [(".env", ENV)]
     Project.objects.update(source="https://forge.example/shop.git")
     assert "No file was stored." in text_of(anna.post(at, follow=True))
+
+
+def test_a_folder_that_labsite_may_not_enter_has_nothing_to_store(
+    world: World, project: Project, tmp_path: Path
+) -> None:
+    (tmp_path / "closed/.git").mkdir(parents=True)
+    project.source = str(tmp_path / "closed")
+    assert file_acts.checkout_of(world.lab, project) == tmp_path / "closed"
+    (tmp_path / "closed").chmod(0)
+    us = os.geteuid()
+    try:
+        if us == 0:  # whom no mode stops
+            os.seteuid(65534)
+        assert file_acts.checkout_of(world.lab, project) is None
+    finally:
+        os.seteuid(us)
+        (tmp_path / "closed").chmod(0o700)
