@@ -268,20 +268,21 @@ def _close_if_over(lab: Lab, attempt: Attempt, is_worked_on: bool) -> bool:
     rows = Attempt.objects.filter(pk=attempt.pk)
     why = "its run was ended meanwhile"
     rows.running().update(state=AttemptState.CANCELLED, reason=why, ended_at=lab.now())
-    warning = ""
+    stuck: list[str] = []
     try:
         lab.checks.end(attempt.mark)
-        review.end_reviews(lab, attempt)
-        clean_room.remove_worktree(lab, attempt)
-    except UnremovableError as error:
-        warning = lab.mask(str(error))
+        for act in (review.end_reviews, clean_room.remove_worktree):
+            try:
+                act(lab, attempt)
+            except UnremovableError as error:
+                stuck.append(lab.mask(str(error)))
     except SeamError as error:
         text = f"What an attempt left could not be tidied up yet: {lab.mask(str(error))}."
         rows.update(warning=text)
         return True
     with transaction.atomic():
         jobs.finish(lab, JobKind.ATTEMPT, attempt.pk)  # first, as whoever holds it locks them
-        rows.filter(settled_at=None).update(settled_at=lab.now(), warning=warning)
+        rows.filter(settled_at=None).update(settled_at=lab.now(), warning=" ".join(stuck))
     return True
 
 

@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 from runs.agents import orders
 from runs.core import lease
-from runs.core.ports import MaybeGiven, SeamError
+from runs.core.ports import MaybeGiven, SeamError, UnremovableError
 from runs.core.states import (
     AgentMode,
     AttemptState,
@@ -29,7 +29,7 @@ from runs.core.states import (
     RunState,
 )
 from runs.forges.mirror_rules import FOLLOW_UP
-from runs.gates import closing, rules, runner
+from runs.gates import clean_room, closing, review, rules, runner
 from runs.gates.hold import Hold
 from runs.gates.rules import Decision, Resolution
 from runs.jobs.recovery import recover_jobs
@@ -1097,3 +1097,22 @@ def test_who_ended_without_another_attempt_is_noted(world, run, outcome, state, 
     outcomes.record(world.lab, run, outcome, "it ended")
     run.refresh_from_db()
     assert (run.note_asked_at is not None) is is_noted
+
+
+def test_a_copy_of_a_reviewer_that_cannot_be_removed_keeps_no_clean_room(world, run, monkeypatch):
+    is_done(world, run)
+    look(world)
+    attempt = Attempt.objects.get(run=run)
+    room = clean_room.build_path(world.lab.paths.clean_rooms, run.pk, run.issue_key, 1)
+    room.mkdir(parents=True)
+
+    def refuse(lab: object, attempt: Attempt) -> None:
+        raise UnremovableError("reviews/1-a belongs to root")
+
+    monkeypatch.setattr(review, "end_reviews", refuse)
+    carry_out(world, attempt, {})
+    recover_jobs(world.lab, [runner.HANDLER])
+    attempt.refresh_from_db()
+    assert attempt.settled_at is not None
+    assert attempt.warning == "reviews/1-a belongs to root"
+    assert not room.exists()
