@@ -141,6 +141,8 @@ def _go_through(lab: Lab, run: Run, held: HeldJob) -> None:
 def _run_stage(lab: Lab, run: Run, stage: Stage, held: HeldJob) -> None:
     """Run each command that has not ended yet, whatever the others gave."""
     wanted = commands.list_commands(run.project, stage)
+    if stage is AFTER:  # a run that began before labsite made such folders has none
+        lab.sessions.make_temporary(lab.paths.temporary_folder(run.pk))
     ended = [one for one in getattr(run, stage.name)["results"] if not one["is_running"]]
     for number, argv in list(enumerate(wanted, start=1))[len(ended) :]:
         entry = commands.begin_entry(lab, stage, argv, number)

@@ -95,6 +95,21 @@ class TestAfterARun:
         assert [one["status"] for one in run.setup_after["results"]] == [0, 0]
         assert not Job.objects.unfinished().exists()
 
+    def test_a_run_that_began_without_a_temporary_folder_gets_one_for_them(
+        self, world: World, project: Project
+    ) -> None:
+        run = _stopped(world, project)
+        world.sessions.temporary.clear()
+        there: list[set[Path]] = []
+        world.checks.meanwhile = lambda check: there.append(set(world.sessions.temporary))
+        look(world)
+        _carry_out(world)
+        folder = world.lab.paths.temporary_folder(run.pk)
+        assert there == [{folder}, {folder}]
+        assert world.checks.ran[0].env["TMPDIR"] == str(folder)
+        look(world)
+        assert world.sessions.temporary == set()
+
     def test_what_the_screen_showed_is_kept_meanwhile(self, world: World, project: Project) -> None:
         run = start(world, project)
         world.sessions.text[run.session] = "the last words"
