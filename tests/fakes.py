@@ -340,10 +340,14 @@ class FakeRepos(FakeHistory, FakeKept):
         self.trees[path] = FakeTree(branch, commit, is_dirty, repo=before.repo)
         return True
 
-    def place_files(self, repo: Path, path: Path, contents: Mapping[str, str]) -> None:
-        for name in self.tracked & contents.keys():
+    def place_files(
+        self, repo: Path, path: Path, contents: Mapping[str, str], *, is_again: bool = False
+    ) -> None:
+        tracked = self.tracked & contents.keys()
+        for name in () if is_again else tracked:
             raise UnfitFileError(f"{name} is tracked by git; not overwritten")
-        self.placed[path] = {**contents, **self.placed.get(path, {})}
+        left = {name: text for name, text in contents.items() if name not in tracked}
+        self.placed[path] = {**left, **self.placed.get(path, {})}
 
     def included(self, checkout: Path, limit: int) -> Mapping[str, str | None]:
         return self.in_checkout

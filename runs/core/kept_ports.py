@@ -109,12 +109,15 @@ class Keeping(Protocol):
     def weight(self, repo: Path, path: Path) -> int:
         """Bytes of the files that a snapshot of a worktree would have to store. Raises SeamError."""
 
-    def place_files(self, repo: Path, path: Path, contents: Mapping[str, str]) -> None:
+    def place_files(
+        self, repo: Path, path: Path, contents: Mapping[str, str], *, is_again: bool = False
+    ) -> None:
         """Write files into a worktree, by their paths in it, for its owner alone to read.
 
         git ignores them there, they count as no work, and no rescue keeps them. One that is there
         already stays as it is. Raises UnfitFileError where git tracks one, or could commit it, or
-        a link is on its way: then nothing was written. Raises SeamError otherwise.
+        a link is on its way: then nothing was written. Raises SeamError otherwise. Where an agent
+        has worked (`is_again`), what git tracks is left alone, and so is what is there.
         """
 
     def included(self, checkout: Path, limit: int) -> Mapping[str, str | None]:

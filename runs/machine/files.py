@@ -60,11 +60,49 @@ def read_piece(path: Path, start: int, limit: int) -> Output | None:
         os.close(handle)
 
 
-def write_inside(root: Path, name: str, text: str, *, mode: int = 0o600) -> None:
-    """Write a file below a folder, in place of one that is there; no link on the way is followed.
+def write_inside(root: Path, name: str, text: str) -> None:
+    """Write a private file below a folder, in place of one that is there; no link is followed.
 
-    Raises OSError: ELOOP or ENOTDIR where a folder on the way is something else.
+    Raises OSError, and then no part of it is there: ELOOP or ENOTDIR where a folder on the way is
+    something else.
     """
+    with _enter_parent(root, name) as (at, last):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(last, dir_fd=at)
+        _write_new(at, last, text, 0o600)
+
+
+def replace_inside(root: Path, name: str, text: str) -> None:
+    """Replace a file below a folder in one step, so that whoever reads it never finds it missing.
+
+    Raises OSError, and then it is as it was.
+    """
+    with _enter_parent(root, name) as (at, last):
+        fresh = f".{last}-{os.getpid()}-{os.urandom(4).hex()}"
+        _write_new(at, fresh, text, 0o644)
+        try:
+            os.rename(fresh, last, src_dir_fd=at, dst_dir_fd=at)
+        except OSError:
+            os.unlink(fresh, dir_fd=at)
+            raise
+
+
+def _write_new(at: int, name: str, text: str, mode: int) -> None:
+    """Write a file that is not there yet into an open folder; one that is incomplete goes again."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    handle = os.open(name, flags, mode, dir_fd=at)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            os.fchmod(handle, mode)
+            file.write(text.encode())
+    except OSError:
+        os.unlink(name, dir_fd=at)
+        raise
+
+
+@contextlib.contextmanager
+def _enter_parent(root: Path, name: str) -> Iterator[tuple[int, str]]:
+    """Open the folder of a file below another one, made where it is missing; no link is followed."""
     *folders, last = name.split("/")
     with contextlib.ExitStack() as stack:
         at = _enter_folder(str(root), None, stack)
@@ -72,12 +110,7 @@ def write_inside(root: Path, name: str, text: str, *, mode: int = 0o600) -> None
             with contextlib.suppress(FileExistsError):
                 os.mkdir(folder, dir_fd=at)
             at = _enter_folder(folder, at, stack)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(last, dir_fd=at)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with os.fdopen(os.open(last, flags, mode, dir_fd=at), "wb") as file:
-            os.fchmod(file.fileno(), mode)
-            file.write(text.encode())
+        yield at, last
 
 
 def _enter_folder(name: str, at: int | None, stack: contextlib.ExitStack) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tempfile
@@ -273,11 +274,13 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
     def _untracked(self, path: Path) -> list[str]:
         return self._others(path)[:_UNTRACKED_LIMIT]
 
-    def place_files(self, repo: Path, path: Path, contents: Mapping[str, str]) -> None:
+    def place_files(
+        self, repo: Path, path: Path, contents: Mapping[str, str], *, is_again: bool = False
+    ) -> None:
         """First the note, so that what a killed worker wrote is nobody's work and no secret is kept."""
         try:
             if contents:
-                self._place(repo, path, contents)
+                self._place(repo, path, contents, is_again=is_again)
             elif (repo / worktree_links.PLACED).is_dir():
                 self._ignore_placed(repo, path)  # those of before are ignored no more
         except OSError as error:
@@ -285,34 +288,51 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
                 raise SeamError("the disk is full; the set-up's files were not written") from error
             raise SeamError(f"{path} cannot be written: {error.strerror}") from error
 
-    def _place(self, repo: Path, path: Path, contents: Mapping[str, str]) -> None:
-        self._refuse_taken(path, contents)
+    def _place(
+        self, repo: Path, path: Path, contents: Mapping[str, str], *, is_again: bool
+    ) -> None:
         before = worktree_links.placed_in(repo, path)
         left_alone = {name for name in contents if os.path.lexists(path / name)}
         if not before.is_done:
             left_alone -= before.names
+        if is_again:  # an agent may have made, committed or replaced any of them since
+            left_alone |= self._find_tracked(path, contents.keys() - left_alone).keys()
+            contents = {name: text for name, text in contents.items() if name not in left_alone}
+        _refuse_unfit(path, contents)
+        if not is_again:
+            for why in self._find_tracked(path, contents).values():
+                raise UnfitFileError(f"{why}; not overwritten")
         new = {name: text for name, text in contents.items() if name not in left_alone}
         if not new:
             return
         making = replace(before, names=before.names | new.keys(), is_done=False)
         worktree_links.write_placed(repo, making)
-        self._ignore_placed(repo, path)
-        self._refuse_unignored(path, new)
-        for name, text in new.items():
-            files.write_inside(path, name, text)
+        written: set[str] = set()
+        try:
+            self._ignore_placed(repo, path)
+            self._refuse_unignored(path, new)
+            for name, text in new.items():
+                files.write_inside(path, name, text)
+                written.add(name)
+        except (SeamError, OSError):
+            # What an agent makes where none was written is its work.
+            with contextlib.suppress(OSError):
+                worktree_links.write_placed(repo, replace(before, names=before.names | written))
+                self._ignore_placed(repo, path)
+            raise
         worktree_links.write_placed(repo, replace(making, is_done=True))
 
-    def _refuse_taken(self, path: Path, names: Collection[str]) -> None:
-        for name in sorted(names):
-            if why := _why_unfit(path, name):
-                raise UnfitFileError(f"{name} cannot be written: {why}; nothing was written")
+    def _find_tracked(self, path: Path, names: Collection[str]) -> Mapping[str, str]:
+        """Return which of these names git has files of its own at, and what it has there."""
+        if not names:
+            return {}
         argv = ("ls-files", "-z", "--", *(f":(top,literal){name}" for name in sorted(names)))
         tracked = set(self._git.ask(path, *argv, timeout=QUICK).split("\0"))
-        for name in sorted(names):
-            if name in tracked:
-                raise UnfitFileError(f"{name} is tracked by git; not overwritten")
+        found = {name: f"{name} is tracked by git" for name in sorted(names) if name in tracked}
+        for name in sorted(set(names) - found.keys()):
             if any(one.startswith(f"{name}/") for one in tracked):
-                raise UnfitFileError(f"{name} is a folder that git tracks; not overwritten")
+                found[name] = f"{name} is a folder that git tracks"
+        return found
 
     def _ignore_placed(self, repo: Path, path: Path) -> None:
         """Have git ignore what is placed, in linked worktrees for all that share the list."""
@@ -323,7 +343,10 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
                 placed = worktree_links.all_placed(repo)
             names = sorted({name for one in placed for name in one.names})
             text = read_small((own or repo) / _EXCLUDE, LIST_BYTES) or ""
-            files.write_inside(own or repo, _EXCLUDE, listing.ignoring(text, names), mode=0o644)
+            wanted = listing.ignoring(text, names)
+            if wanted != text:
+                # In one step: agents in other worktrees commit meanwhile.
+                files.replace_inside(own or repo, _EXCLUDE, wanted)
 
     def _refuse_unignored(self, path: Path, names: Collection[str]) -> None:
         """What a .gitignore file takes out of the list again would get into the agent's commits."""
@@ -358,6 +381,12 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
         ignored = self._ignored(checkout, listed) if listed else set[str]()
         names = sorted(ignored.intersection(listed))[:_INCLUDED_LIMIT]
         return {name: read_small(checkout / name, limit) for name in names}
+
+
+def _refuse_unfit(path: Path, names: Collection[str]) -> None:
+    for name in sorted(names):
+        if why := _why_unfit(path, name):
+            raise UnfitFileError(f"{name} cannot be written: {why}; nothing was written")
 
 
 def _why_unfit(path: Path, name: str) -> str:

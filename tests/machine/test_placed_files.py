@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import resource
+
 import pytest
 
 from runs.core.kept_ports import RESCUES
-from runs.core.ports import UnfitFileError
+from runs.core.ports import SeamError, UnfitFileError
 from runs.machine import worktree_links
 from tests.own_repositories import OwnRepositories, cut
 from tests.real import a_checkout, git
@@ -58,6 +62,21 @@ class Stand:
 def stand(real, tmp_path, request):
     repos = real.repos if request.param == "linked" else OwnRepositories(real.repos._git)
     return Stand(repos, tmp_path, {"tracked.env": "A=1\n", "folder/file.txt": "x\n"})
+
+
+def _exclude(stand, tree):
+    return (worktree_links.own_git(tree) or stand.repo) / "info/exclude"
+
+
+@contextlib.contextmanager
+def _no_file_over(size):
+    """Let no file grow larger, as a full disk does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def _mode(path):
@@ -167,6 +186,64 @@ def test_one_that_is_there_stays_unless_its_writing_was_cut_short(stand):
     )
     stand.place({".env": SECRET, "b": "b"})
     assert (stand.tree / ".env").read_text() == SECRET
+
+
+def test_where_an_agent_has_worked_what_git_tracks_is_left_alone(stand):
+    stand.place({".env": SECRET})
+    (stand.tree / "made.env").write_text("agent's")
+    git(stand.tree, "add", "-f", "made.env")
+    git(stand.tree, "commit", "-q", "-m", "feat: env")
+    (stand.tree / "made.env").unlink()
+    ours = {".env": "2", "made.env": "2", "tracked.env": "2", "folder": "2", "b.env": "2"}
+    with pytest.raises(UnfitFileError, match="nothing was written"):
+        stand.place(ours)
+    stand.repos.place_files(stand.repo, stand.tree, ours, is_again=True)
+    assert (stand.tree / "b.env").read_text() == "2"
+    assert (stand.tree / ".env").read_text() == SECRET
+    assert (stand.tree / "tracked.env").read_text() == "A=1\n"
+    assert not (stand.tree / "made.env").exists()
+    with pytest.raises(UnfitFileError, match="link is a link"):
+        stand.repos.place_files(stand.repo, stand.tree, {"link/x": "2"}, is_again=True)
+
+
+def test_one_that_was_not_written_is_the_agents_own_once_it_makes_it(stand):
+    (stand.tree / ".gitignore").write_text("!x.env\n")
+    with pytest.raises(UnfitFileError, match=r"x\.env is not ignored by git"):
+        stand.place({"x.env": SECRET, "y.env": SECRET})
+    (stand.tree / ".gitignore").unlink()
+    assert stand.repos.is_dirty(stand.tree) is False
+    (stand.tree / "y.env").write_text("agent's")
+    assert stand.repos.is_dirty(stand.tree) is True
+    assert "y.env" in stand.rescued(stand.tree)
+
+
+def test_a_full_disk_leaves_those_of_runs_beside_it_ignored_and_itself_without_any(stand):
+    stand.place({".env": SECRET})
+    other = stand.claim("8")
+    exclude = _exclude(stand, other)
+    exclude.parent.mkdir(exist_ok=True)
+    before = exclude.read_text() if exclude.exists() else ""
+    exclude.write_text("# a long list\n" * 1000 + before)
+    before = exclude.read_text()
+    with _no_file_over(8000), pytest.raises(SeamError, match="cannot be written"):
+        stand.place({"other.env": SECRET}, other)
+    assert exclude.read_text() == before
+    assert not [one for one in exclude.parent.iterdir() if one.name.startswith(".")]
+    git(stand.tree, "add", "-A")
+    assert git(stand.tree, "status", "--porcelain") == ""
+    (other / "other.env").write_text("agent's")
+    assert stand.repos.is_dirty(other) is True
+    assert "other.env" in stand.rescued(other)
+
+
+def test_a_list_that_stays_as_it_is_is_not_written_again(real, tmp_path):
+    stand = Stand(real.repos, tmp_path, {"tracked.env": "A=1\n"})
+    stand.place({".env": SECRET})
+    other, exclude = stand.claim("8"), _exclude(stand, stand.tree)
+    os.utime(exclude, (1, 1))
+    stand.place({".env": SECRET}, other)
+    assert (other / ".env").read_text() == SECRET
+    assert exclude.stat().st_mtime == 1
 
 
 def test_runs_beside_each_other_ignore_their_own(stand):
