@@ -103,22 +103,39 @@ def remove(lab: Lab, project: Project, file_id: int, *, by: str) -> bool:
     return True
 
 
-def contents(project: Project) -> Mapping[str, str]:
-    """Return what each file of a project holds, by its path. Raises UnfitFileError."""
-    found = {}
+def _read_contents(project: Project) -> tuple[Mapping[str, str], Sequence[str]]:
+    """Return what each file of a project holds, by its path, and why others cannot be read."""
+    found, unreadable = {}, []
     for row in ProjectFile.objects.filter(project=project):
-        if not row.content:
-            raise UnfitFileError(
+        if row.content:
+            found[row.path] = str(row.content)
+        else:
+            unreadable.append(
                 f"{row.path} cannot be read any more, because labsite's secret key was replaced; "
                 "paste it again on the project's settings page Set-up"
             )
-        found[row.path] = str(row.content)
-    return found
+    return found, unreadable
 
 
 def place(lab: Lab, project: Project, worktree: Path) -> None:
-    """Write the files of a project into a worktree; one that is there already stays as it is.
+    """Write the files of a project into a worktree in which no agent has worked yet.
 
     Raises UnfitFileError, and then nothing was written; SeamError where it could not be done.
     """
-    lab.repos.place_files(project.repo(lab.paths), worktree, contents(project))
+    found, unreadable = _read_contents(project)
+    for why in unreadable:
+        raise UnfitFileError(why)
+    lab.repos.place_files(project.repo(lab.paths), worktree, found)
+
+
+def place_again(lab: Lab, project: Project, worktree: Path) -> Sequence[str]:
+    """Write those that a worktree lacks in which an agent has worked; say why some were not.
+
+    Raises SeamError where it could not be done.
+    """
+    found, left_out = _read_contents(project)
+    try:
+        lab.repos.place_files(project.repo(lab.paths), worktree, found, is_again=True)
+    except UnfitFileError as error:
+        left_out = [*left_out, str(error)]
+    return left_out

@@ -15,7 +15,7 @@ from django.db import transaction
 
 from runs.core.ports import Lab, UnfitFileError
 from runs.core.states import NoticeKind
-from runs.models import Run
+from runs.models import Notice, Run
 from runs.setup import commands, file_acts
 from runs.setup.commands import NEW, Stage
 from runs.timeline import announce
@@ -35,25 +35,37 @@ class CalledOffError(Exception):
 def place_files(lab: Lab, run: Run, stage: Stage = NEW) -> None:
     """Write the project's files into the worktree of a run that is starting; none is no work.
 
-    A worktree that was there already gets those that it lacks, as a restored one does.
+    A worktree that was there already gets those that it lacks, as a restored one does. One that
+    cannot be written there keeps no agent from its work: it is told once.
 
     Raises:
         SetUpFailedError: one must not be written there; none was.
         CalledOffError: the run is not starting any more.
         SeamError: labsite could not write them.
     """
+    if stage is not NEW:
+        for why in file_acts.place_again(lab, run.project, Path(run.worktree)):
+            _tell_once(lab, run, f"files of the set-up: {why}")
+        return
     keep = _Keeper(lab, run, NEW)
     try:
         paths = [one.path for one in file_acts.list_files(run.project)]
-        if paths and stage is NEW:
+        if paths:
             # Until it has passed, nobody has worked in the worktree: it goes with the start.
             names = ", ".join(paths)[: commands.COMMAND_CHARACTERS]
             keep([], text=f"files of the set-up: {names}")
         file_acts.place(lab, run.project, Path(run.worktree))
     except UnfitFileError as error:
         raise SetUpFailedError(f"the set-up of the project failed: {error}") from error
-    if paths and stage is NEW and not commands.list_commands(run.project, NEW):
+    if paths and not commands.list_commands(run.project, NEW):
         keep([], has_passed=True)
+
+
+def _tell_once(lab: Lab, run: Run, text: str) -> None:
+    text = lab.mask(text)  # as it is stored
+    with transaction.atomic():
+        if not Notice.objects.filter(run=run, text=text).exists():
+            announce.tell(lab, NoticeKind.RUN_STEP, text, run=run)
 
 
 def run_commands(lab: Lab, run: Run, goes_on: Callable[[], bool], stage: Stage = NEW) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
 
 from runs import tick
-from runs.core.states import Outcome, RunState
+from runs.core.ports import UnfitFileError
+from runs.core.states import NoticeKind, Outcome, RunState
 from runs.followups import acts
 from runs.lifecycle import resuming, stop
 from runs.models import Notice, Project, Run, StartRequest
+from runs.setup import file_acts, preparation
+from runs.setup.commands import AGAIN
 from runs.validation.command_rules import Check, Checked
 from tests import make
 from tests.accounts.test_held_runs import _turned_away
@@ -177,3 +181,45 @@ def test_stop_ends_them_and_starts_no_agent(world: World, project: Project) -> N
     assert run.outcome == Outcome.STOPPED
     assert not world.sessions.look()
     assert Path(run.worktree).is_dir()
+
+
+def test_a_file_that_git_tracks_meanwhile_keeps_no_run_from_going_on(
+    world: World, project: Project
+) -> None:
+    file_acts.store(world.lab, project, ".env", "A=1\n", by="anna")
+    run = _turned_away(world, project)
+    world.repos.tracked = {".env"}
+    _go_on(world)
+    run.refresh_from_db()
+    assert (run.state, run.resume_failures) == (RunState.WORKING, 0)
+
+
+def test_files_that_cannot_be_read_any_more_keep_no_run_from_going_on(
+    world: World, project: Project, settings: Any
+) -> None:
+    file_acts.store(world.lab, project, ".env", "A=1\n", by="anna")
+    run = _turned_away(world, project)
+    settings.SECRET_KEY = "another" * 8
+    _go_on(world)
+    run.refresh_from_db()
+    assert (run.state, run.resume_failures) == (RunState.WORKING, 0)
+    assert world.repos.placed[Path(run.worktree)] == {".env": "A=1\n"}
+    preparation.place_files(world.lab, run, AGAIN)
+    why = "files of the set-up: .env cannot be read any more"
+    told = Notice.objects.filter(run=run, text__startswith=why)
+    assert [one.kind for one in told] == [NoticeKind.RUN_STEP]
+
+
+def test_what_is_in_the_way_of_a_file_keeps_no_run_from_going_on(
+    world: World, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = _turned_away(world, project)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise UnfitFileError("config/x cannot be written: config is a link")
+
+    monkeypatch.setattr(world.repos, "place_files", refuse)
+    _go_on(world)
+    run.refresh_from_db()
+    assert run.state == RunState.WORKING
+    assert Notice.objects.filter(run=run, text__contains="config is a link").count() == 1
