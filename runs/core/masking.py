@@ -24,6 +24,7 @@ SHORTEST = 8
 PART = 20
 BEGUN = 4
 MOST = 2000
+ROOM = 100  # for what a run has of its own, beside the values of files
 _FRAME = "│┃⎿"
 
 # What stands between the letters of a text but does not belong to it: colours and other control
@@ -130,9 +131,14 @@ class Mask:
 NOTHING = Mask()
 
 
-def mask(secrets: Iterable[str]) -> Mask:
-    """A mask of these values. Shorter than 8 characters is none; each line of a longer text is one."""
-    known = sorted({line for one in secrets for line in _lines(one)}, key=len, reverse=True)[:MOST]
+def mask(secrets: Iterable[str], of_files: Iterable[str] = ()) -> Mask:
+    """A mask of these values. Shorter than 8 characters is none; each line of a longer text is one.
+
+    Where there are too many, those of files give way to all others, the shortest first.
+    """
+    first = _longest({line for one in secrets for line in _lines(one)}, MOST)
+    more = {line for one in of_files for line in _lines(one)}.difference(first)
+    known = _longest({*first, *_longest(more, max(0, MOST - ROOM - len(first)))}, MOST)
     wanted: dict[str, str] = {}
     for secret in known:
         for form in _forms(secret):
@@ -143,6 +149,10 @@ def mask(secrets: Iterable[str]) -> Mask:
         _starts=tuple(dict.fromkeys(wanted.values())),
         _odd=tuple(start for whole, start in wanted.items() if _may_be_eaten(whole)),
     )
+
+
+def _longest(lines: Iterable[str], most: int) -> list[str]:
+    return sorted(lines, key=len, reverse=True)[:most]
 
 
 def _may_be_eaten(secret: str) -> bool:

@@ -257,3 +257,13 @@ def test_a_long_run_of_backslashes_is_read_in_few_steps() -> None:
         finally:
             sys.setprofile(None)
     assert steps < 1000
+
+
+def test_secrets_of_files_give_way_to_all_others() -> None:
+    many = [f"value-of-a-file-{number:05}" for number in range(3000)]
+    hide = masking.mask(["sh0rt-pw"], many)
+    assert hide("<sh0rt-pw>") == f"<{HIDDEN}>"
+    # A launcher is given these and what its run has of its own.
+    whole = masking.mask([*hide.secrets, "own-t0kn"])
+    assert whole("<own-t0kn> <sh0rt-pw>") == f"<{HIDDEN}> <{HIDDEN}>"
+    assert len(whole.secrets) == masking.MOST - masking.ROOM + 1
