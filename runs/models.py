@@ -40,7 +40,7 @@ from runs.overview.models import HiddenNeed, Visit
 from runs.people.models import ApiToken, Passkey, Tries
 from runs.projects.models import Project
 from runs.settings.models import Settings
-from runs.setup.file_models import ProjectFile
+from runs.setup.file_models import ProjectFile, RetiredFile
 from runs.spending.models import ReachedLimit
 from runs.timeline.models import Notice
 from runs.validation.models import Fixer, Validation
@@ -98,6 +98,7 @@ __all__ = [
     "ReachedLimit",
     "RecordToKeep",
     "Rescue",
+    "RetiredFile",
     "Review",
     "Reviewer",
     "Run",

@@ -21,6 +21,7 @@ from runs.kept import counts, disk, merged, restore, retention
 from runs.models import Due, Host, Project
 from runs.projects import cloning, origin
 from runs.pulls import merging
+from runs.setup import file_acts
 
 logger = logging.getLogger(__name__)
 
@@ -113,6 +114,7 @@ def carry_out(lab: Lab, project_id: int) -> None:
         restore.let_go,
         retention.prune,
         counts.take,
+        file_acts.forget_retired,
         disk.measure,
         signal_folders.sweep,
         mirror.catch_up,

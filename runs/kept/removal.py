@@ -41,6 +41,7 @@ from runs.models import (
     Project,
     ProjectFile,
     Rescue,
+    RetiredFile,
     Run,
     Validation,
     WatchSession,
@@ -379,7 +380,7 @@ def _rows(project: Project) -> Iterator[Model]:
             for one in rows.prefetch_related(*many).iterator(chunk_size=AT_ONCE):
                 if isinstance(one, Project):
                     one.token = one.hook_secret = ""
-                if isinstance(one, ProjectFile):
+                if isinstance(one, ProjectFile | RetiredFile):
                     one.content = ""
                 yield one
 

@@ -25,6 +25,7 @@ from runs.models import (
     Project,
     ProjectFile,
     PushKeys,
+    RetiredFile,
     Settings,
 )
 from runs.secrets import keys
@@ -33,6 +34,10 @@ logger = logging.getLogger(__name__)
 
 AGE = 5.0
 WORD = 12
+
+_File = type[ProjectFile | RetiredFile]
+_Mark = tuple[_File, int, datetime]
+_KINDS: tuple[_File, ...] = (ProjectFile, RetiredFile)
 
 
 class Known:
@@ -44,9 +49,9 @@ class Known:
         self._clock = clock
         self._inherited = frozenset(keys.secrets_of(environ))
         self._mask: Mask | None = None
-        self._held: frozenset[str] = frozenset()
+        self._held: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
         # By file and when it was changed: each is decrypted and read once.
-        self._files: dict[tuple[int, datetime], frozenset[str]] = {}
+        self._files: dict[_Mark, frozenset[str]] = {}
         self._read_at = 0.0
         self._writes = -1
 
@@ -64,25 +69,34 @@ class Known:
     def _read(self) -> None:
         writes, now = encrypted.writes(), self._clock()
         try:
-            held = self._inherited.union(_held(), *self._of_files())
+            held = self._inherited.union(_held())
+            of_files = frozenset[str]().union(*self._of_files())
         except Error as error:
             if self._mask is None:
                 raise
             logger.warning("secrets were not read", extra={"error": type(error).__name__})
             return
-        if self._mask is None or held != self._held:
-            self._mask, self._held = masking.mask(held), held
+        if self._mask is None or (held, of_files) != self._held:
+            self._mask, self._held = masking.mask(held, of_files), (held, of_files)
             masking.remember(self._mask)
+            if len(held) + len(of_files) > masking.MOST - masking.ROOM:
+                logger.warning("some values of projects' files may be shown: there are too many")
         self._writes, self._read_at = writes, now
 
     def _of_files(self) -> Collection[frozenset[str]]:
-        """Return the secrets in the files of projects, each file's in a set."""
-        marks = set(ProjectFile.objects.values_list("pk", "changed_at"))
-        fresh = [pk for pk, _ in marks - self._files.keys()]
-        rows = ProjectFile.objects.filter(pk__in=fresh) if fresh else ()
-        read = {(row.pk, row.changed_at): frozenset(keys.of_file(row.content)) for row in rows}
-        self._files = {mark: one for mark, one in self._files.items() if mark in marks} | read
-        return self._files.values()
+        """Return the secrets in the files of projects, each file's in a set.
+
+        Retired ones are read last, so that one that is replaced meanwhile is among them.
+        """
+        found: dict[_Mark, frozenset[str]] = {}
+        for model in _KINDS:
+            marks = {(model, *mark) for mark in model.objects.values_list("pk", "changed_at")}
+            found |= {mark: self._files[mark] for mark in marks & self._files.keys()}
+            fresh = [pk for _, pk, _ in marks - self._files.keys()]
+            for row in model.objects.filter(pk__in=fresh) if fresh else ():
+                found[model, row.pk, row.changed_at] = frozenset(keys.of_file(row.content))
+        self._files = found
+        return found.values()
 
 
 def _held() -> Iterator[str]:

@@ -7,15 +7,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from django.db import transaction
+from django.db.models import Q
 from django.template.defaultfilters import filesizeformat
 
 from runs.core.ports import Lab, UnfitFileError
 from runs.core.refusal import ActRefused
 from runs.core.states import NoticeKind
-from runs.models import Project, ProjectFile
+from runs.models import (
+    ManualSession,
+    Parked,
+    Project,
+    ProjectFile,
+    RetiredFile,
+    Run,
+    Validation,
+)
 from runs.secrets import keys
 from runs.setup import file_rules
 from runs.timeline import announce
@@ -42,9 +52,12 @@ def store(lab: Lab, project: Project, path: str, content: str, *, by: str) -> Pr
     values = {"content": content, "size": size, "changed_at": lab.now(), "changed_by": by}
     with transaction.atomic():
         Project.objects.hold(project.pk)
-        others = ProjectFile.objects.filter(project=project).values_list("path", flat=True)
-        if why := file_rules.why_in_the_way(path, set(others)):
+        rows = ProjectFile.objects.filter(project=project)
+        if why := file_rules.why_in_the_way(path, set(rows.values_list("path", flat=True))):
             raise FileRefusedError(why, field="path")
+        before = rows.filter(path=path).first()
+        if before is not None and before.content != content:
+            _retire(lab, before)
         made, is_new = ProjectFile.objects.update_or_create(
             values, project=project, path=path, create_defaults=values
         )
@@ -95,12 +108,47 @@ def store_included(lab: Lab, project: Project, *, by: str) -> tuple[list[str], d
 def remove(lab: Lab, project: Project, file_id: int, *, by: str) -> bool:
     """Bring a file along no more; False when it is gone already. Worktrees keep what they have."""
     with transaction.atomic():
-        row = ProjectFile.objects.filter(project=project, pk=file_id).defer("content").first()
-        if row is None or not ProjectFile.objects.filter(pk=row.pk).delete()[0]:
+        Project.objects.hold(project.pk)
+        row = ProjectFile.objects.filter(project=project, pk=file_id).first()
+        if row is None:
             return False
+        _retire(lab, row)
+        row.delete()
         text = f"file {row.path} was removed from the set-up"
         announce.tell(lab, NoticeKind.SETTING_CHANGED, text, project=project, by=by)
     return True
+
+
+def _retire(lab: Lab, row: ProjectFile) -> None:
+    """Keep the secrets of a file that is replaced or removed known, where a worktree may hold it."""
+    now = lab.now()
+    if row.content and _may_be_held(row.project_id, now):
+        RetiredFile.objects.create(project_id=row.project_id, content=row.content, changed_at=now)
+
+
+def forget_retired(_: Lab, project: Project) -> None:
+    """Forget what files held before, once no worktree can hold it any more. Safe to repeat."""
+    rows = RetiredFile.objects.filter(project=project)
+    for pk, changed_at in rows.values_list("pk", "changed_at"):
+        if not _may_be_held(project.pk, changed_at):
+            rows.filter(pk=pk).delete()
+
+
+def _may_be_held(project_id: int, until: datetime) -> bool:
+    """Return whether a worktree may hold what the files of a project held until then.
+
+    That of a run is there until the run is settled, and after that while its branch is parked with
+    it; further runs go on in it. Fixers are settled before their validation.
+    """
+    parked = Parked.objects.filter(project_id=project_id).exclude(worktree="").values("branch")
+    began = Q(requested_at__lte=until)
+    is_live = Q(settled_at=None) & (began | Q(continues__isnull=False))
+    runs = Run.objects.filter(is_live | (began & Q(branch__in=parked)))
+    validations = Validation.objects.filter(settled_at=None, began_at__lte=until)
+    by_people = ManualSession.objects.filter(settled_at=None, asked_at__lte=until)
+    return any(
+        rows.filter(project_id=project_id).exists() for rows in (runs, validations, by_people)
+    )
 
 
 def _read_contents(project: Project) -> tuple[Mapping[str, str], Sequence[str]]:

@@ -30,3 +30,18 @@ class ProjectFile(models.Model):
 
     def __str__(self) -> str:
         return self.path
+
+
+class RetiredFile(models.Model):
+    """What a file held before it was replaced or removed, at `changed_at`.
+
+    A worktree of before may hold it still, so that it is kept out of what labsite shows. It is
+    never shown or placed, and goes when no such worktree can be left.
+    """
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="retired_files")
+    content = SecretField(editable=False)
+    changed_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.project_id} until {self.changed_at}"

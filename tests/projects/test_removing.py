@@ -15,7 +15,7 @@ from runs.kept import removal as acts
 from runs.kept import removal_rules
 from runs.kept.removal_rules import Holdings
 from runs.lifecycle.stop import stop
-from runs.models import Notice, Project, Run, WatchSession
+from runs.models import Notice, Project, RetiredFile, Run, WatchSession
 from runs.overview import attention_rules
 from runs.overview.need_facts import Picture, ProjectNeeds
 from runs.setup import file_acts
@@ -289,8 +289,11 @@ def test_the_rows_of_many_runs_are_written_with_few_questions(
 @pytest.mark.django_db(transaction=True)
 def test_the_rows_that_are_kept_hold_no_content_of_its_files(real, project):
     file_acts.store(real.lab, project, ".env", "API_KEY=s3cret-of-the-operator\n", by="anna")
+    known = {"content": "API_KEY=s3cret-of-before\n", "changed_at": real.lab.now()}
+    RetiredFile.objects.create(project=project, **known)
     acts.remove(real.lab, project, "anna")
     real.work()
     (rows,) = (real.paths.state / "removed").glob("demo-*.json")
-    told = [one for one in json.loads(rows.read_text()) if one["model"] == "runs.projectfile"]
-    assert [(one["fields"]["path"], one["fields"]["content"]) for one in told] == [(".env", "")]
+    told = {one["model"]: one["fields"] for one in json.loads(rows.read_text())}
+    assert (told["runs.projectfile"]["path"], told["runs.projectfile"]["content"]) == (".env", "")
+    assert told["runs.retiredfile"]["content"] == ""

@@ -13,10 +13,20 @@ from django.db import connection
 from django.test import Client
 
 from runs import tick
+from runs.core import masking
 from runs.core.history_ports import Commit
 from runs.core.states import Outcome, RunState
 from runs.dispatch import start_requests
-from runs.models import Notice, Project, ProjectFile, Run, StartRequest
+from runs.models import (
+    ManualSession,
+    Notice,
+    Parked,
+    Project,
+    ProjectFile,
+    RetiredFile,
+    Run,
+    StartRequest,
+)
 from runs.secrets.known import Known
 from runs.setup import file_acts
 from runs.setup.file_acts import FileRefusedError
@@ -145,6 +155,62 @@ def test_its_values_are_masked_as_long_as_it_is_there(world: World, project: Pro
     assert known("<another-s3cret>") == "<[hidden]>"
     file_acts.remove(world.lab, project, made.pk, by="anna")
     assert known.mask(fresh=True)("<another-s3cret>") == "<another-s3cret>"
+
+
+def test_what_was_replaced_is_masked_as_long_as_a_worktree_may_hold_it(
+    world: World, project: Project, anna: Client
+) -> None:
+    file_acts.store(world.lab, project, ".env", ENV, by="anna")
+    run = make.a_run(project, "7")
+    world.clock.forward(seconds=1)
+    file_acts.store(world.lab, project, ".env", ENV, by="anna")
+    assert not RetiredFile.objects.exists()
+    made = file_acts.store(world.lab, project, ".env", "API_KEY=another-s3cret\n", by="anna")
+    file_acts.remove(world.lab, project, made.pk, by="anna")
+    text = f"<{SECRET}> <another-s3cret>"
+    assert Known({})(text) == "<[hidden]> <[hidden]>"
+    assert "Remove .env" not in text_of(anna.get(_at(project)))
+
+    def is_masked() -> bool:
+        file_acts.forget_retired(world.lab, project)
+        return Known({})(text) != text
+
+    world.clock.forward(hours=1)
+    assert is_masked()
+    ended = {"state": RunState.ENDED, "outcome": Outcome.STOPPED, "settled_at": world.clock.now}
+    parked = {"branch": run.branch, "tip": "a" * 40, "committed_at": world.clock.now}
+    Parked.objects.create(project=project, worktree="demo-7", **parked)
+    Run.objects.update(**ended)
+    assert is_masked()
+    make.a_run(project, "7", continues=run, requested_at=world.clock.now)
+    Parked.objects.all().delete()
+    assert is_masked()
+    Run.objects.update(**ended)
+    make.a_run(project, "8", requested_at=world.clock.now)
+    assert not is_masked()
+    assert not RetiredFile.objects.exists()
+
+
+def test_a_session_of_a_person_may_hold_what_was_removed(world: World, project: Project) -> None:
+    made = file_acts.store(world.lab, project, ".env", ENV, by="anna")
+    known = {"session": "demo~hand", "branch": "by/anna", "asked_at": world.clock.now}
+    ManualSession.objects.create(project=project, host="local", label="hand", by="anna", **known)
+    file_acts.remove(world.lab, project, made.pk, by="anna")
+    file_acts.forget_retired(world.lab, project)
+    assert Known({})(SECRET) == "[hidden]"
+
+
+def test_many_values_of_files_keep_those_of_others_hidden(
+    world: World, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(masking, "MOST", 150)
+    project.token = "sh0rt-t0k"
+    project.save()
+    many = "".join(f"TOKEN_{number}=abcd-1234-efgh-5678-{number}\n" for number in range(199))
+    file_acts.store(world.lab, project, ".env", many, by="anna")
+    known = Known({})
+    assert known("<sh0rt-t0k>") == "<[hidden]>"
+    assert len(known.mask().secrets) == 50
 
 
 def test_one_is_replaced_and_removed(world: World, project: Project, anna: Client) -> None:
