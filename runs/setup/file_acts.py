@@ -143,12 +143,11 @@ def _may_be_held(project_id: int, until: datetime) -> bool:
     parked = Parked.objects.filter(project_id=project_id).exclude(worktree="").values("branch")
     began = Q(requested_at__lte=until)
     is_live = Q(settled_at=None) & (began | Q(continues__isnull=False))
-    runs = Run.objects.filter(is_live | (began & Q(branch__in=parked)))
-    validations = Validation.objects.filter(settled_at=None, began_at__lte=until)
-    by_people = ManualSession.objects.filter(settled_at=None, asked_at__lte=until)
-    return any(
-        rows.filter(project_id=project_id).exists() for rows in (runs, validations, by_people)
-    )
+    runs = Run.objects.filter(is_live | (began & Q(branch__in=parked)), project_id=project_id)
+    open_ones = {"project_id": project_id, "settled_at": None}
+    validations = Validation.objects.filter(began_at__lte=until, **open_ones)
+    by_people = ManualSession.objects.filter(asked_at__lte=until, **open_ones)
+    return runs.exists() or validations.exists() or by_people.exists()
 
 
 def _read_contents(project: Project) -> tuple[Mapping[str, str], Sequence[str]]:
