@@ -177,7 +177,8 @@ def test_what_was_replaced_is_masked_as_long_as_a_worktree_may_hold_it(
 
     world.clock.forward(hours=1)
     assert is_masked()
-    ended = {"state": RunState.ENDED, "outcome": Outcome.STOPPED, "settled_at": world.clock.now}
+    ended = {"state": RunState.ENDED, "outcome": Outcome.STOPPED}
+    ended |= {"ended_at": world.clock.now, "settled_at": world.clock.now}
     parked = {"branch": run.branch, "tip": "a" * 40, "committed_at": world.clock.now}
     Parked.objects.create(project=project, worktree="demo-7", **parked)
     Run.objects.update(**ended)
