@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from runs.machine.files import read_small
+from runs.machine.files import read_piece, read_small
 
 LINK_BYTES = 8000
 NOTES, CLAIMS = "labsite-worktrees", "labsite-branches"  # folders of the shared repository
@@ -66,6 +66,13 @@ def admin_of(repo: Path, path: Path) -> Path | None:
     except (OSError, ValueError, RuntimeError):
         return None
     return admin if is_ours else None
+
+
+def made_at(admin: Path) -> str:
+    """Return the commit at which a worktree was made, as its log says; empty where it says none."""
+    piece = read_piece(admin / "logs" / "HEAD", 0, _REF_BYTES)
+    words = piece.data.decode("utf-8", "replace").split(" ") if piece is not None else []
+    return words[1] if len(words) > 1 and _COMMIT_ID.fullmatch(words[1]) else ""
 
 
 def own_git(path: Path) -> Path | None:

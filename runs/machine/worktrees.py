@@ -50,21 +50,38 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
         if admin is None:
             return False
         try:
-            inside = [path / name for name in self._submodules(path)]
-            if any((one / ".git").is_dir() or self._changes_in(one) for one in inside):
-                return True
-            return any(self._is_unpushed(own) for own in _module_folders(admin / "modules"))
+            modules = {own.resolve(): "" for own in _module_folders(admin / "modules")}
+            for one, commit in self._checked_out(path, worktree_links.made_at(admin)):
+                if (one / ".git").is_dir() or self._changes_in(one):
+                    return True
+                own = self._git.ask(one, "rev-parse", "--absolute-git-dir", timeout=QUICK).strip()
+                if Path(own).resolve() not in modules:
+                    return True
+                modules[Path(own).resolve()] = commit
+            return any(self._is_unpushed(own, commit) for own, commit in modules.items())
         except (SeamError, OSError):
             return True
 
-    def _is_unpushed(self, own: Path) -> bool:
+    def _checked_out(self, path: Path, commit: str) -> Iterator[tuple[Path, str]]:
+        """Yield each submodule, theirs too, with the commit of it that a commit around it records."""
+        for name in self._submodules(path):
+            argv = ("rev-parse", "--verify", "-q", f"{commit}:{name}")
+            recorded = self._git(path, *argv, timeout=QUICK).stdout.strip() if commit else ""
+            yield path / name, recorded
+            yield from self._checked_out(path / name, recorded)
+
+    def _is_unpushed(self, own: Path, cloned: str) -> bool:
         """Whether a submodule's repository has commits or stashes that its origin was not seen to have.
 
-        Tags are left out: origin's own may lie on no branch of it.
+        Tags are left out, since one that was fetched cannot be told from one that was made here.
+        `cloned`: the commit on which it was when it was cloned, of which origin may have only a tag.
         """
         argv = ("rev-list", "-n1", "HEAD", "--exclude=refs/tags/*", "--all", "--not", "--remotes")
-        done = self._git(own, *argv, env={"GIT_DIR": str(own)}, timeout=QUICK)
-        return done.status != 0 or bool(done.stdout.strip())
+        for known in ((), (cloned,)) if cloned else ((),):
+            done = self._git(own, *argv, *known, env={"GIT_DIR": str(own)}, timeout=QUICK)
+            if done.status == 0 and not done.stdout.strip():
+                return False
+        return True
 
     def remove_worktree(self, repo: Path, path: Path) -> None:
         """git removes a linked worktree with submodules only by force, so what it checks is checked here."""
