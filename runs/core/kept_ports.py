@@ -96,7 +96,8 @@ class Keeping(Protocol):
     ) -> Snapshot:
         """Store the state of a branch and its worktree as objects; touches neither worktree nor index.
 
-        Raises SeamError when anything in it cannot be stored; then nothing was. With `tell` it may
+        Submodules are stored with all that they hold, or where that is no work of their own, by
+        the commit on which they stand. Raises SeamError when anything in it cannot be stored; then nothing was. With `tell` it may
         take hours, and the bytes stored so far are told now and then.
         """
 

@@ -52,7 +52,8 @@ _SUFFIXES = (".pack", ".rev", ".bitmap", ".idx")  # a pack is seen once its .idx
 class _Work:
     """One storing: where to run git, with which index and settings, and what it found beside.
 
-    `own`: the git folder of a run's own repository.
+    `own`: the git folder of a run's own repository. With `keeps_links` nothing of a submodule is
+    stored but the commit on which it stands.
     `beside` collects commits of repositories inside, which only they named.
     """
 
@@ -62,6 +63,7 @@ class _Work:
     env: Mapping[str, str]
     tell: Callable[[str], None] | None = None
     own: Path | None = None
+    keeps_links: bool = False
     beside: set[str] = field(default_factory=set)
 
 
@@ -86,7 +88,12 @@ class GitSnapshots(GitRunRepositories):
             work = _Work(path, scratch / "files", plain, env, heard, own)
             if admin is None:
                 return self._foreign(repo, tip, work)
-            return self._linked(repo, tip, work)
+            are_pushed = not self.holds_submodule_work(repo, path)
+            return self._linked(repo, tip, replace(work, keeps_links=are_pushed))
+
+    def holds_submodule_work(self, repo: Path, path: Path) -> bool:
+        """Say yes, so that everything is kept; `GitWorktrees` looks."""
+        return True
 
     def worktree_tree(self, worktree: Path) -> str:
         """Its objects are made in a place of their own and go with it.
@@ -218,12 +225,16 @@ class GitSnapshots(GitRunRepositories):
 
     def _add_all(self, repo: Path, folder: Path, work: _Work) -> str:
         """Take in every file below the folder; repositories inside with their files and commits."""
-        inner = self._inner(folder, work)
+        links, inner = self._inner(folder, work)
         # They hold secrets and are no work. One that somebody made git track is in git already.
         placed = worktree_links.placed_in(repo, folder).names
-        but = [*inner, *self._open(placed, work)]
+        but = [*links, *inner, *self._open(placed, work)]
         self._ask(work, "add", "--all", "--", ".", *_but(but))
         self._add_hidden(work, placed)
+        for name in links:
+            at = self._git.ask(folder / name, "rev-parse", "--verify", "HEAD", timeout=QUICK)
+            link = f"{_SUBMODULE},{at.strip()},{name}"
+            self._ask(work, "update-index", "--cacheinfo", link)
         for name in inner:
             tree = self._whole(repo, folder / name, work)
             self._given(work, ("update-index", "--force-remove", "-z", "--stdin"), [name])
@@ -239,12 +250,14 @@ class GitSnapshots(GitRunRepositories):
         listed = self._ask(work, *argv, *(f":(top,literal){name}" for name in sorted(names)))
         return [name for name in listed.split("\0") if name in names]
 
-    def _inner(self, folder: Path, work: _Work) -> list[str]:
-        """Repositories inside, submodules among them, by their paths; never the folder itself."""
+    def _inner(self, folder: Path, work: _Work) -> tuple[list[str], list[str]]:
+        """Submodules whose commit is enough, then all other repositories inside, by their paths."""
         listed = self._ask(work, *OTHERS)
         found = {name.rstrip("/") for name in listed.split("\0") if name.endswith("/")}
-        found |= set(_links(self._ask(work, "ls-files", "-s", "-z")))
-        return sorted(name for name in found if (folder / name / ".git").exists())
+        links = set(_links(self._ask(work, "ls-files", "-s", "-z")))
+        there = [name for name in sorted(found | links) if (folder / name / ".git").exists()]
+        kept = links if work.keeps_links else set[str]()
+        return [name for name in there if name in kept], [one for one in there if one not in kept]
 
     def _take_over(self, repo: Path, folder: Path, work: _Work) -> set[str]:
         """Take in every commit that a repository names, its logs too; the ends of its history."""

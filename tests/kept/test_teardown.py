@@ -122,12 +122,17 @@ def test_what_git_calls_clean_and_is_not_is_rescued_before_it_goes(real):
     assert git(repo, "show", f"{done.rescue.ref}:hello.txt") == "hidden from git status"
 
 
-def test_a_worktree_with_work_in_a_submodule_is_kept_in_words_and_not_packed(real, tmp_path):
-    project = real.project()
+def _with_a_submodule(real, project, tmp_path):
     piece = _piece(real, project, work=True)
     a_checkout(tmp_path / "library")
     allow = ("-c", "protocol.file.allow=always")
     git(piece.path, *allow, "submodule", "--quiet", "add", str(tmp_path / "library"), "lib")
+    return piece
+
+
+def test_a_worktree_with_work_in_a_submodule_is_kept_in_words_and_not_packed(real, tmp_path):
+    project = real.project()
+    piece = _with_a_submodule(real, project, tmp_path)
     git(piece.path / "lib", "commit", "-q", "--allow-empty", "-m", "feat: not pushed")
     git(piece.path, "add", "lib")
     git(piece.path, "commit", "-q", "-m", "feat: a library")
@@ -135,6 +140,16 @@ def test_a_worktree_with_work_in_a_submodule_is_kept_in_words_and_not_packed(rea
     assert "a submodule in it has changes or commits that were not pushed" in done.warning
     assert piece.path.exists()
     assert not Rescue.objects.exists()
+    assert not Notice.objects.filter(kind="work.rescued").exists()
+
+
+def test_a_clean_worktree_with_a_submodule_goes_without_a_rescue(real, tmp_path):
+    project = real.project()
+    piece = _with_a_submodule(real, project, tmp_path)
+    git(piece.path, "commit", "-q", "-m", "feat: a library")
+    done = teardown.tear_down(real.lab, project, piece, why="a test")
+    assert (done.removed_worktree, done.rescue) == (True, None)
+    assert not piece.path.exists()
     assert not Notice.objects.filter(kind="work.rescued").exists()
 
 
