@@ -31,6 +31,7 @@ class FakeKept:
         self.broken_list = ""
         self.broken_keep = ""
         self.broken_merged = ""
+        self.submodule_work: set[Path] = set()
         self.listed = 0
         self.counted = 0
 
@@ -80,7 +81,7 @@ class FakeKept:
         return self.sizes_of.get(path, 0)
 
     def holds_submodule_work(self, repo: Path, path: Path) -> bool:
-        return False
+        return path in self.submodule_work
 
     def parents(self, repo: Path, commit: str) -> Sequence[str]:
         return ()

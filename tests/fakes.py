@@ -358,6 +358,8 @@ class FakeRepos(FakeHistory, FakeKept):
     def remove_worktree(self, repo: Path, path: Path) -> None:
         if self.broken_remove:
             raise SeamError(self.broken_remove)
+        if path in self.submodule_work:
+            raise SeamError(f"{path} has a submodule with work that its origin does not have")
         self.trees.pop(path, None)
         if path.exists():
             path.rmdir()

@@ -58,6 +58,8 @@ def _tidy(lab: Lab, fixer: Fixer) -> str:
     if not fixer.worktree:
         return ""
     repo, path = fixer.project.repo(lab.paths), Path(fixer.worktree)
+    if path.exists() and lab.repos.holds_submodule_work(repo, path):
+        return teardown.SUBMODULES
     if lab.repos.roll_back(repo, path, fixer.branch, fixer.fork_point):
         return ""
     if not path.exists():
