@@ -21,8 +21,6 @@ from runs.kept.teardown import Piece
 from runs.kept.teardown_rules import MergeFacts, is_merged
 from runs.models import Notice, Project
 from runs.pulls import merging
-from runs.setup import after_run
-from runs.setup.commands import REMOVAL
 from runs.timeline import announce
 from trackers.base import Ability, PullState, TrackerError
 
@@ -115,8 +113,6 @@ def _tear_down(
     spare: bool,
 ) -> bool:
     """Whether anything went. Ownership is asked again while nobody else can remove it."""
-    if not _is_prepared(lab, project, piece):
-        return False
     done = teardown.tear_down(
         lab,
         project,
@@ -128,17 +124,6 @@ def _tear_down(
     if done.is_stuck:
         _tell_once(lab, project, f"{piece.branch}: {done.warning}")
     return done.removed_worktree or done.deleted_branch
-
-
-def _is_prepared(lab: Lab, project: Project, piece: Piece) -> bool:
-    """Whether a clean worktree may go now; what the project runs before is asked for, once."""
-    run = after_run.find_unprepared(lab, project, piece.branch)
-    if run is None or piece.path is None:
-        return True
-    repo = project.repo(lab.paths)
-    if teardown.unsaved(lab, repo, piece.path, piece.branch) is not False:
-        return True  # it stays
-    return after_run.are_over(lab, run, REMOVAL)
 
 
 def _tell_once(lab: Lab, project: Project, text: str) -> None:

@@ -15,6 +15,8 @@ from runs.core.ports import Lab, SeamError, UnremovableError
 from runs.kept import rescue
 from runs.kept.teardown_rules import Guarded, MergeFacts, guarded, is_merged
 from runs.models import Project, Rescue
+from runs.setup import after_run
+from runs.setup.commands import REMOVAL
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +67,7 @@ def tear_down(
 
     Whoever calls makes sure that nothing live owns it, or has `is_owned` asked while nobody else
     can remove it. With `spare` an unmerged piece keeps its worktree too, as the runtime sweep
-    wants it.
+    wants it. A worktree before whose removal the project runs commands goes at a later call.
     """
     repo = project.repo(lab.paths)
     try:
@@ -115,11 +117,23 @@ def _tear_down(
     rule = guarded(is_there, unsaved(lab, repo, path, piece.branch) if path else False, merged)
     if not (rule.remove_worktree or rule.delete_branch) or (spare and not rule.delete_branch):
         return TornDown(warning=rule.warning)
-    if rule.remove_worktree and path is not None and lab.repos.holds_submodule_work(repo, path):
-        return TornDown(warning=SUBMODULES)
+    if rule.remove_worktree and path is not None:
+        if lab.repos.holds_submodule_work(repo, path):
+            return TornDown(warning=SUBMODULES)
+        if not _are_commands_over(lab, project, piece.branch):
+            return TornDown()
     tip_stays = not rule.delete_branch or held is True
     kept = rescue.keep(lab, project, piece.branch, tip, path, why=why, by=by, tip_stays=tip_stays)
     return _carry_out(lab, repo, piece, tip, rule, kept)
+
+
+def _are_commands_over(lab: Lab, project: Project, branch: str) -> bool:
+    """Ask once for what the project runs before a worktree goes; whether nothing is to wait for.
+
+    While nobody else can start in the worktree, and only when it does go.
+    """
+    run = after_run.find_unprepared(lab, project, branch)
+    return run is None or after_run.are_over(lab, run, REMOVAL)
 
 
 def _carry_out(

@@ -348,8 +348,6 @@ def _take_up(lab: Lab, run: Run) -> None:
     What others have pushed to it is fetched, and is in the worktree where nothing is in its way.
     """
     repo, path = run.project.repo(lab.paths), Path(run.worktree or _worktree(lab, run))
-    if after_run.is_clearing(run):
-        raise StartFailed(CLEARING)
     try:
         _fetch(lab, run)
     except origin.Away as error:
@@ -357,6 +355,8 @@ def _take_up(lab: Lab, run: Run) -> None:
     if not lab.repos.has(path):
         _keep(run, launch_deadline=lab.now() + CHECKOUT_LIMIT + STEPS_MARGIN)
     with lab.repos.hold(repo):
+        if after_run.is_clearing(run):  # whoever asks for them holds the repository too
+            raise StartFailed(CLEARING)
         tip = lab.repos.tip(repo, f"refs/heads/{run.branch}")
         if tip is None:
             raise StartFailed(f"its branch {run.branch} is not there any more")

@@ -224,8 +224,10 @@ def _will_be_removed(lab: Lab, run: Run) -> bool:
     path = Path(run.worktree)
     if not (commands.list_commands(run.project, REMOVAL) and run.worktree and path.exists()):
         return False
-    unsaved = kept_teardown.unsaved(lab, run.project.repo(lab.paths), path, run.branch)
-    return teardown(Outcome(run.outcome), unsaved).remove
+    repo = run.project.repo(lab.paths)
+    unsaved = kept_teardown.unsaved(lab, repo, path, run.branch)
+    goes = teardown(Outcome(run.outcome), unsaved).remove
+    return goes and not lab.repos.holds_submodule_work(repo, path)
 
 
 def _settle_worktree(lab: Lab, run: Run) -> tuple[WorktreeFate, str]:

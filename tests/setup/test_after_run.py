@@ -276,6 +276,17 @@ class TestBeforeRemoval:
         run = _stopped(world, project)
         assert (run.worktree_fate, run.setup_removal) == (WorktreeFate.KEPT, None)
 
+    def test_one_that_stays_for_work_in_a_submodule_has_none_either(
+        self, world: World, project: Project
+    ) -> None:
+        run = start(world, project)
+        world.repos.submodule_work.add(Path(run.worktree))
+        outcomes.record(world.lab, run, Outcome.SUCCEEDED, "its pull request is open")
+        reaper.settle(world.lab, run)
+        run = _again(run)
+        assert (run.worktree_fate, run.setup_removal) == (WorktreeFate.KEPT, None)
+        assert world.queue.after_runs == []
+
     def test_what_they_leave_in_the_worktree_keeps_it_and_they_are_not_run_again(
         self, world: World, project: Project
     ) -> None:
@@ -311,6 +322,38 @@ class TestBeforeRemoval:
         world.repos.trees[Path(parked.worktree)].is_dirty = True
         assert merged.collect(world.lab, parked.project) == []
         assert world.queue.after_runs == []
+
+    def test_the_sweep_runs_none_for_a_worktree_whose_submodule_holds_work(
+        self, world: World, parked: Run
+    ) -> None:
+        world.repos.merged_into["main"] = {"afk/7"}
+        world.repos.submodule_work.add(Path(parked.worktree))
+        assert merged.collect(world.lab, parked.project) == []
+        assert world.queue.after_runs == []
+
+    def test_the_sweep_runs_none_for_a_worktree_that_stays_with_its_open_issue(
+        self, world: World, parked: Run
+    ) -> None:
+        tip = world.repos.trees[Path(parked.worktree)].fork_point
+        world.tracker.add_issue("demo", "Issue 7", key="7")
+        world.tracker.add_pull("demo", "afk/7", "merged", head_commit=tip)
+        assert merged.collect(world.lab, parked.project) == []
+        assert (world.queue.after_runs, Path(parked.worktree).is_dir()) == ([], True)
+
+    def test_the_sweep_runs_none_where_a_run_began_while_the_tracker_was_asked(
+        self, world: World, parked: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world.repos.merged_into["main"] = {"afk/7"}
+        ask = world.tracker.pulls
+
+        def begin(asked: Any) -> Any:
+            make.a_run(parked.project, "7", worktree=parked.worktree, continues=parked)
+            return ask(asked)
+
+        monkeypatch.setattr(world.tracker, "pulls", begin)
+        assert merged.collect(world.lab, parked.project) == []
+        assert Run.objects.filter(continues=parked).exists()
+        assert (world.queue.after_runs, Path(parked.worktree).is_dir()) == ([], True)
 
     def test_discard_has_the_worker_run_them_first(
         self, world: World, parked: Run, anna: Client

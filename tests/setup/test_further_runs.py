@@ -119,6 +119,22 @@ def test_none_goes_on_while_the_commands_before_removal_run(world: World, projec
     assert (world.checks.ran, Path(before.worktree).is_dir()) == ([], True)
 
 
+def test_none_goes_on_where_they_were_asked_for_while_it_fetched(
+    world: World, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = dead(world, project)
+    ask = world.repos.fetch_default
+
+    def begin(repo: Path, token: str = "", url: str = "origin") -> str:
+        Run.objects.filter(pk=before.pk).update(setup_removal={"is_over": False, "results": []})
+        return ask(repo, token, url)
+
+    monkeypatch.setattr(world.repos, "fetch_default", begin)
+    asked = _resume(world, before)
+    assert asked.text.startswith("the project's commands before removal run in its worktree")
+    assert (world.checks.ran, Path(before.worktree).is_dir()) == ([], True)
+
+
 class _KilledError(BaseException):
     """Stands for the death of the worker."""
 
