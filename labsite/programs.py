@@ -34,6 +34,6 @@ def worker_argv(is_first: bool = True) -> list[str]:
     idle thread waits to be rung, so it asks by itself every ten minutes only.
     `prepare` has run the system checks; here they would load every page into the worker.
     """
-    options = f"-w 13 -k thread -d 0.2 -m 600 -g TERM -t {TASK_GRACE_SECONDS} -f --skip-checks"
+    options = f"-w 15 -k thread -d 0.2 -m 600 -g TERM -t {TASK_GRACE_SECONDS} -f --skip-checks"
     more = [] if is_first else ["-n"]
     return [sys.executable, str(ROOT / "manage.py"), "run_huey", *options.split(), *more]

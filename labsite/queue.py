@@ -30,6 +30,7 @@ SPARE = 2
 NOTICES = 1
 CHECKS, ENOUGH = 2, 8
 OF_AGENTS, PLENTY = 3, 12
+AFTER_RUNS, MOST = 2, 14
 MANY = 4
 MOST_LOOKS = 200
 DATAGRAM_BYTES = 4096
@@ -285,20 +286,24 @@ def rooms(workers: int) -> dict[str, threading.BoundedSemaphore]:
     """How many of each long task may run at once; one of each at the least.
 
     Clones and sweeps, which nobody waits for at a button, share one room. Validations, which may
-    take hours, have their own, and so has what asks and tries agents, and what agents have run for
-    them and wait for, where there are many workers.
+    take hours, have their own, and so have, where there are many workers, what asks and tries agents,
+    what agents have run for them and wait for, and the commands after runs, which a start would
+    wait for otherwise.
     """
     checks = CHECKS if workers > ENOUGH else 1
     agents = 1 if workers > ENOUGH else 0
     for_agents = OF_AGENTS if workers > PLENTY else 0
-    long = max(2, workers - SPARE - NOTICES - checks - agents - for_agents)
+    after = AFTER_RUNS if workers > MOST else 0
+    long = max(2, workers - SPARE - NOTICES - checks - agents - for_agents - after)
     clones = 2 if long >= MANY else 1
     fetching = threading.BoundedSemaphore(clones)
     validating = threading.BoundedSemaphore(checks)
+    launching = threading.BoundedSemaphore(long - clones)
     return {
         "clone": fetching,
         "sweep": fetching,
-        "launch": threading.BoundedSemaphore(long - clones),
+        "launch": launching,
+        "after_run": threading.BoundedSemaphore(after) if after else launching,
         "deliver": threading.BoundedSemaphore(NOTICES),
         "validate": validating,
         "check_run": threading.BoundedSemaphore(for_agents) if for_agents else validating,

@@ -221,8 +221,8 @@ def check_run(check_id: int) -> None:
 
 @close_db
 def carry_out_after_run(run_id: int) -> None:
-    """Run a project's commands after a run, in the room of launches. All taken: `tend` asks again."""
-    _if_free("launch", run_id, after_run.carry_out)
+    """Run a project's commands after a run. All rooms taken: `tend` asks again in seconds."""
+    _if_free("after_run", run_id, after_run.carry_out)
 
 
 @close_db

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from labsite.programs import worker_argv
 from labsite.queue import OFFER_SECONDS, SPARE, LabHuey, Looks, OftenScheduler, rooms
 from labsite.redis_queue import RedisLabHuey
 from runs.core.ports import Steady
@@ -228,7 +229,7 @@ def test_a_notifier_that_hangs_holds_up_one_worker_and_fills_no_queue(
         hang.set()
 
 
-@pytest.mark.parametrize("workers", [1, 2, 4, 6, 12, 13])
+@pytest.mark.parametrize("workers", [1, 2, 4, 6, 12, 13, 15])
 def test_there_is_room_for_every_kind_of_work_and_workers_to_spare(workers):
     there = rooms(workers)
     made = {kind: room._value for kind, room in there.items()}
@@ -236,6 +237,23 @@ def test_there_is_room_for_every_kind_of_work_and_workers_to_spare(workers):
     assert min(made.values()) >= 1
     assert made["clone"] <= 2
     assert workers < 6 or in_all <= workers - SPARE
+
+
+def test_commands_after_runs_hold_up_no_start_and_wait_for_none(
+    huey, consumer, world: World, settings, monkeypatch
+):
+    from runs import tasks
+
+    settings.HUEY = huey
+    argv = worker_argv()
+    huey.rooms = rooms(int(argv[argv.index("-w") + 1]))
+    while huey.rooms["launch"].acquire(blocking=False):
+        pass
+    done = threading.Event()
+    monkeypatch.setattr(tasks.after_run, "carry_out", lambda lab, number, is_stopping: done.set())
+    huey.verbs["after_run"] = tasks.carry_out_after_run
+    huey.ask("after_run", 7)
+    assert done.wait(PATIENCE)
 
 
 @pytest.fixture
