@@ -28,7 +28,8 @@ from runs.validation.rules import Failure, FixEnd, FixFacts, Verdict
 
 logger = logging.getLogger(__name__)
 
-START_LIMIT = timedelta(minutes=10)
+# As long as files may be checked out (runs/machine/git.py:CHECKOUT), and as much for all else.
+START_LIMIT = timedelta(minutes=30)
 MOST_COMMITS = 50
 
 

@@ -14,6 +14,7 @@ from runs import tick
 from runs.core import lease, naming
 from runs.core.states import PersonState
 from runs.dispatch import start_requests
+from runs.machine.git import CHECKOUT
 from runs.manual import acts as manual
 from runs.manual import endings as manual_ends
 from runs.models import AgentProfile, ManualSession, Notice, Project, Run, Settings
@@ -248,6 +249,18 @@ def test_a_lost_message_and_a_dead_starter_are_found_by_the_watch(
     manual.watch(world.lab)
     row.refresh_from_db()
     assert row.state == "ended"
+
+
+def test_a_start_that_may_still_check_files_out_is_not_given_up(
+    world: World, project: Project
+) -> None:
+    row = manual.start(world.lab, project, "", "anna")
+    ManualSession.objects.update(launcher="boot:9:9")
+    for minutes, state in ((CHECKOUT / 60 + 5, "starting"), (15, "ended")):
+        world.clock.forward(minutes=minutes)
+        manual.watch(world.lab)
+        row.refresh_from_db()
+        assert row.state == state
 
 
 def test_a_session_that_could_not_be_ended_is_ended_later(world: World, project: Project) -> None:
