@@ -60,9 +60,9 @@ class GitRunRepositories:
     """Makes runs' own repositories, and brings what they hold into the shared one."""
 
     _git: Git
-    # Off until the long suite has passed with it: new worktrees are linked to the shared repository.
+    # False in tests that prove what versions before made: worktrees linked to the shared repository.
     # Those of both kinds are looked at, kept, restored and removed (decision 49).
-    makes_own = False
+    makes_own = True
 
     def _make_own(
         self, repo: Path, path: Path, commit: str, branch: str = "", *, checks_out: bool = True

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -84,7 +85,7 @@ def _discard_one(world) -> str:  # type: ignore[no-untyped-def]
         if world.repos.tip(repo, f"refs/heads/{run.branch}") and not _is_taken(run):
             git = world.repos._git
             tree = world.paths.worktrees / f"{run.project.slug}-{run.issue_key}"
-            git(repo, "worktree", "remove", "--force", str(tree))
+            shutil.rmtree(tree, ignore_errors=True)
             git(repo, "branch", "-D", run.branch)
             return "discard: done"
     return "discard: nothing is kept"

@@ -99,6 +99,7 @@ def test_a_branch_that_is_on_origin_alone_is_discarded_too(
 def test_what_the_base_holds_already_stays_on_origin(real: RealWorld, project: Project) -> None:
     run, _ = delivered_and_parked(real, project)
     git(Path(run.worktree), "push", "-q", "origin", "afk/1:main")
+    real.repos.fetch(project.repo(real.paths))
     discard.discard(real.lab, project, "afk/1", "anna")
     assert on_origin(project) == ["afk/1", "main"]
 

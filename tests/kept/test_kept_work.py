@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -228,7 +229,7 @@ def test_what_an_earlier_run_left_on_origin_keeps_a_start_from_the_branch_s_name
     _commit(Path(first.worktree))
     git(Path(first.worktree), "push", "-q", "origin", "afk/7")
     stop(real.lab, first, "anna")
-    git(repo, "worktree", "remove", "--force", first.worktree)
+    shutil.rmtree(first.worktree)
     git(repo, "branch", "-D", "afk/7")
     asked = press_start(real, project)
     assert "origin has a branch afk/7 with other commits" in asked.text

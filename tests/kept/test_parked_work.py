@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from runs.dispatch import start_requests
 from runs.kept import counts, discard, disk, merged, parked, restore, retention
 from runs.lifecycle.stop import stop
 from runs.models import Host, Notice, Parked, Project, Rescue, Run, Settings, Term
+from tests.linked import make_linked
 from tests.patience import PATIENCE
 from tests.real import git
 from tests.world.stories import live, look, press_start, ready, start
@@ -319,7 +321,8 @@ def test_the_sweep_collects_what_was_merged_and_leaves_the_rest(real):
     for run in (merged, unmerged, dirty):
         _commit(run, f"{run.issue_key}.txt")
         stop(real.lab, run, "anna")
-    git(Path(dirty.worktree), "rebase", "-q", "afk/7")
+    git(Path(dirty.worktree), "fetch", "-q", merged.worktree, "afk/7")
+    git(Path(dirty.worktree), "rebase", "-q", "FETCH_HEAD")
     _merge(dirty)
     _close(real, "7", "9")
     (Path(dirty.worktree) / "new.txt").write_text("untracked")
@@ -634,13 +637,7 @@ def test_a_discard_never_takes_the_branch_of_a_start_that_came_in_between(real):
             def late(*args, **more):
                 found = act(*args, **more)
                 theirs.append(True)
-                git(
-                    project.repo(real.paths),
-                    "worktree",
-                    "remove",
-                    "--force",
-                    str(found[0].worktree),
-                )
+                shutil.rmtree(found[0].worktree)
                 git(project.repo(real.paths), "branch", "-D", "afk/7")
                 theirs.append(press_start(real, project).run)
                 return found
@@ -750,6 +747,7 @@ def _without_branch(real, project, key="7", *, how=("branch", "-m", "afk/7", "ot
     "how", [("branch", "-m", "afk/7", "other"), ("checkout", "-q", "--detach")]
 )
 def test_a_worktree_without_its_branch_is_parked_and_can_be_discarded_and_restored(real, how):
+    make_linked(real)
     project = real.project()
     run, tip = _without_branch(real, project, how=how)
     if how[0] == "checkout":
@@ -791,7 +789,30 @@ def test_a_worktree_that_is_restored_on_another_commit_than_its_branch_is_listed
     assert name not in {e.branch for e in parked.listing(real.lab, project).entries}
 
 
+@pytest.mark.parametrize(
+    "how", [("branch", "-m", "afk/7", "other"), ("checkout", "-q", "--detach")]
+)
+def test_a_branch_that_a_run_renames_or_leaves_stays_here_with_all_that_it_did_since(real, how):
+    project = real.project()
+    run, made = _without_branch(real, project, how=how)
+    if how[0] == "checkout":
+        git(Path(run.worktree), "branch", "-q", "-D", "afk/7")
+    repo = project.repo(real.paths)
+    assert git(repo, "rev-parse", "refs/heads/afk/7") == run.fork_point
+    (shown,) = parked.listing(real.lab, project).entries
+    assert (shown.branch, shown.path, shown.is_dirty) == ("afk/7", run.worktree, True)
+    kept = discard.discard(real.lab, project, "afk/7", "anna").rescue
+    assert not Path(run.worktree).exists()
+    assert (kept.tip, kept.head, kept.is_dirty) == (run.fork_point, made, True)
+    assert restore.restore(real.lab, kept, "anna") == "afk/7"
+    assert git(Path(run.worktree), "rev-parse", "HEAD") == made
+    assert (Path(run.worktree) / "left.txt").read_text() == "not committed"
+    if how[0] == "branch":
+        assert git(Path(run.worktree), "rev-parse", "other") == made
+
+
 def test_what_is_told_of_a_worktree_without_its_branch_is_true(real):
+    make_linked(real)
     project = real.project()
     run, _ = _without_branch(real, project)
     told = Notice.objects.get(kind="run.reaped").text
@@ -801,6 +822,7 @@ def test_what_is_told_of_a_worktree_without_its_branch_is_true(real):
 
 
 def test_a_worktree_without_its_branch_keeps_its_issue_and_no_other(real):
+    make_linked(real)
     project = real.project()
     _without_branch(real, project)
     ready(real, "8")
@@ -822,6 +844,7 @@ def test_a_folder_that_was_moved_away_is_not_told_as_removed_by_labsite(real, tm
 
 @pytest.mark.row("LAB-113", "LAB-116", level="real")
 def test_a_branch_that_a_live_agent_made_in_its_worktree_is_neither_parked_nor_removed(real):
+    make_linked(real)
     project = real.project()
     run = start(real, project)
     tree = Path(run.worktree)
@@ -842,6 +865,7 @@ def test_a_branch_that_a_live_agent_made_in_its_worktree_is_neither_parked_nor_r
 
 
 def test_a_branch_that_a_live_agent_checks_out_while_it_is_swept_stays(real):
+    make_linked(real)
     project = real.project()
     run = start(real, project)
     repo, tree = project.repo(real.paths), Path(run.worktree)

@@ -8,6 +8,7 @@ import pytest
 
 from runs.kept import rescue, teardown
 from runs.models import Notice, Rescue
+from tests.linked import cut, refuse_removal
 from tests.real import a_checkout, git
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -93,6 +94,7 @@ def test_a_broken_default_branch_keeps_the_branch_and_warns(real):
 def test_a_status_that_fails_keeps_everything_and_nobody_s_action_fails(real):
     project = real.project()
     piece = _piece(real, project, work=True, merged=True)
+    cut(piece.path)
     (piece.path / ".git").write_text("gitdir: /nowhere\n")
     done = teardown.tear_down(real.lab, project, piece, why="a test")
     assert piece.path.exists()
@@ -101,10 +103,10 @@ def test_a_status_that_fails_keeps_everything_and_nobody_s_action_fails(real):
 
 
 @pytest.mark.row("LAB-109", level="real")
-def test_a_worktree_that_cannot_be_removed_keeps_its_branch_too(real):
+def test_a_worktree_that_cannot_be_removed_keeps_its_branch_too(real, monkeypatch):
     project = real.project()
     piece = _piece(real, project, work=True, merged=True)
-    git(project.repo(real.paths), "worktree", "lock", str(piece.path))
+    monkeypatch.setattr(real.repos, "remove_worktree", refuse_removal)
     done = teardown.tear_down(real.lab, project, piece, why="a test")
     assert piece.path.exists()
     assert _has_branch(real, project)

@@ -20,6 +20,7 @@ from runs.models import Host, Notice, Rescue, Run, Settings, Tick
 from runs.watch import switch as auto
 from tests import make
 from tests.fakes import START
+from tests.linked import refuse_removal
 from tests.real import git
 from tests.world.stories import look, press_start, ready, start
 
@@ -353,10 +354,10 @@ def test_a_session_that_is_gone_before_the_stop_is_no_error(real):
 
 
 @pytest.mark.row("LAB-43", level="real")
-def test_a_worktree_that_cannot_be_removed_is_a_warning_and_stops_nothing(real):
+def test_a_worktree_that_cannot_be_removed_is_a_warning_and_stops_nothing(real, monkeypatch):
     project = real.project()
     run = start(real, project)
-    git(project.repo(real.paths), "worktree", "lock", run.worktree)
+    monkeypatch.setattr(real.repos, "remove_worktree", refuse_removal)
     real.memory.add_pull("demo", "afk/7")
     look(real)
     run = _again(run)

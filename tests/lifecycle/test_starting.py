@@ -46,10 +46,10 @@ def test_start_takes_the_lowest_ready_issue_in_a_worktree_of_its_own(real):
     # Both speak with origin and do it side by side.
     assert sorted(asked[1:3]) == ["git fetch", "git ls-remote"]
     assert [asked[0], *asked[3:]] == [
-        *("tmux list-panes", "git config", "git worktree", "git var", "tmux new-session"),
-        "tmux list-panes",
+        *("tmux list-panes", "git update-ref", "git config", "git reset", "git var"),
+        *("tmux new-session", "tmux list-panes"),
     ]
-    assert len(started) <= 12, started
+    assert len(started) <= 14, started  # `git worktree` was one, and started three more itself
     assert real.session_names() == ["demo~1~afk-7"]
     assert git(Path(run.worktree), "branch", "--show-current") == "afk/7"
     assert git(Path(run.worktree), "rev-parse", "HEAD") == run.fork_point
@@ -95,7 +95,7 @@ def test_labels_and_pull_requests_play_no_part_in_the_claim(real):
     assert not {"comment", "create_pull"} & set(real.memory.calls)
     repo = project.repo(real.paths)
     real.memory.add_pull("demo", "afk/7")
-    git(repo, "worktree", "remove", "--force", run.worktree)
+    shutil.rmtree(run.worktree)
     git(repo, "branch", "-D", "afk/7")
     assert press_start(real, project).run.issue_key == "7"
 
@@ -106,7 +106,7 @@ def test_discarding_branch_and_worktree_makes_the_issue_startable_again(real):
     run = start(real, project)
     stop(real.lab, run, "anna")
     assert press_start(real, project).answer == "nothing_ready"
-    git(project.repo(real.paths), "worktree", "remove", "--force", run.worktree)
+    shutil.rmtree(run.worktree)
     git(project.repo(real.paths), "branch", "-D", "afk/7")
     assert press_start(real, project).run.issue_key == "7"
 

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -14,13 +13,13 @@ from runs.core.ports import SeamError
 from runs.machine import branches
 from runs.pulls import patches
 from tests.fakes import FakeRepos
-from tests.own_repositories import OwnRepositories, cut
+from tests.linked import LinkedWorktrees, cut
 from tests.real import a_checkout, git
 
 pytestmark = [pytest.mark.real, pytest.mark.quick("contract of the fake and the real git")]
 
 
-@pytest.fixture(params=["fake", pytest.param("real", id="git"), "own"])
+@pytest.fixture(params=["fake", pytest.param("real", id="git"), "linked"])
 def repos(request, tmp_path):
     """(repos, repo): a reference repository whose origin has a commit on main."""
     repo = tmp_path / "repo.git"
@@ -32,8 +31,8 @@ def repos(request, tmp_path):
     a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
     real.repos.create(repo, str(tmp_path / "origin.git"))
     real.repos.fetch(repo)
-    if request.param == "own":
-        real.repos = OwnRepositories(real.repos._git)
+    if request.param == "linked":
+        real.repos = LinkedWorktrees(real.repos._git)
     return real.repos, repo
 
 
@@ -62,6 +61,7 @@ def test_the_branch_is_the_claim(repos, tmp_path):
 
 
 def test_a_ref_is_what_its_files_say_wherever_git_keeps_it(real, tmp_path):
+    real.repos = LinkedWorktrees(real.repos._git)
     repo, _, fork = _claimed(real, tmp_path)
     mine, base, none = "refs/heads/afk/7", "refs/remotes/origin/main", "refs/heads/afk/70"
     git(repo, "symbolic-ref", "refs/heads/also", mine)
@@ -174,7 +174,7 @@ def test_no_trick_with_an_index_hides_a_file_from_the_tree_of_a_worktree(real, t
         assert not (tree / "hello.txt").exists()
         assert real.repos.worktree_tree(tree) == committed
     if how == "no index":
-        Path(git(tree, "rev-parse", "--path-format=absolute", "--git-path", "index")).unlink()
+        (tree / ".git" / "index").unlink()
     (tree / "hello.txt").write_text("changed behind its back\n")
     assert real.repos.worktree_tree(tree) != committed
 
@@ -449,6 +449,7 @@ def test_a_hanging_remote_fails_at_the_limit_with_a_sentence(real, tmp_path):
 
 def test_a_fetch_waits_for_a_worktree_that_is_being_made_beside_it(real, tmp_path):
     """`git worktree add` first writes a HEAD that names nothing, and a fetch then refuses what came."""
+    real.repos = LinkedWorktrees(real.repos._git)
     repo, tree, _ = _claimed(real, tmp_path)
     head = repo / "worktrees" / tree.name / "HEAD"
     whole, made = head.read_text(), tmp_path / "made"

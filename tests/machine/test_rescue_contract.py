@@ -9,7 +9,7 @@ import pytest
 from runs.core.kept_ports import RESCUES
 from runs.core.ports import SeamError, Taken
 from tests.fakes import FakeRepos
-from tests.own_repositories import OwnRepositories, cut
+from tests.linked import LinkedWorktrees, cut
 from tests.real import a_checkout, git
 
 pytestmark = [pytest.mark.real, pytest.mark.quick("contract of the fake and the real git")]
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.real, pytest.mark.quick("contract of the fake and the 
 REF = f"{RESCUES}20261121T120000-ab12-afk-7"
 
 
-@pytest.fixture(params=["fake", "linked", "own"])
+@pytest.fixture(params=["fake", "real", "linked"])
 def shelf(request, tmp_path):
     """(repos, repo, tree, tip): issue 7 claimed, its worktree clean."""
     repo, tree = tmp_path / "repo.git", tmp_path / "tree"
@@ -29,8 +29,8 @@ def shelf(request, tmp_path):
         real = request.getfixturevalue("real")
         a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
         repos = real.repos
-        if request.param == "own":
-            repos = OwnRepositories(repos._git)
+        if request.param == "linked":
+            repos = LinkedWorktrees(repos._git)
         repos.create(repo, str(tmp_path / "origin.git"))
         repos.fetch(repo)
     tip = repos.upstream(repo, "main")
@@ -42,10 +42,10 @@ def shelf(request, tmp_path):
 def dirty(real, tmp_path, request):
     """(repo, tree, tip): a worktree with something of every kind in it.
 
-    Of both kinds.
+    Of both kinds: those of today, and those that the version before left.
     """
-    if request.param == "own":
-        real.repos = OwnRepositories(real.repos._git)
+    if request.param == "linked":
+        real.repos = LinkedWorktrees(real.repos._git)
     repo, tree = tmp_path / "repo.git", tmp_path / "tree"
     a_checkout(tmp_path / "checkout", tmp_path / "origin.git")
     real.repos.create(repo, str(tmp_path / "origin.git"))

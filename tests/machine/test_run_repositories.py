@@ -12,9 +12,8 @@ import pytest
 from runs.core.kept_ports import RESCUES
 from runs.core.ports import SeamError, Taken
 from runs.machine import worktree_links
-from runs.machine.worktrees import GitWorktrees
 from tests import programs
-from tests.own_repositories import OwnRepositories
+from tests.linked import LinkedWorktrees
 from tests.real import a_checkout, git
 
 pytestmark = pytest.mark.real
@@ -26,7 +25,7 @@ class Stand:
     """A shared repository whose origin has a commit and a tag, and runs that claim in it."""
 
     def __init__(self, real, folder):
-        self.repos, self.folder = OwnRepositories(real.repos._git), folder
+        self.repos, self.folder = real.repos, folder
         self.repo = folder / "repo.git"
         self.origin = folder / "origin.git"
         self.checkout = a_checkout(folder / "checkout", self.origin)
@@ -337,7 +336,7 @@ def test_a_repository_that_is_set_aside_keeps_lending_its_objects(stand):
 
 
 def test_both_kinds_of_worktrees_live_side_by_side(stand):
-    before = GitWorktrees(stand.repos._git)
+    before = LinkedWorktrees(stand.repos._git)
     old, new = stand.folder / "old", stand.claim("8")
     before.add_worktree(stand.repo, old, "afk/7", stand.fork)
     tips = {"afk/7": _commit(old), "afk/8": _commit(new)}

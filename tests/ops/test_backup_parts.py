@@ -18,7 +18,7 @@ from labsite.doctor import places as checked
 from labsite.doctor.lines import Status
 from runs.core.paths import Paths
 from runs.machine.git import Git
-from tests.own_repositories import OwnRepositories
+from runs.machine.worktrees import GitWorktrees
 from tests.repositories import git
 
 pytestmark = pytest.mark.real
@@ -491,7 +491,7 @@ def test_every_path_of_a_state_folder_is_either_saved_or_made_again() -> None:
 def test_a_run_s_own_repository_comes_back_and_borrows_its_objects_anew(
     house: House, tmp_path: Path
 ) -> None:
-    repos = OwnRepositories(Git(os.environ, Path(os.devnull), lambda: 60.0))
+    repos = GitWorktrees(Git(os.environ, Path(os.devnull), lambda: 60.0))
     tree, main = house.paths.worktrees / "demo-5", git(house.repo, "rev-parse", "origin/main")
     repos.add_worktree(house.repo, tree, "afk/5", main)
     (tree / "new.txt").write_text("committed")
