@@ -154,7 +154,7 @@ def _pack(
 
     Logs may name commits whose past git has thrown away; then only the refs count, at the last try.
     """
-    there = _existing(git, repo, copier, wanted)
+    there = existing(git, repo, copier, wanted)
     if missing := must - there:
         raise SeamError(f"{min(missing)} is missing, which a ref or an index names")
     if not there:
@@ -189,7 +189,8 @@ def _prove(git: Git, repo: Path, copier: Copier, pack: Path | None, must: set[st
         raise SeamError(f"what it names is not all there: {failed('rev-list', done)}")
 
 
-def _existing(git: Git, repo: Path, copier: Copier, names: set[str]) -> set[str]:
+def existing(git: Git, repo: Path, copier: Copier, names: set[str]) -> set[str]:
+    """Return those of the objects that a repository has. Raises SeamError."""
     given = copier.staging / "names"
     given.write_text("".join(f"{name}\n" for name in sorted(names)))
     check = ("cat-file", "--batch-check=%(objectname) %(objecttype)", "--buffer")

@@ -205,9 +205,10 @@ def _repository(
     for number, place in enumerate(found):
         name = str(place.files.relative_to(paths.state))
         try:
-            if place.is_own:
-                GitWorktrees(git).take_in(folder, place.files)
             notes = worktree.save(git, place, name, rel, f"{prefix}/worktrees/{number}", copier)
+            if place.is_own:  # an agent may have gone on since it was saved
+                kept = repository.existing(git, place.files, copier, notes.objects)
+                GitWorktrees(git).take_in(folder, place.files, kept)
         except SeamError as error:
             counted.left_out.append(f"{name}: git could not read it ({error})")
             continue

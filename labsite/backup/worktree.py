@@ -42,6 +42,11 @@ class Notes:
     changed: int = 0
     left_out: list[str] = field(default_factory=list)
 
+    @property
+    def objects(self) -> set[str]:
+        """All that it names; what its logs name may be gone."""
+        return {*self.staged, *self.named, *filter(None, [self.head])}
+
 
 @dataclass(frozen=True, slots=True)
 class Place:

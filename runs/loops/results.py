@@ -141,11 +141,7 @@ def head(lab: Lab, run: Run) -> str:
     """The commit of the run's branch; empty where git does not say."""
     repo = run.project.repo(lab.paths)
     try:
-        return (
-            lab.repos.glimpse(repo, run.branch)
-            or lab.repos.tip(repo, f"refs/heads/{run.branch}")
-            or ""
-        )
+        return lab.repos.tip(repo, f"refs/heads/{run.branch}") or ""
     except SeamError as error:
         logger.info("head was not read", extra={"run_id": run.pk, "error": str(error)})
         return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 import time
@@ -23,6 +24,7 @@ BREATH = 0.03  # seconds; each further try waits as much longer
 # What somebody else does in the repository in that moment: brings the same branch up to date, or
 # makes a worktree, whose HEAD names nothing until git has written it.
 _PASSING = ("cannot lock ref", "bad object worktrees/")
+_ID = re.compile(r"[0-9a-f]{4,64}")
 BRANCH_CHARACTERS = 200  # as many as a project's row keeps
 # The program on the other side is git's own, whatever a repository's settings say.
 _ITS_OWN = ("--upload-pack=git-upload-pack",)
@@ -401,8 +403,22 @@ class GitRepos(GitRunRepositories):
         return all(line.startswith("D\t") or line in placed for line in lines)
 
     def tip(self, repo: Path, ref: str) -> str | None:
-        """The commit of a ref, None when there is no such ref."""
-        self._bring(repo, ref)
+        """The commit of a ref, None when there is no such ref.
+
+        What a run made since may be meant by an id, or by another name than a ref's own.
+        """
+        is_id = _ID.fullmatch(ref) is not None
+        if is_id or ref.startswith("refs/"):
+            self._bring(repo, ref)
+        else:
+            self._bring_all(repo)
+        found = self._parsed(repo, ref)
+        if found is None and is_id:
+            self._bring_all(repo)
+            found = self._parsed(repo, ref)
+        return found
+
+    def _parsed(self, repo: Path, ref: str) -> str | None:
         done = self._git(repo, "rev-parse", "--verify", "-q", f"{ref}^{{commit}}", timeout=QUICK)
         return done.stdout.strip() or None
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -197,14 +197,14 @@ class GitRunRepositories:
         for branch, _ in worktree_links.claims_of(repo, path):
             self._bring(repo, f"{HEADS}{branch}")
 
-    def take_in(self, repo: Path, path: Path) -> None:
-        """Have the shared repository hold all that an own one names and has staged.
+    def take_in(self, repo: Path, path: Path, more: Collection[str] = ()) -> None:
+        """Have the shared repository hold all that an own one names and has staged, and `more` of it.
 
         Raises SeamError.
         """
         self._bring_of(repo, path)
         named = worktree_links.named_in(path / ".git")
-        wanted = {*(named or {}).values(), *self._staged_in(path)}
+        wanted = {*(named or {}).values(), *self._staged_in(path), *more}
         if wanted:
             self._take(repo, path, sorted(wanted))
 

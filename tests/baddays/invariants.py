@@ -41,7 +41,7 @@ class Work:
             file: _digest(file)
             for tree in paths.worktrees.glob("*")
             for file in tree.rglob("*")
-            if file.is_file() and file.name != ".git"
+            if file.is_file() and ".git" not in file.parts
         }
         return cls({repo: _commits(repo) for repo in repos}, files)
 
@@ -146,18 +146,36 @@ def _held(lab: Lab) -> Iterator[str]:
             yield f"held run {run.pk} has lost its worktree"
 
 
+def _own(repo: Path) -> list[Path]:
+    """Return the worktrees whose own repository borrows the objects of this one."""
+    lent = f"{(repo / 'objects').resolve()}\n"
+    trees = (repo.parent.parent / "worktrees").glob("*")
+    return [
+        tree
+        for tree in trees
+        if (said := tree / ".git/objects/info/alternates").is_file() and said.read_text() == lent
+    ]
+
+
 def _commits(repo: Path) -> set[str]:
-    """Every commit that a head or the HEAD of a worktree still reaches."""
+    """Every commit that a head or the HEAD of a worktree still reaches, here or in a run's own repository."""
+    found = set().union(
+        *(git(tree, "rev-list", "HEAD", "--branches").split() for tree in _own(repo))
+    )
     trees = [
         line.removeprefix("HEAD ")
         for line in git(repo, "worktree", "list", "--porcelain").splitlines()
         if line.startswith("HEAD ") and set(line[5:]) != {"0"}
     ]
-    return set(git(repo, "rev-list", "--branches", *trees).split())
+    return found | set(git(repo, "rev-list", "--branches", *trees).split())
 
 
 def _contents(repo: Path) -> set[str]:
-    """Digests of every file content that the repository's heads reach."""
+    """Digests of every file content that the repository's heads reach, and those of its runs' own."""
+    return set().union(*(_contents_of(one) for one in (repo, *_own(repo))))
+
+
+def _contents_of(repo: Path) -> set[str]:
     names = [line.split()[0] for line in git(repo, "rev-list", "--objects", "--all").splitlines()]
     found = subprocess.run(
         ["git", "-C", str(repo), "cat-file", "--batch"],

@@ -11,7 +11,7 @@ import pytest
 from runs.core.kept_ports import RESCUES
 from runs.core.ports import SeamError, UnfitFileError
 from runs.machine import worktree_links
-from tests.own_repositories import OwnRepositories, cut
+from tests.linked import LinkedWorktrees, cut
 from tests.real import a_checkout, git
 
 pytestmark = [
@@ -60,7 +60,7 @@ class Stand:
 
 @pytest.fixture(params=["linked", "own"])
 def stand(real, tmp_path, request):
-    repos = real.repos if request.param == "linked" else OwnRepositories(real.repos._git)
+    repos = LinkedWorktrees(real.repos._git) if request.param == "linked" else real.repos
     return Stand(repos, tmp_path, {"tracked.env": "A=1\n", "folder/file.txt": "x\n"})
 
 

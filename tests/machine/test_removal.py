@@ -15,7 +15,7 @@ from runs.core.ports import SeamError, UnremovableError
 from runs.machine import files
 from runs.machine.git import Git
 from runs.machine.worktrees import GitWorktrees
-from tests.own_repositories import OwnRepositories
+from tests.linked import LinkedWorktrees
 from tests.real import a_checkout, git
 
 pytestmark = [pytest.mark.real, pytest.mark.quick("permissions are the system's own")]
@@ -161,7 +161,7 @@ class Stand:
         return made
 
 
-@pytest.fixture(params=[GitWorktrees, OwnRepositories])
+@pytest.fixture(params=[GitWorktrees, LinkedWorktrees])
 def stand(request: pytest.FixtureRequest, place: Path) -> Stand:
     return Stand(place, request.param)
 

@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from runs.core.ports import SeamError
-from runs.machine import branches
+from runs.machine import run_repositories
 from runs.pulls import patches
 from tests.fakes import FakeRepos
 from tests.linked import LinkedWorktrees, cut
@@ -246,7 +246,7 @@ def test_a_worktree_that_takes_too_long_to_make_leaves_nothing(real, tmp_path, m
     repo, tree, _ = _claimed(real, tmp_path)
     settings = _slow_files(real, tmp_path, repo, tree)
     real.repos._git._env["GIT_CONFIG_GLOBAL"] = str(settings)
-    monkeypatch.setattr(branches, "CHECKOUT", 1.0)
+    monkeypatch.setattr(run_repositories, "CHECKOUT", 1.0)
     with pytest.raises(SeamError, match="no answer within 1 seconds"):
         real.repos.add_again(repo, tree, "afk/7")
     assert not tree.exists()

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from runs.core.ports import SeamError
-from tests.own_repositories import OwnRepositories
+from tests.linked import LinkedWorktrees
 from tests.real import a_checkout, git
 
 pytestmark = [pytest.mark.real, pytest.mark.quick("decides whether work is deleted")]
@@ -40,7 +40,7 @@ def _a_project(tmp_path):
 
 
 def _claim(real, tmp_path, kind):
-    repos = OwnRepositories(real.repos._git) if kind == "own" else real.repos
+    repos = LinkedWorktrees(real.repos._git) if kind == "linked" else real.repos
     repo, tree = tmp_path / "repo.git", tmp_path / "tree"
     repos.create(repo, str(tmp_path / "origin.git"))
     repos.fetch(repo)

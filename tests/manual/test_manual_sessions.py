@@ -21,6 +21,7 @@ from runs.models import AgentProfile, ManualSession, Notice, Project, Run, Setti
 from runs.stop_project import stop_project
 from tests import make
 from tests.fakes import START, World
+from tests.linked import cut
 from tests.real import RealWorld, git
 from tests.world.stories import start as start_run
 
@@ -73,10 +74,9 @@ def test_three_sessions_have_three_worktrees_and_branches(real: RealWorld) -> No
     minutes = [datetime.strptime(row.label, "%Y%m%d-%H%M").replace(tzinfo=UTC) for row in rows]
     assert {(b - a).seconds for a, b in pairwise(minutes)} == {60}
     repo = project.repo(real.paths)
-    listed = git(repo, "worktree", "list", "--porcelain")
+    assert sorted(map(str, real.repos.registered(repo))) == sorted(row.worktree for row in rows)
     for row in rows:
-        assert f"worktree {row.worktree}\n" in listed
-        assert f"branch refs/heads/lab/{row.label}\n" in f"{listed}\n"
+        assert real.repos.standing(repo, Path(row.worktree)).branch == f"lab/{row.label}"
     assert len({row.worktree for row in rows}) == len({row.branch for row in rows}) == 3
     assert real.session_names() == sorted(row.session for row in rows)
 
@@ -115,6 +115,7 @@ def test_stop_tidies_by_the_guarded_rule(
         git(tree, "add", "new.txt")
         git(tree, "commit", "-qm", "new")
     if state == "broken":
+        cut(tree)
         (tree / ".git").write_text("gitdir: /nowhere\n")
     assert manual_ends.stop(real.lab, row, "anna")
     assert not manual_ends.stop(real.lab, row, "anna")
