@@ -10,6 +10,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
+from pathlib import Path
 from typing import Any
 
 from django.db import transaction
@@ -28,6 +29,9 @@ from runs.reviewers.programs import Answer, Kind, Papers, Printed
 from runs.reviewers.round_rules import ReviewTime
 from runs.reviewers.rules import ReviewState, Vote
 from runs.reviewers.workplace import Material
+from runs.setup import other_worktrees
+from runs.setup.other_worktrees import OtherWorktree
+from runs.setup.preparation import CalledOffError, SetUpFailedError
 from runs.spending import day_rules, gathering, limit_rules
 from runs.spending.day_rules import Used
 from runs.timeline import announce
@@ -176,7 +180,9 @@ class _Asking:
         material = self._material
         papers = workplace.papers(lab, attempt, reviewer, material)
         answer, left = Answer(why="it was not asked"), self.time().left
-        with workplace.copy(lab, attempt, reviewer) as root:
+        with workplace.copy(
+            lab, attempt, reviewer, lambda root: self._prepare(reviewer, root)
+        ) as root:
             for number in range(1, ASKS + 1):
                 row.log_name = _log(reviewer, number)
                 self._write(row, log_name=row.log_name)
@@ -196,6 +202,20 @@ class _Asking:
             return answer if answer.is_unavailable else replace(answer, why=why)
         part = prompt.left_unread(material.matter, is_whole_file=reviewer.profile is None)
         return replace(answer, why=part)
+
+    def _prepare(self, reviewer: Reviewer, root: Path) -> None:
+        """Set the copy up as a worktree is. Without it the work can still be read, so it is told.
+
+        Raises LostError, SeamError.
+        """
+        folder, mark = self.hold.attempt.folder(self.lab.paths), self.hold.attempt.mark
+        worktree = OtherWorktree(root, folder, f"review-{reviewer.pk}-setup", mark)
+        try:
+            other_worktrees.prepare(self.lab, self.hold.run.project, worktree, self.hold.is_held)
+        except CalledOffError as error:
+            raise LostError from error
+        except SetUpFailedError as error:
+            _tell(self.lab, self.hold, f"{reviewer.name} reviews without the set-up: {error}")
 
     def _count(self, row: Review, used: Used) -> None:
         """Add what was told to have been used, which counts for its day also when it is cut short."""

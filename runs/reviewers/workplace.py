@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,16 +107,20 @@ def worktree(lab: Lab, attempt: Attempt, reviewer: Reviewer) -> Path:
 
 
 @contextlib.contextmanager
-def copy(lab: Lab, attempt: Attempt, reviewer: Reviewer) -> Iterator[Path]:
+def copy(
+    lab: Lab, attempt: Attempt, reviewer: Reviewer, prepare: Callable[[Path], None]
+) -> Iterator[Path]:
     """A copy of the commit for one reviewer, without permission to write; gone afterwards.
 
-    Raises SeamError when it cannot be made; one that cannot be removed is left to `tidy`.
+    `prepare` may still write in it. Raises SeamError when it cannot be made, and what `prepare`
+    raises; one that cannot be removed is left to `tidy`.
     """
     path = worktree(lab, attempt, reviewer)
     _remove(lab, attempt, path)
     lab.repos.add_detached(attempt.run.project.repo(lab.paths), path, attempt.commit)
-    _permit(path, is_writable=False)
     try:
+        prepare(path)
+        _permit(path, is_writable=False)
         yield path
     finally:
         with contextlib.suppress(SeamError):

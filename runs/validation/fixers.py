@@ -21,14 +21,18 @@ from runs.core.ports import Lab, Order, SeamError, Sighting
 from runs.core.states import NoticeKind, ValidationState, ValidationStep
 from runs.dispatch import reserve
 from runs.models import AgentProfile, Fixer, Settings, Validation
-from runs.setup import file_acts
+from runs.setup import commands as setup_commands
+from runs.setup import other_worktrees
+from runs.setup.other_worktrees import OtherWorktree
+from runs.setup.preparation import CalledOffError, SetUpFailedError
 from runs.timeline import announce
 from runs.validation import endings, fixer_endings, rules
 from runs.validation.rules import Failure, FixEnd, FixFacts, Verdict
 
 logger = logging.getLogger(__name__)
 
-# As long as files may be checked out (runs/machine/git.py:CHECKOUT), and as much for all else.
+# As long as files may be checked out (runs/machine/git.py:CHECKOUT), and as much for all else but
+# the set-up.
 START_LIMIT = timedelta(minutes=30)
 MOST_COMMITS = 50
 
@@ -157,10 +161,29 @@ def _start(lab: Lab, fixer: Fixer) -> None:
         return
     fixer.worktree = str(path)
     lab.repos.add_worktree(project.repo(lab.paths), path, fixer.branch, fixer.fork_point)
-    file_acts.place(lab, project, path)
+    try:
+        _prepare(lab, fixer, path)
+    except CalledOffError:
+        return
     lab.trust.approve(profile.trust, path, profile.env)
     if Fixer.objects.filter(pk=fixer.pk, end="").exists():
         lab.sessions.start(_order(lab, fixer, profile, settings))
+
+
+def _prepare(lab: Lab, fixer: Fixer, path: Path) -> None:
+    """Set the worktree up as that of a run. Raises CalledOffError, SeamError.
+
+    What fails may be what the fixer is to mend, so it starts all the same.
+    """
+    worktree = OtherWorktree(path, lab.paths.fixer_folder(fixer.pk), "setup", fixer.mark)
+    rows = Fixer.objects.filter(pk=fixer.pk, end="")
+    try:
+        other_worktrees.prepare(lab, fixer.project, worktree, rows.exists)
+    except SetUpFailedError as error:
+        text = f"fixer {fixer.number} starts without the set-up: {error}"
+        kind, watch = NoticeKind.VALIDATION_STEP, fixer.validation.session_id
+        with transaction.atomic():
+            announce.tell(lab, kind, text, project=fixer.project, watch_id=watch)
 
 
 def _order(lab: Lab, fixer: Fixer, profile: AgentProfile, settings: Settings) -> Order:
@@ -242,7 +265,8 @@ def _recover(lab: Lab, fixer: Fixer, sightings: Mapping[str, Sighting]) -> None:
     if not fixer.launcher:
         lab.queue.on(fixer.host).fix(fixer.pk)
         return
-    is_over = budgets.age(lab.now(), fixer.asked_at) > START_LIMIT
+    limit = START_LIMIT + setup_commands.longest(fixer.project, setup_commands.NEW)
+    is_over = budgets.age(lab.now(), fixer.asked_at) > limit
     if lab.is_process_alive(fixer.launcher) is not False and not is_over:
         return
     if _is_alive(fixer, sightings):

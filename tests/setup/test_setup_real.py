@@ -15,10 +15,12 @@ from runs.machine import processes
 from runs.models import Discarding, Notice, Project, Run
 from runs.setup import after_run, file_acts
 from runs.watch import pages
+from tests.gates.review_desk import OK
+from tests.gates.review_desk import Desk as ReviewDesk
 from tests.gates.rooms import Claimed, command
 from tests.gates.test_clean_room_real import judged
 from tests.real import IDENTITY, RealWorld, a_checkout, git
-from tests.validation.test_validations import Desk
+from tests.validation.test_validations import MENDS, Desk, agent
 from tests.world.stories import look, press_start, ready, start
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.real]
@@ -183,6 +185,52 @@ def test_a_clean_room_whose_set_up_fails_says_so_to_the_agent(real: RealWorld) -
     assert decision.reasons[0].startswith("the set-up failed: sh -c")
     assert decision.reasons[0].endswith("The end of its output:\nno lock file")
     assert [one["command"] for one in attempt.results] == ["set-up 1"]
+
+
+SEES = "import os; os.access('.', os.W_OK); open('tools.txt').read(); open('.env').read(); "
+
+
+@pytest.mark.parametrize("setup", [PREPARE, "sh -c 'echo no network; exit 6'"])
+def test_a_reviewer_reads_a_copy_that_was_set_up_as_far_as_that_worked(
+    real: RealWorld, setup: str
+) -> None:
+    is_broken = setup != PREPARE
+    desk = ReviewDesk(real)
+    file_acts.store(real.lab, desk.project, ".env", ENV, by="anna")
+    Project.objects.update(setup=setup)
+    desk.reviewer("first", OK if is_broken else SEES + OK)
+    assert desk.judge().passed
+    told = "first reviews without the set-up: the set-up of the project failed: sh -c 'echo no "
+    assert any(one.startswith(told) for one in desk.told()) is is_broken
+    assert desk.is_tidy()
+
+
+MENDED = "grep -q mended hello.txt"
+
+
+@pytest.mark.parametrize(
+    ("setup", "checks", "first", "told"),
+    [
+        pytest.param(PREPARE, MENDED, "open('tools.txt').read()", [], id="it is set up"),
+        pytest.param(
+            MENDED,
+            "true",
+            "pass",
+            ["fixer 1 starts without the set-up: the set-up of the project failed: "],
+            id="it mends the set-up",
+        ),
+    ],
+)
+def test_a_fixer_starts_in_a_worktree_that_was_set_up_as_far_as_that_worked(
+    real: RealWorld, setup: str, checks: str, first: str, told: list[str]
+) -> None:
+    desk = Desk(real, checks, setup=setup, fix_attempts=1)
+    agent(desk, f"{first}\n{MENDS}")
+    desk.accept("7", {"a.txt": "x"})
+    row = desk.mended(desk.validate())
+    assert row.state == ValidationState.PASSED, row.reason
+    found = [one for one in desk.told() if "without the set-up" in one]
+    assert [one[: len(told[0])] for one in found] == told if told else not found
 
 
 def _finish(real: RealWorld, run: Run) -> None:
