@@ -35,6 +35,7 @@ from runs.models import (
 )
 from runs.overview import queries as overview
 from runs.people import api_tokens
+from runs.setup import file_acts
 from runs.specs import acts as spec_acts
 from runs.validation.specs import Command, Kind
 from runs.watch import acts as watches
@@ -90,6 +91,7 @@ ELSEWHERE = {
     "agent-login-code": "test_logins_pages.py",
     "agent-login-end": "test_logins_pages.py",
     "demo": "test_demo.py",
+    "project-files-included": "test_files.py",
     "parked-discard": "test_kept_pages.py",
     "pull-decide": "test_closed_pages.py",
     "hook-set-up": "test_hook_pages.py",
@@ -161,6 +163,11 @@ class Stage:
         url = "https://example.org/x.git"
         self.world.repos.urls[url] = "main"
         self.post("project-new", {"source": url, "name": "other"})
+
+    def remove_file(self) -> None:
+        made = file_acts.store(self.world.lab, self.project, **FILE, by="anna")
+        Notice.objects.all().delete()
+        self.of_project("project-file-remove", {}, made.pk)
 
     def token(self) -> ApiToken:
         return api_tokens.make(self.world.lab, self.user, "old", ApiToken.Scope.LOOK)[0]
@@ -291,6 +298,7 @@ class Stage:
         self.of_project("watch-resume")
 
 
+FILE = {"path": ".env", "content": "A=1\n"}
 LOGIN = {"username": "anna", "password": "correct horse battery"}
 SECRET = "an even longer secret"
 SPEC_COMMAND = {"name": "ruff", "argv": "ruff check", "kind": "lint", "minutes": "30"}
@@ -322,6 +330,10 @@ ACTS: dict[str, Callable[[Stage], object]] = {
     "project-settings-of": lambda s: s.of_project(
         "project-settings-of", {"parallel_runs": "2", "trusted": "anna", "weight": "1"}, "starting"
     ),
+    "project-files": lambda s: s.of_project(
+        "project-files", {f"file-{name}": text for name, text in FILE.items()}
+    ),
+    "project-file-remove": lambda s: s.remove_file(),
     "settings": lambda s: s.post("settings", {"agent": str(s.agent.pk)}),
     "auto": lambda s: s.of_project("auto", {"is_on": "on"}),
     "badge": lambda s: s.of_project("badge", {"is_public": "on"}),
