@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -88,7 +89,7 @@ def test_the_list_of_allowed_commands_of_a_repository_counts(house: AgentHouse) 
     project = house.project(profile)
     _commit(house, project, ".claude/settings.json", json.dumps(ALLOWED))
     run = house.until(house.start(project), lambda run: run.turn_ended_at)
-    tags = git(project.repo(house.real.paths), "tag", "--list")
+    tags = git(Path(run.worktree), "tag", "--list")
     assert tags == "allowed", house.told(run)
 
 
@@ -107,4 +108,4 @@ def test_several_at_once_lose_no_agreement_of_each_other(house: AgentHouse, coun
     assert known["customApiKeyResponses"]["approved"] == [KEY[-20:]]
     trusted = {path for path, one in known["projects"].items() if one["hasTrustDialogAccepted"]}
     worktrees = {str(house.real.paths.worktrees / f"demo-{key}") for key in keys}
-    assert trusted >= worktrees | {str(project.repo(house.real.paths))}
+    assert trusted >= worktrees
