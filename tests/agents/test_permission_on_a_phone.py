@@ -27,11 +27,7 @@ profile.argv = ['claude', '--settings', '{{settings}}', '--permission-mode', 'de
 profile.save()
 Project.objects.update(agent=profile)
 """
-REPO = """
-from runs.models import Project
-from runs.wiring import lab
-print(Project.objects.get().repo(lab().paths))
-"""
+WORKTREE = "from runs.models import Run; print(Run.objects.get().worktree)"
 TOLD_AFTER = """
 from runs.core.states import NoticeKind
 from runs.models import Notice, Run
@@ -54,28 +50,28 @@ def test_a_permission_is_a_need_within_seconds_and_given_from_a_phone(
     story.up()
     _make_demo(story)
     story.shell(AGENT.format(env=json.dumps(environment("Claude Code", model.url, home))))
-    repo = Path(story.shell(REPO))
     page = tab("/projects/1/")
     page.set_viewport_size(PHONE)
     page.get_by_role("button", name="Start AFK run").first.click()
     expect(page.locator("article.run")).to_have_count(1)
     took = []
     for tag in TAGS:
-        took.append(_told_and_given(story, page, repo, tag))
+        took.append(_told_and_given(story, page, tag))
         if took[-1] < SECONDS:
             return
     raise AssertionError(took)
 
 
-def _told_and_given(product: Story, page: Page, repo: Path, tag: str) -> float:
+def _told_and_given(product: Story, page: Page, tag: str) -> float:
     """After how many seconds a permission was a need, which is then given on the run's page."""
     page.goto(f"{product.url}/")
     need = page.locator("#needs-you")
     expect(need).to_contain_text(f"Bash: git tag {tag}. Answer it on its page.")
     took = float(product.shell(TOLD_AFTER))
-    assert git(repo, "tag", "--list", tag) == ""
+    worktree = Path(product.shell(WORKTREE).strip())
+    assert git(worktree, "tag", "--list", tag) == ""
     page.goto(f"{product.url}/runs/1/")
     page.get_by_role("button", name="1. Yes", exact=True).click()
     expect(page.locator("#banner")).to_contain_text("Sent.")
-    until(lambda: git(repo, "tag", "--list", tag) == tag)
+    until(lambda: git(worktree, "tag", "--list", tag) == tag)
     return took

@@ -34,7 +34,7 @@ def test_a_permission_prompt_of_claude_code_is_seen_and_is_over_once_it_is_answe
     seen = {"since": run.waits_at, "mark": form.mark}
     acts.choose(house.real.lab, run, 1, **seen, by="anna")
     run = house.until(run, lambda run: run.turn_ended_at)
-    assert git(project.repo(house.real.paths), "tag", "--list") == "asked", house.told(run)
+    assert git(Path(run.worktree), "tag", "--list") == "asked", house.told(run)
     assert run.asks == ""
 
 
@@ -121,7 +121,7 @@ def test_codex_asks_for_a_permission_and_is_answered(house):
     run = house.until(run, lambda run: acts.form(house.real.lab, run))
     allow(house, run)
     run = house.until(run, lambda run: run.turn_ended_at)
-    assert git(project.repo(house.real.paths), "tag", "--list") == "asked", house.told(run)
+    assert git(Path(run.worktree), "tag", "--list") == "asked", house.told(run)
     run = house.until(run, lambda run: run.waits)
     assert run.waits == Wait.IDLE
 
