@@ -26,6 +26,7 @@ class Desk:
         self.run: Run = make.a_run(
             self.project,
             fork_point=fork,
+            worktree=str(self.tree),
             agent="Test agent",
             token_hash=tokens.hash_token(self.token),
         )

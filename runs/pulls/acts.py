@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from django.db import transaction
 
@@ -315,6 +317,10 @@ def _is_left_over(lab: Lab, run: Run, pushed: str) -> bool:
     repo = run.project.repo(lab.paths)
     known = lab.repos.ref(repo, f"refs/remotes/origin/{run.branch}")
     head = lab.repos.ref(repo, f"refs/heads/{run.branch}")
+    if head == run.fork_point and pushed == known and run.worktree:
+        # It may have worked on a branch of another name, and pushed that as its own.
+        with contextlib.suppress(SeamError):
+            head = lab.repos.progress(Path(run.worktree), run.fork_point).head
     return is_left_over(BranchFacts(pushed, known, head, run.fork_point))
 
 

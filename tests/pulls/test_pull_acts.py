@@ -87,6 +87,16 @@ def test_work_that_was_pushed_from_elsewhere_counts(desk: Desk, tmp_path: Path) 
     assert desk.ask().head_commit == git(other, "rev-parse", "HEAD")
 
 
+@pytest.mark.parametrize("move", [["branch", "-m", "other"], ["checkout", "-q", "-b", "other"]])
+def test_work_on_a_branch_of_another_name_counts_once_it_is_pushed_as_the_run_s(
+    desk: Desk, move: list[str]
+) -> None:
+    git(desk.tree, *move)
+    head = desk.commit()
+    git(desk.tree, "push", "-q", "origin", "HEAD:refs/heads/afk/7")
+    assert desk.ask().head_commit == head
+
+
 def test_another_base_must_be_on_origin(desk: Desk) -> None:
     desk.commit()
     desk.push()
