@@ -34,6 +34,8 @@ TIMEOUT = 5.0
 # 30 s after which a browser gives up, since a log-in is started while somebody waits.
 START_PATIENCE = 4
 EXIT_BYTES = 4096
+# How long tmux's own "no server" is believed while no process and no socket say otherwise.
+TRUSTED_SECONDS = 600.0
 SHORT = 80
 COMMAND_BYTES = 15_000  # tmux 3.3a refuses messages of 16 KB as "command too long"
 COLUMNS, ROWS, SCROLLBACK = 160, 48, 10000
@@ -99,14 +101,18 @@ class TmuxSessions:
         self._program = program
         self.timeout = timeout
         self._is_configured = False
+        self._absent_until = 0.0
         self._env = shell.scrubbed(environ, own_bin=paths.bin)
         self._env.pop("COLORTERM", None)
         self._env.setdefault("TERM", "xterm-256color")
 
     def look(self) -> Mapping[str, Sighting]:
+        if time.monotonic() < self._absent_until and tmux_recall.is_absent(self._paths.tmux_socket):
+            return {}
         done = self._tmux("list-panes", "-a", "-F", sightings.FORMAT)
         if done.status != 0:
             if self._is_absent(done.stderr):
+                self._absent_until = time.monotonic() + TRUSTED_SECONDS
                 return {}
             raise SeamError(shell.words(["tmux", "list-panes"], done))
         return sightings.read(done.stdout.splitlines())

@@ -42,21 +42,48 @@ def recall(socket: Path, pause: Callable[[float], None] = time.sleep) -> bool:
     )
 
 
-def living(socket: Path, proc: Path = Path("/proc")) -> list[int]:
+def is_absent(socket: Path) -> bool:
+    """Return whether no server was started on a socket; False where that is not certain.
+
+    It starts no program, so that a machine at rest pays little for knowing it.
+    """
+    with sockets.socket(sockets.AF_UNIX, sockets.SOCK_STREAM) as door:
+        door.setblocking(False)
+        try:
+            door.connect(str(socket))
+        except (FileNotFoundError, ConnectionRefusedError):
+            return not living(socket)
+        except OSError:
+            return False
+        return False
+
+
+def living(socket: Path, proc: str = "/proc") -> list[int]:
     """Process ids of this user's tmux servers that were started on a socket."""
-    wanted = b"\0-S\0" + os.fsencode(socket) + b"\0"
+    title, wanted = TITLE.encode(), b"\0-S\0" + os.fsencode(socket) + b"\0"
     found = []
-    for folder in proc.iterdir():
-        if not folder.name.isdigit():
+    for name in os.listdir(proc):  # noqa: PTH208 (see `_read`)
+        if not name.isdigit():
             continue
+        folder = f"{proc}/{name}"
         with contextlib.suppress(OSError):
+            # The title first: it takes less to read, and nearly no process has it.
             if (
-                wanted in (folder / "cmdline").read_bytes()
-                and (folder / "comm").read_text().strip() == TITLE
-                and folder.stat().st_uid == os.getuid()
+                _read(f"{folder}/comm").strip() == title
+                and wanted in _read(f"{folder}/cmdline")
+                and Path(folder).stat().st_uid == os.getuid()
             ):
-                found.append(int(folder.name))
+                found.append(int(name))
     return found
+
+
+def _read(path: str) -> bytes:
+    """Return what a small file holds; `Path` takes ten times as long. Raises OSError."""
+    opened = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(opened, 65536)
+    finally:
+        os.close(opened)
 
 
 def _answers(socket: Path) -> bool:

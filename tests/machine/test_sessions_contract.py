@@ -289,6 +289,20 @@ def test_a_tmux_that_fails_is_an_error_and_never_no_sessions(real, tmp_path, scr
         TmuxSessions(real.paths, os.environ, program=str(tmp_path / "missing")).look()
 
 
+def test_without_a_server_tmux_is_asked_once_and_again_once_there_is_one(real, tmp_path):
+    log = tmp_path / "asked"
+    counting = tmp_path / "tmux"
+    counting.write_text(f'#!/bin/sh\necho x >>{log}\nexec tmux "$@"\n')
+    counting.chmod(0o755)
+    sessions = TmuxSessions(real.paths, real.environ, program=str(counting))
+    assert [sessions.look() for _ in range(3)] == [{}, {}, {}]
+    assert log.read_text() == "x\n"
+    real.by_hand("demo~1~afk-7")
+    assert sessions.look()["demo~1~afk-7"].alive
+    real.paths.tmux_socket.unlink()
+    assert sessions.look()["demo~1~afk-7"].alive
+
+
 def test_a_tmux_that_is_slow_on_a_busy_machine_makes_its_session_all_the_same(real, tmp_path):
     slow = tmp_path / "tmux"
     slow.write_text('#!/bin/sh\ncase "$*" in *new-session*) sleep 5;; esac\nexec tmux "$@"\n')
