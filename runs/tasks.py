@@ -12,7 +12,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from huey.contrib.djhuey import close_db, db_periodic_task
+from huey.contrib.djhuey import close_db, periodic_task
 
 from labsite.queue import OFFER_SECONDS
 from runs import offers, sweep, tick
@@ -20,6 +20,7 @@ from runs.accounts import logins
 from runs.agents import checks, trial
 from runs.conversation import keeping
 from runs.core import lease, naming
+from runs.core.database import keep_connection
 from runs.core.ports import Lab
 from runs.followups import red_checks
 from runs.forges import mirror, quota, tracker_cache
@@ -105,7 +106,8 @@ def _is_due(name: str) -> Callable[[datetime], bool]:
     return lambda _now: name in _due
 
 
-@db_periodic_task(_is_due(offers.TICK), expires=OFFER_SECONDS, priority=10)
+@periodic_task(_is_due(offers.TICK), expires=OFFER_SECONDS, priority=10)
+@keep_connection
 def offer_tick() -> None:
     """Looks at what is due; does only that.
 
@@ -119,14 +121,16 @@ def offer_tick() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-@db_periodic_task(_is_due(offers.POST), expires=OFFER_SECONDS)
+@periodic_task(_is_due(offers.POST), expires=OFFER_SECONDS)
+@keep_connection
 def post() -> None:
     """Notices for the outside: written down, and their sending asked for as work of its own."""
     morning.send_due(lab())
     deliveries.post(lab())
 
 
-@db_periodic_task(_is_due(offers.TEND), expires=OFFER_SECONDS)
+@periodic_task(_is_due(offers.TEND), expires=OFFER_SECONDS)
+@keep_connection
 def tend() -> None:
     """Beside the runs: hosts that fell silent, sessions that people drive, validations, log-ins."""
     if not _is_ours():
@@ -145,7 +149,8 @@ def tend() -> None:
     red_checks.request_looks(lab())
 
 
-@db_periodic_task(_is_due(offers.KEEP), expires=OFFER_SECONDS)
+@periodic_task(_is_due(offers.KEEP), expires=OFFER_SECONDS)
+@keep_connection
 def keep_records() -> None:
     """What agents wrote of settled runs, copied where it stays; what is old enough folded or removed.
 
@@ -158,7 +163,7 @@ def keep_records() -> None:
     pruning.tend(lab())
 
 
-@close_db
+@keep_connection
 def look(project: str) -> None:
     """A wake-up: look at one project now, waiting a little for a tick that is in progress."""
     world = lab()

@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Any, ParamSpec, Self
 
 from django.db import InterfaceError, OperationalError, connection, models
 from django.db.models import QuerySet
@@ -20,6 +20,7 @@ from runs.core.ports import Lab
 
 logger = logging.getLogger(__name__)
 
+_P = ParamSpec("_P")
 NO_DATABASE = (OperationalError, InterfaceError)
 # Shorter than the silence after which others take work for lost.
 PATIENCE = timedelta(minutes=5)
@@ -83,6 +84,46 @@ def renew_connection() -> None:
     """
     if connection.errors_occurred and not connection.in_atomic_block:
         connection.close_if_unusable_or_obsolete()
+
+
+def read_version() -> int | None:
+    """Return a number that is another one once another connection has written; None for a server.
+
+    https://www.sqlite.org/pragma.html#pragma_data_version
+    """
+    if connection.vendor != "sqlite":
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA data_version")
+        return int(cursor.fetchone()[0])
+
+
+def drop_lost_connection() -> None:
+    """Close this thread's connection where its database may be another one by now.
+
+    A file tells that at once. Of a server nobody knows, so a connection to one never stays.
+    """
+    if connection.vendor != "sqlite" or getattr(connection, "is_replaced", False):
+        drop_connection()
+
+
+def keep_connection(work: Callable[_P, None]) -> Callable[_P, None]:
+    """Let work that comes again and again have a connection that stays open in its thread.
+
+    Opening a database in a file reads its whole schema, which takes longer than a look at a machine
+    at rest. After an error, and where `drop_lost_connection` says so, a new one is opened.
+    """
+
+    @functools.wraps(work)
+    def carry_out(*args: _P.args, **named: _P.kwargs) -> None:
+        drop_lost_connection()
+        try:
+            work(*args, **named)
+        finally:
+            if connection.vendor != "sqlite" or connection.errors_occurred:
+                drop_connection()
+
+    return carry_out
 
 
 def drop_connection() -> None:

@@ -97,14 +97,54 @@ def test_only_what_has_something_to_do_is_offered(quiet: Offers, world: World, n
     assert found - {POST, TEND, KEEP} | found & expected == expected
 
 
-def test_a_quiet_machine_asks_one_statement_and_once_a_minute_everything(
+def test_a_quiet_machine_asks_little_and_once_a_minute_everything(
     quiet: Offers, world: World, django_assert_num_queries: Any
 ) -> None:
-    with django_assert_num_queries(1):
-        assert quiet.due(world.lab) == set()
     Due.objects.update(next_at=world.lab.now() + timedelta(hours=1))
+    asked = 2 if connection.vendor == "postgresql" else 3
+    with django_assert_num_queries(asked):
+        assert quiet.due(world.lab) == set()
     _later(world, seconds=offers.AT_LEAST_SECONDS)
     assert quiet.due(world.lab) == ALL
+
+
+@pytest.fixture
+def resting(quiet: Offers, world: World, monkeypatch: pytest.MonkeyPatch) -> Offers:
+    """One that has found nothing due; nobody else writes, and the next look is in 20 seconds."""
+    monkeypatch.setattr("runs.core.database.read_version", lambda: 7)
+    Due.objects.update(next_at=world.lab.now() + timedelta(seconds=20))
+    assert [quiet.due(world.lab) for _ in range(2)] == [set(), set()]
+    return quiet
+
+
+class TestWhereNobodyWrites:
+    def test_nothing_is_asked(
+        self, resting: Offers, world: World, django_assert_num_queries: Any
+    ) -> None:
+        with django_assert_num_queries(0):
+            assert resting.due(world.lab) == set()
+
+    def test_it_is_asked_again_once_somebody_wrote(
+        self, resting: Offers, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        _address(world)
+        monkeypatch.setattr("runs.core.database.read_version", lambda: 8)
+        assert resting.due(world.lab) == {POST}
+
+    def test_what_becomes_due_by_time_waits_some_seconds_at_most(
+        self, resting: Offers, world: World
+    ) -> None:
+        _address(world)
+        _later(world, seconds=offers.QUIET_SECONDS - 1)
+        assert resting.due(world.lab) == set()
+        _later(world, seconds=2)
+        assert resting.due(world.lab) == {POST}
+
+    def test_a_look_comes_at_its_time(self, resting: Offers, world: World) -> None:
+        _later(world, seconds=16)
+        assert resting.due(world.lab) == set()
+        _later(world, seconds=5)
+        assert resting.due(world.lab) == {TICK}
 
 
 def test_without_an_answer_everything_is_due_and_meets_the_trouble(
