@@ -1,0 +1,105 @@
+"""`python -m bench.rest [--seconds N] [--projects N]`: what the product takes at rest, beside a floor, in one run.
+
+The floor is a bare Python that reads one row of the same database every five seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.scene import pss_and_cpu
+from tests.house.product import Product, lab
+
+SETTLE_SECONDS = 70  # until its first pass over everything is over
+_FLOOR = """
+import sqlite3, sys, time
+database = sqlite3.connect(sys.argv[1])
+while True:
+    database.execute("SELECT next_at FROM runs_due LIMIT 1").fetchall()
+    time.sleep(5)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What processes took in a window: percent of one core, and megabytes (PSS) at its end."""
+
+    percent: float
+    megabytes: float
+
+
+def main() -> None:
+    options = argparse.ArgumentParser()
+    options.add_argument("--seconds", type=int, default=120)
+    options.add_argument("--projects", type=int, default=0)
+    given = options.parse_args()
+    with tempfile.TemporaryDirectory(prefix="lab-bench-") as folder:
+        state = Path(folder) / "state"
+        fill(state, given.projects)
+        product = Product(state).wait_until_ready()
+        try:
+            print("load", *(f"{one:.1f}" for one in os.getloadavg()))
+            time.sleep(SETTLE_SECONDS)
+            for name, rest in measure(product, given.seconds).items():
+                print(f"{name:<12} {rest.percent:>7.3f} % {rest.megabytes:>7.1f} MB")
+        finally:
+            product.close()
+
+
+def fill(state: Path, projects: int) -> None:
+    """Make a state folder with so many projects of the product's own tracker, which nobody works on."""
+    lab("manage", "prepare", state=state)
+    text = (
+        "from tests.make import a_project\n"
+        f"for number in range({projects}): a_project(f'p{{number:03}}', tracker='builtin')"
+    )
+    made = lab("manage", "shell", "-c", text, state=state)
+    if made.returncode:
+        raise RuntimeError(made.stderr)
+
+
+def measure(product: Product, seconds: float) -> dict[str, Rest]:
+    """Return what each part of a running product takes in so many seconds, `all`, and the `floor`."""
+    parts = {"supervisor": product.process.pid, **product.children()}
+    argv = [sys.executable, "-I", "-S", "-c", _FLOOR, str(product.state / "lab.sqlite3")]
+    with subprocess.Popen(argv) as floor:
+        parts["floor"] = floor.pid
+        time.sleep(1)
+        before = {name: _seconds([pid]) for name, pid in parts.items()}
+        began = time.monotonic()
+        time.sleep(seconds)
+        took = time.monotonic() - began
+        found = {
+            name: Rest((_seconds([pid]) - before[name]) / took * 100, pss_and_cpu([pid])[0])
+            for name, pid in parts.items()
+        }
+        floor.terminate()
+    ours = [rest for name, rest in found.items() if name != "floor"]
+    whole = Rest(sum(one.percent for one in ours), sum(one.megabytes for one in ours))
+    return {**found, "all": whole}
+
+
+def _seconds(pids: Sequence[int]) -> float:
+    """Processor seconds of processes and of their children that have ended.
+
+    The kernel's own count for each thread: a tick of 10 ms is more than a minute at rest takes.
+    """
+    found = 0.0
+    for pid in pids:
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            found += int((thread / "schedstat").read_text().split()[0]) / 1e9
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        found += (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+    return found
+
+
+if __name__ == "__main__":
+    main()
