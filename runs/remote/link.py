@@ -105,12 +105,16 @@ class Link:
         names = [self.key(channel) for channel in channels]
         while not is_over():
             try:
-                with self.client.pubsub(ignore_subscribe_messages=True) as ear:
+                with self.client.pubsub() as ear:
                     ear.subscribe(*names)
-                    heard("")
                     while not is_over():
                         message = ear.get_message(timeout=HEAR_SECONDS)
-                        if message is not None:
+                        if message is None:
+                            continue
+                        # The client connects anew by itself, and says so only by subscribing again.
+                        if message["type"] == "subscribe" and message["data"] == len(names):
+                            heard("")
+                        elif message["type"] == "message":
                             self._pass_on(message["data"], heard)
             except (redis.RedisError, OSError) as error:
                 self._failed(error)

@@ -201,6 +201,18 @@ def test_who_listens_hears_again_when_redis_is_back_and_looks_once_for_what_it_m
         other.close()
 
 
+def test_who_lost_its_connection_for_a_moment_looks_once_for_what_it_missed(
+    redis_server: Server, paths: Paths, tmp_path: Path
+) -> None:
+    other = Elsewhere(redis_server.url, tmp_path / "there", WORK, LOOK, "bye")
+    try:
+        _link(redis_server.url, paths, "here").client.client_kill_filter(_type="pubsub")
+        assert other.next() == ""
+        assert other.heard.empty()
+    finally:
+        other.close()
+
+
 def test_a_redis_that_does_not_answer_is_asked_once_and_then_left_alone_for_a_moment(
     tmp_path: Path,
 ) -> None:
