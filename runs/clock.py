@@ -64,6 +64,7 @@ def _set(lab: Lab, moved: timedelta) -> None:
     waits = (
         "asked_at",
         "screen_at",
+        "last_output_at",
         "waits_at",
         "answered_at",
         "turn_interrupted_at",

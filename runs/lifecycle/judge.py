@@ -9,14 +9,12 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache, partial
 
-from django.db import transaction
-
 from runs.accounts import holds
 from runs.accounts.refusal_rules import Refused
 from runs.agents import orders
 from runs.core import budgets
 from runs.core.ports import Lab, Sighting
-from runs.core.states import NoticeKind, Outcome, OutputKind, RunState, Trouble, Wait
+from runs.core.states import Outcome, OutputKind, RunState, Trouble, Wait
 from runs.core.tick_context import TickContext
 from runs.followups import nudge_rules
 from runs.followups import rules as followups
@@ -37,21 +35,21 @@ from runs.lifecycle import (
 from runs.lifecycle.delivery_rules import Evidence, wants_look
 from runs.lifecycle.done_signal import Signal, Word
 from runs.lifecycle.verdict import (
+    LINGERED,
     REFUSED,
     REFUSED_TWICE,
     Another,
     Ending,
+    PrintFacts,
     RunFacts,
-    ServerFacts,
     after_refusal,
-    is_server_lost,
+    has_lingered,
     verdict,
     why_dead,
 )
-from runs.models import Notice, Run
+from runs.models import Run
 from runs.spending import gathering, limit_rules
 from runs.telemetry import log_context
-from runs.timeline import announce
 from runs.transcript import listening
 from runs.transcript import models as transcript_models
 from runs.transcript.record import Reading
@@ -62,8 +60,6 @@ from trackers.base import Pull
 logger = logging.getLogger(__name__)
 
 JUST_NOW = timedelta(seconds=30)
-TOLD_ONCE = timedelta(minutes=5)
-LOST = "its session went with the tmux server"
 # A loop says itself how it ended, whatever its tracker shows.
 NO_END = "no word of its loop that it is done"
 
@@ -82,12 +78,31 @@ def judge(tick: TickContext, runs: Sequence[Run]) -> list[Run]:
     spending = gathering.spending(tick.settings, [run.project for run in working], tick.now)
     for run in working:
         run.over = limit_rules.reached(spending.of_run(run))
+    sightings = _without_lingering(tick, working, tick.sightings)
     ended: list[Run] = []
-    for run, signal_of in _signals(tick, working, tick.sightings):
+    for run, signal_of in _signals(tick, working, sightings):
         with tick.going_on(f"run {run.pk} could not be judged", **log_context.of(run)):
-            if _judge_one(tick, run, signal_of(), tick.sightings.get(run.session)):
+            if _judge_one(tick, run, signal_of(), sightings.get(run.session)):
                 ended.append(run)
     return ended
+
+
+def _without_lingering(
+    tick: TickContext, runs: Sequence[Run], sightings: Mapping[str, Sighting]
+) -> Mapping[str, Sighting]:
+    """Note which programs printed their result and do not exit; their sessions count as ended."""
+    found = dict(sightings)
+    for run in runs:
+        seen = found.get(run.session)
+        if run.is_loop or not run.output or seen is None or not seen.alive:
+            continue
+        at = run.last_output_at
+        silent_for = budgets.age(tick.now, at) if at is not None else None
+        facts = PrintFacts(bool(run.result_subtype), silent_for, run.background_agents)
+        run.has_lingered = has_lingered(facts)
+        if run.has_lingered:
+            found[run.session] = replace(seen, alive=False)
+    return found
 
 
 def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting | None) -> bool:
@@ -179,49 +194,11 @@ def _goes_on(
     """Whether a program that has ended is started again."""
     if _is_refused(run, reading):
         return _goes_on_after_refusal(tick.lab, run)
-    if _goes_on_after_loss(tick.lab, run, seen, reading):
+    has_result = reading is not None and reading.report.has_result
+    has_finished = run.is_one_shot and (has_result or seen.get("exit_status") == 0)
+    if resuming.go_on_after_loss(tick.lab, run, has_finished=has_finished):
         return True
     return _did_not_go_on(tick.lab, run, reading) or _is_asked_again(tick, run, seen, reading)
-
-
-def _goes_on_after_loss(
-    lab: Lab, run: Run, seen: Mapping[str, object], reading: Reading | None
-) -> bool:
-    """Hold a run whose session went with its tmux server, so that the launch pass starts it again.
-
-    That is nobody's failure, and is told once for all runs of the server.
-    """
-    if not run.server or run.is_loop or run.resume_failures >= resuming.MOST_FAILURES:
-        return False
-    status = seen.get("exit_status")
-    has_result = reading is not None and reading.report.has_result
-    runs = Run.objects.active().filter(host=lab.host, server=run.server)
-    facts = ServerFacts(
-        began_on=run.server,
-        now=lab.sessions.server(),
-        boot=lab.process.partition(":")[0],
-        runs=runs.count(),
-        has_finished=run.is_one_shot and (has_result or status == 0),
-    )
-    if not is_server_lost(facts):
-        return False
-    if not resuming.wait_again(lab, run, LOST, states=[RunState.WORKING], is_told=True):
-        return False
-    since = lab.now() - TOLD_ONCE
-    told = Notice.objects.filter(kind=NoticeKind.SESSIONS_LOST, at__gt=since)
-    if not told.filter(text__contains=f" on {lab.host} ").exists():
-        with transaction.atomic():
-            announce.tell(lab, NoticeKind.SESSIONS_LOST, describe_loss(lab.host, facts.runs))
-    return True
-
-
-def describe_loss(host: str, runs: int) -> str:
-    """Return what happened to all sessions of a machine, what was not harmed, and what follows."""
-    many = "its run goes" if runs == 1 else f"its {runs} runs go"
-    return (
-        f"the sessions on {host} were lost at once: the machine was restarted, or the tmux server "
-        f"was ended. Worktrees and branches are as they were, {many} on, and this counts as no failure"
-    )
 
 
 def _is_refused(run: Run, reading: Reading | None) -> bool:
@@ -250,13 +227,14 @@ def _is_asked_again(
     found = Stopped(
         is_on=tick.settings.nudges,
         was_asked=run.nudged_at is not None,
-        is_well=seen.get("exit_status") == 0 and not reading.report.is_error,
+        is_well=(seen.get("exit_status") == 0 or run.has_lingered) and not reading.report.is_error,
         can_be_told=orders.goes_on(run, session),
         is_adding=run.amends is not None or run.is_gated,
     )
     if not nudge_rules.is_asked(found):
         return False
     told = nudge_rules.told(of_commits=cadence.is_without_pulls(tick.lab, run.project))
+    told = f"{LINGERED}; {told}" if run.has_lingered else told
     return resuming.ask_again(tick, run, {**seen, "agent_session": session}, told)
 
 
@@ -306,7 +284,16 @@ def _ending(run: Run, seen: Mapping[str, object], reading: Reading | None) -> En
         status if isinstance(status, int) else None,
         number if isinstance(number, int) else None,
         reading.report if reading is not None else None,
+        run.has_lingered,
     )
+
+
+def _exit_status(tick: TickContext, run: Run, sighting: Sighting | None) -> int | None:
+    """How its program ended; of one that does not exit its result says whether that was well."""
+    if run.has_lingered:
+        return 1 if run.is_error else 0
+    status = reaper.seen_exit(sighting, reaper.exit_file(tick.lab, run)).get("exit_status")
+    return status if isinstance(status, int) else None
 
 
 def minutes(length: timedelta) -> str:
@@ -345,10 +332,9 @@ def _signal_of_claim(tick: TickContext, run: Run, sighting: Sighting | None) -> 
     alive = sighting is not None and sighting.alive
     if alive and run.gate_turn:  # it is still to be told what failed
         return Signal(False)
-    status = reaper.seen_exit(sighting, reaper.exit_file(tick.lab, run)).get("exit_status")
     says_done = followups.says_done(
         alive=alive,
-        exit_status=status if isinstance(status, int) else None,
+        exit_status=_exit_status(tick, run, sighting),
         was_said=run.look_asked_at is not None,
         turn_is_over=checking.said_at(run) is not None,
         is_error=run.is_error,
@@ -389,10 +375,9 @@ def _words(
 
 def _word(tick: TickContext, run: Run, sighting: Sighting | None) -> Word:
     alive = sighting is not None and sighting.alive
-    status = reaper.seen_exit(sighting, reaper.exit_file(tick.lab, run)).get("exit_status")
     says_done = followups.says_done(
         alive=alive,
-        exit_status=status if isinstance(status, int) else None,
+        exit_status=_exit_status(tick, run, sighting),
         was_said=run.look_asked_at is not None,
         turn_is_over=run.turn_ended_at is not None,
         is_error=run.is_error,

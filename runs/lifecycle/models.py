@@ -293,6 +293,8 @@ class Run(AgentTold, CommandResults, QuickRows):
     # What this process read of its screen in this tick: whether at all, and whether it shows a dialog.
     is_screen_read = False
     shows_dialog: bool | None = None
+    # Whether it printed its result long ago and its program runs all the same, as this tick sees it.
+    has_lingered = False
     # The limit of tokens or money that it had reached when this tick began.
     over: Meter | None = None
 

@@ -23,13 +23,16 @@ from runs.core.tick_context import TickContext
 from runs.dispatch import streak
 from runs.dispatch.rules import Room, free_slot
 from runs.lifecycle import outcomes, reaper
-from runs.models import AgentProfile, Run, Settings
+from runs.lifecycle.verdict import ServerFacts, is_server_lost
+from runs.models import AgentProfile, Notice, Run, Settings
 from runs.timeline import announce
 
 logger = logging.getLogger(__name__)
 
 START = timedelta(minutes=2)
 LONGEST_WAIT = timedelta(hours=1)
+TOLD_ONCE = timedelta(minutes=5)
+LOST = "its session went with the tmux server"
 MOST_FAILURES = 3  # then a program that never comes up has failed
 
 
@@ -188,6 +191,7 @@ def forgotten(run: Run) -> dict[str, object]:
         "api_status": None,
         "is_error": False,
         "result_subtype": "",
+        "background_agents": 0,
         "began_at": None,
         "turn_ended_at": None,
         **{"asks": "", "asked_at": None, "question": "", "screen_mark": "", "screen_at": None},
@@ -263,3 +267,39 @@ def wait_again(
     if won:
         run.refresh_from_db()
     return bool(won)
+
+
+def go_on_after_loss(lab: Lab, run: Run, *, has_finished: bool) -> bool:
+    """Hold a run whose session went with its tmux server, so that the launch pass starts it again.
+
+    That is nobody's failure, and is told once for all runs of the server.
+    """
+    if not run.server or run.is_loop or run.resume_failures >= MOST_FAILURES:
+        return False
+    runs = Run.objects.active().filter(host=lab.host, server=run.server)
+    facts = ServerFacts(
+        began_on=run.server,
+        now=lab.sessions.server(),
+        boot=lab.process.partition(":")[0],
+        runs=runs.count(),
+        has_finished=has_finished,
+    )
+    if not is_server_lost(facts):
+        return False
+    if not wait_again(lab, run, LOST, states=[RunState.WORKING], is_told=True):
+        return False
+    since = lab.now() - TOLD_ONCE
+    told = Notice.objects.filter(kind=NoticeKind.SESSIONS_LOST, at__gt=since)
+    if not told.filter(text__contains=f" on {lab.host} ").exists():
+        with transaction.atomic():
+            announce.tell(lab, NoticeKind.SESSIONS_LOST, _loss(lab.host, facts.runs))
+    return True
+
+
+def _loss(host: str, runs: int) -> str:
+    """What happened to all sessions of a machine, what was not harmed, and what follows."""
+    many = "its run goes" if runs == 1 else f"its {runs} runs go"
+    return (
+        f"the sessions on {host} were lost at once: the machine was restarted, or the tmux server "
+        f"was ended. Worktrees and branches are as they were, {many} on, and this counts as no failure"
+    )

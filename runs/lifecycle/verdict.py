@@ -57,6 +57,34 @@ def verdict(facts: RunFacts) -> Verdict | None:
     return None
 
 
+# So long a program that printed its result may take to end: it runs hooks and stores its session.
+LINGERS_FOR = timedelta(minutes=3)
+LINGERED = "it printed its result and did not exit, so its session was closed"
+
+
+@dataclass(frozen=True, slots=True)
+class PrintFacts:
+    """What is known of a program that prints its result and ends.
+
+    `silent_for`: how long ago it printed its last line; None where it printed none.
+    `background_agents`: how many agents it says are at work in the background.
+    """
+
+    has_result: bool
+    silent_for: timedelta | None
+    background_agents: int = 0
+
+
+def has_lingered(facts: PrintFacts) -> bool:
+    """Return whether a program counts as ended, since it printed its result and does not exit.
+
+    What else it left in the background, such as a server, keeps it from exiting and is no work.
+    """
+    if not facts.has_result or facts.background_agents or facts.silent_for is None:
+        return False
+    return facts.silent_for >= LINGERS_FOR
+
+
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a session's program ended. None: not known; no report: its output is not read."""
@@ -65,6 +93,7 @@ class Ending:
     status: int | None = None
     signal: int | None = None
     report: Report | None = None
+    has_lingered: bool = False
 
 
 def why_dead(ending: Ending, missing: str = "no pull request") -> str:
@@ -91,7 +120,7 @@ def did_run(mode: str, alive: bool, status: int | None) -> bool:
 
 def _what(ending: Ending) -> str:
     report = ending.report
-    how = exit_words(ending.status, ending.signal)
+    how = LINGERED if ending.has_lingered else exit_words(ending.status, ending.signal)
     if ending.mode != AgentMode.ONE_SHOT or report is None:
         return f"the session {how}"
     if not report.has_result:

@@ -19,10 +19,12 @@ _OF_MODEL = {
     "cache_read_input_tokens": "cacheReadInputTokens",
     "output_tokens": "outputTokens",
 }
+# The kinds of work in the background that end by themselves, unlike a server that was left behind.
+_AGENTS = frozenset({"local_agent", "local_workflow", "in_process_teammate", "remote_agent"})
 
 
 def system(report: Report, entry: Entry, now: datetime) -> Report:
-    """A beginning, or a call to the service that failed and is tried again."""
+    """A beginning, a call to the service that failed and is tried again, or what works in the background."""
     if entry.get("subtype") == "init":
         begun = replace(
             report,
@@ -39,7 +41,16 @@ def system(report: Report, entry: Entry, now: datetime) -> Report:
             lenient_json.count(entry, "error_status"),
             reports.until(now, lenient_json.length(entry, "retry_delay_ms")),
         )
+    if entry.get("subtype") == "background_tasks_changed":
+        return replace(report, background_agents=_agents(entry.get("tasks")))
     return report
+
+
+def _agents(tasks: object) -> int:
+    """How many of all that works in the background now are agents."""
+    found = tasks if isinstance(tasks, list) else []
+    kinds = [lenient_json.word(one, "task_type") for one in found if isinstance(one, dict)]
+    return sum(kind in _AGENTS for kind in kinds)
 
 
 def assistant(report: Report, entry: Entry, _now: datetime) -> Report:

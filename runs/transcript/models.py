@@ -91,6 +91,12 @@ class AgentTold(models.Model):
     context_window = models.BigIntegerField(
         null=True, blank=True, help_text="What its model takes at most."
     )
+    background_agents = models.PositiveIntegerField(
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="How many agents it says are at work in the background.",
+    )
     own_usage = models.JSONField(
         default=dict, blank=True, editable=False, help_text="What was read of its own records."
     )

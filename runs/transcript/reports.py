@@ -27,6 +27,7 @@ class Report:
     `result_subtype` is empty until the program has said how it ended; `message_id` counts turns.
     `trouble`: its end was the account's trouble. `used_tokens`: what the sums of tokens are made of.
     `context_tokens`: what the main agent's last message was given, of `context_window` at most.
+    `background_agents`: how many agents it says are at work in the background.
     """
 
     agent_session: str = ""
@@ -48,6 +49,7 @@ class Report:
     used_tokens: Spent = NOTHING
     context_tokens: int | None = None
     context_window: int | None = None
+    background_agents: int = 0
 
     @property
     def has_result(self) -> bool:

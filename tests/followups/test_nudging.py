@@ -10,6 +10,7 @@ import pytest
 from runs.core.ports import MaybeGiven
 from runs.core.states import Outcome, RunState, Wait
 from runs.followups.nudge_rules import TOLD, Stopped, is_asked
+from runs.lifecycle.verdict import LINGERED, LINGERS_FOR
 from runs.models import AgentProfile, Notice, Project, Run, Settings
 from tests.fakes import World
 from tests.followups.conftest import prints
@@ -78,6 +79,24 @@ def test_a_second_end_without_a_pull_request_is_a_death_that_tells_that_it_was_a
         f"it had been {TOLD}"
     )
     assert _told(run) == [TOLD]
+
+
+def test_a_program_that_does_not_exit_after_its_result_is_ended_and_asked(
+    world: World, project: Project
+) -> None:
+    run = start(world, project)
+    first = world.sessions.all[run.session]
+    prints(world, run, x.claude_init(), x.claude_result())
+    look(world)
+    world.clock.forward(seconds=LINGERS_FOR.total_seconds())
+    look(world)
+    assert run.session not in world.sessions.all
+    work(world)
+    run.refresh_from_db()
+    assert (run.state, run.outcome, run.result_subtype) == (RunState.WORKING, "", "")
+    assert world.sessions.all[run.session] != first
+    assert "--resume" in world.sessions.orders[run.session].argv
+    assert Notice.objects.get(run=run, text__endswith=TOLD).text == f"{LINGERED}; {TOLD}"
 
 
 @pytest.mark.every_case

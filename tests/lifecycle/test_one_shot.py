@@ -14,7 +14,7 @@ import pytest
 from runs.core.states import AgentState, Outcome
 from runs.kept.teardown_rules import CLOSING, may_close
 from runs.lifecycle import stop
-from runs.lifecycle.verdict import did_run
+from runs.lifecycle.verdict import LINGERS_FOR, did_run
 from runs.models import AgentProfile, Host, Notice, Run
 from runs.transcript import listening
 from tests import make
@@ -287,6 +287,59 @@ def test_a_delivered_one_shot_run_that_does_not_end_is_ended_after_a_minute(worl
     assert _after_look(world, run).settled_at is not None
     assert world.sessions.all == {}
     assert run.agent_state == "interrupted"
+
+
+LINGERS = int(LINGERS_FOR.total_seconds())
+KEPT_OPEN = (x.claude_init(), x.claude_background("local_bash"), x.claude_result())
+
+
+def _lingers(world, run, *lines):  # type: ignore[no-untyped-def]
+    """It prints these lines and goes on running."""
+    _prints(world, run, *lines)
+    look(world)
+    world.clock.forward(seconds=LINGERS - 1)
+    assert _after_look(world, run).is_active
+    world.clock.forward(seconds=1)
+    return _after_look(world, run)
+
+
+def test_a_run_that_printed_its_result_and_does_not_exit_ends_by_it(world):
+    run = _lingers(world, _live(world), *KEPT_OPEN)
+    assert run.reason == (
+        "the agent finished (it printed its result and did not exit, so its session was closed), "
+        "and there is no pull request"
+    )
+    assert (run.outcome, run.exit_status, run.agent_state) == (Outcome.DIED, None, "finished")
+    assert world.sessions.all == {} and run.settled_at is not None
+
+
+def test_a_result_that_is_an_error_is_told_as_one_though_the_program_stays(world):
+    run = _lingers(world, _live(world), x.claude_init(), x.claude_refused(400, "no credit"))
+    assert run.reason.startswith("the agent ended with an error (HTTP 400): no credit (it printed")
+    assert (run.outcome, world.sessions.all) == (Outcome.DIED, {})
+
+
+def test_agents_in_the_background_keep_a_run_that_printed_a_result(world):
+    run = _live(world)
+    _prints(world, run, x.claude_init(), x.claude_background("local_agent"), x.claude_result())
+    look(world)
+    world.clock.forward(seconds=LINGERS)
+    assert _after_look(world, run).background_agents == 1
+    assert run.is_active
+    back = (x.claude_background(), x.claude_init(), x.claude_says("It is back.", "m2"))
+    _prints(world, run, *back)
+    look(world)
+    world.clock.forward(seconds=LINGERS)
+    assert _after_look(world, run).is_active  # a turn that has no result yet
+    assert _lingers(world, run, x.claude_result()).outcome == Outcome.DIED
+
+
+def test_a_clock_that_is_set_does_not_end_a_run_that_printed_its_result(world):
+    run = _live(world)
+    _prints(world, run, *KEPT_OPEN)
+    look(world)
+    world.clock.jump(hours=3)
+    assert _after_look(world, run).is_active
 
 
 def test_stop_ends_a_one_shot_run_at_once_and_keeps_what_it_told(world):

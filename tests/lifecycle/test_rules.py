@@ -13,10 +13,13 @@ from runs.core.states import AnswerCode, Outcome
 from runs.dispatch.rules import Candidate, Queue, Refusal, Room, Start, decide_start
 from runs.kept.teardown_rules import MergeFacts, guarded, is_merged, needs_rescue, teardown
 from runs.lifecycle.verdict import (
+    LINGERS_FOR,
     Another,
+    PrintFacts,
     RunFacts,
     ServerFacts,
     after_refusal,
+    has_lingered,
     is_server_lost,
     verdict,
 )
@@ -365,3 +368,19 @@ def test_sessions_are_lost_with_their_server(began_on, now, runs, has_finished, 
 
 def test_where_the_boot_is_not_known_one_session_proves_nothing():
     assert not is_server_lost(ServerFacts("b0:10:1", "", "", 1))
+
+
+@pytest.mark.parametrize(
+    ("has_result", "silent_for", "agents", "expected"),
+    [
+        pytest.param(True, LINGERS_FOR, 0, True, id="result, and long silent"),
+        pytest.param(True, LINGERS_FOR - SECOND, 0, False, id="it may still be ending"),
+        pytest.param(False, BUDGET, 0, False, id="no result: it works, or thinks"),
+        pytest.param(True, BUDGET, 1, False, id="an agent works in the background"),
+        pytest.param(True, None, 0, False, id="when it printed is not known"),
+    ],
+)
+def test_a_program_that_printed_its_result_and_stays_counts_as_ended(
+    has_result, silent_for, agents, expected
+):
+    assert has_lingered(PrintFacts(has_result, silent_for, agents)) is expected

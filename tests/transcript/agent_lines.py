@@ -76,6 +76,12 @@ def claude_result(**more: Any) -> Line:
     }
 
 
+def claude_background(*kinds: str) -> Line:
+    """What works in the background now, as 2.1.332 tells at each change."""
+    tasks = [{"task_id": f"t{n}", "task_type": kind} for n, kind in enumerate(kinds)]
+    return {"type": "system", "subtype": "background_tasks_changed", "tasks": tasks}
+
+
 def claude_refused(status: int | None, text: str) -> Line:
     """A refused call: the subtype says success all the same."""
     return claude_result(
