@@ -14,6 +14,10 @@ from runs.core.states import Trouble
 MARGIN = timedelta(minutes=1)
 LONGEST = timedelta(days=8)
 WORKED = timedelta(minutes=10)  # a run that lasted so long was no try in vain
+# A run that is refused so soon after it was started again has not worked in between.
+AT_ONCE = timedelta(minutes=3)
+# An agent that works for so long is served: its program has given up trying again long before.
+PROVES = timedelta(minutes=5)
 FOLLOW_UP = (
     "You were interrupted because the service refused your account for a while; it accepts it "
     "again. Look at the state of the worktree, then go on with your task until it is done."

@@ -18,7 +18,7 @@ from runs.accounts.hold_rules import LONGEST, MARGIN
 from runs.accounts.refusal_rules import Refused
 from runs.core import budgets
 from runs.core.ports import Lab
-from runs.core.states import NoticeKind, RunState, Trouble
+from runs.core.states import AgentState, NoticeKind, Outcome, RunState, Trouble
 from runs.forges import mirror
 from runs.models import AgentProfile, Host, Run, Settings
 from runs.timeline import announce
@@ -44,6 +44,7 @@ def hold(lab: Lab, run: Run, refused: Refused, seen: Mapping[str, object], lease
                 "token_hash": "",
                 "resume_failures": 0,
                 "retry_at": None,
+                "vain_resumes": count_vain_resumes(lab, run, seen),
                 "trouble": refused.trouble,
                 "agent_note": lab.mask(refused.words)[:NOTE],
             }
@@ -57,6 +58,27 @@ def hold(lab: Lab, run: Run, refused: Refused, seen: Mapping[str, object], lease
         mirror.ask(lab, run)
     run.refresh_from_db()
     return True
+
+
+def count_vain_resumes(lab: Lab, run: Run, seen: Mapping[str, object]) -> int:
+    """Return how often in a row a run was refused as soon as it was started again, now included."""
+    if run.resumed_at is None:
+        return 0
+    was_at_once = budgets.age(_since(lab, run, seen), run.resumed_at) < hold_rules.AT_ONCE
+    return run.vain_resumes + 1 if was_at_once else 0
+
+
+def do_others_work(lab: Lab, run: Run) -> bool:
+    """Return whether the account of a run's agent serves other runs of that agent meanwhile."""
+    now = lab.now()
+    others = Run.objects.filter(profile=run.profile_id).exclude(pk=run.pk)
+    since = run.resumed_at or now
+    works = Q(state=RunState.WORKING, agent_state=AgentState.WORKING, trouble="", is_loop=False)
+    long = Q(resumed_at=None, started_at__lte=now - hold_rules.PROVES) | Q(
+        resumed_at__lte=now - hold_rules.PROVES
+    )
+    delivered = Q(outcome=Outcome.SUCCEEDED, ended_at__gte=since)
+    return others.filter(works & long | delivered).exists()
 
 
 def hold_start(lab: Lab, profile: AgentProfile, refused: Refused) -> None:

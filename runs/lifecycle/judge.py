@@ -36,14 +36,18 @@ from runs.lifecycle.delivery_rules import Evidence, wants_look
 from runs.lifecycle.done_signal import Signal, Word
 from runs.lifecycle.verdict import (
     LINGERED,
+    MOST_VAIN,
     REFUSED,
     REFUSED_TWICE,
     Another,
     Ending,
     PrintFacts,
     RunFacts,
+    VainFacts,
     after_refusal,
+    after_vain_resumes,
     has_lingered,
+    refused_always,
     verdict,
     why_dead,
 )
@@ -129,8 +133,7 @@ def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting |
         checking.begin(lab, run, seen, lease)
         return False
     if outcome is RunState.HELD:
-        holds.hold(lab, run, _refused(run, facts.trouble, reading), seen, lease)
-        return False
+        return _wait_for_account(tick, run, _refused(run, facts.trouble, reading), seen)
     if outcome is None or (outcome is Outcome.DIED and _goes_on(tick, run, seen, reading)):
         return False
     said = f"{_waited(run, tick.now) if alive else ''}{_was_asked(lab, run)}"
@@ -142,6 +145,32 @@ def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting |
         outcome, reason = Outcome.FAILED, failure
     seen |= more
     return outcomes.record(lab, run, outcome, reason, lease=lease, seen=seen)
+
+
+def _wait_for_account(
+    tick: TickContext, run: Run, refused: Refused, seen: Mapping[str, object]
+) -> bool:
+    """Hold a run until its account can be used again; True when it was ended instead.
+
+    One whose session alone is refused each time it goes on gets a fresh session once.
+    """
+    lab = tick.lab
+    times = holds.count_vain_resumes(lab, run, seen)
+    facts = VainFacts(
+        times,
+        refused.trouble,
+        do_others_work=times >= MOST_VAIN and holds.do_others_work(lab, run),
+        was_fresh=run.resume_failures > 0,
+    )
+    step = after_vain_resumes(facts)
+    if step is Another.SAME:
+        holds.hold(lab, run, refused, seen, tick.number)
+        return False
+    why = refused_always(times, refused.words, is_over=step is Another.NONE)
+    if step is Another.NONE:
+        return outcomes.record(lab, run, Outcome.FAILED, why, lease=tick.number, seen=seen)
+    resuming.wait_again(lab, run, why, states=[RunState.WORKING], anew=True)
+    return False
 
 
 def _failure(

@@ -125,6 +125,12 @@ class Run(AgentTold, CommandResults, QuickRows):
     resume_failures = models.PositiveIntegerField(
         default=0, help_text="Tries in a row to start it again in which its agent never came up."
     )
+    vain_resumes = models.PositiveIntegerField(
+        default=0,
+        db_default=0,
+        editable=False,
+        help_text="Times in a row that it was refused as soon as it was started again.",
+    )
     retry_at = models.DateTimeField(
         null=True, blank=True, help_text="Not started again before, after a try that failed."
     )

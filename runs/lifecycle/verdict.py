@@ -215,6 +215,50 @@ def after_refusal(failures: int) -> Another:
     return {0: Another.SAME, 1: Another.FRESH}.get(failures, Another.NONE)
 
 
+MOST_VAIN = 3
+# Where nothing shows whose trouble it is: the waits up to then take hours.
+MOST_VAIN_ALONE = 6
+
+
+@dataclass(frozen=True, slots=True)
+class VainFacts:
+    """What is known of a run that is refused each time it is started again.
+
+    `times`: how often in a row that was at once, now included. `do_others_work`: its account serves
+    other runs of the same agent. `was_fresh`: it had just been given a fresh session.
+    """
+
+    times: int
+    trouble: Trouble
+    do_others_work: bool
+    was_fresh: bool = False
+
+
+def after_vain_resumes(facts: VainFacts) -> Another:
+    """Return how such a run goes on: SAME waits for its account as ever.
+
+    An outage refuses everybody, and its waits cost nothing. A session that is refused while others
+    are served is broken for good: a fresh one is tried once, then a person has to look. A limit
+    may be one of a single long session, so without other runs a fresh one is tried later.
+    """
+    if facts.do_others_work and facts.times >= MOST_VAIN:
+        return Another.NONE if facts.was_fresh else Another.FRESH
+    is_alone = facts.times == MOST_VAIN_ALONE and facts.trouble is Trouble.LIMIT
+    return Another.FRESH if is_alone and not facts.was_fresh else Another.SAME
+
+
+def refused_always(times: int, words: str, *, is_over: bool) -> str:
+    """Return why a run does not go on in its session; `is_over`: in no other either."""
+    said = f": {words.rstrip('.')}" if words else ""
+    if is_over:
+        return (
+            f"its agent was refused {times} times in a row as soon as it went on, in a fresh session "
+            f"too, while other runs of the same agent work{said}. Branch and worktree are kept: start "
+            "the issue again, or resume it with another agent"
+        )
+    return f"its session was refused {times} times in a row as soon as it went on{said}"
+
+
 NOT_STARTED = (126, 127)  # what shells and our own launcher say of a program that cannot be run
 
 

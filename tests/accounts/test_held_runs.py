@@ -14,8 +14,10 @@ from runs.accounts.held import wait_of
 from runs.accounts.refusal_rules import Refused
 from runs.core.states import Outcome, RunState, Trouble
 from runs.dispatch import reserve, start_requests
+from runs.followups import facts
 from runs.kept.discard import DiscardRefused, discard
 from runs.lifecycle import launch, resuming, stop
+from runs.lifecycle.verdict import MOST_VAIN
 from runs.models import AgentProfile, Host, Notice, Project, Run, Settings, WatchSession
 from runs.stop_project import stop_project
 from runs.watch import acts as watches
@@ -236,6 +238,79 @@ def test_tries_in_vain_wait_longer_and_are_told_outside_once(world, project):
         look(world)
     assert waits == [1, 2, 4, 8, 16, 30, 30]
     assert len(_told("agent.held")) == 1
+
+
+LONG = "Extra usage is required for long context requests"
+
+
+def _refused_again(world, run, words=LONG):  # type: ignore[no-untyped-def]
+    """It is started again when its agent is free, and refused before it did anything."""
+    world.clock.now = max(world.clock.now, _profile().held_until or world.clock.now)
+    look(world)
+    work(world)
+    run.refresh_from_db()
+    assert run.state == RunState.WORKING
+    _prints(world, run, x.claude_init(), x.claude_refused(429, words))
+    world.sessions.end(run.session, 1)
+    look(world)
+    run.refresh_from_db()
+
+
+def _works_beside(world, project):  # type: ignore[no-untyped-def]
+    other = start(world, project, "9")
+    _prints(world, other, x.claude_init(), x.claude_does("make"))
+    world.clock.forward(minutes=6)
+    return other
+
+
+def test_a_session_that_alone_is_refused_each_time_gets_a_fresh_one_and_goes_on(world, project):
+    Project.objects.update(parallel_runs=2)
+    project.refresh_from_db()
+    _works_beside(world, project)
+    run = _turned_away(world, project, words=LONG)
+    for _ in range(MOST_VAIN - 1):
+        _refused_again(world, run)
+        assert (run.state, run.agent_session) == (RunState.HELD, x.SESSION)
+    _refused_again(world, run)
+    assert (run.agent_session, _profile().hold) == ("", "")
+    assert (
+        f"did not go on: its session was refused 3 times in a row as soon as it went on: {LONG}; "
+        "it gets its task again"
+    ) in _told("run.step")
+    work(world)
+    run.refresh_from_db()
+    assert run.state == RunState.WORKING
+    order = world.sessions.orders[run.session]
+    assert "--resume" not in order.argv and order.argv[-1].startswith(hold_rules.EARLIER_WORK)
+    world.clock.forward(minutes=10)
+    _ends(world, run, words=LONG)  # after work it is a new trouble
+    look(world)
+    run.refresh_from_db()
+    assert (run.state, run.vain_resumes) == (RunState.HELD, 0)
+
+
+def test_where_a_fresh_session_is_refused_too_a_person_is_told_and_it_is_not_tried_again(
+    world, project
+):
+    Project.objects.update(parallel_runs=2)
+    project.refresh_from_db()
+    _works_beside(world, project)
+    run = _turned_away(world, project, words=LONG)
+    for _ in range(MOST_VAIN + 1):
+        _refused_again(world, run)
+    assert run.outcome == Outcome.FAILED
+    assert run.reason.startswith("its agent was refused 3 times in a row as soon as it went on")
+    assert LONG in run.reason and "start the issue again" in run.reason
+    assert facts.take_up(run).has_failed  # so that fresh turns are offered
+    assert _profile().hold == ""
+    assert Path(run.worktree).is_dir()
+
+
+def test_an_outage_of_hours_gives_no_session_up(world, project):
+    run = _turned_away(world, project, words="Overloaded", status=529)
+    for _ in range(12):
+        _refused_again(world, run, "API Error: 529 Overloaded")
+    assert (run.state, run.agent_session, run.vain_resumes) == (RunState.HELD, x.SESSION, 12)
 
 
 def test_a_trouble_after_work_was_done_is_a_new_one(world, project):

@@ -9,16 +9,20 @@ import pytest
 from runs.agents import commands
 from runs.core import budgets
 from runs.core.lease import LENGTH, Held, is_free
-from runs.core.states import AnswerCode, Outcome
+from runs.core.states import AnswerCode, Outcome, Trouble
 from runs.dispatch.rules import Candidate, Queue, Refusal, Room, Start, decide_start
 from runs.kept.teardown_rules import MergeFacts, guarded, is_merged, needs_rescue, teardown
 from runs.lifecycle.verdict import (
     LINGERS_FOR,
+    MOST_VAIN,
+    MOST_VAIN_ALONE,
     Another,
     PrintFacts,
     RunFacts,
     ServerFacts,
+    VainFacts,
     after_refusal,
+    after_vain_resumes,
     has_lingered,
     is_server_lost,
     verdict,
@@ -384,3 +388,30 @@ def test_a_program_that_printed_its_result_and_stays_counts_as_ended(
     has_result, silent_for, agents, expected
 ):
     assert has_lingered(PrintFacts(has_result, silent_for, agents)) is expected
+
+
+@pytest.mark.parametrize(
+    ("times", "trouble", "do_others_work", "was_fresh", "expected"),
+    [
+        pytest.param(0, Trouble.LIMIT, True, False, Another.SAME, id="it had worked"),
+        pytest.param(MOST_VAIN - 1, Trouble.LIMIT, True, False, Another.SAME, id="may be chance"),
+        pytest.param(MOST_VAIN, Trouble.LIMIT, True, False, Another.FRESH, id="only it is refused"),
+        pytest.param(9, Trouble.OVERLOAD, True, False, Another.FRESH, id="whatever the trouble"),
+        pytest.param(MOST_VAIN, Trouble.LIMIT, True, True, Another.NONE, id="a fresh one too"),
+        pytest.param(99, Trouble.OVERLOAD, False, False, Another.SAME, id="a long outage"),
+        pytest.param(99, Trouble.LOGIN, False, False, Another.SAME, id="nobody has logged in"),
+        pytest.param(MOST_VAIN, Trouble.LIMIT, False, False, Another.SAME, id="alone, for minutes"),
+        pytest.param(
+            MOST_VAIN_ALONE, Trouble.LIMIT, False, False, Another.FRESH, id="alone, for hours"
+        ),
+        pytest.param(
+            MOST_VAIN_ALONE, Trouble.LIMIT, False, True, Another.SAME, id="alone, a fresh one too"
+        ),
+        pytest.param(MOST_VAIN_ALONE + 1, Trouble.LIMIT, False, False, Another.SAME, id="once"),
+    ],
+)
+def test_a_session_that_is_refused_each_time_it_goes_on_is_given_up(
+    times, trouble, do_others_work, was_fresh, expected
+):
+    facts = VainFacts(times, trouble, do_others_work, was_fresh)
+    assert after_vain_resumes(facts) is expected
