@@ -39,6 +39,8 @@ def issue(found: Mapping[str, Any]) -> str:
     ]
     for comment in found["comments"]:
         parts += ["", f"--- comment by {line(comment['author'])} ---", plain(comment["body"])]
+    if found.get("left_out"):
+        parts += ["", f"--- {line(found['left_out'])} ---"]
     return "\n".join(parts)
 
 

@@ -99,6 +99,7 @@ class Comment:
 
     `at` is None where it is not told; `place` is the line of a pull request that it is about, as
     "path:line", with `quote`, the line itself, where that is known; "path" alone is a whole file.
+    `is_outsider`: its author may not write to the repository; None where the forge does not tell.
     """
 
     author: str
@@ -106,6 +107,7 @@ class Comment:
     at: datetime | None = None
     place: str = ""
     quote: str = ""
+    is_outsider: bool | None = False
 
 
 @dataclass(frozen=True, slots=True)

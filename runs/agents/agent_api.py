@@ -14,7 +14,7 @@ from runs.issues import acts as issues
 from runs.lifecycle import delivery, delivery_rules
 from runs.models import Run
 from runs.on_request import claims
-from runs.projects import git_credentials
+from runs.projects import comment_rules, git_credentials
 from runs.pulls import acts as pulls
 from runs.web.refusals import Denied
 from runs.wiring import lab
@@ -41,8 +41,9 @@ def _list(request: HttpRequest, run: Run) -> JsonResponse:
 
 def _view(request: HttpRequest, run: Run, key: str) -> JsonResponse:
     found = _tracker(lab(), run).issue(run.project.tracker_root, key)
-    comments = [{"author": c.author, "body": c.body} for c in found.comments]
-    return answer(**_row(found), body=found.body, comments=comments)
+    chosen = comment_rules.choose(found.comments, run.project.readers)
+    comments = [{"author": c.author, "body": c.body} for c in chosen.kept]
+    return answer(**_row(found), body=found.body, comments=comments, left_out=chosen.note)
 
 
 def _comment(request: HttpRequest, run: Run, key: str) -> JsonResponse:

@@ -13,6 +13,7 @@ from runs.core.ports import Lab
 from runs.core.states import Outcome, TrackerKind
 from runs.followups import rules
 from runs.models import Project, Run, StartRequest
+from runs.projects import comment_rules
 from runs.pulls import comments as pull_comments
 from trackers import plain
 from trackers.account import awaited
@@ -31,9 +32,11 @@ def told(lab: Lab, run: Run, number: int, text: str) -> str:
     said = said_of(lab, run, number)
     if not text and not said:
         return ""
-    trusted, others = _trusted(run.project, said)
+    chosen = comment_rules.choose(said, run.project.readers)
+    trusted, others = _trusted(run.project, chosen.kept)
     is_ours = run.project.tracker == TrackerKind.BUILTIN
-    return rules.review(number, text, trusted, left_out=others, is_ours=is_ours)
+    review = rules.review(number, text, trusted, left_out=others, is_ours=is_ours)
+    return f"{review}\n\n{chosen.note}" if chosen.note else review
 
 
 def said_of(lab: Lab, run: Run, number: int) -> Sequence[Comment]:

@@ -126,10 +126,7 @@ class Run(AgentTold, CommandResults, QuickRows):
         default=0, help_text="Tries in a row to start it again in which its agent never came up."
     )
     vain_resumes = models.PositiveIntegerField(
-        default=0,
-        db_default=0,
-        editable=False,
-        help_text="Times in a row that it was refused as soon as it was started again.",
+        default=0, db_default=0, help_text="Times in a row that it was refused right after a start."
     )
     retry_at = models.DateTimeField(
         null=True, blank=True, help_text="Not started again before, after a try that failed."

@@ -16,6 +16,11 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='run',
             name='vain_resumes',
-            field=models.PositiveIntegerField(db_default=0, default=0, editable=False, help_text='Times in a row that it was refused as soon as it was started again.'),
+            field=models.PositiveIntegerField(db_default=0, default=0, help_text='Times in a row that it was refused right after a start.'),
+        ),
+        migrations.AddField(
+            model_name='project',
+            name='reads_outsiders',
+            field=models.BooleanField(db_default=False, default=False, help_text="Agents and reviewers are given everybody's comments on issues and pull requests. Off: only those of trusted authors and of people who may write to the repository.", verbose_name='comments of everybody'),
         ),
     ]

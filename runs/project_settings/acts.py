@@ -19,7 +19,7 @@ from runs.timeline import announce
 # By the pages on which a person finds them. What has a page and an act of its own is not among them.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "starting": (
-        *("parallel_runs", "trusted", "poll_seconds"),
+        *("parallel_runs", "trusted", "reads_outsiders", "poll_seconds"),
         *("priority_labels", "weight", "host_label"),
     ),
     "setup": (

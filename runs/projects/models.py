@@ -21,6 +21,7 @@ from runs.core.states import ClosedIssue, CompletionPolicy, Mirror, ProjectState
 from runs.dispatch import streak
 from runs.forges.models import Forge, Seen
 from runs.hosts import rules as host_rules
+from runs.projects.comment_rules import Readers
 from runs.settings import committers
 from runs.spending import limit_fields
 from runs.validation.command_rules import UnfitCommands, read_commands
@@ -353,6 +354,13 @@ class Project(Seen, QuickRows):
             "ready are started without a click. Empty: anyone's."
         ),
     )
+    reads_outsiders = models.BooleanField(
+        "comments of everybody",
+        default=False,
+        db_default=False,
+        help_text="Agents and reviewers are given everybody's comments on issues and pull requests. "
+        "Off: only those of trusted authors and of people who may write to the repository.",
+    )
     streak = models.PositiveIntegerField(
         default=0, help_text="Failed runs in a row; written by outcomes.record and by Reset alone."
     )
@@ -455,6 +463,11 @@ class Project(Seen, QuickRows):
     def trusted_names(self) -> Collection[str]:
         """Whose issues may start by themselves; empty when anyone's may."""
         return frozenset(name.casefold() for name in re.split(r"[\s,;]+", self.trusted) if name)
+
+    @property
+    def readers(self) -> Readers:
+        """Whose comments its agents and reviewers are given."""
+        return Readers(self.trusted_names, self.reads_outsiders)
 
     @property
     def priorities(self) -> tuple[str, ...]:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runs.core import writing
+from runs.projects import comment_rules
+from runs.projects.comment_rules import Readers
 from runs.reviewers.rules import SCHEMA
 from trackers import plain
 from trackers.base import Issue
@@ -39,12 +41,14 @@ def review_id(mark: str, reviewer: str) -> str:
     return hashlib.sha256(f"review {mark} {reviewer}".encode()).hexdigest()[:24]
 
 
-def issue_text(issue: Issue) -> str:
+def issue_text(issue: Issue, readers: Readers) -> str:
     """An issue with its comments, bounded; the first and the last words are the ones that stay."""
     parts = [f"{issue.title}\n\n{issue.body}".strip()]
-    for one in issue.comments:
+    chosen = comment_rules.choose(issue.comments, readers)
+    for one in chosen.kept:
         where = f" on {one.place}" if one.place else ""
         parts.append(f"Comment by {writing.one_line(one.author, 80)}{where}:\n{one.body.strip()}")
+    parts += [chosen.note] if chosen.note else []
     text = plain.text(writing.clean("\n\n".join(parts)))
     if len(text) <= ISSUE_CHARACTERS:
         return text

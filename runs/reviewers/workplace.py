@@ -68,7 +68,7 @@ def _issue(lab: Lab, run: Run) -> str:
         ) from error
     except TrackerError:
         return run.issue_title
-    return prompt.issue_text(found)
+    return prompt.issue_text(found, run.project.readers)
 
 
 def papers(lab: Lab, attempt: Attempt, reviewer: Reviewer, material: Material) -> Papers:

@@ -362,7 +362,7 @@ class ProjectAdmin(TellingAdmin):
             "day_tokens_limit",
             "day_cost_limit",
         ),
-        *("policy", "parallel_runs", "trusted", "disk_quota_mb"),
+        *("policy", "parallel_runs", "trusted", "reads_outsiders", "disk_quota_mb"),
         *("checks", "check_minutes", "fix_attempts"),
         *("signals", "is_badge_public"),
     ]

@@ -273,7 +273,7 @@ def test_what_was_said_on_a_pull_request_comes_oldest_first(pulled: World) -> No
 
     told = world.tracker.pull_comments(root, number)
 
-    assert [replace(one, at=None) for one in told] == [first, on_line, last]
+    assert [replace(one, at=None, is_outsider=False) for one in told] == [first, on_line, last]
     times = [one.at for one in told if one.at]
     assert times == sorted(times)
     assert list(world.tracker.pull_comments(root, other)) == []

@@ -297,3 +297,18 @@ def test_the_version_of_gitea_that_a_server_is_like(
 )
 def test_only_web_addresses_become_links(told: Any, is_link: bool) -> None:
     assert reading.address({"url": told}, "url") == (told if is_link else "")
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        ({"user": {"login": "ada"}}, None),
+        ({"author_association": "MEMBER"}, False),
+        ({"author_association": "CONTRIBUTOR"}, True),
+        ({"author_association": "SOMETHING_NEW"}, True),
+        ({"author_association": 7}, None),
+        ({"user": {"login": "importer"}, "original_author": "ada"}, True),
+    ],
+)
+def test_whether_a_writer_may_not_write_to_the_repository(entry: Any, told: bool | None) -> None:
+    assert reading.is_outsider(entry) is told

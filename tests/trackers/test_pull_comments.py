@@ -56,7 +56,42 @@ def test_the_thread_the_reviews_and_their_lines_are_one_conversation(
     moments = [one.at for one in found if one.at is not None]
     assert len(moments) == 4
     assert moments == sorted(moments)
-    assert len(stand.forge.log) == 3
+    # Gitea is asked once more who may write.
+    assert len(stand.forge.log) == (3 if stand.forge.style == "github" else 4)
+
+
+def test_who_may_not_write_to_the_repository_is_told_of_each_comment(
+    stand: Stand, pull: Item
+) -> None:
+    repo, forge = stand.repo, stand.forge
+    repo.remark(pull, repo.owner, "of the owner")
+    repo.remark(pull, forge.person("bot"), "of one who may write")
+    repo.remark(pull, forge.person("eve"), "of a stranger")
+    review = repo.review(pull, forge.person("eve"), "a stranger's review")
+    repo.remark_on_line(pull, review, "on a line", "src/a.py", 2, HUNK)
+
+    expected = {
+        "of the owner": False,
+        "of one who may write": False,
+        "of a stranger": True,
+        "a stranger's review": True,
+        "on a line": True,
+    }
+    assert {one.body: one.is_outsider for one in told(stand)} == expected
+    issue = repo.issue("demo", number=8)
+    repo.remark(issue, repo.owner, "mine")
+    repo.remark(issue, forge.person("eve"), "hers")
+    thread = stand.tracker.issue(ROOT, "8").comments
+    assert [one.is_outsider for one in thread] == [False, True]
+
+
+def test_where_gitea_does_not_say_who_may_write_nobody_is_placed() -> None:
+    stand = a_stand(Gitea())
+    item = stand.repo.issue("demo", number=7)
+    stand.repo.remark(item, stand.repo.owner, "please")
+    stand.forge.faults.add(faults.status(403), path="/repos/acme/shop/assignees")
+    (said,) = stand.tracker.issue(ROOT, "7").comments
+    assert (said.body, said.is_outsider) == ("please", None)
 
 
 def test_a_review_without_words_and_one_that_is_not_handed_in_are_left_out(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -171,6 +172,23 @@ class GiteaTracker(TrackerWithBlockers):
                 raise one
             said += one
         return said
+
+    def _placed(self, repo: RepositoryClient, said: Sequence[Comment]) -> tuple[Comment, ...]:
+        """Whom an issue can be assigned to may write; Gitea says so beside no comment."""
+        if all(one.is_outsider is not None for one in said):
+            return tuple(said)
+        try:
+            found = repo.get("assignees", purpose=Purpose.READ, need=Need.SEE)
+        except (NotFound, Refused):
+            return tuple(said)
+        people = found if isinstance(found, list) else ()
+        names = {reading.text(one, "login").casefold() for one in people}
+        return tuple(
+            replace(one, is_outsider=one.author.casefold() not in names)
+            if one.is_outsider is None
+            else one
+            for one in said
+        )
 
     def _on_lines(self, repo: RepositoryClient, number: int, review: int) -> Sequence[Comment]:
         """The comments of a review on lines, all at once; none of one that was removed since."""

@@ -14,6 +14,8 @@ from urllib.parse import urljoin, urlsplit
 from trackers.base import Comment, Issue, Pull, PullState
 
 Read = TypeVar("Read")
+# What GitHub calls the authors who may write to a repository.
+_INSIDE = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 
 
 def value(entry: Any, *names: str) -> Any:
@@ -87,10 +89,21 @@ def login(entry: Any) -> str:
     return text(entry, "original_author") or text(entry, "user", "login")
 
 
+def is_outsider(entry: Any) -> bool | None:
+    """Whether the writer may not write to the repository; None where the entry does not tell.
+
+    Whoever wrote on another forge, from which it was imported, may bear anybody's name here.
+    """
+    if text(entry, "original_author"):
+        return True
+    told = text(entry, "author_association")
+    return told not in _INSIDE if told else None
+
+
 def comments(entries: Iterable[Any]) -> tuple[Comment, ...]:
     """Comments in the order given; one without a text is left out."""
     return tuple(
-        Comment(login(one), one["body"], moment(one, "created_at"))
+        Comment(login(one), one["body"], moment(one, "created_at"), is_outsider=is_outsider(one))
         for one in entries
         if isinstance(one, Mapping) and isinstance(one.get("body"), str)
     )
@@ -101,7 +114,8 @@ def review(entry: Any) -> Comment | None:
     body = text(entry, "body")
     if not body.strip() or is_pending(entry):
         return None
-    return Comment(login(entry), body, moment(entry, "submitted_at"))
+    at = moment(entry, "submitted_at")
+    return Comment(login(entry), body, at, is_outsider=is_outsider(entry))
 
 
 def is_pending(entry: Any) -> bool:
@@ -124,6 +138,7 @@ def on_line(entry: Any, *fields: str) -> Comment | None:
         moment(entry, "created_at"),
         f"{path}:{at}" if at > 0 else path,
         last_line(text(entry, "diff_hunk")) if at > 0 else "",
+        is_outsider(entry),
     )
 
 

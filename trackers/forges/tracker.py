@@ -182,7 +182,7 @@ class ForgeTracker(BaseTracker):
             raise NotFound(f"There is no issue {key}.")
         has_comments = reading.number(entry, "comments") != 0
         comments = self._comments(repo, number) if has_comments else ()
-        return replace(issue, comments=reading.comments(comments))
+        return replace(issue, comments=self._placed(repo, reading.comments(comments)))
 
     def pulls(self, heads: Mapping[str, Collection[str]]) -> Mapping[str, Sequence[Pull] | None]:
         """Pull requests of these heads; one list a root in the usual case."""
@@ -196,7 +196,11 @@ class ForgeTracker(BaseTracker):
         """What was said on a pull request, in reviews and on lines too. Raises NotFound."""
         repo = self._repo(root)
         said = reading.comments(self._comments(repo, number))
-        return reading.by_time([*said, *self._reviewed(repo, number)])
+        return self._placed(repo, reading.by_time([*said, *self._reviewed(repo, number)]))
+
+    def _placed(self, repo: RepositoryClient, said: Sequence[Comment]) -> tuple[Comment, ...]:
+        """Comments with who may write to the repository, where their forge tells it elsewhere."""
+        return tuple(said)
 
     def set_hook(self, root: str, address: str, secret: str) -> None:
         """Set up the webhook that delivers to this address. Raises Refused."""

@@ -28,6 +28,7 @@ OPERATIONS = {
     "edit issue": ("PATCH", ISSUE, 201),
     "comments": ("GET", ISSUE + "/comments", 200),
     "create comment": ("POST", ISSUE + "/comments", 201),
+    "assignees": ("GET", REPO + "/assignees", 200),
     "labels": ("GET", REPO + "/labels", 200),
     "create label": ("POST", REPO + "/labels", 201),
     "organisation labels": ("GET", "/orgs/{org}/labels", 200),

@@ -31,6 +31,7 @@ ACTIONS_SINCE = (1, 25)
 ANYBODY = ("version",)
 REPOSITORY = (
     "repo", "statuses", "merge", "pulls", "pull", "create pull", "reviews", "comments on lines",
+    "assignees",
 )  # fmt: skip
 WRITES = ("create label", "add labels", "remove label", "merge")
 

@@ -110,6 +110,13 @@ def edit_issue(forge: Gitea, call: Call) -> Told:
     return Told(201, _issue(forge, repo, one))
 
 
+def list_assignees(forge: Gitea, call: Call) -> Told:
+    """Whoever may write here, the owner among them."""
+    repo = forge.repo_of(call)
+    people = [one for one in forge.people.values() if repo.role(one) in ("admin", "write")]
+    return Told(200, [shapes.person(forge.web, one) for one in people])
+
+
 def list_comments(forge: Gitea, call: Call) -> Told:
     """Oldest first, and all of them: this list has no pages."""
     repo = forge.repo_of(call)
@@ -238,6 +245,7 @@ RULES: Mapping[str, Rule] = {
     "create issue": create_issue,
     "edit issue": edit_issue,
     "comments": list_comments,
+    "assignees": list_assignees,
     "create comment": create_comment,
     "dependencies": dependencies,
     "labels": list_labels,

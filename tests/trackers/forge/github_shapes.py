@@ -34,6 +34,14 @@ def person(web: str, one: Person) -> dict[str, Any]:
     }
 
 
+def association(repo: Repo, one: Person | None) -> str:
+    """What the author of a comment is to the repository."""
+    if one is None:
+        return "NONE"
+    role = {"admin": "OWNER", "write": "COLLABORATOR"}.get(repo.role(one), "NONE")
+    return "NONE" if one.is_bot else role
+
+
 def label(one: Label) -> dict[str, Any]:
     return {
         "id": one.id,
@@ -129,6 +137,7 @@ def remark(web: str, repo: Repo, item: Item, one: Remark) -> dict[str, Any]:
         "id": one.id,
         "body": one.body,
         "user": person(web, one.author),
+        "author_association": association(repo, one.author),
         "html_url": f"{web}/{repo.full_name}/issues/{item.number}#issuecomment-{one.id}",
         "created_at": stamp(one.at),
         "updated_at": stamp(one.at),
@@ -191,6 +200,7 @@ def review(web: str, repo: Repo, item: Item, one: Review) -> dict[str, Any]:
     told = {
         "id": one.id,
         "user": person(web, one.author) if one.author else None,
+        "author_association": association(repo, one.author),
         "body": one.body,
         "state": one.state or "COMMENTED",
         "html_url": f"{web}/{repo.full_name}/pull/{item.number}#pullrequestreview-{one.id}",
@@ -210,6 +220,7 @@ def line_remark(
         "line": one.line,
         "original_line": one.original_line,
         "user": person(web, within.author) if within.author else None,
+        "author_association": association(repo, within.author),
         "body": one.body,
         "html_url": f"{web}/{repo.full_name}/pull/{item.number}#discussion_r{one.id}",
         "created_at": stamp(one.at),

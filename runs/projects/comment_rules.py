@@ -1,0 +1,59 @@
+"""Whose comments on issues and pull requests agents and reviewers are given. Pure.
+
+Anybody may comment on a public repository, and what an agent reads may steer it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from trackers.base import Comment
+
+
+@dataclass(frozen=True, slots=True)
+class Readers:
+    """Whom a project trusts: names in lower case, and whether everybody is read."""
+
+    names: Collection[str] = ()
+    reads_outsiders: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Comments that are given, and how many are not: of outsiders, and of people nobody could place."""
+
+    kept: tuple[Comment, ...]
+    outsiders: int = 0
+    unknown: int = 0
+
+    @property
+    def note(self) -> str:
+        """What was left out, in a sentence; empty when nothing was."""
+        parts = []
+        if self.outsiders:
+            parts.append(f"{_count(self.outsiders)} of people without write access")
+        if self.unknown:
+            parts.append(f"{_count(self.unknown)} of people whose access could not be told")
+        many = self.outsiders + self.unknown
+        return f"{' and '.join(parts)} {'was' if many == 1 else 'were'} left out." if parts else ""
+
+
+def choose(said: Sequence[Comment], readers: Readers) -> Chosen:
+    """Choose the comments of people who may write to the repository or whom the project names."""
+    if readers.reads_outsiders:
+        return Chosen(tuple(said))
+    left = [
+        one for one in said if one.is_outsider is not False and not _is_named(one, readers.names)
+    ]
+    unknown = sum(one.is_outsider is None for one in left)
+    kept = tuple(one for one in said if one not in left)
+    return Chosen(kept, len(left) - unknown, unknown)
+
+
+def _is_named(one: Comment, names: Collection[str]) -> bool:
+    return one.author.casefold() in names
+
+
+def _count(number: int) -> str:
+    return f"{number} comment{'' if number == 1 else 's'}"

@@ -1,0 +1,41 @@
+"""Whose comments agents and reviewers are given: a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from runs.projects.comment_rules import Readers, choose
+from trackers.base import Comment
+
+SAID = (
+    Comment("Ada", "inside"),
+    Comment("eve", "outside", is_outsider=True),
+    Comment("Bot[bot]", "outside", is_outsider=True),
+    Comment("mia", "not told", is_outsider=None),
+)
+TWO = "2 comments of people without write access"
+
+
+@pytest.mark.parametrize(
+    ("readers", "kept", "note"),
+    [
+        pytest.param(
+            Readers(),
+            ["Ada"],
+            f"{TWO} and 1 comment of people whose access could not be told were left out.",
+            id="those who may write",
+        ),
+        pytest.param(
+            Readers(frozenset({"bot[bot]", "mia"})),
+            ["Ada", "Bot[bot]", "mia"],
+            "1 comment of people without write access was left out.",
+            id="and whom the project names",
+        ),
+        pytest.param(
+            Readers(reads_outsiders=True), ["Ada", "eve", "Bot[bot]", "mia"], "", id="everybody"
+        ),
+    ],
+)
+def test_whose_comments_are_given_and_what_is_said_of_the_others(readers, kept, note):
+    chosen = choose(SAID, readers)
+    assert ([one.author for one in chosen.kept], chosen.note) == (kept, note)
