@@ -22,9 +22,18 @@ EVENTS = (
 HOOK_SECONDS = 10
 # A tool that shows a question and waits; without it the agent decides by itself, as its task says.
 ASKING_TOOL = "AskUserQuestion"
+# A tool that moves the session into another worktree on another branch, whose work nobody waits for.
+WORKTREE_TOOL = "EnterWorktree"
 # 2.1.332 draws on the terminal's second screen, and what stood there is gone when it ends: of a run
 # that died nothing would be left, and of one that works only what fits on a screen.
-ENVIRONMENT = {"CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN": "1"}
+# A run ends with its session. So no sessions in the background (`claude agents`, `--bg`, the daemon
+# that holds them), nothing is handed to them at the end, and no prompt is put off for later.
+ENVIRONMENT = {
+    "CLAUDE_CODE_DISABLE_ALTERNATE_SCREEN": "1",
+    "CLAUDE_CODE_DISABLE_AGENT_VIEW": "1",
+    "CLAUDE_CODE_DISABLE_BG_EXIT_HANDOFF": "1",
+    "CLAUDE_CODE_DISABLE_CRON": "1",
+}
 _OWN_SESSION = ("--session-id", "--resume", "-r", "--continue", "-c", "-p", "--print")
 
 
@@ -35,7 +44,7 @@ def content(labctl: Path | None = None, *, is_attended: bool = False) -> str:
         "enableAllProjectMcpServers": True,
     }
     if not is_attended:
-        settings["permissions"] = {"deny": [ASKING_TOOL]}
+        settings["permissions"] = {"deny": [ASKING_TOOL, WORKTREE_TOOL]}
     if labctl is not None:
         command = f"{shlex.quote(str(labctl))} hook session"
         hook = {"type": "command", "command": command, "timeout": HOOK_SECONDS}

@@ -58,7 +58,7 @@ def make(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> Order
         # What prints lines for us tells all of it there.
         labctl = None if profile.output else lab.paths.bin / "labctl"
         files[claude_settings.NAME] = claude_settings.content(labctl)
-        env = {**claude_settings.ENVIRONMENT, **env}
+    env = {**switches_of(profile), **env}
     Run.objects.filter(pk=run.pk).update(
         prompt=prompt,
         token_hash=tokens.hash_token(token),
@@ -170,6 +170,13 @@ def template_of(profile: AgentProfile) -> list[str]:
     if is_claude and profile.mode == AgentProfile.Mode.INTERACTIVE:
         return claude_settings.equipped(profile.argv)
     return list(profile.argv)
+
+
+def switches_of(profile: AgentProfile) -> Mapping[str, str]:
+    """What an agent's program is told by its environment where nobody sits beside it."""
+    is_claude = profile.trust == AgentProfile.TrustKind.CLAUDE
+    is_told = is_claude or claude_settings.is_wanted(profile.argv)
+    return claude_settings.ENVIRONMENT if is_told else {}
 
 
 def _session_env(lab: Lab, run: Run, folder: Path, settings: Settings) -> dict[str, str]:

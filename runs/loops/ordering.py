@@ -65,7 +65,8 @@ def content(lab: Lab, turn: LoopTurn, profile: AgentProfile) -> dict[str, Any]:
         "settings": "",
         "session": "",
     }
-    env = {str(name): str(value) for name, value in profile.env.items()}
+    own = {str(name): str(value) for name, value in profile.env.items()}
+    env = {**orders.switches_of(profile), **own}
     if turn.issue_id is not None:  # the session began with another one
         env |= {"LAB_ISSUE": run.issue_key, "LAB_BRANCH": run.branch}
     if "BASH_ENV" in env:

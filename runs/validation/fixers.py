@@ -202,7 +202,8 @@ def _order(lab: Lab, fixer: Fixer, profile: AgentProfile, settings: Settings) ->
     template, files = orders.template_of(profile), {"prompt.md": fixer.prompt}
     if claude_settings.is_wanted(template):
         files[claude_settings.NAME] = claude_settings.content()
-    env = {str(name): str(value) for name, value in profile.env.items()}
+    own = {str(name): str(value) for name, value in profile.env.items()}
+    env = {**orders.switches_of(profile), **own}
     return Order(
         session=fixer.session,
         folder=folder,
