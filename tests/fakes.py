@@ -89,6 +89,7 @@ class FakeSessions:
         self.interrupted: list[str] = []
         self.broken_start = ""
         self.broken_kill = ""
+        self.left_behind: list[tuple[int, str]] = []
         self.vanish_at_once = False
         self.server_name = "boot:10:1"
         self.giving: SeamError | None = None
@@ -124,6 +125,9 @@ class FakeSessions:
             raise SeamError(self.broken_kill)
         if name in self.all and self.all[name].marker == marker:
             del self.all[name]
+
+    def working_in(self, folder: Path) -> Sequence[tuple[int, str]]:
+        return self.left_behind
 
     def interrupt(self, name: str, marker: str) -> None:
         self._ask()
@@ -218,6 +222,7 @@ class FakeRepos(FakeHistory, FakeKept):
         self.heads: dict[Path, dict[str, str]] = {}
         self.trees: dict[Path, FakeTree] = {}
         self.half_made: set[Path] = set()
+        self.beside: dict[Path, Mapping[str, str]] = {}
         self.urls: dict[str, str] = {}
         self.named: str | None = "Anna <anna@example.com>"
         self.origins: dict[str, dict[str, str]] = {}
@@ -401,6 +406,9 @@ class FakeRepos(FakeHistory, FakeKept):
     def progress(self, path: Path, fork_point: str) -> Progress:
         tree = self.trees[path]
         return Progress("e" * 40 if tree.commits else tree.fork_point, tree.commits)
+
+    def own_refs(self, path: Path) -> Mapping[str, str]:
+        return self.beside.get(path, {})
 
     def pushed(self, repo: Path, branch: str, token: str = "", url: str = "origin") -> str | None:
         self.asked_origin += 1

@@ -265,6 +265,9 @@ class Sessions(Protocol):
         alone. Raises SeamError when something of the run still lives afterwards.
         """
 
+    def working_in(self, folder: Path) -> Sequence[tuple[int, str]]:
+        """Processes that were left behind in a folder, with their programs; never raises."""
+
     def interrupt(self, name: str, marker: str) -> None:
         """Pass Ctrl-C on; no error when it is gone or not marked so. Raises SeamError."""
 
@@ -431,6 +434,12 @@ class Repos(History, Keeping, Merging, Protocol):
 
     def progress(self, path: Path, fork_point: str) -> Progress:
         """Head and number of commits since the fork point. Raises SeamError."""
+
+    def own_refs(self, path: Path) -> Mapping[str, str]:
+        """The branches, origin's as it knows them, and "HEAD" of a run's own repository, with commits.
+
+        Empty of a worktree that has no repository of its own. Raises SeamError.
+        """
 
     def pushed(self, repo: Path, branch: str, token: str = "", url: str = "origin") -> str | None:
         """The commit that origin has for a branch now, None when it has none."""

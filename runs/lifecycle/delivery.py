@@ -17,14 +17,15 @@ from typing import TypeVar
 from django.db import transaction
 
 from runs.core.ports import Lab, Repos, SeamError
-from runs.core.states import NoticeKind
-from runs.forges import cadence
+from runs.core.states import NoticeKind, Outcome
+from runs.forges import cadence, fan_out
 from runs.forges.fan_out import DEADLINE_SECONDS, HANDS
 from runs.lifecycle import delivery_rules
 from runs.lifecycle.delivery_rules import Evidence, Said
 from runs.models import Run
 from runs.projects import git_credentials
 from runs.timeline import announce
+from trackers.base import PullState
 from trackers.keys import evidence_of
 
 logger = logging.getLogger(__name__)
@@ -190,6 +191,34 @@ def ask_amended(lab: Lab, run: Run, by: str) -> bool | None:
         slug = run.project.slug
         transaction.on_commit(lambda: lab.bell.look(slug), robust=True)
     return found
+
+
+def tell_elsewhere(lab: Lab, run: Run, outcome: Outcome | str) -> str:
+    """Return what is known of pull requests that a run opened from other branches than its own.
+
+    Asked once, of a run that ends without one; what cannot be told is left out.
+    """
+    project, has_none = run.project, outcome in (Outcome.DIED, Outcome.TIMED_OUT)
+    if not has_none or not run.worktree or run.is_loop or cadence.is_without_pulls(lab, project):
+        return ""
+    refs = _fact(lambda: lab.repos.own_refs(Path(run.worktree))) or {}
+    heads = delivery_rules.branches_beside(refs, run.branch, project.default_branch, run.fork_point)
+    if not heads:
+        return ""
+    root = (project.tracker, project.tracker_root)
+    found = fan_out.ask_roots(lab, {root: heads}, lambda tracker, roots: tracker.pulls(roots))
+    pulls = found.get(root, ())
+    if isinstance(pulls, fan_out.Silence):
+        return ""
+    mine = [
+        (one.number, one.head)
+        for one in pulls
+        if one.head in heads
+        and not one.is_fork
+        and one.state is not PullState.CLOSED
+        and (one.created_at is None or one.created_at >= run.requested_at)
+    ]
+    return delivery_rules.elsewhere(mine, run.branch)
 
 
 def use_up(run: Run, proven: str) -> None:

@@ -6,7 +6,7 @@ The agent's word only asks for a look; it proves nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 SHORT = 7
@@ -84,6 +84,40 @@ def names(message: str, words: Collection[str]) -> bool:
     Not as a part of another key, nor of a branch: git itself writes those into merge commits.
     """
     return any(_token(word).search(message) for word in words)
+
+
+MOST_BRANCHES = 20
+_LOCAL, _ORIGIN = "refs/heads/", "refs/remotes/origin/"
+
+
+def branches_beside(
+    refs: Mapping[str, str], branch: str, base: str, fork_point: str
+) -> Sequence[str]:
+    """Return the names under which a run's own repository has its work beside its branch.
+
+    Local branches, and those of origin that stand at a commit of a local one or of the head: what was
+    only fetched is somebody else's.
+    """
+    own = {commit for ref, commit in refs.items() if not ref.startswith(_ORIGIN)} - {fork_point}
+    names = {
+        ref.removeprefix(prefix)
+        for prefix in (_LOCAL, _ORIGIN)
+        for ref, commit in refs.items()
+        if ref.startswith(prefix) and commit in own
+    }
+    return sorted(names - {branch, base, "HEAD"})[:MOST_BRANCHES]
+
+
+def elsewhere(pulls: Sequence[tuple[int, str]], branch: str) -> str:
+    """That an agent opened pull requests, by number and branch, from other branches than its own.
+
+    For the end of a sentence; empty for none.
+    """
+    if not pulls:
+        return ""
+    told = " and ".join(f"{number} from its branch {name}" for number, name in pulls)
+    word = "pull request" if len(pulls) == 1 else "pull requests"
+    return f"; it opened {word} {told} instead of {branch}: look at what it holds"
 
 
 def _token(word: str) -> re.Pattern[str]:

@@ -137,6 +137,7 @@ def _judge_one(tick: TickContext, run: Run, signal: Signal, sighting: Sighting |
     if outcome is None or (outcome is Outcome.DIED and _goes_on(tick, run, seen, reading)):
         return False
     said = f"{_waited(run, tick.now) if alive else ''}{_was_asked(lab, run)}"
+    said += delivery.tell_elsewhere(lab, run, outcome)
     reason = _reason(outcome, facts, signal, _ending(run, seen, reading), said)
     if outcome is Outcome.OVER_LIMIT and run.over is not None:
         reason = limit_rules.ended(run.over)

@@ -12,7 +12,7 @@ from pathlib import Path
 from django.db import transaction
 
 from runs.conversation import keeping
-from runs.core import budgets
+from runs.core import budgets, writing
 from runs.core.ports import Exit, Lab, SeamError, Sighting, UnremovableError
 from runs.core.states import NoticeKind, Outcome, WorktreeFate
 from runs.kept import counts, rescue
@@ -26,6 +26,7 @@ from runs.transcript import hook_events, listening, own_usage, screens
 
 logger = logging.getLogger(__name__)
 
+MOST_NAMED = 5
 LAST_WORDS_LINES = 200
 LAST_WORDS_BYTES = 60_000
 LEFT_BRANCH = (
@@ -74,10 +75,28 @@ def settle(lab: Lab, run: Run) -> bool:
         return False
     seen |= _exit_facts(lab, run) | _progress(lab, run) | listening.last_words(lab, run)
     seen |= own_usage.last_numbers(lab, run)
+    outlived = _describe_outlived(lab, run)
     fate, warning = _settle_worktree(lab, run)
     lab.sessions.clear_temporary(lab.paths.temporary_folder(run.pk))
     lab.sessions.forget(lab.paths.run_folder(run.pk))
-    return _mark(lab, run, fate, stuck or warning, seen)
+    warning = "; ".join(part for part in (stuck or warning, outlived) if part)
+    return _mark(lab, run, fate, warning, seen)
+
+
+def _describe_outlived(lab: Lab, run: Run) -> str:
+    """Which processes go on in its worktree although all that carried its mark was ended.
+
+    They cleaned their environment and left their parents, or are a person's; nobody can tell.
+    """
+    found = lab.sessions.working_in(Path(run.worktree)) if run.worktree else ()
+    if not found:
+        return ""
+    named = ", ".join(f"{writing.one_line(name)} ({pid})" for pid, name in found[:MOST_NAMED])
+    more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    return (
+        f"in its worktree there still run {named}{more}, which its session may have left behind: "
+        "end them if nobody needs them"
+    )
 
 
 def _keep_words(run: Run, seen: Mapping[str, object]) -> None:

@@ -57,6 +57,27 @@ def lock_holders(path: Path, proc: Path = Path("/proc")) -> list[tuple[int, str]
     return sorted(found)
 
 
+def working_in(folder: Path) -> list[tuple[int, str]]:
+    """The processes of this user that were left behind in a folder, and their programs.
+
+    They have no terminal, and whoever began their session is gone or works there too. So labsite's
+    own commands and what a person has open are none.
+    """
+    wanted, found = str(folder), dict[int, tuple[str, int]]()
+    for pid in _numbers():
+        with contextlib.suppress(OSError):
+            at = os.readlink(f"/proc/{pid}/cwd")  # noqa: PTH115  (of each process)
+            fields = _stat(pid) if at == wanted or at.startswith(f"{wanted}/") else []
+            if fields and fields[0] != "Z" and fields[4] == "0":
+                name = _read(f"/proc/{pid}/comm").decode(errors="replace").strip()
+                found[pid] = (name, int(fields[3]))
+    return [
+        (pid, name)
+        for pid, (name, leader) in sorted(found.items())
+        if leader in found or not _started(leader)
+    ]
+
+
 def _leads_to(link: Path, wanted: str) -> bool:
     with contextlib.suppress(OSError):
         return str(link.readlink()) == wanted

@@ -208,6 +208,15 @@ class GitRunRepositories:
         if wanted:
             self._take(repo, path, sorted(wanted))
 
+    def own_refs(self, path: Path) -> Mapping[str, str]:
+        """See Repos."""
+        if worktree_links.own_git(path) is None:
+            return {}
+        listed = self._git.ask(path, *_LISTED, HEADS, ORIGIN, timeout=QUICK)
+        words = (line.partition(" ") for line in listed.splitlines())
+        head = self._git(path, "rev-parse", "--verify", "-q", "HEAD", timeout=QUICK).stdout.strip()
+        return {ref: commit for commit, _, ref in words} | ({"HEAD": head} if head else {})
+
     def _staged_in(self, path: Path) -> set[str]:
         """The contents that an index names; none where git cannot read it."""
         listed = self._git(path, "ls-files", "-s", "-z", timeout=QUICK).stdout

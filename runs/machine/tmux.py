@@ -205,6 +205,12 @@ class TmuxSessions:
         finally:
             processes.end_marked(marker, family)
 
+    def working_in(self, folder: Path) -> Sequence[tuple[int, str]]:
+        try:
+            return processes.working_in(folder.resolve())
+        except OSError:
+            return ()
+
     def interrupt(self, name: str, marker: str) -> None:
         """As a key: a program that reads keys decides, any other gets SIGINT with its children."""
         _refuse_odd(name, marker)

@@ -8,6 +8,8 @@ from runs.agents import commands
 from runs.lifecycle.delivery_rules import (
     Evidence,
     Said,
+    branches_beside,
+    elsewhere,
     is_delivered,
     lacking,
     names,
@@ -141,3 +143,45 @@ def test_the_task_names_the_right_evidence() -> None:
     assert "Closes #bd-a1" in with_pulls
     assert "labctl done" not in with_pulls
     assert [f"{n}. " in with_commits for n in range(1, 9)] == [True] * 7 + [False]
+
+
+FORK, MINE, THEIRS = "f" * 40, "a" * 40, "c" * 40
+
+
+@pytest.mark.parametrize(
+    ("refs", "expected"),
+    [
+        pytest.param({"refs/heads/afk/7": MINE, "HEAD": MINE}, [], id="its own branch"),
+        pytest.param({"refs/heads/fix": MINE, "HEAD": MINE}, ["fix"], id="a branch that it made"),
+        pytest.param(
+            {"refs/heads/afk/7": MINE, "refs/remotes/origin/fix": MINE},
+            ["fix"],
+            id="pushed as another",
+        ),
+        pytest.param(
+            {"HEAD": MINE, "refs/remotes/origin/fix": MINE}, ["fix"], id="pushed from no branch"
+        ),
+        pytest.param(
+            {"refs/heads/afk/7": MINE, "refs/remotes/origin/theirs": THEIRS}, [], id="only fetched"
+        ),
+        pytest.param(
+            {"refs/heads/idea": FORK, "refs/remotes/origin/other": FORK},
+            [],
+            id="nothing of its own",
+        ),
+        pytest.param({"refs/heads/main": MINE, "HEAD": MINE}, [], id="what everybody starts from"),
+        pytest.param({}, [], id="no repository of its own"),
+    ],
+)
+def test_under_which_other_names_a_run_has_work(refs, expected):
+    assert branches_beside(refs, "afk/7", "main", FORK) == expected
+
+
+def test_of_pull_requests_of_other_branches_all_are_named():
+    assert elsewhere([], "afk/7") == ""
+    assert elsewhere([(12, "fix")], "afk/7") == (
+        "; it opened pull request 12 from its branch fix instead of afk/7: look at what it holds"
+    )
+    assert "pull requests 12 from its branch fix and 13 from its branch b" in elsewhere(
+        [(12, "fix"), (13, "b")], "afk/7"
+    )

@@ -8,6 +8,7 @@ import signal
 import sys
 from datetime import timedelta
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 
@@ -231,6 +232,30 @@ def test_a_pull_request_of_the_last_breath_counts_whatever_the_program_says(worl
     assert run.agent_note == "it broke"
 
 
+@pytest.mark.parametrize(
+    ("more", "is_told"),
+    [
+        ({"head": "fix"}, True),
+        ({"head": "fix", "state": "merged"}, True),
+        ({"head": "fix", "state": "closed"}, False),
+        ({"head": "fix", "is_fork": True}, False),
+        ({"head": "fix", "created_at": START - timedelta(days=1)}, False),
+        ({"head": "theirs"}, False),
+    ],
+)
+def test_a_pull_request_from_another_branch_of_the_run_is_told_with_its_end(world, more, is_told):
+    run = _live(world, worktree="/x/demo-7", fork_point="f" * 40)
+    refs = {"refs/heads/fix": "a" * 40, "HEAD": "a" * 40, "refs/remotes/origin/theirs": "c" * 40}
+    world.repos.beside[Path(run.worktree)] = refs
+    number = world.tracker.add_pull("demo", **more)
+    _prints(world, run, x.claude_init(), x.claude_result())
+    world.sessions.end(run.session, 0)
+    _after_look(world, run)
+    assert run.outcome == Outcome.DIED
+    end = f"; it opened pull request {number} from its branch fix instead of afk/7: look at what it holds"
+    assert run.reason.endswith(f"there is no pull request{end}") is is_told
+
+
 @pytest.mark.row("C-47", level="contract")
 def test_a_tracker_that_cannot_say_leaves_a_program_that_ended_unjudged(world):
     run = _live(world)
@@ -287,6 +312,19 @@ def test_a_delivered_one_shot_run_that_does_not_end_is_ended_after_a_minute(worl
     assert _after_look(world, run).settled_at is not None
     assert world.sessions.all == {}
     assert run.agent_state == "interrupted"
+
+
+def test_processes_that_outlive_their_run_are_named_on_it(world):
+    run = _live(world, worktree="/x/demo-7")
+    world.sessions.left_behind = [(4711, "node"), *((n, "sleep") for n in range(1, 6))]
+    world.tracker.add_pull("demo", "afk/7")
+    world.sessions.end(run.session, 0)
+    _after_look(world, run)
+    assert run.settled_at is not None
+    assert run.warning.endswith(
+        "in its worktree there still run node (4711), sleep (1), sleep (2), sleep (3), sleep (4) and "
+        "1 more, which its session may have left behind: end them if nobody needs them"
+    )
 
 
 LINGERS = int(LINGERS_FOR.total_seconds())

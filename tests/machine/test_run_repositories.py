@@ -11,6 +11,7 @@ import pytest
 
 from runs.core.kept_ports import RESCUES
 from runs.core.ports import SeamError, Taken
+from runs.lifecycle.delivery_rules import branches_beside
 from runs.machine import worktree_links
 from tests import programs
 from tests.linked import LinkedWorktrees
@@ -350,3 +351,18 @@ def test_both_kinds_of_worktrees_live_side_by_side(stand):
         assert not tree.exists()
         assert stand.repos.add_again(stand.repo, tree, name)
         assert (tree / ".git").is_dir()
+
+
+def test_the_branches_that_a_run_has_beside_its_own_are_seen(stand):
+    tree = stand.claim("7")
+    git(tree, "checkout", "-q", "-b", "fix")
+    mine = _commit(tree)
+    git(tree, "push", "-q", "origin", "HEAD:refs/heads/other")
+    refs = stand.repos.own_refs(tree)
+    assert (refs["refs/heads/fix"], refs["HEAD"], refs["refs/heads/afk/7"]) == (
+        mine,
+        mine,
+        stand.fork,
+    )
+    assert branches_beside(refs, "afk/7", "main", stand.fork) == ["fix", "other"]
+    assert stand.repos.own_refs(stand.folder) == {}

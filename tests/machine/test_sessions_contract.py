@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import signal
 import socket
+import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -439,6 +441,26 @@ def test_what_an_agent_leaves_behind_ends_when_it_ends_by_itself(real, tmp_path)
     real.sessions.start(an_order(tmp_path, argv=["sh", "-c", script]))
     assert _ended(real).status == 3
     assert _sleepers(seconds) == []
+
+
+def test_what_was_left_behind_in_a_folder_is_found_and_nothing_else_there(real, tmp_path):
+    left, beside = tmp_path / "tree", tmp_path / "tree-2"
+    for folder in (left / "sub", beside):
+        folder.mkdir(parents=True)
+    with contextlib.ExitStack() as ended:
+
+        def begin(folder, *argv):
+            made = subprocess.Popen(["env", "-i", *argv], cwd=folder, start_new_session=True)
+            ended.callback(made.wait)
+            ended.callback(os.killpg, made.pid, signal.SIGKILL)
+            return made.pid
+
+        one = begin(left / "sub", "/bin/sleep", "60")
+        begin(beside, "/bin/sleep", "60")
+        # Who began this one lives and works elsewhere, as labsite does when it runs git in there.
+        begin(tmp_path, "/bin/sh", "-c", f"cd {left} && /bin/sleep 60 & wait")
+        real.until(lambda: real.sessions.working_in(left) == [(one, "sleep")])
+    assert real.sessions.working_in(left) == []
 
 
 def _sleepers(seconds):
