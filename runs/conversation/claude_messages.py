@@ -93,13 +93,13 @@ def _user(entry: Entry) -> Sequence[Message]:
     content = lenient_json.at(entry, "message", "content")
     if isinstance(content, str):
         said = rules.clean(content)
-        return _finished(said, frame) or [_told(entry, said, frame)]
+        return _finished(entry, said, frame) or [_told(entry, said, frame)]
     found: list[Message] = []
     for part in lenient_json.items(content):
         match part.get("type"):
             case "text":
                 said = rules.words(part, "text")
-                found += _finished(said, frame) or [_told(entry, said, frame)]
+                found += _finished(entry, said, frame) or [_told(entry, said, frame)]
             case "tool_result":
                 found.append(_result(entry, part, frame))
             case "image" | "document":
@@ -121,21 +121,29 @@ def _told(entry: Entry, text: str, frame: Mapping[str, Any]) -> Message:
 _NOTIFICATION = "task-notification"
 
 
-def _finished(text: str, frame: Mapping[str, Any]) -> list[Message]:
-    """What came back from the background, which the main agent is told as words of its user."""
+def _finished(entry: Entry, text: str, frame: Mapping[str, Any]) -> list[Message]:
+    """What came back from the background, which the main agent is told as words of its user.
+
+    What else stands there it is told as ever.
+    """
     if not text.lstrip().startswith(f"<{_NOTIFICATION}>"):
         return []
-    return [
-        Message(
-            Kind.FINISHED,
-            _tagged(one, "result"),
-            tool=lenient_json.line(_tagged(one, "summary"), limit=200),
-            call=lenient_json.word(_tagged(one, "tool-use-id")),
-            is_failed=_is_failed(_tagged(one, "status")),
-            **frame,
+    found: list[Message] = []
+    for one in text.split(f"<{_NOTIFICATION}>")[1:]:
+        inside, end, after = one.rpartition(f"</{_NOTIFICATION}>")
+        told, after = (inside, after.strip()) if end else (one, "")
+        found.append(
+            Message(
+                Kind.FINISHED,
+                _tagged(told, "result"),
+                tool=lenient_json.line(_tagged(told, "summary"), limit=200),
+                call=lenient_json.word(_tagged(told, "tool-use-id")),
+                is_failed=_is_failed(_tagged(told, "status")),
+                **frame,
+            )
         )
-        for one in text.split(f"<{_NOTIFICATION}>")[1:]
-    ]
+        found += [_told(entry, after, frame)] if after else []
+    return found
 
 
 def _tagged(text: str, name: str) -> str:

@@ -318,4 +318,6 @@ def plain(messages: Sequence[Message]) -> Iterator[str]:
     for one in messages:
         if one.kind not in (Kind.NOTE, Kind.USAGE):
             yield one.text
+            if one.kind is Kind.FINISHED:  # its summary, where the others have the name of a tool
+                yield one.tool
             yield from (str(value) for value in one.given.values() if isinstance(value, str))

@@ -186,6 +186,28 @@ def test_a_notification_in_another_form_is_read_as_far_as_it_goes(inside: str, t
     assert (message.kind, message.tool, message.text, message.is_failed) == (Kind.FINISHED, *told)
 
 
+def test_what_stands_beside_notifications_is_told_as_ever() -> None:
+    def done(name: str) -> str:
+        return f"<task-notification><summary>{name} is back</summary></task-notification>"
+
+    text = f"{done('One')}\nGo on with it.\n{done('Two')} And then stop."
+    line = {"type": "user", "message": {"content": text}}
+    found = rules.read(json.dumps(line).encode(), claude_messages.messages, str)
+    assert [(one.kind, one.text or one.tool) for one in found] == [
+        (Kind.FINISHED, "One is back"),
+        (Kind.PROMPT, "Go on with it."),
+        (Kind.FINISHED, "Two is back"),
+        (Kind.PROMPT, "And then stop."),
+    ]
+
+
+def test_the_summary_of_what_came_back_can_be_searched() -> None:
+    message = read(
+        {"type": "user", "message": {"content": "<task-notification><summary>It is back"}}
+    )
+    assert "It is back" in rules.plain([message])
+
+
 def test_a_notification_that_is_printed_is_the_same() -> None:
     """As 2.1.332 prints them: an agent's summary is its report, a command's is about it."""
     line = {"type": "system", "subtype": "task_notification", "tool_use_id": "toolu_2"}
