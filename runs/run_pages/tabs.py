@@ -169,6 +169,7 @@ def _head(lab: Lab, page: RunPage, *, is_asked: bool) -> Context:
         "wait": wait_words(run),
         "closed_issue": closed_issues.is_asked(run),
         "may_interrupt": wait_acts.may_interrupt(lab, run),
+        "stops_agents": wait_acts.stops_agents(run),
         "has_obeyed": run.has_changed_since(run.turn_interrupted_at),
         "attach": _attach(lab, run),
         # Where there is one machine, its name says nothing.

@@ -160,6 +160,11 @@ def may_interrupt(lab: Lab, run: Run) -> bool:
     return works and not _is_over(run) and was_free
 
 
+def stops_agents(run: Run) -> bool:
+    """Whether an interrupt stops agents in the background, since the turn before them is over."""
+    return not run.asks and hook_events.has_agents_in_background(run)
+
+
 def interrupt(lab: Lab, run: Run, *, by: str) -> None:
     """Have the agent stop what it does, by the key for it, and wait for a next word.
 
@@ -179,8 +184,7 @@ def interrupt(lab: Lab, run: Run, *, by: str) -> None:
         raise AnswerRefused(NOTHING_TO_INTERRUPT, code="not_working")
     if run.host != lab.host:
         raise AnswerRefused(ELSEWHERE)
-    is_behind = not run.asks and hook_events.has_agents_in_background(run)
-    key, said = (STOP_AGENTS, AGENTS_KEY) if is_behind else (ESCAPE, KEY)
+    key, said = (STOP_AGENTS, AGENTS_KEY) if stops_agents(run) else (ESCAPE, KEY)
     now, asked_at = lab.now(), run.asked_at
     lost = now - rules.LOST_AFTER
     is_free = Q(turn_interrupted_at=None) | Q(turn_interrupted_at__lte=lost)
@@ -223,7 +227,7 @@ def _second_interrupt(lab: Lab, run: Run) -> AnswerRefused:
         text = f"{run.turn_interrupted_by} has interrupted it already. Nothing more was sent."
         return AnswerRefused(text, code="answered")
     if run.state == RunState.WORKING and _is_fresh(lab, run.answered_at):
-        text = f"{run.answered_by} has answered it just now: {run.answer}. Escape was not sent."
+        text = f"{run.answered_by} has answered it just now: {run.answer}. No key was sent."
         return AnswerRefused(text, code="answered")
     return AnswerRefused(NOTHING_TO_INTERRUPT, code="not_working")
 

@@ -84,6 +84,14 @@ def test_one_whose_agents_work_in_the_background_works_and_can_be_interrupted(wo
     assert run.waits == Wait.IDLE
 
 
+def test_the_button_says_which_keys_are_sent(world, run, anna: Client):
+    assert "Sends Escape" in text_of(anna.get(f"/runs/{run.pk}/"))
+    hears(world, run, {"event": "Stop", "background": ["subagent"]})
+    looked(world, run, seconds=1)
+    page = text_of(anna.get(f"/runs/{run.pk}/"))
+    assert "Sends Ctrl-X Ctrl-K twice" in page and "Sends Escape" not in page
+
+
 def test_one_that_left_a_server_in_the_background_waits_as_ever(world, run):
     hears(world, run, {"event": "Stop", "background": ["shell"]})
     looked(world, run, seconds=11)
@@ -250,7 +258,7 @@ def test_the_page_has_a_button_and_says_what_came_of_it(world, run, anna: Client
     answer = hx(anna, at(run), {}, at=there) if style == "htmx" else anna.post(at(run))
     assert answer.status_code == (200 if style == "htmx" else 303)
     page = text_of(anna.get(there))
-    assert "anna sent Escape at" in page
+    assert "anna interrupted it at" in page
     assert "its screen has not changed yet." in page
     assert 'id="interrupt"' not in page
     world.clock.forward(seconds=1)
