@@ -10,9 +10,10 @@ from django.db.models import F
 from runs.core import budgets, lease
 from runs.core.budgets import ClockReading
 from runs.core.ports import Lab
-from runs.core.states import NoticeKind
+from runs.core.states import AgentState, NoticeKind
 from runs.models import CheckRun, Fixer, Host, Job, Loop, Monitor, Rescue, Run, Validation
 from runs.timeline import announce
+from runs.transcript.claude_lines import USED_UP
 from runs.workflows import stepper as workflow_stepper
 
 DRIFT = 1.0
@@ -71,6 +72,13 @@ def _set(lab: Lab, moved: timedelta) -> None:
         "budget_stopped_at",
     )
     runs.filter(outcome="").update(**{name: F(name) + moved for name in (*times, *gates, *waits)})
+    # What a program counts down by itself goes on; a reset that its service named is a time of day.
+    counts = runs.filter(
+        outcome="",
+        result_subtype="",
+        agent_state__in=(AgentState.RETRYING, AgentState.RATE_LIMITED),
+    )
+    counts.exclude(agent_note=USED_UP).update(agent_until=F("agent_until") + moved)
     runs.update(launch_deadline=F("launch_deadline") + moved)
     told = Run.objects.filter(host=lab.host, tracker_retry_at__isnull=False)
     told.update(tracker_retry_at=F("tracker_retry_at") + moved)

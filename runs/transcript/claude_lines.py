@@ -13,6 +13,7 @@ from runs.transcript import rendering, reports
 from runs.transcript.reports import Report
 from runs.transcript.token_usage import Tokens
 
+USED_UP = "the subscription's limit is used up"
 _OF_MODEL = {
     "input_tokens": "inputTokens",
     "cache_creation_input_tokens": "cacheCreationInputTokens",
@@ -85,7 +86,7 @@ def rate_limit(report: Report, entry: Entry, _now: datetime) -> Report:
     return replace(
         report,
         agent_state=AgentState.RATE_LIMITED,
-        agent_note="the subscription's limit is used up",
+        agent_note=USED_UP,
         agent_until=lenient_json.moment(lenient_json.at(entry, "rate_limit_info", "resetsAt")),
     )
 

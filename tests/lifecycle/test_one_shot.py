@@ -380,6 +380,25 @@ def test_a_clock_that_is_set_does_not_end_a_run_that_printed_its_result(world):
     assert _after_look(world, run).is_active
 
 
+def test_a_wait_that_a_program_counts_down_goes_on_when_the_clock_is_set(world):
+    run = _live(world)
+    look(world)
+    _prints(world, run, x.claude_init(), x.claude_retry(delay=60_000))
+    _after_look(world, run)
+    world.clock.jump(hours=3)
+    assert _after_look(world, run).agent_until == START + timedelta(hours=3, minutes=1)
+
+
+def test_a_reset_that_the_service_named_is_no_other_when_the_clock_is_set(world):
+    run = _live(world)
+    look(world)
+    reset = START + timedelta(hours=4)
+    _prints(world, run, x.claude_init(), x.claude_used_up(reset))
+    _after_look(world, run)
+    world.clock.jump(hours=3)
+    assert _after_look(world, run).agent_until == reset
+
+
 def test_stop_ends_a_one_shot_run_at_once_and_keeps_what_it_told(world):
     run = _live(world)
     _prints(world, run, x.claude_init(), x.claude_says("I am", "m1"))

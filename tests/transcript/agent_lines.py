@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 Line = dict[str, Any]
@@ -80,6 +81,12 @@ def claude_background(*kinds: str) -> Line:
     """What works in the background now, as 2.1.332 tells at each change."""
     tasks = [{"task_id": f"t{n}", "task_type": kind} for n, kind in enumerate(kinds)]
     return {"type": "system", "subtype": "background_tasks_changed", "tasks": tasks}
+
+
+def claude_used_up(until: datetime) -> Line:
+    """The subscription's limit, with when it is reset."""
+    about = {"status": "rejected", "resetsAt": int(until.timestamp())}
+    return {"type": "rate_limit_event", "rate_limit_info": about}
 
 
 def claude_refused(status: int | None, text: str) -> Line:
