@@ -188,7 +188,7 @@ def _agents() -> list[dict[str, Any]]:
     started from another one.
     """
     from runs.accounts import credentials
-    from runs.agents import checks
+    from runs.agents import check_rules, checks, trial
     from runs.models import AgentProfile, Project, Settings
     from runs.wiring import real_lab
 
@@ -198,6 +198,8 @@ def _agents() -> list[dict[str, Any]]:
         *Project.objects.values_list("agent_id", flat=True),
     }
 
+    tried = trial.versions()
+
     def odd_payment(profile: AgentProfile) -> str:
         paid = checks.payment(lab, profile)
         return paid.text if paid.is_odd else ""
@@ -205,13 +207,15 @@ def _agents() -> list[dict[str, Any]]:
     def look(profile: AgentProfile) -> dict[str, Any]:
         found, unfit = checks.inspect(lab, profile)
         is_asked = bool(profile.login_command) and bool(found)
+        version = checks.version(lab, profile) if found else ""
         return {
             "name": profile.name,
             "program": str(profile.argv[0]) if profile.argv else "",
             "found": found or None,
             "found_by_worker": profile.is_found,
             "unfit": unfit.text if unfit is not None and found else "",
-            "version": checks.version(lab, profile) if found else "",
+            "version": version,
+            "untried": check_rules.untried(profile.argv, version, tried.get(profile.pk, ())),
             "used": profile.pk in used,
             "odd_payment": odd_payment(profile),
             "asked": is_asked,

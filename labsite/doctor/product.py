@@ -66,6 +66,7 @@ def agents(found: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
     """A line for each profile; `logged_in` is None when its check was not asked or hung."""
     for agent in found:
         yield _program_of(agent) or _payment_of(agent) or _login_of(agent)
+        yield from _version_of(agent)
 
 
 def _program_of(agent: Mapping[str, Any]) -> Line | None:
@@ -99,6 +100,13 @@ def _payment_of(agent: Mapping[str, Any]) -> Line | None:
         return None
     said, _, advice = agent["odd_payment"].partition(". ")
     return warning("agent", f"{agent['name']}: {said}", advice)
+
+
+def _version_of(agent: Mapping[str, Any]) -> Iterator[Line]:
+    """That nobody has tried the version of an agent that is used."""
+    if agent["untried"] and agent["used"]:
+        seen = f"{agent['name']} {agent['version']}: {agent['untried'].rstrip('.')}"
+        yield warning("agent_version", seen, f'Try it: ./lab agent try "{agent["name"]}"')
 
 
 def _login_of(agent: Mapping[str, Any]) -> Line:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import PurePath
@@ -87,12 +87,12 @@ def version_of(out: str, err: str) -> str:
     return ""
 
 
-def untried(argv: Sequence[str], version: str, tried: str) -> str:
+def untried(argv: Sequence[str], version: str, tried: Collection[str]) -> str:
     """Return what to say of a version that nobody has tried; empty for any other, or without one.
 
-    `tried`: the version that the last trial on this machine ran; empty without one.
+    `tried`: the versions that trials on this machine started.
     """
-    if not version or version == tried:
+    if not version or version in tried:
         return ""
     tested = TESTED.get(PurePath(argv[0]).name if argv else "", ())
     if any(word in tested for word in version.split()):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.db.models import Max
@@ -58,7 +58,7 @@ class AgentsPage:
 
 
 def page(lab: Lab) -> AgentsPage:
-    """All agents, with the frame around them. Six queries."""
+    """All agents, with the frame around them. Seven queries."""
     picture = board.load(lab)
     return AgentsPage(picture, cards(lab, picture.facts.settings))
 
@@ -78,14 +78,14 @@ def _rows(
 def cards(lab: Lab, settings: Settings) -> list[Card]:
     """A card for each profile, the one for new sessions first. Starts no program."""
     profiles = AgentProfile.objects.order_by("name")
-    trials = {trial.profile_id: trial for trial in _trials()}
-    made = [_card(lab, one, settings, trials.get(one.pk)) for one in profiles]
+    last, tried = {trial.profile_id: trial for trial in _trials()}, trials.versions()
+    made = [_card(lab, one, settings, last.get(one.pk), tried.get(one.pk, ())) for one in profiles]
     return sorted(made, key=lambda card: not card.is_chosen)
 
 
 def of_new_sessions(lab: Lab, settings: Settings) -> Card | None:
     """The card of the agent that new sessions use; None when none is chosen. No query."""
-    return _card(lab, settings.agent, settings, None) if settings.agent is not None else None
+    return _card(lab, settings.agent, settings) if settings.agent is not None else None
 
 
 def missing(picture: Board, project: Project) -> str:
@@ -106,7 +106,14 @@ def logged_out(picture: Board, project: Project) -> str:
     return agent.name if agent is not None and agent.is_logged_in is False else ""
 
 
-def _card(lab: Lab, profile: AgentProfile, settings: Settings, trial: AgentTrial | None) -> Card:
+def _card(
+    lab: Lab,
+    profile: AgentProfile,
+    settings: Settings,
+    trial: AgentTrial | None = None,
+    tried: Collection[str] | None = None,
+) -> Card:
+    """`tried`: the versions that trials started; without them nothing is said of the version."""
     path, unfit = checks.inspect(lab, profile)
     return Card(
         profile,
@@ -115,7 +122,7 @@ def _card(lab: Lab, profile: AgentProfile, settings: Settings, trial: AgentTrial
         profile.pk == settings.agent_id,
         trial,
         checks.payment(lab, profile),
-        check_rules.untried(profile.argv, profile.version, trials.version(trial) if trial else ""),
+        "" if tried is None else check_rules.untried(profile.argv, profile.version, tried),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -29,6 +29,7 @@ from runs.timeline import announce
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.5
+MOST_TRIALS = 200
 INTERRUPTED = "labsite was interrupted while it tried the agent. Try again."
 NOT_TAKEN = "The worker did not take the trial within a minute. Is it running?"
 
@@ -122,12 +123,18 @@ def steps(trial: AgentTrial) -> list[Tried]:
     return trial_rules.read(trial.steps)
 
 
-def version(trial: AgentTrial) -> str:
-    """Return which version a trial ran to its end; empty where it was stopped, or nothing told it."""
-    if trial.state not in (TrialState.PASSED, TrialState.FAILED):
-        return ""
-    told = [one.note for one in steps(trial) if one.step is Step.VERSION]
-    return told[0] if told else ""
+def versions() -> Mapping[int, Collection[str]]:
+    """Return which versions of each profile's program a trial started here, by its last trials.
+
+    One query. One that was stopped, or did not come so far as to start the program, tried nothing.
+    """
+    over = AgentTrial.objects.filter(state__in=(TrialState.PASSED, TrialState.FAILED))
+    found: dict[int, set[str]] = {}
+    for profile_id, stored in over.order_by("-pk").values_list("profile", "steps")[:MOST_TRIALS]:
+        version = trial_rules.started_version(trial_rules.read(stored))
+        if version:
+            found.setdefault(profile_id, set()).add(version)
+    return found
 
 
 def _check(lab: Lab, trial: AgentTrial) -> None:

@@ -123,6 +123,14 @@ def steps_of(facts: TrialFacts) -> list[Tried]:
     ]
 
 
+def started_version(steps: Sequence[Tried]) -> str:
+    """Return which version a trial started that stood like this; empty where it did not come so far."""
+    by_name = {one.step: one for one in steps}
+    started, version = by_name.get(Step.STARTED), by_name.get(Step.VERSION)
+    was_started = started is not None and started.state in (StepState.PASSED, StepState.FAILED)
+    return version.note if was_started and version is not None else ""
+
+
 def is_over(facts: TrialFacts) -> bool:
     """Whether nothing more has to be waited for."""
     if facts.alive is False or facts.is_late:

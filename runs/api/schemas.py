@@ -147,6 +147,9 @@ class Agent(BaseModel):
         bool | None, Field(description="Whether its program is on the machine; null: not known.")
     ]
     version: Annotated[str, Field(description="As it told itself; empty: not known.")]
+    untried: Annotated[
+        str, Field(description="That nobody has tried this version, in words; empty otherwise.")
+    ]
     is_logged_in: Annotated[bool | None, Field(description="As asked last; null: not known.")]
     checked_at: datetime | None
     hold: AgentHold | None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TypeVar
 
 from django.db.models import Model, QuerySet
 
 from runs.accounts import held
+from runs.agents import check_rules
 from runs.api import schemas
 from runs.api.asked import Paging
 from runs.core.states import (
@@ -118,7 +119,10 @@ def hold(row: AgentProfile, now: datetime) -> schemas.AgentHold | None:
     )
 
 
-def agent(row: AgentProfile, settings: Settings, now: datetime) -> schemas.Agent:
+def agent(
+    row: AgentProfile, settings: Settings, now: datetime, tried: Collection[str]
+) -> schemas.Agent:
+    """A profile; `tried`: the versions of its program that trials started."""
     return schemas.Agent(
         id=row.pk,
         name=row.name,
@@ -128,6 +132,7 @@ def agent(row: AgentProfile, settings: Settings, now: datetime) -> schemas.Agent
         is_chosen=row.pk == settings.agent_id,
         is_found=row.is_found,
         version=row.version,
+        untried=check_rules.untried(row.argv, row.version, tried),
         is_logged_in=row.is_logged_in,
         checked_at=row.checked_at,
         hold=hold(row, now),

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from ninja import Query, Status
 
 from runs.accounts import holds
+from runs.agents import trial
 from runs.api import asked, replies, showing
 from runs.api import schemas as api_schemas
 from runs.api.asked import AgentId, ProjectId
@@ -145,8 +146,10 @@ def project_reset(request: HttpRequest, project_id: ProjectId) -> api_schemas.Pr
 def agent_list(request: HttpRequest) -> api_schemas.Agents:
     """The coding programs that may be chosen, with their models and efforts."""
     settings = Settings.current()
-    rows = AgentProfile.objects.defer("env", "argv", "login_command")
-    return api_schemas.Agents(items=[showing.agent(row, settings, lab().now()) for row in rows])
+    rows, tried = AgentProfile.objects.defer("env", "login_command"), trial.versions()
+    return api_schemas.Agents(
+        items=[showing.agent(row, settings, lab().now(), tried.get(row.pk, ())) for row in rows]
+    )
 
 
 @agents.post(
@@ -160,4 +163,5 @@ def agent_try_again(request: HttpRequest, agent_id: AgentId) -> api_schemas.Agen
     if row is None:
         raise NotFound(f"There is no agent {agent_id}.")
     holds.try_again(lab(), row, by=username(request))
-    return showing.agent(row, Settings.current(), lab().now())
+    tried = trial.versions().get(row.pk, ())
+    return showing.agent(row, Settings.current(), lab().now(), tried)

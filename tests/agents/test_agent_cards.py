@@ -59,10 +59,15 @@ def test_a_version_that_was_never_tried_says_so_until_a_trial_ran_it(
     assert "Try this agent" not in shown
     told = {"by": "anna", "mark": "m", "asked_at": START, "deadline": START, "ended_at": START}
     steps = [{"step": "version", "state": "passed", "note": "agent 1.2.3"}]
-    AgentTrial.objects.create(profile=profile, state="stopped", steps=steps, **told)
+    started = [*steps, {"step": "started", "state": "passed", "note": ""}]
+    AgentTrial.objects.create(profile=profile, state="stopped", steps=started, **told)
     assert said in text_of(anna.get("/settings/"))
     AgentTrial.objects.create(profile=profile, state="failed", steps=steps, **told)
+    assert said in text_of(anna.get("/settings/"))  # it did not come so far as to start it
+    AgentTrial.objects.create(profile=profile, state="failed", steps=started, **told)
     assert said not in text_of(anna.get("/settings/"))
+    AgentTrial.objects.create(profile=profile, state="failed", steps=steps, **told)
+    assert said not in text_of(anna.get("/settings/"))  # an earlier trial did
     AgentProfile.objects.filter(pk=profile.pk).update(version="agent 2.0.0")
     assert said in text_of(anna.get("/settings/"))
 
@@ -132,10 +137,15 @@ def test_the_api_lists_agents_with_their_state(
     operator: User, world: World, profile: AgentProfile
 ) -> None:
     checks.carry_out(world.lab, profile.pk)
-    items = Program.of(operator).get("/agents").json()["items"]
+    program = Program.of(operator)
+    items = program.get("/agents").json()["items"]
     (found,) = [one for one in items if one["id"] == profile.pk]
     assert (found["is_found"], found["version"], found["is_logged_in"]) == (True, "", True)
-    assert found["checked_at"]
+    assert (bool(found["checked_at"]), found["untried"]) == (True, "")
+    AgentProfile.objects.filter(pk=profile.pk).update(version="agent 9.0")
+    items = program.get("/agents").json()["items"]
+    (found,) = [one for one in items if one["id"] == profile.pk]
+    assert found["untried"] == "This version was never tried."
 
 
 def test_the_banner_of_a_logged_out_agent_goes_when_its_check_is_emptied_in_the_admin(

@@ -270,7 +270,7 @@ def test_codex_with_a_key_or_a_provider_of_its_own_is_not_refused(
     ],
 )
 def test_a_version_that_nobody_has_tried_is_said(argv, version, tried, said) -> None:  # type: ignore[no-untyped-def]
-    found = check_rules.untried(argv, version, tried)
+    found = check_rules.untried(argv, version, {tried} if tried else ())
     assert said in found
     assert bool(found) is bool(said)
 

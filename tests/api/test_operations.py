@@ -524,7 +524,7 @@ def test_a_list_costs_the_same_for_one_row_and_for_fifty(
     program.get("/me")
     for path, queries in (
         ("/projects", 2),
-        ("/agents", 3),
+        ("/agents", 4),
         ("/runs", 3),
         (f"{at}/issues", 4),
         (f"{at}/pulls", 3),

@@ -203,6 +203,7 @@ def _agent(
         "asked": asked,
         "logged_in": login,
         "odd_payment": odd_payment,
+        "untried": "",
     }
 
 
@@ -229,6 +230,15 @@ def _agent(
 )
 def test_agents(agent: dict[str, Any], status: Status) -> None:
     assert [line.status for line in product.agents([agent])] == [status]
+
+
+def test_of_a_version_that_nobody_tried_the_doctor_says_how_to_try_it() -> None:
+    new = {**_agent("/bin/a"), "version": "9.0", "untried": "This version was never tried."}
+    there, version = product.agents([new])
+    assert (there.status, version.status) == (OK, WARNING)
+    assert "A 9.0: This version was never tried" in version.seen
+    assert version.advice == 'Try it: ./lab agent try "A"'
+    assert len(list(product.agents([{**new, "used": False}]))) == 1
 
 
 RUNS = {
