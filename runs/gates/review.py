@@ -17,6 +17,7 @@ from django.db import transaction
 from django.db.models import Sum
 
 from runs.accounts import holds, logins
+from runs.agents import orders
 from runs.core.ports import Lab, UnremovableError
 from runs.core.states import Gate, NoticeKind, Trouble
 from runs.gates import review_publishing
@@ -245,8 +246,9 @@ class _Asking:
             again=before if number > 1 else "",
         )
         given = workplace.write_prompt(papers, words)
-        argv = reviewer.command
+        argv, own = reviewer.command, dict[str, str]()
         if profile is not None:
+            own = {**orders.switches_of(profile), **profile.env}
             chosen = (reviewer.model, reviewer.effort)
             argv = programs.agent_argv(profile.argv, papers, words, *chosen)
         check = Check(
@@ -260,7 +262,7 @@ class _Asking:
             given=given,
             env={
                 **programs.own_path(argv),
-                **programs.environment(papers, profile.env if profile is not None else {}),
+                **programs.environment(papers, own),
             },
             without=programs.NOT_GIVEN,
         )
