@@ -286,10 +286,12 @@ class FakeRepos(FakeHistory, FakeKept):
     def remote_url(self, path: Path) -> str | None:
         return None
 
-    def claims(self, repo: Path, keys: KeyRule = KeyRule.NUMBER) -> frozenset[str]:
+    def claims(
+        self, repo: Path, keys: KeyRule = KeyRule.NUMBER, prefix: str = naming.BRANCH_PREFIX
+    ) -> frozenset[str]:
         if self.broken_claims:
             raise SeamError(self.broken_claims)
-        found = (naming.claimed_key(name, keys) for name in self._branches(repo))
+        found = (naming.claimed_key(name, keys, (prefix,)) for name in self._branches(repo))
         return frozenset(key for key in found if key)
 
     def upstream(self, repo: Path, branch: str) -> str:

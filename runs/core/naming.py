@@ -17,6 +17,7 @@ from trackers.keys import MARKER, KeyRule, is_key
 BRANCH_PREFIX = "afk/"
 PERSON_PREFIX = "lab/"
 MANAGED = (BRANCH_PREFIX, PERSON_PREFIX)
+PREFIX_CHARACTERS = 60
 SEPARATOR = "~"
 LABEL_CHARACTERS = 32
 
@@ -27,7 +28,8 @@ _SLOT = re.compile(r"(?=[0-9]{1,6}\Z)0*[1-9][0-9]*", re.ASCII)
 _NUMBERED = re.compile(r"afk-(auto-)?((?=[0-9]{1,18}\Z)0*[1-9][0-9]*)", re.ASCII)
 _WORDED = re.compile(r"afk-(auto-)?([A-Za-z0-9_-]+)", re.ASCII)
 _DOT = "__"  # tmux turns a dot in a name into one underscore; no key holds two of them
-_BRANCH = re.compile(r"(?:afk|lab)/[^\x00-\x20\x7f~^:?*\[\\]{1,190}")
+_BRANCH = re.compile(r"[^\x00-\x20\x7f~^:?*\[\\]{1,195}")
+_PREFIX = re.compile(r"[A-Za-z0-9._/+-]+", re.ASCII)
 _CHECK = re.compile(r"check-[0-9]+", re.ASCII)
 _FIX = re.compile(r"lab/fix-[0-9]+-[0-9]+-[0-9]{8}-[0-9]{4}", re.ASCII)
 
@@ -126,21 +128,74 @@ def woken_project(text: str) -> str:
     return project if sanitise(project) == project else ""
 
 
-def branch_for(key: str) -> str:
+def branch_for(key: str, prefix: str = BRANCH_PREFIX) -> str:
     """The branch whose existence claims the issue."""
-    return f"{BRANCH_PREFIX}{key}"
+    return f"{prefix}{key}"
 
 
-def is_managed(branch: str) -> bool:
-    """Whether a branch is the product's to remove: under `afk/` or `lab/`, and nothing odd."""
+def is_managed(branch: str, prefixes: Collection[str] = MANAGED) -> bool:
+    """Whether a branch is the product's to remove: under one of the prefixes, and nothing odd."""
     is_name = bool(_BRANCH.fullmatch(branch)) and not branch.endswith(("/", "."))
-    return is_name and not any(odd in branch for odd in ("..", "//", "/.", "@{"))
+    is_ours = any(branch.startswith(one) and branch != one for one in prefixes)
+    return is_name and is_ours and not any(odd in branch for odd in ("..", "//", "/.", "@{"))
 
 
-def claimed_key(branch: str, keys: KeyRule = KeyRule.NUMBER) -> str | None:
-    """The issue that a branch claims; None unless it is exactly `afk/<key>`."""
-    key = branch.removeprefix(BRANCH_PREFIX)
-    return key if key != branch and is_key(key, keys) else None
+def claimed_key(
+    branch: str, keys: KeyRule = KeyRule.NUMBER, prefixes: Collection[str] = (BRANCH_PREFIX,)
+) -> str | None:
+    """The issue that a branch claims; None unless it is exactly a prefix and a key."""
+    for prefix in prefixes:
+        key = branch.removeprefix(prefix)
+        if key != branch and is_key(key, keys):
+            return key
+    return None
+
+
+def without_prefix(branch: str, prefixes: Collection[str] = (BRANCH_PREFIX,)) -> str:
+    """Return what a branch is called below the first of these prefixes that it has."""
+    found = (one for one in prefixes if branch.startswith(one))
+    return branch.removeprefix(next(found, ""))
+
+
+def refs_under(prefix: str) -> str:
+    """Return the pattern by which git lists branches with this prefix."""
+    return f"{prefix}*" if prefix.endswith(("-", "_")) else prefix
+
+
+def check_prefix(prefix: str, default_branch: str = "") -> None:
+    """Raise ValueError, with the reason, for what cannot be the prefix of claims.
+
+    Stricter than git, since agents type these names into shells.
+    """
+    if reason := _unfit_prefix(prefix) or _beside_default(prefix, default_branch):
+        raise ValueError(reason)
+
+
+def _unfit_prefix(prefix: str) -> str:
+    parts = prefix.split("/")
+    rules = (
+        (not prefix, "Write a prefix, such as afk/."),
+        (len(prefix) > PREFIX_CHARACTERS, f"At most {PREFIX_CHARACTERS} characters."),
+        (not _PREFIX.fullmatch(prefix), "Use letters, digits and / - _ . + only."),
+        (prefix.startswith(("/", "-")), "It cannot begin with / or -."),
+        (not prefix.endswith(("/", "-", "_")), "End it with /, - or _: the issue follows."),
+        ("//" in prefix or ".." in prefix, "Git allows no // and no .. in a branch."),
+        (any(one.startswith(".") for one in parts), "Git allows no part that begins with a dot."),
+        (any(one.endswith(".lock") for one in parts), "Git allows no part that ends in .lock."),
+        (parts[0] == "refs", "Leave out refs/heads/: it is the name of a branch that is meant."),
+        (prefix.startswith(PERSON_PREFIX), "lab/ is for sessions that people drive."),
+    )
+    return next((reason for is_so, reason in rules if is_so), "")
+
+
+def _beside_default(prefix: str, default_branch: str) -> str:
+    if default_branch.startswith(prefix):
+        return (
+            f"The default branch {default_branch} begins with it, and would be taken for a claim."
+        )
+    if default_branch and prefix.startswith(f"{default_branch}/"):
+        return f"Git allows no branch below {default_branch}/ beside the branch {default_branch}."
+    return ""
 
 
 def person_label(text: str, now: datetime, taken: Collection[str]) -> str:

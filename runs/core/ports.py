@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from runs.core import masking
+from runs.core import masking, naming
 from runs.core.effects import Effects
 from runs.core.history_ports import History
 from runs.core.kept_ports import Keeping
@@ -375,8 +375,10 @@ class Repos(History, Keeping, Merging, Protocol):
     def remote_url(self, path: Path) -> str | None:
         """The URL of a checkout's `origin`, or None when it has none. Raises SeamError."""
 
-    def claims(self, repo: Path, keys: KeyRule = KeyRule.NUMBER) -> frozenset[str]:
-        """Keys of that form whose issues a local branch claims. Raises SeamError."""
+    def claims(
+        self, repo: Path, keys: KeyRule = KeyRule.NUMBER, prefix: str = naming.BRANCH_PREFIX
+    ) -> frozenset[str]:
+        """Keys of that form whose issues a local branch with this prefix claims. Raises SeamError."""
 
     def add_worktree(self, repo: Path, path: Path, branch: str, commit: str) -> None:
         """Claim: make branch and worktree at a commit in one command.

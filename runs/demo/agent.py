@@ -261,6 +261,9 @@ class Agent:
 
 def _read_task(prompt: str) -> tuple[str, str]:
     """The issue and branch that the prompt names. GaveUp when it names none."""
+    issue, branch = os.environ.get("LAB_ISSUE", ""), os.environ.get("LAB_BRANCH", "")
+    if issue and branch:
+        return issue, branch
     found = BRANCH.search(prompt)
     if found is None:
         raise GaveUp("the task names no branch afk/<issue>")

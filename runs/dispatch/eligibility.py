@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from runs.core import naming
 from runs.core.states import ProjectState
 from runs.dispatch import streak
 from runs.dispatch.blocking import FREE, Block
@@ -132,7 +133,8 @@ class Candidate:
     """One ready issue with what decides whether it may start.
 
     `retry_at`: no automatic start before, since the last one failed. `stopped_by`: who stopped the
-    last one before its agent began. `pull`: the open pull request of its branch, as far as known.
+    last one before its agent began. `branch`: what claims it, else what a run would. `pull`: the open pull
+    request of that branch, as far as known.
     """
 
     key: str
@@ -145,6 +147,7 @@ class Candidate:
     stopped_by: str = ""
     pull: int | None = None
     pull_url: str = ""
+    branch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +307,7 @@ def of_issue(queue: Queue, issue: Candidate) -> Iterator[Obstacle]:
     if issue.key in queue.active:
         yield _wait(Why.RUNNING, f"A run works on issue {issue.key}.")
     elif issue.key in (queue.claims or ()):
-        branch = f"afk/{issue.key}"
+        branch = issue.branch or naming.branch_for(issue.key)
         change = Change(Act.DISCARD, f"Discard {branch}", branch)
         text = f"The branch {branch} of an earlier run is kept and claims the issue."
         if issue.key in queue.left:

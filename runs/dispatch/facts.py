@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from functools import reduce
+from operator import or_
 from typing import Any
 
-from django.db.models import QuerySet, Value
+from django.db.models import Q, QuerySet, Value
 
 from runs.accounts import holds
 from runs.agents import checks
-from runs.core import naming
 from runs.core.database import kept
 from runs.core.ports import Lab, SeamError
 from runs.core.states import Outcome, RunKind, TrackerKind
@@ -34,9 +35,9 @@ from trackers.builtin.models import PullRequest
 from trackers.keys import why_unfit
 
 CLAIMS_SECONDS = 10.0
-# The claimed keys, those of them that only a worktree folder claims, and why git did not say.
-Claims = tuple[frozenset[str] | None, frozenset[str], str]
-_NO_CLAIMS: Claims = (frozenset(), frozenset(), "")
+# The claimed keys with their branches, those of them that only a worktree folder claims, and why git did not say.
+Claims = tuple[Mapping[str, str] | None, frozenset[str], str]
+_NO_CLAIMS: Claims = ({}, frozenset(), "")
 UNASKED = Silence("")
 _KEPT, _AWAY = "kept", "away"
 PROVEN = (Outcome.SUCCEEDED, Outcome.NO_CHANGE, Outcome.OBSOLETE)
@@ -71,7 +72,7 @@ def gather(
     wants, waiting = scope.of(projects), start_waits.of(projects)
     lines: list[blockers.Line] = []
     for project in projects:
-        taken = active[project.pk] | (claimed[project.pk][0] or frozenset())
+        taken = active[project.pk] | (claimed[project.pk][0] or {}).keys()
         untaken = [one for one in _listed(answers, project) if one.key not in taken]
         late = _late(waiting.get(project.pk, {}), lab.now()) if is_auto else frozenset()
         want = wants[project.pk] if is_auto else NOTHING
@@ -96,14 +97,16 @@ def gather(
                 else [
                     _candidate(
                         one,
-                        pulls.get((project.pk, naming.branch_for(one.key)), (None, "")),
+                        branch,
+                        pulls.get((project.pk, branch), (None, "")),
                         waits.block_of(root, one.key),
                         waiting.get(project.pk, {}).get(one.key),
                         lab.now(),
                     )
                     for one in ready
+                    for branch in [(claims or {}).get(one.key) or project.branch_for(one.key)]
                 ],
-                claims=claims,
+                claims=None if claims is None else claims.keys(),
                 left=left,
                 active=active[project.pk],
                 wanted=wanted,
@@ -203,7 +206,7 @@ def _all_claims(
     projects: Sequence[Project],
     answers: Mapping[int, Sequence[Issue] | Silence],
     silent: dict[int, str],
-    elsewhere: Mapping[int, frozenset[str]],
+    elsewhere: Mapping[int, Mapping[str, str]],
 ) -> dict[int, Claims]:
     """The claims of each project that has a ready issue; those that come too late are asked later."""
     began = lab.steady().seconds
@@ -213,8 +216,8 @@ def _all_claims(
             silent.setdefault(project.pk, "others took too long; it is asked again")
         has_any = bool(_listed(answers, project))
         here, left, why = _claims(lab, project, silent) if has_any else _NO_CLAIMS
-        more = elsewhere.get(project.pk, frozenset())
-        found[project.pk] = (None if here is None else here | more, left, why)
+        more = elsewhere.get(project.pk, {})
+        found[project.pk] = (None if here is None else {**more, **here}, left, why)
     return found
 
 
@@ -238,19 +241,28 @@ def _open_pulls(
     }
     if roots:
         rows = PullRequest.objects.filter(state=PullState.OPEN, root__in=roots)
-        rows = rows.filter(head__startswith=naming.BRANCH_PREFIX).order_by("number")
+        begins = {prefix for one in some for prefix in one.claim_prefixes}
+        has_one = reduce(or_, (Q(head__startswith=prefix) for prefix in begins))
+        rows = rows.filter(has_one).order_by("number")
         for root, head, number in rows.values_list("root", "head", "number"):
             found[roots[root], head] = number, ""
     return found
 
 
 def _candidate(
-    issue: Issue, pull: tuple[int | None, str], block: Block, wait: StartWait | None, now: datetime
+    issue: Issue,
+    branch: str,
+    pull: tuple[int | None, str],
+    block: Block,
+    wait: StartWait | None,
+    now: datetime,
 ) -> Candidate:
     late = wait.retry_at if wait is not None and wait.retry_at and wait.retry_at > now else None
     stopped = wait.stopped_by if wait is not None else ""
     return Candidate(
-        issue.key, issue.title, issue.author, issue.ready_by, block, issue.url, late, stopped, *pull
+        *(issue.key, issue.title, issue.author, issue.ready_by, block, issue.url, late, stopped),
+        *pull,
+        branch,
     )
 
 
@@ -264,7 +276,7 @@ def _claims(lab: Lab, project: Project, silent: dict[int, str]) -> Claims:
     except SeamError as error:
         silent[project.pk] = str(error)
         return None, frozenset(), str(error)
-    return branches | left, left, ""
+    return {**{key: project.branch_for(key) for key in left}, **branches}, left, ""
 
 
 def _marked(rows: QuerySet[Any], key: str, mark: str) -> QuerySet[Any, Any]:
@@ -282,27 +294,27 @@ def _is_cold(lab: Lab, project: Project) -> bool:
 
 def _active(
     lab: Lab, projects: Sequence[Project]
-) -> tuple[dict[int, set[str]], dict[int, int], dict[int, frozenset[str]]]:
+) -> tuple[dict[int, set[str]], dict[int, int], dict[int, dict[str, str]]]:
     """The keys that runs hold, the number of active automatic ones, and the keys that work kept on
-    other hosts claims, by project. One query.
+    other hosts claims, with their branch, by project. One query.
 
     A run that its gates accepted holds its issue until that is closed, even without its branch. One
     of another host that is not settled may keep its branch.
     """
     keys: dict[int, set[str]] = defaultdict(set)
     automatic: dict[int, int] = defaultdict(int)
-    elsewhere: dict[int, set[str]] = defaultdict(set)
-    rule = {project.pk: project.keys for project in projects}
+    elsewhere: dict[int, dict[str, str]] = defaultdict(dict)
+    by_pk = {project.pk: project for project in projects}
     for project_id, key, kind, outcome in _held(lab.host).rows():
         if kind == _KEPT:
-            claimed = naming.claimed_key(key, rule[project_id]) if project_id in rule else None
-            elsewhere[project_id] |= {claimed} if claimed else set()
+            claimed = by_pk[project_id].claimed_key(key) if project_id in by_pk else None
+            elsewhere[project_id] |= {claimed: key} if claimed else {}
         elif kind == _AWAY:
-            elsewhere[project_id].add(key)
+            elsewhere[project_id].setdefault(key, "")
         else:
             keys[project_id].add(key)
             automatic[project_id] += kind == RunKind.AUTO and not outcome
-    return keys, automatic, {pk: frozenset(found) for pk, found in elsewhere.items()}
+    return keys, automatic, elsewhere
 
 
 @kept

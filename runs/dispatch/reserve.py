@@ -74,7 +74,7 @@ def take(tick: TickContext, project: Project, start: Start, title: str, asked: A
             session=naming.session_name(project.slug, start.slot, start.key, asked.kind),
             slot=start.slot,
             mark=tokens.new_mark(),
-            branch=naming.branch_for(start.key),
+            branch=asked.before.run.branch if asked.before else project.branch_for(start.key),
             started_by=asked.by,
             watch=asked.watch,
             requested_at=asked.at,

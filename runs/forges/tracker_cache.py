@@ -66,7 +66,7 @@ def keep_pulls(lab: Lab, project: Project, pulls: Sequence[Pull], began: datetim
     if not cadence.is_remote(lab, project):
         return
     keep_states(project, pulls)
-    listed = [_shown(pull) for pull in pulls if _waits(pull)]
+    listed = [_shown(pull) for pull in pulls if _waits(project, pull)]
     Project.objects.filter(pk=project.pk).update(
         pulls_seen=sorted(listed, reverse=True)[:MOST], pulls_seen_at=began, pulls_asked_at=began
     )
@@ -80,7 +80,7 @@ def note_pulls(
     if not cadence.is_remote(lab, project):
         return
     others = [one for one in project.pulls_seen if one[1] not in heads]
-    mine = [_shown(pull) for pull in pulls if _waits(pull)]
+    mine = [_shown(pull) for pull in pulls if _waits(project, pull)]
     listed = sorted([*others, *mine], reverse=True)[:MOST]
     has_left = {one[0] for one in project.pulls_seen} - {one[0] for one in listed}
     # Whether one that left was merged or closed is told by a look at all of ours.
@@ -196,7 +196,11 @@ def _refresh_pulls(lab: Lab, project: Project) -> None:
         return
     began = lab.now()
     try:
-        claims = lab.repos.claims(project.repo(lab.paths))
+        claims = [
+            naming.branch_for(key, prefix)
+            for prefix in project.claim_prefixes
+            for key in lab.repos.claims(project.repo(lab.paths), project.keys, prefix)
+        ]
     except SeamError as error:
         logger.info("claims were not listed", extra={"error": str(error)})
         return
@@ -204,7 +208,7 @@ def _refresh_pulls(lab: Lab, project: Project) -> None:
         keep_pulls(lab, project, [], began)
         return
     root = (project.tracker, project.tracker_root)
-    heads = {root: [naming.branch_for(key) for key in sorted(claims)]}
+    heads = {root: sorted(claims)}
     found = fan_out.ask_roots(lab, heads, lambda one, some: one.pulls(some))
     pulls = found.get(root, Silence(""))
     if not isinstance(pulls, Silence):
@@ -253,8 +257,9 @@ def _delivered(project: Project, heads: Collection[str]) -> Mapping[str, int]:
     return {branch: number for branch, number in newest.items() if number is not None}
 
 
-def _waits(pull: Pull) -> bool:
-    return pull.state is PullState.OPEN and not pull.is_fork and naming.is_managed(pull.head)
+def _waits(project: Project, pull: Pull) -> bool:
+    is_ours = naming.is_managed(pull.head, project.managed_prefixes)
+    return pull.state is PullState.OPEN and not pull.is_fork and is_ours
 
 
 def _shown(pull: Pull) -> list[object]:

@@ -15,7 +15,6 @@ from typing import Any
 from django.db import transaction
 
 from runs.changed_files import check_files, file_kinds
-from runs.core import naming
 from runs.core.history_ports import EMPTY_TREE, Commit
 from runs.core.ports import Lab, SeamError
 from runs.core.states import Claim, NoticeKind
@@ -215,7 +214,7 @@ def _branch(lab: Lab, run: Run, words: Sequence[str]) -> tuple[Branch, str]:
         commits=tuple(Made(one.id, f"{one.subject}\n\n{one.body}", one.at) for one in made),
         since=_since(run),
         named_before="" if made or not tip else _named_before(lab, repo, fork, words),
-        is_of_issue=project.tracker != "beads" and run.branch == naming.branch_for(run.issue_key),
+        is_of_issue=project.tracker != "beads" and project.claimed_key(run.branch) == run.issue_key,
         head=standing[0],
         head_branch=standing[1],
     )

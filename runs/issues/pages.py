@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 
 from django.http import Http404, QueryDict
 
-from runs.core import naming
 from runs.core.states import ProjectState, TrackerKind
 from runs.models import Project, Run
 from trackers.base import TrackerError
@@ -128,7 +127,7 @@ def issue_detail(project: Project, number: int) -> Context:
     """One issue with its comments, runs and what may be done with it. Raises NotFound."""
     issue = queries.issue(project.tracker_root, number)
     runs = list(Run.objects.light().filter(project=project, issue_key=str(number))[:RUNS_SHOWN])
-    pull = queries.open_pull_of(project.tracker_root, naming.branch_for(str(number)))
+    pull = queries.open_pull_of(project.tracker_root, project.branches_for(str(number)))
     claimed = f"Pull request #{pull} of it is open." if pull is not None else ""
     return {
         "project": project,

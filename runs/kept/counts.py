@@ -32,14 +32,18 @@ def parked(lab: Lab, project: Project) -> list[Branch]:
 
     Branches are listed before the owners are read: whatever makes one has a row before it.
     """
-    found = lab.repos.branches(project.repo(lab.paths), naming.MANAGED)
+    found = lab.repos.branches(project.repo(lab.paths), project.managed_prefixes)
     taken, used = owners.in_use(project)
-    return [one for one in found if _is_parked(one, taken, used)]
+    return [one for one in found if _is_parked(one, taken, used, project.managed_prefixes)]
 
 
-def _is_parked(one: Branch, owned: Collection[str], used: Collection[str]) -> bool:
+def _is_parked(
+    one: Branch, owned: Collection[str], used: Collection[str], prefixes: Collection[str]
+) -> bool:
     """An agent may have made a branch of its own in its worktree: that is as live as the agent."""
-    return naming.is_managed(one.name) and one.name not in owned and one.worktree not in used
+    return (
+        naming.is_managed(one.name, prefixes) and one.name not in owned and one.worktree not in used
+    )
 
 
 def is_live(
@@ -57,15 +61,17 @@ def everything(lab: Lab, project: Project, known: Mapping[str, Remembered]) -> l
     These stand under the name of that branch, without a tip, newest first. A folder in which git
     sees another managed branch is listed with that one. Raises SeamError.
     """
-    found = lab.repos.branches(project.repo(lab.paths), naming.MANAGED)
-    folders = _folders(lab, project)  # between branches and owners: whatever makes one has a row
+    found = lab.repos.branches(project.repo(lab.paths), project.managed_prefixes)
+    by_key = _folders(lab, project)  # between branches and owners: whatever makes one has a row
+    owned, used = owners.in_use(project)
+    taken = {*owned, *(one.name for one in found)}
+    named = {*taken, *known}
+    folders = {_own_branch(project, key, named): path for key, path in by_key.items()}
     folders |= {
         name: path
         for name, one in known.items()
         if one.worktree and (path := lab.paths.worktrees / one.worktree).is_dir()
     }
-    owned, used = owners.in_use(project)
-    taken = {*owned, *(one.name for one in found)}
     places = {one.worktree for one in found if one.worktree}
     lost = [
         Branch(name, "", at, str(path))
@@ -73,21 +79,32 @@ def everything(lab: Lab, project: Project, known: Mapping[str, Remembered]) -> l
         if name not in taken and str(path) not in places and (at := _changed(path)) is not None
     ]
     lost.sort(key=lambda one: (one.at, one.name), reverse=True)
-    return [*(one for one in found if _is_parked(one, owned, used)), *lost]
+    return [
+        *(one for one in found if _is_parked(one, owned, used, project.managed_prefixes)),
+        *lost,
+    ]
 
 
-def claims(lab: Lab, project: Project) -> tuple[frozenset[str], frozenset[str]]:
-    """The issues that branches claim, and those that only a worktree folder claims.
+def claims(lab: Lab, project: Project) -> tuple[Mapping[str, str], frozenset[str]]:
+    """The issues that branches claim, with the branch, and those that only a worktree folder claims.
 
     Such a folder is in the way of the issue's next run. Raises SeamError.
     """
-    by_branch = lab.repos.claims(project.repo(lab.paths), project.keys)
-    keys = {naming.claimed_key(name, project.keys) for name in _folders(lab, project)}
-    return by_branch, frozenset(key for key in keys if key) - by_branch
+    by_branch = claim_branches(lab, project)
+    return by_branch, frozenset(_folders(lab, project)) - by_branch.keys()
+
+
+def claim_branches(lab: Lab, project: Project) -> Mapping[str, str]:
+    """The issues that branches claim, with the branch. Raises SeamError."""
+    repo, found = project.repo(lab.paths), dict[str, str]()
+    for prefix in project.claim_prefixes:
+        for key in lab.repos.claims(repo, project.keys, prefix):
+            found.setdefault(key, naming.branch_for(key, prefix))
+    return found
 
 
 def _folders(lab: Lab, project: Project) -> dict[str, Path]:
-    """Whatever lies where a run of some issue has its worktree, by the run's branch."""
+    """Whatever lies where a run of some issue has its worktree, by the issue."""
     try:
         names = [one.name for one in lab.paths.worktrees.iterdir()]
     except FileNotFoundError:
@@ -95,7 +112,13 @@ def _folders(lab: Lab, project: Project) -> dict[str, Path]:
     except OSError as error:
         raise SeamError(f"{lab.paths.worktrees} cannot be read: {error.strerror}") from error
     keys = {name: naming.worktree_key(project.slug, name, project.keys) for name in names}
-    return {naming.branch_for(key): lab.paths.worktrees / name for name, key in keys.items() if key}
+    return {key: lab.paths.worktrees / name for name, key in keys.items() if key}
+
+
+def _own_branch(project: Project, key: str, known: Collection[str]) -> str:
+    """The branch of an issue's worktree: the one of its names that is known, else a new run's."""
+    names = project.branches_for(key)
+    return next((one for one in names if one in known), names[0])
 
 
 def _changed(path: Path) -> datetime | None:
@@ -187,7 +210,7 @@ def _unpushed(
         for branch, count, pair in rows.values_list("branch", "unpushed", "compared")
     }
     try:
-        tips = lab.repos.pushed_tips(repo, base, naming.MANAGED)
+        tips = lab.repos.pushed_tips(repo, base, project.managed_prefixes)
     except SeamError as error:
         logger.info("pushed tips were not read", extra={"error": str(error)})
         return {one.name: stored.get(one.name, (None, "")) for one in found}

@@ -77,7 +77,7 @@ def _accepted(project: Project, *branches: str) -> QuerySet[Run]:
 
 def check(lab: Lab, project: Project, branch: str) -> None:
     """Raise DiscardRefused or SeamError for what `discard` would not even begin."""
-    _check_name(branch)
+    _check_name(project, branch)
     _check_merge(lab, project, branch)
     _look(lab, project, branch, _Pushed())
 
@@ -100,7 +100,7 @@ def discard(
     still to close goes `even_accepted` alone, and that issue stays open then. Raises DiscardRefused,
     and SeamError when something could not be told, kept or removed.
     """
-    _check_name(branch)
+    _check_name(project, branch)
     if not even_accepted:
         _check_accepted(project, branch)
     repo = project.repo(lab.paths)
@@ -158,8 +158,8 @@ def _check_accepted(project: Project, branch: str) -> None:
         raise DiscardRefused(text, code="accepted")
 
 
-def _check_name(branch: str) -> None:
-    if not naming.is_managed(branch):
+def _check_name(project: Project, branch: str) -> None:
+    if not naming.is_managed(branch, project.managed_prefixes):
         text = f"{branch} is not a branch that labsite manages, so nothing was removed."
         raise DiscardRefused(text, code="not_managed")
 
@@ -288,7 +288,7 @@ def _check_place(lab: Lab, path: Path | None) -> None:
 
 
 def _tell(lab: Lab, project: Project, branch: str, by: str, on_origin: str) -> None:
-    key = naming.claimed_key(branch, project.keys) or ""
+    key = project.claimed_key(branch) or ""
     free = f"; issue {key} can be claimed again" if key else ""
     with transaction.atomic():
         text = f"{branch} was discarded with its worktree{free}"
@@ -457,7 +457,7 @@ def _refuse_second(project: Project, branch: str) -> None:
 
 def _weight(lab: Lab, project: Project, branch: str) -> int | None:
     """Bytes that have to be stored first; None when they could not be counted soon."""
-    if not naming.is_managed(branch):
+    if not naming.is_managed(branch, project.managed_prefixes):
         return 0
     repo = project.repo(lab.paths)
     known = owners.remembered(project)

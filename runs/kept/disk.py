@@ -6,7 +6,6 @@ from pathlib import Path
 
 from django.db import transaction
 
-from runs.core import naming
 from runs.core.kept_ports import Disk
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
@@ -27,7 +26,9 @@ def of(project: Project, settings: Settings) -> Disk | None:
 def measure(lab: Lab, project: Project) -> int:
     """Store the size of repository, worktrees and temporary files; bytes in all. Raises SeamError."""
     repo = project.repo(lab.paths)
-    trees = {Path(b.worktree) for b in lab.repos.branches(repo, naming.MANAGED) if b.worktree}
+    trees = {
+        Path(b.worktree) for b in lab.repos.branches(repo, project.managed_prefixes) if b.worktree
+    }
     parked = list(Parked.objects.filter(project=project, host=lab.host))
     folders = {row.pk: lab.paths.worktrees / row.worktree for row in parked if row.worktree}
     trees |= set(folders.values())

@@ -38,7 +38,9 @@ def collect(lab: Lab, project: Project) -> list[str]:
     sightings = lab.sessions.look()
     known = owners.remembered(project)
     heads = _merged_heads(lab, project, found)
-    held = lab.repos.merged(project.repo(lab.paths), project.default_branch, naming.MANAGED)
+    held = lab.repos.merged(
+        project.repo(lab.paths), project.default_branch, project.managed_prefixes
+    )
     pieces = [_piece(lab, one, known, heads) for one in found]
     stay = _open_claims(lab, project, found, pieces, held)
     pieces = [replace(piece, stays=piece.branch in stay) for piece in pieces]
@@ -63,7 +65,9 @@ def reconcile(
     found = [one for one in counts.parked(lab, project) if not naming.is_fix(one.name)]
     known, restored = owners.remembered(project), owners.restored(project)
     try:
-        held = lab.repos.merged(project.repo(lab.paths), project.default_branch, naming.MANAGED)
+        held = lab.repos.merged(
+            project.repo(lab.paths), project.default_branch, project.managed_prefixes
+        )
     except SeamError as error:
         logger.warning("merged branches are unknown", extra={"error": str(error)})
         held = frozenset()
@@ -98,7 +102,7 @@ def _piece(
 
 
 def _facts(project: Project, one: Branch, piece: Piece, held: frozenset[str]) -> MergeFacts:
-    is_claim = naming.claimed_key(one.name, project.keys) is not None and not piece.claims_nothing
+    is_claim = project.claimed_key(one.name) is not None and not piece.claims_nothing
     if piece.stays:
         held = frozenset()
     return MergeFacts(one.tip, piece.fork_point, one.name in held, is_claim, piece.merged_heads)
@@ -135,7 +139,7 @@ def _tell_once(lab: Lab, project: Project, text: str) -> None:
 
 def _claims(project: Project, found: Sequence[Branch]) -> dict[str, str]:
     """The issues that these branches claim, by branch."""
-    keys = {one.name: naming.claimed_key(one.name, project.keys) for one in found}
+    keys = {one.name: project.claimed_key(one.name) for one in found}
     return {branch: key for branch, key in keys.items() if key}
 
 

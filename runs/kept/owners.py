@@ -52,7 +52,10 @@ def in_use(
     """What `owned` counts, and its worktrees, whatever branch an agent has checked out there."""
     parsed = [naming.parse_session(name, project.keys) for name in sightings or {}]
     found = {
-        naming.branch_for(name.key) for name in parsed if name and name.project == project.slug
+        branch
+        for name in parsed
+        if name and name.project == project.slug
+        for branch in project.branches_for(name.key)
     }
     runs = Run.objects.filter(Q(outcome="") | Q(settled_at=None), project=project)
     people = ManualSession.objects.filter(project=project, settled_at=None)
@@ -93,7 +96,7 @@ def _restored(project: Project) -> dict[str, Remembered]:
     """Where a restore put worktrees: git tells no branch of one that stands on another commit."""
     rows = Rescue.objects.filter(project=project, had_worktree=True).exclude(restored_as="")
     keys = {
-        name: name.removeprefix(naming.BRANCH_PREFIX)
+        name: naming.without_prefix(name, project.claim_prefixes)
         for name in rows.values_list("restored_as", flat=True)
     }
     return {

@@ -9,7 +9,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
-from runs.core import naming
 from runs.core.history_ports import Change
 from runs.core.kept_ports import Branch
 from runs.core.ports import Lab, SeamError
@@ -125,10 +124,10 @@ def _only_on_origin(lab: Lab, project: Project, here: Sequence[Branch]) -> list[
     """
     repo, base = project.repo(lab.paths), project.default_branch
     try:
-        tips = lab.repos.pushed_tips(repo, base, (naming.BRANCH_PREFIX,))
+        tips = lab.repos.pushed_tips(repo, base, project.claim_prefixes)
         names = set(tips) - {base, *(one.name for one in here)}
         names -= owners.owned(project) if names else set()
-        keys = {name: naming.claimed_key(name, project.keys) for name in sorted(names)}
+        keys = {name: project.claimed_key(name) for name in sorted(names)}
         wanted = _still_open(lab, project, [key for key in keys.values() if key])
         found = []
         for name in [name for name, key in keys.items() if key in wanted][:PAGE]:
@@ -185,7 +184,7 @@ def _entry(
     is_linked = standing is not None and standing.is_linked
     return Entry(
         branch=one.name,
-        key=naming.claimed_key(one.name, project.keys) or "",
+        key=project.claimed_key(one.name) or "",
         at=one.at,
         path=str(path or ""),
         is_dirty=_maybe(lambda: lab.repos.is_dirty(path)) if path and is_linked else None,

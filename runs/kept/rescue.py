@@ -119,7 +119,7 @@ def _notes(
 
 
 def _key(project: Project, branch: str) -> str:
-    return naming.claimed_key(branch, project.keys) or ""
+    return project.claimed_key(branch) or ""
 
 
 def _days(length: timedelta) -> str:

@@ -46,7 +46,7 @@ def restore(lab: Lab, found: Rescue, by: str) -> str:
             Rescue.objects.waiting().filter(pk=fresh.pk).update(
                 restored_at=lab.now(), restored_as=name, restored_by=by
             )
-            key = naming.claimed_key(name, project.keys) or ""
+            key = project.claimed_key(name) or ""
             other = "" if name == fresh.branch else f", since {fresh.branch} is taken"
             text = f"{fresh.branch} was restored as {name}{other}; it is parked again"
             announce.tell(
@@ -79,7 +79,7 @@ def _names(branch: str) -> Iterator[str]:
 
 def _folder(lab: Lab, project: Project, branch: str) -> Path:
     """The folder that a run of the branch would have, or one beside it."""
-    key = branch.removeprefix(naming.BRANCH_PREFIX)
+    key = naming.without_prefix(branch, project.claim_prefixes)
     return lab.paths.worktrees / naming.worktree_name(project.slug, key)
 
 
@@ -116,7 +116,9 @@ def adopt(lab: Lab, project: Project) -> int:
 def _row(project: Project, ref: str, notes: Mapping[str, str]) -> Rescue | None:
     """What a ref says of itself; None for one that does not say enough to be restored."""
     needed = ("branch", "at", "expires", "commit", "tip", "head", "index", "files")
-    if any(not notes.get(name) for name in needed) or not naming.is_managed(notes["branch"]):
+    if any(not notes.get(name) for name in needed) or not naming.is_managed(
+        notes["branch"], project.managed_prefixes
+    ):
         return None
     try:
         at, until = (datetime.fromtimestamp(int(notes[n]), UTC) for n in ("at", "expires"))

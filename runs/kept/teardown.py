@@ -10,7 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from runs.core import naming
 from runs.core.ports import Lab, SeamError, UnremovableError
 from runs.kept import rescue
 from runs.kept.teardown_rules import Guarded, MergeFacts, guarded, is_merged
@@ -168,4 +167,4 @@ def _is_ancestor(lab: Lab, project: Project, repo: Path, tip: str) -> bool | Non
 
 
 def _is_claim(project: Project, branch: str) -> bool:
-    return naming.claimed_key(branch, project.keys) is not None
+    return project.claimed_key(branch) is not None

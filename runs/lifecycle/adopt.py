@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping
 
 from django.db import IntegrityError, transaction
 
 from runs.core import naming
 from runs.core.effects import RunStart
-from runs.core.ports import Lab, Sighting
+from runs.core.ports import Lab, SeamError, Sighting
 from runs.core.states import NoticeKind, RunState
 from runs.lifecycle.recovery import adoptable, maybe_adoptable
 from runs.models import Project, Run
@@ -46,6 +47,7 @@ def adopt(
 def _adopt_one(lab: Lab, project: Project, seen: Sighting, name: naming.RunName) -> Run | None:
     """The session keeps its mark, so that Stop ends it also when its row was lost with a database."""
     now, session = lab.now(), seen.name
+    branch = _claim_of(lab, project, name.key)
     try:
         with transaction.atomic():
             run = Run.objects.create(
@@ -59,7 +61,7 @@ def _adopt_one(lab: Lab, project: Project, seen: Sighting, name: naming.RunName)
                 session=session,
                 slot=name.slot,
                 mark=_free_mark(seen),
-                branch=naming.branch_for(name.key),
+                branch=branch,
                 requested_at=now,
                 started_at=now,
             )
@@ -74,6 +76,17 @@ def _adopt_one(lab: Lab, project: Project, seen: Sighting, name: naming.RunName)
     except IntegrityError:
         return None
     return run
+
+
+def _claim_of(lab: Lab, project: Project, key: str) -> str:
+    """The branch of the issue that is there, else what a new run would have."""
+    names = project.branches_for(key)
+    if len(names) > 1:
+        for name in names:
+            with contextlib.suppress(SeamError):
+                if lab.repos.tip(project.repo(lab.paths), f"refs/heads/{name}"):
+                    return name
+    return names[0]
 
 
 def _free_mark(seen: Sighting) -> str:

@@ -13,7 +13,6 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models import Max, Q, Subquery
 
-from runs.core import naming
 from runs.core.effects import IssueTaken
 from runs.core.ports import Lab
 from runs.core.states import Mirror, NoticeKind, Outcome, RunState, TrackerKind
@@ -101,14 +100,14 @@ def current(loop: Loop) -> LoopIssue | None:
 
 def taken(lab: Lab, start: IssueTaken) -> None:
     """Store the claim with the launch pass's own transaction; the loop is asked to look at once."""
-    loop = Loop.objects.select_related("run").get(run_id=start.run_id)
+    loop = Loop.objects.select_related("run__project").get(run_id=start.run_id)
     last = loop.issues.aggregate(last=Max("position"))["last"] or 0
     made = LoopIssue.objects.create(
         loop=loop,
         position=last + 1,
         issue_key=start.issue_key,
         title=start.title,
-        branch=naming.branch_for(start.issue_key),
+        branch=loop.run.project.branch_for(start.issue_key),
         taken_at=lab.now(),
     )
     loop.turns.filter(ended_at=None).update(issue=made, issue_key=made.issue_key)

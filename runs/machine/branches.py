@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from runs.core import naming
 from runs.core.kept_ports import Branch, Standing
 from runs.core.ports import SeamError
 from runs.machine import files, shell, worktree_links
@@ -85,7 +86,7 @@ class GitKept(GitRunRepositories):
         text = self._git.ask(
             repo,
             *("for-each-ref", "--format=%(objectname) %(refname:strip=3)"),
-            *(f"{root}{name}" for name in (base, *prefixes)),
+            *(f"{root}{name}" for name in (base, *map(naming.refs_under, prefixes))),
             timeout=QUICK,
         )
         pairs = (line.split(" ", 1) for line in text.splitlines())
@@ -215,7 +216,7 @@ def _own_places(repo: Path) -> Mapping[str, str]:
 
 
 def _refs(prefixes: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"refs/heads/{prefix}" for prefix in prefixes)
+    return tuple(f"refs/heads/{naming.refs_under(prefix)}" for prefix in prefixes)
 
 
 def _locked(handle: int) -> bool:

@@ -246,15 +246,17 @@ class GitRepos(GitRunRepositories):
         done = self._git(path, "config", "--get", "remote.origin.url", timeout=QUICK)
         return done.stdout.strip() or None
 
-    def claims(self, repo: Path, keys: KeyRule = KeyRule.NUMBER) -> frozenset[str]:
+    def claims(
+        self, repo: Path, keys: KeyRule = KeyRule.NUMBER, prefix: str = naming.BRANCH_PREFIX
+    ) -> frozenset[str]:
         text = self._git.ask(
             repo,
             "for-each-ref",
             "--format=%(refname:strip=2)",
-            f"refs/heads/{naming.BRANCH_PREFIX}",
+            f"refs/heads/{naming.refs_under(prefix)}",
             timeout=QUICK,
         )
-        found = (naming.claimed_key(line, keys) for line in text.splitlines())
+        found = (naming.claimed_key(line, keys, (prefix,)) for line in text.splitlines())
         return frozenset(key for key in found if key)
 
     def upstream(self, repo: Path, branch: str) -> str:

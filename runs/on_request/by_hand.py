@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from runs.changed_files import file_kinds
-from runs.core import naming
 from runs.core.paths import Paths
 from runs.core.ports import Lab, SeamError
 from runs.core.refusal import ActRefused
@@ -81,14 +80,15 @@ def _commit(lab: Lab, project: Project, wish: Wish) -> tuple[str, str, str]:
         if known is None:
             raise ActRefused(f"Error: there is no commit {wish.commit} in {project.name}.")
         return known, wish.commit, warning
-    branch = naming.branch_for(wish.issue) if wish.issue else project.default_branch
+    branches = project.branches_for(wish.issue) if wish.issue else [project.default_branch]
     # What an agent has not pushed yet is here alone.
     places = (LOCAL, ORIGIN) if wish.issue else (ORIGIN,)
-    for place in places:
-        known = lab.repos.tip(repo, f"{place}{branch}")
-        if known is not None:
-            return known, branch, warning
-    raise ActRefused(f"Error: there is no branch {branch} in {project.name}.")
+    for branch in branches:
+        for place in places:
+            known = lab.repos.tip(repo, f"{place}{branch}")
+            if known is not None:
+                return known, branch, warning
+    raise ActRefused(f"Error: there is no branch {branches[0]} in {project.name}.")
 
 
 def _refuse_lacking(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from django.db.models import (
@@ -13,6 +15,7 @@ from django.db.models import (
     F,
     OuterRef,
     PositiveIntegerField,
+    Q,
     QuerySet,
     Subquery,
     Sum,
@@ -22,7 +25,6 @@ from django.db.models import (
 )
 from django.db.models.functions import Cast, Concat
 
-from runs.core import naming
 from runs.core.states import ProjectState, TrackerKind
 from runs.dispatch import blocking
 from runs.followups.red_check_rules import WatchState, name_checks
@@ -82,7 +84,7 @@ def of_trackers(
     ready, pulls = _of_builtin(projects, with_pulls=with_pulls)
     elsewhere = [one for one in projects if one.tracker not in ("", TrackerKind.BUILTIN)]
     heard = [
-        Ready(one, str(key), str(title), str(url), heads.get(naming.branch_for(str(key))))
+        Ready(one, str(key), str(title), str(url), _pull_of(one, str(key), heads))
         for one in elsewhere
         if one.state == ProjectState.READY
         for heads in [{str(head): int(number) for number, head, *_ in one.pulls_seen}]
@@ -125,6 +127,11 @@ def _describe_red_checks(projects: Sequence[Project]) -> Mapping[tuple[int, int]
         for project, number, failed, reason in newest_last
         if number is not None
     }
+
+
+def _pull_of(project: Project, key: str, heads: Mapping[str, int]) -> int | None:
+    """The pull request that was heard of for one of the branches of an issue."""
+    return next((heads[one] for one in project.branches_for(key) if one in heads), None)
 
 
 def _number(ready: Ready) -> int:
@@ -183,12 +190,27 @@ def _still_open(named: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
     return set(rows.values_list("root", "number"))
 
 
+def _by_prefix(by_root: Mapping[int, Project]) -> Sequence[tuple[str, list[int]]]:
+    """The roots whose claims begin with each prefix."""
+    found: dict[str, list[int]] = {}
+    for root, project in by_root.items():
+        for prefix in project.claim_prefixes:
+            found.setdefault(prefix, []).append(root)
+    return list(found.items())
+
+
+def _claims_as(prefix: str, roots: Collection[int]) -> Q:
+    """Pull requests of the outer issue's branch with this prefix."""
+    head = Concat(Value(prefix), Cast(OuterRef("number"), CharField()))
+    return Q(head=head, root__in=roots)
+
+
 def _ready(by_root: Mapping[int, Project]) -> QuerySet[Any, Any]:
     """Issues that carry the ready label of any of these projects."""
     labels = {project.ready_label for project in by_root.values()}
     rows = Issue.objects.filter(is_open=True, root__in=by_root, labels__name__in=labels)
-    head = Concat(Value(naming.BRANCH_PREFIX), Cast(OuterRef("number"), CharField()))
-    pulls = PullRequest.objects.filter(root=OuterRef("root"), state=PullState.OPEN, head=head)
+    heads = reduce(or_, (_claims_as(*one) for one in _by_prefix(by_root)), Q(pk__in=()))
+    pulls = PullRequest.objects.filter(heads, root=OuterRef("root"), state=PullState.OPEN)
     # The text alone of those that name a blocker: there may be hundreds of long ones.
     text = Case(
         When(body__icontains="blocked", then=F("body")),

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
+from runs.core import naming
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
 from runs.forges import cadence
@@ -24,7 +25,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "setup": (
         *("has_submodules", "setup", "setup_again", "setup_after", "setup_removal"),
-        "setup_minutes",
+        *("setup_minutes", "branch_prefix"),
     ),
     "agents": ("agent", "committer"),
     "limits": (
@@ -64,7 +65,7 @@ def store(
         _check(after, changed)
         if not changed:
             return False
-        edits.store(Project.objects.filter(pk=row.pk), before, changed)
+        edits.store(Project.objects.filter(pk=row.pk), before, changed | _past(row, changed))
         text = describe(row, after, changed)
         announce.tell(lab, NoticeKind.SETTING_CHANGED, text, project=project, by=by)
         # What may start may have changed, however seldom its tracker is asked.
@@ -73,8 +74,20 @@ def store(
     return True
 
 
+def _past(before: Project, changed: Mapping[str, Any]) -> dict[str, Any]:
+    """What stays known of a setting that was replaced: branches keep the prefix that they have."""
+    if "branch_prefix" not in changed:
+        return {}
+    return {"past_prefixes": list(before.claim_prefixes)}
+
+
 def _check(project: Project, changed: Mapping[str, Any]) -> None:
     """The limits of the model's own fields, as the admin's form checks them."""
+    if "branch_prefix" in changed:
+        try:
+            naming.check_prefix(project.branch_prefix, project.default_branch)
+        except ValueError as error:
+            raise TuningRefused(str(error), fields={"branch_prefix": str(error)}) from error
     others = {field.name for field in Project._meta.fields} - set(changed)
     try:
         project.clean_fields(exclude=others)

@@ -22,10 +22,10 @@ from runs.dispatch import streak
 from runs.forges.models import Forge, Seen
 from runs.hosts import rules as host_rules
 from runs.projects.comment_rules import Readers
+from runs.projects.claim_names import ClaimNames
 from runs.settings import committers
 from runs.spending import limit_fields
 from runs.validation.command_rules import UnfitCommands, read_commands
-from trackers.keys import KeyRule, rule_of
 
 if TYPE_CHECKING:
     from runs.settings.models import Settings
@@ -68,7 +68,7 @@ class ProjectQuerySet(models.QuerySet["Project"]):
         return self.order_by(F("last_opened_at").desc(nulls_last=True), "name")
 
 
-class Project(Seen, QuickRows):
+class Project(ClaimNames, Seen, QuickRows):
     """A repository that runs are started for. `slug` is its part of session and folder names."""
 
     name = models.CharField(max_length=60, unique=True)
@@ -479,11 +479,6 @@ class Project(Seen, QuickRows):
     def job(self) -> host_rules.Job:
         """What it asks of the host of a run."""
         return host_rules.Job(self.slug, self.host_label, self.is_hosted)
-
-    @property
-    def keys(self) -> KeyRule:
-        """What the keys of its tracker look like."""
-        return rule_of(self.tracker)
 
     @property
     def has_gates(self) -> bool:

@@ -8,7 +8,6 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from runs import wiring
-from runs.core import naming
 from runs.core.ports import SeamError
 from runs.core.states import AnswerCode, TrackerKind
 from runs.dispatch import start_answers, start_requests
@@ -41,7 +40,7 @@ def pull_closed(request: HttpRequest, project_id: int, number: int) -> HttpRespo
         "number": number,
         "branch": branch,
         "title": title,
-        "key": naming.claimed_key(branch, project.keys) or "",
+        "key": project.claimed_key(branch) or "",
         "url": url if url.startswith(WEB) else reverse("runs:pull", args=[project_id, number]),
         "accepted": discard.accepted(project, branch),
         "is_builtin": project.tracker == TrackerKind.BUILTIN,
@@ -78,7 +77,7 @@ def pull_decide(request: HttpRequest, project_id: int, number: int) -> HttpRespo
         more = " Start its issue when that is done." if what == "again" else ""
         return _done(request, back, text + more)
     text = f"{branch} was discarded. It is kept under Rescued. {done.on_origin}".strip()
-    key = naming.claimed_key(branch, project.keys) or ""
+    key = project.claimed_key(branch) or ""
     return _start(request, project, key, text) if what == "again" else _done(request, back, text)
 
 

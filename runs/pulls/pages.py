@@ -8,7 +8,6 @@ from typing import Any
 from django.http import Http404
 from django.urls import reverse
 
-from runs.core import naming
 from runs.core.history_ports import Commit
 from runs.core.ports import SeamError
 from runs.followups import pages as follow_up_pages
@@ -93,7 +92,7 @@ def conversation(project: Project, number: int) -> Context:
     context = mergeable_frame(project, number, "conversation")
     pull = context["pull"]
     run = _runs_of(project, [pull]).get(pull.head)
-    key = run.issue_key if run is not None else naming.claimed_key(pull.head) or ""
+    key = run.issue_key if run is not None else project.claimed_key(pull.head) or ""
     title = queries.titles(project.tracker_root, [int(key)]) if key.isdigit() else {}
     for comment in context["comments"]:
         place(project, pull, context["comparison"], comment)

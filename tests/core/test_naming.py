@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -161,6 +164,60 @@ def test_what_is_no_key_of_words_is_no_run_there(label):
 )
 def test_what_is_no_branch_of_a_word_claims_nothing(branch):
     assert naming.claimed_key(branch, KeyRule.WORD) is None
+
+
+@pytest.mark.parametrize(
+    ("prefix", "default_branch", "reason"),
+    [
+        ("afk/", "main", ""),
+        ("agent/issue-", "main", ""),
+        ("feature/x_", "", ""),
+        ("main-", "main", ""),
+        ("", "main", "Write a prefix"),
+        ("x" * 60 + "/", "", "At most 60 characters"),
+        ("a b/", "", "Use letters, digits"),
+        ("a~b/", "", "Use letters, digits"),
+        ("a$(b)/", "", "Use letters, digits"),
+        ("ä/", "", "Use letters, digits"),
+        ("a\n/", "", "Use letters, digits"),
+        ("/a/", "", "It cannot begin with / or -."),
+        ("-a/", "", "It cannot begin with / or -."),
+        ("afk", "", "End it with /, - or _"),
+        ("a//", "", "Git allows no //"),
+        ("a../", "", "Git allows no // and no .."),
+        ("a/.b/", "", "begins with a dot"),
+        ("a.lock/", "", "ends in .lock"),
+        ("refs/heads/a/", "", "Leave out refs/heads/"),
+        ("lab/", "", "lab/ is for sessions"),
+        ("lab/x-", "", "lab/ is for sessions"),
+        ("release-", "release-7", "would be taken for a claim"),
+        ("main/", "main", "beside the branch main"),
+    ],
+)
+def test_a_prefix_is_fit_for_branches(prefix: str, default_branch: str, reason: str) -> None:
+    fits = contextlib.nullcontext()
+    with pytest.raises(ValueError, match=re.escape(reason)) if reason else fits:
+        naming.check_prefix(prefix, default_branch)
+
+
+@pytest.mark.row("LAB-74", "LAB-114", level="pure")
+@pytest.mark.parametrize(
+    ("branch", "key", "is_managed"),
+    [
+        ("bot/issue-7", "7", True),
+        ("afk/7", "7", True),
+        ("bot/issue-x", None, True),
+        ("bot/issue-", None, False),
+        ("bot/7", None, False),
+        ("other/7", None, False),
+    ],
+)
+def test_each_prefix_that_a_project_has_or_had_is_a_claim(
+    branch: str, key: str | None, is_managed: bool
+) -> None:
+    prefixes = ("bot/issue-", "afk/")
+    assert naming.claimed_key(branch, prefixes=prefixes) == key
+    assert naming.is_managed(branch, prefixes) is is_managed
 
 
 @pytest.mark.row("C-53", level="pure")

@@ -228,10 +228,10 @@ def test_git_trouble_of_one_project_skips_only_it(world: World, project: Project
     a_project(world, "other")
 
     class Broken:
-        def claims(self, repo: Any, keys: Any) -> Any:
+        def claims(self, repo: Any, keys: Any, prefix: str) -> Any:
             if repo.name == "demo.git":
                 raise SeamError("git for-each-ref failed")
-            return world.repos.claims(repo, keys)
+            return world.repos.claims(repo, keys, prefix)
 
         def __getattr__(self, name: str) -> Any:
             return getattr(world.repos, name)

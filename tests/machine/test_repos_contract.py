@@ -60,6 +60,17 @@ def test_the_branch_is_the_claim(repos, tmp_path):
     assert not (tmp_path / "tree").exists()
 
 
+def test_claims_are_found_under_a_prefix_that_ends_within_a_name(repos, tmp_path):
+    seam, repo = repos
+    fork = seam.upstream(repo, "main")
+    for name in ("bot/issue-7", "bot/other", "afk/8"):
+        seam.add_worktree(repo, tmp_path / name, name, fork)
+    assert seam.claims(repo, prefix="bot/issue-") == {"7"}
+    assert seam.claims(repo) == {"8"}
+    found = {one.name for one in seam.branches(repo, ("bot/issue-", "afk/"))}
+    assert found == {"bot/issue-7", "afk/8"}
+
+
 def test_a_ref_is_what_its_files_say_wherever_git_keeps_it(real, tmp_path):
     real.repos = LinkedWorktrees(real.repos._git)
     repo, _, fork = _claimed(real, tmp_path)

@@ -27,7 +27,7 @@ NO_SETTINGS = {
     *("clone_progress", "clone_deadline", "error", "warning", "origin_warning", "builtin_root"),
     *("token", "hook_secret", "parked", "disk_bytes", "disk_warned", "swept_at", "last_opened_at"),
     *("streak", "last_failure", "retry_at", "kicked_at", "claimable", "blocked", "counted_by"),
-    *("home", "silent_since", "issues_of_runs_asked_at"),
+    *("home", "silent_since", "issues_of_runs_asked_at", "past_prefixes"),
 }
 
 

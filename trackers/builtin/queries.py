@@ -102,9 +102,9 @@ def pull(root: str, number: int) -> PullRequest:
     return found
 
 
-def open_pull_of(root: str, head: str) -> int | None:
-    """The number of the newest open pull request of a branch."""
-    rows = PullRequest.objects.filter(root_id=root_id(root), state=PullState.OPEN, head=head)
+def open_pull_of(root: str, heads: Sequence[str]) -> int | None:
+    """The number of the newest open pull request of these branches."""
+    rows = PullRequest.objects.filter(root_id=root_id(root), state=PullState.OPEN, head__in=heads)
     return rows.order_by("-number").values_list("number", flat=True).first()
 
 

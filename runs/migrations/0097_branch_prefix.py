@@ -1,0 +1,22 @@
+import runs.projects.claim_names
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+
+    dependencies = [
+        ('runs', '0095_retired_files'),
+    ]
+
+    operations = [
+        migrations.AddField(
+            model_name='project',
+            name='branch_prefix',
+            field=models.CharField(db_default='afk/', default='afk/', help_text='The key of the issue follows, as in afk/7. Choose what nobody else uses: labsite takes such branches for claims and removes them once they are merged. Branches that are there keep their name.', max_length=60, validators=[runs.projects.claim_names.fit_prefix], verbose_name='branches of runs begin with'),
+        ),
+        migrations.AddField(
+            model_name='project',
+            name='past_prefixes',
+            field=models.JSONField(default=list, editable=False, help_text='With what branches of runs began before; they claim their issues still.', null=True),
+        ),
+    ]
