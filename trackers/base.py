@@ -340,12 +340,21 @@ class Tracker(Protocol):
         Never raises: what could not be tried is a finding too. Changes nothing.
         """
 
+    def examine_branch(self, root: str, prefix: str, key: str) -> Sequence[Finding]:
+        """Find out whether the rules of a forge let branches with this prefix be pushed.
+
+        `key`: an issue, for the whole name of one. Never raises; none where there are no such rules.
+        """
+
 
 class BaseTracker:
     """Refuses everything optional; adapters override what they declare."""
 
     def trouble(self, root: str) -> TrackerError | None:
         return None
+
+    def examine_branch(self, root: str, prefix: str, key: str) -> Sequence[Finding]:
+        return ()
 
     def blockers(
         self, keys: Mapping[str, Collection[str]], enough: int = 0

@@ -88,7 +88,7 @@ class Agent:
         }
         self._issue = ""
         self._change: Change | None = None
-        self.key, self.branch = _read_task(argv[-1])
+        self.key, self.branch = _read_task(argv[-1], environment)
 
     def greet(self) -> None:
         print(
@@ -259,11 +259,10 @@ class Agent:
             raise GaveUp(f"{argv[0]} could not run: {error.strerror}") from error
 
 
-def _read_task(prompt: str) -> tuple[str, str]:
-    """The issue and branch that the prompt names. GaveUp when it names none."""
-    issue, branch = os.environ.get("LAB_ISSUE", ""), os.environ.get("LAB_BRANCH", "")
-    if issue and branch:
-        return issue, branch
+def _read_task(prompt: str, environment: Mapping[str, str]) -> tuple[str, str]:
+    """The issue and branch that labsite, else the prompt names. GaveUp when neither does."""
+    if environment.get("LAB_ISSUE") and environment.get("LAB_BRANCH"):
+        return environment["LAB_ISSUE"], environment["LAB_BRANCH"]
     found = BRANCH.search(prompt)
     if found is None:
         raise GaveUp("the task names no branch afk/<issue>")

@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 APP = ("app_id", "app_installation", "app_key")
 KNOWN = ("token", *APP)
 LONGEST = 20_000
+ISSUE = "1"  # what the name of a branch is tried with
 _PUSHING: Mapping[str, str] = {
     ForgeKind.GITEA: " To push, a token takes “write:repository”.",
     ForgeKind.GITHUB: " To push, a token takes “Contents: read and write”.",
@@ -172,6 +173,10 @@ def examine(lab: Lab, project: Project) -> Sequence[Finding]:
         return [Finding("tracker", False, "labsite has no way to ask this project's tracker.")]
     try:
         found = list(tracker.examine(project.tracker_root, project.ready_label))
+        if project.token:  # git pushes with another one than the account's, which was tried
+            found = [one for one in found if one.name != "workflow files"]
+        if not any(one.ok is False for one in found if one.name in ("account", "repository")):
+            found += tracker.examine_branch(project.tracker_root, project.branch_prefix, ISSUE)
     except Exception as error:
         logger.exception("tracker was not examined", extra={"project": project.slug})
         text = f"labsite made a mistake ({type(error).__name__}); it is in the log."

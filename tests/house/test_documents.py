@@ -15,7 +15,8 @@ README = (ROOT / "README.md").read_text()
 ENVIRONMENT = re.compile(
     r"env\.(?:text|flag|number|words)\(\s*\"([A-Z_]+)\"|environ(?:ment)?(?:\.get)?[(\[]\s*\"([A-Z_]+)\""
 )
-OTHERS = {"XDG_STATE_HOME"}
+# The last two are what labsite gives to its demo agent.
+OTHERS = {"XDG_STATE_HOME", "LAB_ISSUE", "LAB_BRANCH"}
 
 
 def _settings() -> set[str]:

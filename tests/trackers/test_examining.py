@@ -291,3 +291,88 @@ def test_pull_requests_that_are_switched_off(gitea: Gitea) -> None:
 
     assert found(stand)["pull requests"].ok is False
     assert stand.pulls("afk/7") is None
+
+
+# Rules on branches, workflow files.
+
+
+def branch(stand: Stand, prefix: str = "afk/") -> Finding:
+    (told,) = stand.tracker.examine_branch(ROOT, prefix, "1")
+    assert told.name == "branch names"
+    return told
+
+
+def test_no_rule_on_branches(stand: Stand) -> None:
+    stand.repo.roles["bot"] = "admin"
+    assert branch(stand).ok is True
+    assert "branches named afk/…" in branch(stand).text
+    stand.forge.check()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [faults.drop(), faults.html(), faults.status(404), faults.wrong_types()],
+    ids=["dropped", "a web page", "not there", "wrong types"],
+)
+def test_rules_that_could_not_be_read(stand: Stand, fault: faults.Fault) -> None:
+    stand.forge.faults.add(fault, times=faults.FOREVER)
+    assert branch(stand).ok is None
+    assert "could not be told" in branch(stand).text
+
+
+def test_a_ruleset_that_keeps_branches_from_being_made(github: GitHub) -> None:
+    stand = a_stand(github)
+    stand.repo.branch_rules = [{"type": "creation", "ruleset_id": 5}]
+    told = branch(stand)
+    assert (told.ok, told.text) == (
+        False,
+        "The forge lets nobody create branches named afk/…. Change the prefix under Settings, "
+        "Set-up, or the rule on the forge.",
+    )
+    (asked,) = [one for one in github.log if "/rules/" in one.path]
+    assert asked.path.endswith("/repos/acme/shop/rules/branches/afk/1")
+    stand.repo.rulesets[5] = {"id": 5, "current_user_can_bypass": "always"}
+    assert branch(stand).ok is True
+    stand.repo.rulesets[5] = {"id": 5, "current_user_can_bypass": "never"}
+    assert branch(stand).ok is False
+
+
+def test_rules_of_gitea_are_told_to_admins_alone(gitea: Gitea) -> None:
+    stand = a_stand(gitea)
+    stand.repo.branch_rules = [{"rule_name": "afk/*", "enable_push": False}]
+    stand.repo.roles["bot"] = "write"
+    told = branch(stand)
+    assert told.ok is None
+    assert told.text.endswith("Only admins of a repository may read its rules.")
+    stand.repo.roles["bot"] = "admin"
+    assert branch(stand).ok is False
+    assert branch(stand, "bot/").ok is True
+
+
+@pytest.mark.parametrize(
+    ("scopes", "has_files", "ok"),
+    [("repo", True, False), ("repo, workflow", True, None), ("repo", False, None)],
+)
+def test_a_classic_token_without_the_scope_for_workflow_files(
+    github: GitHub, scopes: str, has_files: bool, ok: bool | None
+) -> None:
+    stand = a_stand(github)
+    stand.repo.has_workflows = has_files
+    given = faults.Fault(change=lambda asked, told: told.with_headers(x_oauth_scopes=scopes))
+    github.faults.add(given, times=faults.FOREVER, path="/user")
+    told = verdicts(stand)
+    assert told["writing"] is True
+    assert told.get("workflow files") is ok
+
+
+def test_an_installation_that_may_not_change_workflow_files(github: GitHub) -> None:
+    stand = app_on(github)
+    stand.repo.has_workflows = True
+    assert found(stand)["workflow files"].ok is False
+    assert "Workflows: read and write" in found(stand)["workflow files"].text
+
+
+def test_a_fine_grained_token_does_not_say_what_it_may(github: GitHub) -> None:
+    stand = a_token(github, {"metadata": "read", "issues": "write", "pull_requests": "write"})
+    stand.repo.has_workflows = True
+    assert "workflow files" not in found(stand)

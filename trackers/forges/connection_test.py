@@ -8,7 +8,7 @@ from typing import Any
 
 from trackers.account import Purpose
 from trackers.base import Finding, NotUnderstood, RateLimited, Refused, TrackerError, Unreachable
-from trackers.forges import gitea_reading, reading
+from trackers.forges import branch_test, gitea_reading, reading
 from trackers.forges.github_app import AppTokens
 from trackers.forges.repository import Need, RepositoryClient
 
@@ -156,7 +156,7 @@ def _github_writing(
 ) -> Iterator[Finding]:
     """Whether labsite may write, as far as GitHub tells without trying."""
     if repo.account.app_id:
-        yield _installation(repo, tokens)
+        yield from _installation(repo, tokens)
         return
     if not repo.account.token:
         yield Finding("writing", False, f"Without a token nothing can be written. {writes(repo)}.")
@@ -164,16 +164,18 @@ def _github_writing(
         yield Finding("writing", False, missing)
     elif (scopes := _scopes(repo)) is not None:
         yield _token(scopes, about)
+        yield from branch_test.workflow_files(repo, may_change="workflow" in scopes)
     else:
         yield from rights(repo, about)
 
 
-def _installation(repo: RepositoryClient, tokens: AppTokens) -> Finding:
+def _installation(repo: RepositoryClient, tokens: AppTokens) -> Iterator[Finding]:
     """What GitHub says that an installation may."""
     try:
         given = tokens.bought(repo.account).permissions
     except TrackerError as error:
-        return Finding("writing", None, str(error))
+        yield Finding("writing", None, str(error))
+        return
     missing = {
         repo.dialect.needs[need]: None
         for what, (level, need) in _INSTALLATION.items()
@@ -181,8 +183,11 @@ def _installation(repo: RepositoryClient, tokens: AppTokens) -> Finding:
     }
     if missing:
         text = f"The installation lacks {', '.join(missing)}. It can be given on the App's page."
-        return Finding("writing", False, text)
-    return Finding("writing", True, "The installation may do all that labsite does.")
+        yield Finding("writing", False, text)
+    else:
+        yield Finding("writing", True, "The installation may do all that labsite does.")
+    may_change = given.get("workflows") == "write"
+    yield from branch_test.workflow_files(repo, may_change=may_change)
 
 
 def _scopes(repo: RepositoryClient) -> frozenset[str] | None:

@@ -20,6 +20,7 @@ from trackers.base import (
     TrackerError,
 )
 from trackers.forges import (
+    branch_test,
     check_outputs,
     connection_test,
     gitea_queue,
@@ -121,6 +122,10 @@ class GiteaTracker(TrackerWithBlockers):
         return connection_test.examine_gitea(
             lambda: self._repo(root), label, lambda: self.labels(root)
         )
+
+    def examine_branch(self, root: str, prefix: str, key: str) -> Sequence[Finding]:
+        """Find out whether its rules let such branches be pushed. Never raises."""
+        return branch_test.examine_gitea(lambda: self._repo(root), prefix, key)
 
     def _read_issue(self, entry: Any) -> Issue | None:
         return reading.issue(entry)

@@ -8,7 +8,14 @@ from typing import Any
 
 from trackers.account import Account, Purpose
 from trackers.base import Check, CheckOutput, Comment, Finding, Issue, NotFound, Pull, Refused
-from trackers.forges import check_outputs, connection_test, github_reading, pulls, reading
+from trackers.forges import (
+    branch_test,
+    check_outputs,
+    connection_test,
+    github_reading,
+    pulls,
+    reading,
+)
 from trackers.forges.blockers import Hint, TrackerWithBlockers
 from trackers.forges.github_app import AppTokens
 from trackers.forges.pulls import Heads
@@ -108,6 +115,10 @@ class GitHubTracker(TrackerWithBlockers):
     def examine(self, root: str, label: str) -> Sequence[Finding]:
         """Try what labsite needs of this root, in words. Never raises."""
         return connection_test.examine_github(lambda: self._repo(root), label, self._tokens)
+
+    def examine_branch(self, root: str, prefix: str, key: str) -> Sequence[Finding]:
+        """Find out whether its rules let such branches be pushed. Never raises."""
+        return branch_test.examine_github(lambda: self._repo(root), prefix, key)
 
     def _ready(self, account: Account) -> Account:
         return self._tokens.ready(account)

@@ -17,7 +17,7 @@ from typing import Any
 
 import httpx
 
-from tests.trackers.forge import actions
+from tests.trackers.forge import actions, rulesets
 from tests.trackers.forge.asking import Asked, Dropped, Logged, Refusal, Told
 from tests.trackers.forge.facts import Facts, Operation
 from tests.trackers.forge.faults import Faults
@@ -261,8 +261,8 @@ class Double(Shelf):
         return path
 
     def special(self, asked: Asked, path: str) -> Told | None:
-        """Answers outside the description: jobs and their logs; webhooks, for admins (from memory)."""
-        of_job = actions.answer(self, asked, path)
+        """Answers outside the description: jobs and their logs; rules on branches; webhooks, for admins (from memory)."""
+        of_job = actions.answer(self, asked, path) or rulesets.answer(self, asked, path)
         if of_job is not None:
             return of_job
         found = re.fullmatch(r"/repos/([^/]+/[^/]+)/hooks(?:/(\d+))?", path)
