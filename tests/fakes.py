@@ -225,6 +225,9 @@ class FakeRepos(FakeHistory, FakeKept):
         self.beside: dict[Path, Mapping[str, str]] = {}
         self.urls: dict[str, str] = {}
         self.named: str | None = "Anna <anna@example.com>"
+        self.unsigned = ""
+        self.lfs: bool | None = True
+        self.hooks = ""
         self.origins: dict[str, dict[str, str]] = {}
         self.broken_fetch = ""
         self.no_push = ""
@@ -248,6 +251,15 @@ class FakeRepos(FakeHistory, FakeKept):
 
     def committer(self, repo: Path) -> str | None:
         return self.named
+
+    def why_unsigned(self, env: Mapping[str, str]) -> str:
+        return self.unsigned
+
+    def has_lfs(self) -> bool | None:
+        return self.lfs
+
+    def hooks_path(self) -> str:
+        return self.hooks
 
     def fetch(self, repo, token="", progress=None, timeout=None, url="origin") -> None:  # type: ignore[no-untyped-def]
         self.fetches += 1

@@ -42,7 +42,7 @@ def told() -> dict[str, dict[str, Any]]:
     is_behind = bool(facts["migrations"].get("value", {}).get("waiting"))
     asked = (
         *(_tick, _open_files, _committer, _runs, _beside),
-        *(_projects, _secrets, _agents, _beads, _forges),
+        *(_projects, _set_up, _secrets, _agents, _beads, _forges),
     )
     answers = {question.__name__.strip("_"): _answer(question) for question in asked}
     return facts | {
@@ -160,6 +160,25 @@ def _projects() -> dict[str, str]:
         project.name: str(project.repo(settings.PATHS))
         for project in Project.objects.usable().only("name", "slug")
     }
+
+
+def _set_up() -> list[dict[str, Any]]:
+    """What a look at the set-up of each project needs."""
+    from django.conf import settings
+
+    from runs.models import Project
+
+    names = ("name", "slug", "url", "default_branch", "has_submodules")
+    return [
+        {
+            "name": one.name,
+            "repo": str(one.repo(settings.PATHS)),
+            "url": one.url,
+            "branch": one.default_branch,
+            "has_submodules": one.has_submodules,
+        }
+        for one in Project.objects.usable().only(*names)
+    ]
 
 
 def _secrets() -> int:

@@ -106,6 +106,7 @@ def every_check(paths: Paths, facts: Facts) -> list[Check]:
         Check("packages", machine.packages),
         Check("git", machine.git),
         Check("committer", lambda: machine.committer(_or(facts, "committer", ""))),
+        Check("signing", places.signing),
         Check("tmux", machine.tmux),
         Check("tmux_server", lambda: places.tmux_server(paths)),
         Check("state_folder", lambda: machine.state_folder(paths)),
@@ -130,6 +131,7 @@ def every_check(paths: Paths, facts: Facts) -> list[Check]:
         Check("worktrees", told("runs", lambda f: places.worktrees(paths, f))),
         Check("checks", told("beside", lambda f: iter([product.beside(f)]))),
         Check("repository", told("projects", places.repositories)),
+        Check("set_up", told("set_up", places.set_up)),
     ]
 
 

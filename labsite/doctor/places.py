@@ -7,14 +7,20 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from labsite import plain
 from labsite.doctor import product
 from labsite.doctor.lines import Line, ok, wrong
+from runs.core import naming
 from runs.core.paths import Paths
 from runs.core.ports import SeamError, Sighting
 from runs.machine import shell, sightings, worktree_links
 from runs.machine.git import Git
+from runs.machine.worktrees import GitWorktrees
+from runs.setup import proposal_rules
+from runs.setup.proposal_rules import GitFacts
+from runs.specs.proposals import MOST_BYTES
 
 ASK_SECONDS = 5.0
 AT_ONCE = 4
@@ -98,6 +104,36 @@ def repositories(projects: Mapping[str, str]) -> Iterator[Line]:
     yield from product.repositories(
         {name: said for name, said in answers.items() if said}, len(answers)
     )
+
+
+def signing() -> Iterator[Line]:
+    """Whether git of this user signs commits without a person, and which hooks it runs for all."""
+    repos = _repos()
+    why, hooks = repos.why_unsigned(naming.COMMITTER_ENV), repos.hooks_path()
+    yield from product.git_settings(GitFacts(hooks_path=hooks, why_unsigned=why))
+
+
+def set_up(projects: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
+    """What new worktrees of each project will lack, by the files at the top of its repository."""
+    repos = _repos()
+    has_lfs = repos.has_lfs()
+
+    def look(one: Mapping[str, Any]) -> list[str]:
+        tip = f"refs/remotes/origin/{one['branch']}"
+        try:
+            texts = repos.texts(Path(one["repo"]), tip, proposal_rules.FILES, MOST_BYTES)
+        except SeamError:
+            return []  # another check says so
+        facts = GitFacts(has_lfs, url=one["url"], has_submodules=one["has_submodules"])
+        return product.describe_set_up(texts, facts)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        found = dict(zip([one["name"] for one in projects], pool.map(look, projects), strict=True))
+    yield from product.set_up(found)
+
+
+def _repos() -> GitWorktrees:
+    return GitWorktrees(Git(os.environ, Path(os.devnull), lambda: ASK_SECONDS))
 
 
 def clock_set_by(paths: Paths) -> float | None:

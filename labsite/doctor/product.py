@@ -7,6 +7,8 @@ from typing import Any
 
 from labsite.doctor.lines import Line, ok, warning, wrong
 from runs.core import naming
+from runs.setup import proposal_rules
+from runs.setup.proposal_rules import GitFacts
 from trackers.keys import KeyRule
 
 SHOWN = 5
@@ -207,6 +209,37 @@ def repositories(broken: Mapping[str, str], count: int) -> Iterator[Line]:
         yield wrong("repository", f"{name}: {why}", "Restore a backup, or add the project anew.")
     if not broken:
         yield ok("repository", f"{count} can be read")
+
+
+def git_settings(facts: GitFacts) -> Iterator[Line]:
+    """What the git settings of this user mean for commits of agents."""
+    notes = proposal_rules.list_notes_on_git(facts)
+    advice = (
+        "Give this user a key without a passphrase, unlock it in its agent, or set commit.gpgsign "
+        "to false; hooks are taken from core.hooksPath of its global settings."
+    )
+    for note in notes:
+        yield warning("signing", note, advice)
+    if not notes:
+        yield ok("signing", "nothing in git's settings keeps agents from committing")
+
+
+def describe_set_up(texts: Mapping[str, str], facts: GitFacts) -> list[str]:
+    """Return what new worktrees of a project will lack, in sentences."""
+    found = proposal_rules.list_troubles(texts, facts)
+    if proposal_rules.names_submodules(texts) and not facts.has_submodules:
+        found.append("It has submodules, which are not checked out: their folders are empty.")
+    return found
+
+
+def set_up(found: Mapping[str, Sequence[str]]) -> Iterator[Line]:
+    """A line for each thing that new worktrees of a project will lack."""
+    advice = "Open the project's page Set-up; Debian, Ubuntu: apt install git-lfs."
+    for name, sentences in found.items():
+        for text in sentences:
+            yield warning("set_up", f"{name}: {text}", advice)
+    if not any(found.values()):
+        yield ok("set_up", f"{len(found)} projects need nothing that new worktrees lack")
 
 
 def _is_run(name: str, words: Sequence[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -21,6 +22,16 @@ from runs.waits import codex_hooks
 from trackers.keys import evidence_of
 
 MOST_COMMITS = 100
+_SIGNING = (
+    "GIT_AUTHOR_",
+    "GIT_COMMITTER_",
+    "GIT_CONFIG_",
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "GNUPGHOME",
+    "SSH_AUTH_SOCK",
+)
+_UNSIGNED = {"commit.gpgsign": "false", "tag.gpgsign": "false"}
 COLUMNS = 120  # so that its screen fits beside the navigation, and a phone
 
 logger = logging.getLogger(__name__)
@@ -196,6 +207,33 @@ def _session_env(lab: Lab, run: Run, folder: Path, settings: Settings) -> dict[s
         **_git_env(lab, run),
         **committer_env(lab, run.project, settings),
     }
+
+
+def without_signing(lab: Lab, order: Order) -> tuple[Order, str]:
+    """Return an order under which git signs nothing, and why, where it would wait for a passphrase.
+
+    Nobody could type it: a one-shot agent would hang, and no commit of another one would be made.
+    """
+    given = {name: text for name, text in order.env.items() if name.startswith(_SIGNING)}
+    try:
+        why = lab.repos.why_unsigned(given)
+    except SeamError as error:
+        logger.warning("whether git can sign could not be told", extra={"error": str(error)})
+        why = ""
+    if not why:
+        return order, ""
+    env = {**order.env, **_git_settings(order.env, _UNSIGNED)}
+    return replace(order, env=env), why
+
+
+def _git_settings(env: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that add these settings of git to those which an environment holds."""
+    told = env.get("GIT_CONFIG_COUNT", "")
+    first = int(told) if told.isdecimal() else 0
+    added = {"GIT_CONFIG_COUNT": str(first + len(settings))}
+    for number, (name, value) in enumerate(settings.items(), first):
+        added |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
+    return added
 
 
 def committer_env(lab: Lab, project: Project, settings: Settings) -> Mapping[str, str]:

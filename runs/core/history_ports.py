@@ -77,3 +77,26 @@ class History(Protocol):
 
     def tips(self, repo: Path, refs: Sequence[str]) -> Mapping[str, str]:
         """The commits of these full ref names, in one look; those that are not there are left out."""
+
+
+class GitSettings(Protocol):
+    """What git's settings of the user that runs labsite mean for commits, a part of `Repos`."""
+
+    def committer(self, repo: Path) -> str | None:
+        """Return who git names in new commits, as `Name <address>`; None when it knows nobody.
+
+        Raises SeamError when git could not be asked.
+        """
+
+    def why_unsigned(self, env: Mapping[str, str]) -> str:
+        """Return why git cannot sign a commit without a person; empty where it can or signs none.
+
+        `env`: what a session's environment has beside labsite's own. Raises SeamError when git
+        could not be asked.
+        """
+
+    def has_lfs(self) -> bool | None:
+        """Whether Git LFS is installed here; None when git could not be asked."""
+
+    def hooks_path(self) -> str:
+        """Return the folder of hooks that git's own settings of this user name for all repositories."""

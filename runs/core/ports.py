@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from runs.core import masking, naming
 from runs.core.effects import Effects
-from runs.core.history_ports import History
+from runs.core.history_ports import GitSettings, History
 from runs.core.kept_ports import Keeping
 from runs.core.paths import Paths
 from runs.core.states import ForgeKind
@@ -316,7 +316,7 @@ class Progress:
     commits: int
 
 
-class Repos(History, Keeping, Merging, Protocol):
+class Repos(History, GitSettings, Keeping, Merging, Protocol):
     """Git, on reference repositories and worktrees. Every call is bounded."""
 
     def create(self, repo: Path, url: str, token: str = "") -> None:
@@ -365,12 +365,6 @@ class Repos(History, Keeping, Merging, Protocol):
 
     def fetch_default(self, repo: Path, token: str = "", url: str = "origin") -> str:
         """`fetch`, and the default branch of origin, asked at the same time. Raises SeamError."""
-
-    def committer(self, repo: Path) -> str | None:
-        """Return who git names in new commits, as `Name <address>`; None when it knows nobody.
-
-        Raises SeamError when git could not be asked.
-        """
 
     def remote_url(self, path: Path) -> str | None:
         """The URL of a checkout's `origin`, or None when it has none. Raises SeamError."""

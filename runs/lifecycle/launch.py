@@ -43,6 +43,10 @@ SET_UP_LEFT = (
     "the set-up left changes that git does not ignore: they may get into the agent's commits"
 )
 CLEARING = "the project's commands before removal run in its worktree; ask again when they are over"
+UNSIGNED = (
+    "git of the user that runs labsite signs commits, and could not do so without a person: {why}. "
+    "Signing is off for this run, so that nothing waits for a passphrase"
+)
 STEPS_MARGIN = timedelta(minutes=3)
 CHECKOUT_LIMIT = timedelta(minutes=15)  # as runs/machine/git.py:CHECKOUT
 
@@ -250,10 +254,12 @@ def _start(lab: Lab, run: Run) -> None:
         _claim(lab, run)
         _set_up(lab, run, NEW)
     lab.trust.approve(profile.trust, Path(run.worktree), profile.env)
-    order = orders.make(lab, run, profile, settings)
+    order, why_unsigned = orders.without_signing(lab, orders.make(lab, run, profile, settings))
     _still_wanted(run)
     started_at = run.started_at or lab.now()
     _tell_payment(lab, run, profile)
+    if why_unsigned:
+        _step(lab, run, UNSIGNED.format(why=why_unsigned))
     lab.sessions.start(order)
     lab.pause(SECOND_LOOK_SECONDS)
     is_alive = _look_again(lab, run)

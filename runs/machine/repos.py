@@ -19,6 +19,12 @@ from runs.machine.run_repositories import LENT, ORIGIN, TAGS, GitRunRepositories
 from trackers.keys import KeyRule
 
 PROBE = 20.0
+SIGNING = 10.0
+# A program that asks for a passphrase finds neither a window nor a terminal to do so.
+_NO_SCREEN = {
+    **dict.fromkeys(("DISPLAY", "WAYLAND_DISPLAY", "GPG_TTY"), ""),
+    "SSH_ASKPASS_REQUIRE": "never",
+}
 FETCHES = 5
 BREATH = 0.03  # seconds; each further try waits as much longer
 # What somebody else does in the repository in that moment: brings the same branch up to date, or
@@ -131,6 +137,35 @@ class GitRepos(GitRunRepositories):
     def committer(self, repo: Path) -> str | None:
         done = self._git(repo, "var", "GIT_COMMITTER_IDENT", timeout=QUICK)
         return done.stdout.rpartition(">")[0] + ">" if done.status == 0 else None
+
+    def why_unsigned(self, env: Mapping[str, str]) -> str:
+        wanted = ("config", "--type=bool", "--get-regexp", r"^(commit|tag)\.gpgsign$")
+        asked = self._git(Path("/"), *wanted, timeout=QUICK, env=env)
+        if asked.status not in (0, 1):  # 1: there is none
+            raise failed("config", asked)
+        settings = dict(line.split(" ", 1) for line in asked.stdout.splitlines())
+        if "true" not in settings.values():
+            return ""
+        with tempfile.TemporaryDirectory(prefix="labsite-") as scratch:
+            folder = Path(scratch)
+            self._git.ask(folder, "init", "-q", "--bare", timeout=QUICK)
+            tree = self._git.ask(folder, "mktree", timeout=QUICK).strip()
+            argv = ("commit-tree", "-S", "-m", "a commit that nobody keeps", tree)
+            try:
+                done = self._git(folder, *argv, timeout=SIGNING, env={**env, **_NO_SCREEN})
+            except SeamError:
+                return f"it was not done after {SIGNING:g} seconds"
+        return "" if done.status == 0 else str(failed("commit-tree", done))
+
+    def has_lfs(self) -> bool | None:
+        try:
+            return self._git(Path("/"), "lfs", "version", timeout=QUICK).status == 0
+        except SeamError:
+            return None
+
+    def hooks_path(self) -> str:
+        argv = ("config", "--global", "--type=path", "--get", "core.hooksPath")
+        return self._git(Path("/"), *argv, timeout=QUICK).stdout.strip()
 
     def probe(self, url: str, token: str = "") -> str:
         text = self._git.ask(

@@ -167,7 +167,8 @@ def _start(lab: Lab, fixer: Fixer) -> None:
         return
     lab.trust.approve(profile.trust, path, profile.env)
     if Fixer.objects.filter(pk=fixer.pk, end="").exists():
-        lab.sessions.start(_order(lab, fixer, profile, settings))
+        order, _ = orders.without_signing(lab, _order(lab, fixer, profile, settings))
+        lab.sessions.start(order)
 
 
 def _prepare(lab: Lab, fixer: Fixer, path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from labsite.doctor import checks, product, rules
 from labsite.doctor.checks import Check
 from labsite.doctor.lines import Line, Status, as_json, as_text, exit_code, ok, warning, wrong
+from runs.setup.proposal_rules import GitFacts
 from tests.patience import PATIENCE
 
 OK, WARNING, WRONG = Status.OK, Status.WARNING, Status.WRONG
@@ -342,6 +343,38 @@ def test_people_get_a_line_each_and_a_closing_sentence() -> None:
         "2 checks: 1 to look at, the rest is fine. Nothing was changed.",
     ]
     assert as_text([ok("a", "x")]).endswith("All 1 checks are fine.")
+
+
+@pytest.mark.parametrize(
+    ("texts", "facts", "said"),
+    [
+        pytest.param({}, GitFacts(), [], id="nothing"),
+        pytest.param({".gitmodules": "[submodule"}, GitFacts(has_submodules=True), [], id="on"),
+        pytest.param(
+            {".gitmodules": "[submodule"}, GitFacts(), ["submodules, which are not"], id="off"
+        ),
+        pytest.param(
+            {".gitattributes": "* filter=lfs"},
+            GitFacts(has_lfs=False),
+            ["git-lfs is not installed here"],
+            id="large files",
+        ),
+    ],
+)
+def test_what_a_project_lacks_is_said(
+    texts: Mapping[str, str], facts: GitFacts, said: list[str]
+) -> None:
+    found = product.describe_set_up(texts, facts)
+    lines = list(product.set_up({"demo": found}))
+    assert [line.status for line in lines] == ([WARNING] * len(said) or [OK])
+    assert all(part in line.seen for part, line in zip(said, lines, strict=False))
+
+
+def test_signing_and_hooks_of_the_user_are_said() -> None:
+    assert [line.status for line in product.git_settings(GitFacts())] == [OK]
+    lines = list(product.git_settings(GitFacts(hooks_path="/h", why_unsigned="no key")))
+    assert [(line.check, line.status) for line in lines] == [("signing", WARNING)] * 2
+    assert "no key" in lines[1].seen
 
 
 @pytest.mark.long

@@ -10,13 +10,20 @@ from django.test import Client
 
 from runs.core.ports import SeamError
 from runs.models import Project
-from runs.setup.proposal_rules import SetUpProposal, add_commands, propose_setup
+from runs.setup.proposal_rules import (
+    GitFacts,
+    SetUpProposal,
+    add_commands,
+    list_notes_on_git,
+    list_troubles,
+    propose_setup,
+)
 from tests import make
 from tests.fakes import World
 from tests.web.people import text_of
 
+HERE = GitFacts(has_lfs=True, url="https://forge.test/a/b.git")
 MODULES = '[submodule "lib"]\n\tpath = lib\n\turl = ../lib.git\n'
-LFS = ".gitattributes keeps large files with Git LFS"
 
 
 @pytest.mark.parametrize(
@@ -32,20 +39,59 @@ LFS = ".gitattributes keeps large files with Git LFS"
             ["npm ci installs what the project depends on (package.json, npm)."],
             id="a lock file",
         ),
-        pytest.param(
-            {".gitattributes": "*.psd filter=lfs diff=lfs\n"}, False, [], [LFS], id="large files"
-        ),
-        pytest.param({".gitattributes": "# filter=lfs\n*.sh eol=lf\n"}, False, [], [], id="others"),
+        pytest.param({".gitattributes": "*.psd filter=lfs diff=lfs\n"}, False, [], [], id="LFS"),
+        pytest.param({"lefthook.yml": ""}, False, [], ["lefthook.yml keep hooks"], id="hooks"),
         pytest.param({".env.example": "A="}, False, [], [".env.example is"], id="an example"),
     ],
 )
 def test_what_files_suggest(
     texts: dict[str, str], has_submodules: bool, commands: list[str], begins: list[str]
 ) -> None:
-    found = propose_setup(texts)
+    found = propose_setup(texts, HERE)
     assert (found.has_submodules, list(found.commands)) == (has_submodules, commands)
     assert len(found.sentences) == len(begins)
     assert all(a.startswith(b) for a, b in zip(found.sentences, begins, strict=True))
+
+
+LARGE = {".gitattributes": "*.psd filter=lfs diff=lfs\n"}
+
+
+def module(*urls: str) -> dict[str, str]:
+    return {".gitmodules": "".join(f'[submodule "x"]\n\turl = {url}\n' for url in urls)}
+
+
+@pytest.mark.parametrize(
+    ("texts", "facts", "says"),
+    [
+        pytest.param(LARGE, HERE, [], id="LFS is here"),
+        pytest.param(LARGE, GitFacts(has_lfs=False), ["git-lfs is not installed"], id="not here"),
+        pytest.param(LARGE, GitFacts(), ["whether git-lfs is here is unknown"], id="unknown"),
+        pytest.param({".gitattributes": "# filter=lfs\n"}, GitFacts(), [], id="a comment"),
+        pytest.param(module("../lib.git", "./lib"), HERE, [], id="beside it"),
+        pytest.param(module("https://bot@FORGE.test:443/c/d"), HERE, [], id="same host"),
+        pytest.param(module("git@forge.test:c/d.git"), HERE, [], id="same host by SSH"),
+        pytest.param(
+            module("https://other.test/c", "git@third.test:d.git"),
+            HERE,
+            ["on other.test, third.test, where the project's token is not sent"],
+            id="other hosts",
+        ),
+        pytest.param(module("/srv/lib.git"), HERE, [], id="a path"),
+    ],
+)
+def test_what_a_new_worktree_will_lack(
+    texts: dict[str, str], facts: GitFacts, says: list[str]
+) -> None:
+    found = list_troubles(texts, facts)
+    assert len(found) == len(says)
+    assert all(b in a for a, b in zip(found, says, strict=True))
+
+
+def test_what_git_of_the_user_means_for_agents() -> None:
+    assert list_notes_on_git(HERE) == []
+    hooks, signing = list_notes_on_git(GitFacts(hooks_path="/h", why_unsigned="gpg failed"))
+    assert "hooks from /h for all repositories" in hooks
+    assert "gpg failed. Runs sign nothing" in signing
 
 
 @pytest.mark.parametrize(
@@ -102,4 +148,4 @@ def test_nothing_is_proposed_to_who_may_only_look(at: str, viewer: User, client:
 
 
 def test_nothing_found_is_an_empty_proposal() -> None:
-    assert propose_setup({"README.md": "hello"}) == SetUpProposal()
+    assert propose_setup({"README.md": "hello"}, HERE) == SetUpProposal()
