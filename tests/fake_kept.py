@@ -122,9 +122,12 @@ class FakeKept:
     def _plant(self, repo: Path, path: Path, branch: str, tip: str, is_dirty: bool) -> None:
         raise NotImplementedError
 
-    def add_detached(self, repo: Path, path: Path, commit: str) -> None:
+    def add_detached(
+        self, repo: Path, path: Path, commit: str, folders: Sequence[str] = ()
+    ) -> None:
         self.force_remove(repo, path)
         path.mkdir(parents=True)
+        self.sparse[path] = tuple(folders)
 
     def force_remove(self, repo: Path, path: Path) -> None:
         self.trees.pop(path, None)

@@ -228,6 +228,7 @@ class FakeRepos(FakeHistory, FakeKept):
         self.unsigned = ""
         self.lfs: bool | None = True
         self.hooks = ""
+        self.sparse: dict[Path, tuple[str, ...]] = {}
         self.origins: dict[str, dict[str, str]] = {}
         self.broken_fetch = ""
         self.no_push = ""
@@ -319,7 +320,10 @@ class FakeRepos(FakeHistory, FakeKept):
     def is_kept_by(self, repo: Path, path: Path, branch: str) -> bool:
         return True
 
-    def add_worktree(self, repo: Path, path: Path, branch: str, commit: str) -> None:
+    def add_worktree(
+        self, repo: Path, path: Path, branch: str, commit: str, folders: Sequence[str] = ()
+    ) -> None:
+        self.sparse[path] = tuple(folders)
         if branch in self._branches(repo) or path.exists():
             raise Taken(f"the branch {branch} is there already")
         self._branches(repo)[branch] = commit
@@ -330,7 +334,8 @@ class FakeRepos(FakeHistory, FakeKept):
         self.trees[path] = FakeTree(branch, tip, is_dirty, repo=repo)
         path.mkdir(parents=True)
 
-    def add_again(self, repo: Path, path: Path, branch: str) -> bool:
+    def add_again(self, repo: Path, path: Path, branch: str, folders: Sequence[str] = ()) -> bool:
+        self.sparse[path] = tuple(folders)
         if path in self.half_made:
             self.half_made.remove(path)
             self.force_remove(repo, path)

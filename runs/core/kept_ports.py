@@ -156,13 +156,15 @@ class Keeping(Protocol):
         the ref keeps everything.
         """
 
-    def add_detached(self, repo: Path, path: Path, commit: str) -> None:
+    def add_detached(
+        self, repo: Path, path: Path, commit: str, folders: Sequence[str] = ()
+    ) -> None:
         """Make a clean worktree at a commit, on no branch, in place of whatever is there.
 
         Only for folders that are nobody's work. Raises SeamError.
         """
 
-    def add_again(self, repo: Path, path: Path, branch: str) -> bool:
+    def add_again(self, repo: Path, path: Path, branch: str, folders: Sequence[str] = ()) -> bool:
         """Make the worktree of a branch that is there, whole or not at all. Raises SeamError.
 
         False when there is a folder already, which is left alone. Only one whose making was cut

@@ -374,9 +374,12 @@ class Repos(History, GitSettings, Keeping, Merging, Protocol):
     ) -> frozenset[str]:
         """Keys of that form whose issues a local branch with this prefix claims. Raises SeamError."""
 
-    def add_worktree(self, repo: Path, path: Path, branch: str, commit: str) -> None:
+    def add_worktree(
+        self, repo: Path, path: Path, branch: str, commit: str, folders: Sequence[str] = ()
+    ) -> None:
         """Claim: make branch and worktree at a commit in one command.
 
+        `folders`: what is checked out beside the files at the top; none: everything.
         Raises `Taken` when the branch or the folder is there already; then nothing was touched.
         Raises SeamError otherwise; then something half-made may be there, for `roll_back`.
         """

@@ -314,7 +314,7 @@ def _claim(lab: Lab, run: Run) -> None:
     if not _keep(run, fork_point=commit, worktree=str(path), launch_deadline=deadline):
         raise NoLongerWanted
     try:
-        lab.repos.add_worktree(repo, path, run.branch, commit)
+        lab.repos.add_worktree(repo, path, run.branch, commit, run.project.checked_out_folders)
     except Taken as error:
         _keep(run, fork_point="", worktree="")
         raise StartFailed(str(error)) from error
@@ -366,7 +366,7 @@ def _take_up(lab: Lab, run: Run) -> None:
         tip = lab.repos.tip(repo, f"refs/heads/{run.branch}")
         if tip is None:
             raise StartFailed(f"its branch {run.branch} is not there any more")
-        is_new = lab.repos.add_again(repo, path, run.branch)
+        is_new = lab.repos.add_again(repo, path, run.branch, run.project.checked_out_folders)
         if is_new:
             _step(lab, run, f"Worktree made again on {run.branch} at {tip[:7]}")
         there = lab.repos.tip(repo, f"refs/remotes/origin/{run.branch}")

@@ -116,29 +116,31 @@ class GitKept(GitRunRepositories):
             files.remove_tree(path)
         self._git.ask(repo, "worktree", "prune", timeout=QUICK)
 
-    def add_detached(self, repo: Path, path: Path, commit: str) -> None:
+    def add_detached(
+        self, repo: Path, path: Path, commit: str, folders: Sequence[str] = ()
+    ) -> None:
         self.force_remove(repo, path)
         path.parent.mkdir(parents=True, exist_ok=True)
         self._bring_all(repo)
         worktree_links.forget_placed(repo, path)
         if self.makes_own:
-            self._lend(repo, path, commit)
+            self._lend(repo, path, commit, folders)
             return
         argv = ("worktree", "add", "-q", "--detach", "--", str(path), commit)
         done = self._git(repo, *argv, timeout=CHECKOUT, looks_at_files=True)
         if done.status != 0:
             raise failed("worktree", done)
 
-    def _lend(self, repo: Path, path: Path, commit: str) -> None:
+    def _lend(self, repo: Path, path: Path, commit: str, folders: Sequence[str]) -> None:
         """Make an own repository at a commit that stays here as long as the folder borrows it."""
         lent = self._git(repo, "update-ref", _lent_to(path), commit, timeout=QUICK)
         if lent.status != 0 and self._git(repo, "cat-file", "-e", commit, timeout=QUICK).status:
             raise SeamError(f"invalid reference: {commit} is not here")
         if lent.status != 0:
             raise failed("update-ref", lent)
-        self._make_own(repo, path, commit)
+        self._make_own(repo, path, commit, folders=folders)
 
-    def add_again(self, repo: Path, path: Path, branch: str) -> bool:
+    def add_again(self, repo: Path, path: Path, branch: str, folders: Sequence[str] = ()) -> bool:
         """git tidies up after itself, unless it was killed or had no time for that."""
         if _is_half_made(repo, path):
             self._clear(repo, path)
@@ -147,21 +149,21 @@ class GitKept(GitRunRepositories):
         path.parent.mkdir(parents=True, exist_ok=True)
         self._git(repo, "worktree", "prune", timeout=QUICK)
         try:
-            self._check_out_again(repo, path, branch)
+            self._check_out_again(repo, path, branch, folders)
         except SeamError:
             if _is_half_made(repo, path):
                 self._clear(repo, path)
             raise
         return True
 
-    def _check_out_again(self, repo: Path, path: Path, branch: str) -> None:
+    def _check_out_again(self, repo: Path, path: Path, branch: str, folders: Sequence[str]) -> None:
         """Make the worktree of a branch that is there. Raises SeamError."""
         worktree_links.forget_placed(repo, path)
         if self.makes_own:
             tip = self._commit_of(repo, f"refs/heads/{branch}")
             if tip is None:
                 raise SeamError(f"there is no branch {branch}")
-            self._make_own(repo, path, tip, branch)
+            self._make_own(repo, path, tip, branch, folders)
             return
         argv = ("worktree", "add", "-q", "--no-guess-remote", "--", str(path), branch)
         done = self._git(repo, *argv, timeout=CHECKOUT, looks_at_files=True)

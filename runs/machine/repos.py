@@ -300,12 +300,14 @@ class GitRepos(GitRunRepositories):
             raise SeamError(f"origin has no branch {branch}")
         return tip
 
-    def add_worktree(self, repo: Path, path: Path, branch: str, commit: str) -> None:
+    def add_worktree(
+        self, repo: Path, path: Path, branch: str, commit: str, folders: Sequence[str] = ()
+    ) -> None:
         ref = f"refs/heads/{branch}"
         if path.exists() or self.ref(repo, ref):
             raise Taken(_taken(path, branch))
         if self.makes_own:
-            self._add_own(repo, path, branch, commit)
+            self._add_own(repo, path, branch, commit, folders)
         else:
             self._add_linked(repo, path, branch, commit)
 
@@ -327,7 +329,9 @@ class GitRepos(GitRunRepositories):
             raise SeamError(f"the disk is full. {failed('worktree', done)}")
         raise failed("worktree", done)
 
-    def _add_own(self, repo: Path, path: Path, branch: str, commit: str) -> None:
+    def _add_own(
+        self, repo: Path, path: Path, branch: str, commit: str, folders: Sequence[str]
+    ) -> None:
         """First the branch, of which git makes one only where there is none: that is the claim."""
         ref = f"refs/heads/{branch}"
         made = self._git(repo, "update-ref", ref, commit, "0" * len(commit), timeout=QUICK)
@@ -338,7 +342,7 @@ class GitRepos(GitRunRepositories):
                 raise SeamError(f"the disk is full. {failed('update-ref', made)}")
             raise failed("update-ref", made)
         try:
-            self._make_own(repo, path, commit, branch)
+            self._make_own(repo, path, commit, branch, folders)
         except Taken as error:
             self._git.ask(repo, "update-ref", "-d", ref, commit, timeout=QUICK)
             raise Taken(_taken(path, branch)) from error

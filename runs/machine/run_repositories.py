@@ -45,6 +45,8 @@ _SETTINGS = """\
 	fetch = +refs/heads/*:refs/remotes/origin/*
 """
 _TRACKED = '[branch "{name}"]\n\tremote = origin\n\tmerge = "refs/heads/{name}"\n'
+# In cone mode: git knows these patterns again, and reads them fast.
+_SPARSE = "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = true\n"
 _SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
 
 
@@ -65,10 +67,18 @@ class GitRunRepositories:
     makes_own = True
 
     def _make_own(
-        self, repo: Path, path: Path, commit: str, branch: str = "", *, checks_out: bool = True
+        self,
+        repo: Path,
+        path: Path,
+        commit: str,
+        branch: str = "",
+        folders: Sequence[str] = (),
+        *,
+        checks_out: bool = True,
     ) -> None:
         """Make an own repository at a commit, on a branch or on none, in a new folder.
 
+        `folders`: what is checked out beside the files at the top; none: everything.
         Raises Taken when the folder is there, and SeamError for all else; then half of it may be
         there, which its note says.
         """
@@ -86,6 +96,7 @@ class GitRunRepositories:
                 pushed = self._commit_of(repo, f"{ORIGIN}{branch}") or ""
                 worktree_links.write_claim(repo, branch, path, pushed)
             self._lay_git(repo, path / ".git", commit, branch)
+            _leave_out_others(path / ".git", folders)
             (path / ".git" / worktree_links.MARK).write_text(f"{name}\n")
             if checks_out:
                 argv = ("reset", "-q", "--hard", "--no-recurse-submodules")
@@ -321,3 +332,28 @@ def _quoted(text: str) -> str:
 def _unreadable(path: Path, command: str, said: str) -> SeamError:
     told = f" (git {command}: {said.strip()[:300]})" if said.strip() else ""
     return SeamError(f"the repository of {path} cannot be read whole{told}")
+
+
+def _leave_out_others(own: Path, folders: Sequence[str]) -> None:
+    """Have git check out these folders and the files beside and above them alone; none: everything.
+
+    Raises OSError.
+    """
+    if not folders:
+        return
+    with (own / "config").open("a") as config:
+        config.write(_SPARSE)
+    (own / "info/sparse-checkout").write_text("\n".join([*cone_of(folders), ""]))
+
+
+def cone_of(folders: Sequence[str]) -> list[str]:
+    """Return the patterns of cone mode for some folders, as `git sparse-checkout set` writes them."""
+    wanted = {one for one in folders if not any(one.startswith(f"{two}/") for two in folders)}
+    above = {
+        "/".join(parts[:depth])
+        for one in wanted
+        for parts in [one.split("/")]
+        for depth in range(1, len(parts))
+    }
+    parents = (line for one in sorted(above) for line in (f"/{one}/", f"!/{one}/*/"))
+    return ["/*", "!/*/", *parents, *(f"/{one}/" for one in sorted(wanted))]

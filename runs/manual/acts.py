@@ -214,7 +214,7 @@ def _make(lab: Lab, row: ManualSession) -> None:
     row.worktree, row.fork_point = str(path), commit
     ManualSession.objects.filter(pk=row.pk).update(worktree=row.worktree, fork_point=commit)
     try:
-        lab.repos.add_worktree(repo, path, row.branch, commit)
+        lab.repos.add_worktree(repo, path, row.branch, commit, project.checked_out_folders)
     except Taken:
         row.worktree = row.fork_point = ""
         ManualSession.objects.filter(pk=row.pk).update(worktree="", fork_point="")

@@ -1,4 +1,5 @@
 import runs.projects.claim_names
+import runs.projects.checkout_fields
 from django.db import migrations, models
 
 
@@ -18,5 +19,10 @@ class Migration(migrations.Migration):
             model_name='project',
             name='past_prefixes',
             field=models.JSONField(default=list, editable=False, help_text='With what branches of runs began before; they claim their issues still.', null=True),
+        ),
+        migrations.AddField(
+            model_name='project',
+            name='sparse_folders',
+            field=models.TextField(blank=True, db_default='', default='', help_text='One a line, such as services/shop. New worktrees hold them and the files above them; the rest of the repository is left out, for agents and for checks. Empty: everything.', max_length=20000, validators=[runs.projects.checkout_fields.fit_folders], verbose_name='only these folders'),
         ),
     ]

@@ -25,7 +25,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "setup": (
         *("has_submodules", "setup", "setup_again", "setup_after", "setup_removal"),
-        *("setup_minutes", "branch_prefix"),
+        *("setup_minutes", "sparse_folders", "branch_prefix"),
     ),
     "agents": ("agent", "committer"),
     "limits": (

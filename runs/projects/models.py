@@ -21,6 +21,7 @@ from runs.core.states import ClosedIssue, CompletionPolicy, Mirror, ProjectState
 from runs.dispatch import streak
 from runs.forges.models import Forge, Seen
 from runs.hosts import rules as host_rules
+from runs.projects.checkout_fields import CheckoutFields
 from runs.projects.comment_rules import Readers
 from runs.projects.claim_names import ClaimNames
 from runs.settings import committers
@@ -68,7 +69,7 @@ class ProjectQuerySet(models.QuerySet["Project"]):
         return self.order_by(F("last_opened_at").desc(nulls_last=True), "name")
 
 
-class Project(ClaimNames, Seen, QuickRows):
+class Project(CheckoutFields, ClaimNames, Seen, QuickRows):
     """A repository that runs are started for. `slug` is its part of session and folder names."""
 
     name = models.CharField(max_length=60, unique=True)

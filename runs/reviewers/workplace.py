@@ -117,7 +117,9 @@ def copy(
     """
     path = worktree(lab, attempt, reviewer)
     _remove(lab, attempt, path)
-    lab.repos.add_detached(attempt.run.project.repo(lab.paths), path, attempt.commit)
+    project = attempt.run.project
+    repo, folders = project.repo(lab.paths), project.checked_out_folders
+    lab.repos.add_detached(repo, path, attempt.commit, folders)
     try:
         prepare(path)
         _permit(path, is_writable=False)

@@ -175,7 +175,9 @@ class _Files:
 def _make(lab: Lab, room: Room) -> None:
     """Raises NoWorktree where there is no place or no commit, SeamError where git failed otherwise."""
     try:
-        lab.repos.add_detached(room.project.repo(lab.paths), room.path, room.commit)
+        project = room.project
+        repo, folders = project.repo(lab.paths), project.checked_out_folders
+        lab.repos.add_detached(repo, room.path, room.commit, folders)
     except SeamError as error:
         if any(words in str(error) for words in _FINAL):
             raise NoWorktree(str(error)) from error

@@ -160,7 +160,8 @@ def _start(lab: Lab, fixer: Fixer) -> None:
     if not Fixer.objects.filter(pk=fixer.pk, end="").update(worktree=str(path)):
         return
     fixer.worktree = str(path)
-    lab.repos.add_worktree(project.repo(lab.paths), path, fixer.branch, fixer.fork_point)
+    repo, folders = project.repo(lab.paths), project.checked_out_folders
+    lab.repos.add_worktree(repo, path, fixer.branch, fixer.fork_point, folders)
     try:
         _prepare(lab, fixer, path)
     except CalledOffError:
