@@ -228,6 +228,9 @@ class FakeRepos(FakeHistory, FakeKept):
         self.unsigned = ""
         self.lfs: bool | None = True
         self.hooks = ""
+        self.large_files = False
+        self.broken_large_files = ""
+        self.fetched_large: list[tuple[Path, tuple[str, ...], str, str]] = []
         self.sparse: dict[Path, tuple[str, ...]] = {}
         self.origins: dict[str, dict[str, str]] = {}
         self.broken_fetch = ""
@@ -258,6 +261,16 @@ class FakeRepos(FakeHistory, FakeKept):
 
     def has_lfs(self) -> bool | None:
         return self.lfs
+
+    def names_large_files(self, path: Path) -> bool:
+        return self.large_files
+
+    def fetch_large_files(
+        self, path: Path, folders: Sequence[str], token: str = "", place: str = ""
+    ) -> None:
+        if self.broken_large_files:
+            raise SeamError(self.broken_large_files)
+        self.fetched_large.append((path, tuple(folders), token, place))
 
     def hooks_path(self) -> str:
         return self.hooks

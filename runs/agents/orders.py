@@ -31,6 +31,10 @@ _SIGNING = (
     "GNUPGHOME",
     "SSH_AUTH_SOCK",
 )
+UNSIGNED = (
+    "git of the user that runs labsite signs commits, and could not do so without a person: {why}. "
+    "Signing is off for this run, so that nothing waits for a passphrase"
+)
 _UNSIGNED = {"commit.gpgsign": "false", "tag.gpgsign": "false"}
 COLUMNS = 120  # so that its screen fits beside the navigation, and a phone
 
@@ -223,7 +227,7 @@ def without_signing(lab: Lab, order: Order) -> tuple[Order, str]:
     if not why:
         return order, ""
     env = {**order.env, **_git_settings(order.env, _UNSIGNED)}
-    return replace(order, env=env), why
+    return replace(order, env=env), UNSIGNED.format(why=why)
 
 
 def _git_settings(env: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:

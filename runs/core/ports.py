@@ -384,6 +384,17 @@ class Repos(History, GitSettings, Keeping, Merging, Protocol):
         Raises SeamError otherwise; then something half-made may be there, for `roll_back`.
         """
 
+    def names_large_files(self, path: Path) -> bool:
+        """Whether a worktree has files that Git LFS keeps elsewhere, by its .gitattributes."""
+
+    def fetch_large_files(
+        self, path: Path, folders: Sequence[str], token: str = "", place: str = ""
+    ) -> None:
+        """Put them into a new worktree, those of `folders` alone if there are some.
+
+        The token goes to no other server than `place`. Raises SeamError.
+        """
+
     def has(self, path: Path) -> bool:
         """Whether a folder is there. Raises SeamError where another host is asked and is silent."""
 

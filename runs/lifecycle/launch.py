@@ -43,10 +43,6 @@ SET_UP_LEFT = (
     "the set-up left changes that git does not ignore: they may get into the agent's commits"
 )
 CLEARING = "the project's commands before removal run in its worktree; ask again when they are over"
-UNSIGNED = (
-    "git of the user that runs labsite signs commits, and could not do so without a person: {why}. "
-    "Signing is off for this run, so that nothing waits for a passphrase"
-)
 STEPS_MARGIN = timedelta(minutes=3)
 CHECKOUT_LIMIT = timedelta(minutes=15)  # as runs/machine/git.py:CHECKOUT
 
@@ -259,7 +255,7 @@ def _start(lab: Lab, run: Run) -> None:
     started_at = run.started_at or lab.now()
     _tell_payment(lab, run, profile)
     if why_unsigned:
-        _step(lab, run, UNSIGNED.format(why=why_unsigned))
+        _step(lab, run, why_unsigned)
     lab.sessions.start(order)
     lab.pause(SECOND_LOOK_SECONDS)
     is_alive = _look_again(lab, run)
@@ -331,13 +327,16 @@ def _set_up(lab: Lab, run: Run, stage: Stage) -> None:
 
     While they run nobody takes the run over. Raises NotPrepared when something of it fails.
     """
-    longest = commands.longest(run.project, stage)
+    has_large = stage is NEW and lab.repos.names_large_files(Path(run.worktree))
+    longest = commands.longest(run.project, stage) + CHECKOUT_LIMIT * has_large
     if longest:
         Run.objects.starting().filter(pk=run.pk).update(
             launch_deadline=lab.now() + longest + STEPS_MARGIN
         )
     ours = Run.objects.starting().filter(pk=run.pk, launcher=lab.process)
     try:
+        if has_large:
+            preparation.fetch_large_files(lab, run)
         preparation.place_files(lab, run, stage)
         preparation.run_commands(lab, run, ours.exists, stage)
     except preparation.SetUpFailedError as error:

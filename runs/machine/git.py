@@ -34,16 +34,18 @@ _ALONE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 _SCOPES = ("local", "worktree")
 _OFF = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
 # For the product the token comes in the environment, inside a session from the run's private file;
-# where there is none that lasts, labsite is asked for it, once git knows the user. In a session it
-# is for the server of the project alone: a repository may name others, as submodules do.
+# where there is none that lasts, labsite is asked for it, once git knows the user. With LAB_GIT_PLACE
+# it is for that server alone: a repository may name others, as submodules and Git LFS do.
 _ASKPASS = r"""#!/bin/sh
 secret=$LAB_GIT_TOKEN
 if [ -z "$secret" ] && [ -r "$LAB_RUN_FOLDER/git-token" ]; then
+    secret=$(cat "$LAB_RUN_FOLDER/git-token")
+fi
+if [ -n "$secret" ]; then
     scheme=${1%%://*} host=${1#*://}
     scheme=${scheme##*[!a-z]} host=${host%%[/\'\" ]*}
     [ "${LAB_GIT_PLACE:-$scheme://${host##*@}}" = "$scheme://${host##*@}" ] || exit 1
-    secret=$(cat "$LAB_RUN_FOLDER/git-token")
-elif [ -z "$secret" ]; then
+else
     case "$1" in *://*@*) exec "${0%/*}/labctl" git-credential "$1";; esac
 fi
 case "$secret" in *:*) user=${secret%%:*}; secret=${secret#*:};; *) user=x-access-token;; esac
@@ -61,6 +63,8 @@ class Git:
             **shell.scrubbed(environ),
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_OPTIONAL_LOCKS": "0",
+            # Large files are fetched once a worktree is there, with the token: `fetch_large_files`.
+            "GIT_LFS_SKIP_SMUDGE": "1",
             "GIT_SSH_COMMAND": environ.get(
                 "GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=10"
             ),

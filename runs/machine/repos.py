@@ -157,12 +157,6 @@ class GitRepos(GitRunRepositories):
                 return f"it was not done after {SIGNING:g} seconds"
         return "" if done.status == 0 else str(failed("commit-tree", done))
 
-    def has_lfs(self) -> bool | None:
-        try:
-            return self._git(Path("/"), "lfs", "version", timeout=QUICK).status == 0
-        except SeamError:
-            return None
-
     def hooks_path(self) -> str:
         argv = ("config", "--global", "--type=path", "--get", "core.hooksPath")
         return self._git(Path("/"), *argv, timeout=QUICK).stdout.strip()

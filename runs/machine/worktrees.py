@@ -15,7 +15,7 @@ from runs.core.ports import INCLUDE, Progress, SeamError, UnfitFileError
 from runs.machine import files, listing, shell, worktree_links
 from runs.machine.branches import GitKept
 from runs.machine.files import read_small
-from runs.machine.git import QUICK, failed
+from runs.machine.git import CHECKOUT, QUICK, failed
 from runs.machine.merges import GitMerges
 from runs.machine.repos import GitRepos
 from runs.machine.rescues import GitRescues
@@ -36,6 +36,10 @@ _LIST = ("--raw", "--numstat", "-z")
 _PATCH = ("--patch", "--unified=3")  # with --unified a list would get the whole patch as well
 _EXCLUDE = "info/exclude"
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
+_BY_LFS = re.compile(r"^[^#\n]*\bfilter=lfs\b", re.MULTILINE)
+_ATTRIBUTES_BYTES = 64_000
+_LFS_PATTERN = re.compile(r"[,*?\[\]\\]")
+_NAMES_BYTES = 100_000  # as one argument they have to be shorter than 128 KiB
 
 
 class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
@@ -43,6 +47,44 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
 
     def is_dirty(self, path: Path) -> bool:
         return self._changes_in(path)
+
+    def has_lfs(self) -> bool | None:
+        """Without the filters of the user's own settings, labsite would see each such file as changed."""
+        clean = ("config", "--get", "filter.lfs.clean")
+        try:
+            return all(
+                self._git(Path("/"), *argv, timeout=QUICK).status == 0
+                for argv in (("lfs", "version"), clean)
+            )
+        except SeamError:
+            return None
+
+    def names_large_files(self, path: Path) -> bool:
+        text = read_small(path / ".gitattributes", _ATTRIBUTES_BYTES) or ""
+        return _BY_LFS.search(text) is not None
+
+    def fetch_large_files(
+        self, path: Path, folders: Sequence[str], token: str = "", place: str = ""
+    ) -> None:
+        """Its hooks go with them: without one, a push has the names of large files and not these."""
+        only = [f"--include={','.join(self._large_files(path, folders))}"] if folders else []
+        env = {"LAB_GIT_PLACE": place}
+        done = self._git(path, "lfs", "pull", *only, token=token, timeout=CHECKOUT, env=env)
+        if done.status != 0:
+            raise failed("lfs pull", done, token)
+        hooks = ("-c", f"core.hooksPath={path / '.git/hooks'}")
+        if (path / ".git").is_dir():
+            self._git(path, *hooks, "lfs", "update", timeout=QUICK)
+
+    def _large_files(self, path: Path, folders: Sequence[str]) -> list[str]:
+        """Those that are checked out, which Git LFS itself does not look at; else the folders' own."""
+        listed = self._git(
+            path, "lfs", "ls-files", "--name-only", timeout=QUICK, limit=_NAMES_BYTES
+        )
+        names = [one for one in listed.stdout.splitlines() if (path / one).is_file()]
+        if listed.status != 0 or listed.is_cut or any(_LFS_PATTERN.search(one) for one in names):
+            return [f"{one}/**" for one in folders]
+        return names
 
     def holds_submodule_work(self, repo: Path, path: Path) -> bool:
         """What cannot be read counts as work. An ignored file in a submodule does not, as elsewhere."""

@@ -23,7 +23,7 @@ from runs.hosts import facts
 from runs.manual import endings
 from runs.models import AgentProfile, ManualSession, Project, Settings
 from runs.projects import git_credentials
-from runs.setup import file_acts
+from runs.setup import checkout, file_acts
 from runs.timeline import announce
 
 logger = logging.getLogger(__name__)
@@ -219,6 +219,7 @@ def _make(lab: Lab, row: ManualSession) -> None:
         row.worktree = row.fork_point = ""
         ManualSession.objects.filter(pk=row.pk).update(worktree="", fork_point="")
         raise
+    checkout.fetch_large_files(lab, project, path)
     file_acts.place(lab, project, path)
     lab.trust.approve(profile.trust, path, profile.env)
     is_general = profile == settings.agent

@@ -25,4 +25,9 @@ class Migration(migrations.Migration):
             name='sparse_folders',
             field=models.TextField(blank=True, db_default='', default='', help_text='One a line, such as services/shop. New worktrees hold them and the files above them; the rest of the repository is left out, for agents and for checks. Empty: everything.', max_length=20000, validators=[runs.projects.checkout_fields.fit_folders], verbose_name='only these folders'),
         ),
+        migrations.AlterField(
+            model_name='project',
+            name='has_submodules',
+            field=models.BooleanField(db_default=False, default=False, help_text='In every new worktree, before the set-up commands, with their own submodules. Off: their folders are empty. The token of the project is sent to its own server alone.', verbose_name='submodules are checked out'),
+        ),
     ]

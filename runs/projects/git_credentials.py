@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from runs.core.encrypted import Secret
 from runs.core.ports import Lab
 from runs.forges import rules as forge_rules
@@ -18,6 +20,32 @@ def of_git(lab: Lab, project: Project) -> str:
 def of_forge(lab: Lab, forge: Forge | None, url: str) -> str:
     """The same for an address that is no project yet."""
     return "" if forge is None else forge.git_token(url) or _bought(lab, forge, url)
+
+
+def place(project: Project) -> str:
+    """The server of a project's origin, the only one that gets its token; empty for no https."""
+    parts = urlsplit(project.url)
+    return f"{parts.scheme}://{parts.netloc}" if parts.scheme in ("http", "https") else ""
+
+
+def environment(lab: Lab, project: Project) -> dict[str, str]:
+    """With what git in a worktree gets the token for origin's server and no other. Raises SeamError.
+
+    Only for commands of labsite's own: programs of the repository would read it.
+    """
+    where = place(project)
+    token = of_git(lab, project) if where else ""
+    if not token:
+        return {}
+    return {
+        "GIT_ASKPASS": str(lab.paths.bin / "git-askpass"),
+        "GIT_TERMINAL_PROMPT": "0",
+        "LAB_GIT_TOKEN": token,
+        "LAB_GIT_PLACE": where,
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"credential.{where}.helper",
+        "GIT_CONFIG_VALUE_0": "",
+    }
 
 
 def is_asked_for(project: Project) -> bool:

@@ -22,8 +22,8 @@ from runs.dispatch import streak
 from runs.forges.models import Forge, Seen
 from runs.hosts import rules as host_rules
 from runs.projects.checkout_fields import CheckoutFields
-from runs.projects.comment_rules import Readers
 from runs.projects.claim_names import ClaimNames
+from runs.projects.comment_rules import Readers
 from runs.settings import committers
 from runs.spending import limit_fields
 from runs.validation.command_rules import UnfitCommands, read_commands
@@ -268,7 +268,7 @@ class Project(CheckoutFields, ClaimNames, Seen, QuickRows):
         default=False,
         db_default=False,
         help_text="In every new worktree, before the set-up commands, with their own submodules. Off: "
-        "their folders are empty. They are fetched without the token of the project.",
+        "their folders are empty. The token of the project is sent to its own server alone.",
     )
     setup_again = models.TextField(
         "commands before each further run",

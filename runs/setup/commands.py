@@ -11,6 +11,7 @@ from typing import Any
 from runs.core import naming
 from runs.core.ports import Lab
 from runs.models import Project, Run
+from runs.setup import checkout
 from runs.validation import rules
 from runs.validation.command_rules import Check, Checked, read_commands
 
@@ -63,6 +64,7 @@ def run_one(
 ) -> Checked:
     """Run a command in the worktree of a run; its processes carry the mark. Raises SeamError."""
     project = run.project
+    given = checkout.environment_of(lab, project, entry["argv"])
     env = {"LAB_WORKTREE": run.worktree, "LAB_ISSUE": run.issue_key, "LAB_BRANCH": run.branch}
     if run.outcome:
         env["LAB_OUTCOME"] = run.outcome
@@ -75,10 +77,11 @@ def run_one(
         limit=timedelta(minutes=project.setup_minutes),
         env={
             **env,
+            **given,
             **naming.ports_env(run.slot),
             **({} if run.settled_at else {"TMPDIR": str(lab.paths.temporary_folder(run.pk))}),
         },
-        secrets=[one for one in (project.git_token,) if one],
+        secrets=[one for one in (project.git_token, given.get("LAB_GIT_TOKEN")) if one],
     )
     return lab.checks.run(check, goes_on)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from runs.core.ports import Lab, UnfitFileError
 from runs.models import Project
-from runs.setup import file_acts
+from runs.setup import checkout, file_acts
 from runs.setup.preparation import CalledOffError, SetUpFailedError, describe_failure
 from runs.validation import rules
 from runs.validation.command_rules import Check
@@ -31,7 +31,7 @@ class OtherWorktree:
 def prepare(
     lab: Lab, project: Project, worktree: OtherWorktree, goes_on: Callable[[], bool]
 ) -> None:
-    """Place the project's files in a new worktree and run its set-up commands there.
+    """Fetch large files into a new worktree, place the project's files, run its set-up commands.
 
     Args:
         lab: the outside.
@@ -44,11 +44,13 @@ def prepare(
         CalledOffError: `goes_on` said no.
         SeamError: labsite could not do it.
     """
+    checkout.fetch_large_files(lab, project, worktree.path)
     try:
         file_acts.place(lab, project, worktree.path)
     except UnfitFileError as error:
         raise SetUpFailedError(f"the set-up of the project failed: {error}") from error
     for number, argv in enumerate(project.setup_commands, start=1):
+        given = checkout.environment_of(lab, project, argv)
         check = Check(
             argv=argv,
             cwd=worktree.path,
@@ -56,8 +58,8 @@ def prepare(
             name=f"{worktree.name}-{number}.txt",
             mark=worktree.mark,
             limit=timedelta(minutes=project.setup_minutes),
-            env={"LAB_WORKTREE": str(worktree.path)},
-            secrets=[one for one in (project.git_token,) if one],
+            env={"LAB_WORKTREE": str(worktree.path), **given},
+            secrets=[one for one in (project.git_token, given.get("LAB_GIT_TOKEN")) if one],
         )
         found = lab.checks.run(check, goes_on)
         if found.is_given_up:

@@ -16,7 +16,7 @@ from django.db import transaction
 from runs.core.ports import Lab, UnfitFileError
 from runs.core.states import NoticeKind
 from runs.models import Notice, Run
-from runs.setup import commands, file_acts
+from runs.setup import checkout, commands, file_acts
 from runs.setup.commands import NEW, Stage
 from runs.timeline import announce
 from runs.validation.command_rules import shown
@@ -59,6 +59,15 @@ def place_files(lab: Lab, run: Run, stage: Stage = NEW) -> None:
         raise SetUpFailedError(f"the set-up of the project failed: {error}") from error
     if paths and not commands.list_commands(run.project, NEW):
         keep([], has_passed=True)
+
+
+def fetch_large_files(lab: Lab, run: Run) -> None:
+    """Put what Git LFS keeps into the worktree of a run; where it is not installed, say so.
+
+    Raises SeamError.
+    """
+    if why := checkout.fetch_large_files(lab, run.project, Path(run.worktree)):
+        _tell_once(lab, run, why)
 
 
 def _tell_once(lab: Lab, run: Run, text: str) -> None:

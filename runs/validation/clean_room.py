@@ -21,7 +21,7 @@ from typing import Any
 
 from runs.core.ports import Lab, SeamError, UnfitFileError
 from runs.models import Project
-from runs.setup import file_acts
+from runs.setup import checkout, file_acts
 from runs.validation import command_rules, e2e, executed_tests, reports, rules, specs
 from runs.validation.command_rules import Check, Checked
 from runs.validation.executed_tests import MOST_BYTES, ExecutedTests
@@ -178,6 +178,7 @@ def _make(lab: Lab, room: Room) -> None:
         project = room.project
         repo, folders = project.repo(lab.paths), project.checked_out_folders
         lab.repos.add_detached(repo, room.path, room.commit, folders)
+        checkout.fetch_large_files(lab, project, room.path)
     except SeamError as error:
         if any(words in str(error) for words in _FINAL):
             raise NoWorktree(str(error)) from error
@@ -333,6 +334,7 @@ def _skipped(lab: Lab, room: Room, command: Command, number: int) -> dict[str, A
 
 def _check(lab: Lab, room: Room, command: Command, entry: Mapping[str, Any]) -> Check:
     lock = lab.paths.test_mutex(room.project.pk) if command.use_test_mutex else None
+    given = checkout.environment_of(lab, room.project, command.argv)
     return Check(
         argv=command.argv,
         cwd=room.path,
@@ -340,7 +342,8 @@ def _check(lab: Lab, room: Room, command: Command, entry: Mapping[str, Any]) -> 
         name=entry["name"] if room.is_plain else entry["stdout"],
         mark=room.mark,
         limit=timedelta(minutes=command.minutes),
-        secrets=_secrets(room.project),
+        secrets=[*_secrets(room.project), *filter(None, [given.get("LAB_GIT_TOKEN")])],
+        env=given,
         errors="" if room.is_plain else entry["stderr"],
         whole="" if room.is_plain else entry["name"],
         lock=lock,
