@@ -22,6 +22,7 @@ class FakeKept:
     heads: dict[Path, dict[str, str]]
     trees: dict[Path, FakeTree]
     origins: dict[str, dict[str, str]]
+    sparse: dict[Path, tuple[str, ...]]
 
     def __init__(self) -> None:
         self.kept: dict[Path, dict[str, dict[str, str]]] = {}

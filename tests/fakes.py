@@ -231,7 +231,7 @@ class FakeRepos(FakeHistory, FakeKept):
         self.large_files = False
         self.broken_large_files = ""
         self.fetched_large: list[tuple[Path, tuple[str, ...], str, str]] = []
-        self.sparse: dict[Path, tuple[str, ...]] = {}
+        self.sparse = {}
         self.origins: dict[str, dict[str, str]] = {}
         self.broken_fetch = ""
         self.no_push = ""

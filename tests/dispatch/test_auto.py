@@ -228,7 +228,7 @@ def test_git_trouble_of_one_project_skips_only_it(world: World, project: Project
     a_project(world, "other")
 
     class Broken:
-        def claims(self, repo: Any, keys: Any, prefix: str) -> Any:
+        def claims(self, repo: Any, keys: Any = None, prefix: str = "") -> Any:
             if repo.name == "demo.git":
                 raise SeamError("git for-each-ref failed")
             return world.repos.claims(repo, keys, prefix)

@@ -135,7 +135,9 @@ def test_a_repository_that_hangs_is_asked_once_in_a_pass_and_again_in_the_next(
     asked: list[Path] = []
 
     class Hanging:
-        def claims(self, repo: Path, keys: KeyRule, prefix: str) -> frozenset[str]:
+        def claims(
+            self, repo: Path, keys: KeyRule = KeyRule.NUMBER, prefix: str = ""
+        ) -> frozenset[str]:
             asked.append(repo)
             raise SeamError("git for-each-ref gave no answer within 15 seconds")
 

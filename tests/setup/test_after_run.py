@@ -433,12 +433,17 @@ def test_the_settings_page_says_when_each_list_runs_and_stores_it(
     for words in ("before each further run", "after a run", "before a worktree is removed"):
         assert f"ommands {words}" in text
     sent = {"setup": "", "setup_again": "make up", "setup_after": "make stop"}
-    answer = anna.post(at, {**sent, "setup_removal": DOWN, "setup_minutes": "10"})
+    answer = anna.post(
+        at, {**sent, "setup_removal": DOWN, "setup_minutes": "10", "branch_prefix": "afk/"}
+    )
     assert answer.status_code == 303
     project.refresh_from_db()
     assert (project.setup_again, project.setup_after) == ("make up", "make stop")
     assert project.setup_removal == DOWN
     told = Notice.objects.latest("pk").text
     assert "make" not in told and "commands after a run changed" in told
-    wrong = anna.post(at, {**sent, "setup_removal": "make down && x", "setup_minutes": "10"})
+    wrong = anna.post(
+        at,
+        {**sent, "setup_removal": "make down && x", "setup_minutes": "10", "branch_prefix": "afk/"},
+    )
     assert wrong.status_code == 422

@@ -201,17 +201,20 @@ def test_the_page_of_the_run_shows_them(world: World, project: Project, anna: Cl
     assert "setup-title" not in text_of(anna.get(f"/runs/{run.pk}/"))
 
 
+MORE = {"setup_minutes": "5", "branch_prefix": "afk/"}
+
+
 def test_a_change_is_told_without_the_commands(
     world: World, project: Project, anna: Client
 ) -> None:
     at = f"/projects/{project.pk}/settings/setup/"
-    answer = anna.post(at, {"setup": "env TOKEN=hush make", "setup_minutes": "5"})
+    answer = anna.post(at, {**MORE, "setup": "env TOKEN=hush make"})
     assert answer.status_code == 303
     text = Notice.objects.latest("pk").text
     assert text == (
         "set-up commands changed; time limit of a set-up command (minutes) changed from 7 to 5"
     )
-    wrong = anna.post(at, {"setup": "make && make test", "setup_minutes": "5"})
+    wrong = anna.post(at, {**MORE, "setup": "make && make test"})
     assert wrong.status_code == 422
     assert "no shell reads this" in text_of(wrong)
     project.refresh_from_db()
