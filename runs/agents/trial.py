@@ -169,7 +169,7 @@ def _try(lab: Lab, trial: AgentTrial) -> None:
     run = trial_ground.scratch(lab, trial)
     settings = Settings.current()
     lab.trust.approve(trial.profile.trust, Path(run.worktree), trial.profile.env)
-    order = orders.make(lab, run, trial.profile, settings)
+    order, _ = orders.without_signing(lab, orders.make(lab, run, trial.profile, settings))
     desk = lab.desks.open(
         order.files["token"], run.branch, lambda: trial_ground.is_pushed(lab, run)
     )

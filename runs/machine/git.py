@@ -63,8 +63,8 @@ class Git:
             **shell.scrubbed(environ),
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_OPTIONAL_LOCKS": "0",
-            # Large files are fetched once a worktree is there, with the token: `fetch_large_files`.
-            "GIT_LFS_SKIP_SMUDGE": "1",
+            # A large file that cannot be fetched stays a short text; no checkout fails for it.
+            "GIT_LFS_SKIP_DOWNLOAD_ERRORS": "1",
             "GIT_SSH_COMMAND": environ.get(
                 "GIT_SSH_COMMAND", "ssh -o BatchMode=yes -o ConnectTimeout=10"
             ),

@@ -44,6 +44,7 @@ _SETTINGS = """\
 	url = "{url}"
 	fetch = +refs/heads/*:refs/remotes/origin/*
 """
+_NO_LARGE_FILES = {"GIT_LFS_SKIP_SMUDGE": "1"}  # `fetch_large_files` brings them, with the token
 _TRACKED = '[branch "{name}"]\n\tremote = origin\n\tmerge = "refs/heads/{name}"\n'
 # In cone mode: git knows these patterns again, and reads them fast.
 _SPARSE = "[core]\n\tsparseCheckout = true\n\tsparseCheckoutCone = true\n"
@@ -100,7 +101,7 @@ class GitRunRepositories:
             (path / ".git" / worktree_links.MARK).write_text(f"{name}\n")
             if checks_out:
                 argv = ("reset", "-q", "--hard", "--no-recurse-submodules")
-                done = self._git(path, *argv, timeout=CHECKOUT)
+                done = self._git(path, *argv, timeout=CHECKOUT, env=_NO_LARGE_FILES)
                 if done.status != 0 and files.is_full(path):
                     raise SeamError(f"the disk is full. {failed('reset', done)}")
                 if done.status != 0:
