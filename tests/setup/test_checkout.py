@@ -108,6 +108,7 @@ def test_large_files_are_in_the_worktree_and_no_change_of_it(
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
     monkeypatch.setitem(IDENTITY, "GIT_CONFIG_GLOBAL", str(home / "gitconfig"))
     repos = GitWorktrees(Git(os.environ, tmp_path, lambda: 15.0))
