@@ -110,6 +110,8 @@ def test_a_sparse_worktree_is_clean_and_its_rescue_holds_everything(
     assert not real.repos.is_dirty(tree)
     assert real.repos.worktree_tree(tree) == real.repos.tree_of(repo, commit)
     (tree / "lib/a.txt").write_text("changed\n")
+    found = real.repos.snapshot(repo, commit, tree)
+    assert git(repo, "diff", "--name-only", commit, found.files) == "lib/a.txt"
     git(tree, "commit", "-qam", "work")
     assert [
         one.path
