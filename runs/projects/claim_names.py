@@ -6,7 +6,6 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from runs.core import naming
-from trackers.keys import KeyRule, rule_of
 
 
 def fit_prefix(text: str) -> None:
@@ -19,8 +18,6 @@ def fit_prefix(text: str) -> None:
 
 class ClaimNames(models.Model):
     """Columns of a project. A run keeps its branch, so what was chosen before stays known."""
-
-    tracker: str
 
     branch_prefix = models.CharField(
         "branches of runs begin with",
@@ -43,11 +40,6 @@ class ClaimNames(models.Model):
         abstract = True
 
     @property
-    def keys(self) -> KeyRule:
-        """What the keys of its tracker look like."""
-        return rule_of(self.tracker)
-
-    @property
     def claim_prefixes(self) -> tuple[str, ...]:
         """With what branches begin that claim issues: what is set now, then what was before."""
         return tuple(dict.fromkeys((self.branch_prefix, *(self.past_prefixes or ()))))
@@ -64,7 +56,3 @@ class ClaimNames(models.Model):
     def branches_for(self, key: str) -> list[str]:
         """The branches that claim an issue, that of a new run first."""
         return [naming.branch_for(key, prefix) for prefix in self.claim_prefixes]
-
-    def claimed_key(self, branch: str) -> str | None:
-        """The issue that a branch claims; None for any other branch."""
-        return naming.claimed_key(branch, self.keys, self.claim_prefixes)

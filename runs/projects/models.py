@@ -14,6 +14,7 @@ from django.db import models
 from django.db.models import F
 
 from runs.agents.models import AgentProfile
+from runs.core import naming
 from runs.core.database import QuickRows
 from runs.core.encrypted import SecretField
 from runs.core.paths import Paths
@@ -27,6 +28,7 @@ from runs.projects.comment_rules import Readers
 from runs.settings import committers
 from runs.spending import limit_fields
 from runs.validation.command_rules import UnfitCommands, read_commands
+from trackers.keys import KeyRule, rule_of
 
 if TYPE_CHECKING:
     from runs.settings.models import Settings
@@ -480,6 +482,15 @@ class Project(CheckoutFields, ClaimNames, Seen, QuickRows):
     def job(self) -> host_rules.Job:
         """What it asks of the host of a run."""
         return host_rules.Job(self.slug, self.host_label, self.is_hosted)
+
+    @property
+    def keys(self) -> KeyRule:
+        """What the keys of its tracker look like."""
+        return rule_of(self.tracker)
+
+    def claimed_key(self, branch: str) -> str | None:
+        """The issue that a branch claims; None for any other branch."""
+        return naming.claimed_key(branch, self.keys, self.claim_prefixes)
 
     @property
     def has_gates(self) -> bool:
