@@ -331,7 +331,8 @@ class Tracker(Protocol):
     def merge(self, root: str, number: int, head_commit: str) -> str:
         """Merge a pull request if its head still is `head_commit`; returns the merge commit.
 
-        Needs Ability.MERGE. Raises Refused, with the tracker's reason, when it does not let it.
+        Needs Ability.MERGE. Raises Refused, with the tracker's reason, when it does not let it, and
+        MergeQueueError where a queue of the forge merges it later.
         """
 
     def examine(self, root: str, label: str) -> Sequence[Finding]:

@@ -26,6 +26,10 @@ class Refused(TrackerError):
         self.status = status
 
 
+class MergeQueueError(Refused):
+    """The pull request has to go through the forge's merge queue; nothing failed."""
+
+
 class NotFound(TrackerError):
     """There is no such issue or pull request."""
 

@@ -25,6 +25,7 @@ from trackers.forges import (
     connection_test,
     gitea_queue,
     gitea_reading,
+    merge_rules,
     pulls,
     reading,
 )
@@ -33,12 +34,6 @@ from trackers.forges.repository import GITEA, Need, RepositoryClient, is_commit,
 from trackers.forges.tracker import LABEL_COLOUR, in_parallel
 from trackers.http.client import Answer, Client
 
-# In the order in which they are taken, of those that the repository allows.
-_MERGES = {
-    "merge": "allow_merge_commits",
-    "squash": "allow_squash_merge",
-    "rebase": "allow_rebase",
-}
 # A review's comments on lines are a list of their own; of more reviews only the newest are read.
 REVIEWS_READ = 20
 
@@ -256,17 +251,14 @@ class GiteaTracker(TrackerWithBlockers):
 
     def _merged(self, repo: RepositoryClient, number: int, head_commit: str) -> Answer:
         about = repo.get(purpose=Purpose.READ, need=Need.SEE)
-        allowed = [style for style, field in _MERGES.items() if reading.value(about, field) is True]
-        usual = reading.text(about, "default_merge_style")
-        style = usual if usual in allowed or not allowed else allowed[0]
         return repo.send(
             "POST",
             "pulls",
             number,
             "merge",
-            json={"Do": style or "merge", "head_commit_id": head_commit},
+            json={"Do": merge_rules.gitea_style(about), "head_commit_id": head_commit},
             need=Need.MERGE,
-            expect=(200, 404, 405, 409),
+            expect=(200, 404, 405, 409, 422),
         )
 
 

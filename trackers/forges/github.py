@@ -7,12 +7,24 @@ from datetime import datetime
 from typing import Any
 
 from trackers.account import Account, Purpose
-from trackers.base import Check, CheckOutput, Comment, Finding, Issue, NotFound, Pull, Refused
+from trackers.base import (
+    Check,
+    CheckOutput,
+    Comment,
+    Finding,
+    Issue,
+    NotFound,
+    Pull,
+    PullState,
+    Refused,
+)
+from trackers.errors import MergeQueueError
 from trackers.forges import (
     branch_test,
     check_outputs,
     connection_test,
     github_reading,
+    merge_rules,
     pulls,
     reading,
 )
@@ -22,13 +34,6 @@ from trackers.forges.pulls import Heads
 from trackers.forges.repository import GITHUB, Need, RepositoryClient, is_commit, number_of
 from trackers.forges.tracker import LABEL_COLOUR
 from trackers.http.client import Answer, Client
-
-# In the order in which they are taken, of those that the repository allows.
-_MERGES = {
-    "merge": "allow_merge_commit",
-    "squash": "allow_squash_merge",
-    "rebase": "allow_rebase_merge",
-}
 
 
 class GitHubTracker(TrackerWithBlockers):
@@ -196,13 +201,46 @@ class GitHubTracker(TrackerWithBlockers):
 
     def _merged(self, repo: RepositoryClient, number: int, head_commit: str) -> Answer:
         about = repo.get(purpose=Purpose.READ, need=Need.SEE)
-        styles = [style for style, field in _MERGES.items() if reading.value(about, field) is True]
-        return repo.send(
-            "PUT",
-            "pulls",
-            number,
-            "merge",
-            json={"sha": head_commit, "merge_method": styles[0] if styles else "merge"},
-            need=Need.MERGE,
-            expect=(200, 404, 405, 409, 422),
-        )
+        pull = self._one_pull(repo, number, Purpose.READ)
+        rules = self._branch_rules(repo, pull.base) if pull.state is PullState.OPEN else None
+        if rules is not None and rules.has_queue:
+            raise _needs_queue(repo, pull)
+        styles = merge_rules.github_styles(about, rules)
+        if not styles:
+            raise Refused(
+                f"The rules of {pull.base} on {repo.host} allow none of the ways of merging that "
+                f"{repo.repository} allows. One has to be allowed in both."
+            )
+        for style in styles:
+            answer = repo.send(
+                "PUT",
+                "pulls",
+                number,
+                "merge",
+                json={"sha": head_commit, "merge_method": style},
+                need=Need.MERGE,
+                expect=(200, 404, 405, 409, 422),
+            )
+            said = reading.error_text(answer.data)
+            if answer.status == 405 and merge_rules.is_queue_required(said):
+                raise _needs_queue(repo, pull)
+            if answer.status != 405 or not merge_rules.is_style_refused(said):
+                break
+        return answer
+
+    def _branch_rules(self, repo: RepositoryClient, branch: str) -> merge_rules.BranchRules | None:
+        """What rulesets say of a branch; None on servers and plans that have none."""
+        try:
+            entries = repo.every("rules", "branches", branch, purpose=Purpose.READ, need=Need.SEE)
+        except (NotFound, Refused):
+            return None
+        return merge_rules.branch_rules(entries)
+
+
+def _needs_queue(repo: RepositoryClient, pull: Pull) -> MergeQueueError:
+    """Entering the queue takes GitHub's other API, which labsite does not speak."""
+    return MergeQueueError(
+        f"{repo.host} merges into {pull.base} by a queue. Nothing went wrong, and pull request "
+        f"{pull.number} stays open: press “Merge when ready” on its page there. It is merged once "
+        "the queue has come to it."
+    )

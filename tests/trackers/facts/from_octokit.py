@@ -34,6 +34,7 @@ OPERATIONS = {
     "reviews": ("get", REPO + "/pulls/{pull_number}/reviews"),
     "comments on lines": ("get", REPO + "/pulls/{pull_number}/comments"),
     "merge": ("put", REPO + "/pulls/{pull_number}/merge"),
+    "branch rules": ("get", REPO + "/rules/branches/{branch}"),
     "check runs": ("get", REPO + "/commits/{ref}/check-runs"),
     "combined status": ("get", REPO + "/commits/{ref}/status"),
     "user": ("get", "/user"),
@@ -161,7 +162,7 @@ KEPT: dict[str, list[str] | tuple[str, ...]] = {
     "installation-token": ("token", "expires_at", "permissions", "repository_selection"),
     "api-overview": ("verifiable_password_authentication", "hooks"),
 }
-ANYTHING = {"app-permissions"}
+ANYTHING = {"app-permissions", "repository-rule-detailed"}
 
 
 class Reader:

@@ -71,7 +71,7 @@ def repository(web: str, repo: Repo, token: Token | None) -> dict[str, Any]:
         "allow_merge_commits": "merge" in repo.merge_styles,
         "allow_squash_merge": "squash" in repo.merge_styles,
         "allow_rebase": "rebase" in repo.merge_styles,
-        "default_merge_style": "merge",
+        "default_merge_style": repo.usual_merge_style,
         "open_issues_count": sum(i.is_open and not i.pull for i in repo.items.values()),
         "permissions": {
             "admin": role == "admin",

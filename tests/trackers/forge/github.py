@@ -53,6 +53,7 @@ NEEDS = {
     "reviews": ("pull_requests", "read"),
     "comments on lines": ("pull_requests", "read"),
     "merge": ("contents", "write"),
+    "branch rules": ("metadata", "read"),
     "check runs": ("checks", "read"),
     "combined status": ("statuses", "read"),
 }

@@ -115,21 +115,39 @@ def list_line_remarks(forge: GitHub, call: Call) -> Told:
     return forge.listed(call, repo, sorted(every, key=lambda remark: remark["id"]))
 
 
+def branch_rules(forge: GitHub, call: Call) -> Told:
+    """The rules of all rulesets that apply to a branch; 404 where there is no such operation."""
+    repo = forge.repo_of(call)
+    if repo.rules is None:
+        return forge.error(404)
+    return forge.listed(call, repo, repo.rules.get(call.parts["branch"], []))
+
+
+def _broken_rule(repo: Repo, part: PullPart, style: str) -> str:
+    """Which rule a merge breaks, in GitHub's words (from memory)."""
+    rules = [one["type"] for one in (repo.rules or {}).get(part.base, [])]
+    if "merge_queue" in rules:
+        return "Repository rule violations found\n\nChanges must be made through the merge queue"
+    if "required_linear_history" in rules and style == "merge":
+        return "Repository rule violations found\n\nThis branch must not contain merge commits."
+    return ""
+
+
 def merge(forge: GitHub, call: Call) -> Told:
     """409 when the head moved, 405 when GitHub does not let it."""
     repo = forge.repo_of(call)
     one, part = _found(forge, call, repo)
     style = call.body.get("merge_method", "merge")
     if style not in repo.merge_styles:
-        words = {"merge": "Merge commits", "squash": "Squash merges", "rebase": "Rebase merges"}
-        return forge.error(405, f"{words[style]} are not allowed on this repository.")
+        ways = {"merge": "Merge commits", "squash": "Squash merges", "rebase": "Rebase merges"}
+        return forge.error(405, f"{ways[style]} are not allowed on this repository.")
     if part.merged_at or not one.is_open:
         return forge.error(405, "Pull Request is not mergeable")
     tip = repo.head_of(part)
     if call.body.get("sha", tip) != tip:
         return forge.error(409, "Head branch was modified. Review and try the merge again.")
-    if part.not_mergeable:
-        return forge.error(405, part.not_mergeable)
+    if words := part.not_mergeable or _broken_rule(repo, part, style):
+        return forge.error(405, words)
     if part.is_draft:
         return forge.error(405, "Pull Request is still a draft")
     commit = hashlib.sha1(f"merge {one.id}".encode()).hexdigest()  # noqa: S324
@@ -145,5 +163,6 @@ RULES: Mapping[str, Rule] = {
     "create pull": create_pull,
     "reviews": list_reviews,
     "comments on lines": list_line_remarks,
+    "branch rules": branch_rules,
     "merge": merge,
 }

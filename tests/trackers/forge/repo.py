@@ -38,6 +38,9 @@ class Repo:
     has_pulls: bool = True
     has_dependencies: bool = True
     merge_styles: Sequence[str] = ("merge", "squash", "rebase")
+    usual_merge_style: str = "merge"
+    # Rules of GitHub's rulesets by branch; None on a server that knows none.
+    rules: dict[str, list[dict[str, Any]]] | None = field(default_factory=dict)
     items: dict[int, Item] = field(default_factory=dict)
     labels: list[Label] = field(default_factory=list)
     roles: dict[str, str] = field(default_factory=dict)
