@@ -19,7 +19,7 @@ from runs.forges import mirror
 from runs.groups import signal_folders
 from runs.kept import counts, disk, merged, restore, retention
 from runs.models import Due, Host, Project
-from runs.projects import cloning, origin
+from runs.projects import cloning, origin, packing
 from runs.pulls import merging
 from runs.setup import file_acts
 
@@ -118,6 +118,7 @@ def carry_out(lab: Lab, project_id: int) -> None:
         disk.measure,
         signal_folders.sweep,
         mirror.catch_up,
+        packing.pack,  # last, as it may take minutes
     )
     for step in steps:
         try:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runs.core.kept_ports import RESCUES, Branch, Snapshot, Standing
+from runs.core.kept_ports import RESCUES, Branch, ObjectCount, Snapshot, Standing
 from runs.core.ports import SeamError, Taken
 from tests.fake_history import AT
 
@@ -33,6 +34,9 @@ class FakeKept:
         self.broken_keep = ""
         self.broken_merged = ""
         self.submodule_work: set[Path] = set()
+        self.objects: dict[Path, ObjectCount] = {}
+        self.packed: dict[Path, datetime] = {}
+        self.broken_pack = ""
         self.listed = 0
         self.counted = 0
 
@@ -138,6 +142,19 @@ class FakeKept:
         if self.heads.get(repo, {}).get(branch) != tip:
             raise SeamError(f"{branch} is not at {tip}")
         del self.heads[repo][branch]
+
+    def packed_at(self, repo: Path) -> datetime | None:
+        return self.packed.get(repo)
+
+    def count_objects(self, repo: Path) -> ObjectCount:
+        return self.objects.get(repo, ObjectCount(0, 0))
+
+    def pack(self, repo: Path, now: datetime) -> bool:
+        self.packed[repo] = now
+        if self.broken_pack:
+            raise SeamError(self.broken_pack)
+        self.objects[repo] = ObjectCount(0, 1)
+        return True
 
     def sizes(self, paths: Sequence[Path]) -> Mapping[Path, int]:
         return {path: self.sizes_of[path] for path in paths if path in self.sizes_of}

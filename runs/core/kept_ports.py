@@ -55,6 +55,14 @@ class Standing:
     is_linked: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class ObjectCount:
+    """How many files git keeps the objects of a repository in."""
+
+    loose: int
+    packs: int
+
+
 class Keeping(Protocol):
     """Parked branches, rescue refs, and what is removed only after them. Bounded like all of git."""
 
@@ -176,6 +184,19 @@ class Keeping(Protocol):
 
     def delete_branch(self, repo: Path, branch: str, tip: str) -> None:
         """Delete a branch if it still stands at `tip`. Raises SeamError when it does not."""
+
+    def packed_at(self, repo: Path) -> datetime | None:
+        """Return when packing a repository was last begun; None when never, or when nobody knows."""
+
+    def count_objects(self, repo: Path) -> ObjectCount:
+        """Count the files that hold a repository's objects. Raises SeamError."""
+
+    def pack(self, repo: Path, now: datetime) -> bool:
+        """Put all objects and refs of a repository into few files, and drop none of them.
+
+        Runs borrow objects that none of its refs needs. False where somebody else is packing it.
+        Others may read and write meanwhile, and being killed harms nothing. Raises SeamError.
+        """
 
     def sizes(self, paths: Sequence[Path]) -> Mapping[Path, int]:
         """Bytes on disk below each path; what could not be measured is left out. Raises SeamError."""

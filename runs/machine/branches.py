@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from runs.core import naming
-from runs.core.kept_ports import Branch, Standing
+from runs.core.kept_ports import Branch, ObjectCount, Standing
 from runs.core.ports import SeamError
 from runs.machine import files, shell, worktree_links
 from runs.machine.files import read_small
@@ -20,6 +20,14 @@ from runs.machine.run_repositories import LENT, GitRunRepositories
 _STEP = 0.05
 _MANY = 200
 LOCK_BYTES = 200
+PACKED = "labsite-packed"  # a file of the shared repository: when packing it was begun
+PACKING = 600.0
+_LEFT_AFTER = 86400.0  # no program of git's works that long here
+# All that nothing leads to is kept: runs borrow it.
+_REPACK = (
+    *("-c", "pack.threads=1", "-c", "repack.writeBitmaps=false"),
+    *("repack", "-q", "-n", "-a", "-d", "--keep-unreachable"),
+)
 _MAKING = "initializing"  # git's own reason for the lock of a worktree that it makes
 _FIELDS = "--format=%(refname:strip=2)%00%(objectname)%00%(committerdate:unix)%00%(worktreepath)"
 
@@ -180,6 +188,35 @@ class GitKept(GitRunRepositories):
         self._git.ask(repo, "update-ref", "-d", f"refs/heads/{branch}", tip, timeout=QUICK)
         worktree_links.forget_claim(repo, branch)
 
+    def packed_at(self, repo: Path) -> datetime | None:
+        try:
+            at = datetime.fromisoformat((read_small(repo / PACKED, LOCK_BYTES) or "").strip())
+        except ValueError:
+            return None
+        return at if at.tzinfo is not None else None
+
+    def count_objects(self, repo: Path) -> ObjectCount:
+        text = self._git.ask(repo, "count-objects", "-v", timeout=QUICK)
+        found = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+        return ObjectCount(int(found["count"]), int(found["packs"]))
+
+    def pack(self, repo: Path, now: datetime) -> bool:
+        try:
+            with (repo / PACKED).open("a") as note:
+                if not _locked(note.fileno()):
+                    return False
+                note.truncate(0)
+                note.write(now.isoformat())
+                note.flush()
+                _remove_left_packs(repo)
+                for argv in (("pack-refs", "--all"), _REPACK):
+                    done = self._git(repo, *argv, timeout=PACKING, is_nice=True)
+                    if done.status != 0:
+                        raise failed("repack" if argv is _REPACK else argv[0], done)
+        except OSError as error:
+            raise SeamError(f"{repo} cannot be written: {error.strerror}") from error
+        return True
+
     def sizes(self, paths: Sequence[Path]) -> Mapping[Path, int]:
         """A folder that goes away or cannot be read meanwhile is no reason to know nothing."""
         found: dict[Path, int] = {}
@@ -191,6 +228,15 @@ class GitKept(GitRunRepositories):
                 if size.isdigit():
                     found[Path(name)] = int(size) * 1024
         return found
+
+
+def _remove_left_packs(repo: Path) -> None:
+    """Remove what a program of git's left half-written that was killed. Raises OSError."""
+    folder, before = repo / "objects/pack", time.time() - _LEFT_AFTER
+    for file in [*folder.glob("tmp_*"), *folder.glob(".tmp-*")]:
+        with contextlib.suppress(FileNotFoundError):
+            if file.lstat().st_mtime < before:
+                file.unlink()
 
 
 def _is_half_made(repo: Path, path: Path) -> bool:

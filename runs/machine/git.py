@@ -25,6 +25,7 @@ _CAREFUL = (
     *("-c", "log.showSignature=false"),
     *("-c", "core.useReplaceRefs=false"),
 )
+_NICE = ("nice", "-n", "19")
 # git tells each helper the token that worked, and some write down what they are told.
 _NO_KEEPER = ("-c", "credential.helper=")
 # Only these speak with another repository. Any other would do so where one of an agent's making
@@ -94,19 +95,29 @@ class Git:
         index: Path | None = None,
         env: Mapping[str, str] | None = None,
         looks_at_files: bool = False,
+        is_nice: bool = False,
     ) -> shell.Finished:
         """Run git in a folder. Raises SeamError only when it cannot run or takes too long.
 
         `limit` bounds what is read of its output; a program that prints more is ended. `given` is
         a file that it reads as its standard input, `index` one that it takes for the index; `env`
         adds to the environment. With `looks_at_files` git reads or writes files of a worktree,
-        and no filter that its repository names runs for that. A run's own repository is taken as
+        and no filter that its repository names runs for that. With `is_nice` it gives way to all
+        other programs. A run's own repository is taken as
         what it was made, unless `env` names another.
         """
         own = {} if env and "GIT_DIR" in env else worktree_links.environment(folder)
         unfiltered = self._without_filters(folder) if looks_at_files else {}
         return shell.run(
-            ["git", *_CAREFUL, *(_NO_KEEPER if token else ()), "-C", str(folder), *argv],
+            [
+                *(_NICE if is_nice else ()),
+                "git",
+                *_CAREFUL,
+                *(_NO_KEEPER if token else ()),
+                "-C",
+                str(folder),
+                *argv,
+            ],
             timeout=timeout or self.timeout(),
             env={
                 **self._environment(token),
