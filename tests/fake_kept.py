@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from runs.core.kept_ports import RESCUES, Branch, ObjectCount, Snapshot, Standing
+from runs.core.kept_ports import RESCUES, Branch, ObjectCount, SharedState, Snapshot, Standing
 from runs.core.ports import SeamError, Taken
 from tests.fake_history import AT
 
@@ -37,6 +37,9 @@ class FakeKept:
         self.objects: dict[Path, ObjectCount] = {}
         self.packed: dict[Path, datetime] = {}
         self.broken_pack = ""
+        self.shared: dict[Path, SharedState] = {}
+        self.accepted: dict[Path, SharedState] = {}
+        self.settings_in: dict[Path, str] = {}
         self.listed = 0
         self.counted = 0
 
@@ -155,6 +158,28 @@ class FakeKept:
             raise SeamError(self.broken_pack)
         self.objects[repo] = ObjectCount(0, 1)
         return True
+
+    def read_shared(self, repo: Path) -> SharedState | None:
+        return self.shared.get(repo)
+
+    def accepted_shared(self, repo: Path) -> SharedState | None:
+        return self.accepted.get(repo)
+
+    def accept_shared(self, repo: Path, state: SharedState) -> None:
+        self.accepted[repo] = state
+
+    def mend_shared(
+        self, repo: Path, files: Mapping[str, str | None], hooks: Sequence[str]
+    ) -> None:
+        found = self.shared[repo]
+        texts = {**found.files, **files}
+        self.shared[repo] = SharedState(
+            {name: text for name, text in texts.items() if text is not None},
+            {name: mark for name, mark in found.hooks.items() if name not in hooks},
+        )
+
+    def own_settings(self, path: Path) -> str | None:
+        return self.settings_in.get(path)
 
     def sizes(self, paths: Sequence[Path]) -> Mapping[Path, int]:
         return {path: self.sizes_of[path] for path in paths if path in self.sizes_of}

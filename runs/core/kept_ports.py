@@ -63,7 +63,36 @@ class ObjectCount:
     packs: int
 
 
-class Keeping(Protocol):
+@dataclass(frozen=True, slots=True)
+class SharedState:
+    """Of the repository that runs share: the texts of its small files, and marks of its hooks."""
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    hooks: Mapping[str, str] = field(default_factory=dict)
+
+
+class Guarding(Protocol):
+    """The small files of shared repositories that decide what git does there."""
+
+    def read_shared(self, repo: Path) -> SharedState | None:
+        """Return how they are now; None where that could not be told."""
+
+    def accepted_shared(self, repo: Path) -> SharedState | None:
+        """Return how they were when that was last accepted; None when never, or when nobody knows."""
+
+    def accept_shared(self, repo: Path, state: SharedState) -> None:
+        """Store how they have to be from now on. Raises SeamError."""
+
+    def mend_shared(
+        self, repo: Path, files: Mapping[str, str | None], hooks: Sequence[str]
+    ) -> None:
+        """Write these files, remove those without a text, and put these hooks aside. Raises SeamError."""
+
+    def own_settings(self, path: Path) -> str | None:
+        """Return the settings of a run's own repository; None where there is none to be read."""
+
+
+class Keeping(Guarding, Protocol):
     """Parked branches, rescue refs, and what is removed only after them. Bounded like all of git."""
 
     def hold(self, repo: Path) -> AbstractContextManager[None]:

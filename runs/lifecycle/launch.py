@@ -23,6 +23,7 @@ from runs.core import database, naming
 from runs.core.ports import Lab, SeamError, Sighting, Taken, UnremovableError
 from runs.core.states import AnswerCode, NoticeKind, Outcome, RunState, Trouble
 from runs.forges import mirror
+from runs.guard import acts as guard
 from runs.lifecycle import outcomes, reaper, resuming
 from runs.lifecycle.recovery import Recovery, StartFacts, recovery
 from runs.lifecycle.resuming import Gone
@@ -240,6 +241,7 @@ def _start(lab: Lab, run: Run) -> None:
     if refused is not None:
         raise StartFailed(*refused)
     lab.sessions.make_temporary(lab.paths.temporary_folder(run.pk))
+    guard.check_shared(lab, run)
     if run.is_resuming:
         resuming.check_place(lab, run)
         _set_up(lab, run, AGAIN)

@@ -14,6 +14,7 @@ from runs.agents import linking
 from runs.core import budgets
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind, Wait
+from runs.guard import acts as guard
 from runs.lifecycle.delivery_rules import SHORT
 from runs.models import AgentProfile, Host, Run
 from runs.timeline import announce
@@ -48,6 +49,8 @@ def glance(lab: Lab, runs: Sequence[Run]) -> int:
     changed += own_usage.listen(lab, runs)
     changed += sum([_keep_commit(lab, run) for run in runs])
     changed += look_up_links(lab, runs)
+    for run in runs:
+        guard.check_own(lab, run)
     if changed:
         Host.objects.filter(name=lab.host).update(looked=F("looked") + 1)
     return changed

@@ -15,6 +15,7 @@ from runs.conversation import keeping
 from runs.core import budgets, writing
 from runs.core.ports import Exit, Lab, SeamError, Sighting, UnremovableError
 from runs.core.states import NoticeKind, Outcome, WorktreeFate
+from runs.guard import acts as guard
 from runs.kept import counts, rescue
 from runs.kept import teardown as kept_teardown
 from runs.kept.teardown_rules import may_close, teardown
@@ -61,6 +62,8 @@ def settle(lab: Lab, run: Run) -> bool:
             f"The session could not be ended yet: {error}. It is tried again at every tick.",
         )
         return False
+    guard.check_shared(lab, run)
+    guard.check_own(lab, run)
     stuck = ""
     try:
         _undo_start(lab, run)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from runs.core.history_ports import EMPTY_TREE, Change, Commit
 from runs.core.ports import INCLUDE, Progress, SeamError, UnfitFileError
+from runs.guard.shared_files import SharedFiles
 from runs.machine import files, listing, shell, worktree_links
 from runs.machine.branches import GitKept
 from runs.machine.files import read_small
@@ -42,7 +43,7 @@ _LFS_PATTERN = re.compile(r"[,*?\[\]\\]")
 _NAMES_BYTES = 100_000  # as one argument they have to be shorter than 128 KiB
 
 
-class GitWorktrees(GitRescues, GitKept, GitMerges, GitRepos):
+class GitWorktrees(GitRescues, GitKept, GitMerges, SharedFiles, GitRepos):
     """`Repos` complete: reference repositories, worktrees, kept work."""
 
     def is_dirty(self, path: Path) -> bool:

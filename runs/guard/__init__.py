@@ -1,0 +1,1 @@
+"""Watches what runs must not change: the repository that all runs of a project share."""

@@ -1,0 +1,203 @@
+"""The repository that runs share is put right, and it is told of the runs that worked."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from runs.core.kept_ports import SharedState
+from runs.guard import acts
+from runs.guard.shared_files import ACCEPTED, ASIDE, SharedFiles
+from runs.models import Notice, Run
+from tests import make
+from tests.fakes import START
+from tests.guard.test_rules import CONFIG, HEAD, USUAL
+
+HOOKED = SharedState({**USUAL.files, "config": CONFIG + "[core]\n\thooksPath = /x\n"})
+
+
+def told(run: Run) -> list[str]:
+    rows = Notice.objects.filter(run=run, kind="run.warned").order_by("pk")
+    return [row.text for row in rows]
+
+
+@pytest.fixture
+def project(world):
+    project = make.a_project()
+    world.repos.shared[project.repo(world.lab.paths)] = USUAL
+    return project
+
+
+def shared(world, project) -> SharedState:
+    return world.repos.shared[project.repo(world.lab.paths)]
+
+
+def change(world, project, state: SharedState) -> None:
+    world.repos.shared[project.repo(world.lab.paths)] = state
+
+
+@pytest.mark.django_db
+def test_a_change_is_put_back_and_told_once_of_the_run_that_worked(world, project):
+    run = make.a_run(project, started_at=None)
+    acts.check_shared(world.lab, run)
+    Run.objects.update(started_at=START)
+    change(world, project, HOOKED)
+
+    for _ in range(2):
+        acts.check_shared(world.lab, run)
+    assert shared(world, project) == USUAL
+    assert len(told(run)) == 1
+    assert "core.hookspath" in told(run)[0]
+
+
+@pytest.mark.django_db
+def test_what_a_neighbour_did_is_told_of_all_who_worked_and_not_of_the_one_that_starts(
+    world, project
+):
+    first, second, third = (
+        make.a_run(project, key, slot=slot, started_at=None)
+        for slot, key in enumerate(("7", "8", "9"), 1)
+    )
+    acts.check_shared(world.lab, first)
+    Run.objects.exclude(pk=third.pk).update(started_at=START)
+    change(world, project, SharedState(USUAL.files, {"pre-commit": "x"}))
+
+    acts.check_shared(world.lab, third)
+    assert shared(world, project) == USUAL
+    assert "1 other run worked" in told(first)[0]
+    assert told(first) == told(second)
+    assert told(third) == []
+
+
+@pytest.mark.django_db
+def test_what_a_person_changes_while_no_run_works_stays(world, project):
+    run = make.a_run(project, started_at=None)
+    acts.check_shared(world.lab, run)
+    proxied = SharedState({**USUAL.files, "config": CONFIG + "[http]\n\tproxy = http://p\n"})
+    change(world, project, proxied)
+    acts.check_shared(world.lab, run)
+    Run.objects.update(started_at=START)
+    acts.check_shared(world.lab, run)
+    assert shared(world, project) == proxied
+    assert told(run) == []
+
+
+@pytest.mark.django_db
+def test_harm_of_before_the_guard_is_put_right_at_the_next_start(world, project):
+    change(world, project, HOOKED)
+    run = make.a_run(project, started_at=None)
+    acts.check_shared(world.lab, run)
+    assert "hooksPath" not in shared(world, project).files["config"]
+    assert "before this run began" in told(run)[0]
+
+
+@pytest.mark.django_db
+def test_runs_that_are_settled_or_elsewhere_are_not_told(world, project):
+    settled = make.a_run(project, "6", slot=3, outcome="succeeded")
+    other = make.a_run(project, "8", slot=2, host="other")
+    run = make.a_run(project, started_at=None)
+    acts.check_shared(world.lab, run)
+    change(world, project, HOOKED)
+    acts.check_shared(world.lab, run)
+    assert told(settled) == told(other) == []
+
+
+@pytest.mark.django_db
+def test_a_repository_that_cannot_be_read_is_left_alone(world):
+    run = make.a_run(make.a_project())
+    acts.check_shared(world.lab, run)
+    assert told(run) == []
+    assert world.repos.accepted == {}
+
+
+@pytest.mark.django_db
+def test_what_a_run_did_to_its_own_repository_is_told_once(world, project):
+    run = make.a_run(project, worktree="/tree")
+    acts.check_own(world.lab, run)
+    world.repos.settings_in[Path("/tree")] = "[core]\n\tbare = true\n"
+    for _ in range(2):
+        acts.check_own(world.lab, run)
+    assert len(told(run)) == 1
+    assert "core.bare was set" in told(run)[0]
+
+
+# The files themselves.
+
+
+@pytest.fixture
+def repo(tmp_path):
+    repo = tmp_path / "repo.git"
+    for name in ("objects/info", "refs", "hooks", "info"):
+        (repo / name).mkdir(parents=True)
+    (repo / "config").write_text(CONFIG)
+    (repo / "HEAD").write_text(HEAD)
+    (repo / "hooks" / "update.sample").write_text("#!/bin/sh\n")
+    return repo
+
+
+def test_samples_of_hooks_are_none(repo):
+    assert SharedFiles().read_shared(repo) == USUAL
+
+
+def test_a_folder_without_a_repository_tells_nothing(tmp_path):
+    assert SharedFiles().read_shared(tmp_path) is None
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[]", '{"files": 3, "hooks": {}}', '{"files": {"a": 1}, "hooks": {}}'])  # fmt: skip
+def test_a_note_of_what_is_accepted_that_was_spoilt_tells_nothing(repo, text):
+    files = SharedFiles()
+    files.accept_shared(repo, USUAL)
+    assert files.accepted_shared(repo) == USUAL
+    (repo / ACCEPTED).write_text(text)
+    assert files.accepted_shared(repo) is None
+
+
+def test_files_are_written_whatever_stands_in_their_place(repo, tmp_path):
+    files = SharedFiles()
+    (repo / "config").unlink()
+    (repo / "config").symlink_to(tmp_path / "mine")
+    (tmp_path / "mine").write_text("mine")
+    (repo / "HEAD").unlink()
+    (repo / "HEAD").mkdir()
+    (repo / "objects/info/alternates").write_text("/x\n")
+    os.mkfifo(repo / "commondir")
+    found = files.read_shared(repo)
+    assert found is not None
+    assert sorted(found.files) == ["HEAD", "commondir", "config", "objects/info/alternates"]
+
+    wanted = {"commondir": None, "objects/info/alternates": None, **USUAL.files}
+    files.mend_shared(repo, wanted, [])
+    assert files.read_shared(repo) == USUAL
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_hooks_are_put_aside_not_deleted(repo, tmp_path):
+    files = SharedFiles()
+    hook = repo / "hooks" / "pre-commit"
+    for text in ("first", "second"):
+        hook.write_text(text)
+        assert files.read_shared(repo).hooks.keys() == {"pre-commit"}
+        files.mend_shared(repo, {}, ["pre-commit"])
+        assert files.read_shared(repo) == USUAL
+        assert (repo / ASIDE / "pre-commit").read_text() == text
+
+
+def test_a_hook_that_is_made_executable_is_another_one(repo):
+    hook = repo / "hooks" / "pre-commit"
+    hook.write_text("x")
+    before = SharedFiles().read_shared(repo)
+    hook.chmod(0o755)
+    assert SharedFiles().read_shared(repo) != before
+
+
+def test_a_folder_of_hooks_that_is_a_link_goes(repo, tmp_path):
+    files = SharedFiles()
+    (repo / "hooks" / "update.sample").unlink()
+    (repo / "hooks").rmdir()
+    (repo / "hooks").symlink_to(tmp_path)
+    assert files.read_shared(repo).hooks == {".": str(tmp_path)}
+    files.mend_shared(repo, {}, ["."])
+    assert files.read_shared(repo) == USUAL
+    assert tmp_path.is_dir()

@@ -1,0 +1,127 @@
+"""What is put right in the repository that runs share, as a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from runs.core.kept_ports import SharedState
+from runs.guard import rules
+
+pytestmark = pytest.mark.pure
+
+CONFIG = """\
+[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = true
+[remote "origin"]
+\turl = /srv/origin.git
+\tfetch = +refs/heads/*:refs/remotes/origin/*
+[gc]
+\tauto = 0
+"""
+HEAD = "ref: refs/heads/none\n"
+USUAL = SharedState({"config": CONFIG, "HEAD": HEAD})
+
+
+def changed(config: str | None = None, **files: str) -> SharedState:
+    texts = {**USUAL.files, **{name.replace("__", "/"): text for name, text in files.items()}}
+    return SharedState({**texts, "config": config} if config is not None else texts)
+
+
+def test_nothing_is_done_where_nothing_changed():
+    repair = rules.plan_repair(USUAL, USUAL)
+    assert (repair.names, repair.files, repair.hooks) == ((), {}, ())
+    assert repair.state == USUAL
+
+
+@pytest.mark.parametrize(
+    ("config", "names"),
+    [
+        pytest.param(CONFIG + "\thooksPath = x\n", ("gc.hookspath",), id="a key of any section"),
+        pytest.param(CONFIG + "[core]\n\thooksPath = /x\n", ("core.hookspath",), id="hooks"),
+        pytest.param(CONFIG.replace("bare = true", "bare = false"), ("core.bare",), id="not bare"),
+        pytest.param(CONFIG.replace("bare = true", "bare"), (), id="the same in other words"),
+        pytest.param(CONFIG + "[extensions] worktreeConfig = true\n", ("extensions.worktreeconfig",), id="one line"),
+        pytest.param(CONFIG + "[user]\n\tname = x\n\temail = y\n", ("user.email", "user.name"), id="a name"),
+        pytest.param(CONFIG + "what is this\n", ("gc.what is this", ), id="not understood"),
+        pytest.param(CONFIG + '[branch "afk/7"]\n\tremote = origin\n', (), id="a branch"),
+        pytest.param(CONFIG + "# a remark\n\n", (), id="a remark"),
+        pytest.param("", ("core.bare", "core.filemode", "core.repositoryformatversion", "gc.auto",
+                          "remote.origin.fetch", "remote.origin.url"), id="emptied"),
+    ],
+)  # fmt: skip
+def test_settings_that_changed_while_runs_worked_are_put_back(config, names):
+    repair = rules.plan_repair(changed(config), USUAL)
+    assert repair.names == tuple(name.replace("gc.what is this", "what is this") for name in names)
+    assert repair.files == ({"config": CONFIG} if names else {})
+
+
+@pytest.mark.parametrize(
+    ("bad", "names"),
+    [
+        pytest.param("[core]\n\tbare = false\n", ("core.bare",), id="not bare"),
+        pytest.param("[core]\n\tworktree = /x\n", ("core.worktree",), id="elsewhere"),
+        pytest.param("[core]\n\thooksPath = /x\n", ("core.hookspath",), id="hooks"),
+        pytest.param("[extensions]\n\tworktreeConfig\n", ("extensions.worktreeconfig",), id="row 1"),
+        pytest.param("[core]\n\trepositoryFormatVersion = 9\n", ("core.repositoryformatversion",), id="version"),
+    ],
+)  # fmt: skip
+def test_what_git_cannot_work_with_goes_although_nobody_knows_who_set_it(bad, names):
+    repair = rules.plan_repair(changed(CONFIG + bad), None)
+    assert repair.names == names
+    text = repair.files["config"]
+    assert text is not None
+    assert rules.plan_repair(changed(text), None).names == ()
+    assert "url = /srv/origin.git" in text
+    assert "bare = true" in text
+
+
+def test_what_a_person_set_while_no_run_worked_is_accepted():
+    found = changed(CONFIG + "[http]\n\tproxy = http://proxy\n", info__attributes="* text\n")
+    repair = rules.plan_repair(found, None)
+    assert (repair.names, repair.state) == ((), found)
+
+
+def test_other_files_are_written_back_or_removed():
+    found = changed(HEAD="ref: refs/heads/main\n", objects__info__alternates="/x\n", commondir="/x")
+    repair = rules.plan_repair(found, USUAL)
+    assert repair.names == ("HEAD", "commondir", "objects/info/alternates")
+    assert repair.files == {"HEAD": HEAD, "commondir": None, "objects/info/alternates": None}
+    assert repair.state == USUAL
+
+
+def test_a_file_that_is_gone_comes_back():
+    repair = rules.plan_repair(SharedState({"HEAD": HEAD}), USUAL)
+    assert (repair.names, repair.files) == (("config",), {"config": CONFIG})
+
+
+def test_hooks_that_are_new_or_others_are_taken_away():
+    before = SharedState(USUAL.files, {"post-fetch": "a", "update": "b", "gone": "d"})
+    found = SharedState(USUAL.files, {"post-fetch": "a", "update": "c", "pre-commit": "e"})
+    repair = rules.plan_repair(found, before)
+    assert repair.hooks == ("pre-commit", "update")
+    assert repair.names == ("hook pre-commit", "hook update")
+    assert repair.state.hooks == {"post-fetch": "a"}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        pytest.param("[core]\n\tbare = false\n", (), id="usual"),
+        pytest.param("[core]\n\tbare = true\n", ("core.bare",), id="bare"),
+        pytest.param("[core]\n\tworktree = ../b\n", ("core.worktree",), id="elsewhere"),
+        pytest.param("[extensions]\n\tmade = up\n", ("extensions.made",), id="unknown extension"),
+        pytest.param("[extensions]\n\tworktreeConfig = true\n", (), id="as sparse checkouts have"),
+        pytest.param("[core]\n\trepositoryformatversion = 7\n", ("core.repositoryformatversion",), id="version"),
+    ],
+)  # fmt: skip
+def test_what_keeps_git_from_working_in_a_run_s_own_repository(text, names):
+    assert rules.find_own_trouble(text) == names
+
+
+def test_the_sentences_name_what_changed_and_what_was_not_harmed():
+    assert "core.bare, hook update" in rules.describe_repair(["core.bare", "hook update"], 0)
+    assert "2 other runs worked" in rules.describe_repair(["core.bare"], 2)
+    assert "and 4 more" in rules.describe_found([f"a.{n}" for n in range(12)])
+    assert "git config --unset-all core.bare" in rules.describe_own_trouble(["core.bare"])
