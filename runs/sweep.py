@@ -17,6 +17,7 @@ from runs.core.states import ProjectState
 from runs.core.tick_context import TickContext
 from runs.forges import mirror
 from runs.groups import signal_folders
+from runs.guard import acts as guard
 from runs.kept import counts, disk, merged, restore, retention
 from runs.models import Due, Host, Project
 from runs.projects import cloning, origin, packing
@@ -106,6 +107,7 @@ def carry_out(lab: Lab, project_id: int) -> None:
             return
         project.swept_at = now
     steps: tuple[Callable[[Lab, Project], object], ...] = (
+        guard.check_shared,  # first, since git may not work there
         merging.recover,
         origin.freshen,
         merging.notice_merged,

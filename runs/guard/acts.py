@@ -7,43 +7,57 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind
 from runs.guard import rules
 from runs.guard.rules import Repair
-from runs.models import Notice, Run
+from runs.models import Notice, Project, Run
 from runs.timeline import announce
 
 logger = logging.getLogger(__name__)
 
 
-def check_shared(lab: Lab, run: Run) -> None:
-    """Look at the shared repository before a run's program starts, or after it has ended.
+def check_shared(lab: Lab, project: Project, *, has_workers: bool | None = None) -> None:
+    """Look at the shared repository of a project, and put right what runs have changed there.
 
-    What changed while runs of the project worked here is put back; otherwise a person may have
-    changed it, and it is accepted. Safe to repeat; what fails is tried again by the next run.
+    Before a run's program starts, while runs work and after one has ended. Where no run works a
+    person may have changed it, and it is accepted; `has_workers` says so where it is known.
+    Safe to repeat; what fails is tried again at the next look.
     """
-    repo = run.project.repo(lab.paths)
-    worked = list(
-        Run.objects.filter(
-            project=run.project_id, host=lab.host, started_at__isnull=False, settled_at=None
-        ).select_related("project")
-    )
+    if has_workers is None:
+        has_workers = _workers(lab, project).exists()
     try:
-        names = _put_right(lab, repo, is_anybody_working=bool(worked))
+        names = _put_right(lab, project.repo(lab.paths), is_anybody_working=has_workers)
     except SeamError as error:
-        what = {"run_id": run.pk, "error": str(error)}
+        what = {"project": project.slug, "error": str(error)}
         logger.warning("the shared repository was not put right", extra=what)
         return
     if not names:
         return
     with transaction.atomic():
-        for one in worked:
+        worked = list(_workers(lab, project))
+        for run in worked:
             text = rules.describe_repair(names, len(worked) - 1)
-            announce.tell(lab, NoticeKind.RUN_WARNED, text, run=one)
+            announce.tell(lab, NoticeKind.RUN_WARNED, text, run=run)
         if not worked:
-            announce.tell(lab, NoticeKind.RUN_WARNED, rules.describe_found(names), run=run)
+            text = rules.describe_found(names)
+            announce.tell(lab, NoticeKind.PROJECT_WARNED, text, project=project)
+
+
+def _workers(lab: Lab, project: Project) -> QuerySet[Run]:
+    """Return the runs on this host whose agents may have changed it."""
+    rows = Run.objects.filter(project=project, host=lab.host, settled_at=None)
+    return rows.filter(started_at__isnull=False).select_related("project")
+
+
+def watch(lab: Lab, runs: Sequence[Run]) -> None:
+    """Look at what runs that work could change: the repositories that they share, and their own."""
+    for project in {run.project for run in runs}:
+        check_shared(lab, project, has_workers=True)
+    for run in runs:
+        check_own(lab, run)
 
 
 def _put_right(lab: Lab, repo: Path, *, is_anybody_working: bool) -> Sequence[str]:

@@ -143,10 +143,10 @@ def describe_repair(names: Sequence[str], others: int) -> str:
 
 
 def describe_found(names: Sequence[str]) -> str:
-    """Say on a run that starts what was put right before it, when no run worked."""
+    """Say on a project what was put right while no run worked."""
     return (
-        f"The repository that all runs of the project share could not be used with {_listed(names)}. "
-        "labsite put that right before this run began."
+        "The repository that all runs of the project share could not be used with "
+        f"{_listed(names)}. labsite put that right. Branches and commits were not touched."
     )
 
 

@@ -30,9 +30,9 @@ class SharedFiles:
     """`Guarding` (core/kept_ports.py)."""
 
     def read_shared(self, repo: Path) -> SharedState | None:
-        if not worktree_links.is_repository(repo) and not (repo / "objects").is_dir():
-            return None
         try:
+            if not (repo / "objects").is_dir():
+                return None
             return SharedState(_texts(repo), _marks(repo / "hooks"))
         except OSError:
             return None

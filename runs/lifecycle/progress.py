@@ -49,8 +49,7 @@ def glance(lab: Lab, runs: Sequence[Run]) -> int:
     changed += own_usage.listen(lab, runs)
     changed += sum([_keep_commit(lab, run) for run in runs])
     changed += look_up_links(lab, runs)
-    for run in runs:
-        guard.check_own(lab, run)
+    guard.watch(lab, runs)
     if changed:
         Host.objects.filter(name=lab.host).update(looked=F("looked") + 1)
     return changed

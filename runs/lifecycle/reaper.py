@@ -62,7 +62,7 @@ def settle(lab: Lab, run: Run) -> bool:
             f"The session could not be ended yet: {error}. It is tried again at every tick.",
         )
         return False
-    guard.check_shared(lab, run)
+    guard.check_shared(lab, run.project)
     guard.check_own(lab, run)
     stuck = ""
     try:

@@ -41,12 +41,12 @@ def change(world, project, state: SharedState) -> None:
 @pytest.mark.django_db
 def test_a_change_is_put_back_and_told_once_of_the_run_that_worked(world, project):
     run = make.a_run(project, started_at=None)
-    acts.check_shared(world.lab, run)
+    acts.check_shared(world.lab, run.project)
     Run.objects.update(started_at=START)
     change(world, project, HOOKED)
 
     for _ in range(2):
-        acts.check_shared(world.lab, run)
+        acts.check_shared(world.lab, run.project)
     assert shared(world, project) == USUAL
     assert len(told(run)) == 1
     assert "core.hookspath" in told(run)[0]
@@ -60,11 +60,11 @@ def test_what_a_neighbour_did_is_told_of_all_who_worked_and_not_of_the_one_that_
         make.a_run(project, key, slot=slot, started_at=None)
         for slot, key in enumerate(("7", "8", "9"), 1)
     )
-    acts.check_shared(world.lab, first)
+    acts.check_shared(world.lab, first.project)
     Run.objects.exclude(pk=third.pk).update(started_at=START)
     change(world, project, SharedState(USUAL.files, {"pre-commit": "x"}))
 
-    acts.check_shared(world.lab, third)
+    acts.check_shared(world.lab, third.project)
     assert shared(world, project) == USUAL
     assert "1 other run worked" in told(first)[0]
     assert told(first) == told(second)
@@ -74,12 +74,12 @@ def test_what_a_neighbour_did_is_told_of_all_who_worked_and_not_of_the_one_that_
 @pytest.mark.django_db
 def test_what_a_person_changes_while_no_run_works_stays(world, project):
     run = make.a_run(project, started_at=None)
-    acts.check_shared(world.lab, run)
+    acts.check_shared(world.lab, run.project)
     proxied = SharedState({**USUAL.files, "config": CONFIG + "[http]\n\tproxy = http://p\n"})
     change(world, project, proxied)
-    acts.check_shared(world.lab, run)
+    acts.check_shared(world.lab, run.project)
     Run.objects.update(started_at=START)
-    acts.check_shared(world.lab, run)
+    acts.check_shared(world.lab, run.project)
     assert shared(world, project) == proxied
     assert told(run) == []
 
@@ -88,9 +88,25 @@ def test_what_a_person_changes_while_no_run_works_stays(world, project):
 def test_harm_of_before_the_guard_is_put_right_at_the_next_start(world, project):
     change(world, project, HOOKED)
     run = make.a_run(project, started_at=None)
-    acts.check_shared(world.lab, run)
+    acts.check_shared(world.lab, run.project)
     assert "hooksPath" not in shared(world, project).files["config"]
-    assert "before this run began" in told(run)[0]
+    assert told(run) == []
+    row = Notice.objects.get(kind="project.warned")
+    assert row.text.startswith("The repository that all runs of the project share could not be")
+    assert "core.hookspath. labsite put that right" in row.text
+
+
+@pytest.mark.django_db
+def test_while_runs_work_it_is_looked_at_all_the_time(world, project, django_assert_num_queries):
+    run = make.a_run(project, started_at=None)
+    acts.check_shared(world.lab, project)
+    Run.objects.update(started_at=START)
+    with django_assert_num_queries(0):
+        acts.watch(world.lab, [run])
+    change(world, project, HOOKED)
+    acts.watch(world.lab, [run])
+    assert shared(world, project) == USUAL
+    assert len(told(run)) == 1
 
 
 @pytest.mark.django_db
@@ -98,16 +114,16 @@ def test_runs_that_are_settled_or_elsewhere_are_not_told(world, project):
     settled = make.a_run(project, "6", slot=3, outcome="succeeded")
     other = make.a_run(project, "8", slot=2, host="other")
     run = make.a_run(project, started_at=None)
-    acts.check_shared(world.lab, run)
+    acts.check_shared(world.lab, run.project)
     change(world, project, HOOKED)
-    acts.check_shared(world.lab, run)
+    acts.check_shared(world.lab, run.project)
     assert told(settled) == told(other) == []
 
 
 @pytest.mark.django_db
 def test_a_repository_that_cannot_be_read_is_left_alone(world):
     run = make.a_run(make.a_project())
-    acts.check_shared(world.lab, run)
+    acts.check_shared(world.lab, run.project)
     assert told(run) == []
     assert world.repos.accepted == {}
 

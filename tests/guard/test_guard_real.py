@@ -49,7 +49,7 @@ def play(run: Run, script: str) -> None:
 
 
 @pytest.mark.parametrize(("script", "name"), WORST.values(), ids=WORST)
-def test_what_a_run_did_to_the_shared_repository_is_put_right_before_the_next_starts(
+def test_what_a_run_did_to_the_shared_repository_is_put_right_and_the_next_delivers(
     real, script, name
 ):
     project = real.project()
@@ -57,20 +57,30 @@ def test_what_a_run_did_to_the_shared_repository_is_put_right_before_the_next_st
     repo = project.repo(real.paths)
     before = (repo / "config").read_text()
     play(first, script)
-
-    second = start(real, project, "8")
+    real.offset = timedelta(seconds=30)
+    look(real)
 
     assert (repo / "config").read_text() == before
     assert not (repo / "objects/info/alternates").exists()
     assert not (repo / "hooks/reference-transaction").exists()
     assert name in told(first)
     assert "labsite put it back" in told(first)
+    second = start(real, project, "8")
     assert told(second) == ""
     tree = Path(second.worktree)
     (tree / "work.txt").write_text("work")
     git(tree, "add", "-A")
     git(tree, "commit", "-q", "-m", "feat: work")
     assert real.repos.tip(repo, "refs/heads/afk/8") == git(tree, "rev-parse", "HEAD")
+
+
+def test_a_start_puts_right_what_was_done_just_before_it(real):
+    project = real.project()
+    first = start(real, project, "7")
+    play(first, WORST["hook folder"][0])
+    second = start(real, project, "8")
+    assert "core.hookspath" in told(first)
+    assert told(second) == ""
 
 
 def test_what_it_did_last_is_put_right_when_it_has_ended(real):
