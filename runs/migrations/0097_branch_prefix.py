@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('runs', '0095_retired_files'),
+        ('runs', '0096_runs_that_do_not_end'),
     ]
 
     operations = [
