@@ -100,3 +100,18 @@ class GitSettings(Protocol):
 
     def hooks_path(self) -> str:
         """Return the folder of hooks that git's own settings of this user name for all repositories."""
+
+
+class LargeFiles(Protocol):
+    """What Git LFS keeps of a worktree elsewhere, a part of `Repos`."""
+
+    def names_large_files(self, path: Path) -> bool:
+        """Whether a worktree has files that Git LFS keeps elsewhere, by its .gitattributes."""
+
+    def fetch_large_files(
+        self, path: Path, folders: Sequence[str], token: str = "", place: str = ""
+    ) -> None:
+        """Put them into a new worktree, those of `folders` alone if there are some.
+
+        The token goes to no other server than `place`. Raises SeamError.
+        """

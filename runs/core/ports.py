@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from runs.core import masking, naming
 from runs.core.effects import Effects
-from runs.core.history_ports import GitSettings, History
+from runs.core.history_ports import GitSettings, History, LargeFiles
 from runs.core.kept_ports import Keeping
 from runs.core.paths import Paths
 from runs.core.states import ForgeKind
@@ -316,7 +316,7 @@ class Progress:
     commits: int
 
 
-class Repos(History, GitSettings, Keeping, Merging, Protocol):
+class Repos(History, GitSettings, LargeFiles, Keeping, Merging, Protocol):
     """Git, on reference repositories and worktrees. Every call is bounded."""
 
     def create(self, repo: Path, url: str, token: str = "") -> None:
@@ -382,17 +382,6 @@ class Repos(History, GitSettings, Keeping, Merging, Protocol):
         `folders`: what is checked out beside the files at the top; none: everything.
         Raises `Taken` when the branch or the folder is there already; then nothing was touched.
         Raises SeamError otherwise; then something half-made may be there, for `roll_back`.
-        """
-
-    def names_large_files(self, path: Path) -> bool:
-        """Whether a worktree has files that Git LFS keeps elsewhere, by its .gitattributes."""
-
-    def fetch_large_files(
-        self, path: Path, folders: Sequence[str], token: str = "", place: str = ""
-    ) -> None:
-        """Put them into a new worktree, those of `folders` alone if there are some.
-
-        The token goes to no other server than `place`. Raises SeamError.
         """
 
     def has(self, path: Path) -> bool:

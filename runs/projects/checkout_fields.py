@@ -16,6 +16,9 @@ def fit_folders(text: str) -> None:
         raise ValidationError(str(error)) from error
 
 
+SUBMODULES = ("git", "submodule", "update", "--init", "--recursive")
+
+
 class CheckoutFields(models.Model):
     """Columns of a project."""
 
@@ -28,6 +31,14 @@ class CheckoutFields(models.Model):
         validators=[fit_folders],
         help_text="One a line, such as services/shop. New worktrees hold them and the files above "
         "them; the rest of the repository is left out, for agents and for checks. Empty: everything.",
+    )
+
+    has_submodules = models.BooleanField(
+        "submodules are checked out",
+        default=False,
+        db_default=False,
+        help_text="In every new worktree, before the set-up commands, with their own submodules. Off: "
+        "their folders are empty. The token of the project is sent to its own server alone.",
     )
 
     class Meta:

@@ -22,7 +22,7 @@ from runs.core.states import ClosedIssue, CompletionPolicy, Mirror, ProjectState
 from runs.dispatch import streak
 from runs.forges.models import Forge, Seen
 from runs.hosts import rules as host_rules
-from runs.projects.checkout_fields import CheckoutFields
+from runs.projects.checkout_fields import SUBMODULES, CheckoutFields
 from runs.projects.claim_names import ClaimNames
 from runs.projects.comment_rules import Readers
 from runs.settings import committers
@@ -32,8 +32,6 @@ from trackers.keys import KeyRule, rule_of
 
 if TYPE_CHECKING:
     from runs.settings.models import Settings
-
-SUBMODULES = ("git", "submodule", "update", "--init", "--recursive")
 
 
 def fit_commands(text: str) -> None:
@@ -264,13 +262,6 @@ class Project(CheckoutFields, ClaimNames, Seen, QuickRows):
         help_text="One a line, in this order, each run without a shell in every new worktree before "
         "its agent starts, and in every worktree in which work is checked. When one fails, the "
         "agent is not started. Example: npm ci",
-    )
-    has_submodules = models.BooleanField(
-        "submodules are checked out",
-        default=False,
-        db_default=False,
-        help_text="In every new worktree, before the set-up commands, with their own submodules. Off: "
-        "their folders are empty. The token of the project is sent to its own server alone.",
     )
     setup_again = models.TextField(
         "commands before each further run",

@@ -8,7 +8,7 @@ from pathlib import Path
 from runs.core.ports import Lab, SeamError
 from runs.models import Project
 from runs.projects import git_credentials
-from runs.projects.models import SUBMODULES
+from runs.projects.checkout_fields import SUBMODULES
 
 NO_LFS = (
     "git-lfs is not installed or not set up here (git lfs install), so that large files are short "

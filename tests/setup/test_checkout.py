@@ -16,7 +16,7 @@ from runs.machine import git as machine
 from runs.machine.git import Git
 from runs.machine.worktrees import GitWorktrees
 from runs.models import Notice, Project, Run
-from runs.projects.models import SUBMODULES
+from runs.projects.checkout_fields import SUBMODULES
 from runs.setup import checkout
 from tests import make
 from tests.fakes import World
