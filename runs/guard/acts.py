@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind
@@ -19,15 +19,18 @@ from runs.timeline import announce
 logger = logging.getLogger(__name__)
 
 
-def check_shared(lab: Lab, project: Project, *, has_workers: bool | None = None) -> None:
+def check_shared(
+    lab: Lab, project: Project, *, has_workers: bool | None = None, starting: Run | None = None
+) -> None:
     """Look at the shared repository of a project, and put right what runs have changed there.
 
     Before a run's program starts, while runs work and after one has ended. Where no run works a
     person may have changed it, and it is accepted; `has_workers` says so where it is known.
+    `starting`: a run whose program has not begun, so that it has changed nothing.
     Safe to repeat; what fails is tried again at the next look.
     """
     if has_workers is None:
-        has_workers = _workers(lab, project).exists()
+        has_workers = _workers(lab, project, starting).exists()
     try:
         names = _put_right(lab, project.repo(lab.paths), is_anybody_working=has_workers)
     except SeamError as error:
@@ -37,7 +40,7 @@ def check_shared(lab: Lab, project: Project, *, has_workers: bool | None = None)
     if not names:
         return
     with transaction.atomic():
-        worked = list(_workers(lab, project))
+        worked = list(_workers(lab, project, starting))
         for run in worked:
             text = rules.describe_repair(names, len(worked) - 1)
             announce.tell(lab, NoticeKind.RUN_WARNED, text, run=run)
@@ -46,10 +49,14 @@ def check_shared(lab: Lab, project: Project, *, has_workers: bool | None = None)
             announce.tell(lab, NoticeKind.PROJECT_WARNED, text, project=project)
 
 
-def _workers(lab: Lab, project: Project) -> QuerySet[Run]:
-    """Return the runs on this host whose agents may have changed it."""
+def _workers(lab: Lab, project: Project, starting: Run | None) -> QuerySet[Run]:
+    """Return the runs on this host whose agents may have changed it.
+
+    The program of a run that is being started may have begun already, which its row does not say.
+    """
     rows = Run.objects.filter(project=project, host=lab.host, settled_at=None)
-    return rows.filter(started_at__isnull=False).select_related("project")
+    may_work = Q(started_at__isnull=False) | ~Q(launcher="")
+    return rows.filter(may_work).exclude(pk=starting and starting.pk).select_related("project")
 
 
 def watch(lab: Lab, runs: Sequence[Run]) -> None:

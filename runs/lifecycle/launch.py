@@ -241,7 +241,7 @@ def _start(lab: Lab, run: Run) -> None:
     if refused is not None:
         raise StartFailed(*refused)
     lab.sessions.make_temporary(lab.paths.temporary_folder(run.pk))
-    guard.check_shared(lab, run.project)
+    guard.check_shared(lab, run.project, starting=run)
     if run.is_resuming:
         resuming.check_place(lab, run)
         _set_up(lab, run, AGAIN)

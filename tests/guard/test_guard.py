@@ -53,6 +53,19 @@ def test_a_change_is_put_back_and_told_once_of_the_run_that_worked(world, projec
 
 
 @pytest.mark.django_db
+def test_what_a_program_does_before_its_start_was_seen_is_told_of_it_and_no_person_s(
+    world, project
+):
+    run = make.a_run(project, started_at=None, state="starting", launcher="one that lives")
+    acts.check_shared(world.lab, run.project, starting=run)
+    change(world, project, HOOKED)
+
+    acts.check_shared(world.lab, run.project)
+    assert shared(world, project) == USUAL
+    assert "core.hookspath" in told(run)[0]
+
+
+@pytest.mark.django_db
 def test_what_a_neighbour_did_is_told_of_all_who_worked_and_not_of_the_one_that_starts(
     world, project
 ):

@@ -120,7 +120,7 @@ def branch_rules(forge: GitHub, call: Call) -> Told:
     repo = forge.repo_of(call)
     if repo.rules is None:
         return forge.error(404)
-    return forge.listed(call, repo, repo.rules.get(call.parts["branch"], []))
+    return forge.listed(call, repo, [*repo.branch_rules, *repo.rules.get(call.parts["branch"], [])])
 
 
 def _broken_rule(repo: Repo, part: PullPart, style: str) -> str:

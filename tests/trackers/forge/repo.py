@@ -52,7 +52,7 @@ class Repo:
     # What a merge does to the repository behind it; returns the merge commit.
     on_merge: Callable[[Item, str], str] | None = None
     hooks: list[dict[str, Any]] = field(default_factory=list)
-    # GitHub: what applies to the branches that are asked about, and its rulesets. Gitea: protections.
+    # GitHub: what applies to all branches, and its rulesets. Gitea: protections.
     branch_rules: list[dict[str, Any]] = field(default_factory=list)
     rulesets: dict[int, dict[str, Any]] = field(default_factory=dict)
     has_workflows: bool = False
