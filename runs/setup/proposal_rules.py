@@ -83,7 +83,8 @@ def _notes(texts: Mapping[str, str]) -> Iterator[str]:
         *(f"{one} (package.json)" for one in tools),
     ]
     if hooks:
-        yield f"{' and '.join(hooks)} keep hooks of git: {_HOOKS_RUN}"
+        verb = "keeps" if len(hooks) == 1 else "keep"
+        yield f"{' and '.join(hooks)} {verb} hooks of git: {_HOOKS_RUN}"
     for name in EXAMPLES:
         if name in texts:
             yield (
