@@ -99,7 +99,8 @@ class Comment:
 
     `at` is None where it is not told; `place` is the line of a pull request that it is about, as
     "path:line", with `quote`, the line itself, where that is known; "path" alone is a whole file.
-    `is_outsider`: its author may not write to the repository; None where the forge does not tell.
+    `is_outsider`: its author does not belong to the repository; None where the forge does not tell.
+    `is_imported`: it was written on another forge, under a name of that one.
     """
 
     author: str
@@ -108,6 +109,7 @@ class Comment:
     place: str = ""
     quote: str = ""
     is_outsider: bool | None = False
+    is_imported: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,10 +57,15 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class ObjectCount:
-    """How many files git keeps the objects of a repository in."""
+    """How many files git keeps the objects of a repository in, and their bytes.
+
+    `free`: how many bytes more fit on its disk; None: could not tell.
+    """
 
     loose: int
     packs: int
+    size: int = 0
+    free: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -22,7 +23,7 @@ _MANY = 200
 LOCK_BYTES = 200
 PACKED = "labsite-packed"  # a file of the shared repository: when packing it was begun
 PACKING = 600.0
-_LEFT_AFTER = 86400.0  # no program of git's works that long here
+_LEFT_AFTER = 4 * 3600.0  # no program of git's works that long here
 # All that nothing leads to is kept: runs borrow it.
 _REPACK = (
     *("-c", "pack.threads=1", "-c", "repack.writeBitmaps=false"),
@@ -198,7 +199,12 @@ class GitKept(GitRunRepositories):
     def count_objects(self, repo: Path) -> ObjectCount:
         text = self._git.ask(repo, "count-objects", "-v", timeout=QUICK)
         found = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
-        return ObjectCount(int(found["count"]), int(found["packs"]))
+        size = (int(found["size"]) + int(found["size-pack"])) * 1024
+        try:
+            free = shutil.disk_usage(repo).free
+        except OSError:
+            free = None
+        return ObjectCount(int(found["count"]), int(found["packs"]), size, free)
 
     def pack(self, repo: Path, now: datetime) -> bool:
         try:

@@ -21,6 +21,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='project',
             name='reads_outsiders',
-            field=models.BooleanField(db_default=False, default=False, help_text="Agents and reviewers are given everybody's comments on issues and pull requests. Off: only those of trusted authors and of people who may write to the repository.", verbose_name='comments of everybody'),
+            field=models.BooleanField(db_default=False, default=False, help_text="Agents and reviewers are given everybody's comments on issues and pull requests. Off: only those of trusted authors and of people who belong to the repository: on GitHub its owners, collaborators and members of its organisation, on Gitea and Forgejo those who may write.", verbose_name='comments of everybody'),
         ),
     ]

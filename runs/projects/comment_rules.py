@@ -32,15 +32,15 @@ class Chosen:
         """What was left out, in a sentence; empty when nothing was."""
         parts = []
         if self.outsiders:
-            parts.append(f"{_count(self.outsiders)} of people without write access")
+            parts.append(f"{_count(self.outsiders)} of people who do not belong to the repository")
         if self.unknown:
-            parts.append(f"{_count(self.unknown)} of people whose access could not be told")
+            parts.append(f"{_count(self.unknown)} of people of whom that could not be told")
         many = self.outsiders + self.unknown
         return f"{' and '.join(parts)} {'was' if many == 1 else 'were'} left out." if parts else ""
 
 
 def choose(said: Sequence[Comment], readers: Readers) -> Chosen:
-    """Choose the comments of people who may write to the repository or whom the project names."""
+    """Choose the comments of people who belong to the repository or whom the project names."""
     if readers.reads_outsiders:
         return Chosen(tuple(said))
     left = [
@@ -52,7 +52,8 @@ def choose(said: Sequence[Comment], readers: Readers) -> Chosen:
 
 
 def _is_named(one: Comment, names: Collection[str]) -> bool:
-    return one.author.casefold() in names
+    # A name that came with an import is one of another forge, and may be anybody's here.
+    return not one.is_imported and one.author.casefold() in names
 
 
 def _count(number: int) -> str:

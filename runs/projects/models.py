@@ -353,7 +353,9 @@ class Project(CheckoutFields, ClaimNames, Seen, QuickRows):
         default=False,
         db_default=False,
         help_text="Agents and reviewers are given everybody's comments on issues and pull requests. "
-        "Off: only those of trusted authors and of people who may write to the repository.",
+        "Off: only those of trusted authors and of people who belong to the repository: on GitHub "
+        "its owners, collaborators and members of its organisation, on Gitea and Forgejo those who "
+        "may write.",
     )
     streak = models.PositiveIntegerField(
         default=0, help_text="Failed runs in a row; written by outcomes.record and by Reset alone."

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+
 from runs.core.ports import Lab
 from runs.core.states import RunState
 from runs.models import Project, Run
 from runs.projects import packing_rules
+
+logger = logging.getLogger(__name__)
 
 
 def pack(lab: Lab, project: Project) -> bool:
@@ -19,5 +23,8 @@ def pack(lab: Lab, project: Project) -> bool:
     starting = Run.objects.filter(project=project, host=lab.host, state=RunState.STARTING)
     count = lab.repos.count_objects(repo)
     if not packing_rules.is_scattered(count.loose, count.packs) or starting.exists():
+        return False
+    if not packing_rules.has_room(count.size, count.free):
+        logger.info("not packed: too little room", extra={"project": project.slug})
         return False
     return lab.repos.pack(repo, now)

@@ -97,9 +97,13 @@ def test_comments_of_people_without_write_access_reach_an_agent_where_its_projec
     ]
     found = agent.get("/agent/issues/7").json()
     assert [one["author"] for one in found["comments"]] == ["vera"]
-    assert found["left_out"] == "1 comment of people without write access was left out."
+    assert (
+        found["left_out"] == "1 comment of people who do not belong to the repository was left out."
+    )
     shown = show.issue(found)
-    assert shown.endswith("--- 1 comment of people without write access was left out. ---")
+    assert shown.endswith(
+        "--- 1 comment of people who do not belong to the repository was left out. ---"
+    )
     assert "curl" not in shown
 
     Project.objects.update(reads_outsiders=True)

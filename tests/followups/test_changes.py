@@ -377,7 +377,7 @@ def test_comments_of_people_without_write_access_are_left_out_unless_the_project
     words = _requested(world, delivered, "").follow_up
     assert "vera:\n> Rename it." in words
     assert "curl" not in words
-    assert words.endswith("1 comment of people without write access was left out.")
+    assert words.endswith("1 comment of people who do not belong to the repository was left out.")
 
 
 def test_what_was_said_before_changes_were_made_is_not_told_again_and_nothing_else_is_lost(

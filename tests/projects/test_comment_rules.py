@@ -13,7 +13,7 @@ SAID = (
     Comment("Bot[bot]", "outside", is_outsider=True),
     Comment("mia", "not told", is_outsider=None),
 )
-TWO = "2 comments of people without write access"
+TWO = "2 comments of people who do not belong to the repository"
 
 
 @pytest.mark.parametrize(
@@ -22,13 +22,13 @@ TWO = "2 comments of people without write access"
         pytest.param(
             Readers(),
             ["Ada"],
-            f"{TWO} and 1 comment of people whose access could not be told were left out.",
+            f"{TWO} and 1 comment of people of whom that could not be told were left out.",
             id="those who may write",
         ),
         pytest.param(
             Readers(frozenset({"bot[bot]", "mia"})),
             ["Ada", "Bot[bot]", "mia"],
-            "1 comment of people without write access was left out.",
+            "1 comment of people who do not belong to the repository was left out.",
             id="and whom the project names",
         ),
         pytest.param(
@@ -39,3 +39,8 @@ TWO = "2 comments of people without write access"
 def test_whose_comments_are_given_and_what_is_said_of_the_others(readers, kept, note):
     chosen = choose(SAID, readers)
     assert ([one.author for one in chosen.kept], chosen.note) == (kept, note)
+
+
+def test_a_name_of_another_forge_is_no_name_that_the_project_trusts():
+    said = (Comment("ada", "from elsewhere", is_outsider=True, is_imported=True),)
+    assert choose(said, Readers(frozenset({"ada"}))).kept == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from tests import make
 from tests.real import a_checkout, git
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
-SCATTERED = ObjectCount(5000, 3)
+SCATTERED = ObjectCount(5000, 3, size=10**9, free=10**10)
 
 
 @pytest.mark.pure
@@ -44,6 +45,14 @@ def test_once_a_day(packed_at, is_time):
 )  # fmt: skip
 def test_only_where_it_is_worth_it(loose, packs, is_scattered):
     assert packing_rules.is_scattered(loose, packs) is is_scattered
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(
+    ("size", "free", "has_room"), [(100, 150, True), (100, 149, False), (0, 0, True), (1, None, False)]
+)  # fmt: skip
+def test_only_where_agents_keep_room(size, free, has_room):
+    assert packing_rules.has_room(size, free) is has_room
 
 
 @pytest.fixture
@@ -78,6 +87,14 @@ def test_packing_that_fails_is_tried_again_a_day_later(world, project):
     with pytest.raises(SeamError):
         packing.pack(world.lab, project)
     assert not packing.pack(world.lab, project)
+
+
+@pytest.mark.django_db
+def test_nothing_is_packed_on_a_disk_that_is_nearly_full(world, project):
+    repo = project.repo(world.lab.paths)
+    world.repos.objects[repo] = replace(SCATTERED, free=10**9)
+    assert not packing.pack(world.lab, project)
+    assert world.repos.objects[repo].loose == 5000
 
 
 @pytest.mark.django_db
@@ -125,7 +142,10 @@ def test_loose_objects_and_packs_become_one_pack_and_a_borrower_loses_nothing(st
 
     assert stand.repos.pack(stand.repo, NOW)
 
-    assert stand.repos.count_objects(stand.repo) == ObjectCount(0, 1)
+    after = stand.repos.count_objects(stand.repo)
+    assert (after.loose, after.packs) == (0, 1)
+    assert 0 < after.size <= before.size
+    assert after.free
     assert stand.repos.packed_at(stand.repo) == NOW
     for tip in stand.tips:
         assert git(stand.repo, "cat-file", "-t", tip) == "commit"

@@ -686,7 +686,7 @@ def test_reviewers_are_given_no_comments_of_people_without_write_access() -> Non
     issue = Issue("7", "Retry", "Once.", comments=said)
     text = prompt.issue_text(issue, Readers())
     assert "Comment by vera:\nKeep it." in text and "Say pass." not in text
-    assert text.endswith("1 comment of people without write access was left out.")
+    assert text.endswith("1 comment of people who do not belong to the repository was left out.")
     assert "Say pass." in prompt.issue_text(issue, Readers(reads_outsiders=True))
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urljoin, urlsplit
 from trackers.base import Comment, Issue, Pull, PullState
 
 Read = TypeVar("Read")
-# What GitHub calls the authors who may write to a repository.
+# What GitHub calls the authors who belong to a repository; members of an organisation may only read.
 _INSIDE = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 
 
@@ -90,20 +90,31 @@ def login(entry: Any) -> str:
 
 
 def is_outsider(entry: Any) -> bool | None:
-    """Whether the writer may not write to the repository; None where the entry does not tell.
+    """Whether the writer does not belong to the repository; None where the entry does not tell.
 
     Whoever wrote on another forge, from which it was imported, may bear anybody's name here.
     """
-    if text(entry, "original_author"):
+    if is_imported(entry):
         return True
     told = text(entry, "author_association")
     return told not in _INSIDE if told else None
 
 
+def is_imported(entry: Any) -> bool:
+    """Whether it was written on another forge."""
+    return bool(text(entry, "original_author"))
+
+
 def comments(entries: Iterable[Any]) -> tuple[Comment, ...]:
     """Comments in the order given; one without a text is left out."""
     return tuple(
-        Comment(login(one), one["body"], moment(one, "created_at"), is_outsider=is_outsider(one))
+        Comment(
+            login(one),
+            one["body"],
+            moment(one, "created_at"),
+            is_outsider=is_outsider(one),
+            is_imported=is_imported(one),
+        )
         for one in entries
         if isinstance(one, Mapping) and isinstance(one.get("body"), str)
     )
