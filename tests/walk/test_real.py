@@ -75,7 +75,7 @@ class RealHands:
         self.scribble(run)
         kind = sum(self.tried.values()) % 4
         self.tried[kind] += 1
-        if kind == 0 and link.is_file():
+        if kind == 0 and link.exists():
             at = git(tree, "symbolic-ref", "-q", "--short", "HEAD")
             name = f"afk/9{self.counted}" if how else f"other-{self.counted}"
             git(tree, "branch", "-q", "-m", at, name)
@@ -89,8 +89,9 @@ class RealHands:
             self.hide(run)
 
     def hide(self, run: Run) -> None:
-        """Have git ignore, in all worktrees, what this agent then writes and never commits."""
-        info = self._repo(run) / "info"
+        """Have git ignore what this agent then writes and never commits."""
+        own = Path(run.worktree) / ".git"
+        info = (own if own.is_dir() else self._repo(run)) / "info"
         info.mkdir(exist_ok=True)
         (info / "exclude").write_text("hidden-*\n")
         file = Path(run.worktree) / f"hidden-{self.counted}.txt"
