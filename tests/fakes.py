@@ -230,6 +230,7 @@ class FakeRepos(FakeHistory, FakeKept):
         self.hooks = ""
         self.large_files = False
         self.broken_large_files = ""
+        self.with_large: set[Path] = set()
         self.fetched_large: list[tuple[Path, tuple[str, ...], str, str]] = []
         self.sparse = {}
         self.origins: dict[str, dict[str, str]] = {}
@@ -262,8 +263,8 @@ class FakeRepos(FakeHistory, FakeKept):
     def has_lfs(self) -> bool | None:
         return self.lfs
 
-    def names_large_files(self, path: Path) -> bool:
-        return self.large_files
+    def lacks_large_files(self, path: Path) -> bool:
+        return self.large_files and path not in self.with_large
 
     def fetch_large_files(
         self, path: Path, folders: Sequence[str], token: str = "", place: str = ""
@@ -271,6 +272,7 @@ class FakeRepos(FakeHistory, FakeKept):
         if self.broken_large_files:
             raise SeamError(self.broken_large_files)
         self.fetched_large.append((path, tuple(folders), token, place))
+        self.with_large.add(path)
 
     def hooks_path(self) -> str:
         return self.hooks
@@ -345,6 +347,7 @@ class FakeRepos(FakeHistory, FakeKept):
 
     def _plant(self, repo: Path, path: Path, branch: str, tip: str, is_dirty: bool) -> None:
         self.trees[path] = FakeTree(branch, tip, is_dirty, repo=repo)
+        self.with_large.discard(path)
         path.mkdir(parents=True)
 
     def add_again(self, repo: Path, path: Path, branch: str, folders: Sequence[str] = ()) -> bool:

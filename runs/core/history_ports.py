@@ -105,8 +105,11 @@ class GitSettings(Protocol):
 class LargeFiles(Protocol):
     """What Git LFS keeps of a worktree elsewhere, a part of `Repos`."""
 
-    def names_large_files(self, path: Path) -> bool:
-        """Whether a worktree has files that Git LFS keeps elsewhere, by its .gitattributes."""
+    def lacks_large_files(self, path: Path) -> bool:
+        """Whether a worktree has files that Git LFS keeps, by any .gitattributes, not fetched yet.
+
+        Raises SeamError.
+        """
 
     def fetch_large_files(
         self, path: Path, folders: Sequence[str], token: str = "", place: str = ""

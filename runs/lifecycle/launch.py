@@ -329,7 +329,8 @@ def _set_up(lab: Lab, run: Run, stage: Stage) -> None:
 
     While they run nobody takes the run over. Raises NotPrepared when something of it fails.
     """
-    has_large = stage is NEW and lab.repos.names_large_files(Path(run.worktree))
+    # In a worktree that was there too: the start before may have failed or been killed meanwhile.
+    has_large = lab.repos.lacks_large_files(Path(run.worktree))
     longest = commands.longest(run.project, stage) + CHECKOUT_LIMIT * has_large
     if longest:
         Run.objects.starting().filter(pk=run.pk).update(

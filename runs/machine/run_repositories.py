@@ -44,6 +44,10 @@ _SETTINGS = """\
 	url = "{url}"
 	fetch = +refs/heads/*:refs/remotes/origin/*
 """
+# A line of a .gitattributes file that is no comment. Each index but some of version 4 has the names
+# of its files in full, so that a repository without such files takes no program.
+_BY_LFS = "^[[:space:]]*[^#[:space:]].*[[:space:]]filter=lfs([[:space:]]|$)"
+_ATTRIBUTES, _FULL_NAMES, _INDEX_BYTES = b".gitattributes\0", (2, 3), 32_000_000
 _NO_LARGE_FILES = {"GIT_LFS_SKIP_SMUDGE": "1"}  # `fetch_large_files` brings them, with the token
 _TRACKED = '[branch "{name}"]\n\tremote = origin\n\tmerge = "refs/heads/{name}"\n'
 # In cone mode: git knows these patterns again, and reads them fast.
@@ -99,6 +103,7 @@ class GitRunRepositories:
             self._lay_git(repo, path / ".git", commit, branch)
             _leave_out_others(path / ".git", folders)
             (path / ".git" / worktree_links.MARK).write_text(f"{name}\n")
+            worktree_links.mark_unfetched(path)
             if checks_out:
                 argv = ("reset", "-q", "--hard", "--no-recurse-submodules")
                 done = self._git(path, *argv, timeout=CHECKOUT, env=_NO_LARGE_FILES)
@@ -109,6 +114,21 @@ class GitRunRepositories:
             worktree_links.write_note(repo, path, is_made=True)
         except OSError as error:
             raise SeamError(f"{path} cannot be written: {error.strerror}") from error
+
+    def lacks_large_files(self, path: Path) -> bool:
+        """See LargeFiles. Where there are none nobody looks again: an agent's own are there."""
+        if not worktree_links.is_unfetched(path):
+            return False
+        if not _may_have_attributes(path / ".git"):
+            worktree_links.mark_fetched(path)
+            return False
+        argv = ("grep", "--cached", "-q", "-a", "--no-recurse-submodules", "-E", "-e", _BY_LFS)
+        done = self._git(path, *argv, "--", ":(top,glob)**/.gitattributes", timeout=QUICK)
+        if done.status not in (0, 1):  # 1: there is none
+            raise failed("grep", done)
+        if done.status == 1:
+            worktree_links.mark_fetched(path)
+        return done.status == 0
 
     def _lay_git(self, repo: Path, own: Path, commit: str, branch: str) -> None:
         """Write the few files of an empty repository, which takes no program."""
@@ -333,6 +353,15 @@ def _quoted(text: str) -> str:
 def _unreadable(path: Path, command: str, said: str) -> SeamError:
     told = f" (git {command}: {said.strip()[:300]})" if said.strip() else ""
     return SeamError(f"the repository of {path} cannot be read whole{told}")
+
+
+def _may_have_attributes(own: Path) -> bool:
+    """Return whether an index may name a .gitattributes file; one that cannot be told may."""
+    index = files.read_piece(own / "index", 0, _INDEX_BYTES)
+    if index is None or index.size > _INDEX_BYTES or any(own.glob("sharedindex.*")):
+        return True
+    is_full = int.from_bytes(index.data[4:8]) in _FULL_NAMES
+    return not is_full or _ATTRIBUTES in index.data
 
 
 def _leave_out_others(own: Path, folders: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ that borrows the objects of the shared one, which notes where it lies and whose 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -22,6 +23,7 @@ LINK_BYTES = 8000
 NOTES, CLAIMS = "labsite-worktrees", "labsite-branches"  # folders of the shared repository
 PLACED = "labsite-files"  # another one, with the names of files that labsite placed in worktrees
 MARK = "labsite"  # a file of a run's own repository, with the name of its note
+UNFETCHED = "labsite-large-files"  # a file beside it until those of Git LFS are fetched
 MAKING = "making"  # the second line of a note until everything is checked out
 UNSURE = "unsure"
 STASHES = "stash-"  # and a number, the oldest first
@@ -83,6 +85,25 @@ def own_git(path: Path) -> Path | None:
     except (OSError, ValueError):
         return None
     return own if is_folder and mark_of(own) else None
+
+
+def is_unfetched(path: Path) -> bool:
+    """Return whether files of Git LFS may still be short texts in a worktree with an own repository."""
+    own = own_git(path)
+    return own is not None and os.path.lexists(own / UNFETCHED)
+
+
+def mark_unfetched(path: Path) -> None:
+    """Store that they may be. Raises OSError."""
+    if own := own_git(path):
+        os.close(os.open(own / UNFETCHED, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, 0o600))
+
+
+def mark_fetched(path: Path) -> None:
+    """Store that none is; where that fails, they are only looked at once more."""
+    if own := own_git(path):
+        with contextlib.suppress(OSError):
+            (own / UNFETCHED).unlink()
 
 
 def environment(path: Path) -> Mapping[str, str]:

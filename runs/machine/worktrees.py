@@ -37,8 +37,6 @@ _LIST = ("--raw", "--numstat", "-z")
 _PATCH = ("--patch", "--unified=3")  # with --unified a list would get the whole patch as well
 _EXCLUDE = "info/exclude"
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
-_BY_LFS = re.compile(r"^[^#\n]*\bfilter=lfs\b", re.MULTILINE)
-_ATTRIBUTES_BYTES = 64_000
 _LFS_PATTERN = re.compile(r"[,*?\[\]\\]")
 _NAMES_BYTES = 100_000  # as one argument they have to be shorter than 128 KiB
 
@@ -60,22 +58,21 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, SharedFiles, GitRepos):
         except SeamError:
             return None
 
-    def names_large_files(self, path: Path) -> bool:
-        text = read_small(path / ".gitattributes", _ATTRIBUTES_BYTES) or ""
-        return _BY_LFS.search(text) is not None
-
     def fetch_large_files(
         self, path: Path, folders: Sequence[str], token: str = "", place: str = ""
     ) -> None:
         """Its hooks go with them: without one, a push has the names of large files and not these."""
-        only = [f"--include={','.join(self._large_files(path, folders))}"] if folders else []
-        env = {"LAB_GIT_PLACE": place}
-        done = self._git(path, "lfs", "pull", *only, token=token, timeout=CHECKOUT, env=env)
-        if done.status != 0:
-            raise failed("lfs pull", done, token)
+        names = self._large_files(path, folders) if folders else []
+        only = [f"--include={','.join(names)}"] if names else []
+        if only or not folders:  # no name at all would have Git LFS fetch everything
+            env = {"LAB_GIT_PLACE": place}
+            done = self._git(path, "lfs", "pull", *only, token=token, timeout=CHECKOUT, env=env)
+            if done.status != 0:
+                raise failed("lfs pull", done, token)
         hooks = ("-c", f"core.hooksPath={path / '.git/hooks'}")
         if (path / ".git").is_dir():
             self._git(path, *hooks, "lfs", "update", timeout=QUICK)
+        worktree_links.mark_fetched(path)
 
     def _large_files(self, path: Path, folders: Sequence[str]) -> list[str]:
         """Those that are checked out, which Git LFS itself does not look at; else the folders' own."""
@@ -172,6 +169,8 @@ class GitWorktrees(GitRescues, GitKept, GitMerges, SharedFiles, GitRepos):
         done = self._git(path, *argv, looks_at_files=True)
         if done.status != 0:
             raise failed("reset", done)
+        with contextlib.suppress(OSError):
+            worktree_links.mark_unfetched(path)
         self._freshen(repo, path)
         self._bring(repo, f"refs/heads/{branch}")
         return True

@@ -17,11 +17,11 @@ NO_LFS = (
 
 
 def fetch_large_files(lab: Lab, project: Project, path: Path) -> str:
-    """Put what Git LFS keeps elsewhere into a new worktree; why not, where it is not installed.
+    """Put what Git LFS keeps elsewhere into a worktree; why not, where it is not installed.
 
     Raises SeamError.
     """
-    if not lab.repos.names_large_files(path):
+    if not lab.repos.lacks_large_files(path):
         return ""
     if not lab.repos.has_lfs():
         return NO_LFS

@@ -301,6 +301,21 @@ def test_a_start_that_fails_leaves_everything_as_it_was_and_it_may_be_pressed_ag
     assert _resumed(world, before, "Again.").continues_id == before.pk
 
 
+def test_large_files_that_were_not_fetched_are_fetched_at_the_next_start(world, project):
+    before = dead(world, project)
+    world.repos.remove_worktree(project.repo(world.lab.paths), Path(before.worktree))
+    world.repos.large_files, world.repos.broken_large_files = True, "batch response: 503"
+    for _ in range(2):  # the worktree is made again, and is there the second time
+        asked = _press(world, before)
+        assert "large files could not be fetched: batch response: 503" in asked.text
+        look(world)
+    assert Path(before.worktree).is_dir()
+    world.repos.broken_large_files = ""
+    run = _resumed(world, before)
+    assert [one[0] for one in world.repos.fetched_large] == [Path(run.worktree)]
+    assert run.state == RunState.WORKING
+
+
 @pytest.mark.parametrize("has_session", [True, False])
 def test_a_worker_that_is_killed_while_it_starts_undoes_nothing(world, project, has_session):
     before = dead(world, project)
