@@ -30,8 +30,9 @@ logger = logging.getLogger(__name__)
 
 LEASE_STEP, LEASE_PATIENCE = 0.05, 5.0
 WAIT_STEP = 0.05
-# As long as files may be checked out (runs/machine/git.py:CHECKOUT), and as much for all else.
-START_LIMIT = timedelta(minutes=30)
+# As long as files may be checked out (runs/machine/git.py:CHECKOUT), as much for large files, and
+# as much for all else.
+START_LIMIT = timedelta(minutes=45)
 
 
 class SessionRefused(ActRefused):

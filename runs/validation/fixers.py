@@ -31,9 +31,9 @@ from runs.validation.rules import Failure, FixEnd, FixFacts, Verdict
 
 logger = logging.getLogger(__name__)
 
-# As long as files may be checked out (runs/machine/git.py:CHECKOUT), and as much for all else but
-# the set-up.
-START_LIMIT = timedelta(minutes=30)
+# As long as files may be checked out (runs/machine/git.py:CHECKOUT), as much for large files, and
+# as much for all else but the set-up.
+START_LIMIT = timedelta(minutes=45)
 MOST_COMMITS = 50
 
 

@@ -257,7 +257,7 @@ def test_a_start_that_may_still_check_files_out_is_not_given_up(
 ) -> None:
     row = manual.start(world.lab, project, "", "anna")
     ManualSession.objects.update(launcher="boot:9:9")
-    for minutes, state in ((CHECKOUT / 60 + 5, "starting"), (15, "ended")):
+    for minutes, state in ((2 * CHECKOUT / 60 + 5, "starting"), (15, "ended")):
         world.clock.forward(minutes=minutes)
         manual.watch(world.lab)
         row.refresh_from_db()

@@ -63,7 +63,7 @@ def test_work_in_a_submodule_keeps_the_worktree_and_the_fixer_is_settled(
 
 def test_a_start_that_may_still_check_files_out_is_not_given_up(world: World) -> None:
     fixer = _a_fixer(world, launcher="boot:9:9")
-    world.clock.forward(seconds=CHECKOUT, minutes=5)
+    world.clock.forward(seconds=2 * CHECKOUT, minutes=5)
     fixers._watch(world.lab, fixer)
     assert Fixer.objects.get().end == ""
     world.clock.forward(minutes=15)
