@@ -47,7 +47,7 @@ def test_start_takes_the_lowest_ready_issue_in_a_worktree_of_its_own(real):
     assert sorted(asked[1:3]) == ["git fetch", "git ls-remote"]
     assert [asked[0], *asked[3:]] == [
         *("tmux list-panes", "git update-ref", "git config", "git reset", "git var"),
-        *("tmux new-session", "tmux list-panes"),
+        *("git config", "tmux new-session", "tmux list-panes"),  # whether git signs
     ]
     assert len(started) <= 14, started  # `git worktree` was one, and started three more itself
     assert real.session_names() == ["demo~1~afk-7"]

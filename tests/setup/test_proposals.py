@@ -40,7 +40,7 @@ MODULES = '[submodule "lib"]\n\tpath = lib\n\turl = ../lib.git\n'
             id="a lock file",
         ),
         pytest.param({".gitattributes": "*.psd filter=lfs diff=lfs\n"}, False, [], [], id="LFS"),
-        pytest.param({"lefthook.yml": ""}, False, [], ["lefthook.yml keep hooks"], id="hooks"),
+        pytest.param({"lefthook.yml": ""}, False, [], ["lefthook.yml keeps hooks"], id="hooks"),
         pytest.param({".env.example": "A="}, False, [], [".env.example is"], id="an example"),
     ],
 )
