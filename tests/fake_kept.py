@@ -176,6 +176,7 @@ class FakeKept:
         self.shared[repo] = SharedState(
             {name: text for name, text in texts.items() if text is not None},
             {name: mark for name, mark in found.hooks.items() if name not in hooks},
+            found.unread - files.keys(),
         )
 
     def own_settings(self, path: Path) -> str | None:

@@ -70,10 +70,14 @@ class ObjectCount:
 
 @dataclass(frozen=True, slots=True)
 class SharedState:
-    """Of the repository that runs share: the texts of its small files, and marks of its hooks."""
+    """Of the repository that runs share: the texts of its small files, and marks of its hooks.
+
+    Bytes of a text that are not UTF-8 stand as surrogates. `unread`: what is there and could not be read.
+    """
 
     files: Mapping[str, str] = field(default_factory=dict)
     hooks: Mapping[str, str] = field(default_factory=dict)
+    unread: frozenset[str] = frozenset()
 
 
 class Guarding(Protocol):

@@ -23,6 +23,7 @@ from runs.core.states import AttemptState, Claim, Gate, GateTurn, JobKind, Notic
 from runs.gates import attempts, clean_room, evidence, reentry, review, rules
 from runs.gates.hold import ATTEMPTS, Hold, PostponedError
 from runs.gates.rules import AttemptFacts, Decision, Next, Resolution, Step, Tip
+from runs.guard import acts as guard
 from runs.jobs import runner as jobs
 from runs.jobs.recovery import Handler
 from runs.jobs.runner import LostError
@@ -276,6 +277,7 @@ def _close_if_over(lab: Lab, attempt: Attempt, is_worked_on: bool) -> bool:
                 act(lab, attempt)
             except UnremovableError as error:
                 stuck.append(lab.mask(str(error)))
+        guard.check_shared(lab, attempt.project, has_workers=True)
     except SeamError as error:
         text = f"What an attempt left could not be tidied up yet: {lab.mask(str(error))}."
         rows.update(warning=text)

@@ -13,24 +13,31 @@ from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind
 from runs.guard import rules
 from runs.guard.rules import Repair
-from runs.models import Notice, Project, Run
+from runs.models import Attempt, Fixer, Notice, Project, Run, Validation
 from runs.timeline import announce
 
 logger = logging.getLogger(__name__)
 
 
 def check_shared(
-    lab: Lab, project: Project, *, has_workers: bool | None = None, starting: Run | None = None
+    lab: Lab,
+    project: Project,
+    *,
+    has_workers: bool | None = None,
+    starting: Run | Validation | None = None,
 ) -> None:
     """Look at the shared repository of a project, and put right what runs have changed there.
 
-    Before a run's program starts, while runs work and after one has ended. Where no run works a
-    person may have changed it, and it is accepted; `has_workers` says so where it is known.
-    `starting`: a run whose program has not begun, so that it has changed nothing.
+    Before a run's program starts, while runs work and after one has ended, or a check or a fixer.
+    Where none works a person may have changed it, and it is accepted; `has_workers` says so where
+    it is known.
+    `starting`: a run or validation whose programs have not begun, so that it has changed nothing.
     Safe to repeat; what fails is tried again at the next look.
     """
     if has_workers is None:
-        has_workers = _workers(lab, project, starting).exists()
+        has_workers = _workers(lab, project, starting).exists() or _has_checks(
+            lab, project, starting
+        )
     try:
         names = _put_right(lab, project.repo(lab.paths), is_anybody_working=has_workers)
     except SeamError as error:
@@ -45,18 +52,35 @@ def check_shared(
             text = rules.describe_repair(names, len(worked) - 1)
             announce.tell(lab, NoticeKind.RUN_WARNED, text, run=run)
         if not worked:
-            text = rules.describe_found(names)
+            has_checks = _has_checks(lab, project, starting)
+            describe = rules.describe_repair_beside_checks if has_checks else rules.describe_found
+            text = describe(names)
             announce.tell(lab, NoticeKind.PROJECT_WARNED, text, project=project)
 
 
-def _workers(lab: Lab, project: Project, starting: Run | None) -> QuerySet[Run]:
+def _workers(lab: Lab, project: Project, starting: Run | Validation | None) -> QuerySet[Run]:
     """Return the runs on this host whose agents may have changed it.
 
     The program of a run that is being started may have begun already, which its row does not say.
     """
     rows = Run.objects.filter(project=project, host=lab.host, settled_at=None)
     may_work = Q(started_at__isnull=False) | ~Q(launcher="")
-    return rows.filter(may_work).exclude(pk=starting and starting.pk).select_related("project")
+    if isinstance(starting, Run):
+        rows = rows.exclude(pk=starting.pk)
+    return rows.filter(may_work).select_related("project")
+
+
+def _has_checks(lab: Lab, project: Project, starting: Run | Validation | None) -> bool:
+    """Return whether commands, reviewers or fixers that this host started may have changed it."""
+    open_ones = {"project": project, "host": lab.host, "settled_at": None}
+    validations = Validation.objects.filter(**open_ones)
+    if isinstance(starting, Validation):
+        validations = validations.exclude(pk=starting.pk)
+    return (
+        Attempt.objects.filter(**open_ones).exists()
+        or validations.exists()
+        or Fixer.objects.filter(**open_ones).exists()
+    )
 
 
 def watch(lab: Lab, runs: Sequence[Run]) -> None:
@@ -88,6 +112,8 @@ def _plan(lab: Lab, repo: Path, is_anybody_working: bool) -> Repair | None:
     if found is None:
         return None
     accepted = lab.repos.accepted_shared(repo) if is_anybody_working else None
+    if found.unread and accepted is None:
+        return None
     return rules.plan_repair(found, accepted)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from runs.core.kept_ports import SharedState
 
 CONFIG = "config"
+HOOKS = "hooks"
 FILES = (
     CONFIG,
     "config.worktree",
@@ -24,7 +25,11 @@ FILES = (
 )
 # Linked worktrees store there what their branches follow, and git deletes it with the branch.
 _BRANCHES = "branch."
-_YES = frozenset({"true", "yes", "on", "1"})
+_YES = frozenset({"true", "yes", "on"})
+_NUMBER = re.compile(r"[+-]?(0x[0-9a-f]+|[0-9]+)[kmg]?")
+_BLANK = " \t\r\n"
+_ESCAPED = {"n": "\n", "t": "\t", "b": "\b"}
+_PLAIN = re.compile(r"[A-Za-z0-9.-]+")
 _VERSIONS = ("0", "1")
 _OF_ALL = frozenset({"extensions.objectformat", "extensions.refstorage", "extensions.partialclone"})
 # Those that git itself writes where it is asked for such a thing; any other it refuses to work with.
@@ -34,7 +39,11 @@ _OF_OWN = _OF_ALL | {
 }
 _HEADER = re.compile(r'\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 _SETTING = re.compile(r"\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?", re.DOTALL)
-_BARE = "[core]\n\tbare = true\n"
+# One that ends with a backslash goes on in the next, unless that stands in a remark.
+_AFTER = r"\\(?:\r\n|(?s:.)|\Z)"
+_PIECE = rf'(?:[^\\"#;\n]|{_AFTER}|"(?:[^"\\\n]|{_AFTER})*+"?|[#;][^\n]*+)'
+_WHOLE_LINE = re.compile(rf"{_PIECE}*+\n|{_PIECE}++")
+_BARE = "\n[core]\n\tbare = true\n"
 _MOST_NAMES = 8
 
 
@@ -63,7 +72,8 @@ class _Line:
 def plan_repair(found: SharedState, accepted: SharedState | None) -> Repair:
     """Return what to put right. `accepted` is None where a person may have changed things.
 
-    Then only what no shared repository can work with is put right.
+    Then only what no shared repository can work with is put right, and all has been read. While
+    runs work, what cannot be read counts as changed: else an agent could hide behind that.
     """
     before = accepted or found
     files: dict[str, str | None] = {}
@@ -72,13 +82,15 @@ def plan_repair(found: SharedState, accepted: SharedState | None) -> Repair:
         has, wanted = found.files.get(name), before.files.get(name)
         if name == CONFIG:
             wanted = _wanted_settings(has, wanted)
-        if has != wanted:
+        if has != wanted or name in found.unread:
             files[name] = wanted
             names += _differing(has, wanted) if name == CONFIG else [name]
     hooks = tuple(
         sorted(name for name, mark in found.hooks.items() if before.hooks.get(name) != mark)
     )
     names += [f"hook {name}" for name in hooks]
+    if HOOKS in found.unread:
+        hooks, names = (".",), [*names, "hooks"]
     kept = {name: text for name, text in {**found.files, **files}.items() if text is not None}
     left = {name: mark for name, mark in found.hooks.items() if name not in hooks}
     return Repair(SharedState(kept, left), tuple(names), files, hooks)
@@ -99,7 +111,7 @@ def _wanted_settings(has: str | None, wanted: str | None) -> str | None:
 
 def _breaks_shared(name: str, value: str) -> bool:
     if name == "core.bare":
-        return value.lower() not in _YES
+        return not _is_yes(value)
     return name == "core.hookspath" or _is_foreign_shape(name, value, _OF_ALL)
 
 
@@ -116,7 +128,7 @@ def find_own_trouble(text: str) -> tuple[str, ...]:
     found = {
         line.name
         for line in _lines(text)
-        if (line.name == "core.bare" and line.value.lower() in _YES)
+        if (line.name == "core.bare" and _is_yes(line.value))
         or _is_foreign_shape(line.name, line.value, _OF_OWN)
     }
     return tuple(sorted(found))
@@ -124,10 +136,17 @@ def find_own_trouble(text: str) -> tuple[str, ...]:
 
 def describe_own_trouble(names: Sequence[str]) -> str:
     """Say what a run did to its own repository."""
+    plain = [name for name in names if _PLAIN.fullmatch(name)]
+    what, advice = "a setting", "look into `.git/config` of its worktree."
+    if len(plain) == len(names):  # nothing else that an agent wrote belongs in a command to copy
+        what = _listed(names)
+        # git uses no repository with such settings, nor a core.worktree that is not there.
+        unset = f"git --work-tree=. config --file .git/config --unset-all {names[0]}"
+        advice = f"unset it in its worktree: {unset}"
     return (
-        f"In this run's own git repository {_listed(names)} was set, so git may refuse to work there. "
+        f"In this run's own git repository {what} was set, so git may refuse to work there. "
         "Other runs and what was committed are not affected. If the agent does not take it back, "
-        f"stop the run, or unset it in its worktree: git config --unset-all {names[0]}"
+        f"stop the run, or {advice}"
     )
 
 
@@ -142,6 +161,14 @@ def describe_repair(names: Sequence[str], others: int) -> str:
     )
 
 
+def describe_repair_beside_checks(names: Sequence[str]) -> str:
+    """Say on a project what was put right while no run worked, but its checks or a fixer did."""
+    return (
+        "While checks or a fixer were at work, the repository that all runs of the project share was "
+        f"changed: {_listed(names)}. labsite put it back as it was. Branches and commits were not touched."
+    )
+
+
 def describe_found(names: Sequence[str]) -> str:
     """Say on a project what was put right while no run worked."""
     return (
@@ -151,8 +178,23 @@ def describe_found(names: Sequence[str]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(name[:100] for name in names[:_MOST_NAMES])
+    shown = ", ".join(clean_name(name)[:100] for name in names[:_MOST_NAMES])
     return shown if len(names) <= _MOST_NAMES else f"{shown} and {len(names) - _MOST_NAMES} more"
+
+
+def clean_name(name: str) -> str:
+    """Return a name that can be stored and shown: other bytes and control characters are escaped."""
+    text = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in text
+    )
+
+
+def _is_yes(value: str) -> bool:
+    """Return whether git takes a value for true."""
+    if number := _NUMBER.fullmatch(value.lower()):
+        return any(digit in "123456789abcdef" for digit in number[1])
+    return value.lower() in _YES
 
 
 def _compared(text: str) -> list[tuple[str, str]]:
@@ -175,7 +217,7 @@ def _names(settings: Collection[tuple[str, str]]) -> list[str]:
 def _lines(text: str) -> Iterator[_Line]:
     """Read settings as git writes them; a line that is not understood counts by its whole text."""
     section = ""
-    for raw in _joined(text):
+    for raw in _WHOLE_LINE.findall(text):
         rest = raw
         if header := _HEADER.match(raw):
             section = header[1].lower() + (f".{header[2]}" if header[2] is not None else "")
@@ -191,17 +233,25 @@ def _lines(text: str) -> Iterator[_Line]:
         if found is None:
             yield _Line(rest, rest.strip(), "")
         else:
-            value = "true" if found[2] is None else found[2].strip()
+            value = "true" if found[2] is None else _read_value(found[2])
             yield _Line(rest, f"{section}.{found[1].lower()}", value)
 
 
-def _joined(text: str) -> Iterator[str]:
-    """Return whole lines: one that ends with a backslash goes on in the next."""
-    parts = ""
-    for line in text.splitlines(keepends=True):
-        parts += line
-        if not line.rstrip("\r\n").endswith("\\"):
-            yield parts
-            parts = ""
-    if parts:
-        yield parts
+def _read_value(text: str) -> str:
+    """Return a value without quotes, escapes and remark, as git reads it."""
+    value, end, is_quoted = "", 0, False
+    chars = iter(text.replace("\r\n", "\n"))
+    for char in chars:
+        if char == "\\":
+            after = next(chars, "\n")
+            value += "" if after == "\n" else _ESCAPED.get(after, after)
+        elif char == '"':
+            is_quoted = not is_quoted
+        elif char in "#;" and not is_quoted:
+            break
+        else:
+            value += char
+            if char in _BLANK and not is_quoted:
+                continue
+        end = len(value)
+    return value[:end].lstrip(_BLANK)

@@ -8,22 +8,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from runs.core.kept_ports import SharedState
 from runs.core.ports import SeamError
-from runs.guard.rules import FILES
+from runs.guard.rules import FILES, HOOKS, clean_name
 from runs.machine import worktree_links
-from runs.machine.files import read_small
+from runs.machine.files import open_folders, read_piece, read_small, remove_tree
 
 ACCEPTED = "labsite-accepted"  # a file of the shared repository: how its small files have to be
 ASIDE = "labsite-put-aside"  # a folder of it, with hooks that labsite took away
 _BYTES = 1_000_000
-_UNREADABLE = "\0"  # no text of a file that git could use
 _SAMPLE = ".sample"
-_LINKED = "."  # stands for the folder of hooks where that is a link
+_WHOLE = "."  # stands for the folder of hooks where that is a link, or may not be read
+_CODING = ("utf-8", "surrogateescape")
 
 
 class SharedFiles:
@@ -33,7 +32,13 @@ class SharedFiles:
         try:
             if not (repo / "objects").is_dir():
                 return None
-            return SharedState(_texts(repo), _marks(repo / "hooks"))
+            texts = {name: _text(repo / name) for name in FILES if os.path.lexists(repo / name)}
+            marks = _marks(repo / HOOKS)
+            unread = {name for name, text in texts.items() if text is None}
+            if marks is None:
+                unread.add(HOOKS)
+            files = {name: text for name, text in texts.items() if text is not None}
+            return SharedState(files, marks or {}, frozenset(unread))
         except OSError:
             return None
 
@@ -41,11 +46,11 @@ class SharedFiles:
         try:
             told = json.loads(read_small(repo / ACCEPTED, 2 * _BYTES) or "")
             files, hooks = dict(told["files"]), dict(told["hooks"])
-        except (ValueError, TypeError, KeyError):
+            for one in (*files, *files.values(), *hooks, *hooks.values()):
+                one.encode(*_CODING)
+        except (ValueError, TypeError, KeyError, AttributeError):
             return None
-        texts = [*files, *files.values(), *hooks, *hooks.values()]
-        is_fit = all(isinstance(one, str) for one in texts)
-        return SharedState(files, hooks) if is_fit else None
+        return SharedState(files, hooks)
 
     def accept_shared(self, repo: Path, state: SharedState) -> None:
         text = json.dumps({"files": dict(state.files), "hooks": dict(state.hooks)})
@@ -60,52 +65,70 @@ class SharedFiles:
                     _put_aside(repo, repo / name)
                 if text is not None:
                     _write(repo / name, text)
-            for name in hooks:
-                _put_aside(repo, repo / "hooks" / name if name != _LINKED else repo / "hooks")
+            for path in _find_hooks(repo / HOOKS, frozenset(hooks)):
+                _put_aside(repo, path)
         except OSError as error:
             raise SeamError(f"{repo} cannot be written: {error.strerror}") from error
 
     def own_settings(self, path: Path) -> str | None:
         own = worktree_links.own_git(path)
-        return read_small(own / "config", _BYTES) if own is not None else None
+        return _text(own / "config") if own is not None else None
 
 
-def _texts(repo: Path) -> dict[str, str]:
-    """Return the texts of the files that are there. Raises OSError."""
-    found = {}
-    for name in FILES:
-        if os.path.lexists(repo / name):
-            text = read_small(repo / name, _BYTES)
-            found[name] = _UNREADABLE if text is None else text
-    return found
+def _text(file: Path) -> str | None:
+    """Return the text of a small file, whatever its bytes; None where it cannot be read whole."""
+    found = read_piece(file, 0, _BYTES + 1)
+    if found is None or len(found.data) > _BYTES:
+        return None
+    return found.data.decode(*_CODING)
 
 
-def _marks(folder: Path) -> dict[str, str]:
-    """Return what tells each hook from another one of its name. Raises OSError."""
+def _marks(folder: Path) -> dict[str, str] | None:
+    """Return what tells each hook from another one of its name; None where nobody may look.
+
+    Raises OSError.
+    """
     if folder.is_symlink():
-        return {_LINKED: str(folder.readlink())}
+        return {_WHOLE: str(folder.readlink())}
     if not folder.is_dir():
         return {}
+    if not os.access(folder, os.R_OK | os.X_OK):
+        return None
     names = (one for one in sorted(folder.iterdir()) if not one.name.endswith(_SAMPLE))
-    return {one.name: _mark(one) for one in names}
+    return {clean_name(one.name): _mark(one) for one in names}
 
 
 def _mark(hook: Path) -> str:
     if hook.is_symlink():
         return f"link {hook.readlink()}"
-    text = read_small(hook, _BYTES)
-    digest = hashlib.sha256(text.encode()).hexdigest() if text is not None else ""
+    found = read_piece(hook, 0, _BYTES)
+    digest = hashlib.sha256(found.data).hexdigest() if found is not None else ""
     return f"{hook.lstat().st_mode:o} {hook.lstat().st_size} {digest}"
 
 
+def _find_hooks(folder: Path, names: frozenset[str]) -> Sequence[Path]:
+    """Return the hooks of these names, which are cleaned; or the folder of all. Raises OSError."""
+    if _WHOLE in names:
+        return [folder]
+    return [one for one in folder.iterdir() if clean_name(one.name) in names] if names else []
+
+
 def _put_aside(repo: Path, path: Path) -> None:
-    """Move what is there out of git's sight; what was put aside before under its name goes."""
+    """Move what is there out of git's sight; what was put aside before under its name goes.
+
+    An agent may have made folders that can be neither moved nor removed, here and there.
+    """
     if not os.path.lexists(path):
         return
     aside = repo / ASIDE / path.name
-    aside.parent.mkdir(exist_ok=True)
+    if aside.parent.is_symlink() or not aside.parent.is_dir():
+        aside.parent.unlink(missing_ok=True)
+        aside.parent.mkdir()
+    open_folders(aside.parent)
     if aside.is_dir() and not aside.is_symlink():
-        shutil.rmtree(aside)
+        remove_tree(aside)
+    aside.unlink(missing_ok=True)
+    open_folders(path)
     path.replace(aside)
 
 
@@ -114,7 +137,7 @@ def _write(file: Path, text: str) -> None:
     fresh = file.with_name(f".{file.name}-{os.getpid()}-{os.urandom(4).hex()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_text(text)
+        fresh.write_bytes(text.encode(*_CODING))
         fresh.replace(file)
     except OSError as error:
         raise SeamError(f"{file} cannot be written: {error.strerror}") from error

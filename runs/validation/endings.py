@@ -13,6 +13,7 @@ from runs.core import budgets, lease, naming
 from runs.core.effects import ValidationEnd
 from runs.core.ports import Lab, SeamError, UnremovableError
 from runs.core.states import NoticeKind, ValidationState
+from runs.guard import acts as guard
 from runs.models import Fixer, Project, Validation
 from runs.timeline import announce
 from runs.validation import clean_room, e2e, fixer_endings, run_level, specs
@@ -144,6 +145,7 @@ def settle(lab: Lab, row: Validation) -> bool:
             fixer_endings.publish(lab, fixer)
     try:
         lab.checks.end(row.mark)
+        guard.check_shared(lab, row.project, has_workers=True)
         warning = _remove_worktree(lab, row)
         _end_fixture(lab, row)
     except SeamError as error:

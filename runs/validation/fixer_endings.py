@@ -8,6 +8,7 @@ from django.db import transaction
 
 from runs.core.ports import Lab, SeamError, UnremovableError
 from runs.core.states import NoticeKind
+from runs.guard import acts as guard
 from runs.kept import counts, teardown
 from runs.models import Fixer
 from runs.projects import git_credentials
@@ -39,6 +40,7 @@ def settle(lab: Lab, fixer: Fixer) -> bool:
         return True
     try:
         lab.sessions.kill(fixer.session, fixer.mark)
+        guard.check_shared(lab, fixer.project, has_workers=True)
         warning = _tidy(lab, fixer)
     except UnremovableError as error:
         warning = str(error)

@@ -20,6 +20,7 @@ from runs.core import database
 from runs.core.database import NO_DATABASE
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind, ValidationState, ValidationStep
+from runs.guard import acts as guard
 from runs.models import Fixer, Validation
 from runs.validation import (
     clean_room,
@@ -129,6 +130,8 @@ def _check(lab: Lab, row: Validation, beat: _Beat) -> Verdict:
     if why:
         return Verdict(ValidationState.FAILED, why)
     fix = _fix(row)
+    if fix is None and not (row.losses or row.troubles):
+        guard.check_shared(lab, row.project, starting=row)
     together = integration.put_together(lab, row, fix)
     _note(lab, row, together)
     made = clean_room.Result()

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from runs.guard import rules
 from runs.guard.shared_files import ASIDE
 from runs.lifecycle.stop import stop
 from runs.models import Notice, Run
+from tests.guard.test_rules import VALUES
 from tests.real import git
 from tests.world.stories import look, start
 
@@ -33,6 +35,12 @@ WORST = {
         "objects/info/alternates",
     ),
     "no settings": ('rm "$S/config"', "config"),
+    "bytes in place of settings": ('printf "\\377" >>"$S/config"', "\\xff"),
+    "a folder in place of settings": (
+        'rm "$S/config"; mkdir -p "$S/config/a"; chmod 0 "$S/config"',
+        "config",
+    ),
+    "a hook of odd bytes": ('touch "$S/hooks/$(printf "a\\377")"', "hook a\\xff"),
     "a version of the future": ('git -C "$S" config core.repositoryformatversion 9', "version"),
 }
 
@@ -102,4 +110,33 @@ def test_what_a_run_did_to_its_own_repository_is_told_while_it_works(real):
     real.offset = timedelta(seconds=30)
     look(real)
     assert "core.bare was set" in told(run)
-    assert "git config --unset-all core.bare" in told(run)
+    assert "git --work-tree=. config --file .git/config --unset-all core.bare" in told(run)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("core.worktree", "gone"),
+        ("core.worktree", "/"),
+        ("core.repositoryformatversion", "9"),
+        ("extensions.made", "up"),
+        ("core.bare", "true"),
+    ],
+)
+def test_the_advice_for_its_own_repository_works_where_git_refuses_to(tmp_path, name, value):
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "config", name, value)
+    said = rules.describe_own_trouble(
+        rules.find_own_trouble((tmp_path / ".git/config").read_text())
+    )
+    command = said[said.index("git --work-tree") :].split()
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert rules.find_own_trouble((tmp_path / ".git/config").read_text()) == ()
+
+
+@pytest.mark.parametrize("text", VALUES)
+def test_values_are_read_as_git_reads_them(tmp_path, text):
+    file = tmp_path / "config"
+    file.write_text(f"[core]\n\tbare = {text}\n")
+    told = git(tmp_path, "config", "--file", str(file), "--get", "--bool", "core.bare")
+    assert (told == "true") == VALUES[text]

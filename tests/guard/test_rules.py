@@ -21,6 +21,23 @@ CONFIG = """\
 \tauto = 0
 """
 HEAD = "ref: refs/heads/none\n"
+# What may stand for `core.bare`, and whether git takes it for true.
+VALUES = {
+    '"true"': True,
+    "true # x": True,
+    "yes ; x": True,
+    'o"n" ': True,
+    "tr\\\nue": True,
+    "TRUE": True,
+    "2": True,
+    "0x1k": True,
+    "false # true": False,
+    '"no"': False,
+    "": False,
+    '""': False,
+    "0": False,
+    "00": False,
+}
 USUAL = SharedState({"config": CONFIG, "HEAD": HEAD})
 
 
@@ -124,4 +141,67 @@ def test_the_sentences_name_what_changed_and_what_was_not_harmed():
     assert "core.bare, hook update" in rules.describe_repair(["core.bare", "hook update"], 0)
     assert "2 other runs worked" in rules.describe_repair(["core.bare"], 2)
     assert "and 4 more" in rules.describe_found([f"a.{n}" for n in range(12)])
-    assert "git config --unset-all core.bare" in rules.describe_own_trouble(["core.bare"])
+    assert (
+        "git --work-tree=. config --file .git/config --unset-all core.bare"
+        in rules.describe_own_trouble(["core.bare"])
+    )
+    assert "While checks or a fixer were at work" in rules.describe_repair_beside_checks(["HEAD"])
+
+
+def test_no_text_of_an_agent_stands_in_a_command_to_copy():
+    names = rules.find_own_trouble('[extensions "x; rm -rf ~ #"]\n\tmade = up\n')
+    assert names == ("extensions.x; rm -rf ~ #.made",)
+    said = rules.describe_own_trouble(names)
+    assert "rm -rf" not in said
+    assert said.endswith("stop the run, or look into `.git/config` of its worktree.")
+
+
+@pytest.mark.parametrize(("value", "is_bare"), VALUES.items())
+def test_whether_a_repository_is_bare_is_told_by_git_s_rules(value, is_bare):
+    text = f"[core]\n\tbare = {value}\n"
+    assert rules.find_own_trouble(text) == (("core.bare",) if is_bare else ())
+    repair = rules.plan_repair(changed(text), None)
+    assert repair.names == (() if is_bare else ("core.bare",))
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        pytest.param(
+            "# a remark \\\n[core]\n\thooksPath = /x\n", id="a remark that seems to go on"
+        ),
+        pytest.param("\tx = 1 # \\\n[core] hooksPath = /x\n", id="one after a value"),
+        pytest.param('[core] # \x0c[branch "x"]\n\thooksPath = /x\n', id="no end of a line"),
+    ],
+)
+def test_nothing_hides_from_the_guard_what_git_reads(hidden):
+    assert "core.hookspath" in rules.plan_repair(changed(CONFIG + hidden), USUAL).names
+
+
+def test_a_repair_begins_on_a_line_of_its_own():
+    text = rules.plan_repair(changed("[core]\n\tbare = no\n[gc]\n\tauto = 0"), None).files["config"]
+    assert text == "[core]\n[gc]\n\tauto = 0\n[core]\n\tbare = true\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("config", CONFIG), ("HEAD", HEAD), ("commondir", None)]
+)
+def test_what_cannot_be_read_counts_as_changed_while_runs_work(name, text):
+    files = {one: kept for one, kept in USUAL.files.items() if one != name}
+    repair = rules.plan_repair(SharedState(files, unread=frozenset({name})), USUAL)
+    assert (repair.names, repair.files) == ((name,), {name: text})
+    assert repair.state == USUAL
+
+
+def test_a_folder_of_hooks_that_cannot_be_read_is_put_aside():
+    repair = rules.plan_repair(SharedState(USUAL.files, unread=frozenset({"hooks"})), USUAL)
+    assert (repair.names, repair.hooks) == (("hooks",), (".",))
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("a\udcff", "a\\xff"), ("a\n\x00b\x1b", "a\\n\\x00b\\x1b"), ("Größe ü", "Größe ü")],
+)
+def test_names_are_cleaned_to_be_stored_and_shown(name, shown):
+    assert rules.clean_name(name) == shown
+    assert shown in rules.describe_repair([name], 0)
