@@ -9,6 +9,7 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -337,7 +338,7 @@ def test_a_place_that_cannot_be_written_is_not_tried_again(
     claimed = Claimed(real, sh("tests", "true"))
     hold = claimed.hold()
 
-    def full(repo: Path, path: Path, commit: str) -> None:
+    def full(repo: Path, path: Path, commit: str, folders: Sequence[str] = ()) -> None:
         raise SeamError(f"git worktree failed: could not create it: {os.strerror(number)}")
 
     monkeypatch.setattr(real.lab.repos, "add_detached", full, raising=False)
