@@ -15,6 +15,7 @@ from django.db import connections, transaction
 from runs import sweep, tick
 from runs.core import naming
 from runs.core.states import Outcome, ValidationState, ValidationStep
+from runs.guard import acts as guard
 from runs.kept import merged, retention
 from runs.machine import processes
 from runs.models import Fixer, Forge, Notice, Project, Run, Validation, WatchSession
@@ -145,6 +146,25 @@ def test_everything_accepted_is_proved_together_in_a_clean_worktree(real: RealWo
     assert "check-" not in git(desk.repo, "worktree", "list")
     assert (row.folder(real.paths) / "0-2.txt").read_text() == "seven\neight\nhello\n"
     assert real.bell.looks[-1] == "demo"
+
+
+def test_what_commands_change_in_the_shared_repository_is_put_back_and_what_a_person_did_stays(
+    real: RealWorld,
+) -> None:
+    desk = Desk(real)
+    guard.check_shared(real.lab, desk.project)
+    git(desk.repo, "config", "http.proxy", "http://proxy")
+    desk.project.checks = f"git -C {desk.repo} config core.hooksPath /x"
+    desk.project.save()
+    row = desk.validate()
+    assert row.state == ValidationState.PASSED
+    assert row.settled_at is not None
+    text = (desk.repo / "config").read_text()
+    assert "hooksPath" not in text
+    assert "http://proxy" in text
+    told = Notice.objects.get(kind="project.warned").text
+    assert told.startswith("While checks or a fixer were at work")
+    assert "core.hookspath" in told
 
 
 @pytest.mark.row("C-54", level="real")
