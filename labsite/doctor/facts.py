@@ -234,7 +234,10 @@ def _agents() -> list[dict[str, Any]]:
             "found_by_worker": profile.is_found,
             "unfit": unfit.text if unfit is not None and found else "",
             "version": version,
-            "untried": check_rules.untried(profile.argv, version, tried.get(profile.pk, ())),
+            # Of a program that labsite does not know no version was ever tried.
+            "untried": check_rules.untried(profile.argv, version, tried.get(profile.pk, ()))
+            if check_rules.is_known(profile.argv)
+            else "",
             "used": profile.pk in used,
             "odd_payment": odd_payment(profile),
             "asked": is_asked,

@@ -234,10 +234,10 @@ def describe_set_up(texts: Mapping[str, str], facts: GitFacts) -> list[str]:
 
 def set_up(found: Mapping[str, Sequence[str]]) -> Iterator[Line]:
     """A line for each thing that new worktrees of a project will lack."""
-    advice = "Open the project's page Set-up; Debian, Ubuntu: apt install git-lfs."
     for name, sentences in found.items():
         for text in sentences:
-            yield warning("set_up", f"{name}: {text}", advice)
+            lfs = " Debian, Ubuntu: apt install git-lfs." if "git-lfs" in text else ""
+            yield warning("set_up", f"{name}: {text}", f"Open the project's page Set-up.{lfs}")
     if not any(found.values()):
         yield ok("set_up", f"{len(found)} projects need nothing that new worktrees lack")
 

@@ -87,6 +87,11 @@ def version_of(out: str, err: str) -> str:
     return ""
 
 
+def is_known(argv: Sequence[str]) -> bool:
+    """Return whether versions of an agent's program were tried while labsite was made."""
+    return bool(argv) and PurePath(argv[0]).name in TESTED
+
+
 def untried(argv: Sequence[str], version: str, tried: Collection[str]) -> str:
     """Return what to say of a version that nobody has tried; empty for any other, or without one.
 

@@ -137,16 +137,15 @@ def find_own_trouble(text: str) -> tuple[str, ...]:
 def describe_own_trouble(names: Sequence[str]) -> str:
     """Say what a run did to its own repository."""
     plain = [name for name in names if _PLAIN.fullmatch(name)]
-    what, advice = "a setting", "look into `.git/config` of its worktree."
+    what, advice = "A setting", "look into .git/config of its worktree"
     if len(plain) == len(names):  # nothing else that an agent wrote belongs in a command to copy
         what = _listed(names)
         # git uses no repository with such settings, nor a core.worktree that is not there.
         unset = f"git --work-tree=. config --file .git/config --unset-all {names[0]}"
-        advice = f"unset it in its worktree: {unset}"
+        advice = unset
     return (
-        f"In this run's own git repository {what} was set, so git may refuse to work there. "
-        "Other runs and what was committed are not affected. If the agent does not take it back, "
-        f"stop the run, or {advice}"
+        f"{what} was set in this run's own git repository, where git may refuse to work; no other run "
+        f"and no commit is affected. To undo it: {advice}"
     )
 
 
@@ -154,26 +153,26 @@ def describe_repair(names: Sequence[str], others: int) -> str:
     """Say on a run what was changed beside it, and that it was put right."""
     also = ""
     if others:
-        also = f" {others} other run{'s' if others > 1 else ''} worked at that time as well."
+        also = f" {others} other run{'s' if others > 1 else ''} worked then, too."
     return (
-        "While this run worked, the repository that all runs of the project share was changed: "
-        f"{_listed(names)}. labsite put it back as it was. Branches and commits were not touched.{also}"
+        f"While this run worked, the shared repository was changed: {_listed(names)}. labsite put it "
+        f"back; branches and commits are as they were.{also}"
     )
 
 
 def describe_repair_beside_checks(names: Sequence[str]) -> str:
     """Say on a project what was put right while no run worked, but its checks or a fixer did."""
     return (
-        "While checks or a fixer were at work, the repository that all runs of the project share was "
-        f"changed: {_listed(names)}. labsite put it back as it was. Branches and commits were not touched."
+        f"While checks or a fixer worked, the shared repository was changed: {_listed(names)}. labsite "
+        "put it back; branches and commits are as they were."
     )
 
 
 def describe_found(names: Sequence[str]) -> str:
     """Say on a project what was put right while no run worked."""
     return (
-        "The repository that all runs of the project share could not be used with "
-        f"{_listed(names)}. labsite put that right. Branches and commits were not touched."
+        f"The shared repository could not be used with {_listed(names)}. labsite put that right; "
+        "branches and commits are as they were."
     )
 
 

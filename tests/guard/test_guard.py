@@ -107,7 +107,7 @@ def test_harm_of_before_the_guard_is_put_right_at_the_next_start(world, project)
     assert "hooksPath" not in shared(world, project).files["config"]
     assert told(run) == []
     row = Notice.objects.get(kind="project.warned")
-    assert row.text.startswith("The repository that all runs of the project share could not be")
+    assert row.text.startswith("The shared repository could not be used with")
     assert "core.hookspath. labsite put that right" in row.text
 
 
@@ -206,7 +206,7 @@ def test_what_checks_and_fixers_change_is_no_person_s(world, project, make_row):
     acts.check_shared(world.lab, project)
     assert shared(world, project) == USUAL
     row = Notice.objects.get(kind="project.warned")
-    assert row.text.startswith("While checks or a fixer were at work, the repository")
+    assert row.text.startswith("While checks or a fixer worked, the shared repository")
 
 
 @pytest.mark.parametrize("make_row", [a_validation, a_fixer, an_attempt])

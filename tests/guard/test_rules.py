@@ -145,7 +145,7 @@ def test_the_sentences_name_what_changed_and_what_was_not_harmed():
         "git --work-tree=. config --file .git/config --unset-all core.bare"
         in rules.describe_own_trouble(["core.bare"])
     )
-    assert "While checks or a fixer were at work" in rules.describe_repair_beside_checks(["HEAD"])
+    assert "While checks or a fixer worked" in rules.describe_repair_beside_checks(["HEAD"])
 
 
 def test_no_text_of_an_agent_stands_in_a_command_to_copy():
@@ -153,7 +153,7 @@ def test_no_text_of_an_agent_stands_in_a_command_to_copy():
     assert names == ("extensions.x; rm -rf ~ #.made",)
     said = rules.describe_own_trouble(names)
     assert "rm -rf" not in said
-    assert said.endswith("stop the run, or look into `.git/config` of its worktree.")
+    assert said.endswith("To undo it: look into .git/config of its worktree")
 
 
 @pytest.mark.parametrize(("value", "is_bare"), VALUES.items())
