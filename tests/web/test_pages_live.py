@@ -220,8 +220,8 @@ def test_pages_cost_a_fixed_number_of_queries(
         **{f"/runs/{ended.pk}/{tab}/": 8 for tab in ("terminal", "changes")},
         **{f"/runs/{ended.pk}/{tab}/": 9 for tab in ("prompt", "raw")},
         "/projects/new": 4,
-        # Of these one: what new projects begin with.
-        "/settings/": 8,
+        # Of these one: what new projects begin with; one: which versions of agents were tried.
+        "/settings/": 9,
     }
     anna.get("/")  # notes that she is here, for the next minutes
     anna.get(f"/runs/{ended.pk}/")  # notes that somebody has opened it, once
