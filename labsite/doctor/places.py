@@ -118,7 +118,7 @@ def set_up(projects: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
     repos = _repos()
     has_lfs = repos.has_lfs()
 
-    def look(one: Mapping[str, Any]) -> list[str]:
+    def find_lacks(one: Mapping[str, Any]) -> list[str]:
         tip = f"refs/remotes/origin/{one['branch']}"
         try:
             texts = repos.texts(Path(one["repo"]), tip, proposal_rules.FILES, MOST_BYTES)
@@ -128,7 +128,9 @@ def set_up(projects: Sequence[Mapping[str, Any]]) -> Iterator[Line]:
         return product.describe_set_up(texts, facts)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = dict(zip([one["name"] for one in projects], pool.map(look, projects), strict=True))
+        found = dict(
+            zip([one["name"] for one in projects], pool.map(find_lacks, projects), strict=True)
+        )
     yield from product.set_up(found)
 
 

@@ -43,7 +43,9 @@ def _view(request: HttpRequest, run: Run, key: str) -> JsonResponse:
     found = _tracker(lab(), run).issue(run.project.tracker_root, key)
     chosen = comment_rules.choose(found.comments, run.project.readers)
     comments = [{"author": c.author, "body": c.body} for c in chosen.kept]
-    return answer(**_row(found), body=found.body, comments=comments, left_out=chosen.note)
+    return answer(
+        **_row(found), body=found.body, comments=comments, left_out=chosen.describe_left_out()
+    )
 
 
 def _comment(request: HttpRequest, run: Run, key: str) -> JsonResponse:

@@ -36,7 +36,8 @@ def told(lab: Lab, run: Run, number: int, text: str) -> str:
     trusted, others = _trusted(run.project, chosen.kept)
     is_ours = run.project.tracker == TrackerKind.BUILTIN
     review = rules.review(number, text, trusted, left_out=others, is_ours=is_ours)
-    return f"{review}\n\n{chosen.note}" if chosen.note else review
+    left_out = chosen.describe_left_out()
+    return f"{review}\n\n{left_out}" if left_out else review
 
 
 def said_of(lab: Lab, run: Run, number: int) -> Sequence[Comment]:

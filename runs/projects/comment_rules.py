@@ -27,9 +27,8 @@ class Chosen:
     outsiders: int = 0
     unknown: int = 0
 
-    @property
-    def note(self) -> str:
-        """What was left out, in a sentence; empty when nothing was."""
+    def describe_left_out(self) -> str:
+        """Say in a sentence what was left out; empty when nothing was."""
         parts = []
         if self.outsiders:
             parts.append(f"{_count(self.outsiders)} of people who do not belong to the repository")

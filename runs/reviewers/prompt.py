@@ -48,7 +48,8 @@ def issue_text(issue: Issue, readers: Readers) -> str:
     for one in chosen.kept:
         where = f" on {one.place}" if one.place else ""
         parts.append(f"Comment by {writing.one_line(one.author, 80)}{where}:\n{one.body.strip()}")
-    parts += [chosen.note] if chosen.note else []
+    left_out = chosen.describe_left_out()
+    parts += [left_out] if left_out else []
     text = plain.text(writing.clean("\n\n".join(parts)))
     if len(text) <= ISSUE_CHARACTERS:
         return text

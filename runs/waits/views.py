@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -9,6 +11,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from runs import wiring
+from runs.core.ports import Lab
 from runs.core.refusal import ActRefused
 from runs.loops import questions
 from runs.loops.acts import LoopRefused
@@ -24,6 +27,12 @@ ANSWERED = "Sent. The page says when the agent goes on."
 INTERRUPTED = "The key was sent. The page says whether its screen changes after it."
 ALLOWED = "It goes on, though its issue was closed."
 UNREADABLE_ANSWER = "This answer could not be read. Nothing was sent."
+
+
+class RunAct(Protocol):
+    """What a person does to a run; raises ActRefused when it makes no sense now."""
+
+    def __call__(self, lab: Lab, run: Run, *, by: str) -> object: ...
 
 
 @require_POST
@@ -64,26 +73,25 @@ def _with_text(request: HttpRequest, run_id: int, refused: ActRefused, text: str
 @act
 def interrupt(request: HttpRequest, run_id: int) -> HttpResponse:
     """Have an agent stop what it does and wait for a next word."""
-    found = get_object_or_404(Run.objects.select_related("project"), pk=run_id)
-    try:
-        acts.interrupt(wiring.lab(), found, by=username(request))
-    except acts.AnswerRefused as refused:
-        back = reverse("runs:run", args=[run_id])
-        return answers.failed(request, refused.text, status_of(refused), back)
-    return _done(request, run_id, INTERRUPTED)
+    return _act(request, run_id, acts.interrupt, INTERRUPTED)
 
 
 @require_POST
 @act
 def allow(request: HttpRequest, run_id: int) -> HttpResponse:
     """Let a run go on though its issue was closed while its agent works."""
+    return _act(request, run_id, closed_issues.allow, ALLOWED)
+
+
+def _act(request: HttpRequest, run_id: int, do: RunAct, text: str) -> HttpResponse:
+    """Do an act on a run and say so with this text, or say why it was refused."""
     found = get_object_or_404(Run.objects.select_related("project"), pk=run_id)
     try:
-        closed_issues.allow(wiring.lab(), found, by=username(request))
-    except closed_issues.NotAskedError as refused:
+        do(wiring.lab(), found, by=username(request))
+    except ActRefused as refused:
         back = reverse("runs:run", args=[run_id])
         return answers.failed(request, refused.text, status_of(refused), back)
-    return _done(request, run_id, ALLOWED)
+    return _done(request, run_id, text)
 
 
 def _done(request: HttpRequest, run_id: int, text: str) -> HttpResponse:

@@ -38,7 +38,7 @@ TWO = "2 comments of people who do not belong to the repository"
 )
 def test_whose_comments_are_given_and_what_is_said_of_the_others(readers, kept, note):
     chosen = choose(SAID, readers)
-    assert ([one.author for one in chosen.kept], chosen.note) == (kept, note)
+    assert ([one.author for one in chosen.kept], chosen.describe_left_out()) == (kept, note)
 
 
 def test_a_name_of_another_forge_is_no_name_that_the_project_trusts():

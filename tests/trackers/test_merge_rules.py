@@ -13,7 +13,7 @@ from tests.trackers.stand import ROOT, Stand, a_stand
 from trackers.base import PullState, Refused
 from trackers.errors import MergeQueueError
 from trackers.forges import merge_rules
-from trackers.forges.merge_rules import BranchRules
+from trackers.forges.merge_rules import MergeRules
 
 ALL = frozenset({"merge", "squash", "rebase"})
 LINEAR = {"type": "required_linear_history"}
@@ -28,32 +28,32 @@ def methods(*names: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("entries", "rules"),
     [
-        pytest.param([], BranchRules(), id="none"),
-        pytest.param([QUEUE], BranchRules(has_queue=True), id="a queue"),
-        pytest.param([LINEAR], BranchRules(styles=ALL - {"merge"}), id="no merge commits"),
-        pytest.param([methods("squash", 3)], BranchRules(styles=frozenset({"squash"})), id="named"),
-        pytest.param([methods("merge"), LINEAR], BranchRules(styles=frozenset()), id="none left"),
-        pytest.param([{"type": "future"}, 7, {}], BranchRules(), id="not understood"),
-        pytest.param([{"type": "pull_request"}], BranchRules(), id="no word on ways"),
+        pytest.param([], MergeRules(), id="none"),
+        pytest.param([QUEUE], MergeRules(has_queue=True), id="a queue"),
+        pytest.param([LINEAR], MergeRules(styles=ALL - {"merge"}), id="no merge commits"),
+        pytest.param([methods("squash", 3)], MergeRules(styles=frozenset({"squash"})), id="named"),
+        pytest.param([methods("merge"), LINEAR], MergeRules(styles=frozenset()), id="none left"),
+        pytest.param([{"type": "future"}, 7, {}], MergeRules(), id="not understood"),
+        pytest.param([{"type": "pull_request"}], MergeRules(), id="no word on ways"),
     ],
 )
-def test_what_rulesets_say_of_merges(entries: Sequence[Any], rules: BranchRules) -> None:
-    assert merge_rules.branch_rules(entries) == rules
+def test_what_rulesets_say_of_merges(entries: Sequence[Any], rules: MergeRules) -> None:
+    assert merge_rules.read_merge_rules(entries) == rules
 
 
 @pytest.mark.pure
 @pytest.mark.parametrize(
     ("allowed", "rules", "styles"),
     [
-        pytest.param({"merge", "rebase"}, BranchRules(), ["merge", "rebase"], id="its own"),
+        pytest.param({"merge", "rebase"}, MergeRules(), ["merge", "rebase"], id="its own"),
         pytest.param(None, None, ["merge", "squash", "rebase"], id="nothing is known"),
-        pytest.param(None, BranchRules(styles=ALL - {"merge"}), ["squash", "rebase"], id="rules"),
-        pytest.param({"merge"}, BranchRules(styles=ALL - {"merge"}), [], id="nothing is left"),
+        pytest.param(None, MergeRules(styles=ALL - {"merge"}), ["squash", "rebase"], id="rules"),
+        pytest.param({"merge"}, MergeRules(styles=ALL - {"merge"}), [], id="nothing is left"),
         pytest.param(set(), None, [], id="none"),
     ],
 )
 def test_the_ways_to_try_on_github(
-    allowed: set[str] | None, rules: BranchRules | None, styles: list[str]
+    allowed: set[str] | None, rules: MergeRules | None, styles: list[str]
 ) -> None:
     fields = merge_rules.GITHUB_STYLES.items()
     about = {} if allowed is None else {field: style in allowed for style, field in fields}

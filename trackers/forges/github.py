@@ -202,7 +202,7 @@ class GitHubTracker(TrackerWithBlockers):
     def _merged(self, repo: RepositoryClient, number: int, head_commit: str) -> Answer:
         about = repo.get(purpose=Purpose.READ, need=Need.SEE)
         pull = self._one_pull(repo, number, Purpose.READ)
-        rules = self._branch_rules(repo, pull.base) if pull.state is PullState.OPEN else None
+        rules = self._merge_rules(repo, pull.base) if pull.state is PullState.OPEN else None
         if rules is not None and rules.has_queue:
             raise _needs_queue(repo, pull)
         styles = merge_rules.github_styles(about, rules)
@@ -228,13 +228,13 @@ class GitHubTracker(TrackerWithBlockers):
                 break
         return answer
 
-    def _branch_rules(self, repo: RepositoryClient, branch: str) -> merge_rules.BranchRules | None:
+    def _merge_rules(self, repo: RepositoryClient, branch: str) -> merge_rules.MergeRules | None:
         """What rulesets say of a branch; None on servers and plans that have none."""
         try:
             entries = repo.every("rules", "branches", branch, purpose=Purpose.READ, need=Need.SEE)
         except (NotFound, Refused):
             return None
-        return merge_rules.branch_rules(entries)
+        return merge_rules.read_merge_rules(entries)
 
 
 def _needs_queue(repo: RepositoryClient, pull: Pull) -> MergeQueueError:

@@ -25,7 +25,7 @@ _STYLE_REFUSED = ("are not allowed on this repository", "must not contain merge 
 
 
 @dataclass(frozen=True, slots=True)
-class BranchRules:
+class MergeRules:
     """What the rulesets of GitHub say of merges into a branch.
 
     `styles`: the ways of merging that all of them allow.
@@ -35,7 +35,7 @@ class BranchRules:
     styles: frozenset[str] = frozenset(GITHUB_STYLES)
 
 
-def branch_rules(entries: Sequence[Any]) -> BranchRules:
+def read_merge_rules(entries: Sequence[Any]) -> MergeRules:
     """Return what the rules that apply to a branch say of merges. Unknown rules say nothing."""
     has_queue, styles = False, frozenset(GITHUB_STYLES)
     for entry in entries:
@@ -46,10 +46,10 @@ def branch_rules(entries: Sequence[Any]) -> BranchRules:
         allowed = reading.value(entry, "parameters", "allowed_merge_methods")
         if kind == "pull_request" and isinstance(allowed, list):
             styles &= {one for one in allowed if isinstance(one, str)}
-    return BranchRules(has_queue, styles)
+    return MergeRules(has_queue, styles)
 
 
-def github_styles(about: Any, rules: BranchRules | None) -> Sequence[str]:
+def github_styles(about: Any, rules: MergeRules | None) -> Sequence[str]:
     """Return the ways to try, in order; `rules` is None where they could not be read.
 
     GitHub shows what a repository allows only to those who may write: without that all are tried.
