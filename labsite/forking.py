@@ -104,12 +104,12 @@ def _let_go() -> None:
     loading.give_back()
 
 
-def program(name: str, argv: Sequence[str]) -> Forked | None:
-    """A fork that goes on as the program with this argument list.
+def program(name: str, argv: Sequence[str], handles: Iterable[int]) -> Forked | None:
+    """A fork that goes on as the program with this argument list and these handles of ours.
 
     None beside other threads: a fork has none of them, but every lock that they held.
     """
-    return Forked(name, lambda: _become(argv)) if threading.active_count() == 1 else None
+    return Forked(name, lambda: _become(argv), handles) if threading.active_count() == 1 else None
 
 
 def preparing(told_to: int) -> Forked:

@@ -132,19 +132,35 @@ def removed(paths: Paths) -> str:
         return ""
 
 
-def free_port(host: str, port: int) -> int:
-    """The port to listen on, chosen by the system when `port` is 0. Raises Problem when taken."""
+def listen(host: str, port: int) -> socket.socket:
+    """Listen on an address, the port chosen by the system when `port` is 0. Raises Problem when taken."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        _, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, family, socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-            probe.listen(1)
-            return int(probe.getsockname()[1])
+        made = socket.socket(family, kind, protocol)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(address)
+            made.listen()
+        except OSError:
+            made.close()
+            raise
     except OSError as error:
         raise Problem(_why_not(host, port, error)) from error
+    return made
+
+
+def port_of(listening: socket.socket) -> int:
+    """The port that a socket listens on."""
+    return int(listening.getsockname()[1])
+
+
+def free_port(host: str, port: int) -> int:
+    """The port to listen on, chosen by the system when `port` is 0. Raises Problem when taken."""
+    with listen(host, port) as probe:
+        return port_of(probe)
 
 
 def _why_not(host: str, port: int, error: OSError) -> str:

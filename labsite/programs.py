@@ -10,18 +10,24 @@ from labsite import env
 
 ROOT = Path(__file__).resolve().parent.parent
 TASK_GRACE_SECONDS = 20
+IDLE_STATUS = 90  # a web process ends with it when nobody uses it: the next connection starts one
 
 
-def all_of(host: str, port: int, workers: int, only: str = "") -> list[tuple[str, Sequence[str]]]:
+def all_of(workers: int, only: str = "") -> list[tuple[str, Sequence[str]]]:
     """Name and argument list of one web process and so many workers, or of one part of these."""
     more = [(f"worker {n}", worker_argv(is_first=False)) for n in range(2, workers + 1)]
-    web = [("web", web_argv(host, port))] if only != "worker" else []
+    web = [("web", web_argv())] if only != "worker" else []
     return [*web, *([("worker", worker_argv()), *more] if only != "web" else [])]
 
 
-def web_argv(host: str, port: int) -> list[str]:
-    """Daphne without an access log; behind a proxy it believes the proxy's headers."""
-    argv = [sys.executable, "-m", "labsite.web", "-v", "0", "-b", host, "-p", str(port)]
+def web_argv(host: str = "", port: int = 0) -> list[str]:
+    """Daphne without an access log; behind a proxy it believes the proxy's headers.
+
+    Without a host it has no address yet, and is given a listening socket.
+    """
+    argv = [sys.executable, "-m", "labsite.web", "-v", "0"]
+    if host:
+        argv += ["-b", host, "-p", str(port)]
     if env.flag("LAB_BEHIND_PROXY"):
         argv.append("--proxy-headers")
     return [*argv, "labsite.asgi:application"]

@@ -30,6 +30,9 @@ DEFAULT_PORT = 8420
 FIRST_DELAY = 0.2
 LONGEST_DELAY = 30.0
 CALM_SECONDS = 60.0
+IDLE_SECONDS = 60
+LONGEST_IDLE = 3600.0
+WORTHWHILE_SECONDS = 600.0  # of rest: a start costs what a web process takes in half an hour
 STOP_SECONDS = programs.TASK_GRACE_SECONDS + 5
 PREPARE_SECONDS = 600
 PROBE_SECONDS = 0.1
@@ -81,6 +84,39 @@ class Process(Protocol):
     def kill(self) -> None: ...
 
 
+def next_idle(before: float, rested: float) -> float:
+    """The time without connections after which a program ends, once one has started it again.
+
+    Who asks every few minutes, as a monitor does, would have it start again and again, which costs
+    more than it saves: so the time doubles, until it is longer than those minutes.
+    """
+    return before if rested >= WORTHWHILE_SECONDS else min(LONGEST_IDLE, before * 2)
+
+
+@dataclass
+class OnDemand:
+    """What a program has that ends while nobody uses it, and is started by the next connection.
+
+    `listening` is its socket, which stays open here meanwhile. `idle_seconds` is the time without
+    connections after which it ends, 0 for never; `since` is when it did.
+    """
+
+    listening: socket.socket
+    idle_seconds: float
+    since: float | None = None
+
+    @property
+    def argv(self) -> list[str]:
+        handle, seconds = str(self.listening.fileno()), f"{self.idle_seconds:g}"
+        return ["--fd", handle, "--idle-seconds", seconds]
+
+    def wake(self, now: float) -> None:
+        """Somebody has connected."""
+        if self.since is not None:
+            self.idle_seconds = next_idle(self.idle_seconds, now - self.since)
+        self.since = None
+
+
 @dataclass
 class Child:
     """One of the programs, and when it is started again after it ended.
@@ -91,7 +127,8 @@ class Child:
 
     name: str
     argv: Sequence[str]
-    fork: Callable[[str, Sequence[str]], Process | None] | None = None
+    fork: Callable[[str, Sequence[str], Sequence[int]], Process | None] | None = None
+    on_demand: OnDemand | None = None
     process: Process | None = None
     started: float = 0.0
     delay: float = 0.0
@@ -106,13 +143,16 @@ class Child:
         self.is_held, self.due = True, now + HOLD_SECONDS
 
     def start(self, environment: Mapping[str, str], now: float) -> None:
-        forked = self.fork and self.delay <= FIRST_DELAY and self.fork(self.name, self.argv)
+        argv = [*self.argv, *(self.on_demand.argv if self.on_demand else ())]
+        handles = [self.on_demand.listening.fileno()] if self.on_demand else []
+        forked = self.fork and self.delay <= FIRST_DELAY and self.fork(self.name, argv, handles)
         self.process = forked or subprocess.Popen(
-            self.argv,
+            argv,
             cwd=ROOT,
             env=environment,
             stdin=subprocess.DEVNULL,
             start_new_session=True,
+            pass_fds=handles,
             preexec_fn=_dies_with_us(),
         )
         self.started, self.is_held = now, False
@@ -123,12 +163,20 @@ class Child:
         if self.process is None or status is None:
             return False
         self.process = None
+        if self.on_demand and status == programs.IDLE_STATUS:
+            self.on_demand.since, self.delay = now, 0.0
+            return False
         self.delay = next_delay(self.delay, now - self.started)
         self.due = now + self.delay
         say(
             f"The {self.name} process {how_it_ended(status)}; it is started again in {self.delay:g} s."
         )
         return True
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it has ended because nobody used it."""
+        return self.on_demand is not None and self.on_demand.since is not None
 
     def ask_to_end(self) -> None:
         if self.process is not None:
@@ -174,7 +222,7 @@ class Supervisor:
         for child in self.children:
             if child.bury(self.clock()) and child.obstacle():
                 self._end_others()
-            if child.process is None and self.clock() >= child.due:
+            if child.process is None and not child.is_idle and self.clock() >= child.due:
                 self._start(child)
 
     def _end_others(self) -> None:
@@ -193,14 +241,27 @@ class Supervisor:
     def _patience(self) -> float | None:
         """How long nothing can be due; None waits for a signal alone."""
         now = self.clock()
-        waits = [max(0.0, child.due - now) for child in self.children if child.process is None]
+        waits = [
+            max(0.0, child.due - now)
+            for child in self.children
+            if child.process is None and not child.is_idle
+        ]
         if not self.is_ready:
             waits.append(PROBE_SECONDS)
         return min(waits) if waits else None
 
     def _stop_was_asked(self, reading: socket.socket, seconds: float | None) -> bool:
-        ready, _, _ = select.select([reading], [], [], seconds)
-        return bool(ready) and any(number in STOPS for number in reading.recv(64))
+        """Wait for a signal, and for whoever connects to a program that is idle."""
+        idle = {
+            child.on_demand.listening: child.on_demand
+            for child in self.children
+            if child.on_demand and child.is_idle
+        }
+        ready, _, _ = select.select([reading, *idle], [], [], seconds)
+        for listening in ready:
+            if listening in idle:
+                idle[listening].wake(self.clock())
+        return reading in ready and any(number in STOPS for number in reading.recv(64))
 
     def _end(self, reading: socket.socket) -> int:
         say("Stopping. Agent sessions go on. (Ctrl-C again ends at once.)")
@@ -254,8 +315,13 @@ def up(host: str, port: int, only: str = "") -> int:
     preflight.parts(paths, only)
     with preflight.only_one(paths, only) as locks, contextlib.ExitStack() as after:
         has_web = only != preflight.WORKER
+        on_demand = None
         if has_web:
-            port = preflight.free_port(host, port)
+            listening = after.enter_context(preflight.listen(host, port))
+            port = preflight.port_of(listening)
+            on_demand = OnDemand(
+                listening, env.number("LAB_WEB_IDLE_SECONDS", IDLE_SECONDS, 0, 86400)
+            )
         url = preflight.base_url(host, port) if has_web else env.text("LAB_WEB_URL").rstrip("/")
         environment = {
             **os.environ,
@@ -282,9 +348,10 @@ def up(host: str, port: int, only: str = "") -> int:
                 name,
                 argv,
                 forking.program,
+                on_demand if name == "web" else None,
                 obstacle=str if name == "web" else lambda: preflight.removed(paths),
             )
-            for name, argv in programs.all_of(host, port, workers, only)
+            for name, argv in programs.all_of(workers, only)
         ]
         return Supervisor(
             children,

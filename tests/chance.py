@@ -104,7 +104,7 @@ def pytest_configure() -> None:
             )
         return page
 
-    def slow_argv(host: str, port: int) -> list[str]:
+    def slow_argv(host: str = "", port: int = 0) -> list[str]:
         return [*web_argv(host, port)[:-1], "tests.chance:application"]
 
     WSGIHandler.__call__ = slow_answer

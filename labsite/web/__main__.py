@@ -1,8 +1,9 @@
-"""Entry for `python -m labsite.web`, with daphne's own arguments."""
+"""Entry for `python -m labsite.web`, with daphne's own arguments and `--idle-seconds`."""
 
 from __future__ import annotations
 
-from labsite.web import bounds
+from labsite.web import bounds, idle
 
 bounds.install()
-bounds.CommandLineInterface.entrypoint()
+idle.install()
+idle.CommandLine.entrypoint()

@@ -14,7 +14,9 @@ from labsite.loading import without
 from labsite.web import libraries  # noqa: F401  (first, since it says how they are loaded)
 
 with without("OpenSSL"):
-    from daphne import server  # installs the reactor, so it comes before whatever asks for one
+    from daphne import (
+        server as server,  # installs the reactor, so it comes before whatever asks for one
+    )
     from daphne.cli import CommandLineInterface as CommandLineInterface
     from daphne.http_protocol import HTTPFactory, WebRequest
     from twisted.internet import reactor as _reactor
