@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import subprocess
 import tempfile
 import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from playwright.sync_api import Page
 
 from bench.figures import head, line, p95, timed
-from bench.scene import CLICKED, SEEN, pss_and_cpu, scene, wait_for
+from bench.scene import CLICKED, SEEN, scene, wait_for
+from tests.house.product import until
 from tests.story.conftest import Story
 
-IDLE_SECONDS = 60
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Seconds from an act to what a person sees of it, one each time, and of what is done by hand.
+
+    `starts`: a click to the agent's process; `floors`: the same commands by hand. `done`: `labctl pr
+    create` to the row, `died`: an agent that is killed to the row. `labctl`: a call of it, `bare`: a
+    Python that does nothing.
+    """
+
+    starts: list[float] = field(default_factory=list)
+    floors: list[float] = field(default_factory=list)
+    done: list[float] = field(default_factory=list)
+    died: list[float] = field(default_factory=list)
+    labctl: list[float] = field(default_factory=list)
+    bare: list[float] = field(default_factory=list)
 
 
 def main() -> None:
@@ -28,48 +46,61 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="lab-bench-") as folder,
         scene(Path(folder), given.files, 2 * given.repeats + 2) as (story, page),
     ):
-        _all(story, page, given.repeats)
+        spent = measure(story, page, given.repeats)
+        print("load", *(f"{one:.1f}" for one in os.getloadavg()))
+        print(head())
+        print(line("Start click -> agent process running", spent.starts))
+        print(line("  floor: git fetch + worktree add + tmux new-session", spent.floors))
+        target = p95(spent.floors) * 1150 + 60
+        print(f"  p95 against its target: {p95(spent.starts) * 1000:.0f} / {target:.0f} ms")
+        print(line("labctl pr create -> row changed in the browser", spent.done))
+        print(line("agent killed -> row changed in the browser", spent.died))
+        print(line("a call of labctl", spent.labctl))
+        print(line("  floor: python3 -I -S -c pass", spent.bare))
 
 
-def _all(story: Story, page: Page, repeats: int) -> None:
-    starts, floors, done, died = [], [], [], []
-    print(head())
+def measure(story: Story, page: Page, repeats: int) -> Spent:
+    """Start so many runs twice: one half opens a pull request, the other half is killed."""
+    spent = Spent()
     for number in range(1, 2 * repeats + 1):
         tree = story.paths.worktrees / f"bench-{number}"
         page.evaluate(CLICKED)
         page.click("#start")
         started = wait_for(tree / "started")
-        starts.append(started - page.evaluate("window.clicked"))
+        spent.starts.append(started - page.evaluate("window.clicked"))
         page.wait_for_selector(f"article.run:has-text('#{number} ')")
         page.wait_for_function(
             "() => document.querySelector('article.run').innerText.includes('of 45')"
         )
+        if number == 1:
+            calls = _calls(tree)
+            spent.labctl.extend(calls["labctl"])
+            spent.bare.extend(calls["floor"])
         page.evaluate(SEEN, number)
         if number % 2:
             (tree / "go").touch()
             asked = wait_for(tree / "asked")
-            done.append(_seen(page) - asked)
+            spent.done.append(_seen(page) - asked)
         else:
             agent = _agent_of(tree)
             ended = time.time()
             os.kill(agent, signal.SIGKILL)
-            died.append(_seen(page) - ended)
-        floors.append(_floor(story, number))
+            spent.died.append(_seen(page) - ended)
+        spent.floors.append(_floor(story, number))
         page.reload()
         page.wait_for_selector("#start")
         page.wait_for_function(
             "() => document.querySelector('#link-state').innerText.includes('live')"
         )
-    print(line("Start click -> agent process running", starts))
-    print(line("  floor: git fetch + worktree add + tmux new-session", floors))
-    print(
-        f"  p95 against its target 1.5 x floor p95 + 150 ms: {p95(starts) * 1000:.0f} / {p95(floors) * 1500 + 150:.0f} ms"
-    )
-    print(line("labctl pr create -> row changed in the browser", done))
-    print(line("agent killed -> row changed in the browser", died))
-    _idle(story, "idle, a page open")
-    page.goto("about:blank")
-    _idle(story, "idle, no page")
+    return spent
+
+
+def _calls(tree: Path) -> dict[str, list[float]]:
+    """What an agent measured of `labctl` and of its floor, in turns."""
+    (tree / "measure").touch()
+    until((tree / "measured").exists)
+    found: dict[str, list[float]] = json.loads((tree / "measured").read_text())
+    return found
 
 
 def _seen(page: Page) -> float:
@@ -137,19 +168,6 @@ def _floor(story: Story, number: int) -> float:
     subprocess.run(["git", "-C", str(repo), "worktree", "remove", "--force", str(tree)], check=True)
     subprocess.run(["git", "-C", str(repo), "branch", "-q", "-D", f"floor/{number}"], check=True)
     return spent
-
-
-def _idle(story: Story, what: str) -> None:
-    """Supervisor, web and worker with nobody at work."""
-    assert story.product is not None
-    pids = [story.product.process.pid, *story.product.children().values()]
-    time.sleep(10)
-    _, before = pss_and_cpu(pids)
-    time.sleep(IDLE_SECONDS)
-    memory, after = pss_and_cpu(pids)
-    share = (after - before) / IDLE_SECONDS * 100
-    print(f"{what + ': memory of everything (PSS)':<66} {memory:>8.0f} MB")
-    print(f"{what + ': processor of everything, of one core':<66} {share:>8.2f} %")
 
 
 if __name__ == "__main__":

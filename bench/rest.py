@@ -1,24 +1,28 @@
-"""`python -m bench.rest [--seconds N] [--projects N]`: what the product takes at rest, beside a floor, in one run.
+"""`python -m bench.rest [--seconds N] [--projects N] [--sessions N]`: what the product takes, beside a floor.
 
-The floor is a bare Python that reads one row of the same database every five seconds.
+Without sessions: at rest with no page, with so many projects that nobody works on. With sessions, 0 of
+them too: with one page open in a real browser, and so many agents that say nothing. The floor is a
+bare Python that reads one row of the same database every five seconds.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.scene import pss_and_cpu
+from bench.scene import pss_and_cpu, scene, wait_for
 from tests.house.product import Product, lab
 
-SETTLE_SECONDS = 70  # until its first pass over everything is over
+SETTLE_SECONDS = 75  # until its first pass over everything is over, and nobody has used a page
+FILES = 100
 _FLOOR = """
 import sqlite3, sys, time
 database = sqlite3.connect(sys.argv[1])
@@ -40,18 +44,39 @@ def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--seconds", type=int, default=120)
     options.add_argument("--projects", type=int, default=0)
+    options.add_argument("--sessions", type=int)
     given = options.parse_args()
-    with tempfile.TemporaryDirectory(prefix="lab-bench-") as folder:
-        state = Path(folder) / "state"
-        fill(state, given.projects)
-        product = Product(state).wait_until_ready()
-        try:
-            print("load", *(f"{one:.1f}" for one in os.getloadavg()))
-            time.sleep(SETTLE_SECONDS)
-            for name, rest in measure(product, given.seconds).items():
-                print(f"{name:<12} {rest.percent:>7.3f} % {rest.megabytes:>7.1f} MB")
-        finally:
-            product.close()
+    with tempfile.TemporaryDirectory(prefix="lab-bench-") as name:
+        folder = Path(name)
+        if given.sessions is None:
+            fill(folder / "state", given.projects)
+            product = Product(folder / "state").wait_until_ready()
+            try:
+                _tell(product, given.seconds)
+            finally:
+                product.close()
+            return
+        with working(folder, given.sessions) as product:
+            _tell(product, given.seconds)
+
+
+def _tell(product: Product, seconds: float) -> None:
+    time.sleep(SETTLE_SECONDS)
+    print("load", *(f"{one:.1f}" for one in os.getloadavg()))
+    for name, rest in measure(product, seconds).items():
+        print(f"{name:<12} {rest.percent:>7.3f} % {rest.megabytes:>7.1f} MB")
+
+
+@contextlib.contextmanager
+def working(folder: Path, sessions: int) -> Iterator[Product]:
+    """A product with so many live sessions and its overview open in a browser."""
+    with scene(folder, FILES, sessions + 1, cap=max(1, sessions)) as (story, page):
+        assert story.product is not None
+        for number in range(1, sessions + 1):
+            page.click("#start")
+            wait_for(story.paths.worktrees / f"bench-{number}" / "started")
+        page.goto(f"{story.url}/")
+        yield story.product
 
 
 def fill(state: Path, projects: int) -> None:
@@ -73,12 +98,12 @@ def measure(product: Product, seconds: float) -> dict[str, Rest]:
     with subprocess.Popen(argv) as floor:
         parts["floor"] = floor.pid
         time.sleep(1)
-        before = {name: _seconds([pid]) for name, pid in parts.items()}
+        before = {name: spent_seconds([pid]) for name, pid in parts.items()}
         began = time.monotonic()
         time.sleep(seconds)
         took = time.monotonic() - began
         found = {
-            name: Rest((_seconds([pid]) - before[name]) / took * 100, pss_and_cpu([pid])[0])
+            name: Rest((spent_seconds([pid]) - before[name]) / took * 100, pss_and_cpu([pid])[0])
             for name, pid in parts.items()
         }
         floor.terminate()
@@ -87,7 +112,7 @@ def measure(product: Product, seconds: float) -> dict[str, Rest]:
     return {**found, "all": whole}
 
 
-def _seconds(pids: Sequence[int]) -> float:
+def spent_seconds(pids: Sequence[int]) -> float:
     """Processor seconds of processes and of their children that have ended.
 
     The kernel's own count for each thread: a tick of 10 ms is more than a minute at rest takes.

@@ -25,9 +25,10 @@ from django.utils import timezone
 from runs.models import AgentProfile, Project, Settings
 from runs.wiring import lab
 from runs.issues import acts as issues; from runs.projects import acts as projects
-profile = AgentProfile.objects.create(name='bench', argv=[sys.executable, {str(AGENT)!r}, '{{prompt}}'])
+profile = AgentProfile.objects.create(name='bench', argv=[sys.executable, {str(AGENT)!r}, 'OPTION'])
 project = projects.add(lab(), name='bench', source='SOURCE', token='', by='anna')
 Project.objects.update(agent=profile)
+Settings.objects.update_or_create(pk=1, defaults={{"session_cap": CAP}})
 for number in range(ISSUES):
     issues.create(lab(), project, title=f'Issue {{number}}', body='', labels=['ready-for-agent'], by='anna')
 """
@@ -61,15 +62,21 @@ def a_repository(folder: Path, files: int) -> Path:
 
 
 @contextlib.contextmanager
-def scene(folder: Path, files: int, issues: int) -> Iterator[tuple[Story, Page]]:
-    """The product, ready, and Anna's page of the project."""
+def scene(
+    folder: Path, files: int, issues: int, cap: int = 6, option: str = "{prompt}"
+) -> Iterator[tuple[Story, Page]]:
+    """The product, ready, and Anna's page of the project.
+
+    `cap`: sessions at once; `option`: the bench agent's first argument.
+    """
     source = a_repository(folder / "checkout", files)
     story = Story(folder / "state")
     made = lab("manage", "createsuperuser", "--noinput", state=story.state, **OPERATOR)
     assert made.returncode == 0, made.stderr
     story.up()
     try:
-        story.shell(SETUP.replace("SOURCE", str(source)).replace("ISSUES", str(issues)))
+        code = SETUP.replace("SOURCE", str(source)).replace("ISSUES", str(issues))
+        story.shell(code.replace("CAP", str(cap)).replace("OPTION", option))
         while story.shell(READY) != "ready":
             time.sleep(0.2)
         with sync_playwright() as playwright:

@@ -22,10 +22,11 @@ from pathlib import Path
 from labsite import loading
 
 # Of each part what it needs at work and what opens nothing: no event loop, no thread, no connection.
+# Without what daphne is made of: 10 MB that only a web process needs, which loads it in 0.15 s, and
+# there is none while nobody uses it (labsite/web/idle.py).
 NEEDED = {
     "worker": ("runs.tasks",),
     "web": (
-        "labsite.web.libraries",
         "labsite.urls",
         "channels.routing",
         "channels.sessions",

@@ -3,9 +3,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,12 @@ from labsite.supervisor import (
     CALM_SECONDS,
     FIRST_DELAY,
     LONGEST_DELAY,
+    LONGEST_IDLE,
+    WORTHWHILE_SECONDS,
     Child,
     Supervisor,
     next_delay,
+    next_idle,
 )
 from tests.house.product import ROOT, is_gone, until
 from tests.patience import PATIENCE
@@ -36,6 +41,21 @@ from tests.patience import PATIENCE
 )
 def test_the_delay_grows_from_crash_to_crash(before: float, lived: float, delay: float) -> None:
     assert next_delay(before, lived) == delay
+
+
+@pytest.mark.parametrize(
+    ("before", "rested", "after"),
+    [
+        pytest.param(60.0, WORTHWHILE_SECONDS, 60.0, id="it was worth it"),
+        pytest.param(60.0, 5.0, 120.0, id="who asks every few minutes has it stay longer"),
+        pytest.param(LONGEST_IDLE, 5.0, LONGEST_IDLE, id="up to a limit"),
+        pytest.param(0.0, 5.0, 0.0, id="it never ends by itself"),
+    ],
+)
+def test_a_program_that_was_soon_needed_again_stays_longer(
+    before: float, rested: float, after: float
+) -> None:
+    assert next_idle(before, rested) == after
 
 
 def test_a_childs_end_is_told_in_words() -> None:
@@ -60,21 +80,27 @@ def test_the_supervisor_does_not_import_django() -> None:
 STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
 
 
-def _supervise(folder: Path, code: str) -> subprocess.Popen[str]:
+def _supervise(
+    folder: Path, code: str, on_demand: str = "None", pass_fds: Sequence[int] = ()
+) -> subprocess.Popen[str]:
     """A supervisor of one small child, in a process of its own."""
     script = folder / "supervise.py"
     script.write_text(
         textwrap.dedent(f"""
-            import os, sys
+            import os, socket, sys
             sys.path.insert(0, {str(ROOT)!r})
-            from labsite.supervisor import Child, Supervisor
-            child = Child("child", [sys.executable, "-c", {code!r}])
+            from labsite.supervisor import Child, OnDemand, Supervisor
+            child = Child("child", [sys.executable, "-c", {code!r}], on_demand={on_demand})
             ready = lambda: print(child.process.pid, flush=True)
             sys.exit(Supervisor([child], os.environ, lambda: True, ready).run())
         """)
     )
     return subprocess.Popen(
-        [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, str(script)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        pass_fds=pass_fds,
     )
 
 
@@ -123,6 +149,38 @@ def test_a_killed_supervisor_takes_its_child_along(tmp_path: Path) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
         process.communicate()
+
+
+SERVES_ONE = """
+import os, socket, sys
+options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+connection, _ = socket.socket(fileno=int(options["--fd"])).accept()
+connection.sendall(f"{os.getpid()} {options['--idle-seconds']}".encode())
+connection.close()
+sys.exit(90)
+"""
+
+
+@pytest.mark.real
+def test_a_program_that_nobody_uses_is_started_by_the_next_connection(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        process = _supervise(
+            tmp_path,
+            SERVES_ONE,
+            f"OnDemand(socket.socket(fileno={listening.fileno()}), 60)",
+            pass_fds=[listening.fileno()],
+        )
+        _line(process)
+        answers = []
+        for _ in range(3):
+            with socket.create_connection(listening.getsockname(), PATIENCE) as client:
+                answers.append(client.recv(100).decode().split())
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=PATIENCE)
+    # One that was needed again at once stays longer before it ends again.
+    assert [seconds for _, seconds in answers] == ["60", "120", "240"]
+    assert len({pid for pid, _ in answers}) == 3
+    assert "is started again" not in said
 
 
 class Ended:
