@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from pathlib import Path
 from playwright.sync_api import Page
 
 from bench.figures import head, line, p95, timed
-from bench.scene import CLICKED, SEEN, scene, wait_for
+from bench.scene import AGENT, CLICKED, SEEN, scene, wait_for
 from tests.house.product import until
 from tests.story.conftest import Story
 
@@ -122,7 +123,7 @@ def _agent_of(tree: Path) -> int:
 
 
 def _floor(story: Story, number: int) -> float:
-    """The same three commands by hand, on the same repository."""
+    """The same three commands by hand, on the same repository, to the same agent at work."""
     repo = story.paths.repos / "bench.git"
     tree = story.state.parent / f"floor-{number}"
     socket = str(story.state.parent / "floor.sock")
@@ -158,10 +159,12 @@ def _floor(story: Story, number: int) -> float:
                 "-d",
                 "-s",
                 f"f{number}",
-                "sleep 60",
+                f"{sys.executable} {AGENT}",
             ],
             check=True,
+            cwd=tree,
         )
+        wait_for(tree / "started")
 
     spent = timed(act)
     subprocess.run(["tmux", "-S", socket, "kill-server"], check=False, capture_output=True)

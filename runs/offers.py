@@ -1,7 +1,8 @@
 """Which of the worker's periodic work has something to do: asked every few seconds by one statement.
 
 What it leaves out would have found nothing. It may be wrong the other way, and what is due by no
-row (a program that was installed, a folder that was left behind) is due once a minute.
+row (a program that was installed, a folder that was left behind) is due once a minute or, where hardly
+anything is, every five.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from django.db import DatabaseError, InterfaceError, connection
 from django.db.models import BooleanField, Exists, ExpressionWrapper, Q, QuerySet
 
-from runs import schedule, sweep
+from runs import heartbeat, schedule, sweep
 from runs.accounts import holds, logins
 from runs.agents import trial
 from runs.conversation import keeping
@@ -45,6 +46,14 @@ logger = logging.getLogger(__name__)
 TICK, POST, TEND, KEEP = "tick", "post", "tend", "keep"
 ALL = frozenset({TICK, POST, TEND, KEEP})
 AT_LEAST_SECONDS = 60.0
+# Looks and records seldom: beside what rows say there is hardly anything to find.
+SELDOM_SECONDS = 300.0
+AT_LEAST = {
+    TICK: SELDOM_SECONDS,
+    POST: AT_LEAST_SECONDS,
+    TEND: AT_LEAST_SECONDS,
+    KEEP: SELDOM_SECONDS,
+}
 # How late work may be that becomes due by time alone, while nobody writes into the database.
 QUIET_SECONDS = 15.0
 
@@ -67,6 +76,8 @@ class Offers:
             if not late and self._is_unchanged(now):
                 return frozenset()
             found = self._ask(lab) | late
+            if TICK in found - late and heartbeat.beat(lab):
+                found -= {TICK}
             self._quiet_until = 0.0 if found else now + self._seconds_to_next(lab)
         except (DatabaseError, InterfaceError) as error:
             logger.warning("what is due could not be asked", extra={"error": str(error)})
@@ -94,7 +105,7 @@ class Offers:
 
     def _is_late(self, name: str, now: float) -> bool:
         before = self._offered.get(name)
-        return before is None or not 0 <= now - before < AT_LEAST_SECONDS
+        return before is None or not 0 <= now - before < AT_LEAST[name]
 
     def _ask(self, lab: Lab) -> frozenset[str]:
         row = _question(lab.host).first(lab.now())

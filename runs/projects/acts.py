@@ -120,21 +120,24 @@ def recover(lab: Lab) -> None:
     Times too far ahead were stored before the clock was set back. A clone that goes on is not
     disturbed, whoever asks for it again.
     """
-    for pk in _lost(lab.host).rows(lab.now()):
+    for pk in _kept_lost(lab.host).rows(lab.now()):
         lab.queue.clone(pk)
 
 
-@kept
-def _lost(now: datetime, host: str) -> QuerySet[Project, int]:
+def lost(now: datetime, host: str) -> QuerySet[Project, int]:
+    """Clones and removals that nobody carries out any more."""
     unasked = Q(created_at__lt=now - QUEUE_LOSS) | Q(created_at__gt=now)
-    lost = (
+    has_nobody = (
         Q(unasked, clone_deadline=None)
         | Q(clone_deadline__lt=now)
         | Q(clone_deadline__gt=now + PATIENCE)
     )
     under_way = (ProjectState.CLONING, ProjectState.REMOVING)
-    ours = Project.objects.filter(lost, state__in=under_way, home__in=("", host))
+    ours = Project.objects.filter(has_nobody, state__in=under_way, home__in=("", host))
     return ours.values_list("pk", flat=True)
+
+
+_kept_lost = kept(lost)
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,8 +92,8 @@ def waiting(now: datetime, settings: Settings) -> Wishes:
     )
 
 
-@kept
-def _asked(now: datetime, interval: timedelta) -> QuerySet[Project, Any]:
+def asking(now: datetime, interval: timedelta) -> QuerySet[Project, Any]:
+    """Projects that a launch pass has something to do for, as the columns of `Wishes`."""
     woken = Q(hooked_at__gt=F("queue_asked_at")) | Q(hooked_at__isnull=False, queue_asked_at=None)
     requests = StartRequest.objects.filter(project=OuterRef("pk"), answer="")
     rows = Project.objects.annotate(
@@ -107,6 +107,9 @@ def _asked(now: datetime, interval: timedelta) -> QuerySet[Project, Any]:
     )
     names = ("pk", "is_asked", "lacks", "is_woken", "is_stale", "resumes")
     return rows.filter(wanted).values_list(*names, named=True)
+
+
+_asked = kept(asking)
 
 
 def fill(tick: TickContext, sessions: Sequence[WatchSession]) -> int:

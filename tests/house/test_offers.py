@@ -58,7 +58,7 @@ def _later(world: World, **apart: float) -> None:
 
 CASES: dict[str, tuple[Callable[[World], Any], set[str]]] = {
     "nothing": (lambda world: None, set()),
-    "a look": (lambda world: _later(world, seconds=31), {TICK}),
+    "a look that would find nothing": (lambda world: _later(world, seconds=31), set()),
     "a run at work": (lambda world: (_run(world), _later(world, seconds=6)), {TICK}),
     "an automatic project": (
         lambda world: (Project.objects.update(is_auto=True), _later(world, seconds=46)),
@@ -97,7 +97,7 @@ def test_only_what_has_something_to_do_is_offered(quiet: Offers, world: World, n
     assert found - {POST, TEND, KEEP} | found & expected == expected
 
 
-def test_a_quiet_machine_asks_little_and_once_a_minute_everything(
+def test_a_quiet_machine_asks_little_and_now_and_then_everything(
     quiet: Offers, world: World, django_assert_num_queries: Any
 ) -> None:
     Due.objects.update(next_at=world.lab.now() + timedelta(hours=1))
@@ -105,6 +105,8 @@ def test_a_quiet_machine_asks_little_and_once_a_minute_everything(
     with django_assert_num_queries(asked):
         assert quiet.due(world.lab) == set()
     _later(world, seconds=offers.AT_LEAST_SECONDS)
+    assert quiet.due(world.lab) == {POST, TEND}
+    _later(world, seconds=offers.SELDOM_SECONDS)
     assert quiet.due(world.lab) == ALL
 
 
