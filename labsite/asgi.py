@@ -7,10 +7,11 @@ import os
 from importlib import import_module
 from typing import Any
 
-from labsite.loading import few_arenas, undisturbed
+from labsite.loading import few_arenas, share_interpreter, undisturbed
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "labsite.settings")
 few_arenas()
+share_interpreter()
 with undisturbed():
     from channels.routing import ProtocolTypeRouter, URLRouter
     from channels.sessions import SessionMiddlewareStack

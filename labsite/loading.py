@@ -8,9 +8,12 @@ import dataclasses
 import gc
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 M_ARENA_MAX = -8
+MADV_DONTNEED = 4
+SWITCH_SECONDS = 0.0005
 # Of what is asked for to fill gaps: large pieces first, then each size that glibc keeps apart.
 PIECES = (*(1 << power for power in range(16, 10, -1)), *range(1032, 8, -16))
 
@@ -99,9 +102,20 @@ def few_arenas() -> None:
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
 
 
+def share_interpreter() -> None:
+    """Have a busy thread hand Python on every half millisecond, in place of every five.
+
+    A thread that asks the database or a program waits for it each time an answer comes: fifty short
+    queries beside a busy thread took 37 ms and take 0.1. A start goes on beside the look that began
+    it, a page beside the pushes to others.
+    """
+    sys.setswitchinterval(SWITCH_SECONDS)
+
+
 def set_up() -> None:
     """Make Django ready to use."""
     few_arenas()
+    share_interpreter()
     with undisturbed():
         import django
 
@@ -119,6 +133,27 @@ def trim() -> None:
     """Return free memory to the system, some milliseconds of work. Only glibc has it."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def drop_libraries() -> None:
+    """Let go of the pages of files, such as libraries, that this process has only read.
+
+    Loading goes through 20 MB of them, which then count as its own for as long as it lives. What is
+    read again comes from the system's cache. A mapping that was written to (`Anonymous` of
+    proc_pid_smaps(5)) is left alone: of it the file does not have everything.
+    """
+    with contextlib.suppress(OSError, AttributeError, ValueError):
+        library = ctypes.CDLL(None)
+        library.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        start = end = 0
+        with Path("/proc/self/smaps").open() as mappings:
+            for line in mappings:
+                word, *more = line.split()
+                if not word.endswith(":"):
+                    is_file = len(more) > 4 and more[4].startswith("/") and more[0].endswith("p")
+                    start, end = (int(one, 16) for one in word.split("-")) if is_file else (0, 0)
+                elif word == "Anonymous:" and more[0] == "0" and end:
+                    library.madvise(start, end - start, MADV_DONTNEED)
 
 
 class _Heap(ctypes.Structure):

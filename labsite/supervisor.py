@@ -335,7 +335,7 @@ def up(host: str, port: int, only: str = "") -> int:
         if url:
             preflight.write_address(paths, url)
             after.callback(paths.address.unlink, missing_ok=True)
-        from labsite import forking
+        from labsite import forking, loading
 
         forking.load(environment)
         setup_path = prepared(
@@ -343,6 +343,11 @@ def up(host: str, port: int, only: str = "") -> int:
         )
         if setup_path is None:
             return 1
+
+        def announce() -> None:
+            _announce(url if has_web else "", setup_path, paths)
+            loading.drop_libraries()
+
         children = [
             Child(
                 name,
@@ -357,7 +362,7 @@ def up(host: str, port: int, only: str = "") -> int:
             children,
             environment,
             lambda: not has_web or preflight.answers(host, port),
-            lambda: _announce(url if has_web else "", setup_path, paths),
+            announce,
             lambda: preflight.moved(paths, locks),
         ).run()
 
