@@ -75,6 +75,8 @@ def working(folder: Path, sessions: int) -> Iterator[Product]:
         for number in range(1, sessions + 1):
             page.click("#start")
             wait_for(story.paths.worktrees / f"bench-{number}" / "started")
+            page.wait_for_selector(f"article.run:has-text('#{number} ')")
+            page.wait_for_function("() => !document.querySelector('.htmx-request')")
         page.goto(f"{story.url}/")
         yield story.product
 

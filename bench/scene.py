@@ -69,6 +69,7 @@ def scene(
 
     `cap`: sessions at once; `option`: the bench agent's first argument.
     """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # `labctl` would be compiled at each call
     source = a_repository(folder / "checkout", files)
     story = Story(folder / "state")
     made = lab("manage", "createsuperuser", "--noinput", state=story.state, **OPERATOR)

@@ -7,6 +7,7 @@ taken together. The floor is a Python that loads Django and does nothing.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,11 @@ def main() -> None:
 
 
 def measure(repeats: int) -> dict[str, list[float]]:
-    """Return processor seconds by what was started, one for each time."""
+    """Return processor seconds by what was started, one for each time.
+
+    As `./lab` is used: with what Python has compiled kept, which some test machines turn off.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     found: dict[str, list[float]] = {"empty": [], "ready": [], "floor": []}
     for _ in range(repeats):
         with tempfile.TemporaryDirectory(prefix="lab-bench-") as folder:

@@ -22,21 +22,11 @@ from pathlib import Path
 from labsite import loading
 
 # Of each part what it needs at work and what opens nothing: no event loop, no thread, no connection.
-# Without what daphne is made of: 10 MB that only a web process needs, which loads it in 0.15 s, and
-# there is none while nobody uses it (labsite/web/idle.py).
+# Of the web process its pages alone. What serves them, 13 MB, it loads by itself in 0.1 s: while
+# nobody uses it there is none (labsite/web/idle.py).
 NEEDED = {
     "worker": ("runs.tasks",),
-    "web": (
-        "labsite.urls",
-        "channels.routing",
-        "channels.sessions",
-        "django.contrib.staticfiles.storage",
-        "whitenoise.middleware",
-        "whitenoise.storage",
-        "runs.run_pages.screen_socket",
-        "runs.web.feed_reader",
-        "runs.web.sockets",
-    ),
+    "web": ("labsite.urls",),
 }
 FIRST_HANDLE = 3
 PR_SET_PDEATHSIG = 1

@@ -1,4 +1,4 @@
-"""What the whole product takes while nobody works, measured: each feature may bring a little, unseen."""
+"""What the whole product takes, measured: each feature may bring a little, unseen."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from tests.house.product import Product
 
 pytestmark = [pytest.mark.long, pytest.mark.real]
 
-# The targets, and a quarter more, since the machine does other work beside this test.
+# The targets of docs/performance.md, and a quarter more: the machine does other work beside this test.
 ALLOWED = 1.25
 SECONDS = 60
-# The target is 110 MB and not reached (docs/performance.md): it may not grow meanwhile.
-MEGABYTES = 150
+MEGABYTES = 110
 
 
 @pytest.mark.parametrize(("projects", "percent"), [(0, 0.10), (200, 0.30)])
@@ -29,6 +28,7 @@ def test_a_machine_at_rest_is_left_alone(
     product = start(state=state)
     time.sleep(rest.SETTLE_SECONDS)
     found = rest.measure(product, SECONDS)
+    assert "web" not in found, "nobody uses it"
     assert found["all"].percent <= ALLOWED * percent, found
     if not projects:
-        assert found["all"].megabytes <= MEGABYTES, found
+        assert found["all"].megabytes <= ALLOWED * MEGABYTES, found
