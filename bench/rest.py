@@ -23,6 +23,10 @@ from tests.house.product import Product, lab
 
 SETTLE_SECONDS = 75  # until its first pass over everything is over, and nobody has used a page
 FILES = 100
+START = """
+from runs.dispatch import start_requests; from runs.models import Project; from runs.wiring import lab
+start_requests.request(lab(), Project.objects.get(), 'anna', 'NUMBER')
+"""
 _FLOOR = """
 import sqlite3, sys, time
 database = sqlite3.connect(sys.argv[1])
@@ -73,10 +77,8 @@ def working(folder: Path, sessions: int) -> Iterator[Product]:
     with scene(folder, FILES, sessions + 1, cap=max(1, sessions)) as (story, page):
         assert story.product is not None
         for number in range(1, sessions + 1):
-            page.click("#start")
+            story.shell(START.replace("NUMBER", str(number)))
             wait_for(story.paths.worktrees / f"bench-{number}" / "started")
-            page.wait_for_selector(f"article.run:has-text('#{number} ')")
-            page.wait_for_function("() => !document.querySelector('.htmx-request')")
         page.goto(f"{story.url}/")
         yield story.product
 

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.long, pytest.mark.real]
 
 # The targets of docs/performance.md, and a quarter more.
 ALLOWED = 1.25
-SETTLE_SECONDS, SECONDS = 20, 40
+SECONDS = 60
 # The target of a start is 1.15 floors and 60 ms and not reached: it may not grow meanwhile.
 START_FLOORS = 2.5
 
@@ -28,7 +28,7 @@ def test_a_page_and_sessions_that_say_nothing_cost_little(
     tmp_path: Path, sessions: int, percent: float
 ) -> None:
     with rest.working(tmp_path, sessions) as product:
-        time.sleep(SETTLE_SECONDS)
+        time.sleep(rest.SETTLE_SECONDS)
         found = rest.measure(product, SECONDS)
     assert found["all"].percent <= ALLOWED * percent, found
 
