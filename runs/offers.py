@@ -46,14 +46,9 @@ logger = logging.getLogger(__name__)
 TICK, POST, TEND, KEEP = "tick", "post", "tend", "keep"
 ALL = frozenset({TICK, POST, TEND, KEEP})
 AT_LEAST_SECONDS = 60.0
-# Looks and records seldom: beside what rows say there is hardly anything to find.
+# So seldom records, and a whole look where a heartbeat would do: rows say of nearly all that is found.
 SELDOM_SECONDS = 300.0
-AT_LEAST = {
-    TICK: SELDOM_SECONDS,
-    POST: AT_LEAST_SECONDS,
-    TEND: AT_LEAST_SECONDS,
-    KEEP: SELDOM_SECONDS,
-}
+AT_LEAST = {**dict.fromkeys(ALL, AT_LEAST_SECONDS), KEEP: SELDOM_SECONDS}
 # How late work may be that becomes due by time alone, while nobody writes into the database.
 QUIET_SECONDS = 15.0
 
@@ -64,6 +59,7 @@ class Offers:
     def __init__(self) -> None:
         self._offered: dict[str, float] = {}
         self._version: int | None = None
+        self._looked_at: float | None = None
         self._quiet_until = 0.0
 
     def due(self, lab: Lab) -> frozenset[str]:
@@ -76,7 +72,8 @@ class Offers:
             if not late and self._is_unchanged(now):
                 return frozenset()
             found = self._ask(lab) | late
-            if TICK in found - late and heartbeat.beat(lab):
+            if TICK in found and self._needs_no_look(lab, now):
+                self._offered[TICK] = now
                 found -= {TICK}
             self._quiet_until = 0.0 if found else now + self._seconds_to_next(lab)
         except (DatabaseError, InterfaceError) as error:
@@ -84,7 +81,15 @@ class Offers:
             database.drop_connection()
             found = ALL
         self._offered |= dict.fromkeys(found, now)
+        if TICK in found:
+            self._looked_at = now
         return frozenset(found)
+
+    def _needs_no_look(self, lab: Lab, now: float) -> bool:
+        """Whether the heartbeat was stored that takes the place of a look."""
+        if self._looked_at is None or not 0 <= now - self._looked_at < SELDOM_SECONDS:
+            return False
+        return heartbeat.beat(lab)
 
     def _is_unchanged(self, now: float) -> bool:
         """Whether nothing was due, nobody has written since, and no stored time has come.

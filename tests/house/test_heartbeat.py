@@ -55,6 +55,15 @@ def test_a_scheduler_offers_no_tick_for_it_and_a_whole_look_now_and_then(idle: W
     assert TICK in scheduler.due(idle.lab)
 
 
+def test_runs_are_looked_at_each_minute_also_after_somebody_set_the_clock_back(idle: World) -> None:
+    scheduler = Offers()
+    assert TICK in scheduler.due(idle.lab)
+    make.a_run(Project.objects.get())
+    Due.objects.update(next_at=idle.lab.now() + timedelta(days=1))
+    idle.clock.forward(seconds=offers.AT_LEAST_SECONDS)
+    assert TICK in scheduler.due(idle.lab)
+
+
 def _open(world: World) -> None:
     WatchSession.objects.create(
         project=Project.objects.get(), opened_at=world.lab.now(), opened_by="anna"
