@@ -139,20 +139,23 @@ def drop_libraries() -> None:
     """Let go of the pages of files, such as libraries, that this process has only read.
 
     Loading goes through 20 MB of them, which then count as its own for as long as it lives. What is
-    read again comes from the system's cache. A mapping that was written to (`Anonymous` of
+    read again comes from the system's cache. A mapping that was written to (`Anonymous` and `Swap` of
     proc_pid_smaps(5)) is left alone: of it the file does not have everything.
     """
     with contextlib.suppress(OSError, AttributeError, ValueError):
         library = ctypes.CDLL(None)
         library.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
         start = end = 0
+        is_read_only = False
         with Path("/proc/self/smaps").open() as mappings:
             for line in mappings:
                 word, *more = line.split()
                 if not word.endswith(":"):
                     is_file = len(more) > 4 and more[4].startswith("/") and more[0].endswith("p")
                     start, end = (int(one, 16) for one in word.split("-")) if is_file else (0, 0)
-                elif word == "Anonymous:" and more[0] == "0" and end:
+                elif word == "Anonymous:":
+                    is_read_only = more[0] == "0"
+                elif word == "Swap:" and more[0] == "0" and is_read_only and end:
                     library.madvise(start, end - start, MADV_DONTNEED)
 
 

@@ -84,26 +84,32 @@ class Process(Protocol):
     def kill(self) -> None: ...
 
 
-def next_idle(before: float, rested: float) -> float:
+def next_idle(least: float, before: float, rested: float) -> float:
     """The time without connections after which a program ends, once one has started it again.
 
     Who asks every few minutes, as a monitor does, would have it start again and again, which costs
-    more than it saves: so the time doubles, until it is longer than those minutes.
+    more than it saves: so the time doubles, until it is longer than those minutes. After a rest that
+    was worth it the time is again what was set.
     """
-    return before if rested >= WORTHWHILE_SECONDS else min(LONGEST_IDLE, before * 2)
+    return least if rested >= WORTHWHILE_SECONDS else max(before, min(LONGEST_IDLE, before * 2))
 
 
 @dataclass
 class OnDemand:
     """What a program has that ends while nobody uses it, and is started by the next connection.
 
-    `listening` is its socket, which stays open here meanwhile. `idle_seconds` is the time without
-    connections after which it ends, 0 for never; `since` is when it did.
+    `listening` is its socket, which stays open here meanwhile. `least_seconds` is the time without
+    connections that was set, 0 for never, and `idle_seconds` the one after which it ends next; `since`
+    is when it did.
     """
 
     listening: socket.socket
-    idle_seconds: float
+    least_seconds: float
+    idle_seconds: float = field(init=False)
     since: float | None = None
+
+    def __post_init__(self) -> None:
+        self.idle_seconds = self.least_seconds
 
     @property
     def argv(self) -> list[str]:
@@ -113,7 +119,8 @@ class OnDemand:
     def wake(self, now: float) -> None:
         """Somebody has connected."""
         if self.since is not None:
-            self.idle_seconds = next_idle(self.idle_seconds, now - self.since)
+            rested = now - self.since
+            self.idle_seconds = next_idle(self.least_seconds, self.idle_seconds, rested)
         self.since = None
 
 

@@ -30,7 +30,7 @@ def heed(lab: Lab, host: Host) -> datetime:
     _count(host, now, after)
     before = ClockReading(host.clock_boot, host.clock_apart)
     moved = budgets.jump(before, after)
-    if before.boot == after.boot and abs(after.apart - before.apart) < DRIFT:
+    if _is_same(before, after):
         return now
     with transaction.atomic():
         lease.keep(lab, host.lease_number)
@@ -38,6 +38,15 @@ def heed(lab: Lab, host: Host) -> datetime:
         if moved:
             _set(lab, moved)
     return now
+
+
+def was_set(lab: Lab, host: Host) -> bool:
+    """Return whether the clock was set, or the machine started, since the last tick of the host."""
+    return not _is_same(ClockReading(host.clock_boot, host.clock_apart), _read(lab)[1])
+
+
+def _is_same(before: ClockReading, after: ClockReading) -> bool:
+    return before.boot == after.boot and abs(after.apart - before.apart) < DRIFT
 
 
 def _count(host: Host, now: datetime, after: ClockReading) -> None:

@@ -7,11 +7,10 @@ nothing else. This asks in one statement whether it would be one of those.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db.models import Exists, Q, QuerySet
 
-from runs import schedule, sweep
+from runs import clock, schedule, sweep
 from runs.accounts import holds
 from runs.core.database import kept
 from runs.core.ports import Lab, SeamError
@@ -22,7 +21,6 @@ from runs.models import (
     Monitor,
     Run,
     Settings,
-    StartRequest,
     WatchSession,
     Workflow,
 )
@@ -36,17 +34,19 @@ def beat(lab: Lab) -> bool:
     It holds no lease: whoever takes it meanwhile looks, and this stores nothing. Raises DatabaseError.
     """
     now, settings = lab.now(), Settings.current()
-    row = _quiet(lab.host, settings.launch_interval).first(now)
-    if row is None or settings.ping_url:  # a watcher outside is told by each look
+    if settings.ping_url:  # a watcher outside is told by each look
         return False
-    host_id, number, machine = row
-    if lab.machine.is_other(machine) or not _has_no_session(lab):
-        return False
-    ours = Host.objects.filter(pk=host_id, lease_owner="", lease_number=number)
-    if not ours.update(last_tick_at=now, **vitals.measured(lab)):
-        return False
-    schedule.store(host_id, {schedule.LOOK}, settings, now)
-    return True
+    for host in _quiet(lab.host, settings.launch_interval).rows(now):
+        if lab.machine.is_other(host.machine) or clock.was_set(lab, host):
+            return False
+        ours = Host.objects.filter(pk=host.pk, lease_owner="", lease_number=host.lease_number)
+        if not _has_no_session(lab):
+            return False
+        if not ours.update(last_tick_at=now, **vitals.to_store(lab, host, 0)):
+            return False
+        schedule.store(host.pk, {schedule.LOOK}, settings, now)
+        return True
+    return False
 
 
 def _has_no_session(lab: Lab) -> bool:
@@ -57,7 +57,7 @@ def _has_no_session(lab: Lab) -> bool:
 
 
 @kept
-def _quiet(now: datetime, host: str, interval: timedelta) -> QuerySet[Host, Any]:
+def _quiet(now: datetime, host: str, interval: timedelta) -> QuerySet[Host]:
     """The host, if a look would find nothing: what each part of one reads."""
     stored = Due.objects.filter(host__name=host)
     runs = Run.objects.filter(host=host)
@@ -65,9 +65,7 @@ def _quiet(now: datetime, host: str, interval: timedelta) -> QuerySet[Host, Any]
         # Each has an index of its own, which holds no other run.
         runs.filter(outcome=""),
         runs.filter(~Q(outcome=""), settled_at=None),
-        StartRequest.objects.filter(answer=""),
         WatchSession.objects.open(),
-        auto_dispatch.wishing(now),
         auto_dispatch.asking(now, interval),
         projects.lost(now, host),
         Monitor.objects.due(host, now),
@@ -80,4 +78,4 @@ def _quiet(now: datetime, host: str, interval: timedelta) -> QuerySet[Host, Any]
         rows = rows.filter(~Exists(one))
     for name in (sweep.SWEEP, sweep.RECONCILE):  # before the first of them
         rows = rows.filter(Exists(stored.filter(activity=name)))
-    return rows.values_list("pk", "lease_number", "machine")
+    return rows

@@ -8,6 +8,7 @@ Published by systemd as socket activation: systemd.socket(5).
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -22,8 +23,6 @@ from labsite.programs import IDLE_STATUS
 from labsite.web.bounds import CommandLineInterface, reactor, server
 
 _DESCRIPTOR = "fd:fileno="
-# So often nobody may be seen in the idle time, with no connection in between.
-LOOKS = 2
 
 logger = logging.getLogger(__name__)
 _Adopted: Any = AdoptedStreamServerEndpoint  # has no types
@@ -38,25 +37,34 @@ class IdleServer(server.Server):  # type: ignore[misc]  # daphne has no types
 
     idle_seconds = 0.0  # 0: it never stops
     has_stopped_idle = False
-    _looks = 0
+    _used_at = 0.0  # by the reactor's clock
 
     def run(self) -> None:
         """Serve until a signal, or until nobody has used it."""
         if self.idle_seconds:
-            self._look_later()
+            self.watch()
         super().run()
 
+    def watch(self) -> None:
+        """Look, from now on, whether nobody has used it for the idle time."""
+        self._used_at = reactor.seconds()
+        reactor.callLater(self.idle_seconds, self._look)
+
     def protocol_connected(self, protocol: Any) -> None:
-        self._looks = 0
+        self._used_at = reactor.seconds()
         super().protocol_connected(protocol)
 
-    def _look_later(self) -> None:
-        reactor.callLater(self.idle_seconds / LOOKS, self._look)
+    def protocol_disconnected(self, protocol: Any) -> None:
+        self._used_at = reactor.seconds()
+        super().protocol_disconnected(protocol)
 
     def _look(self) -> None:
-        self._looks = self._looks + 1 if not self._is_used() else 0
-        if self._looks < LOOKS:
-            self._look_later()
+        now = reactor.seconds()
+        if self._is_used():
+            self._used_at = now
+        left = self._used_at + self.idle_seconds - now
+        if left > 0:
+            reactor.callLater(left, self._look)
         else:
             self._asking = asyncio.ensure_future(self._stop_unless_needed())
 
@@ -74,8 +82,7 @@ class IdleServer(server.Server):  # type: ignore[misc]  # daphne has no types
         if is_needed or self._is_used():
             for port in ports:
                 port.startReading()
-            self._looks = 0
-            self._look_later()
+            self.watch()
         else:
             self.has_stopped_idle = True
             self.stop()
@@ -105,17 +112,18 @@ def install() -> None:
 
 def has_active_runs() -> bool:
     """Whether a run is under way; also when that could not be told."""
-    from django.db import DatabaseError, connections
+    from django.db import DatabaseError, InterfaceError, connections
 
     from runs.models import Run
 
     try:
         return Run.objects.active().exists()
-    except DatabaseError as error:
+    except (DatabaseError, InterfaceError) as error:
         logger.warning("active runs could not be counted", extra={"error": str(error)})
         return True
     finally:
-        connections.close_all()
+        with contextlib.suppress(DatabaseError, InterfaceError):
+            connections.close_all()
 
 
 def _endpoint(reactor: Any, description: str) -> Any:

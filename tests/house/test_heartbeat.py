@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -11,10 +12,21 @@ from django.db.models import F
 
 from runs import heartbeat, offers, schedule, sweep, tick
 from runs.core.states import ProjectState
-from runs.models import AgentProfile, Due, Host, Project, Settings, StartRequest, WatchSession
+from runs.hosts.ports import Unknown
+from runs.models import (
+    AgentProfile,
+    Due,
+    Host,
+    Project,
+    Settings,
+    StartRequest,
+    WatchSession,
+    Workflow,
+)
 from runs.offers import TICK, Offers
 from tests import make
 from tests.fakes import World
+from tests.groups.group_desk import a_monitor
 from tests.web import board_rows as rows
 
 pytestmark = pytest.mark.django_db
@@ -74,6 +86,34 @@ def _a_session(world: World) -> None:
     world.sessions.appear("demo~review", "")
 
 
+def _monitored(world: World) -> None:
+    a_monitor(make.a_group(Project.objects.get()), look_at=world.lab.now())
+
+
+def _working_through(world: World) -> None:
+    now = world.lab.now()
+    Workflow.objects.create(
+        project=Project.objects.get(),
+        name="w",
+        host="local",
+        ceiling_seconds=60,
+        started_at=now,
+        counted_from=now,
+        look_at=now,
+    )
+
+
+class Elsewhere(Unknown):
+    """A machine that is not the one which works under the host's name."""
+
+    def is_other(self, identity: str) -> bool:
+        return True
+
+
+def _elsewhere(world: World) -> None:
+    world.lab = dataclasses.replace(world.lab, machine=Elsewhere())
+
+
 def _silent(world: World) -> None:
     world.sessions.broken = "tmux did not answer"
 
@@ -99,6 +139,11 @@ FOUND: dict[str, Callable[[World], Any]] = {
     "an agent that was held": lambda world: AgentProfile.objects.update(
         hold="limit", held_at=world.lab.now(), held_until=world.lab.now()
     ),
+    "a monitor": _monitored,
+    "a workflow": _working_through,
+    "a clock that was set": lambda world: Host.objects.update(clock_apart=F("clock_apart") + 60),
+    "a boot": lambda world: Host.objects.update(clock_boot="another"),
+    "another machine of its name": _elsewhere,
     "tidying up": lambda world: Due.objects.filter(activity=sweep.SWEEP).update(
         next_at=world.lab.now()
     ),

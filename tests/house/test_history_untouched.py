@@ -12,7 +12,7 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 
-from runs import offers, tick
+from runs import heartbeat, offers, tick
 from runs.conversation import keeping
 from runs.models import Run
 from runs.timeline.folding import Folding
@@ -53,7 +53,9 @@ def whole_tables(sql: str, params: Any) -> list[str]:
     return [found[0] for found in scans if found and found[1] in {*TABLES, *aliases}]
 
 
-@pytest.mark.parametrize("what", ["tick", "due", "keep", "fold", "/", "/needs/", "project", "run"])
+@pytest.mark.parametrize(
+    "what", ["tick", "due", "beat", "keep", "fold", "/", "/needs/", "project", "run"]
+)
 def test_no_question_reads_a_long_table_whole(
     what: str, client: Client, operator: User, world: World
 ) -> None:
@@ -68,6 +70,8 @@ def test_no_question_reads_a_long_table_whole(
             tick.tick(world.lab, force=True)
         elif what == "due":
             offers.Offers()._ask(world.lab)
+        elif what == "beat":
+            heartbeat.beat(world.lab)
         elif what == "keep":
             keeping.waiting("local", world.clock.now).exists()
         elif what == "fold":

@@ -38,15 +38,23 @@ class Port(tcp.Port):
     def startReading(self):
         self.is_reading = True
 
-async def stopped_after(is_used=False, is_silent=False, is_connected_at=0, has_runs=False):
+async def stopped_after(
+    is_used=False, is_silent=False, is_connected_at=0, has_runs=False, is_connected_late=False
+):
     port = Port()
     idle.reactor = Reactor([port] + [tcp.Server.__new__(tcp.Server)] * is_silent)
-    idle.has_active_runs = lambda: has_runs
+
+    def has_active_runs():
+        if is_connected_late:
+            idle.reactor.readers.append(tcp.Server.__new__(tcp.Server))
+        return has_runs
+
+    idle.has_active_runs = has_active_runs
     server = idle.IdleServer(None, endpoints=["none"])
     server.connections = {"protocol": {}} if is_used else {}
     server.idle_seconds, stopped = 60, []
     server.stop = lambda: stopped.append(idle.reactor.seconds())
-    server._look_later()
+    server.watch()
     for second in range(1, 181):
         if second == is_connected_at:
             server.protocol_connected("short")
@@ -63,9 +71,10 @@ print(json.dumps([asyncio.run(stopped_after(**case)) for case in cases]))
 """
 CASES: dict[str, tuple[dict[str, object], list[float]]] = {
     "nobody came": ({}, [60.0]),
-    "somebody came in between": ({"is_connected_at": 45}, [90.0]),
+    "somebody came in between": ({"is_connected_at": 45}, [104.0]),
     "a page is open": ({"is_used": True}, []),
     "a connection that has asked nothing yet": ({"is_silent": True}, []),
+    "somebody connects while it is about to end": ({"is_connected_late": True}, []),
     "runs are under way, whose agents ask": ({"has_runs": True}, []),
 }
 

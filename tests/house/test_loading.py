@@ -220,6 +220,39 @@ def test_what_a_fork_makes_lies_on_pages_of_its_own(used: Path) -> None:
     assert filled < without - 5_000  # kB, for 400 kB of content
 
 
+@pytest.mark.real
+def test_a_process_lets_go_of_libraries_that_it_has_read_and_goes_on(used: Path) -> None:
+    script = (
+        "import re\n"
+        "from labsite import forking, loading\n"
+        "forking.load({})\n"
+        "def of_files():\n"
+        "    text = open('/proc/self/smaps_rollup').read()\n"
+        "    return int(re.search(r'^Pss_File: +([0-9]+) kB', text, re.MULTILINE)[1])\n"
+        "before = of_files()\n"
+        "loading.drop_libraries()\n"
+        "print(before, of_files())\n"
+        "import hashlib, sqlite3, ssl\n"
+        "from cryptography.fernet import Fernet\n"
+        "key = Fernet(Fernet.generate_key())\n"
+        "assert key.decrypt(key.encrypt(b'kept')) == b'kept'\n"
+        "assert sqlite3.connect(':memory:').execute('SELECT 1').fetchall() == [(1,)]\n"
+        "assert hashlib.sha256(b'a').hexdigest().startswith('ca97')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env=environment(used),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=True,
+    )
+
+    before, after = (int(size) for size in done.stdout.split())
+    assert after < before - 1000  # kB; other programs may have read most of them, too
+
+
 def test_an_origin_that_cannot_be_meant_stops_the_start(used: Path) -> None:
     done = lab("manage", "prepare", state=used, LAB_TRUSTED_ORIGINS="lab.example.org")
 

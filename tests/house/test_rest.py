@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.long, pytest.mark.real]
 # The targets of docs/performance.md, and a quarter more: the machine does other work beside this test.
 ALLOWED = 1.25
 SECONDS = 60
-MEGABYTES = 110
+MEGABYTES = 116  # the target is 110; other work makes it less, not more
 
 
 @pytest.mark.parametrize(("projects", "percent"), [(0, 0.10), (200, 0.30)])
@@ -31,4 +31,4 @@ def test_a_machine_at_rest_is_left_alone(
     assert "web" not in found, "nobody uses it"
     assert found["all"].percent <= ALLOWED * percent, found
     if not projects:
-        assert found["all"].megabytes <= ALLOWED * MEGABYTES, found
+        assert found["all"].megabytes <= MEGABYTES, found

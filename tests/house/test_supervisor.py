@@ -44,18 +44,18 @@ def test_the_delay_grows_from_crash_to_crash(before: float, lived: float, delay:
 
 
 @pytest.mark.parametrize(
-    ("before", "rested", "after"),
+    ("least", "before", "rested", "after"),
     [
-        pytest.param(60.0, WORTHWHILE_SECONDS, 60.0, id="it was worth it"),
-        pytest.param(60.0, 5.0, 120.0, id="who asks every few minutes has it stay longer"),
-        pytest.param(LONGEST_IDLE, 5.0, LONGEST_IDLE, id="up to a limit"),
-        pytest.param(0.0, 5.0, 0.0, id="it never ends by itself"),
+        pytest.param(60.0, 240.0, WORTHWHILE_SECONDS, 60.0, id="it was worth it"),
+        pytest.param(60.0, 60.0, 5.0, 120.0, id="who asks every few minutes has it stay longer"),
+        pytest.param(60.0, LONGEST_IDLE, 5.0, LONGEST_IDLE, id="up to a limit"),
+        pytest.param(9000.0, 9000.0, 5.0, 9000.0, id="never less than was set"),
     ],
 )
 def test_a_program_that_was_soon_needed_again_stays_longer(
-    before: float, rested: float, after: float
+    least: float, before: float, rested: float, after: float
 ) -> None:
-    assert next_idle(before, rested) == after
+    assert next_idle(least, before, rested) == after
 
 
 def test_a_childs_end_is_told_in_words() -> None:
