@@ -163,7 +163,7 @@ def test_what_commands_change_in_the_shared_repository_is_put_back_and_what_a_pe
     assert "hooksPath" not in text
     assert "http://proxy" in text
     told = Notice.objects.get(kind="project.warned").text
-    assert told.startswith("While checks or a fixer were at work")
+    assert told.startswith("While checks or a fixer worked")
     assert "core.hookspath" in told
 
 
