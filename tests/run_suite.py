@@ -28,11 +28,15 @@ AGAIN_LIMIT = 180  # seconds for a test that is tried again, which also prepares
 
 @dataclass(frozen=True)
 class Stage:
-    """One run of pytest: `module` is what runs it, `arguments` choose its tests."""
+    """One run of pytest: `module` is what runs it, `arguments` choose its tests.
+
+    Tests of a stage that `is_alone` run one after the other, in one process.
+    """
 
     name: str
     module: str
     arguments: tuple[str, ...]
+    is_alone: bool = False
 
 
 @dataclass
@@ -84,7 +88,7 @@ def list_stages(options: argparse.Namespace) -> list[Stage]:
     """Return what a suite consists of, in the order in which it runs."""
     if not options.long:
         # Only files with such a mark: importing all others would take longer than these tests.
-        marked = ("--suite=quick", "-m", "postgres", *find_postgres_files())
+        marked = ("--suite=quick", "-m", "postgres", *find_marked_files("postgres"))
         return [
             Stage("SQLite", "pytest", ("--suite=quick",)),
             Stage("PostgreSQL", "tests.postgres", marked),
@@ -92,16 +96,18 @@ def list_stages(options: argparse.Namespace) -> list[Stage]:
     some = [f"--part={options.part}"] if options.part else []
     some += ["--touched"] if options.touched else []
     everything = ("--database-bound", f"--timeout={suites.LONG_LIMIT}", *some)
+    alone = ("--suite=long", "-m", "alone", *some, *find_marked_files("alone"))
     return [
-        Stage("SQLite", "pytest", ("--suite=long", *some)),
+        Stage("SQLite", "pytest", ("--suite=long", "-m", "not alone", *some)),
+        Stage("alone", "pytest", alone, is_alone=True),
         Stage("PostgreSQL", "tests.postgres", everything),
     ]
 
 
-def find_postgres_files() -> list[str]:
-    """Return the files of tests of which some are marked `postgres`."""
+def find_marked_files(mark: str) -> list[str]:
+    """Return the files of tests in which that mark is given to some."""
     files = sorted(TESTS.rglob("test_*.py"))
-    return [str(file) for file in files if "pytest.mark.postgres" in file.read_text()]
+    return [str(file) for file in files if f"pytest.mark.{mark}" in file.read_text()]
 
 
 def count_processes(options: argparse.Namespace) -> int:
@@ -119,6 +125,8 @@ def run_stage(stage: Stage, run: SuiteRun, processes: int) -> None:
     # A file shares its server and its browser, so each process takes whole files, in the order that
     # tests/order.py gives them.
     spread = ("-n", str(processes), "--dist", "loadfile", "--no-loadscope-reorder")
+    if stage.is_alone:
+        spread = ("-n", "0")
     code, results = _run_pytest(stage, (*spread, *stage.arguments))
     run.results += results
     # 0 passed, 1 failed, 5 no test was left to run, such as in a part without any.

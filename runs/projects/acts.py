@@ -120,7 +120,7 @@ def recover(lab: Lab) -> None:
     Times too far ahead were stored before the clock was set back. A clone that goes on is not
     disturbed, whoever asks for it again.
     """
-    for pk in _kept_lost(lab.host).rows(lab.now()):
+    for pk in _stored_lost_query(lab.host).rows(lab.now()):
         lab.queue.clone(pk)
 
 
@@ -137,7 +137,7 @@ def lost(now: datetime, host: str) -> QuerySet[Project, int]:
     return ours.values_list("pk", flat=True)
 
 
-_kept_lost = kept(lost)
+_stored_lost_query = kept(lost)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What the product takes while somebody looks and agents work, beside what the same takes by hand.
 
-Of what is timed the best of some is asked for, since the machine does other work beside these tests: what
-makes the product slower makes its best time slower, too.
+Of what is timed the best of some is asked for: a machine does other work at times, and what makes the
+product slower makes its best time slower, too.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ def test_a_page_and_sessions_that_say_nothing_cost_little(
     assert found["all"].percent <= ALLOWED * percent, found
 
 
+@pytest.mark.alone
 def test_acts_are_seen_at_once(tmp_path: Path) -> None:
     with scene(tmp_path, rest.FILES, issues=16) as (story, page):
         spent = main_job.measure(story, page, repeats=6)

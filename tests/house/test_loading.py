@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +22,25 @@ print(sys.getswitchinterval())
 """
 
 
+def run_script(script: str, state: Path) -> str:
+    """Run a script in a Python of its own on that state folder, and return what it printed.
+
+    Raises:
+        AssertionError: it failed; says what it wrote about that.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env=environment(state) | {"DJANGO_SETTINGS_MODULE": "labsite.settings"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.real
 @pytest.mark.parametrize(
     "loading",
@@ -34,21 +52,9 @@ print(sys.getswitchinterval())
 def test_the_collector_leaves_alone_what_was_loaded_and_goes_on_with_the_rest(
     loading: str, tmp_path: Path
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", f"{loading}\n{TOLD}"],
-        cwd=ROOT,
-        env={
-            **{name: value for name, value in os.environ.items() if not name.startswith("LAB_")},
-            "DJANGO_SETTINGS_MODULE": "labsite.settings",
-            "LAB_STATE_DIR": str(tmp_path),
-        },
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
+    printed = run_script(f"{loading}\n{TOLD}", tmp_path)
 
-    is_on, is_most_left_alone, looked_at, has_redis, seconds = done.stdout.split()
+    is_on, is_most_left_alone, looked_at, has_redis, seconds = printed.split()
     assert has_redis == "False"  # one machine needs none
     assert (is_on, is_most_left_alone) == ("True", "True")
     assert int(looked_at) < 10_000
@@ -61,17 +67,9 @@ def test_preparing_what_is_ready_loads_no_page_and_builds_no_old_models(used: Pa
         "assert manage.main(['manage.py', 'prepare']) == 0\n"
         "print(*sorted(sys.modules))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=ROOT,
-        env=environment(used),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
+    printed = run_script(script, used)
 
-    loaded = done.stdout.split()
+    loaded = printed.split()
     assert "runs.sweep" in loaded
     assert {"django.core.management.commands.migrate", "runs.migrations.0093_hosts"} & {
         *loaded
@@ -90,17 +88,8 @@ def test_the_web_process_loads_the_api_once_a_program_asks_and_nothing_that_it_n
         "print(*sys.modules)\n"
         "print(reverse('runs:api:openapi'), 'runs.api.api' in sys.modules)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=ROOT,
-        env=environment(used) | {"DJANGO_SETTINGS_MODULE": "labsite.settings"},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    loaded, asked = (line.split() for line in done.stdout.splitlines())
+    printed = run_script(script, used)
+    loaded, asked = (line.split() for line in printed.splitlines())
 
     assert "runs.lifecycle.views" in loaded
     at_rest_unused = {"ninja", "pydantic", "runs.api.api", "runs.api.asked", "pygments", "yaml"}
@@ -109,7 +98,9 @@ def test_the_web_process_loads_the_api_once_a_program_asks_and_nothing_that_it_n
 
 
 @pytest.mark.real
-def test_a_web_server_at_rest_is_not_woken_for_a_log_that_nobody_reads() -> None:
+def test_a_web_server_at_rest_is_not_woken_for_a_log_that_nobody_reads(
+    tmp_path: Path,
+) -> None:
     script = (
         "from labsite.web import bounds\n"
         "from twisted.internet.task import Clock\n"
@@ -119,15 +110,15 @@ def test_a_web_server_at_rest_is_not_woken_for_a_log_that_nobody_reads() -> None
         "print(len(factory.reactor.getDelayedCalls()))\n"
         "factory.stopFactory()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    printed = run_script(script, tmp_path)
 
-    assert done.stdout == "0\n"
+    assert printed == "0\n"
 
 
 @pytest.mark.real
-def test_optional_packages_are_left_out_of_one_import_and_there_again_afterwards() -> None:
+def test_optional_packages_are_left_out_of_one_import_and_there_again_afterwards(
+    tmp_path: Path,
+) -> None:
     script = (
         "import sys\n"
         "from labsite.loading import without\n"
@@ -139,15 +130,15 @@ def test_optional_packages_are_left_out_of_one_import_and_there_again_afterwards
         "import wave\n"
         "print(wave.__name__, sys.modules['sys'] is sys)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    printed = run_script(script, tmp_path)
 
-    assert done.stdout.split("\n") == ["left out", "wave True", ""]
+    assert printed.split("\n") == ["left out", "wave True", ""]
 
 
 @pytest.mark.real
-def test_methods_of_a_dataclass_that_are_made_later_are_those_it_always_has() -> None:
+def test_methods_of_a_dataclass_that_are_made_later_are_those_it_always_has(
+    tmp_path: Path,
+) -> None:
     script = (
         "import copy\n"
         "from dataclasses import FrozenInstanceError, dataclass, replace\n"
@@ -178,7 +169,7 @@ def test_methods_of_a_dataclass_that_are_made_later_are_those_it_always_has() ->
         "assert str([*told(*later)]) == str([*told(*made())])\n"
         "assert later[1].__eq__.__code__.co_filename == made()[1].__eq__.__code__.co_filename\n"
     )
-    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True)
+    run_script(script, tmp_path)
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="needs glibc")
@@ -206,17 +197,9 @@ def test_what_a_fork_makes_lies_on_pages_of_its_own(used: Path) -> None:
         "    os.wait()\n"
         "    forking.load_parts(())\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=ROOT,
-        env=environment(used),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
+    printed = run_script(script, used)
 
-    without, filled = (int(line) for line in done.stdout.split())
+    without, filled = (int(line) for line in printed.split())
     assert filled < without - 5_000  # kB, for 400 kB of content
 
 
@@ -239,17 +222,9 @@ def test_a_process_lets_go_of_libraries_that_it_has_read_and_goes_on(used: Path)
         "assert sqlite3.connect(':memory:').execute('SELECT 1').fetchall() == [(1,)]\n"
         "assert hashlib.sha256(b'a').hexdigest().startswith('ca97')\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=ROOT,
-        env=environment(used),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=True,
-    )
+    printed = run_script(script, used)
 
-    before, after = (int(size) for size in done.stdout.split())
+    before, after = (int(size) for size in printed.split())
     assert after < before - 1000  # kB; other programs may have read most of them, too
 
 

@@ -155,6 +155,16 @@ def test_the_report_says_what_was_unstable_what_failed_and_how_to_run_it_again()
     assert lines[-1] == "2 passed, 2 failed, 0 skipped"
 
 
+def test_what_measures_time_runs_alone_after_all_others() -> None:
+    long = run_suite.list_stages(run_suite.parse(["--cores", "2", "--long"]))
+
+    others, alone, _server = long
+    assert "not alone" in others.arguments
+    assert not others.is_alone
+    assert "alone" in alone.arguments
+    assert alone.is_alone
+
+
 @pytest.mark.parametrize("arguments", ["--part 5/4 --long", "--part 1/4", "--touched", "--nothing"])
 def test_wrong_options_of_a_suite_end_with_2(arguments: str) -> None:
     with pytest.raises(SystemExit) as ended:
