@@ -20,7 +20,7 @@ from runs.accounts import logins
 from runs.agents import checks, trial
 from runs.conversation import keeping
 from runs.core import lease, naming
-from runs.core.database import keep_connection
+from runs.core.database import drop_connection, keep_connection
 from runs.core.ports import Lab
 from runs.followups import red_checks
 from runs.forges import mirror, quota, tracker_cache
@@ -94,7 +94,7 @@ def _is_ours() -> bool:
 def _if_ours(work: Callable[[int], None]) -> Callable[[int], None]:
     """A verb that is left to the other machine where one has our name; its rows are found there."""
 
-    @close_db
+    @keep_connection
     def carry_out(number: int) -> None:
         if _is_ours():
             work(number)
@@ -173,7 +173,7 @@ def look(project: str) -> None:
         waited += LEASE_STEP_SECONDS
 
 
-@close_db
+@keep_connection
 def launch(run_id: int) -> None:
     """Carry out a run in *starting*."""
     _long("launch", run_id, run_launch.carry_out)
@@ -326,6 +326,12 @@ def on_wake(text: str) -> None:
         settings.HUEY.looks.ask(project)
 
 
+def rest() -> None:
+    """Close what a thread that is idle for a while holds open; its next work opens it again."""
+    drop_connection()
+    settings.HUEY.let_go()
+
+
 def watch_signals() -> None:
     """Look at a project as soon as there is a new signal file of it; by time where nobody tells."""
     root = settings.PATHS.signals()
@@ -358,6 +364,7 @@ def _connect(huey: Any) -> None:
     huey.on_look = look
     huey.watch = watch_signals
     huey.before_offer = note_due
+    huey.on_rest = rest
     huey.answer_others = answer_others
     verbs = {
         "launch": launch,

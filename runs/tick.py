@@ -29,6 +29,7 @@ from runs.lifecycle import adopt, judge, launch, progress, reaper, resuming
 from runs.models import Host, Run, Settings, Tick
 from runs.notices import pings
 from runs.projects import acts as projects
+from runs.projects import fetch_ahead
 from runs.schedule import FILL, HOLDS, LOOK, MONITORS
 from runs.spending import gathering
 from runs.spending import stepper as spending_stepper
@@ -82,6 +83,8 @@ def tick(lab: Lab, project: str = "", force: bool = False) -> Report:
     Returns at once when nothing is due, and reports a skip when another tick holds the lease. Never raises for what the outside does; without its database it does nothing.
     """
     try:
+        if project:
+            fetch_ahead.begin(lab, project)
         return _tick(lab, project, force)
     except NO_DATABASE as error:
         logger.warning("tick could not use the database", extra={"error": str(error)})

@@ -6,9 +6,11 @@ import copy
 import functools
 import logging
 import re
-from collections.abc import Callable, Collection
+import threading
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
-from typing import Any, ParamSpec, Self
+from typing import Any, ParamSpec, Self, TypeVar
 
 from django.db import InterfaceError, OperationalError, connection, models
 from django.db.models import QuerySet
@@ -21,6 +23,7 @@ from runs.core.ports import Lab
 logger = logging.getLogger(__name__)
 
 _P = ParamSpec("_P")
+_Found = TypeVar("_Found")
 NO_DATABASE = (OperationalError, InterfaceError)
 # Shorter than the silence after which others take work for lost.
 PATIENCE = timedelta(minutes=5)
@@ -132,6 +135,25 @@ def drop_connection() -> None:
         connection.close()
 
 
+def run_beside(name: str, work: Callable[[], _Found]) -> Future[_Found]:
+    """Begin work in a thread of its own; the result raises what the work raises.
+
+    The work should ask no database: each thread opens one of its own, for milliseconds.
+    """
+    result: Future[_Found] = Future()
+
+    def carry_out() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:
+            result.set_exception(error)
+        finally:
+            drop_connection()  # one that was opened to mask an error
+
+    threading.Thread(target=carry_out, name=name, daemon=True).start()
+    return result
+
+
 def patiently(
     lab: Lab,
     act: Callable[[], object],
@@ -162,6 +184,8 @@ def patiently(
 # No row holds a moment near this one, so that it is recognised among the parameters.
 _MARK = datetime(9000, 1, 1, tzinfo=UTC)
 _NEAR = timedelta(days=3650)
+# Nor such keys, which stand for those that each call names.
+_KEYS = tuple(range(9_000_000_000_000_000_000, 9_000_000_000_000_000_008))
 
 
 class Compiled:
@@ -169,8 +193,8 @@ class Compiled:
 
     Django takes some milliseconds to make the SQL of a dozen subqueries, and SQLite a tenth of one
     to answer it: what is asked every few seconds for months is worth keeping. `make` builds it for
-    a moment, or moments around that one; only what depends on that moment may differ from one call to the next.
-    One is of one kind of database.
+    a moment, or moments around that one; only what depends on that moment, and the keys of rows that each
+    call names, may differ from one call to the next. One is of one kind of database.
     """
 
     def __init__(self, make: Callable[[datetime], QuerySet[Any, Any]]) -> None:
@@ -178,25 +202,26 @@ class Compiled:
         self._sql = ""
         self._params: list[Any] = []
         self._times: dict[int, timedelta] = {}
+        self._keys: dict[int, int] = {}
         self._asked: QuerySet[Any, Any]
         self._compiler: Any
 
-    def first(self, now: datetime) -> tuple[Any, ...] | None:
-        """The row as things are `now`, as the database gives it; None when there is none.
+    def first(self, now: datetime = _MARK, keys: Sequence[int] = ()) -> tuple[Any, ...] | None:
+        """The row as `rows` finds it first, as the database gives it; None when there is none.
 
         Raises DatabaseError.
         """
         with connection.cursor() as cursor:
-            cursor.execute(*self._statement(now))
+            cursor.execute(*self._statement(now, keys))
             row: tuple[Any, ...] | None = cursor.fetchone()
         return row
 
-    def rows(self, now: datetime = _MARK) -> list[Any]:
+    def rows(self, now: datetime = _MARK, keys: Sequence[int] = ()) -> list[Any]:
         """All that the query finds as things are `now`, as Django makes it. Raises DatabaseError.
 
-        The moment may be left out where it is not asked about one.
+        The moment may be left out where it is not asked about one. `keys`: those that it is about.
         """
-        statement = self._statement(now)
+        statement = self._statement(now, keys)
         compiler = copy.copy(self._compiler)
         compiler.connection = connection
         compiler.as_sql = lambda *_args, **_kwargs: statement
@@ -204,10 +229,12 @@ class Compiled:
         rows.query.get_compiler = lambda *_args, **_kwargs: compiler
         return list(rows)
 
-    def _statement(self, now: datetime) -> tuple[str, tuple[Any, ...]]:
+    def _statement(self, now: datetime, keys: Sequence[int] = ()) -> tuple[str, tuple[Any, ...]]:
         if not self._sql:
             self._compile()
         params = list(self._params)
+        for place, number in self._keys.items():
+            params[place] = keys[number]
         for place, apart in self._times.items():
             params[place] = connection.ops.adapt_datetimefield_value(now + apart)
         return self._sql, tuple(params)
@@ -221,6 +248,7 @@ class Compiled:
         self._times = {
             place: apart for place, one in enumerate(params) if (apart := _apart(one)) is not None
         }
+        self._keys = {place: _KEYS.index(one) for place, one in enumerate(params) if one in _KEYS}
         self._asked, self._compiler = asked, compiler
         self._sql = sql
 
@@ -230,12 +258,25 @@ def kept(make: Callable[..., QuerySet[Any, Any]]) -> Callable[..., Compiled]:
 
     `make` builds the query for a moment and those values. At most eight are kept.
     """
+    return kept_with_keys(0)(make)
 
-    @functools.lru_cache(maxsize=8)
-    def statement(_vendor: str, *values: object) -> Compiled:
-        return Compiled(lambda now: make(now, *values))
 
-    return lambda *values: statement(connection.vendor, *values)
+def kept_with_keys(
+    count: int,
+) -> Callable[[Callable[..., QuerySet[Any, Any]]], Callable[..., Compiled]]:
+    """The same for a query about so many rows, whose primary keys each call of `rows` names.
+
+    `make` gets their places behind the moment.
+    """
+
+    def keep(make: Callable[..., QuerySet[Any, Any]]) -> Callable[..., Compiled]:
+        @functools.lru_cache(maxsize=8)
+        def statement(_vendor: str, *values: object) -> Compiled:
+            return Compiled(lambda now: make(now, *_KEYS[:count], *values))
+
+        return lambda *values: statement(connection.vendor, *values)
+
+    return keep
 
 
 def _apart(param: object) -> timedelta | None:

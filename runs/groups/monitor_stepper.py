@@ -23,7 +23,7 @@ from runs.groups.fast_path import CHECK_EVERY, Check, Next
 from runs.groups.models import FAR, columns
 from runs.groups.monitor_rules import End, Event, Kind, Memory
 from runs.groups.terms import Decision, MonitorState, Result, TaskFacts, TaskStatus
-from runs.models import Checkpoint, Monitor, Project, Task
+from runs.models import Checkpoint, Monitor, Task
 from runs.timeline import announce
 
 _KINDS = {
@@ -214,24 +214,20 @@ def _look(tick: TickContext) -> None:
             elif turn is not None:
                 store(lab, row, turn, tick.number)
     store_checks(lab, checks, tick.number, now)
-    for woken in Project.objects.filter(slug=project) if project else ():
-        signal_import.catch_up(lab, woken)
+    if project:
+        signal_import.catch_up(lab, project)
 
 
 def _wanted(lab: Lab, now: datetime, project: str) -> list[Monitor]:
-    if not project:
-        return _due(lab.host).rows(now)
-    mine = Q(host=lab.host, is_fast=True, group__project__slug=project)
-    rows = Monitor.objects.due(lab.host, now) | Monitor.objects.running().filter(mine)
-    return list(_in_order(rows))
+    return _due(lab.host, project).rows(now)
 
 
 @kept
-def _due(now: datetime, host: str) -> QuerySet[Monitor]:
-    return _in_order(Monitor.objects.due(host, now))
-
-
-def _in_order(rows: QuerySet[Monitor]) -> QuerySet[Monitor]:
+def _due(now: datetime, host: str, project: str) -> QuerySet[Monitor]:
+    rows = Monitor.objects.due(host, now)
+    if project:
+        mine = Q(host=host, is_fast=True, group__project__slug=project)
+        rows |= Monitor.objects.running().filter(mine)
     return rows.select_related("group__project").order_by("pk")
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from datetime import datetime
 
 from django.db import InterfaceError, OperationalError, transaction
+from django.db.models import QuerySet
 
+from runs.core.database import kept
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind
 from runs.groups import signal_folders, tasks
 from runs.groups.signal_rules import Signal
 from runs.groups.terms import TaskStatus
-from runs.models import Monitor, Project, Task, TaskGroup, Worker
+from runs.models import Monitor, Task, TaskGroup, Worker
 from runs.timeline import announce
 from trackers.base import NotFound
 
@@ -47,12 +50,16 @@ def absorb(lab: Lab, group: TaskGroup) -> int:
     return done
 
 
-def catch_up(lab: Lab, project: Project) -> int:
-    """The same for every group of a project that no monitor looks at by its signals."""
+def catch_up(lab: Lab, project: str) -> int:
+    """The same for every group of a project, by its slug, that no monitor looks at by its signals."""
+    return sum([absorb(lab, group) for group in _unwatched(project).rows()])
+
+
+@kept
+def _unwatched(_now: datetime, project: str) -> QuerySet[TaskGroup]:
     watched = Monitor.objects.running().filter(is_fast=True).values("group")
-    groups = TaskGroup.objects.filter(project=project, closed_at=None, signals=True)
-    found = groups.exclude(pk__in=watched).select_related("project")
-    return sum([absorb(lab, group) for group in found])
+    groups = TaskGroup.objects.filter(project__slug=project, closed_at=None, signals=True)
+    return groups.exclude(pk__in=watched).select_related("project")
 
 
 def _take(lab: Lab, group: TaskGroup, signal: Signal) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import BooleanField, Exists, ExpressionWrapper, Q, QuerySet
 
+from runs.core.database import kept_with_keys
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind
 from runs.guard import rules
@@ -35,9 +38,7 @@ def check_shared(
     Safe to repeat; what fails is tried again at the next look.
     """
     if has_workers is None:
-        has_workers = _workers(lab, project, starting).exists() or _has_checks(
-            lab, project, starting
-        )
+        has_workers = any(_who_works(lab, project, starting))
     try:
         names = _put_right(lab, project.repo(lab.paths), is_anybody_working=has_workers)
     except SeamError as error:
@@ -47,40 +48,56 @@ def check_shared(
     if not names:
         return
     with transaction.atomic():
-        worked = list(_workers(lab, project, starting))
+        worked = list(_workers(lab.host, project.pk, _key_of(starting, Run)))
         for run in worked:
             text = rules.describe_repair(names, len(worked) - 1)
             announce.tell(lab, NoticeKind.RUN_WARNED, text, run=run)
         if not worked:
-            has_checks = _has_checks(lab, project, starting)
+            _, has_checks = _who_works(lab, project, starting)
             describe = rules.describe_repair_beside_checks if has_checks else rules.describe_found
             text = describe(names)
             announce.tell(lab, NoticeKind.PROJECT_WARNED, text, project=project)
 
 
-def _workers(lab: Lab, project: Project, starting: Run | Validation | None) -> QuerySet[Run]:
-    """Return the runs on this host whose agents may have changed it.
+def _who_works(lab: Lab, project: Project, starting: Run | Validation | None) -> tuple[bool, bool]:
+    """Return whether agents of runs, and whether commands, reviewers or fixers may have changed it.
+
+    One query, which each start waits for.
+    """
+    keys = project.pk, _key_of(starting, Run), _key_of(starting, Validation)
+    row = _working(lab.host).first(keys=keys)
+    return (False, False) if row is None else (bool(row[0]), bool(row[1]))
+
+
+def _key_of(starting: Run | Validation | None, model: type[Run | Validation]) -> int:
+    """Return the key of what is being started where it is one of these; no row has key 0."""
+    return starting.pk if isinstance(starting, model) else 0
+
+
+@kept_with_keys(3)
+def _working(
+    _now: datetime, project: int, run: int, validation: int, host: str
+) -> QuerySet[Project, Any]:
+    open_ones = {"project": project, "host": host, "settled_at": None}
+    has_checks = (
+        Exists(Attempt.objects.filter(**open_ones))
+        | Exists(Validation.objects.filter(**open_ones).exclude(pk=validation))
+        | Exists(Fixer.objects.filter(**open_ones))
+    )
+    rows = Project.objects.filter(pk=project).annotate(
+        has_workers=Exists(_workers(host, project, run)),
+        has_checks=ExpressionWrapper(has_checks, output_field=BooleanField()),
+    )
+    return rows.values_list("has_workers", "has_checks")
+
+
+def _workers(host: str, project: int, starting: int) -> QuerySet[Run]:
+    """Return the runs on a host, without one, whose agents may have changed it.
 
     The program of a run that is being started may have begun already, which its row does not say.
     """
-    rows = Run.objects.filter(project=project, host=lab.host, settled_at=None)
-    may_work = Q(started_at__isnull=False) | ~Q(launcher="")
-    if isinstance(starting, Run):
-        rows = rows.exclude(pk=starting.pk)
-    return rows.filter(may_work).select_related("project")
-
-
-def _has_checks(lab: Lab, project: Project, starting: Run | Validation | None) -> bool:
-    """Return whether commands, reviewers or fixers that this host started may have changed it."""
-    open_ones = {"project": project, "host": lab.host, "settled_at": None}
-    validations = Validation.objects.filter(**open_ones)
-    if isinstance(starting, Validation):
-        validations = validations.exclude(pk=starting.pk)
-    return (
-        Attempt.objects.filter(**open_ones).exists()
-        or validations.exists()
-        or Fixer.objects.filter(**open_ones).exists()
-    )
+    rows = Run.objects.filter(project=project, host=host, settled_at=None).exclude(pk=starting)
+    return rows.filter(Q(started_at__isnull=False) | ~Q(launcher="")).select_related("project")
 
 
 def watch(lab: Lab, runs: Sequence[Run]) -> None:

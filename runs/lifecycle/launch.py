@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -20,44 +21,34 @@ from runs.accounts import holds
 from runs.accounts.refusal_rules import Refused
 from runs.agents import checks, orders
 from runs.core import database, naming
-from runs.core.ports import Lab, SeamError, Sighting, Taken, UnremovableError
+from runs.core.database import run_beside
+from runs.core.ports import Lab, Order, SeamError, Sighting, Taken, UnremovableError
 from runs.core.states import AnswerCode, NoticeKind, Outcome, RunState, Trouble
 from runs.forges import mirror
 from runs.guard import acts as guard
 from runs.lifecycle import outcomes, reaper, resuming
+from runs.lifecycle.beginnings import NotAlive, StartFailed, Undecided, look_again
 from runs.lifecycle.recovery import Recovery, StartFacts, recovery
 from runs.lifecycle.resuming import Gone
-from runs.lifecycle.verdict import did_run
 from runs.models import AgentProfile, Notice, Run, Settings, StartRequest
 from runs.projects import cloning, origin
 from runs.setup import after_run, commands, preparation
 from runs.setup.commands import AGAIN, NEW, Stage
 from runs.telemetry import log_context
 from runs.timeline import announce
-from runs.transcript import listening, screens
 from trackers.base import TrackerError
 
 logger = logging.getLogger(__name__)
 
+_Ordered = tuple[Order, str]
 SECOND_LOOK_SECONDS = 0.5
 SET_UP_LEFT = (
     "the set-up left changes that git does not ignore: they may get into the agent's commits"
 )
 CLEARING = "the project's commands before removal run in its worktree; ask again when they are over"
 STEPS_MARGIN = timedelta(minutes=3)
+AHEAD = timedelta(seconds=10)  # how long ago a fetch may have begun that a start takes for its own
 CHECKOUT_LIMIT = timedelta(minutes=15)  # as runs/machine/git.py:CHECKOUT
-
-
-class StartFailed(Exception):
-    """The start cannot go on; the text is for the person who pressed the button."""
-
-    def __init__(self, text: str, code: AnswerCode = AnswerCode.START_FAILED) -> None:
-        super().__init__(text)
-        self.code = code
-
-
-class NotAlive(StartFailed):
-    """The program ended at once."""
 
 
 class NotPrepared(StartFailed):
@@ -70,10 +61,6 @@ class _Mistake(Exception):
 
 class NoLongerWanted(Exception):
     """The run was ended while it was starting; whatever exists stays as it is."""
-
-
-class Undecided(Exception):
-    """The session was made, but could not be looked at: the next tick decides."""
 
 
 def carry_out(lab: Lab, run_id: int) -> None:
@@ -242,6 +229,8 @@ def _start(lab: Lab, run: Run) -> None:
         raise StartFailed(*refused)
     lab.sessions.make_temporary(lab.paths.temporary_folder(run.pk))
     guard.check_shared(lab, run.project, starting=run)
+    make_order = partial(_make_order, lab, run, profile, settings)
+    ordered: _Ordered | None = None
     if run.is_resuming:
         resuming.check_place(lab, run)
         _set_up(lab, run, AGAIN)
@@ -249,10 +238,10 @@ def _start(lab: Lab, run: Run) -> None:
         _take_up(lab, run)
     else:
         _fetch(lab, run)
-        _claim(lab, run)
+        ordered = _claim(lab, run, make_order)
         _set_up(lab, run, NEW)
     lab.trust.approve(profile.trust, Path(run.worktree), profile.env)
-    order, why_unsigned = orders.without_signing(lab, orders.make(lab, run, profile, settings))
+    order, why_unsigned = ordered or make_order()
     _still_wanted(run)
     started_at = run.started_at or lab.now()
     _tell_payment(lab, run, profile)
@@ -260,11 +249,16 @@ def _start(lab: Lab, run: Run) -> None:
         _step(lab, run, why_unsigned)
     lab.sessions.start(order)
     lab.pause(SECOND_LOOK_SECONDS)
-    is_alive = _look_again(lab, run)
+    is_alive = look_again(lab, run)
     run.started_at = started_at
     _mark_working(lab, run)
     if not is_alive or _was_told_of(run):
         lab.bell.look(run.project.slug)  # looks pass over a run while it is still *starting*
+
+
+def _make_order(lab: Lab, run: Run, profile: AgentProfile, settings: Settings) -> _Ordered:
+    """Return the order of the session, and why git signs nothing in it, else an empty text."""
+    return orders.without_signing(lab, orders.make(lab, run, profile, settings))
 
 
 def _tell_payment(lab: Lab, run: Run, profile: AgentProfile) -> None:
@@ -277,7 +271,7 @@ def _tell_payment(lab: Lab, run: Run, profile: AgentProfile) -> None:
 def _fetch(lab: Lab, run: Run) -> None:
     """The base is origin's default branch as it is now; there is no fallback."""
     _bring_clone(lab, run)
-    warning = origin.freshen(lab, run.project)
+    warning = origin.freshen(lab, run.project, max(run.requested_at, lab.now() - AHEAD))
     if warning:
         _step(lab, run, warning)
 
@@ -299,10 +293,11 @@ def _bring_clone(lab: Lab, run: Run) -> None:
     _step(lab, run, f"Cloned in {lab.steady().seconds - began:.0f} s")
 
 
-def _claim(lab: Lab, run: Run) -> None:
+def _claim(lab: Lab, run: Run, make_order: Callable[[], _Ordered]) -> _Ordered:
     """Branch and worktree, then the tracker's own mark, without which neither stays.
 
-    What is about to be made is stored first, so that it can be undone.
+    What is about to be made is stored first, so that it can be undone. While git writes the files of
+    the worktree the order of the session is made, which is returned.
     """
     path = _worktree(lab, run)
     repo = run.project.repo(lab.paths)
@@ -311,8 +306,16 @@ def _claim(lab: Lab, run: Run) -> None:
     deadline = lab.now() + CHECKOUT_LIMIT + STEPS_MARGIN
     if not _keep(run, fork_point=commit, worktree=str(path), launch_deadline=deadline):
         raise NoLongerWanted
+    folders = run.project.checked_out_folders
+    checkout = run_beside(
+        "checkout", lambda: lab.repos.add_worktree(repo, path, run.branch, commit, folders)
+    )
     try:
-        lab.repos.add_worktree(repo, path, run.branch, commit, run.project.checked_out_folders)
+        ordered = make_order()
+    finally:
+        checkout.exception()  # whatever went wrong here, nothing is undone while git still writes
+    try:
+        checkout.result()
     except Taken as error:
         _keep(run, fork_point="", worktree="")
         raise StartFailed(str(error)) from error
@@ -322,6 +325,7 @@ def _claim(lab: Lab, run: Run) -> None:
         Run.objects.filter(pk=run.pk).update(claimed_at=lab.now())
         text = f"Branch {run.branch} created from {commit[:7]}"
         announce.tell(lab, NoticeKind.RUN_STEP, text, run=run)
+    return ordered
 
 
 def _set_up(lab: Lab, run: Run, stage: Stage) -> None:
@@ -405,40 +409,6 @@ def _keep(run: Run, **facts: str | datetime) -> bool:
         for name, value in facts.items():
             setattr(run, name, value)
     return bool(won)
-
-
-def _look_again(lab: Lab, run: Run) -> bool:
-    """Whether the program still runs.
-
-    A session that vanished at once is a failed start, with its last words as the reason.
-    """
-    try:
-        seen = lab.sessions.look().get(run.session)
-    except SeamError as error:
-        raise Undecided(str(error)) from error
-    exit_facts = reaper.seen_exit(seen, reaper.exit_file(lab, run))
-    status = exit_facts.get("exit_status")
-    alive = seen is not None and seen.alive
-    if did_run(run.mode, alive, status if isinstance(status, int) else None):
-        return alive
-    if run.output and listening.finish(lab, run).report.trouble:
-        return False  # it was turned away for its account's sake: that is judged, not undone
-    how = f" with status {status}" if status is not None else ""
-    words = _first_words(lab, run)
-    said = f" Its final output: {words}" if words else ""
-    raise NotAlive(f"the agent exited immediately{how}.{said}")
-
-
-def _first_words(lab: Lab, run: Run) -> str:
-    """What a program said that ended at once."""
-    if run.output:
-        report = listening.finish(lab, run).report
-        return report.agent_note or report.last_line
-    try:
-        return screens.last_line(lab.sessions.screens([run.session], 20).get(run.session, ""))
-    except SeamError as error:
-        logger.info("last words were not read", extra={"run_id": run.pk, "error": str(error)})
-        return ""
 
 
 def _mark_working(lab: Lab, run: Run) -> None:

@@ -12,21 +12,22 @@ screen (`camera`).
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
-import json
 import os
 import resource
-import signal
 import sys
 import time
 
-TYPE_CHECKING = False  # importing `typing` would take longer than all else before the agent starts
+# Each start of an agent waits for these imports: `json` would take 9 ms, `contextlib` 5, `typing` more.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Sequence
     from typing import Any
 
     from runs.machine.recorder import Recorder
+else:
+    import _signal as signal  # whose numbers `signal` makes enums of, for 5 ms
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 # As a rule it is over at once; a busy machine may take a second for it.
@@ -39,9 +40,46 @@ _OURS = (
 )
 
 
-def main(folder: str) -> int:
+class suppress:  # noqa: N801  (as in contextlib)
+    """Leave a block at one of these errors and go on behind it."""
+
+    def __init__(self, *errors: type[BaseException]) -> None:
+        self._errors = errors
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        return kind is not None and issubclass(kind, self._errors)
+
+
+def read_order(folder: str) -> dict[str, Any]:
+    """Return what is to be started, as `TmuxSessions` wrote it."""
     with open(os.path.join(folder, "order.json"), encoding="utf-8") as file:  # noqa: PTH118, PTH123
-        order = json.load(file)
+        text = file.read()
+    try:
+        from _json import make_scanner
+    except ImportError:  # a Python that has it not in C
+        import json
+
+        found: dict[str, Any] = json.loads(text)
+        return found
+    scanner: Any = make_scanner
+    order: dict[str, Any] = scanner(_AsJson)(text, 0)[0]
+    return order
+
+
+class _AsJson:
+    """How `json` sets its scanner up when nothing else is asked for."""
+
+    strict = True
+    memo: dict[str, str] = {}
+    object_hook = object_pairs_hook = parse_constant = None
+    parse_float, parse_int = float, int
+
+
+def main(folder: str) -> int:
+    order = read_order(folder)
     asked: list[int] = []  # told to end: whoever did that knows, and nothing of us may linger
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
@@ -55,9 +93,11 @@ def main(folder: str) -> int:
         _become_agent(order, ends)
     for end in ends:
         os.close(end)
-    with contextlib.suppress(PermissionError, ProcessLookupError):
+    with suppress(PermissionError, ProcessLookupError):
         os.setpgid(child, child)  # the child does it too; whoever is second may be refused
     _give_terminal(child)
+    if camera is not None:
+        camera.start()  # what the screen shows until then waits in its pipe
     if recorder is None:
         status = _wait_for(child, camera)
     else:
@@ -80,7 +120,7 @@ def _end(recorder: Recorder | None, camera: Camera | None) -> None:
 
 def _adopt_orphans() -> None:
     """Whatever leaves the agent's tree becomes our child, and so can be found and ended."""
-    with contextlib.suppress(OSError, AttributeError):
+    with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -112,18 +152,18 @@ class Camera:
         # Read before the agent could; a recorder that needs it too removes it.
         self._secrets = ""
         path = os.path.join(folder, "secrets.json")  # noqa: PTH118
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             with open(path, encoding="utf-8") as file:  # noqa: PTH123
                 self._secrets = file.read()
             if not order["is_secret_shared"]:
                 os.unlink(path)  # noqa: PTH108
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             flags = os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC
             self._pipe = os.open(os.path.join(folder, "pane"), flags)  # noqa: PTH118
-            self._start()
 
-    def _start(self) -> None:
-        if self._tries >= self.TRIES:
+    def start(self) -> None:
+        """Begin to record, or begin again."""
+        if self._pipe < 0 or self._tries >= self.TRIES:
             self.pid = 0
             return
         self._tries += 1
@@ -131,7 +171,7 @@ class Camera:
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
         self.pid = os.fork()
         if self.pid == 0:
-            with contextlib.suppress(BaseException):
+            with suppress(BaseException):
                 self._become()
             os._exit(0)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
@@ -151,21 +191,21 @@ class Camera:
     def was(self, pid: int) -> None:
         """Somebody was buried: if it was the child, there is another one."""
         if pid and pid == self.pid:
-            self._start()
+            self.start()
 
     def end(self) -> None:
         """It takes what it has not seen yet, for a moment at most."""
         self._tries = self.TRIES
         if not self.pid:
             return
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             os.kill(self.pid, signal.SIGTERM)
             limit = time.monotonic() + LAST_LOOK
             while os.waitpid(self.pid, os.WNOHANG)[0] == 0:
                 if time.monotonic() > limit:
                     os.kill(self.pid, signal.SIGKILL)
                 time.sleep(0.002)
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             os.unlink(os.path.join(self._folder, "pane"))  # noqa: PTH108, PTH118
 
 
@@ -199,7 +239,7 @@ def _end_orphans(camera: Camera | None) -> None:
         if not left:
             return
         for pid in left:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 os.kill(pid, signal.SIGTERM if turn == 0 else signal.SIGKILL)
         limit = time.monotonic() + (0.5 if turn == 0 else 0.05)
         while time.monotonic() < limit and left:
@@ -236,7 +276,7 @@ def _wake_after_us(wake: list[str]) -> None:
         time.sleep(0.001)
     # By now tmux was told of both ends, and hears of them before it hears whoever asks after this.
     time.sleep(0.002)
-    with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as bell:
         bell.sendto(wake[1].encode(), wake[0])
     os._exit(0)
 
@@ -246,7 +286,7 @@ def _children() -> list[int]:
     found = []
     for name in os.listdir("/proc"):  # noqa: PTH208
         with (
-            contextlib.suppress(OSError, ValueError),
+            suppress(OSError, ValueError),
             open(f"/proc/{int(name)}/stat", encoding="latin-1") as file,  # noqa: PTH123
         ):
             if int(file.read().rpartition(")")[2].split()[1]) == os.getpid():
@@ -297,7 +337,7 @@ def _limit_files(number: int) -> None:
     """The file-descriptor limit, soft and hard, for the whole tree."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and number > hard:
-        with contextlib.suppress(ValueError, OSError):
+        with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (number, number))
             return
         number = hard
@@ -307,15 +347,15 @@ def _limit_files(number: int) -> None:
 def _give_terminal(group: int) -> None:
     """Make the agent's process group the one that the terminal talks to."""
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         os.tcsetpgrp(0, group)
 
 
 def _write_exit(folder: str, status: int) -> None:
     path = os.path.join(folder, "exit")  # noqa: PTH118
-    with contextlib.suppress(OSError):
+    with suppress(OSError):
         with open(path + ".part", "w", encoding="utf-8") as file:  # noqa: PTH123
-            json.dump({"status": status, "at": time.time()}, file)
+            file.write(f'{{"status": {status}, "at": {time.time()!r}}}')
         os.rename(path + ".part", path)  # noqa: PTH104
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from datetime import datetime
 
 from django.db import transaction
 
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind
-from runs.models import Project
-from runs.projects import git_credentials
+from runs.models import Project, Settings
+from runs.projects import fetch_ahead, git_credentials
 from runs.timeline import announce
 
 MOST_SAID = 300
@@ -24,38 +24,34 @@ class Away(SeamError):
         self.is_new = is_new
 
 
-def freshen(lab: Lab, project: Project) -> str:
+def freshen(lab: Lab, project: Project, since: datetime | None = None) -> str:
     """Fetch origin and take note when its default branch has another name now.
 
-    Returns a warning, or '' when there is none: origins that labsite keeps take what is new in
+    A fetch that was begun ahead is enough where it began at `since` or later. Returns a warning, or '' when there is none: origins that labsite keeps take what is new in
     the checkout first, and a checkout that cannot be read is no reason to stop. Raises Away when
     origin cannot be read; the project says so until it can.
     """
     try:
-        warning = _freshen(lab, project)
+        warning = _freshen(lab, project, since)
     except SeamError as error:
         raise Away(str(error), is_new=note(lab, project, str(error))) from error
     note(lab, project, "")
     return warning
 
 
-def _freshen(lab: Lab, project: Project) -> str:
-    warning = ""
-    if project.is_hosted:
-        try:
-            warning = lab.repos.refill(project.origin(lab.paths), Path(project.source))
-        except SeamError as error:
-            warning = f"the checkout could not be read, so labsite's own origin was used: {error}"
-    repo = project.repo(lab.paths)
-    token = git_credentials.of_git(lab, project)
-    branch = lab.repos.fetch_default(repo, token, project.url)
+def _freshen(lab: Lab, project: Project, since: datetime | None) -> str:
+    found = fetch_ahead.fetches.wait(project.pk, since) if since is not None else None
+    if found is None:
+        limit = float(Settings.current().git_timeout_seconds)
+        found = fetch_ahead.fetch(lab, project, git_credentials.of_git(lab, project), limit)
+    branch = found.branch
     if branch != project.default_branch:
         project.default_branch = branch
         with transaction.atomic():
             Project.objects.filter(pk=project.pk).update(default_branch=branch)
             text = f"origin's default branch is {branch} now; new runs start from there"
             announce.tell(lab, NoticeKind.SETTING_CHANGED, text, project=project)
-    return warning
+    return found.warning
 
 
 def note(lab: Lab, project: Project, error: str) -> bool:

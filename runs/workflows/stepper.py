@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from django.db import InterfaceError, OperationalError, transaction
-from django.db.models import F, Prefetch
+from django.db.models import F, Prefetch, QuerySet
 
 from runs.core import lease
+from runs.core.database import kept
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
 from runs.core.tick_context import TickContext
@@ -40,7 +41,7 @@ class _Changed(Exception):
 
 def look(tick: TickContext) -> None:
     """Step every running workflow of this host. One query while there is none. Raises lease.Lost."""
-    for row in _read(Workflow.objects.running().filter(host=tick.lab.host).order_by("pk")):
+    for row in _running(tick.lab.host).rows():
         tick.keep_lease()
         # Without its database a tick is blind, and that is told once.
         with tick.going_on(
@@ -65,6 +66,11 @@ def advance(lab: Lab, row: Workflow, number: int) -> None:
         if not found:
             return
         row = found[0]
+
+
+@kept
+def _running(_now: datetime, host: str) -> QuerySet[Workflow]:
+    return _read(Workflow.objects.running().filter(host=host).order_by("pk"))
 
 
 def _read(rows: WorkflowQuerySet) -> WorkflowQuerySet:

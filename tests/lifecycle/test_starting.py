@@ -43,12 +43,12 @@ def test_start_takes_the_lowest_ready_issue_in_a_worktree_of_its_own(real):
         run = press_start(real, project).run
     assert (run.issue_key, run.branch, run.state, run.slot) == ("7", "afk/7", "working", 1)
     asked = [one for one in started if one != "git for-each-ref"]
-    # Both speak with origin and do it side by side.
-    assert sorted(asked[1:3]) == ["git fetch", "git ls-remote"]
-    assert [asked[0], *asked[3:]] == [
-        *("tmux list-panes", "git update-ref", "git config", "git reset", "git var"),
-        *("git config", "tmux new-session", "tmux list-panes"),  # whether git signs
-    ]
+    # Both speak with origin, side by side and beside the look that decides.
+    assert sorted(asked[:3]) == ["git fetch", "git ls-remote", "tmux list-panes"]
+    # Who commits and whether git signs, beside the checkout.
+    made = ["git config", "git config", "git reset", "git update-ref", "git var"]
+    assert sorted(asked[3:-2]) == made
+    assert asked[-2:] == ["tmux new-session", "tmux list-panes"]
     assert len(started) <= 15, started  # `git worktree` was one, and started three more itself
     assert real.session_names() == ["demo~1~afk-7"]
     assert git(Path(run.worktree), "branch", "--show-current") == "afk/7"
