@@ -28,6 +28,7 @@ NO_DATABASE = (OperationalError, InterfaceError)
 # Shorter than the silence after which others take work for lost.
 PATIENCE = timedelta(minutes=5)
 ASK_EVERY = 1.0  # seconds
+MOST_STATEMENTS = 16  # of one query, each with other values
 
 
 class QuickRows(models.Model):
@@ -256,7 +257,7 @@ class Compiled:
 def kept(make: Callable[..., QuerySet[Any, Any]]) -> Callable[..., Compiled]:
     """The statement of a query that is asked again and again with the same few plain values.
 
-    `make` builds the query for a moment and those values. At most eight are kept.
+    `make` builds the query for a moment and those values. So many are kept as `MOST_STATEMENTS` says.
     """
     return kept_with_keys(0)(make)
 
@@ -270,7 +271,7 @@ def kept_with_keys(
     """
 
     def keep(make: Callable[..., QuerySet[Any, Any]]) -> Callable[..., Compiled]:
-        @functools.lru_cache(maxsize=8)
+        @functools.lru_cache(maxsize=MOST_STATEMENTS)
         def statement(_vendor: str, *values: object) -> Compiled:
             return Compiled(lambda now: make(now, *_KEYS[:count], *values))
 

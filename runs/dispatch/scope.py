@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
+from runs.core.database import kept_with_keys
 from runs.core.states import Outcome
 from runs.dispatch.eligibility import Want
 from runs.models import LoopIssue, Project, Run, WatchSession
@@ -18,14 +20,27 @@ from runs.watch.session import Request
 def of(projects: Sequence[Project]) -> Mapping[int, Want]:
     """The want of each project, in two queries. The only place that knows what stands behind it."""
     found = {project.pk: Want() for project in projects}
-    rows = WatchSession.objects.open().filter(project__in=found, request=Request.NONE, reason="")
-    sessions = list(
-        with_begun(rows).values_list("pk", "project_id", "is_auto", "limit", "completed", "begun")
-    )
+    if len(projects) == 1:  # the pass that a person who pressed Start waits for
+        sessions = _sessions_of().rows(keys=[projects[0].pk])
+    else:
+        sessions = list(_sessions(Q(project__in=found)))
     done = _done([pk for pk, _, is_auto, *_ in sessions if not is_auto])
     for pk, project, _, limit, completed, begun in sessions:
         most = None if limit is None else max(0, limit - completed - begun)
         found[project] = Want(is_on=True, without=frozenset(done[pk]), most=most)
+    return found
+
+
+@kept_with_keys(1)
+def _sessions_of(_now: datetime, project: int) -> QuerySet[Any, Any]:
+    return _sessions(Q(project=project))
+
+
+def _sessions(of_projects: Q) -> QuerySet[Any, Any]:
+    """The open sessions of these projects that may start something, with what they have begun."""
+    rows = WatchSession.objects.open().filter(of_projects, request=Request.NONE, reason="")
+    columns = ("pk", "project_id", "is_auto", "limit", "completed", "begun")
+    found: QuerySet[Any, Any] = with_begun(rows).values_list(*columns)
     return found
 
 

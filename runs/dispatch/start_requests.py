@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from runs.core import budgets, writing
-from runs.core.database import kept
+from runs.core.database import kept, kept_with_keys
 from runs.core.ports import Lab
 from runs.core.states import AnswerCode, NoticeKind, RunKind, RunState
 from runs.core.tick_context import TickContext
@@ -62,9 +62,10 @@ def wait(lab: Lab, asked: StartRequest, seconds: float = 5.0) -> StartRequest:
     """
     left, step = seconds, min(seconds, STEP_SECONDS)
     while True:
-        asked = StartRequest.objects.select_related("run", "run__project", "project").get(
-            pk=asked.pk
-        )
+        found = _with_run().rows(keys=[asked.pk])
+        if not found:
+            raise StartRequest.DoesNotExist
+        asked = found[0]
         is_open = asked.answer == AnswerCode.PENDING and not asked.text
         if not is_open and (asked.run is None or asked.run.state != RunState.STARTING):
             return asked
@@ -73,6 +74,12 @@ def wait(lab: Lab, asked: StartRequest, seconds: float = 5.0) -> StartRequest:
         lab.pause(step)
         left -= step
         step = min(step * SLOWER, LONGEST_STEP, left)
+
+
+@kept_with_keys(1)
+def _with_run(_now: datetime, request: int) -> QuerySet[StartRequest]:
+    rows = StartRequest.objects.select_related("run", "run__project", "project")
+    return rows.filter(pk=request)
 
 
 def launch_pass(tick: TickContext) -> int:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 
+from runs.core.database import kept_with_keys
 from runs.groups.terms import MILESTONES, MonitorState, TaskStatus
 from runs.models import Monitor, Project, TaskGroup
 from runs.web import addresses
@@ -133,5 +135,10 @@ def card(group: Any) -> GroupCard:
 
 def open_of(project: Project) -> Sequence[GroupCard]:
     """The newest open groups of a project, for its page. One query."""
+    return [card(one) for one in _open().rows(keys=[project.pk])]
+
+
+@kept_with_keys(1)
+def _open(_now: datetime, project: int) -> QuerySet[Any]:
     rows = counted(TaskGroup.objects.filter(project=project, closed_at=None))
-    return [card(one) for one in rows.order_by("-pk")[:OPEN_SHOWN]]
+    return rows.order_by("-pk")[:OPEN_SHOWN]

@@ -12,6 +12,7 @@ import contextlib
 import logging
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -132,8 +133,11 @@ class GitRunRepositories:
 
     def _lay_git(self, repo: Path, own: Path, commit: str, branch: str) -> None:
         """Write the few files of an empty repository, which takes no program."""
-        url = self._git(repo, "config", "--get", "remote.origin.url", timeout=QUICK).stdout
-        origin = self._git.ask(repo, *_LISTED, "refs/remotes/origin/", TAGS, timeout=QUICK)
+        named = ("config", "--get", "remote.origin.url")
+        with ThreadPoolExecutor(1, "origin-url") as beside:
+            asked = beside.submit(self._git, repo, *named, timeout=QUICK)
+            origin = self._git.ask(repo, *_LISTED, "refs/remotes/origin/", TAGS, timeout=QUICK)
+            url = asked.result().stdout
         is_long = len(commit) == _LONG
         text = _SETTINGS.format(
             version=int(is_long),
@@ -194,25 +198,30 @@ class GitRunRepositories:
         claim = worktree_links.claim_of(repo, branch) if branch != ref else None
         if claim is None or worktree_links.admin_of(repo, path := claim[0]) is None:
             return
-        self._bring_ref(repo, path, f"{HEADS}{branch}")
+        brought = self._bring_ref(repo, path, f"{HEADS}{branch}")
         pushed = worktree_links.ref_in_files(path / ".git", f"{ORIGIN}{branch}")
         if pushed and pushed not in (claim[1], worktree_links.UNSURE):
             # The run has pushed or fetched it since. What is fetched here later counts again.
-            self._bring_ref(repo, path, f"{ORIGIN}{branch}")
+            self._bring_ref(repo, path, f"{ORIGIN}{branch}", brought)
             worktree_links.write_claim(repo, branch, path, pushed)
 
-    def _bring_ref(self, repo: Path, path: Path, ref: str) -> None:
+    def _bring_ref(self, repo: Path, path: Path, ref: str, known: str | None = None) -> str | None:
+        """Have a ref of the shared repository stand where the own one has it; return its commit.
+
+        `known`: a commit that the shared one is known to hold, with its history.
+        """
         for _ in range(_TRIES):
             there = self._commit_of(path / ".git", ref)
             here = self._commit_of(repo, ref)
             if there is None or there == here:
-                return
-            self._take(repo, path, [there])
+                return here
+            if there != known:
+                self._take(repo, path, [there])
             moved = self._git(
                 repo, "update-ref", ref, there, here or "0" * len(there), timeout=QUICK
             )
             if moved.status == 0:
-                return
+                return there
         raise failed("update-ref", moved)
 
     def _bring_all(self, repo: Path, prefixes: Sequence[str] = ("",)) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
+from runs.core.database import kept_with_keys
 from runs.core.ports import Lab
 from runs.core.states import PersonState
 from runs.models import ManualSession, Project
@@ -25,9 +26,13 @@ class Driven:
 
 def of(lab: Lab, project: Project) -> list[Driven]:
     """Sessions that people drive, and for a day those that left something to be told. One query."""
-    lately = Q(ended_at__gt=lab.now() - timedelta(days=1)) & ~Q(warning="")
-    rows = ManualSession.objects.filter(Q(settled_at=None) | lately, project=project)
-    return [with_attach(lab, row) for row in rows[:SHOWN]]
+    return [with_attach(lab, row) for row in _shown().rows(lab.now(), keys=[project.pk])]
+
+
+@kept_with_keys(1)
+def _shown(now: datetime, project: int) -> QuerySet[ManualSession]:
+    lately = Q(ended_at__gt=now - timedelta(days=1)) & ~Q(warning="")
+    return ManualSession.objects.filter(Q(settled_at=None) | lately, project=project)[:SHOWN]
 
 
 def with_attach(lab: Lab, row: ManualSession) -> Driven:

@@ -7,7 +7,7 @@ tables, those of forges from what was heard last; nobody is asked while a page i
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -30,7 +30,7 @@ from django.db.models.expressions import RawSQL
 
 from runs.accounts import held
 from runs.core import budgets
-from runs.core.database import Compiled
+from runs.core.database import Compiled, kept
 from runs.core.ports import Lab
 from runs.core.states import PersonState, ProjectState, RunState, TrackerKind
 from runs.dispatch.eligibility import UNTRUSTED
@@ -359,28 +359,29 @@ def _runs(recent: int, issues: Sequence[waiting.Ready], *, with_unseen: bool) ->
 
     Each part is found by its own index, so that the query does not grow with history.
     """
-    if not issues:
-        found: list[Run] = _of_nobody(recent, with_unseen, connection.vendor).rows()
-        return found
-    claims = Run.objects.filter(
-        project__in={one.project.pk for one in issues},
-        issue_key__in={one.key for one in issues},
-    )
-    return list(_wanted(recent, Q(pk__in=claims.values("pk")), with_unseen=with_unseen))
+    projects = frozenset(one.project.pk for one in issues)
+    keys = frozenset(one.key for one in issues)
+    found: list[Run] = _wanted(recent, with_unseen, projects, keys).rows()
+    return found
 
 
-@functools.lru_cache(maxsize=16)
-def _of_nobody(recent: int, with_unseen: bool, _vendor: str) -> Compiled:
-    """Where no issue is ready, which names none, the question is always the same."""
-    return Compiled(lambda _now: _wanted(recent, Q(), with_unseen=with_unseen))
-
-
-def _wanted(recent: int, claims: Q, *, with_unseen: bool) -> QuerySet[Run]:
-    wanted = Q(pk__in=Run.objects.active().values("pk")) | claims
+@kept
+def _wanted(
+    _now: datetime,
+    recent: int,
+    with_unseen: bool,
+    projects: Collection[int],
+    keys: Collection[str],
+) -> QuerySet[Run]:
+    """Which issues are ready changes seldom, while a page asks for every event."""
+    wanted = Q(pk__in=Run.objects.active().values("pk"))
+    if keys:
+        claims = Run.objects.filter(project__in=projects, issue_key__in=keys)
+        wanted |= Q(pk__in=claims.values("pk"))
     if recent:
         wanted |= Q(pk__in=Run.objects.order_by("-pk").values("pk")[:recent])
-    kept = Parked.objects.filter(project=OuterRef("project"), branch=OuterRef("branch"))
-    about: dict[str, Any] = {**held.columns("profile"), "is_kept": Exists(kept)}
+    parked = Parked.objects.filter(project=OuterRef("project"), branch=OuterRef("branch"))
+    about: dict[str, Any] = {**held.columns("profile"), "is_kept": Exists(parked)}
     about["gate_at"] = check_words.gate_at()
     if with_unseen:
         unseen = Run.objects.unseen().order_by("-pk")

@@ -7,11 +7,14 @@ import shlex
 import signal
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
+
+from django.db.models import QuerySet
 
 from runs.accounts import held
 from runs.agents import pages as agent_pages
+from runs.core.database import kept_with_keys
 from runs.core.ports import Lab
 from runs.core.states import ProjectState, TrackerKind, WorktreeFate
 from runs.dispatch import why
@@ -39,7 +42,7 @@ from runs.web import addresses
 from trackers.base import PullState
 from trackers.builtin.models import PullRequest
 
-ACTIVITY = 14
+ACTIVITY, ENDED = 14, 15
 TIMELINE = 200
 _SHORT = {
     ProjectState.CLONING: "cloning",
@@ -259,8 +262,8 @@ def project(lab: Lab, project_id: int) -> ProjectPage | None:
     if found is None:
         return None
     running = [picture.row(run) for run in picture.active_of(found)]
-    recent = Run.objects.filter(project=found).exclude(outcome="").light()[:15]
-    notices = Notice.objects.filter(project=found, is_news=True)[:ACTIVITY]
+    recent = _ended_of().rows(keys=[found.pk])
+    notices = _news_of().rows(keys=[found.pk])
     return ProjectPage(
         picture,
         found,
@@ -278,6 +281,16 @@ def project(lab: Lab, project_id: int) -> ProjectPage | None:
         why.of(lab, [found]).get(found.pk),
         spending_pages.of_project(picture, found),
     )
+
+
+@kept_with_keys(1)
+def _ended_of(_now: datetime, project: int) -> QuerySet[Run]:
+    return Run.objects.filter(project=project).exclude(outcome="").light()[:ENDED]
+
+
+@kept_with_keys(1)
+def _news_of(_now: datetime, project: int) -> QuerySet[Notice]:
+    return Notice.objects.filter(project=project, is_news=True)[:ACTIVITY]
 
 
 def timeline(run_id: int, before: int | None = None) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import (
     Case,
@@ -25,6 +26,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Cast, Concat
 
+from runs.core.database import kept
 from runs.core.states import ProjectState, TrackerKind
 from runs.dispatch import blocking
 from runs.followups.red_check_rules import WatchState, name_checks
@@ -149,12 +151,12 @@ def _of_builtin(
         if one.tracker == TrackerKind.BUILTIN and one.tracker_root.isdigit()
     }
     usable = {root: one for root, one in by_root.items() if one.state == ProjectState.READY}
-    if not by_root:
+    if not (by_root if with_pulls else usable):
         return [], []
-    rows = _ready(usable)
-    if with_pulls:
-        rows = rows.union(_open(by_root), all=True)
-    listed = list(rows.order_by("place", "number", "root")[: READY_LIMIT + MOST])
+    terms = tuple(
+        _Terms(root, one.ready_label, tuple(one.claim_prefixes)) for root, one in usable.items()
+    )
+    listed = _listed(terms, tuple(by_root) if with_pulls else None).rows()
     mine = [row for row in listed if row[0] and row[4] == usable[row[1]].ready_label]
     named = {(row[1], int(key)) for row in mine for key in blocking.references(row[6])}
     still_open = _still_open(named)
@@ -190,12 +192,31 @@ def _still_open(named: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
     return set(rows.values_list("root", "number"))
 
 
-def _by_prefix(by_root: Mapping[int, Project]) -> Sequence[tuple[str, list[int]]]:
+class _Terms(NamedTuple):
+    """What tells the ready issues and the claims of one project on the built-in tracker."""
+
+    root: int
+    label: str
+    prefixes: tuple[str, ...]
+
+
+@kept
+def _listed(
+    _now: datetime, terms: Sequence[_Terms], roots: Collection[int] | None
+) -> QuerySet[Any, Any]:
+    """Ready issues, and the open pull requests of these roots; None: no pull requests."""
+    rows = _ready(terms)
+    if roots is not None:
+        rows = rows.union(_open(roots), all=True)
+    return rows.order_by("place", "number", "root")[: READY_LIMIT + MOST]
+
+
+def _by_prefix(terms: Iterable[_Terms]) -> Sequence[tuple[str, list[int]]]:
     """The roots whose claims begin with each prefix."""
     found: dict[str, list[int]] = {}
-    for root, project in by_root.items():
-        for prefix in project.claim_prefixes:
-            found.setdefault(prefix, []).append(root)
+    for one in terms:
+        for prefix in one.prefixes:
+            found.setdefault(prefix, []).append(one.root)
     return list(found.items())
 
 
@@ -205,11 +226,11 @@ def _claims_as(prefix: str, roots: Collection[int]) -> Q:
     return Q(head=head, root__in=roots)
 
 
-def _ready(by_root: Mapping[int, Project]) -> QuerySet[Any, Any]:
+def _ready(terms: Sequence[_Terms]) -> QuerySet[Any, Any]:
     """Issues that carry the ready label of any of these projects."""
-    labels = {project.ready_label for project in by_root.values()}
-    rows = Issue.objects.filter(is_open=True, root__in=by_root, labels__name__in=labels)
-    heads = reduce(or_, (_claims_as(*one) for one in _by_prefix(by_root)), Q(pk__in=()))
+    roots, labels = {one.root for one in terms}, {one.label for one in terms}
+    rows = Issue.objects.filter(is_open=True, root__in=roots, labels__name__in=labels)
+    heads = reduce(or_, (_claims_as(*one) for one in _by_prefix(terms)), Q(pk__in=()))
     pulls = PullRequest.objects.filter(heads, root=OuterRef("root"), state=PullState.OPEN)
     # The text alone of those that name a blocker: there may be hundreds of long ones.
     text = Case(

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from django.db.models import Count, F, OuterRef, Subquery
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 
@@ -18,6 +19,7 @@ from runs import wiring
 from runs.accounts import held
 from runs.accounts.held import Hold
 from runs.agents import pages as agent_pages
+from runs.core.database import kept_with_keys
 from runs.core.states import TrackerKind
 from runs.dispatch import provable
 from runs.forges import tracker_card
@@ -179,8 +181,27 @@ def regions(picture: Board, project_id: int | None, can_act: bool) -> dict[str, 
     return found
 
 
+_ASKED = ("failed_at", "failed_issue", "stalled", "stalled_since", "groups")
+
+
 def _asked(project: Project) -> Mapping[str, Any]:
     """What of the head no board holds: in one query."""
+    is_here = bool(project.tracker == TrackerKind.BUILTIN and project.tracker_root)
+    root = int(project.tracker_root) if is_here else 0
+    rows = _unheard(is_here).rows(keys=(project.pk, root))
+    names = (*_ASKED, "pulls") if is_here else _ASKED
+    told = dict(zip(names, rows[0] if rows else [None] * len(names), strict=True))
+    pulls_now = told["pulls"] or 0 if is_here else len(project.pulls_seen)
+    return {
+        **told,
+        "pulls": pulls_now,
+        "groups": told["groups"] or 0,
+        "is_stalled": told["stalled"] is not None,
+    }
+
+
+@kept_with_keys(2)
+def _unheard(_now: datetime, project: int, root: int, is_here: bool) -> QuerySet[Project, Any]:
     mine = OuterRef("pk")
     stalled = WatchSession.objects.filter(project=mine, needs_resume=True).order_by("-pk")
     groups: Any = TaskGroup.objects.filter(project=mine, closed_at=None).order_by()
@@ -192,21 +213,12 @@ def _asked(project: Project) -> Mapping[str, Any]:
         "stalled_since": Subquery(stalled.values("ended_at")[:1]),
         "groups": Subquery(groups),
     }
-    is_here = project.tracker == TrackerKind.BUILTIN and project.tracker_root
     if is_here:
-        root = int(project.tracker_root)
         pulls: Any = PullRequest.objects.filter(root_id=root, state=PullState.OPEN).order_by()
         pulls = pulls.values("root").annotate(number=Count("pk")).values("number")
         found["pulls"] = Subquery(pulls)
-    row = Project.objects.filter(pk=project.pk).order_by().annotate(**found)
-    told = row.values(*found).first() or dict.fromkeys(found)
-    pulls_now = told["pulls"] or 0 if is_here else len(project.pulls_seen)
-    return {
-        **told,
-        "pulls": pulls_now,
-        "groups": told["groups"] or 0,
-        "is_stalled": told["stalled"] is not None,
-    }
+    row = Project.objects.filter(pk=project).order_by().annotate(**found)
+    return row.values_list(*found)
 
 
 def _facts(

@@ -11,6 +11,7 @@ from pathlib import Path
 from django.db import transaction
 
 from runs.core import writing
+from runs.core.database import run_beside
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind
 from runs.forges import tracker_cache
@@ -239,8 +240,16 @@ def _pushed(lab: Lab, run: Run) -> str:
 
 
 def _own_commit(lab: Lab, run: Run) -> str:
-    """What origin has of the run's branch, unless an earlier run left it there."""
-    commit = _pushed(lab, run)
+    """What origin has of the run's branch, unless an earlier run left it there.
+
+    While origin is asked, what the agent committed is brought to where it is compared.
+    """
+    repo, branch = run.project.repo(lab.paths), f"refs/heads/{run.branch}"
+    brought = run_beside("own-branch", lambda: lab.repos.ref(repo, branch))
+    try:
+        commit = _pushed(lab, run)
+    finally:
+        brought.exception()  # what was wrong there is met again, and told, by who compares
     if _is_left_over(lab, run, commit):
         raise PullRefused(
             f"what origin has on {run.branch} was there before this run began, and nothing was "

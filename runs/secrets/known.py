@@ -12,11 +12,14 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.db import Error
+from django.db.models import Model, QuerySet
 
 from runs.core import encrypted, masking
+from runs.core.database import kept
 from runs.core.masking import Mask
 from runs.models import (
     AgentProfile,
@@ -90,7 +93,7 @@ class Known:
         """
         found: dict[_Mark, frozenset[str]] = {}
         for model in _KINDS:
-            marks = {(model, *mark) for mark in model.objects.values_list("pk", "changed_at")}
+            marks = {(model, *mark) for mark in _columns(model, "pk", "changed_at").rows()}
             found |= {mark: self._files[mark] for mark in marks & self._files.keys()}
             fresh = [pk for _, pk, _ in marks - self._files.keys()]
             for row in model.objects.filter(pk__in=fresh) if fresh else ():
@@ -99,16 +102,21 @@ class Known:
         return found.values()
 
 
+@kept
+def _columns(_now: datetime, model: type[Model], *names: str) -> QuerySet[Any, Any]:
+    """Some columns of all rows of a model, which each start of a session asks for."""
+    return model._default_manager.order_by().values_list(*names)
+
+
 def _held() -> Iterator[str]:
-    for env in AgentProfile.objects.values_list("env", flat=True):
+    for (env,) in _columns(AgentProfile, "env").rows():
         yield from keys.secrets_of(env)
-    for token, hook_secret, *places in Project.objects.values_list(
-        "token", "hook_secret", "url", "source"
-    ):
+    projects = _columns(Project, "token", "hook_secret", "url", "source").rows()
+    for token, hook_secret, *places in projects:
         yield from (*_typed(token), *_typed(hook_secret))
         for place in places:
             yield from keys.of_url(place)
-    for credential in Forge.objects.values_list("credential", flat=True):
+    for (credential,) in _columns(Forge, "credential").rows():
         for name in ("token", "app_key"):
             yield from _typed(credential.get(name, ""))
     yield from _of_notices()
@@ -117,12 +125,10 @@ def _held() -> Iterator[str]:
 
 
 def _of_notices() -> Iterator[str]:
-    """Addresses of notices, that of the ping and the key of pushes, in two queries."""
-    urls = [*NoticeAddress.objects.values_list("url", flat=True)]
-    private = PushKeys.objects.values_list("private", flat=True)
-    ones = Settings.objects.values_list("ping_url", flat=True).union(private, all=True)
-    for url in (*urls, *ones):
-        yield from keys.of_address(str(url))
+    """Addresses of notices, that of the ping and the key of pushes."""
+    for model, name in ((NoticeAddress, "url"), (PushKeys, "private"), (Settings, "ping_url")):
+        for (url,) in _columns(model, name).rows():
+            yield from keys.of_address(str(url))
 
 
 def _typed(value: object) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
+from runs.core.database import kept_with_keys
 from runs.core.states import ValidationState
 from runs.dispatch import scope
 from runs.models import Fixer, Project, Settings, WatchSession
@@ -184,11 +185,8 @@ def end_words(session: WatchSession) -> str:
     return f"{said} (exit code {session.code})"
 
 
-def of(project: Project, settings: Settings, running: Sequence[RunRow]) -> WatchCard | None:
-    """The newest session of a project, which is the open one if there is one. One query.
-
-    `running` are rows that were loaded already; those of the session are told by it.
-    """
+@kept_with_keys(1)
+def _newest(_now: datetime, project: int) -> QuerySet[Any]:
     stalled = WatchSession.objects.filter(project=OuterRef("project"), needs_resume=True)
     retry_at = Subquery(stalled.order_by("-pk").values("retry_at")[:1])
     rows = with_facts(WatchSession.objects.filter(project=project))
@@ -197,9 +195,19 @@ def of(project: Project, settings: Settings, running: Sequence[RunRow]) -> Watch
     rows = rows.annotate(
         stalled=Exists(stalled), stalled_until=retry_at, fixers=Coalesce(Subquery(fixers), 0)
     )
-    found = rows.order_by("-pk").first()
-    if found is None:
+    newest: QuerySet[Any] = rows.order_by("-pk")[:1]
+    return newest
+
+
+def of(project: Project, settings: Settings, running: Sequence[RunRow]) -> WatchCard | None:
+    """The newest session of a project, which is the open one if there is one. One query.
+
+    `running` are rows that were loaded already; those of the session are told by it.
+    """
+    rows = _newest().rows(keys=[project.pk])
+    if not rows:
         return None
+    found = rows[0]
     own = [row for row in running if row.run.watch_id == found.pk]
     needs_resume = found.stalled and project.is_auto
     return WatchCard(

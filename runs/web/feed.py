@@ -20,7 +20,8 @@ SAFETY_SECONDS = 5.0
 # Whoever writes to a server may be on another machine, whose rings do not come here.
 SAFETY_ON_SERVER_SECONDS = 1.0
 PACE_SECONDS = 0.05
-QUIET_SECONDS = 1.0
+# So many rounds may follow each other at once, and so many a second in the long run.
+BURST, ROUNDS_A_SECOND = 4, 4
 SOCKETS_A_PERSON = 100  # in this process; a page has one, that of a run two
 
 _AGE = re.compile(r"(<time\b[^>]*>)[^<]*")
@@ -53,6 +54,27 @@ async def heard(rung: asyncio.Event, seconds: float) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await rung.wait()
+
+
+class TokenBucket:
+    """Lets a few rounds follow each other at once, and no more than some a second in the long run.
+
+    Published as the token bucket of traffic shaping: RFC 2697, section 3.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._tokens, self._at = float(BURST), clock()
+
+    def take(self) -> bool:
+        """Return whether the next round may follow at once."""
+        now = self._clock()
+        self._tokens = min(BURST, self._tokens + (now - self._at) * ROUNDS_A_SECOND)
+        self._at = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
 
 
 class Follower:
@@ -196,23 +218,21 @@ class Tail:
         self.reader.close()
 
     async def _follow(self) -> None:
-        """Rounds, with a pause after each that published but for the first after a quiet time.
+        """Rounds, with a pause after each that published but for a few after a quiet time.
 
         What comes close behind a first event is often what people wait for, such as the end of a
         run behind its pull request.
         """
-        clock, published_at = asyncio.get_running_loop().time, 0.0
+        bucket = TokenBucket(asyncio.get_running_loop().time)
         while True:
             self._rung.clear()
-            is_first = clock() - published_at > QUIET_SECONDS
             try:
                 has_published = await self._round()
             except Exception:
                 logger.exception("a round of the feed failed and is tried again")
                 has_published = False
             if has_published:
-                published_at = clock()
-                await asyncio.sleep(0 if is_first else PACE_SECONDS)
+                await asyncio.sleep(0 if bucket.take() else PACE_SECONDS)
             await heard(self._rung, self._patience)
 
     async def _round(self) -> bool:
