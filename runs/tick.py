@@ -7,9 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from django.db import InterfaceError, OperationalError
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, Q, QuerySet
 
 from runs import clock, schedule, sweep
 from runs.accounts import holds
@@ -26,7 +27,7 @@ from runs.gates import stepper as gates_stepper
 from runs.groups import monitor_stepper
 from runs.hosts import vitals
 from runs.lifecycle import adopt, judge, launch, progress, reaper, resuming
-from runs.models import Host, Run, Settings, Tick
+from runs.models import Host, Monitor, Run, Settings, TaskGroup, Tick, Workflow
 from runs.notices import pings
 from runs.projects import acts as projects
 from runs.projects import fetch_ahead
@@ -130,13 +131,33 @@ def _tick(lab: Lab, project: str, force: bool) -> Report:
 
 def _work(tick: TickContext, report: Report, due: set[str]) -> None:
     """Monitors first: they ask for nothing outside, and wait for nobody."""
-    if tick.project or MONITORS in due:
+    if MONITORS in due or (tick.project and _has_groups(tick)):
         monitor_stepper.look(tick)
         workflow_stepper.look(tick)
     if HOLDS in due:
         holds.release_due(tick.lab)
     if due != {MONITORS}:
         _look_around(tick, report, due)
+
+
+def _has_groups(tick: TickContext) -> bool:
+    """Return whether a project has a monitor, a group with signals or a workflow to look at.
+
+    One query in place of theirs: whoever pressed Start, or waits for the end of a run, waits for it.
+    """
+    row = _groups(tick.lab.host, tick.project).first()
+    return row is not None and any(row)
+
+
+@kept
+def _groups(_now: datetime, host: str, project: str) -> QuerySet[Host, Any]:
+    of_project = TaskGroup.objects.filter(project__slug=project, closed_at=None, signals=True)
+    found = {
+        "has_monitors": Exists(Monitor.objects.running().filter(host=host)),
+        "has_signals": Exists(of_project),
+        "has_workflows": Exists(Workflow.objects.running().filter(host=host)),
+    }
+    return Host.objects.filter(name=host).annotate(**found).values_list(*found)
 
 
 def _look_around(tick: TickContext, report: Report, due: set[str]) -> None:

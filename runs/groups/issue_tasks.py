@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 
 from django.db.models import F, Q, QuerySet
 
+from runs.core.database import kept_with_keys
 from runs.core.effects import RunEnd, RunStart
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind, Outcome
@@ -55,14 +57,18 @@ def _delivered(run: Run | None) -> Run | None:
 
 def started(lab: Lab, start: RunStart) -> None:
     """The tasks of a run's issue are in progress; a completed one stays completed."""
-    waiting = Task.objects.filter(
-        issue_key=start.issue_key, group__project=start.project_id, group__closed_at=None
-    ).exclude(status=TaskStatus.COMPLETED)
-    tasks = list(waiting.select_related("group__project"))
+    tasks = _open_of().rows(keys=(start.project_id, start.issue_key))
     if tasks:
         run = Run.objects.select_related("project").get(pk=start.run_id)
         for task in tasks:
             begin(lab, task, run)
+
+
+@kept_with_keys(2)
+def _open_of(_now: datetime, project: int, issue: int) -> QuerySet[Task]:
+    """The tasks of an issue that are not completed; `issue` stands for its key."""
+    rows = Task.objects.filter(issue_key=issue, group__project=project, group__closed_at=None)
+    return rows.exclude(status=TaskStatus.COMPLETED).select_related("group__project")
 
 
 def begin(lab: Lab, task: Task, run: Run) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
+from runs.core.database import kept_with_keys
 from runs.core.effects import RunEnd, RunStart
 from runs.core.ports import Lab
 from runs.core.states import (
@@ -88,8 +89,14 @@ def terms_of(project_id: int) -> LoopTerms | None:
 
 def stored_terms(project_id: int) -> LoopTerms | None:
     """The loop settings of a project, be they on or off."""
-    terms = LoopTerms.objects.filter(project_id=project_id)
-    return terms.select_related("project", "profile", "project__agent").first()
+    found: list[LoopTerms] = _terms_of().rows(keys=[project_id])
+    return found[0] if found else None
+
+
+@kept_with_keys(1)
+def _terms_of(_now: datetime, project: int) -> QuerySet[LoopTerms]:
+    rows = LoopTerms.objects.select_related("project", "profile", "project__agent")
+    return rows.filter(project=project).order_by("pk")[:1]
 
 
 def why_not(terms: LoopTerms) -> str:

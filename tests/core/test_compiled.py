@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.db.models import F, QuerySet
 
-from runs.core.database import Compiled
+from runs.core.database import Compiled, kept_with_keys
 from runs.models import Due, Host, Project, Run
 from tests import make
 from tests.fakes import START
@@ -76,3 +76,23 @@ def test_another_thread_asks_by_its_own_connection() -> None:
     other.start()
     other.join()
     assert found[0] == found[1] != []
+
+
+@kept_with_keys(2)
+def _runs_of(now, project, issue, state):
+    rows = Run.objects.filter(project=project, issue_key=issue, state=state)
+    return rows.filter(requested_at__lte=now).select_related("project")
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db
+def test_it_is_asked_about_other_rows_each_time() -> None:
+    runs = [make.a_run(make.a_project(name), key) for name, key in (("one", "7"), ("two", "b-8"))]
+    for run in runs * 2:
+        keys = (run.project_id, run.issue_key)
+        assert _runs_of("working").rows(START, keys) == [run]
+        assert _runs_of("starting").rows(START, keys) == []
+        assert _runs_of("working").rows(START - timedelta(seconds=1), keys) == []
+    assert _runs_of("working").rows(START, (runs[0].project_id, "b-8")) == []
+    first = _runs_of("working").first(START, (runs[1].project_id, "b-8"))
+    assert first is not None
