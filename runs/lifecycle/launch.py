@@ -15,13 +15,13 @@ from pathlib import Path
 from types import MappingProxyType
 
 from django.db import InterfaceError, OperationalError, transaction
-from django.db.models import Exists, Q
+from django.db.models import Exists, Q, QuerySet
 
 from runs.accounts import holds
 from runs.accounts.refusal_rules import Refused
 from runs.agents import checks, orders
 from runs.core import database, naming
-from runs.core.database import run_beside
+from runs.core.database import kept_with_keys, run_beside
 from runs.core.ports import Lab, Order, SeamError, Sighting, Taken, UnremovableError
 from runs.core.states import AnswerCode, NoticeKind, Outcome, RunState, Trouble
 from runs.forges import mirror
@@ -73,9 +73,14 @@ def carry_out(lab: Lab, run_id: int) -> None:
     )
     if not taken:
         return
-    run = Run.objects.select_related("project__agent", "profile").get(pk=run_id)
+    (run,) = _to_launch().rows(keys=[run_id])
     with log_context.about(**log_context.of(run)):
         _launch(lab, run)
+
+
+@kept_with_keys(1)
+def _to_launch(_now: datetime, run: int) -> QuerySet[Run]:
+    return Run.objects.select_related("project__agent", "profile").filter(pk=run)
 
 
 def _launch(lab: Lab, run: Run) -> None:

@@ -226,30 +226,25 @@ def _base(lab: Lab, run: Run, base: str) -> str:
     return base
 
 
-def _pushed(lab: Lab, run: Run) -> str:
-    project = run.project
+def _own_commit(lab: Lab, run: Run) -> str:
+    """What origin has of the run's branch, unless an earlier run left it there.
+
+    While origin is asked, what the agent committed is brought to where it is compared.
+    """
+    project, repo = run.project, run.project.repo(lab.paths)
     token = git_credentials.of_git(lab, project)
-    commit = lab.repos.pushed(project.repo(lab.paths), run.branch, token, project.url)
+    asked = run_beside(
+        "origin-branch", lambda: lab.repos.pushed(repo, run.branch, token, project.url)
+    )
+    with contextlib.suppress(SeamError):  # met again, and told, by who compares
+        lab.repos.ref(repo, f"refs/heads/{run.branch}")
+    commit = asked.result()
     if commit is None:
         raise PullRefused(
             f"origin has no branch {run.branch} yet, so no pull request was opened. "
             f"Push first: git push origin {run.branch}",
             field="head",
         )
-    return commit
-
-
-def _own_commit(lab: Lab, run: Run) -> str:
-    """What origin has of the run's branch, unless an earlier run left it there.
-
-    While origin is asked, what the agent committed is brought to where it is compared.
-    """
-    repo, branch = run.project.repo(lab.paths), f"refs/heads/{run.branch}"
-    brought = run_beside("own-branch", lambda: lab.repos.ref(repo, branch))
-    try:
-        commit = _pushed(lab, run)
-    finally:
-        brought.exception()  # what was wrong there is met again, and told, by who compares
     if _is_left_over(lab, run, commit):
         raise PullRefused(
             f"what origin has on {run.branch} was there before this run began, and nothing was "
