@@ -118,7 +118,10 @@ class WokenWorker(Worker):
             return
         heard = self.huey.wait_for_work(self._heard, min(REST_SECONDS, self.max_delay))
         if heard is not None:
-            self.huey.on_rest()
+            try:
+                self.huey.on_rest()
+            except Exception:
+                logger.exception("an idle thread keeps what it holds open")
             self.huey.wait_for_work(heard, self.max_delay)
 
 
@@ -358,7 +361,7 @@ class LabHuey(SqliteHuey):
         return WakeConsumer(self, **options)
 
     def let_go(self) -> None:
-        """Close this thread's connection; the next use opens another one."""
+        """Close the connection to the queue; the next use opens another one."""
         self.storage.close()
 
     def enqueue(self, task: Any) -> Any:
@@ -434,8 +437,10 @@ class LabHuey(SqliteHuey):
         trim()
 
     def on_rest(self) -> None:
-        """Close what an idle thread holds open; `runs.tasks` adds its database."""
-        self.let_go()
+        """Close what an idle thread alone holds open; replaced by `runs.tasks`.
+
+        The connection to the queue is one for all threads of a process, and stays.
+        """
 
     def before_offer(self) -> None:
         """Find out which periodic work has something to do; replaced by `runs.tasks`."""

@@ -326,12 +326,6 @@ def on_wake(text: str) -> None:
         settings.HUEY.looks.ask(project)
 
 
-def rest() -> None:
-    """Close what a thread that is idle for a while holds open; its next work opens it again."""
-    drop_connection()
-    settings.HUEY.let_go()
-
-
 def watch_signals() -> None:
     """Look at a project as soon as there is a new signal file of it; by time where nobody tells."""
     root = settings.PATHS.signals()
@@ -364,7 +358,7 @@ def _connect(huey: Any) -> None:
     huey.on_look = look
     huey.watch = watch_signals
     huey.before_offer = note_due
-    huey.on_rest = rest
+    huey.on_rest = drop_connection
     huey.answer_others = answer_others
     verbs = {
         "launch": launch,

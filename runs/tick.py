@@ -25,6 +25,7 @@ from runs.followups import stepper as follow_up_requests
 from runs.forges import quota, tracker_cache
 from runs.gates import stepper as gates_stepper
 from runs.groups import monitor_stepper
+from runs.guard import acts as guard
 from runs.hosts import vitals
 from runs.lifecycle import adopt, judge, launch, progress, reaper, resuming
 from runs.models import Host, Monitor, Run, Settings, TaskGroup, Tick, Workflow
@@ -84,8 +85,6 @@ def tick(lab: Lab, project: str = "", force: bool = False) -> Report:
     Returns at once when nothing is due, and reports a skip when another tick holds the lease. Never raises for what the outside does; without its database it does nothing.
     """
     try:
-        if project:
-            fetch_ahead.begin(lab, project)
         return _tick(lab, project, force)
     except NO_DATABASE as error:
         logger.warning("tick could not use the database", extra={"error": str(error)})
@@ -131,6 +130,8 @@ def _tick(lab: Lab, project: str, force: bool) -> Report:
 
 def _work(tick: TickContext, report: Report, due: set[str]) -> None:
     """Monitors first: they ask for nothing outside, and wait for nobody."""
+    if tick.project:
+        _begin_fetch(tick)
     if MONITORS in due or (tick.project and _has_groups(tick)):
         monitor_stepper.look(tick)
         workflow_stepper.look(tick)
@@ -140,12 +141,24 @@ def _work(tick: TickContext, report: Report, due: set[str]) -> None:
         _look_around(tick, report, due)
 
 
+def _begin_fetch(tick: TickContext) -> None:
+    """Fetch for a start beside this look; without that the start fetches by itself."""
+    try:
+        fetch_ahead.begin(tick.lab, tick.project, guard.check_shared)
+    except Exception:
+        logger.exception("nothing was fetched ahead", extra={"project": tick.project})
+        database.renew_connection()
+
+
 def _has_groups(tick: TickContext) -> bool:
     """Return whether a project has a monitor, a group with signals or a workflow to look at.
 
     One query in place of theirs: whoever pressed Start, or waits for the end of a run, waits for it.
     """
-    row = _groups(tick.lab.host, tick.project).first()
+    try:
+        row = _groups(tick.lab.host, tick.project).first()
+    except NO_DATABASE:
+        return True  # those who look at them tell of it
     return row is not None and any(row)
 
 

@@ -28,14 +28,15 @@ def check_shared(
     *,
     has_workers: bool | None = None,
     starting: Run | Validation | None = None,
-) -> None:
+) -> bool:
     """Look at the shared repository of a project, and put right what runs have changed there.
 
     Before a run's program starts, while runs work and after one has ended, or a check or a fixer.
     Where none works a person may have changed it, and it is accepted; `has_workers` says so where
     it is known.
     `starting`: a run or validation whose programs have not begun, so that it has changed nothing.
-    Safe to repeat; what fails is tried again at the next look.
+    Safe to repeat; what fails is tried again at the next look. Returns whether nothing had to be put
+    right, as far as that could be told.
     """
     if has_workers is None:
         has_workers = any(_who_works(lab, project, starting))
@@ -44,9 +45,9 @@ def check_shared(
     except SeamError as error:
         what = {"project": project.slug, "error": str(error)}
         logger.warning("the shared repository was not put right", extra=what)
-        return
+        return False
     if not names:
-        return
+        return True
     with transaction.atomic():
         worked = list(_workers(lab.host, project.pk, _key_of(starting, Run)))
         for run in worked:
@@ -57,6 +58,7 @@ def check_shared(
             describe = rules.describe_repair_beside_checks if has_checks else rules.describe_found
             text = describe(names)
             announce.tell(lab, NoticeKind.PROJECT_WARNED, text, project=project)
+    return False
 
 
 def _who_works(lab: Lab, project: Project, starting: Run | Validation | None) -> tuple[bool, bool]:

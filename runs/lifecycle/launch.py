@@ -47,7 +47,7 @@ SET_UP_LEFT = (
 )
 CLEARING = "the project's commands before removal run in its worktree; ask again when they are over"
 STEPS_MARGIN = timedelta(minutes=3)
-AHEAD = timedelta(seconds=10)  # how long ago a fetch may have begun that a start takes for its own
+AHEAD = timedelta(seconds=5)  # how long ago a fetch may have begun that a start takes for its own
 CHECKOUT_LIMIT = timedelta(minutes=15)  # as runs/machine/git.py:CHECKOUT
 
 
@@ -233,16 +233,18 @@ def _start(lab: Lab, run: Run) -> None:
     if refused is not None:
         raise StartFailed(*refused)
     lab.sessions.make_temporary(lab.paths.temporary_folder(run.pk))
-    guard.check_shared(lab, run.project, starting=run)
+    # What was fetched under settings that had to be put right is fetched again.
+    is_sound = guard.check_shared(lab, run.project, starting=run)
+    since = max(run.requested_at, lab.now() - AHEAD) if is_sound else None
     make_order = partial(_make_order, lab, run, profile, settings)
     ordered: _Ordered | None = None
     if run.is_resuming:
         resuming.check_place(lab, run)
         _set_up(lab, run, AGAIN)
     elif run.continues_id is not None:
-        _take_up(lab, run)
+        _take_up(lab, run, since)
     else:
-        _fetch(lab, run)
+        _fetch(lab, run, since)
         ordered = _claim(lab, run, make_order)
         _set_up(lab, run, NEW)
     lab.trust.approve(profile.trust, Path(run.worktree), profile.env)
@@ -273,10 +275,13 @@ def _tell_payment(lab: Lab, run: Run, profile: AgentProfile) -> None:
         _step(lab, run, paid.text)
 
 
-def _fetch(lab: Lab, run: Run) -> None:
-    """The base is origin's default branch as it is now; there is no fallback."""
+def _fetch(lab: Lab, run: Run, since: datetime | None) -> None:
+    """The base is origin's default branch as it is now; there is no fallback.
+
+    A fetch that began at `since` or later is enough.
+    """
     _bring_clone(lab, run)
-    warning = origin.freshen(lab, run.project, max(run.requested_at, lab.now() - AHEAD))
+    warning = origin.freshen(lab, run.project, since)
     if warning:
         _step(lab, run, warning)
 
@@ -318,12 +323,12 @@ def _claim(lab: Lab, run: Run, make_order: Callable[[], _Ordered]) -> _Ordered:
     try:
         ordered = make_order()
     finally:
-        checkout.exception()  # whatever went wrong here, nothing is undone while git still writes
-    try:
-        checkout.result()
-    except Taken as error:
-        _keep(run, fork_point="", worktree="")
-        raise StartFailed(str(error)) from error
+        # Whatever went wrong here, nothing is undone while git still writes, or of somebody else.
+        error = checkout.exception()
+        if isinstance(error, Taken):
+            _keep(run, fork_point="", worktree="")
+            raise StartFailed(str(error)) from error
+    checkout.result()
     if not mirror.claim(lab, run):
         raise NoLongerWanted
     with transaction.atomic():
@@ -359,14 +364,14 @@ def _set_up(lab: Lab, run: Run, stage: Stage) -> None:
         _step(lab, run, SET_UP_LEFT)
 
 
-def _take_up(lab: Lab, run: Run) -> None:
+def _take_up(lab: Lab, run: Run, since: datetime | None) -> None:
     """The branch of the run before, and its worktree, which is made again where it was removed.
 
     What others have pushed to it is fetched, and is in the worktree where nothing is in its way.
     """
     repo, path = run.project.repo(lab.paths), Path(run.worktree or _worktree(lab, run))
     try:
-        _fetch(lab, run)
+        _fetch(lab, run, since)
     except origin.Away as error:
         _step(lab, run, f"origin could not be read, so what others pushed is not here: {error}")
     if not lab.repos.has(path):

@@ -167,14 +167,19 @@ class Camera:
             self.pid = 0
             return
         self._tries += 1
+        self.pid = 0
         # Until it has its own answers to signals it would give ours, and never end.
         signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
-        self.pid = os.fork()
-        if self.pid == 0:
-            with suppress(BaseException):
-                self._become()
-            os._exit(0)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
+        try:
+            self.pid = os.fork()
+            if self.pid == 0:
+                with suppress(BaseException):
+                    self._become()
+                os._exit(0)
+        except OSError:
+            pass  # with too many processes nothing is recorded, and the agent works
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDINGS)
 
     def _become(self) -> None:
         """In the child: nothing of ours stays open, and it dies with us."""
@@ -183,6 +188,10 @@ class Camera:
         null = os.open(os.devnull, os.O_RDWR)
         for handle in (0, 1, 2):
             os.dup2(null, handle)
+        # Not what the launcher holds for an agent that prints: its terminal and its pipes.
+        signal.set_wakeup_fd(-1)
+        os.closerange(3, self._pipe)
+        os.closerange(self._pipe + 1, os.sysconf("SC_OPEN_MAX"))
         _find_ours()
         from runs.transcript import camera
 

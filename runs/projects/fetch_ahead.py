@@ -1,7 +1,7 @@
 """Fetches origin as soon as somebody asks for a run, beside the decision whether one starts.
 
 A fetch mostly waits for the other side, the decision for the processor. A start takes what a fetch
-found that began after it was asked for, and fetches by itself where there is none or it failed.
+found that began after it was asked for, and fetches by itself where there is none.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class _Fetch:
-    """A fetch of one project that began at a moment of the lab's clock."""
+    """A fetch of one project for a start request, begun at a moment of the lab's clock."""
 
+    request: int
     began: datetime
     result: Future[Fetched]
 
@@ -45,42 +46,49 @@ class FetchesAhead:
         self._lock = threading.Lock()
         self._fetches: dict[int, _Fetch] = {}
 
-    def begin(self, project_id: int, now: datetime, fetch: Callable[[], Fetched]) -> None:
-        """Run a fetch in a thread of its own."""
-        with self._lock:
-            self._fetches[project_id] = _Fetch(now, run_beside("fetch-ahead", fetch))
-
-    def has(self, project_id: int, since: datetime) -> bool:
-        """Return whether a fetch was begun at that moment or later."""
+    def begin(
+        self, project_id: int, request: int, now: datetime, fetch: Callable[[], Fetched]
+    ) -> None:
+        """Run a fetch in a thread of its own: one for each request, and one at a time."""
         with self._lock:
             known = self._fetches.get(project_id)
-        return known is not None and known.began >= since
+            if known is None or (known.request != request and known.result.done()):
+                result = run_beside("fetch-ahead", fetch)
+                self._fetches[project_id] = _Fetch(request, now, result)
 
     def wait(self, project_id: int, since: datetime) -> Fetched | None:
         """Return what a fetch found that began at that moment or later, waiting until it is over.
 
-        None where there is none, or it failed: whoever asks fetches by itself and is told why.
+        None where there is none, or it ended by a mistake of ours. Raises SeamError when origin could
+        not be read: whoever hangs is not waited for twice.
         """
         with self._lock:
             known = self._fetches.get(project_id)
         if known is None or known.began < since:
             return None
-        return None if known.result.exception() else known.result.result()
+        error = known.result.exception()
+        if isinstance(error, SeamError):
+            raise error
+        return None if error is not None else known.result.result()
 
 
 fetches = FetchesAhead()
 
 
-def begin(lab: Lab, slug: str) -> None:
-    """Begin to fetch for the start of a project that waits for its answer, once for each request."""
+def begin(lab: Lab, slug: str, check: Callable[[Lab, Project], object]) -> None:
+    """Begin to fetch for the start of a project that waits for its answer.
+
+    `check` puts right what programs may have changed in the shared repository: git reads its settings.
+    """
     asked = _waiting(lab.host, slug).rows()
-    if not asked or fetches.has(asked[-1].project_id, asked[-1].at):
+    if not asked:
         return
-    project: Project = asked[-1].project
+    project, request = asked[-1].project, asked[-1].pk
     if git_credentials.is_asked_for(project) or not project.repo(lab.paths).is_dir():
         return  # a short-lived token would be bought, or the clone is made first
+    check(lab, project)
     token, limit = str(project.git_token), float(Settings.current().git_timeout_seconds)
-    fetches.begin(project.pk, lab.now(), lambda: fetch(lab, project, token, limit))
+    fetches.begin(project.pk, request, lab.now(), lambda: fetch(lab, project, token, limit))
 
 
 @kept

@@ -57,7 +57,7 @@ async def heard(rung: asyncio.Event, seconds: float) -> None:
 
 
 class TokenBucket:
-    """Lets a few rounds follow each other at once, and no more than some a second in the long run.
+    """Lets a few rounds follow each other at once, and some a second in the long run; others wait.
 
     Published as the token bucket of traffic shaping: RFC 2697, section 3.
     """

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -36,3 +38,18 @@ def test_an_error_that_is_expected_is_left_and_another_is_not() -> None:
         raise FileNotFoundError
     with pytest.raises(KeyError), launcher.suppress(OSError):
         raise KeyError
+
+
+def test_an_agent_works_where_its_screen_cannot_be_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pane")
+    camera = launcher.Camera(str(tmp_path), {"is_secret_shared": True})
+
+    def refuse() -> int:
+        raise BlockingIOError
+
+    monkeypatch.setattr(os, "fork", refuse)
+    camera.start()
+    assert camera.pid == 0
+    assert signal.SIGTERM not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
