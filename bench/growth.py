@@ -15,8 +15,10 @@ from playwright.sync_api import Page
 
 from bench import rest
 from bench.scene import scene
+from labsite.queue import REST_SECONDS
 from tests.story.conftest import Story
 
+SETTLE_SECONDS = REST_SECONDS + 75  # until idle threads have let go, and what is free was given back
 FIRST = 0.1  # of the runs: what each kind of work loads once is loaded by then
 AUTOMATIC = "from runs.models import Project; Project.objects.update(is_auto=True)"
 ENDED = "from runs.models import Run; print(Run.objects.exclude(outcome='').filter(settled_at__isnull=False).count())"
@@ -57,7 +59,7 @@ def _after(story: Story, page: Page, runs: int) -> dict[str, float]:
     while int(story.shell(ENDED)) < runs:
         time.sleep(1)
     page.goto(f"{story.url}/")
-    time.sleep(rest.SETTLE_SECONDS)
+    time.sleep(SETTLE_SECONDS)
     found = rest.measure(story.product, 1)
     return {name: one.megabytes for name, one in found.items() if name != "floor"}
 

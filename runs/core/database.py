@@ -144,6 +144,13 @@ def drop_connection() -> None:
         connection.close()
 
 
+def forget_connection() -> None:
+    """Close this thread's connection and let go of what is kept with it, such as converters."""
+    drop_connection()
+    if not connection.in_atomic_block:
+        del connections[DEFAULT_DB_ALIAS]
+
+
 def run_beside(name: str, work: Callable[[], _Found]) -> Future[_Found]:
     """Begin work in a thread of its own; the result raises what the work raises.
 
