@@ -18,7 +18,9 @@ from bench.scene import scene
 from labsite.queue import REST_SECONDS
 from tests.story.conftest import Story
 
-SETTLE_SECONDS = REST_SECONDS + 75  # until idle threads have let go, and what is free was given back
+SETTLE_SECONDS = (
+    REST_SECONDS + 75
+)  # until idle threads have let go, and what is free was given back
 FIRST = 0.1  # of the runs: what each kind of work loads once is loaded by then
 AUTOMATIC = "from runs.models import Project; Project.objects.update(is_auto=True)"
 ENDED = "from runs.models import Run; print(Run.objects.exclude(outcome='').filter(settled_at__isnull=False).count())"
