@@ -287,7 +287,7 @@ class FakeRepos(FakeHistory, FakeKept):
     def found(self, folder: Path, message: str) -> None:
         (folder / ".git").mkdir()
 
-    def refill(self, origin: Path, source: Path, timeout: float | None = None) -> str:
+    def refill(self, origin: Path, source: Path) -> str:
         return ""
 
     def probe(self, url: str, token: str = "") -> str:
@@ -307,9 +307,7 @@ class FakeRepos(FakeHistory, FakeKept):
     def default_branch(self, repo: Path, token: str = "", url: str = "origin") -> str:
         return "main"
 
-    def fetch_default(
-        self, repo: Path, token: str = "", url: str = "origin", timeout: float | None = None
-    ) -> str:
+    def fetch_default(self, repo: Path, token: str = "", url: str = "origin") -> str:
         self.fetch(repo, token, url=url)
         return self.default_branch(repo, token, url)
 

@@ -341,7 +341,7 @@ class Repos(History, GitSettings, LargeFiles, Keeping, Merging, Protocol):
         `url` is the project's own: what the repository calls origin, an agent may have changed.
         """
 
-    def refill(self, origin: Path, source: Path, timeout: float | None = None) -> str:
+    def refill(self, origin: Path, source: Path) -> str:
         """Bring new commits of a source path into its origin repository; a warning or ''."""
 
     def probe(self, url: str, token: str = "") -> str:
@@ -363,9 +363,7 @@ class Repos(History, GitSettings, LargeFiles, Keeping, Merging, Protocol):
     def default_branch(self, repo: Path, token: str = "", url: str = "origin") -> str:
         """The default branch of origin. Raises SeamError when origin has no commit."""
 
-    def fetch_default(
-        self, repo: Path, token: str = "", url: str = "origin", timeout: float | None = None
-    ) -> str:
+    def fetch_default(self, repo: Path, token: str = "", url: str = "origin") -> str:
         """`fetch`, and the default branch of origin, asked at the same time. Raises SeamError."""
 
     def remote_url(self, path: Path) -> str | None:

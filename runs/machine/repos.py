@@ -93,9 +93,9 @@ class GitRepos(GitRunRepositories):
         if done.status != 0:
             raise failed("commit", done)
 
-    def refill(self, origin: Path, source: Path, timeout: float | None = None) -> str:
+    def refill(self, origin: Path, source: Path) -> str:
         """Fast-forwards only: what the operator rewrote is reported and not forced."""
-        done = self._git(origin, "fetch", "--no-tags", str(source), *_ALL, timeout=timeout)
+        done = self._git(origin, "fetch", "--no-tags", str(source), *_ALL)
         if done.status == 0:
             return ""
         if "rejected" in done.stderr:
@@ -127,11 +127,9 @@ class GitRepos(GitRunRepositories):
         if done.status != 0:
             raise failed("fetch", done, token)
 
-    def fetch_default(
-        self, repo: Path, token: str = "", url: str = "origin", timeout: float | None = None
-    ) -> str:
+    def fetch_default(self, repo: Path, token: str = "", url: str = "origin") -> str:
         """Both at once, since each waits for the other side."""
-        limit = self._git.timeout() if timeout is None else timeout
+        limit = self._git.timeout()  # which asks the database, here once for both threads
         argv = (*_WHICH, "--", url, "HEAD")
         with ThreadPoolExecutor(1, "which-branch") as beside:
             asked = beside.submit(self._git, repo, *argv, token=token, timeout=limit)

@@ -18,7 +18,7 @@ from django.db.models import Q, QuerySet
 from runs.core.database import kept, run_beside
 from runs.core.ports import Lab, SeamError
 from runs.core.states import ProjectState
-from runs.models import Project, Settings, StartRequest
+from runs.models import Project, StartRequest
 from runs.projects import git_credentials
 
 
@@ -87,8 +87,8 @@ def begin(lab: Lab, slug: str, check: Callable[[Lab, Project], object]) -> None:
     if git_credentials.is_asked_for(project) or not project.repo(lab.paths).is_dir():
         return  # a short-lived token would be bought, or the clone is made first
     check(lab, project)
-    token, limit = str(project.git_token), float(Settings.current().git_timeout_seconds)
-    fetches.begin(project.pk, request, lab.now(), lambda: fetch(lab, project, token, limit))
+    token = str(project.git_token)
+    fetches.begin(project.pk, request, lab.now(), lambda: fetch(lab, project, token))
 
 
 @kept
@@ -98,17 +98,16 @@ def _waiting(_now: datetime, host: str, slug: str) -> QuerySet[StartRequest]:
     return rows.select_related("project__forge").order_by("pk")
 
 
-def fetch(lab: Lab, project: Project, token: str, limit: float) -> Fetched:
+def fetch(lab: Lab, project: Project, token: str) -> Fetched:
     """Fetch a project's origin into its clone; one that labsite keeps takes in the checkout first.
 
-    `limit`: seconds for each command of git. Asks no database. Raises SeamError when origin cannot be
-    read.
+    Raises SeamError when origin cannot be read.
     """
     warning = ""
     if project.is_hosted:
         try:
-            warning = lab.repos.refill(project.origin(lab.paths), Path(project.source), limit)
+            warning = lab.repos.refill(project.origin(lab.paths), Path(project.source))
         except SeamError as error:
             warning = f"the checkout could not be read, so labsite's own origin was used: {error}"
-    branch = lab.repos.fetch_default(project.repo(lab.paths), token, project.url, limit)
+    branch = lab.repos.fetch_default(project.repo(lab.paths), token, project.url)
     return Fetched(branch, warning)

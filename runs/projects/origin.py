@@ -9,7 +9,7 @@ from django.db import transaction
 
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind
-from runs.models import Project, Settings
+from runs.models import Project
 from runs.projects import fetch_ahead, git_credentials
 from runs.timeline import announce
 
@@ -42,8 +42,7 @@ def freshen(lab: Lab, project: Project, since: datetime | None = None) -> str:
 def _freshen(lab: Lab, project: Project, since: datetime | None) -> str:
     found = fetch_ahead.fetches.wait(project.pk, since) if since is not None else None
     if found is None:
-        limit = float(Settings.current().git_timeout_seconds)
-        found = fetch_ahead.fetch(lab, project, git_credentials.of_git(lab, project), limit)
+        found = fetch_ahead.fetch(lab, project, git_credentials.of_git(lab, project))
     branch = found.branch
     if branch != project.default_branch:
         project.default_branch = branch
