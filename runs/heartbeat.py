@@ -12,7 +12,7 @@ from django.db.models import Exists, Q, QuerySet
 
 from runs import clock, schedule, sweep
 from runs.accounts import holds
-from runs.core.database import kept
+from runs.core.database import prepared
 from runs.core.ports import Lab, SeamError
 from runs.hosts import vitals
 from runs.models import (
@@ -56,7 +56,7 @@ def _has_no_session(lab: Lab) -> bool:
         return False
 
 
-@kept
+@prepared
 def _quiet(now: datetime, host: str, interval: timedelta) -> QuerySet[Host]:
     """The host, if a look would find nothing: what each part of one reads."""
     stored = Due.objects.filter(host__name=host)

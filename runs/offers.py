@@ -20,7 +20,7 @@ from runs.accounts import holds, logins
 from runs.agents import trial
 from runs.conversation import keeping
 from runs.core import database
-from runs.core.database import kept
+from runs.core.database import prepared
 from runs.core.ports import Lab
 from runs.gates import closing
 from runs.hosts import silence
@@ -119,13 +119,13 @@ class Offers:
         return frozenset(name for name, is_due in zip(sorted(ALL), row, strict=True) if is_due)
 
 
-@kept
+@prepared
 def _next_turn(now: datetime, host: str) -> QuerySet[Due, Any]:
     rows = Due.objects.filter(host__name=host, next_at__gt=now)
     return rows.order_by("next_at").values_list("next_at", flat=True)
 
 
-@kept
+@prepared
 def _question(now: datetime, host: str) -> QuerySet[Host, Any]:
     columns: Mapping[str, Q] = {
         TICK: _tick(host, now),

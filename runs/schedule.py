@@ -12,7 +12,7 @@ from django.db.models import BooleanField, Exists, ExpressionWrapper, QuerySet
 from runs import sweep
 from runs.accounts import holds
 from runs.core import budgets
-from runs.core.database import kept
+from runs.core.database import prepared
 from runs.core.ports import Lab
 from runs.models import Due, Monitor, Run, Settings, Workflow
 from runs.watch import auto_dispatch
@@ -66,7 +66,7 @@ def _stored(lab: Lab, now: datetime) -> tuple[Mapping[str, datetime], bool, bool
     return {name: at for name, at, *_ in found}, found[0][2], found[0][3]
 
 
-@kept
+@prepared
 def _times(now: datetime, host: str) -> QuerySet[Due, Any]:
     either = Exists(Monitor.objects.due(host, now)) | Exists(Workflow.objects.due(host, now))
     has_monitors = ExpressionWrapper(either, output_field=BooleanField())

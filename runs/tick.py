@@ -15,7 +15,7 @@ from django.db.models import Exists, Q, QuerySet
 from runs import clock, schedule, sweep
 from runs.accounts import holds
 from runs.core import database, lease
-from runs.core.database import kept
+from runs.core.database import prepared
 from runs.core.database_trouble import database_words
 from runs.core.ports import Lab, SeamError, Sighting
 from runs.core.states import RunState
@@ -162,7 +162,7 @@ def _has_groups(tick: TickContext) -> bool:
     return row is not None and any(row)
 
 
-@kept
+@prepared
 def _groups(_now: datetime, host: str, project: str) -> QuerySet[Host, Any]:
     of_project = TaskGroup.objects.filter(project__slug=project, closed_at=None, signals=True)
     found = {
@@ -283,7 +283,7 @@ def _runs(lab: Lab) -> list[Run]:
     return _of_host(lab.host).rows()
 
 
-@kept
+@prepared
 def _of_host(_now: datetime, host: str) -> QuerySet[Run]:
     rows = Run.objects.select_related("project__agent", "profile")
     # Each half has an index of its own, which holds no other run.

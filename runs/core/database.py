@@ -255,11 +255,13 @@ class Compiled:
 
         Kept with the connection, whose methods they are, and no longer than this statement.
         """
-        kept_there = vars(compiler.connection).setdefault("kept_converters", WeakKeyDictionary())
-        if self not in kept_there:
+        converters = vars(compiler.connection).setdefault(
+            "prepared_converters", WeakKeyDictionary()
+        )
+        if self not in converters:
             columns = [one[0] for one in compiler.select[: compiler.col_count]]
-            kept_there[self] = compiler.get_converters(columns)
-        return kept_there[self]
+            converters[self] = compiler.get_converters(columns)
+        return converters[self]
 
     def _statement(
         self, now: datetime, keys: Sequence[int | str] = ()
@@ -291,15 +293,15 @@ class Compiled:
         self._sql = sql
 
 
-def kept(make: Callable[..., QuerySet[Any, Any]]) -> Callable[..., Compiled]:
+def prepared(make: Callable[..., QuerySet[Any, Any]]) -> Callable[..., Compiled]:
     """The statement of a query that is asked again and again with the same few plain values.
 
     `make` builds the query for a moment and those values. So many are kept as `MOST_STATEMENTS` says.
     """
-    return kept_with_keys(0)(make)
+    return prepared_with_keys(0)(make)
 
 
-def kept_with_keys(
+def prepared_with_keys(
     count: int,
 ) -> Callable[[Callable[..., QuerySet[Any, Any]]], Callable[..., Compiled]]:
     """The same for a query about so many rows, whose keys each call of `rows` names.

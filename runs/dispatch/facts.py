@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet, Value
 
 from runs.accounts import holds
 from runs.agents import checks
-from runs.core.database import kept
+from runs.core.database import prepared
 from runs.core.ports import Lab, SeamError
 from runs.core.states import Outcome, RunKind, TrackerKind
 from runs.dispatch import blockers, provable, scope
@@ -317,7 +317,7 @@ def _active(
     return keys, automatic, elsewhere
 
 
-@kept
+@prepared
 def _held(_now: datetime, host: str) -> QuerySet[Run, Any]:
     names = ("project_id", "issue_key", "kind", "outcome")
     # Each part by its own index: as one condition, every run that ever was would be read.

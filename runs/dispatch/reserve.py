@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from runs.agents import orders
 from runs.core import naming, tokens
-from runs.core.database import kept
+from runs.core.database import prepared
 from runs.core.effects import RunStart
 from runs.core.ports import Lab, Sighting
 from runs.core.states import NoticeKind, RunKind, RunState
@@ -135,13 +135,13 @@ def _starter(watch: WatchSession | None) -> str:
     return f"watch session {watch.pk}"
 
 
-@kept
+@prepared
 def _present(_now: datetime) -> QuerySet[Run, Any]:
     present = Run.objects.active().exclude(state=RunState.HELD)
     return present.values_list("host", "session", "slot", "state")
 
 
-@kept
+@prepared
 def _driven(_now: datetime, model: type[ManualSession | Fixer]) -> QuerySet[Any, Any]:
     return model._default_manager.filter(ended_at=None).values_list("host", "session")
 

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from runs.core.database import kept_with_keys
+from runs.core.database import prepared_with_keys
 from runs.core.states import Outcome
 from runs.dispatch.eligibility import Want
 from runs.models import LoopIssue, Project, Run, WatchSession
@@ -31,7 +31,7 @@ def of(projects: Sequence[Project]) -> Mapping[int, Want]:
     return found
 
 
-@kept_with_keys(1)
+@prepared_with_keys(1)
 def _sessions_of(_now: datetime, project: int) -> QuerySet[Any, Any]:
     return _sessions(Q(project=project))
 

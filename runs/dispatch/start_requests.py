@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from runs.core import budgets, writing
-from runs.core.database import kept, kept_with_keys
+from runs.core.database import prepared, prepared_with_keys
 from runs.core.ports import Lab
 from runs.core.states import AnswerCode, NoticeKind, RunKind, RunState
 from runs.core.tick_context import TickContext
@@ -76,7 +76,7 @@ def wait(lab: Lab, asked: StartRequest, seconds: float = 5.0) -> StartRequest:
         step = min(step * SLOWER, LONGEST_STEP, left)
 
 
-@kept_with_keys(1)
+@prepared_with_keys(1)
 def _with_run(_now: datetime, request: int) -> QuerySet[StartRequest]:
     rows = StartRequest.objects.select_related("run", "run__project", "project")
     return rows.filter(pk=request)
@@ -92,7 +92,7 @@ def launch_pass(tick: TickContext) -> int:
     return sum([_answer(tick, asked, silent) for asked in _waiting(tick.lab.host).rows()])
 
 
-@kept
+@prepared
 def _waiting(_now: datetime, host: str) -> QuerySet[StartRequest]:
     return (
         StartRequest.objects.filter(answer="", continues=None)

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 
 from runs.accounts import holds
 from runs.agents import checks
-from runs.core.database import kept
+from runs.core.database import prepared
 from runs.core.states import AnswerCode
 from runs.core.tick_context import TickContext
 from runs.dispatch import eligibility, provable, reserve, start_requests
@@ -32,7 +32,7 @@ def launch_pass(tick: TickContext) -> int:
     return sum([_answer(tick, asked, silent) for asked in _waiting(tick.lab.host).rows()])
 
 
-@kept
+@prepared
 def _waiting(_now: datetime, host: str) -> QuerySet[StartRequest]:
     return (
         StartRequest.objects.filter(answer="", continues__host=host)

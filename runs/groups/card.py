@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 
-from runs.core.database import kept_with_keys
+from runs.core.database import prepared_with_keys
 from runs.groups.terms import MILESTONES, MonitorState, TaskStatus
 from runs.models import Monitor, Project, TaskGroup
 from runs.web import addresses
@@ -138,7 +138,7 @@ def open_of(project: Project) -> Sequence[GroupCard]:
     return [card(one) for one in _open().rows(keys=[project.pk])]
 
 
-@kept_with_keys(1)
+@prepared_with_keys(1)
 def _open(_now: datetime, project: int) -> QuerySet[Any]:
     rows = counted(TaskGroup.objects.filter(project=project, closed_at=None))
     return rows.order_by("-pk")[:OPEN_SHOWN]

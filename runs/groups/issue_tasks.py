@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.db.models import F, Q, QuerySet
 
-from runs.core.database import kept_with_keys
+from runs.core.database import prepared_with_keys
 from runs.core.effects import RunEnd, RunStart
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind, Outcome
@@ -64,7 +64,7 @@ def started(lab: Lab, start: RunStart) -> None:
             begin(lab, task, run)
 
 
-@kept_with_keys(2)
+@prepared_with_keys(2)
 def _open_of(_now: datetime, project: int, issue: int) -> QuerySet[Task]:
     """The tasks of an issue that are not completed; `issue` stands for its key."""
     rows = Task.objects.filter(issue_key=issue, group__project=project, group__closed_at=None)

@@ -13,7 +13,7 @@ from django.db.models import Case, DateTimeField, ExpressionWrapper, F, Q, Query
 from django.db.models.functions import Least
 
 from runs.core import budgets, database, lease
-from runs.core.database import kept
+from runs.core.database import prepared
 from runs.core.database_trouble import database_words
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
@@ -222,7 +222,7 @@ def _wanted(lab: Lab, now: datetime, project: str) -> list[Monitor]:
     return _due(lab.host, project).rows(now)
 
 
-@kept
+@prepared
 def _due(now: datetime, host: str, project: str) -> QuerySet[Monitor]:
     rows = Monitor.objects.due(host, now)
     if project:

@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import QuerySet
 
-from runs.core.database import kept
+from runs.core.database import prepared
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind
 from runs.groups import signal_folders, tasks
@@ -55,7 +55,7 @@ def catch_up(lab: Lab, project: str) -> int:
     return sum([absorb(lab, group) for group in _unwatched(project).rows()])
 
 
-@kept
+@prepared
 def _unwatched(_now: datetime, project: str) -> QuerySet[TaskGroup]:
     watched = Monitor.objects.running().filter(is_fast=True).values("group")
     groups = TaskGroup.objects.filter(project__slug=project, closed_at=None, signals=True)

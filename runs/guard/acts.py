@@ -11,7 +11,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import BooleanField, Exists, ExpressionWrapper, Q, QuerySet
 
-from runs.core.database import kept_with_keys
+from runs.core.database import prepared_with_keys
 from runs.core.ports import Lab, SeamError
 from runs.core.states import NoticeKind
 from runs.guard import rules
@@ -76,7 +76,7 @@ def _key_of(starting: Run | Validation | None, model: type[Run | Validation]) ->
     return starting.pk if isinstance(starting, model) else 0
 
 
-@kept_with_keys(3)
+@prepared_with_keys(3)
 def _working(
     _now: datetime, project: int, run: int, validation: int, host: str
 ) -> QuerySet[Project, Any]:

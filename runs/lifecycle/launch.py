@@ -21,7 +21,7 @@ from runs.accounts import holds
 from runs.accounts.refusal_rules import Refused
 from runs.agents import checks, orders
 from runs.core import database, naming
-from runs.core.database import kept_with_keys, run_beside
+from runs.core.database import prepared_with_keys, run_beside
 from runs.core.ports import Lab, Order, SeamError, Sighting, Taken, UnremovableError
 from runs.core.states import AnswerCode, NoticeKind, Outcome, RunState, Trouble
 from runs.forges import mirror
@@ -78,7 +78,7 @@ def carry_out(lab: Lab, run_id: int) -> None:
         _launch(lab, run)
 
 
-@kept_with_keys(1)
+@prepared_with_keys(1)
 def _to_launch(_now: datetime, run: int) -> QuerySet[Run]:
     return Run.objects.select_related("project__agent", "profile").filter(pk=run)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.db.models import F, Q, QuerySet
 
-from runs.core.database import kept_with_keys
+from runs.core.database import prepared_with_keys
 from runs.core.effects import RunEnd, RunStart
 from runs.core.ports import Lab
 from runs.core.states import (
@@ -93,7 +93,7 @@ def stored_terms(project_id: int) -> LoopTerms | None:
     return found[0] if found else None
 
 
-@kept_with_keys(1)
+@prepared_with_keys(1)
 def _terms_of(_now: datetime, project: int) -> QuerySet[LoopTerms]:
     rows = LoopTerms.objects.select_related("project", "profile", "project__agent")
     return rows.filter(project=project).order_by("pk")[:1]

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Q, QuerySet
 
-from runs.core.database import kept_with_keys
+from runs.core.database import prepared_with_keys
 from runs.core.ports import Lab
 from runs.core.states import PersonState
 from runs.models import ManualSession, Project
@@ -29,7 +29,7 @@ def of(lab: Lab, project: Project) -> list[Driven]:
     return [with_attach(lab, row) for row in _shown().rows(lab.now(), keys=[project.pk])]
 
 
-@kept_with_keys(1)
+@prepared_with_keys(1)
 def _shown(now: datetime, project: int) -> QuerySet[ManualSession]:
     lately = Q(ended_at__gt=now - timedelta(days=1)) & ~Q(warning="")
     return ManualSession.objects.filter(Q(settled_at=None) | lately, project=project)[:SHOWN]

@@ -30,7 +30,7 @@ from django.db.models.expressions import RawSQL
 
 from runs.accounts import held
 from runs.core import budgets
-from runs.core.database import Compiled, kept
+from runs.core.database import Compiled, prepared
 from runs.core.ports import Lab
 from runs.core.states import PersonState, ProjectState, RunState, TrackerKind
 from runs.dispatch.eligibility import UNTRUSTED
@@ -365,7 +365,7 @@ def _runs(recent: int, issues: Sequence[waiting.Ready], *, with_unseen: bool) ->
     return found
 
 
-@kept
+@prepared
 def _wanted(
     _now: datetime,
     recent: int,

@@ -14,7 +14,7 @@ from django.db.models import QuerySet
 
 from runs.accounts import held
 from runs.agents import pages as agent_pages
-from runs.core.database import kept_with_keys
+from runs.core.database import prepared_with_keys
 from runs.core.ports import Lab
 from runs.core.states import ProjectState, TrackerKind, WorktreeFate
 from runs.dispatch import why
@@ -283,12 +283,12 @@ def project(lab: Lab, project_id: int) -> ProjectPage | None:
     )
 
 
-@kept_with_keys(1)
+@prepared_with_keys(1)
 def _ended_of(_now: datetime, project: int) -> QuerySet[Run]:
     return Run.objects.filter(project=project).exclude(outcome="").light()[:ENDED]
 
 
-@kept_with_keys(1)
+@prepared_with_keys(1)
 def _news_of(_now: datetime, project: int) -> QuerySet[Notice]:
     return Notice.objects.filter(project=project, is_news=True)[:ACTIVITY]
 

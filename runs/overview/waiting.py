@@ -26,7 +26,7 @@ from django.db.models import (
 )
 from django.db.models.functions import Cast, Concat
 
-from runs.core.database import kept
+from runs.core.database import prepared
 from runs.core.states import ProjectState, TrackerKind
 from runs.dispatch import blocking
 from runs.followups.red_check_rules import WatchState, name_checks
@@ -200,7 +200,7 @@ class _Terms(NamedTuple):
     prefixes: tuple[str, ...]
 
 
-@kept
+@prepared
 def _listed(
     _now: datetime, terms: Sequence[_Terms], roots: Collection[int] | None
 ) -> QuerySet[Any, Any]:

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 
 from runs.core import naming
-from runs.core.database import kept
+from runs.core.database import prepared
 from runs.core.ports import Lab, SeamError
 from runs.core.refusal import ActRefused
 from runs.core.states import Mirror, NoticeKind, ProjectState, TrackerKind
@@ -137,7 +137,7 @@ def lost(now: datetime, host: str) -> QuerySet[Project, int]:
     return ours.values_list("pk", flat=True)
 
 
-_stored_lost_query = kept(lost)
+_stored_lost_query = prepared(lost)
 
 
 @dataclass(frozen=True, slots=True)

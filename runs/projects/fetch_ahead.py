@@ -15,7 +15,7 @@ from pathlib import Path
 
 from django.db.models import Q, QuerySet
 
-from runs.core.database import kept, run_beside
+from runs.core.database import prepared, run_beside
 from runs.core.ports import Lab, SeamError
 from runs.core.states import ProjectState
 from runs.models import Project, StartRequest
@@ -91,7 +91,7 @@ def begin(lab: Lab, slug: str, check: Callable[[Lab, Project], object]) -> None:
     fetches.begin(project.pk, request, lab.now(), lambda: fetch(lab, project, token))
 
 
-@kept
+@prepared
 def _waiting(_now: datetime, host: str, slug: str) -> QuerySet[StartRequest]:
     ours = Q(project__home__in=("", host), project__state=ProjectState.READY, project__slug=slug)
     rows = StartRequest.objects.filter(ours, answer="", continues=None, takes_for=None)

@@ -19,7 +19,7 @@ from runs import wiring
 from runs.accounts import held
 from runs.accounts.held import Hold
 from runs.agents import pages as agent_pages
-from runs.core.database import kept_with_keys
+from runs.core.database import prepared_with_keys
 from runs.core.states import TrackerKind
 from runs.dispatch import provable
 from runs.forges import tracker_card
@@ -200,7 +200,7 @@ def _asked(project: Project) -> Mapping[str, Any]:
     }
 
 
-@kept_with_keys(2)
+@prepared_with_keys(2)
 def _unheard(_now: datetime, project: int, root: int, is_here: bool) -> QuerySet[Project, Any]:
     mine = OuterRef("pk")
     stalled = WatchSession.objects.filter(project=mine, needs_resume=True).order_by("-pk")

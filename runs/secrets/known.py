@@ -19,7 +19,7 @@ from django.db import Error
 from django.db.models import Model, QuerySet
 
 from runs.core import encrypted, masking
-from runs.core.database import kept
+from runs.core.database import prepared
 from runs.core.masking import Mask
 from runs.models import (
     AgentProfile,
@@ -102,7 +102,7 @@ class Known:
         return found.values()
 
 
-@kept
+@prepared
 def _columns(_now: datetime, model: type[Model], *names: str) -> QuerySet[Any, Any]:
     """Some columns of all rows of a model, which each start of a session asks for."""
     return model._default_manager.order_by().values_list(*names)

@@ -8,7 +8,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 from runs.agents.models import AgentProfile
-from runs.core.database import kept
+from runs.core.database import prepared
 from runs.core.encrypted import SecretField
 from runs.settings import committers
 from runs.spending import limit_fields
@@ -203,6 +203,6 @@ class Settings(models.Model):
         return rows[0] if rows else cls.objects.get_or_create(pk=1)[0]
 
 
-@kept
+@prepared
 def _current(_now: datetime) -> models.QuerySet[Settings]:
     return Settings.objects.select_related("agent").filter(pk=1)

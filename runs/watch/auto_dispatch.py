@@ -12,7 +12,7 @@ from django.db import IntegrityError
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from runs.accounts import logins
-from runs.core.database import kept
+from runs.core.database import prepared
 from runs.core.ports import Lab
 from runs.core.states import ProjectState, RunKind, TrackerKind
 from runs.core.tick_context import TickContext
@@ -45,12 +45,12 @@ def is_wishing(now: datetime, *, looks_anew: bool) -> bool:
     return looks_anew and _projects().first(now) is not None
 
 
-@kept
+@prepared
 def _sessions(now: datetime) -> QuerySet[WatchSession, Any]:
     return WatchSession.objects.due(now).values_list("pk")[:1]
 
 
-@kept
+@prepared
 def _projects(now: datetime) -> QuerySet[Project, Any]:
     return wishing(now).values_list("pk")[:1]
 
@@ -109,7 +109,7 @@ def asking(now: datetime, interval: timedelta) -> QuerySet[Project, Any]:
     return rows.filter(wanted).values_list(*names, named=True)
 
 
-_asked = kept(asking)
+_asked = prepared(asking)
 
 
 def fill(tick: TickContext, sessions: Sequence[WatchSession]) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Count, Exists, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from runs.core.database import kept_with_keys
+from runs.core.database import prepared_with_keys
 from runs.core.states import ValidationState
 from runs.dispatch import scope
 from runs.models import Fixer, Project, Settings, WatchSession
@@ -185,7 +185,7 @@ def end_words(session: WatchSession) -> str:
     return f"{said} (exit code {session.code})"
 
 
-@kept_with_keys(1)
+@prepared_with_keys(1)
 def _newest(_now: datetime, project: int) -> QuerySet[Any]:
     stalled = WatchSession.objects.filter(project=OuterRef("project"), needs_resume=True)
     retry_at = Subquery(stalled.order_by("-pk").values("retry_at")[:1])

@@ -17,7 +17,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from runs.core import lease
-from runs.core.database import kept
+from runs.core.database import prepared
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
 from runs.core.tick_context import TickContext
@@ -70,7 +70,7 @@ def look(tick: TickContext) -> list[WatchSession]:
     return asking
 
 
-@kept
+@prepared
 def _open_sessions(_now: datetime) -> QuerySet[Any, Any]:
     order = F("project__last_opened_at").asc(nulls_first=True)
     rows = WatchSession.objects.open().select_related("project", "project__agent")

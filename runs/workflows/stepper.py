@@ -15,7 +15,7 @@ from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import F, Prefetch, QuerySet
 
 from runs.core import lease
-from runs.core.database import kept
+from runs.core.database import prepared
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind
 from runs.core.tick_context import TickContext
@@ -68,7 +68,7 @@ def advance(lab: Lab, row: Workflow, number: int) -> None:
         row = found[0]
 
 
-@kept
+@prepared
 def _running(_now: datetime, host: str) -> QuerySet[Workflow]:
     return _read(Workflow.objects.running().filter(host=host).order_by("pk"))
 

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection, connections
 from django.db.models import F, QuerySet
 
-from runs.core.database import Compiled, forget_connection, kept_with_keys
+from runs.core.database import Compiled, forget_connection, prepared_with_keys
 from runs.models import Due, Host, Project, Run
 from tests import make
 from tests.fakes import START
@@ -78,7 +78,7 @@ def test_another_thread_asks_by_its_own_connection() -> None:
     assert found[0] == found[1] != []
 
 
-@kept_with_keys(2)
+@prepared_with_keys(2)
 def _runs_of(now, project, issue, state):
     rows = Run.objects.filter(project=project, issue_key=issue, state=state)
     return rows.filter(requested_at__lte=now).select_related("project")
