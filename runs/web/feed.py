@@ -14,12 +14,14 @@ from datetime import datetime
 from pathlib import Path
 
 from runs.telemetry import tallies
-from runs.web.feed_reader import Audience, Mark, Reader
+from runs.web.feed_reader import Audience, Mark, News, Reader
 
 SAFETY_SECONDS = 5.0
 # Whoever writes to a server may be on another machine, whose rings do not come here.
 SAFETY_ON_SERVER_SECONDS = 1.0
 PACE_SECONDS = 0.05
+# A step waits so long for what comes behind it: pages are rendered once, and not while that is made.
+STEP_SECONDS = 0.06
 # So many rounds may follow each other at once, and so many a second in the long run.
 BURST, ROUNDS_A_SECOND = 4, 4
 SOCKETS_A_PERSON = 100  # in this process; a page has one, that of a run two
@@ -177,6 +179,7 @@ class Tail:
         self._joining: dict[Watcher, None] = {}
         self._members: dict[Watcher, None] = {}
         self._due: set[Audience] = set()
+        self._held_until: float | None = None
         self._has_new_rights = False
         self._safety = SAFETY_ON_SERVER_SECONDS if reader.is_on_server else SAFETY_SECONDS
         self._patience = self._safety
@@ -233,7 +236,7 @@ class Tail:
                 has_published = False
             if has_published:
                 await asyncio.sleep(0 if bucket.take() else PACE_SECONDS)
-            await heard(self._rung, self._patience)
+            await heard(self._rung, min(self._patience, self._hold_left() or self._patience))
 
     async def _round(self) -> bool:
         """Read what is new, let newcomers in, publish what changed. True when it published."""
@@ -248,8 +251,9 @@ class Tail:
             self._has_new_rights = False
         if not self._due:  # what was told goes first
             await self._note_untold()
-        if not self._due:
+        if not self._due or self._hold_left():
             return False
+        self._held_until = None
         self.reader.forget()
         for audience in list(self._due):
             await self._publish(audience, cursor)
@@ -263,6 +267,21 @@ class Tail:
         }
         self._named &= {audience.topic for audience in self._due}
         return True
+
+    def _hold_left(self) -> float:
+        """Return for how many seconds what is due still waits for what comes behind it."""
+        if self._held_until is None:
+            return 0.0
+        return max(0.0, self._held_until - asyncio.get_running_loop().time())
+
+    def _hold(self, news: News) -> None:
+        """Have pages wait that only steps concern, and none once anything else does."""
+        if not news.topics:
+            return
+        if not news.may_wait:
+            self._held_until = None
+        elif not self._due:
+            self._held_until = asyncio.get_running_loop().time() + STEP_SECONDS
 
     async def _note_untold(self) -> None:
         """Note which pages show something by now that no entry told, such as when the worker looked.
@@ -290,6 +309,7 @@ class Tail:
             news = await self.reader.news(self._cursor)
             self._cursor, is_all = news.newest, news.is_all
             self._has_new_rights |= news.is_about_people
+            self._hold(news)
             for watcher in self._members:
                 if watcher.audience.topic in news.topics:
                     self._told_at = self._told_at or news.told_at
@@ -307,6 +327,7 @@ class Tail:
             watcher.has_missed = topics is None or watcher.audience.topic in topics
             if watcher.has_missed or watcher.audience not in self._sent:
                 self._due.add(watcher.audience)
+                self._held_until = None
             # It may have left while the timeline was read.
             if watcher in self._joining:
                 del self._joining[watcher]

@@ -26,6 +26,8 @@ AT_ONCE = 500
 # Pages that each person may see otherwise, since they hide what they like there.
 PERSONAL = frozenset({"overview", "needs"})
 MARKS_SECONDS = 5.0  # how often is asked what pages show that no entry tells
+# Kinds of entries behind which another one comes within a moment, as a rule.
+STEPS = frozenset({NoticeKind.RUN_STEP, NoticeKind.PULL_OPENED})
 
 
 class Pages(Protocol):
@@ -67,6 +69,7 @@ class News:
 
     `is_waiting`: more is there already, but cannot be told before older transactions have ended.
     `is_about_people`: somebody may have other rights now. `told_at`: when the first of it was told.
+    `may_wait`: all of it are steps.
     """
 
     newest: int
@@ -75,6 +78,7 @@ class News:
     is_waiting: bool = False
     is_about_people: bool = False
     told_at: datetime | None = None
+    may_wait: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +162,8 @@ class Reader:
         self._read = (newest, highest) if is_all and not found.is_waiting else None
         people = any(notice.kind == NoticeKind.PERSON_CHANGED for notice in notices)
         told_at = notices[0].at if notices else None
-        return News(newest, frozenset(topics), is_all, found.is_waiting, people, told_at)
+        may_wait = all(notice.kind in STEPS for notice in notices)
+        return News(newest, frozenset(topics), is_all, found.is_waiting, people, told_at, may_wait)
 
     def _regions(self, audience: Audience) -> tuple[dict[str, str], Mark] | None:
         hidden = self._pages.hidden_of(audience.person) if audience.person else ()

@@ -121,7 +121,7 @@ class House:
         await sync_to_async(client.force_login)(user)
         return client.cookies[settings.SESSION_COOKIE_NAME].value
 
-    def tell(self, text: str, topic: str = "", kind: NoticeKind = NoticeKind.RUN_STEP) -> int:
+    def tell(self, text: str, topic: str = "", kind: NoticeKind = NoticeKind.RUN_WARNED) -> int:
         notice = Notice.objects.create(at=self.now, kind=kind, text=text, issue_key=topic)
         DatagramBell(self.paths).timeline()
         return notice.pk

@@ -10,8 +10,10 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
 
+from runs.core.states import NoticeKind
 from runs.machine.bell import DatagramBell
 from runs.overview.hiding_rules import Hidden
+from runs.web import feed
 from runs.web.feed import BURST, PACE_SECONDS, ROUNDS_A_SECOND, SAFETY_SECONDS, TokenBucket, Watcher
 from runs.web.feed_reader import Audience
 from tests.patience import PATIENCE
@@ -207,6 +209,31 @@ async def test_nobody_watching_a_page_means_it_is_not_rendered(house: House, coo
     await in_thread(house.tell)("elsewhere", "run:2")
     assert await page.receive_nothing(0.4)
     assert house.pages.renders == []
+
+
+async def test_a_step_waits_for_what_comes_behind_it_and_for_nothing_else(
+    house: House, cookie: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = await house.page(cookie)
+    await until_it_rests()
+    monkeypatch.setattr(feed, "STEP_SECONDS", 10 * PATIENCE)
+    rendered = len(house.pages.renders)
+    await in_thread(house.tell)("branch made", kind=NoticeKind.RUN_STEP)
+    await in_thread(DatagramBell(house.paths).timeline)()  # nothing is behind it yet
+    await until_it_rests()
+    assert len(house.pages.renders) == rendered
+    await in_thread(house.tell)("agent started", kind=NoticeKind.RUN_STARTED)
+    content = (await frame(page))["content"]
+    assert ("branch made" in content, "agent started" in content) == (True, True)
+    assert len(house.pages.renders) == rendered + 1
+    # Somebody who comes does not wait for a step, nor does the page that is open meanwhile.
+    await in_thread(house.tell)("set up", kind=NoticeKind.RUN_STEP)
+    other = await house.page(cookie)
+    for one in (page, other):
+        await until("set up", one)
+    monkeypatch.setattr(feed, "STEP_SECONDS", 0.01)
+    await in_thread(house.tell)("alone", kind=NoticeKind.RUN_STEP)
+    await until("alone", page)
 
 
 async def test_a_few_rounds_follow_at_once_and_then_so_many_a_second() -> None:
