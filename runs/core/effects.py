@@ -33,6 +33,7 @@ class RunEnd:
     watch_id: int | None
     did_start: bool
     was_claimed: bool
+    is_loop: bool
 
 
 @dataclass(frozen=True, slots=True)

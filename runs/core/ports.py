@@ -139,10 +139,7 @@ class Forges(Protocol):
 
 
 class SeamError(Exception):
-    """The outside did not answer as it should: could not run, timed out, or said no.
-
-    Its text is for a person: what was tried and what the program itself said.
-    """
+    """The outside did not answer as it should; its text tells a person what was tried and said."""
 
 
 class MaybeGiven(SeamError):
@@ -151,6 +148,10 @@ class MaybeGiven(SeamError):
 
 class Taken(SeamError):
     """The branch or the folder of a claim is there already and belongs to somebody else."""
+
+
+class UnknownCommitError(SeamError):
+    """A repository does not have a commit that it was asked about."""
 
 
 class UnremovableError(SeamError):
@@ -444,7 +445,8 @@ class Repos(History, GitSettings, LargeFiles, Keeping, Merging, Protocol):
         """The commit that origin has for a branch now, None when it has none."""
 
     def is_ahead(self, repo: Path, commit: str, base: str) -> bool:
-        """Whether a pushed commit holds anything that origin's base does not. Raises SeamError."""
+        """Whether a pushed commit holds anything that origin's base does not. Raises SeamError,
+        UnknownCommitError."""
 
 
 @dataclass(frozen=True, slots=True)

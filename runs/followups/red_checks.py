@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
+from runs.core.database import prepared_with_keys
 from runs.core.effects import RunEnd
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind, Outcome
@@ -33,13 +37,22 @@ def watch_delivery(lab: Lab, end: RunEnd) -> None:
     """Begin to look at the checks of a run that delivered; called in the transaction of its outcome."""
     if end.outcome is not Outcome.SUCCEEDED:
         return
-    run = Run.objects.select_related("project").get(pk=end.run_id)
-    if run.pull_number is None or not run.project.sends_back_red_checks:
+    delivered = _delivered().first(keys=[end.run_id])
+    if delivered is None:
         return
+    project_id, pull_number = delivered
     now = lab.now()
-    before = PullChecks.objects.looked_at().filter(run__project=run.project_id)
-    before.filter(run__pull_number=run.pull_number).update(state=WatchState.OVER, next_at=None)
-    PullChecks.objects.get_or_create(run=run, defaults={"head_at": now, "next_at": now})
+    before = PullChecks.objects.looked_at().filter(run__project=project_id)
+    before.filter(run__pull_number=pull_number).update(state=WatchState.OVER, next_at=None)
+    PullChecks.objects.get_or_create(run_id=end.run_id, defaults={"head_at": now, "next_at": now})
+
+
+@prepared_with_keys(1)
+def _delivered(_now: datetime, run: int) -> QuerySet[Run, Any]:
+    """Project and pull request of a run, where the project has its red checks sent back."""
+    rows = Run.objects.filter(pk=run, pull_number__isnull=False)
+    rows = rows.filter(project__sends_back_red_checks=True)
+    return rows.values_list("project_id", "pull_number")
 
 
 def request_looks(lab: Lab) -> None:

@@ -91,9 +91,14 @@ def of(run_id: int) -> QuerySet[Task]:
     return Task.objects.filter(run=run_id, status=TaskStatus.IN_PROGRESS).exclude(issue_key="")
 
 
+@prepared_with_keys(1)
+def _worked_on(_now: datetime, run: int) -> QuerySet[Task]:
+    return of(run).select_related("group__project", "run__project")
+
+
 def ended(lab: Lab, end: RunEnd) -> None:
     """A success completes the tasks of a run; any other end lets them wait again, and says which."""
-    for task in of(end.run_id).select_related("group__project", "run__project"):
+    for task in _worked_on().rows(keys=[end.run_id]):
         assert task.run is not None  # noqa: S101  (by the query)
         if end.outcome is Outcome.SUCCEEDED:
             finish(lab, task, task.run)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, F, OuterRef, QuerySet
 
 from runs.accounts import holds
+from runs.core.database import prepared_with_keys
 from runs.core.effects import RunEnd
 from runs.core.ports import Lab
 from runs.core.states import NoticeKind, Outcome, RunKind, RunState
@@ -18,9 +20,9 @@ from runs.models import Host, Project, Run, Settings
 from runs.projects import start_waits
 from runs.timeline import announce
 
-_TIMES = (
+_FACTS = (
     *("started_at", "claimed_at", "ended_at", "rested_seconds"),
-    *("held_at", "budget_stopped_at", "checking_at"),
+    *("held_at", "budget_stopped_at", "checking_at", "is_loop"),
 )
 
 
@@ -66,7 +68,7 @@ def record(
 
 def _follow(lab: Lab, run: Run, outcome: Outcome, by: str) -> None:
     """Move the streak, let the issue wait, and call the effects, in the transaction of the outcome."""
-    known = Run.objects.only(*_TIMES).get(pk=run.pk)
+    (known,) = _as_stored().rows(keys=[run.pk])
     did_start, was_claimed = known.did_start, known.claimed_at is not None
     if did_start:
         took = int(known.age(lab.now()).total_seconds())
@@ -80,9 +82,14 @@ def _follow(lab: Lab, run: Run, outcome: Outcome, by: str) -> None:
         start_waits.failed(lab, run)
     elif outcome is Outcome.STOPPED:
         start_waits.stopped(run, by)
-    end = RunEnd(run.pk, outcome, run.watch_id, did_start, was_claimed)
+    end = RunEnd(run.pk, outcome, run.watch_id, did_start, was_claimed, known.is_loop)
     for effect in lab.effects.run_ended:
         effect(lab, end)
+
+
+@prepared_with_keys(1)
+def _as_stored(_now: datetime, run: int) -> QuerySet[Run]:
+    return Run.objects.only(*_FACTS).filter(pk=run)
 
 
 def _move_streak(lab: Lab, run: Run, outcome: Outcome, did_start: bool) -> None:

@@ -193,6 +193,8 @@ def wall_seconds(terms: LoopTerms) -> int:
 
 def ended(lab: Lab, end: RunEnd) -> None:
     """Close the loop of a run that somebody or something else ended; one that was lost has no code."""
+    if not end.is_loop:
+        return
     rows = Loop.objects.filter(run_id=end.run_id, end="")
     why = WITH_RUN.get(end.outcome)
     closed = rows.update(
@@ -212,7 +214,7 @@ def ended(lab: Lab, end: RunEnd) -> None:
 def _pause(lab: Lab, end: RunEnd) -> None:
     """Automatic work goes on after a pause: before the next issue, or before a loop that stays is
     started again."""
-    runs = Run.objects.filter(pk=end.run_id, is_loop=True, kind=RunKind.AUTO)
+    runs = Run.objects.filter(pk=end.run_id, kind=RunKind.AUTO)
     run = runs.select_related("loop", "project", "project__loop_terms").first()
     terms = getattr(run.project, "loop_terms", None) if run is not None else None
     if run is None or terms is None or not terms.is_on:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from runs.core import naming
-from runs.core.ports import SeamError, Taken
+from runs.core.ports import SeamError, Taken, UnknownCommitError
 from runs.machine import files, shell, worktree_links
 from runs.machine.git import CHECKOUT, QUICK, Git, failed
 from runs.machine.run_repositories import LENT, ORIGIN, TAGS, GitRunRepositories
@@ -30,6 +30,7 @@ BREATH = 0.03  # seconds; each further try waits as much longer
 # What somebody else does in the repository in that moment: brings the same branch up to date, or
 # makes a worktree, whose HEAD names nothing until git has written it.
 _PASSING = ("cannot lock ref", "bad object worktrees/")
+_NO_COMMIT = "Not a valid commit name {}"
 _ID = re.compile(r"[0-9a-f]{4,64}")
 BRANCH_CHARACTERS = 200  # as many as a project's row keeps
 # The program on the other side is git's own, whatever a repository's settings say.
@@ -490,4 +491,6 @@ class GitRepos(GitRunRepositories):
         )
         if done.status in (0, 1):
             return done.status == 1
+        if _NO_COMMIT.format(commit) in done.stderr:
+            raise UnknownCommitError(str(failed("merge-base", done)))
         raise failed("merge-base", done)

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from runs.core import writing
 from runs.core.database import run_beside
-from runs.core.ports import Lab, SeamError
+from runs.core.ports import Lab, SeamError, UnknownCommitError
 from runs.core.states import NoticeKind
 from runs.forges import tracker_cache
 from runs.lifecycle.recovery import BranchFacts, is_left_over
@@ -165,9 +165,7 @@ def _standing(tracker: Tracker, run: Run) -> Pull | None:
 
 def _take_over(lab: Lab, tracker: Tracker, run: Run, standing: Pull, by: str) -> Pull:
     """The open one, with this run's work in it: an earlier run of the issue may have opened it."""
-    commit = _own_commit(lab, run)
-    _check_ahead(lab, run, commit, standing.base or run.project.default_branch)
-    _check_complete(lab, run, commit)
+    commit = _delivered_commit(lab, run, standing.base or run.project.default_branch)
     if Ability.LOCAL not in tracker.abilities:
         _tell_once(lab, run, standing, by)
         return standing
@@ -195,9 +193,7 @@ def _request(lab: Lab, run: Run, title: str, body: str, base: str, by: str) -> N
     except writing.WrongText as error:
         raise PullRefused(error.text, field=error.field) from error
     base = _base(lab, run, base)
-    commit = _own_commit(lab, run)
-    _check_ahead(lab, run, commit, base)
-    _check_complete(lab, run, commit)
+    commit = _delivered_commit(lab, run, base)
     if not writing.closes(body, run.issue_key):
         body = f"{body}\n\nCloses #{run.issue_key}".strip()
     return NewPull(
@@ -226,18 +222,20 @@ def _base(lab: Lab, run: Run, base: str) -> str:
     return base
 
 
-def _own_commit(lab: Lab, run: Run) -> str:
-    """What origin has of the run's branch, unless an earlier run left it there.
+def _delivered_commit(lab: Lab, run: Run, base: str) -> str:
+    """Return what origin has of the run's branch. Raises PullRefused where that is no delivery.
 
-    While origin is asked, what the agent committed is brought to where it is compared.
+    Where files tell that it is what this run committed, none of which can be on the base, nothing is
+    brought here while its agent waits: the run ends with it, and who reaps has it brought.
     """
     project, repo = run.project, run.project.repo(lab.paths)
     token = git_credentials.of_git(lab, project)
     asked = run_beside(
         "origin-branch", lambda: lab.repos.pushed(repo, run.branch, token, project.url)
     )
-    with contextlib.suppress(SeamError):  # met again, and told, by who compares
-        lab.repos.ref(repo, f"refs/heads/{run.branch}")
+    goes_on = run.is_gated or run.is_loop
+    head = None if goes_on else lab.repos.glimpse(repo, run.branch)
+    is_new = head not in (None, run.fork_point) and _is_new(lab, repo, str(head), base)
     commit = asked.result()
     if commit is None:
         raise PullRefused(
@@ -245,13 +243,29 @@ def _own_commit(lab: Lab, run: Run) -> str:
             f"Push first: git push origin {run.branch}",
             field="head",
         )
+    if is_new and commit == head:
+        return commit
     if _is_left_over(lab, run, commit):
         raise PullRefused(
             f"what origin has on {run.branch} was there before this run began, and nothing was "
             f"committed here yet. Commit your work, then: git push --force origin {run.branch}",
             field="head",
         )
+    _check_ahead(lab, run, commit, base)
+    _check_complete(lab, run, commit)
     return commit
+
+
+def _is_new(lab: Lab, repo: Path, commit: str, base: str) -> bool:
+    """Whether a base surely does not hold a commit that a run made; False when unsure."""
+    try:
+        if lab.repos.ref(repo, f"refs/remotes/origin/{base}") is None:
+            return False
+        return lab.repos.is_ahead(repo, commit, base)
+    except UnknownCommitError:
+        return True  # the history of the base is here, and the commit is not
+    except SeamError:
+        return False
 
 
 def _check_ahead(lab: Lab, run: Run, commit: str, base: str) -> None:

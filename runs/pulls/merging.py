@@ -75,7 +75,10 @@ def merge(lab: Lab, project: Project, number: int, *, by: str, seen: Seen = NOTH
     and SeamError when origin could not be asked.
     """
     root = root_of(project)
-    queries.pull(root, number)
+    head = queries.pull(root, number).head
+    with suppress(SeamError):
+        # What its run has pushed is brought first, so that what origin says after it stands.
+        lab.repos.ref(project.repo(lab.paths), f"refs/heads/{head}")
     for _ in range(TRIES):
         origin.freshen(lab, project)
         pull = queries.pull(root, number)

@@ -138,7 +138,9 @@ def test_a_run_that_succeeds_leaves_the_signal_of_its_task(world, project, store
         issue_tasks.started(world.lab, RunStart(run.pk, project.pk, run.issue_key))
     assert there(world, group).inscription.tasks == ("1",)
     with stored():
-        end = RunEnd(run.pk, Outcome.SUCCEEDED, None, did_start=True, was_claimed=True)
+        end = RunEnd(
+            run.pk, Outcome.SUCCEEDED, None, did_start=True, was_claimed=True, is_loop=False
+        )
         issue_tasks.ended(world.lab, end)
     assert there(world, group).signals["5"].worker == f"run-{run.pk}"
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 from django.db import connection
 
-from runs.core.ports import SeamError
+from runs.core.ports import SeamError, UnknownCommitError
 from runs.core.states import NoticeKind, Outcome
 from runs.lifecycle import outcomes
 from runs.models import Notice
 from runs.pulls import acts as pulls
+from runs.pulls import comparing
 from runs.pulls.acts import PullRefused
 from tests import make
 from tests.desk import Desk
@@ -54,6 +56,38 @@ def test_pushed_work_gets_its_pull_request_and_the_run_is_looked_at_at_once(desk
     assert (notice.run, notice.by) == (desk.run, "Test agent, run 1")
     assert notice.text == f"pull request {made.number} opened: Add retries"
     assert desk.real.bell.looks == ["demo"]
+
+
+def has_commit(desk: Desk, commit: str) -> bool:
+    """Whether the shared repository holds a commit."""
+    asked = ["git", "-C", str(desk.repo), "cat-file", "-e", commit]
+    return subprocess.run(asked, check=False, capture_output=True).returncode == 0
+
+
+def test_nothing_is_brought_while_the_agent_waits_until_somebody_compares(desk: Desk) -> None:
+    head = desk.commit()
+    with pytest.raises(UnknownCommitError):
+        desk.real.repos.is_ahead(desk.repo, head, "main")
+    desk.push()
+    desk.ask()
+    assert not has_commit(desk, head)
+    ends = comparing.ends_of(desk.real.lab, desk.project, PullRequest.objects.get())
+    assert (ends.head, has_commit(desk, head)) == (head, True)
+
+
+@pytest.mark.parametrize("kind", ["gated", "loop", "unsure"])
+def test_what_goes_on_after_its_pull_request_is_brought_at_once(
+    desk: Desk, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = desk.commit()
+    desk.push()
+    if kind == "gated":
+        monkeypatch.setattr(type(desk.run), "is_gated", True)
+    desk.run.is_loop = kind == "loop"
+    if kind == "unsure":
+        monkeypatch.setattr(desk.real.repos, "glimpse", lambda repo, branch: None)
+    assert desk.ask().head_commit == head
+    assert has_commit(desk, head)
 
 
 def test_a_branch_that_was_never_pushed_is_refused(desk: Desk) -> None:
