@@ -15,7 +15,7 @@ from runs.core import naming
 from runs.core.ports import SeamError, Taken, UnknownCommitError
 from runs.machine import files, shell, worktree_links
 from runs.machine.git import CHECKOUT, QUICK, Git, failed
-from runs.machine.run_repositories import LENT, ORIGIN, TAGS, GitRunRepositories
+from runs.machine.run_repositories import LENT, ORIGIN, TAGS, GitRunRepositories, taken
 from trackers.keys import KeyRule
 
 PROBE = 20.0
@@ -48,16 +48,6 @@ _ORIGINS = ("refs/remotes/", TAGS, LENT)
 # Files that git does not know and that the project's own .gitignore files do not name.
 OTHERS = ("ls-files", "--others", "--exclude-per-directory=.gitignore", "-z")
 CLOSED_FOLDER = "could not open directory"  # git's warning; it passes over what is in there
-
-
-def _taken(path: Path, branch: str) -> str:
-    """What stands in the way of a claim, and what to do about it."""
-    if path.exists():
-        return (
-            f"the folder {path} is there already and may hold kept work, so it was left alone. "
-            "Move it away or remove it, then start again"
-        )
-    return f"the branch {branch} is there already, so the issue is claimed"
 
 
 class GitRepos(GitRunRepositories):
@@ -302,7 +292,7 @@ class GitRepos(GitRunRepositories):
     ) -> None:
         ref = f"refs/heads/{branch}"
         if path.exists() or self.ref(repo, ref):
-            raise Taken(_taken(path, branch))
+            raise Taken(taken(path, branch))
         if self.makes_own:
             self._add_own(repo, path, branch, commit, folders)
         else:
@@ -321,28 +311,10 @@ class GitRepos(GitRunRepositories):
         if done.status == 0:
             return
         if "already exists" in done.stderr:
-            raise Taken(_taken(path, branch))
+            raise Taken(taken(path, branch))
         if files.is_full(repo):  # git itself only says what it could not write
             raise SeamError(f"the disk is full. {failed('worktree', done)}")
         raise failed("worktree", done)
-
-    def _add_own(
-        self, repo: Path, path: Path, branch: str, commit: str, folders: Sequence[str]
-    ) -> None:
-        """First the branch, of which git makes one only where there is none: that is the claim."""
-        ref = f"refs/heads/{branch}"
-        made = self._git(repo, "update-ref", ref, commit, "0" * len(commit), timeout=QUICK)
-        if made.status != 0:
-            if self.ref(repo, ref):
-                raise Taken(_taken(path, branch))
-            if files.is_full(repo):  # git only says which file it could not write
-                raise SeamError(f"the disk is full. {failed('update-ref', made)}")
-            raise failed("update-ref", made)
-        try:
-            self._make_own(repo, path, commit, branch, folders)
-        except Taken as error:
-            self._git.ask(repo, "update-ref", "-d", ref, commit, timeout=QUICK)
-            raise Taken(_taken(path, branch)) from error
 
     def has(self, path: Path) -> bool:
         return path.is_dir()

@@ -107,7 +107,7 @@ class GitRescues(GitSnapshots):
     def _lay_own(self, repo: Path, path: Path, branch: str, notes: Mapping[str, str]) -> None:
         """Make an own repository that holds the branch, and stands where the worktree stood."""
         tip, head = notes["tip"], notes["head"]
-        self._make_own(repo, path, head, branch if head == tip else "", checks_out=False)
+        self._make_own(repo, path, head, branch if head == tip else "", folders=None)
         if head != tip:
             pushed = self._commit_of(repo, f"{ORIGIN}{branch}") or ""
             worktree_links.write_claim(repo, branch, path, pushed)

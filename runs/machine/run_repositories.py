@@ -12,7 +12,7 @@ import contextlib
 import logging
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,6 +57,14 @@ _SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """What a shared repository knows of origin: its address, and its refs as git lists them."""
+
+    url: str
+    refs: str
+
+
+@dataclass(frozen=True, slots=True)
 class Lost:
     """Commits that only a run's own repository has: the ends of their history, and their names."""
 
@@ -78,13 +86,13 @@ class GitRunRepositories:
         path: Path,
         commit: str,
         branch: str = "",
-        folders: Sequence[str] = (),
-        *,
-        checks_out: bool = True,
+        folders: Sequence[str] | None = (),
+        origin: Future[Origin] | None = None,
     ) -> None:
         """Make an own repository at a commit, on a branch or on none, in a new folder.
 
-        `folders`: what is checked out beside the files at the top; none: everything.
+        `folders`: what is checked out beside the files at the top; empty: everything; None: nothing.
+        `origin`: what is to be known of it, where that is being read already.
         Raises Taken when the folder is there, and SeamError for all else; then half of it may be
         there, which its note says.
         """
@@ -101,11 +109,12 @@ class GitRunRepositories:
             if branch:
                 pushed = self._commit_of(repo, f"{ORIGIN}{branch}") or ""
                 worktree_links.write_claim(repo, branch, path, pushed)
-            self._lay_git(repo, path / ".git", commit, branch)
-            _leave_out_others(path / ".git", folders)
+            known = origin.result() if origin is not None else self._read_origin(repo)
+            _lay_git(repo, path / ".git", commit, branch, known)
+            _leave_out_others(path / ".git", folders or ())
             (path / ".git" / worktree_links.MARK).write_text(f"{name}\n")
             worktree_links.mark_unfetched(path)
-            if checks_out:
+            if folders is not None:
                 argv = ("reset", "-q", "--hard", "--no-recurse-submodules")
                 done = self._git(path, *argv, timeout=CHECKOUT, env=_NO_LARGE_FILES)
                 if done.status != 0 and files.is_full(path):
@@ -115,6 +124,36 @@ class GitRunRepositories:
             worktree_links.write_note(repo, path, is_made=True)
         except OSError as error:
             raise SeamError(f"{path} cannot be written: {error.strerror}") from error
+
+    def _add_own(
+        self, repo: Path, path: Path, branch: str, commit: str, folders: Sequence[str]
+    ) -> None:
+        """First the branch, of which git makes one only where there is none: that is the claim.
+
+        What the own repository is told of origin is read beside that.
+        """
+        beside = ThreadPoolExecutor(1, "origin")
+        origin = beside.submit(self._read_origin, repo)
+        beside.shutdown(wait=False)
+        self._claim(repo, path, branch, commit)
+        ref = f"refs/heads/{branch}"
+        try:
+            self._make_own(repo, path, commit, branch, folders, origin)
+        except Taken as error:
+            self._git.ask(repo, "update-ref", "-d", ref, commit, timeout=QUICK)
+            raise Taken(taken(path, branch)) from error
+
+    def _claim(self, repo: Path, path: Path, branch: str, commit: str) -> None:
+        """Make a branch that must not be there. Raises Taken, SeamError."""
+        ref = f"refs/heads/{branch}"
+        made = self._git(repo, "update-ref", ref, commit, "0" * len(commit), timeout=QUICK)
+        if made.status == 0:
+            return
+        if self._commit_of(repo, ref):
+            raise Taken(taken(path, branch))
+        if files.is_full(repo):  # git only says which file it could not write
+            raise SeamError(f"the disk is full. {failed('update-ref', made)}")
+        raise failed("update-ref", made)
 
     def lacks_large_files(self, path: Path) -> bool:
         """See LargeFiles. Where there are none nobody looks again: an agent's own are there."""
@@ -131,33 +170,13 @@ class GitRunRepositories:
             worktree_links.mark_fetched(path)
         return done.status == 0
 
-    def _lay_git(self, repo: Path, own: Path, commit: str, branch: str) -> None:
-        """Write the few files of an empty repository, which takes no program."""
+    def _read_origin(self, repo: Path) -> Origin:
+        """Ask a shared repository what it knows of origin. Raises SeamError."""
         named = ("config", "--get", "remote.origin.url")
         with ThreadPoolExecutor(1, "origin-url") as beside:
             asked = beside.submit(self._git, repo, *named, timeout=QUICK)
-            origin = self._git.ask(repo, *_LISTED, "refs/remotes/origin/", TAGS, timeout=QUICK)
-            url = asked.result().stdout
-        is_long = len(commit) == _LONG
-        text = _SETTINGS.format(
-            version=int(is_long),
-            extension=_SHA256 if is_long else "",
-            url=_quoted(url.removesuffix("\n")),
-        )
-        if branch and f" refs/remotes/origin/{branch}\n" in origin:
-            text += _TRACKED.format(name=_quoted(branch))
-        for name in ("hooks", "info", "objects/info", "objects/pack", "refs/heads", "refs/tags"):
-            (own / name).mkdir(parents=True)
-        (own / "config").write_text(text)
-        (own / "objects/info/alternates").write_text(f"{(repo / 'objects').resolve()}\n")
-        (own / "packed-refs").write_text(
-            "# pack-refs with: \n" + origin.replace(f" {TAGS}", " refs/tags/")
-        )
-        (own / "HEAD").write_text(f"ref: refs/heads/{branch}\n" if branch else f"{commit}\n")
-        if branch:
-            ref = own / "refs/heads" / branch
-            ref.parent.mkdir(parents=True, exist_ok=True)
-            ref.write_text(f"{commit}\n")
+            refs = self._git.ask(repo, *_LISTED, "refs/remotes/origin/", TAGS, timeout=QUICK)
+            return Origin(asked.result().stdout.removesuffix("\n"), refs)
 
     def _erase(self, repo: Path, path: Path) -> None:
         """Remove an own repository with its files and its notes. Raises SeamError."""
@@ -352,6 +371,40 @@ class GitRunRepositories:
                     "GIT_ALTERNATE_OBJECT_DIRECTORIES": f"{path / '.git/objects'}:{repo / 'objects'}",
                 },
             )
+
+
+def _lay_git(repo: Path, own: Path, commit: str, branch: str, origin: Origin) -> None:
+    """Write the few files of an empty repository, which takes no program."""
+    is_long = len(commit) == _LONG
+    text = _SETTINGS.format(
+        version=int(is_long),
+        extension=_SHA256 if is_long else "",
+        url=_quoted(origin.url),
+    )
+    if branch and f" refs/remotes/origin/{branch}\n" in origin.refs:
+        text += _TRACKED.format(name=_quoted(branch))
+    for name in ("hooks", "info", "objects/info", "objects/pack", "refs/heads", "refs/tags"):
+        (own / name).mkdir(parents=True)
+    (own / "config").write_text(text)
+    (own / "objects/info/alternates").write_text(f"{(repo / 'objects').resolve()}\n")
+    (own / "packed-refs").write_text(
+        "# pack-refs with: \n" + origin.refs.replace(f" {TAGS}", " refs/tags/")
+    )
+    (own / "HEAD").write_text(f"ref: refs/heads/{branch}\n" if branch else f"{commit}\n")
+    if branch:
+        ref = own / "refs/heads" / branch
+        ref.parent.mkdir(parents=True, exist_ok=True)
+        ref.write_text(f"{commit}\n")
+
+
+def taken(path: Path, branch: str) -> str:
+    """What stands in the way of a claim, and what to do about it."""
+    if path.exists():
+        return (
+            f"the folder {path} is there already and may hold kept work, so it was left alone. "
+            "Move it away or remove it, then start again"
+        )
+    return f"the branch {branch} is there already, so the issue is claimed"
 
 
 def _quoted(text: str) -> str:
