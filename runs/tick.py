@@ -47,6 +47,7 @@ logger = logging.getLogger(__name__)
 
 NO_DATABASE = (OperationalError, InterfaceError)
 TICKS_KEPT, PRUNE_EVERY = 5000, 500
+GIVE_WAY_SECONDS = 0.02  # to the thread that carries out a start, which somebody waits for
 
 
 @dataclass
@@ -308,6 +309,8 @@ def _launch(tick: TickContext, known: Sequence[Run], report: Report) -> int:
     started = 0
     if wishes.is_asked:
         started = start_requests.launch_pass(tick) + follow_up_requests.launch_pass(tick)
+    if started:
+        lab.pause(GIVE_WAY_SECONDS)
     filled = auto_dispatch.fill(tick, sessions)
     # What a session has asked for now is not asked for twice.
     woken = set(wishes.woken) - {one.project_id for one in sessions}

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from runs.core.ports import SeamError, Taken
 from runs.machine import files, worktree_links
@@ -30,6 +31,7 @@ _TRIES = 3
 _LISTED = ("for-each-ref", "--format=%(objectname) %(refname)")
 HEADS, ORIGIN = "refs/heads/", "refs/remotes/origin/"
 LASTING = (HEADS, "refs/remotes/", TAGS)  # unlike rescues, which are dropped one day
+_FOLDERS = ("hooks", "info", "objects/info", "objects/pack", "refs/heads", "refs/tags")
 _KNOWN = ("for-each-ref", "--format=^%(objectname)")
 _SETTINGS = """\
 [core]
@@ -76,6 +78,8 @@ class GitRunRepositories:
     """Makes runs' own repositories, and brings what they hold into the shared one."""
 
     _git: Git
+    # What each shared repository calls origin, and the state of the file of settings that says so.
+    _urls: ClassVar[dict[Path, tuple[tuple[int, int, int], str]]] = {}
     # False in tests that prove what versions before made: worktrees linked to the shared repository.
     # Those of both kinds are looked at, kept, restored and removed (decision 49).
     makes_own = True
@@ -109,6 +113,7 @@ class GitRunRepositories:
             if branch:
                 pushed = self._commit_of(repo, f"{ORIGIN}{branch}") or ""
                 worktree_links.write_claim(repo, branch, path, pushed)
+            _make_folders(path / ".git")
             known = origin.result() if origin is not None else self._read_origin(repo)
             _lay_git(repo, path / ".git", commit, branch, known)
             _leave_out_others(path / ".git", folders or ())
@@ -172,11 +177,23 @@ class GitRunRepositories:
 
     def _read_origin(self, repo: Path) -> Origin:
         """Ask a shared repository what it knows of origin. Raises SeamError."""
-        named = ("config", "--get", "remote.origin.url")
         with ThreadPoolExecutor(1, "origin-url") as beside:
-            asked = beside.submit(self._git, repo, *named, timeout=QUICK)
+            url = beside.submit(self._read_url, repo)
             refs = self._git.ask(repo, *_LISTED, "refs/remotes/origin/", TAGS, timeout=QUICK)
-            return Origin(asked.result().stdout.removesuffix("\n"), refs)
+            return Origin(url.result(), refs)
+
+    def _read_url(self, repo: Path) -> str:
+        """Return what a shared repository calls origin; git is asked once for each state of its settings."""
+        try:
+            facts = (repo / "config").stat()
+        except OSError as error:
+            raise SeamError(f"{repo} cannot be read: {error.strerror}") from error
+        state = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
+        known = self._urls.get(repo)
+        if known is None or known[0] != state:
+            done = self._git(repo, "config", "--get", "remote.origin.url", timeout=QUICK)
+            known = self._urls[repo] = (state, done.stdout.removesuffix("\n"))
+        return known[1]
 
     def _erase(self, repo: Path, path: Path) -> None:
         """Remove an own repository with its files and its notes. Raises SeamError."""
@@ -373,8 +390,13 @@ class GitRunRepositories:
             )
 
 
+def _make_folders(own: Path) -> None:
+    for name in _FOLDERS:
+        (own / name).mkdir(parents=True)
+
+
 def _lay_git(repo: Path, own: Path, commit: str, branch: str, origin: Origin) -> None:
-    """Write the few files of an empty repository, which takes no program."""
+    """Write the few files of an empty repository into its folders, which takes no program."""
     is_long = len(commit) == _LONG
     text = _SETTINGS.format(
         version=int(is_long),
@@ -383,8 +405,6 @@ def _lay_git(repo: Path, own: Path, commit: str, branch: str, origin: Origin) ->
     )
     if branch and f" refs/remotes/origin/{branch}\n" in origin.refs:
         text += _TRACKED.format(name=_quoted(branch))
-    for name in ("hooks", "info", "objects/info", "objects/pack", "refs/heads", "refs/tags"):
-        (own / name).mkdir(parents=True)
     (own / "config").write_text(text)
     (own / "objects/info/alternates").write_text(f"{(repo / 'objects').resolve()}\n")
     (own / "packed-refs").write_text(
