@@ -15,7 +15,7 @@ from playwright.sync_api import Page
 
 from bench import rest
 from bench.scene import scene
-from labsite.queue import REST_SECONDS
+from runs.core.database import REST_SECONDS
 from tests.story.conftest import Story
 
 SETTLE_SECONDS = (

@@ -25,8 +25,6 @@ with without("psycopg", "redis", "cysqlite"):  # for queues of other kinds
     from huey.consumer import Consumer, Scheduler, Worker
 
 OFFER_SECONDS = 5
-# Longer than the thread that carries out periodic work is ever left alone.
-REST_SECONDS = 90.0
 TIDY_OFFERS = 12  # once a minute
 SPARE = 2
 NOTICES = 1
@@ -110,19 +108,8 @@ class WokenWorker(Worker):
         super().loop(now)
 
     def sleep(self) -> None:
-        """Wait to be rung. One that was not for a while closes what it holds open meanwhile.
-
-        Many work at once in a busy hour, and each open database takes some megabytes.
-        """
-        if self.stop_flag.is_set():
-            return
-        heard = self.huey.wait_for_work(self._heard, min(REST_SECONDS, self.max_delay))
-        if heard is not None:
-            try:
-                self.huey.on_rest()
-            except Exception:
-                logger.exception("an idle thread keeps what it holds open")
-            self.huey.wait_for_work(heard, self.max_delay)
+        if not self.stop_flag.is_set():
+            self.huey.wait_for_work(self._heard, self.max_delay)
 
 
 class Bell:
@@ -142,22 +129,17 @@ class Bell:
         for event in woken:
             event.set()
 
-    def wait(self, heard: int, seconds: float) -> int | None:
-        """Return when it was rung since `count` was `heard`, at the latest after `seconds`.
-
-        None when it was rung for this sleeper, else the count by then.
-        """
+    def wait(self, heard: int, seconds: float) -> None:
+        """Sleep until it is rung, but not if it was since `count` was `heard`, nor for longer."""
         event = threading.Event()
         with self._lock:
             if self.count != heard:
-                return None
+                return
             self._asleep.append(event)
         event.wait(seconds)
         with self._lock:
-            if event not in self._asleep:
-                return None
-            self._asleep.remove(event)
-            return self.count
+            if event in self._asleep:
+                self._asleep.remove(event)
 
 
 class WakeConsumer(Consumer):
@@ -418,9 +400,9 @@ class LabHuey(SqliteHuey):
         """Wake an idle worker of this process."""
         self.work.ring(everyone)
 
-    def wait_for_work(self, heard: int, seconds: float) -> int | None:
-        """Return when something was rung since `heard`, at the latest after `seconds`: see Bell."""
-        return self.work.wait(heard, seconds)
+    def wait_for_work(self, heard: int, seconds: float) -> None:
+        """Sleep until something is rung, but not if it was since `heard`, nor for longer."""
+        self.work.wait(heard, seconds)
 
     def refusal(self) -> str:
         """Why the queue cannot be used now; empty when it can, as a file always can."""
@@ -434,13 +416,11 @@ class LabHuey(SqliteHuey):
 
     def give_back(self) -> None:
         """Return the memory that is free by now to the system."""
+        self.before_tidying()
         trim()
 
-    def on_rest(self) -> None:
-        """Close what an idle thread alone holds open; replaced by `runs.tasks`.
-
-        The connection to the queue is one for all threads of a process, and stays.
-        """
+    def before_tidying(self) -> None:
+        """Close what nobody has used for a while; replaced by `runs.tasks`."""
 
     def before_offer(self) -> None:
         """Find out which periodic work has something to do; replaced by `runs.tasks`."""

@@ -20,7 +20,7 @@ from runs.accounts import logins
 from runs.agents import checks, trial
 from runs.conversation import keeping
 from runs.core import lease, naming
-from runs.core.database import forget_connection, keep_connection
+from runs.core.database import keep_connection, pool
 from runs.core.ports import Lab
 from runs.followups import red_checks
 from runs.forges import mirror, quota, tracker_cache
@@ -358,7 +358,7 @@ def _connect(huey: Any) -> None:
     huey.on_look = look
     huey.watch = watch_signals
     huey.before_offer = note_due
-    huey.on_rest = forget_connection
+    huey.before_tidying = pool.close_idle
     huey.answer_others = answer_others
     verbs = {
         "launch": launch,

@@ -7,6 +7,7 @@ import functools
 import logging
 import re
 import threading
+import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 from django.db import (
     DEFAULT_DB_ALIAS,
+    DatabaseError,
     InterfaceError,
     OperationalError,
     connection,
@@ -36,6 +38,7 @@ NO_DATABASE = (OperationalError, InterfaceError)
 # Shorter than the silence after which others take work for lost.
 PATIENCE = timedelta(minutes=5)
 ASK_EVERY = 1.0  # seconds
+REST_SECONDS = 90.0  # longer than periodic work leaves its connection alone
 MOST_STATEMENTS = 16  # of one query, each with other values
 
 
@@ -119,8 +122,55 @@ def drop_lost_connection() -> None:
         drop_connection()
 
 
+class ConnectionPool:
+    """The open connections of a process to its file that no work uses at the moment.
+
+    Many threads work in a busy hour, few at the same time, and each open database takes some megabytes:
+    work takes the one that was used last, whose pages and statements are still warm.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._idle: list[tuple[Any, float]] = []
+
+    def take(self) -> bool:
+        """Give this thread a connection; False where it has an open one, which stays its own."""
+        if any(one.connection is not None for one in connections.all(initialized_only=True)):
+            return False
+        with self._lock:
+            found = self._idle.pop()[0] if self._idle else None
+        if found is None:
+            found = connections.create_connection(DEFAULT_DB_ALIAS)
+            found.inc_thread_sharing()  # one thread at a time
+        connections[DEFAULT_DB_ALIAS] = found
+        return True
+
+    def put_back(self) -> None:
+        """Take back what `take` gave this thread, if it is still open."""
+        used = connections[DEFAULT_DB_ALIAS]
+        del connections[DEFAULT_DB_ALIAS]
+        if used.connection is not None:
+            with self._lock:
+                self._idle.append((used, self._clock()))
+
+    def close_idle(self, seconds: float = REST_SECONDS) -> None:
+        """Close connections that nobody has used for so many seconds."""
+        with self._lock:
+            closed = [one for one in self._idle if self._clock() - one[1] >= seconds]
+            self._idle = [one for one in self._idle if one not in closed]
+        for unused, _ in closed:
+            try:
+                unused.close()
+            except DatabaseError:
+                logger.exception("a connection that nobody uses was not closed")
+
+
+pool = ConnectionPool()
+
+
 def keep_connection(work: Callable[_P, None]) -> Callable[_P, None]:
-    """Let work that comes again and again have a connection that stays open in its thread.
+    """Let work that comes again and again have a connection that stays open for what comes next.
 
     Opening a database in a file reads its whole schema, which takes longer than a look at a machine
     at rest. After an error, and where `drop_lost_connection` says so, a new one is opened.
@@ -128,12 +178,15 @@ def keep_connection(work: Callable[_P, None]) -> Callable[_P, None]:
 
     @functools.wraps(work)
     def carry_out(*args: _P.args, **named: _P.kwargs) -> None:
-        drop_lost_connection()
+        was_taken = pool.take()
         try:
+            drop_lost_connection()
             work(*args, **named)
         finally:
             if connection.vendor != "sqlite" or connection.errors_occurred:
                 drop_connection()
+            if was_taken:
+                pool.put_back()
 
     return carry_out
 
@@ -142,13 +195,6 @@ def drop_connection() -> None:
     """Have the next query open a new connection, where no transaction is under way."""
     if not connection.in_atomic_block:
         connection.close()
-
-
-def forget_connection() -> None:
-    """Close this thread's connection and let go of what is kept with it, such as converters."""
-    drop_connection()
-    if not connection.in_atomic_block:
-        del connections[DEFAULT_DB_ALIAS]
 
 
 def run_beside(name: str, work: Callable[[], _Found]) -> Future[_Found]:

@@ -6,10 +6,10 @@ import threading
 from datetime import timedelta
 
 import pytest
-from django.db import connection, connections
+from django.db import connection
 from django.db.models import F, QuerySet
 
-from runs.core.database import Compiled, forget_connection, prepared_with_keys
+from runs.core.database import Compiled, prepared_with_keys
 from runs.models import Due, Host, Project, Run
 from tests import make
 from tests.fakes import START
@@ -96,26 +96,3 @@ def test_it_is_asked_about_other_rows_each_time() -> None:
     assert _runs_of("working").rows(START, (runs[0].project_id, "b-8")) == []
     first = _runs_of("working").first(START, (runs[1].project_id, "b-8"))
     assert first is not None
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_thread_that_rests_lets_go_of_its_connection_and_asks_again() -> None:
-    make.a_project()
-    asked = Compiled(lambda _now: Project.objects.filter(name="demo"))
-    found: list[object] = []
-
-    def ask() -> None:
-        try:
-            found.append(asked.rows())
-            before = connections["default"]
-            forget_connection()
-            found.extend([before.connection, asked.rows(), connections["default"] is before])
-        finally:
-            connection.close()
-
-    other = threading.Thread(target=ask)
-    other.start()
-    other.join()
-    first, closed, again, is_kept = found
-    assert first == again != []
-    assert (closed, is_kept) == (None, False)

@@ -102,24 +102,6 @@ def test_an_idle_worker_starts_at_once_although_it_polls_once_a_minute(huey, con
 
 
 @on_each
-def test_a_worker_that_is_idle_for_a_while_closes_its_database_and_works_again(
-    huey, consumer, monkeypatch
-):
-    monkeypatch.setattr("labsite.queue.REST_SECONDS", 0.01)
-    closed, done = threading.Semaphore(0), threading.Semaphore(0)
-    huey.on_rest = closed.release
-    huey.verbs["mark"] = lambda number: done.release()
-    huey.until_all_rest(WORKERS)
-    for number in range(2 * WORKERS):
-        huey.ask("mark", number)
-        assert done.acquire(timeout=PATIENCE)
-    assert closed.acquire(timeout=PATIENCE)
-
-    huey.ask("mark", 1)
-    assert done.acquire(timeout=PATIENCE)
-
-
-@on_each
 def test_what_was_put_on_the_queue_without_a_ring_is_found_by_the_scheduler(huey, same_queue):
     """As when the ring got lost, or the worker was killed while work was queued."""
     done, late = threading.Event(), threading.Event()
