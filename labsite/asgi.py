@@ -7,10 +7,10 @@ import os
 from importlib import import_module
 from typing import Any
 
-from labsite.loading import few_arenas, share_interpreter, undisturbed
+from labsite.loading import share_heap, share_interpreter, undisturbed
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "labsite.settings")
-few_arenas()
+share_heap()
 share_interpreter()
 with undisturbed():
     from channels.routing import ProtocolTypeRouter, URLRouter

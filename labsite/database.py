@@ -47,7 +47,7 @@ def _sqlite(file: Path) -> dict[str, Any]:
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
             "timeout": 10,
-            # The cache of pages is each thread's own, and the system keeps the file in memory anyway.
+            # The cache of pages is each connection's own, and the system keeps the file in memory anyway.
             "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA foreign_keys=ON;"
             "PRAGMA cache_size=-512;",
         },

@@ -93,13 +93,13 @@ def without(*packages: str) -> Iterator[None]:
             del sys.modules[name]
 
 
-def few_arenas() -> None:
-    """Have all threads share two heaps: one a thread keeps what each freed, some MB in all.
+def share_heap() -> None:
+    """Have all threads share one heap: one a thread keeps what each freed, some MB in all.
 
     By a call and not by the environment, which agents would inherit. Only glibc has it.
     """
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 def share_interpreter() -> None:
@@ -114,7 +114,7 @@ def share_interpreter() -> None:
 
 def set_up() -> None:
     """Make Django ready to use."""
-    few_arenas()
+    share_heap()
     share_interpreter()
     with undisturbed():
         import django

@@ -77,9 +77,9 @@ class OftenScheduler(Scheduler):
 
     def _offer(self, moment: datetime) -> None:
         self._offers += 1
-        if self._offers % TIDY_OFFERS == 0:
-            self.huey.give_back()
         try:
+            if self._offers % TIDY_OFFERS == 0:
+                self.huey.give_back()
             if self.huey.has_work():
                 self.huey.ring()
             if self.periodic:

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from huey.contrib.djhuey import close_db, periodic_task
+from huey.contrib.djhuey import periodic_task
 
 from labsite.queue import OFFER_SECONDS
 from runs import offers, sweep, tick
@@ -173,25 +173,21 @@ def look(project: str) -> None:
         waited += LEASE_STEP_SECONDS
 
 
-@keep_connection
 def launch(run_id: int) -> None:
     """Carry out a run in *starting*."""
     _long("launch", run_id, run_launch.carry_out)
 
 
-@close_db
 def clone(project_id: int) -> None:
     """Carry out the clone of a new project, or the removal of one."""
     _long("clone", project_id, removal.clone_or_remove)
 
 
-@close_db
 def open_session(session_id: int) -> None:
     """Carry out the start of a session that a person drives. Shares the room of launches."""
     _long("open", session_id, manual.carry_out)
 
 
-@close_db
 def deliver(delivery_id: int) -> None:
     """Send notices to the outside. Busy already: nothing is lost, `post` asks again in seconds."""
     room = settings.HUEY.rooms["deliver"]
@@ -203,13 +199,11 @@ def deliver(delivery_id: int) -> None:
         room.release()
 
 
-@close_db
 def ping(healthy: int) -> None:
     """Tell a watcher outside how the last tick went. Shares the room of the notices."""
     _long("ping", healthy, lambda world, value: pings.carry_out(world, bool(value)))
 
 
-@close_db
 def validate(validation_id: int) -> None:
     """Carry out a validation. All rooms taken: nothing is lost, `tend` asks again in seconds.
 
@@ -218,61 +212,51 @@ def validate(validation_id: int) -> None:
     _if_free("validate", validation_id, runner.carry_out)
 
 
-@close_db
 def check_run(check_id: int) -> None:
     """Run commands for an agent that waits for them. All rooms taken: `tend` asks again in seconds."""
     _if_free("check_run", check_id, check_runner.carry_out)
 
 
-@close_db
 def carry_out_after_run(run_id: int) -> None:
     """Run a project's commands after a run. All rooms taken: `tend` asks again in seconds."""
     _if_free("after_run", run_id, after_run.carry_out)
 
 
-@close_db
 def check(attempt_id: int) -> None:
     """Take an attempt through the gates, in the room of validations; asked again as those are."""
     _if_free("validate", attempt_id, gates_runner.carry_out)
 
 
-@close_db
 def check_agent(profile_id: int) -> None:
     """Ask an agent's program for its version and login. Shares the room of trials."""
     _long("check_agent", profile_id, checks.carry_out)
 
 
-@close_db
 def try_agent(trial_id: int) -> None:
     """Try an agent, which may take three minutes; no launch waits for it."""
     _long("try_agent", trial_id, trial.carry_out)
 
 
-@close_db
 def fix(fixer_id: int) -> None:
     """Carry out the start of a fixer. Shares the room of launches."""
     _long("fix", fixer_id, fixers.carry_out)
 
 
-@close_db
 def sweep_project(project_id: int) -> None:
     """Fetch a project and collect what was merged."""
     _long("sweep", project_id, sweep.carry_out)
 
 
-@close_db
 def discard(discarding_id: int) -> None:
     """Carry out a discard of large files. Shares the room of clones and sweeps."""
     _long("discard", discarding_id, discard_progress.carry_out)
 
 
-@close_db
 def refresh(project_id: int) -> None:
     """Ask a tracker again for what pages show of it. Shares the room of the notices."""
     _long("refresh", project_id, tracker_cache.refresh)
 
 
-@close_db
 def mirror_run(run_id: int) -> None:
     """Write on the tracker how a run stands, and read its checks there. Shares the room of the notices."""
     _long("mirror", run_id, _mirror)

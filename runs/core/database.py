@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 from django.db import (
     DEFAULT_DB_ALIAS,
-    DatabaseError,
+    Error,
     InterfaceError,
     OperationalError,
     connection,
@@ -162,7 +162,7 @@ class ConnectionPool:
         for unused, _ in closed:
             try:
                 unused.close()
-            except DatabaseError:
+            except Error:
                 logger.exception("a connection that nobody uses was not closed")
 
 

@@ -139,7 +139,7 @@ class Forges(Protocol):
 
 
 class SeamError(Exception):
-    """The outside did not answer as it should; its text tells a person what was tried and said."""
+    """The outside could not run, timed out or said no; the text tells a person what was tried."""
 
 
 class MaybeGiven(SeamError):
@@ -445,8 +445,7 @@ class Repos(History, GitSettings, LargeFiles, Keeping, Merging, Protocol):
         """The commit that origin has for a branch now, None when it has none."""
 
     def is_ahead(self, repo: Path, commit: str, base: str) -> bool:
-        """Whether a pushed commit holds anything that origin's base does not. Raises SeamError,
-        UnknownCommitError."""
+        """Whether a commit holds what origin's base does not. Raises SeamError, UnknownCommitError."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ def watch_delivery(lab: Lab, end: RunEnd) -> None:
 
 @prepared_with_keys(1)
 def _delivered(_now: datetime, run: int) -> QuerySet[Run, Any]:
-    """Project and pull request of a run, where the project has its red checks sent back."""
+    """Name project and pull request of a run, where the project has its red checks sent back."""
     rows = Run.objects.filter(pk=run, pull_number__isnull=False)
     rows = rows.filter(project__sends_back_red_checks=True)
     return rows.values_list("project_id", "pull_number")

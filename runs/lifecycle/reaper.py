@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from django.db import transaction
@@ -45,6 +46,9 @@ def settle(lab: Lab, run: Run) -> bool:
     run; whatever else fails, as files of another user, becomes
     a warning on the run and stops nothing.
     """
+    with suppress(SeamError):
+        # First of all, since what it delivered may be looked at, and origin fetched, while it closes.
+        lab.repos.ref(run.project.repo(lab.paths), f"refs/heads/{run.branch}")
     if _may_close(lab, run):
         return False
     # Once its end was tried, the screen may be that of a program that is ending.

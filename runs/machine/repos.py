@@ -55,6 +55,7 @@ class GitRepos(GitRunRepositories):
 
     def __init__(self, git: Git) -> None:
         self._git = git
+        self._urls = {}
 
     def create(self, repo: Path, url: str, token: str = "") -> None:
         """An empty bare repository; nothing of origin ever lands in its `refs/heads`."""

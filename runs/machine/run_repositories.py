@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
 
 from runs.core.ports import SeamError, Taken
 from runs.machine import files, worktree_links
@@ -59,11 +58,16 @@ _SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class OriginFacts:
     """What a shared repository knows of origin: its address, and its refs as git lists them."""
 
     url: str
     refs: str
+
+    def commit_of(self, branch: str) -> str:
+        """Return where origin had a branch when it was fetched last; empty where it had none."""
+        lines = (line.partition(" ") for line in self.refs.splitlines())
+        return next((commit for commit, _, ref in lines if ref == f"{ORIGIN}{branch}"), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ class GitRunRepositories:
 
     _git: Git
     # What each shared repository calls origin, and the state of the file of settings that says so.
-    _urls: ClassVar[dict[Path, tuple[tuple[int, int, int], str]]] = {}
+    _urls: dict[Path, tuple[tuple[int, int, int], str]]
     # False in tests that prove what versions before made: worktrees linked to the shared repository.
     # Those of both kinds are looked at, kept, restored and removed (decision 49).
     makes_own = True
@@ -91,7 +95,7 @@ class GitRunRepositories:
         commit: str,
         branch: str = "",
         folders: Sequence[str] | None = (),
-        origin: Future[Origin] | None = None,
+        origin: Future[OriginFacts] | None = None,
     ) -> None:
         """Make an own repository at a commit, on a branch or on none, in a new folder.
 
@@ -110,11 +114,10 @@ class GitRunRepositories:
         try:
             worktree_links.forget_placed(repo, path)
             name = worktree_links.write_note(repo, path, is_made=False)
-            if branch:
-                pushed = self._commit_of(repo, f"{ORIGIN}{branch}") or ""
-                worktree_links.write_claim(repo, branch, path, pushed)
             _make_folders(path / ".git")
             known = origin.result() if origin is not None else self._read_origin(repo)
+            if branch:
+                worktree_links.write_claim(repo, branch, path, known.commit_of(branch))
             _lay_git(repo, path / ".git", commit, branch, known)
             _leave_out_others(path / ".git", folders or ())
             (path / ".git" / worktree_links.MARK).write_text(f"{name}\n")
@@ -175,12 +178,12 @@ class GitRunRepositories:
             worktree_links.mark_fetched(path)
         return done.status == 0
 
-    def _read_origin(self, repo: Path) -> Origin:
+    def _read_origin(self, repo: Path) -> OriginFacts:
         """Ask a shared repository what it knows of origin. Raises SeamError."""
         with ThreadPoolExecutor(1, "origin-url") as beside:
             url = beside.submit(self._read_url, repo)
             refs = self._git.ask(repo, *_LISTED, "refs/remotes/origin/", TAGS, timeout=QUICK)
-            return Origin(url.result(), refs)
+            return OriginFacts(url.result(), refs)
 
     def _read_url(self, repo: Path) -> str:
         """Return what a shared repository calls origin; git is asked once for each state of its settings."""
@@ -190,10 +193,14 @@ class GitRunRepositories:
             raise SeamError(f"{repo} cannot be read: {error.strerror}") from error
         state = (facts.st_ino, facts.st_mtime_ns, facts.st_size)
         known = self._urls.get(repo)
-        if known is None or known[0] != state:
-            done = self._git(repo, "config", "--get", "remote.origin.url", timeout=QUICK)
-            known = self._urls[repo] = (state, done.stdout.removesuffix("\n"))
-        return known[1]
+        if known is not None and known[0] == state:
+            return known[1]
+        done = self._git(repo, "config", "--get", "remote.origin.url", timeout=QUICK)
+        if done.status not in (0, 1):  # 1: it has none
+            raise failed("config", done)
+        url = done.stdout.removesuffix("\n")
+        self._urls[repo] = (state, url)
+        return url
 
     def _erase(self, repo: Path, path: Path) -> None:
         """Remove an own repository with its files and its notes. Raises SeamError."""
@@ -391,11 +398,12 @@ class GitRunRepositories:
 
 
 def _make_folders(own: Path) -> None:
+    """Make the folders of an empty repository. Raises OSError."""
     for name in _FOLDERS:
         (own / name).mkdir(parents=True)
 
 
-def _lay_git(repo: Path, own: Path, commit: str, branch: str, origin: Origin) -> None:
+def _lay_git(repo: Path, own: Path, commit: str, branch: str, origin: OriginFacts) -> None:
     """Write the few files of an empty repository into its folders, which takes no program."""
     is_long = len(commit) == _LONG
     text = _SETTINGS.format(
@@ -403,7 +411,7 @@ def _lay_git(repo: Path, own: Path, commit: str, branch: str, origin: Origin) ->
         extension=_SHA256 if is_long else "",
         url=_quoted(origin.url),
     )
-    if branch and f" refs/remotes/origin/{branch}\n" in origin.refs:
+    if branch and origin.commit_of(branch):
         text += _TRACKED.format(name=_quoted(branch))
     (own / "config").write_text(text)
     (own / "objects/info/alternates").write_text(f"{(repo / 'objects').resolve()}\n")

@@ -225,15 +225,16 @@ def _base(lab: Lab, run: Run, base: str) -> str:
 def _delivered_commit(lab: Lab, run: Run, base: str) -> str:
     """Return what origin has of the run's branch. Raises PullRefused where that is no delivery.
 
-    Where files tell that it is what this run committed, none of which can be on the base, nothing is
-    brought here while its agent waits: the run ends with it, and who reaps has it brought.
+    Where files tell that it is what this run committed, and the base as last fetched does not hold it,
+    nothing is brought here while its agent waits: a run that ends with it is reaped at once, and who
+    reaps has it brought first.
     """
     project, repo = run.project, run.project.repo(lab.paths)
     token = git_credentials.of_git(lab, project)
     asked = run_beside(
         "origin-branch", lambda: lab.repos.pushed(repo, run.branch, token, project.url)
     )
-    goes_on = run.is_gated or run.is_loop
+    goes_on = run.is_gated or run.is_loop or run.amends is not None
     head = None if goes_on else lab.repos.glimpse(repo, run.branch)
     is_new = head not in (None, run.fork_point) and _is_new(lab, repo, str(head), base)
     commit = asked.result()
@@ -257,7 +258,7 @@ def _delivered_commit(lab: Lab, run: Run, base: str) -> str:
 
 
 def _is_new(lab: Lab, repo: Path, commit: str, base: str) -> bool:
-    """Whether a base surely does not hold a commit that a run made; False when unsure."""
+    """Return whether a base as last fetched lacks a commit that a run made; False when unsure."""
     try:
         if lab.repos.ref(repo, f"refs/remotes/origin/{base}") is None:
             return False

@@ -233,10 +233,10 @@ class Tail:
                 has_published = await self._round()
             except Exception:
                 logger.exception("a round of the feed failed and is tried again")
-                has_published = False
+                has_published, self._held_until = False, None
             if has_published:
                 await asyncio.sleep(0 if bucket.take() else PACE_SECONDS)
-            await heard(self._rung, min(self._patience, self._hold_left() or self._patience))
+            await heard(self._rung, self._hold_left() if self._is_held else self._patience)
 
     async def _round(self) -> bool:
         """Read what is new, let newcomers in, publish what changed. True when it published."""
@@ -251,9 +251,16 @@ class Tail:
             self._has_new_rights = False
         if not self._due:  # what was told goes first
             await self._note_untold()
-        if not self._due or self._hold_left():
+        if self._due and self._hold_left():
             return False
         self._held_until = None
+        if not self._due:
+            return False
+        await self._publish_due(cursor)
+        return True
+
+    async def _publish_due(self, cursor: int) -> None:
+        """Publish to each audience that something concerns, and forget those that nobody watches."""
         self.reader.forget()
         for audience in list(self._due):
             await self._publish(audience, cursor)
@@ -266,21 +273,23 @@ class Tail:
             audience: sent for audience, sent in self._sent.items() if audience in watched
         }
         self._named &= {audience.topic for audience in self._due}
-        return True
+
+    @property
+    def _is_held(self) -> bool:
+        """Whether what is due waits for what comes behind it."""
+        return self._held_until is not None
 
     def _hold_left(self) -> float:
-        """Return for how many seconds what is due still waits for what comes behind it."""
+        """Return for how many seconds it still does."""
         if self._held_until is None:
             return 0.0
         return max(0.0, self._held_until - asyncio.get_running_loop().time())
 
-    def _hold(self, news: News) -> None:
+    def _hold(self, news: News, had_due: bool) -> None:
         """Have pages wait that only steps concern, and none once anything else does."""
-        if not news.topics:
-            return
-        if not news.may_wait:
+        if news.topics and not news.may_wait:
             self._held_until = None
-        elif not self._due:
+        elif self._due and not had_due:
             self._held_until = asyncio.get_running_loop().time() + STEP_SECONDS
 
     async def _note_untold(self) -> None:
@@ -309,13 +318,14 @@ class Tail:
             news = await self.reader.news(self._cursor)
             self._cursor, is_all = news.newest, news.is_all
             self._has_new_rights |= news.is_about_people
-            self._hold(news)
+            had_due = bool(self._due)
             for watcher in self._members:
                 if watcher.audience.topic in news.topics:
                     self._told_at = self._told_at or news.told_at
                     watcher.has_missed = True
                     self._named.add(watcher.audience.topic)
                     self._due.add(watcher.audience)
+            self._hold(news, had_due)
         self._patience = patience(self._patience, news.is_waiting, self._safety)
         return self._cursor
 

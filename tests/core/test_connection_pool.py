@@ -8,15 +8,21 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import connections
 
+from labsite.database import chosen
+from runs import tasks
 from runs.core import database
 from runs.core.database import ConnectionPool, keep_connection
 from runs.models import Project
 from tests import make
 from tests.patience import PATIENCE
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(bool(chosen()), reason="a connection to a server never stays"),
+]
 
 
 class Clock:
@@ -116,3 +122,7 @@ def test_a_connection_that_failed_is_given_to_nobody() -> None:
         connections["default"].errors_occurred = True
 
     assert in_new_thread(carried_out(fail)) is not in_new_thread(carried_out())
+
+
+def test_the_worker_closes_what_nobody_uses_whenever_it_tidies() -> None:
+    assert settings.HUEY.before_tidying == tasks.pool.close_idle

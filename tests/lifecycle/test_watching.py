@@ -16,7 +16,7 @@ from runs.core.states import RunState
 from runs.dispatch import start_requests
 from runs.models import Host, Notice, Project, Run, Settings, Tick
 from tests import make
-from tests.world.stories import look, start
+from tests.world.stories import look, ready, start
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -403,3 +403,16 @@ def test_a_stopped_start_is_left_to_the_launcher_that_still_handles_it(world):
     tick.tick(world.lab, force=True)
     run.refresh_from_db()
     assert run.settled_at is not None
+
+
+def test_a_look_gives_way_to_the_start_that_it_began(world):
+    project = make.a_project()
+    world.tracker.add_root("demo")
+    ready(world)
+    paused: list[float] = []
+    lab = replace(world.lab, pause=paused.append)
+    tick.tick(lab, project="demo")
+    assert paused == []
+    start_requests.request(lab, project, "anna", "7")
+    tick.tick(lab, project="demo")
+    assert paused == [tick.GIVE_WAY_SECONDS]

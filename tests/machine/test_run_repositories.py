@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from runs.core.kept_ports import RESCUES
-from runs.core.ports import SeamError, Taken
+from runs.core.ports import SeamError, Taken, UnknownCommitError
 from runs.lifecycle.delivery_rules import branches_beside
 from runs.machine import worktree_links
 from tests import programs
@@ -366,3 +366,28 @@ def test_the_branches_that_a_run_has_beside_its_own_are_seen(stand):
     )
     assert branches_beside(refs, "afk/7", "main", stand.fork) == ["fix", "other"]
     assert stand.repos.own_refs(stand.folder) == {}
+
+
+def test_the_address_of_origin_is_told_as_it_is_and_no_failure_is_remembered(stand, tmp_path):
+    tree = stand.claim("7")
+    assert git(tree, "config", "remote.origin.url") == str(stand.origin)
+    git(stand.repo, "config", "remote.origin.url", "/elsewhere")
+    assert git(stand.claim("8"), "config", "remote.origin.url") == "/elsewhere"
+
+    settings = stand.repo / "config"
+    whole = settings.read_text()
+    settings.write_text(f"{whole}[broken\n")
+    with pytest.raises(SeamError):
+        stand.claim("9")
+    settings.write_text(whole)
+    assert git(stand.claim("10"), "config", "remote.origin.url") == "/elsewhere"
+    settings.write_text(whole.replace("url = /elsewhere", "url = /other"))
+    assert git(stand.claim("11"), "config", "remote.origin.url") == "/other"
+
+
+def test_a_commit_that_only_a_run_has_is_unknown_to_the_shared_repository(stand):
+    head = _commit(stand.claim("7"))
+    with pytest.raises(UnknownCommitError):
+        stand.repos.is_ahead(stand.repo, head, "main")
+    assert stand.tip("7") == head
+    assert stand.repos.is_ahead(stand.repo, head, "main")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from django.db import connection
 
-from runs.core.ports import SeamError, UnknownCommitError
+from runs.core.ports import SeamError
 from runs.core.states import NoticeKind, Outcome
-from runs.lifecycle import outcomes
+from runs.lifecycle import outcomes, reaper
 from runs.models import Notice
 from runs.pulls import acts as pulls
 from runs.pulls import comparing
@@ -66,8 +66,6 @@ def has_commit(desk: Desk, commit: str) -> bool:
 
 def test_nothing_is_brought_while_the_agent_waits_until_somebody_compares(desk: Desk) -> None:
     head = desk.commit()
-    with pytest.raises(UnknownCommitError):
-        desk.real.repos.is_ahead(desk.repo, head, "main")
     desk.push()
     desk.ask()
     assert not has_commit(desk, head)
@@ -75,7 +73,7 @@ def test_nothing_is_brought_while_the_agent_waits_until_somebody_compares(desk: 
     assert (ends.head, has_commit(desk, head)) == (head, True)
 
 
-@pytest.mark.parametrize("kind", ["gated", "loop", "unsure"])
+@pytest.mark.parametrize("kind", ["gated", "loop", "amends", "unsure"])
 def test_what_goes_on_after_its_pull_request_is_brought_at_once(
     desk: Desk, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,9 +82,21 @@ def test_what_goes_on_after_its_pull_request_is_brought_at_once(
     if kind == "gated":
         monkeypatch.setattr(type(desk.run), "is_gated", True)
     desk.run.is_loop = kind == "loop"
+    desk.run.amends = 3 if kind == "amends" else None
     if kind == "unsure":
         monkeypatch.setattr(desk.real.repos, "glimpse", lambda repo, branch: None)
     assert desk.ask().head_commit == head
+    assert has_commit(desk, head)
+
+
+def test_the_reap_brings_it_before_all_else(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also while its agent is still let finish its turn."""
+    head = desk.commit()
+    desk.push()
+    desk.ask()
+    outcomes.record(desk.real.lab, desk.run, Outcome.SUCCEEDED, "delivered")
+    monkeypatch.setattr(reaper, "_may_close", lambda lab, run: True)
+    assert not reaper.settle(desk.real.lab, desk.run)
     assert has_commit(desk, head)
 
 
