@@ -236,7 +236,8 @@ class Tail:
                 has_published, self._held_until = False, None
             if has_published:
                 await asyncio.sleep(0 if bucket.take() else PACE_SECONDS)
-            await heard(self._rung, self._hold_left() if self._is_held else self._patience)
+            is_held = self._held_until is not None
+            await heard(self._rung, self._hold_left() if is_held else self._patience)
 
     async def _round(self) -> bool:
         """Read what is new, let newcomers in, publish what changed. True when it published."""
@@ -274,13 +275,8 @@ class Tail:
         }
         self._named &= {audience.topic for audience in self._due}
 
-    @property
-    def _is_held(self) -> bool:
-        """Whether what is due waits for what comes behind it."""
-        return self._held_until is not None
-
     def _hold_left(self) -> float:
-        """Return for how many seconds it still does."""
+        """Return for how many seconds what is due still waits for what comes behind it."""
         if self._held_until is None:
             return 0.0
         return max(0.0, self._held_until - asyncio.get_running_loop().time())
