@@ -225,7 +225,7 @@ def test_a_process_lets_go_of_libraries_that_it_has_read_and_goes_on(used: Path)
     printed = run_script(script, used)
 
     before, after = (int(size) for size in printed.split())
-    assert after < before - 1000  # kB; other programs may have read most of them, too
+    assert after < before / 2  # of what is left here; other programs may have read most of it, too
 
 
 def test_an_origin_that_cannot_be_meant_stops_the_start(used: Path) -> None:

@@ -406,7 +406,7 @@ def test_a_stopped_start_is_left_to_the_launcher_that_still_handles_it(world):
 
 
 def test_a_look_gives_way_to_the_start_that_it_began(world):
-    project = make.a_project()
+    project = make.a_project(agent=make.an_agent())
     world.tracker.add_root("demo")
     ready(world)
     paused: list[float] = []
